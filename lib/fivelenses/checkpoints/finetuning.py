@@ -1,0 +1,282 @@
+"""The one fine-tuning routine: from a specification to a checkpoint, with the Hugging Face Trainer.
+
+A run that was killed goes on from its last saved state. A loss that is not finite ends the run and is recorded as what it is,
+a run that diverged; it is not tried again in silence.
+"""
+
+import math
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+
+import datasets
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from transformers import (
+    DataCollatorWithPadding,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    set_seed,
+)
+from transformers.trainer_callback import PrinterCallback
+from transformers.trainer_utils import get_last_checkpoint
+
+from fivelenses import tasks
+from fivelenses.checkpoints.specification import Schedule, Specification
+from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
+from fivelenses.models import encoders, heads, layers
+from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.scores import majority_rate
+
+SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
+SAVES = 5  # States saved along a training, for resuming after a kill.
+
+
+def prepare(
+    specifications: Sequence[Specification],
+    store: Store | None = None,
+    workers: int | None = None,
+    notify: Callable[[str], None] = print,
+    device: str = "auto",
+) -> list[Checkpoint]:
+    """The checkpoints of these specifications, in order; those that are missing or damaged are trained first.
+
+    Equal specifications are trained once, also when two processes ask at the same time.
+
+    Args:
+        specifications: what is needed.
+        store: where checkpoints are kept; the project's when None.
+        workers: processes that train side by side; by default one a core for small encoders without a GPU, one otherwise.
+        notify: called with one line of plain text for each event.
+        device: `auto` (a GPU when there is one), `cpu` or `cuda`.
+
+    Returns:
+        One checkpoint a specification.
+    """
+    store = store or Store()
+    distinct = list(dict.fromkeys(specifications))
+    missing = [specification for specification in distinct if _checked(store, specification, notify) is None]
+    workers = min(len(missing), workers or _workers(missing, device))
+    threads = max(1, (os.cpu_count() or 1) // max(1, workers))
+    started = time.monotonic()
+    if workers > 1:
+        with ProcessPoolExecutor(workers, get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)) as pool:
+            running = {pool.submit(fine_tune, one, store, device): one for one in missing}
+            for done, future in enumerate(as_completed(running), 1):
+                _tell(notify, future.result(), running[future], done, len(missing), started)
+    else:
+        for done, one in enumerate(missing, 1):
+            _tell(notify, fine_tune(one, store, device), one, done, len(missing), started)
+    return [store.find(specification) for specification in specifications]
+
+
+def _checked(store: Store, specification: Specification, notify: Callable[[str], None]) -> Checkpoint | None:
+    try:
+        return store.find(specification)
+    except DamagedCheckpoint as damage:
+        notify(str(damage))
+        with store.lock(specification):
+            store.discard(specification)
+        return None
+
+
+def _tell(notify, checkpoint: Checkpoint, specification: Specification, done: int, total: int, started: float) -> None:
+    notify(
+        f"fine-tuned {done} of {total}: {specification.describe()}, score {checkpoint.score:.3f} "
+        f"(null {checkpoint.manifest['null_rate']:.3f}), {time.monotonic() - started:.0f} s so far"
+    )
+
+
+def _workers(missing: Sequence[Specification], device: str) -> int:
+    """One process a core where the encoder is so small that one core feeds it; a GPU is never shared."""
+    if not missing or (device != "cpu" and torch.cuda.is_available()):
+        return 1
+    widths = [encoders.config(encoders.locate(one.encoder)).hidden_size for one in missing]
+    return (os.cpu_count() or 1) if max(widths) <= 256 else 1
+
+
+def fine_tune(specification: Specification, store: Store, device: str = "auto") -> Checkpoint:
+    """Make one checkpoint, or wait for the process that is making it.
+
+    Returns:
+        The finished checkpoint. Its manifest holds `score`, `null_rate`, `diverged`, `history`, `seconds`.
+    """
+    with store.lock(specification):
+        found = store.find(specification)
+        if found is not None:
+            return found
+        partial = store.partial(specification)
+        partial.mkdir(parents=True, exist_ok=True)
+        started = time.monotonic()
+        finished, manifest = _train(specification, partial, device)
+        manifest |= {"seconds": round(time.monotonic() - started, 1), **_environment()}
+        checkpoint = store.publish(specification, finished, manifest)
+        shutil.rmtree(partial)
+        return checkpoint
+
+
+def _train(specification: Specification, partial: Path, device: str) -> tuple[Path, dict]:
+    schedule = specification.schedule
+    encoder = encoders.locate(specification.encoder)
+    tokenizer = encoders.tokenizer(encoder)
+    data = tasks.load(specification.task, specification.source)
+    training, evaluation = (encode(data, split, tokenizer, schedule.max_length) for split in ("train", "validation"))
+    if specification.examples is not None:
+        training = training.select(subset(np.array(training["labels"]), specification.examples, specification.examples_seed))
+
+    # One seed for the head (and random weights), then the Trainer sets it anew for the order of examples and dropout.
+    set_seed(specification.seed)
+    model = heads.build(encoder, data.task.head, data.labels)
+    _operate(model, specification)
+
+    steps = math.ceil(math.ceil(training.num_rows / schedule.batch_size) * schedule.epochs)
+    collate = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)
+    trainer = Trainer(
+        model=model,
+        args=_arguments(schedule, specification.seed, steps, partial / "trainer", device),
+        train_dataset=training,
+        processing_class=tokenizer,
+        data_collator=collate,
+        callbacks=[_StepsKept(specification.saved_steps, partial / "steps"), _StopOnDivergence()],
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.create_optimizer()
+    trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate_multiplier(schedule, steps))
+    if steps:
+        trainer.train(resume_from_checkpoint=get_last_checkpoint(partial / "trainer") if (partial / "trainer").is_dir() else None)
+
+    losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
+    gold = np.array(evaluation["labels"])
+    manifest = {
+        "metric": data.task.metric,
+        "score": tasks.score(data.task.metric, predictions(model, evaluation, collate), gold),
+        "null_rate": majority_rate(gold) if data.task.metric == "accuracy" else 0.0,
+        "diverged": any(not math.isfinite(loss) for _, loss in losses),
+        "history": losses,
+        "steps": trainer.state.global_step,
+        "training_examples": training.num_rows,
+        "evaluation_examples": evaluation.num_rows,
+        "provenance": {split: data.provenance(split) for split in ("train", "validation")},
+    }
+    finished = partial / "finished"
+    shutil.rmtree(finished, ignore_errors=True)
+    model.save_pretrained(finished)
+    tokenizer.save_pretrained(finished)
+    if specification.saved_steps:
+        shutil.copytree(partial / "steps", finished / "steps")
+    return finished, manifest
+
+
+def _operate(model: nn.Module, specification: Specification) -> None:
+    if specification.truncated is not None:
+        layers.truncate(model, specification.truncated)
+    layers.reinitialise(model, specification.reinitialised, specification.seed, specification.biases_and_norms)
+    layers.freeze(model, specification.frozen)
+
+
+def _arguments(schedule: Schedule, seed: int, steps: int, folder: Path, device: str) -> TrainingArguments:
+    on_gpu = device != "cpu" and torch.cuda.is_available()
+    return TrainingArguments(
+        output_dir=str(folder),
+        max_steps=steps,
+        per_device_train_batch_size=schedule.batch_size,
+        learning_rate=schedule.learning_rate,
+        weight_decay=schedule.weight_decay,
+        train_sampling_strategy="group_by_length" if schedule.by_length else "random",
+        seed=seed,
+        data_seed=seed,
+        save_strategy="steps",
+        save_steps=max(1, math.ceil(steps / SAVES)),
+        save_total_limit=1,
+        logging_strategy="steps",
+        logging_steps=max(1, steps // 50),
+        logging_nan_inf_filter=False,
+        report_to=[],
+        disable_tqdm=True,
+        log_level="error",
+        bf16=on_gpu and torch.cuda.is_bf16_supported(),
+        use_cpu=not on_gpu,
+        dataloader_pin_memory=on_gpu,
+    )
+
+
+def rate_multiplier(schedule: Schedule, steps: int) -> Callable[[int], float]:
+    """The learning rate as a fraction of its peak, by step.
+
+    `slanted-triangular`: up linearly over the warm-up, then down linearly to 1/32. `linear`: the same, down to 0.
+
+    Example:
+        >>> rate = rate_multiplier(Schedule(1e-5, 32, 5, warmup=0.1), 100)
+        >>> rate(10), rate(100)
+        (1.0, 0.03125)
+    """
+    rising = math.floor(steps * schedule.warmup)
+    last = 1 / SLANT if schedule.shape == "slanted-triangular" else 0.0
+
+    def multiplier(step: int) -> float:
+        if step < rising:
+            return last + (1 - last) * step / rising
+        return 1 - (1 - last) * (min(step, steps) - rising) / max(1, steps - rising)
+
+    return multiplier
+
+
+@torch.no_grad()
+def predictions(model: nn.Module, encoded: datasets.Dataset, collate: Callable, batch_size: int = 64) -> np.ndarray:
+    """Predicted labels in the order of the examples; a batch holds sequences of similar length.
+
+    The Trainer's own loop is not used: with batches by length it returns predictions in another order than the examples.
+    """
+    order = np.argsort([len(pieces) for pieces in encoded["input_ids"]], kind="stable")
+    predicted = np.empty(len(order), dtype=np.int64)
+    model.eval()
+    for begin in range(0, len(order), batch_size):
+        rows = order[begin : begin + batch_size]
+        inputs = collate([{key: value for key, value in row.items() if key != "labels"} for row in encoded.select(rows)])
+        predicted[rows] = model(**inputs.to(model.device)).logits.argmax(-1).cpu().numpy()
+    return predicted
+
+
+class _StepsKept(TrainerCallback):
+    """Writes the weights (no optimiser state) at the steps that a specification names, in half precision."""
+
+    def __init__(self, steps: tuple[int, ...], folder: Path):
+        self.steps, self.folder = frozenset(steps), folder
+
+    def on_train_begin(self, args, state, control, model, **_):
+        if state.global_step == 0:
+            self._keep(0, model)
+
+    def on_step_end(self, args, state, control, model, **_):
+        self._keep(state.global_step, model)
+
+    def _keep(self, step: int, model: nn.Module) -> None:
+        if step in self.steps:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            weights = {name: tensor.detach().to("cpu", torch.float16) for name, tensor in model.state_dict().items()}
+            beside = self.folder / f"{step}.partial"
+            save_file({name: tensor.clone() for name, tensor in weights.items()}, beside)
+            beside.replace(self.folder / f"{step}.safetensors")
+
+
+class _StopOnDivergence(TrainerCallback):
+    """Ends a training whose loss is not finite: more steps would not bring it back."""
+
+    def on_log(self, args, state, control, logs=None, **_):
+        if logs and not math.isfinite(logs.get("loss", 0.0)):
+            control.should_training_stop = True
+
+
+def _environment() -> dict:
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {os.cpu_count()} cores"
+    packages = ("torch", "transformers", "numpy")
+    return {"device": device, "python": platform.python_version(), "versions": {name: version(name) for name in packages}}

@@ -1,0 +1,138 @@
+"""What a fine-tuned model is made from, frozen and addressed by its content.
+
+Two specifications with equal content have one checkpoint. What names could hide (a moved folder, a changed table) is in the
+specification as a hash: the encoder's identity and the digest of the training split.
+"""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+
+from fivelenses import tasks
+from fivelenses.models import encoders
+
+# Raise when the training routine changes what it makes of a specification: old checkpoints are then no longer found.
+ROUTINE = 1
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a model is fine-tuned.
+
+    Attributes:
+        learning_rate: the peak.
+        batch_size: examples a step.
+        epochs: passes over the training examples (the subset, when there is one).
+        shape: `slanted-triangular` (up over `warmup` of the steps, then linearly down to 1/32 of the peak) or `linear` (down to 0).
+        warmup: fraction of the steps.
+        weight_decay: AdamW's, not on biases and LayerNorms.
+        max_length: pieces a sequence is cut to.
+        by_length: batches of similar length (faster on a CPU; the paper's order is random).
+    """
+
+    learning_rate: float
+    batch_size: int
+    epochs: float
+    shape: str = "slanted-triangular"
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    max_length: int = 128
+    by_length: bool = False
+
+    def __post_init__(self):
+        if self.shape not in ("slanted-triangular", "linear"):
+            raise ValueError(f"A schedule's shape is 'slanted-triangular' or 'linear', not {self.shape!r}.")
+        if self.learning_rate <= 0 or self.batch_size < 1 or self.epochs < 0 or not 0 <= self.warmup < 1 or self.max_length < 4:
+            raise ValueError(f"A schedule needs a positive rate and batch size, epochs >= 0, 0 <= warmup < 1, length >= 4: {self}.")
+
+
+@dataclass(frozen=True)
+class Specification:
+    """Everything that a fine-tuned model depends on.
+
+    Attributes:
+        encoder, encoder_identity: the encoder's name, and the hash or revision behind it.
+        task, source, data_digest: the task, where its table came from, and the hash of its training split.
+        seed: of the head, the order of examples, dropout, and random or re-initialised weights.
+        schedule: how it is trained.
+        examples: training examples used, a stratified subset; None for all.
+        examples_seed: of the subset: models of different seeds share their examples unless this differs too.
+        frozen: layers kept out of training (0: embeddings).
+        truncated: layers kept, None for all.
+        reinitialised: layers whose projections are drawn anew, with `biases_and_norms` kept or reset.
+        saved_steps: optimiser steps whose weights are kept; 0 is the state before training.
+    """
+
+    encoder: str
+    encoder_identity: str
+    task: str
+    source: str
+    data_digest: str
+    seed: int
+    schedule: Schedule
+    examples: int | None = None
+    examples_seed: int = 0
+    frozen: tuple[int, ...] = ()
+    truncated: int | None = None
+    reinitialised: tuple[int, ...] = ()
+    biases_and_norms: str = "kept"
+    saved_steps: tuple[int, ...] = ()
+    routine: int = ROUTINE
+
+    def as_dict(self) -> dict:
+        """The content as plain JSON values."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
+
+    @property
+    def address(self) -> str:
+        """The hash of the content, 20 hexadecimal digits. The encoder's name is left out: its identity is what counts."""
+        content = {key: value for key, value in self.as_dict().items() if key != "encoder"}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+
+    def describe(self) -> str:
+        """One short line for progress and listings."""
+        parts = [self.encoder, self.task, f"seed {self.seed}"]
+        parts += [f"{self.examples:,} examples"] if self.examples else []
+        parts += [f"frozen {self.frozen}"] if self.frozen else []
+        parts += [f"first {self.truncated} layers"] if self.truncated else []
+        parts += [f"re-initialised {self.reinitialised}"] if self.reinitialised else []
+        return ", ".join(parts)
+
+
+@cache
+def _training_split(task: str, source: str) -> tuple[str, int]:
+    data = tasks.load(task, source, ("train",))
+    return data.digest("train"), data.splits["train"].num_rows
+
+
+def specify(encoder: str, task: str, source: str, seed: int, schedule: Schedule, examples: int | None = None, **rest) -> Specification:
+    """A specification with the encoder's identity and the training data's digest filled in.
+
+    Args:
+        examples: at most so many training examples; a number that all of them fit in counts as all, so both share one checkpoint.
+        rest: `examples_seed`, `frozen`, `truncated`, `reinitialised`, `biases_and_norms`, `saved_steps`.
+
+    Raises:
+        ValueError, SourceError: an encoder, task or source that cannot be had.
+
+    Example:
+        >>> one = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1), examples=10**9)
+        >>> one.examples is None and one == specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1))
+        True
+    """
+    digest, rows = _training_split(task, source)
+    if examples is not None and examples < 1:
+        raise ValueError(f"A model needs at least one training example, not {examples}.")
+    return Specification(
+        encoder=encoder,
+        encoder_identity=encoders.locate(encoder).identity,
+        task=task,
+        source=source,
+        data_digest=digest,
+        seed=seed,
+        schedule=schedule,
+        examples=None if examples is None or examples >= rows else examples,
+        **{key: tuple(value) if isinstance(value, list) else value for key, value in rest.items()},
+    )

@@ -1,0 +1,156 @@
+"""The store: one folder a specification, written beside and renamed when whole, its hashes checked when read.
+
+Layout under the root::
+
+    <address>/            manifest.json, config.json, model.safetensors, tokenizer files, steps/<step>.safetensors
+    partial/<address>/    a training that has not finished; a later call goes on from it
+    locks/<address>.lock  held by the process that trains it
+"""
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from filelock import FileLock
+from safetensors.torch import load_file
+from torch import nn
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerBase
+
+from fivelenses import project
+from fivelenses.checkpoints.specification import Specification
+
+MANIFEST = "manifest.json"
+
+
+class DamagedCheckpoint(RuntimeError):
+    """A checkpoint whose files are not what its manifest says."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A fine-tuned model in the store.
+
+    Attributes:
+        folder: where it lies.
+        manifest: specification, scores, loss history, seconds, device, versions and the hash of every file.
+    """
+
+    folder: Path
+    manifest: dict
+
+    def model(self) -> nn.Module:
+        """The fine-tuned model with its head, in evaluation mode."""
+        return AutoModelForSequenceClassification.from_pretrained(self.folder).eval()
+
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The tokeniser that the model was trained with."""
+        return AutoTokenizer.from_pretrained(self.folder)
+
+    def steps(self) -> tuple[int, ...]:
+        """Optimiser steps whose weights were kept, in order."""
+        return tuple(sorted(int(file.stem) for file in (self.folder / "steps").glob("*.safetensors")))
+
+    def model_at(self, step: int) -> nn.Module:
+        """The model as it was after `step` optimiser steps (0: before training).
+
+        Raises:
+            ValueError: that step was not kept.
+        """
+        if step not in self.steps():
+            raise ValueError(f"Step {step} of {self.folder.name} was not kept: there are {self.steps()}.")
+        model = self.model()
+        weights = load_file(self.folder / "steps" / f"{step}.safetensors")
+        model.load_state_dict({name: tensor.to(torch.float32) for name, tensor in weights.items()}, strict=False)
+        return model
+
+    @property
+    def score(self) -> float:
+        """The task's metric on the evaluation split."""
+        return self.manifest["score"]
+
+
+class Store:
+    """Checkpoints by the address of their specification.
+
+    Args:
+        folder: where they are kept; FIVELENSES_STORE or ``store/`` in the project when None.
+    """
+
+    def __init__(self, folder: Path | str | None = None):
+        self.folder = Path(folder).expanduser().resolve() if folder else project.store_folder()
+
+    def place(self, specification: Specification) -> Path:
+        """The folder of a finished checkpoint."""
+        return self.folder / specification.address
+
+    def partial(self, specification: Specification) -> Path:
+        """The folder in which a checkpoint is made."""
+        return self.folder / "partial" / specification.address
+
+    def lock(self, specification: Specification) -> FileLock:
+        """Held by the one process that makes this checkpoint."""
+        folder = self.folder / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(folder / f"{specification.address}.lock")
+
+    def find(self, specification: Specification) -> Checkpoint | None:
+        """The finished checkpoint, its hashes checked; None when there is none.
+
+        Raises:
+            DamagedCheckpoint: a file is missing or changed.
+        """
+        folder = self.place(specification)
+        return read(folder) if folder.is_dir() else None
+
+    def publish(self, specification: Specification, finished: Path, manifest: dict) -> Checkpoint:
+        """Write the manifest into a finished folder and rename it to its place."""
+        files = sorted(file for file in finished.rglob("*") if file.is_file() and file.name != MANIFEST)
+        hashes = {str(file.relative_to(finished)): _sha256(file) for file in files}
+        whole = {"specification": specification.as_dict(), **manifest, "files": hashes}
+        (finished / MANIFEST).write_text(json.dumps(whole, indent=1), encoding="utf-8")
+        place = self.place(specification)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        finished.rename(place)
+        return Checkpoint(place, whole)
+
+    def discard(self, specification: Specification) -> None:
+        """Remove a damaged checkpoint, so that it is made anew."""
+        shutil.rmtree(self.place(specification))
+
+    def addresses(self) -> list[str]:
+        """The addresses of all finished checkpoints, also damaged ones."""
+        if not self.folder.is_dir():
+            return []
+        kept = ("partial", "locks")
+        return sorted(entry.name for entry in self.folder.iterdir() if entry.is_dir() and entry.name not in kept)
+
+    def unfinished(self) -> list[str]:
+        """The addresses of trainings that were begun and did not finish."""
+        folder = self.folder / "partial"
+        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+
+
+def read(folder: Path) -> Checkpoint:
+    """A checkpoint from its folder, every file's hash checked.
+
+    Raises:
+        DamagedCheckpoint: the manifest or a file is missing, unreadable or changed; the sentence names it.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        files = manifest["files"]
+    except (OSError, ValueError, KeyError) as error:
+        raise DamagedCheckpoint(f"The checkpoint {folder.name} has no readable manifest: it has to be made anew.") from error
+    for name, digest in files.items():
+        file = folder / name
+        if not file.is_file() or _sha256(file) != digest:
+            raise DamagedCheckpoint(f"The file {name} of checkpoint {folder.name} is missing or changed: it has to be made anew.")
+    return Checkpoint(folder, manifest)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,161 @@
+"""The command line: `fivelenses run | book | publish | pretrain | fetch | doctor`.
+
+Every error that a user can cause ends in one sentence and exit status 2.
+"""
+
+import contextlib
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+app = typer.Typer(help="Five papers on what fine-tuning does to BERT, rerun.", no_args_is_help=True, add_completion=False)
+
+Profile = Annotated[str, typer.Option("--profile", help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")]
+
+
+@contextlib.contextmanager
+def _one_sentence():
+    """Turn an error that the library words itself into one line and an exit status, without a traceback."""
+    from fivelenses.runs.execution import RunError
+    from fivelenses.tasks import SourceError
+
+    try:
+        yield
+    except (ValueError, RunError, SourceError, FileNotFoundError) as error:
+        typer.echo(f"fivelenses: {error}", err=True)
+        raise typer.Exit(2) from None
+    except OSError as error:
+        typer.echo(f"fivelenses: {error.strerror or error} ({error.filename or 'no file named'}).", err=True)
+        raise typer.Exit(2) from None
+
+
+def parse_parameters(given: list[str]) -> dict:
+    """``name=value`` pairs, values read as YAML.
+
+    Raises:
+        ValueError: not of that form, or no YAML.
+
+    Example:
+        >>> parse_parameters(["tasks=[rte, mrpc]", "keep=0.9"])
+        {'tasks': ['rte', 'mrpc'], 'keep': 0.9}
+    """
+    parsed = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ValueError(f"A parameter is written name=value, not {pair!r}.")
+        try:
+            parsed[name.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
+    return parsed
+
+
+@app.command()
+def run(
+    chapter: Annotated[str, typer.Argument(help="A chapter's number, or `all`.")],
+    profile: Profile = "tiny",
+    parameter: Annotated[list[str], typer.Option("-p", "--parameter", help="name=value, as often as you like.")] = [],  # noqa: B006
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be fetched, trained and measured.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run also when nothing has changed.")] = False,
+) -> None:
+    """Run a chapter's notebook with papermill, unless its last run is current."""
+    with _one_sentence():
+        from fivelenses.runs import execution, rehearsal
+
+        overrides = parse_parameters(parameter)
+        if chapter == "all":
+            if overrides or dry_run:
+                raise ValueError("Parameters and --dry-run go with one chapter: name its number.")
+            execution.run_all(profile, force, typer.echo)
+            return
+        if not chapter.isdigit():
+            raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
+        if dry_run:
+            for line in rehearsal.rehearse(int(chapter), profile, overrides):
+                typer.echo(line)
+            return
+        execution.run(int(chapter), profile, overrides, force, typer.echo)
+
+
+@app.command()
+def book() -> None:
+    """Build the book from the published runs and this machine's own, and say where it is."""
+    with _one_sentence():
+        from fivelenses.runs.book import build
+
+        page = build(typer.echo)
+        typer.echo(f"The book is at {page}")
+
+
+@app.command()
+def publish(chapter: int, profile: Profile = "small") -> None:
+    """Copy a chapter's run into book/published, as the run that the book shows."""
+    with _one_sentence():
+        from fivelenses.runs.book import publish as publish_run
+
+        typer.echo(f"published in {publish_run(chapter, profile)}")
+
+
+@app.command()
+def fetch(
+    chapter: Annotated[int, typer.Argument(help="The chapter whose encoder and data are wanted.")],
+    profile: Profile = "paper",
+) -> None:
+    """Fetch what a chapter needs from the hub (or check it in the mirror), for a machine that will have no network."""
+    with _one_sentence():
+        from fivelenses import tasks
+        from fivelenses.models import encoders
+        from fivelenses.runs.parameters import settings
+
+        chosen = settings(chapter, profile)
+        encoder = encoders.locate(chosen.encoder)
+        encoders.tokenizer(encoder)
+        encoders.load_weights(encoder)
+        typer.echo(f"encoder {chosen.encoder}: at hand ({encoder.identity})")
+        for name in chosen.tasks:
+            data = tasks.load(name, chosen.source)
+            for split in data.splits:
+                typer.echo(f"{data.task.title} {split}: {data.provenance(split)}")
+
+
+@app.command()
+def doctor(
+    prune: Annotated[bool, typer.Option("--prune", help="Remove damaged and unfinished checkpoints.")] = False,
+    remove: Annotated[list[str], typer.Option("--remove", help="Remove the checkpoint of this address.")] = [],  # noqa: B006
+) -> None:
+    """List and verify the store of checkpoints."""
+    with _one_sentence():
+        from fivelenses.checkpoints import store as stored
+
+        store = stored.Store()
+        for address in remove:
+            if address not in store.addresses():
+                raise ValueError(f"There is no checkpoint {address!r} in {store.folder}.")
+            shutil.rmtree(store.folder / address)
+            typer.echo(f"{address}  removed")
+        damaged = 0
+        for address in store.addresses():
+            try:
+                specification = stored.read(store.folder / address).manifest["specification"]
+                typer.echo(
+                    f"{address}  whole    {specification['encoder']}, {specification['task']}, seed {specification['seed']}"
+                )
+            except stored.DamagedCheckpoint as damage:
+                damaged += 1
+                typer.echo(f"{address}  damaged  {damage}")
+                if prune:
+                    shutil.rmtree(store.folder / address)
+        for address in store.unfinished():
+            typer.echo(f"{address}  unfinished: the next run that needs it goes on from where it stopped")
+            if prune:
+                shutil.rmtree(store.folder / "partial" / address)
+        size = sum(file.stat().st_size for file in Path(store.folder).rglob("*") if file.is_file())
+        typer.echo(f"{len(store.addresses())} checkpoints, {damaged} damaged, {size / 1e6:.0f} MB in {store.folder}")
+
+
+if __name__ == "__main__":
+    app()

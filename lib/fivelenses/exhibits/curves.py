@@ -1,0 +1,62 @@
+"""The one way to draw a quantity per layer: a curve a group, a band over seeds, a grey line for the null."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from fivelenses.exhibits import style
+
+
+def per_layer(
+    table: pd.DataFrame,
+    value: str,
+    group: str,
+    axis_label: str,
+    names: Mapping[str, str],
+    colours: Mapping[str, str],
+    markers: Mapping[str, str],
+    null: pd.Series | None = None,
+    null_name: str = "null",
+    layer_label: str = "layer",
+) -> Figure:
+    """Draw `value` against `layer`, one curve a group: the mean over the other columns, with a band from least to greatest.
+
+    Args:
+        table: tidy, with columns `layer`, `group` and `value`; several rows a group and layer are repetitions (seeds).
+        value: the column drawn.
+        group: the column that tells curves apart.
+        axis_label: the quantity and its unit.
+        names: group to the name written beside its curve, in drawing order.
+        colours, markers: group to colour and marker.
+        null: by layer, what independent models would give; drawn dashed and grey.
+        null_name: the words beside the null.
+        layer_label: the words under the horizontal axis.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: a group without rows, or a value that is not finite.
+    """
+    if not table[value].map(pd.notna).all():
+        raise ValueError(f"The column {value!r} has a missing value: a curve would hide it.")
+    figure, axes = plt.subplots(figsize=(style.WIDTH, 3.6), layout="constrained")
+    ends = {}
+    for key, name in names.items():
+        rows = table[table[group] == key]
+        if rows.empty:
+            raise ValueError(f"There is nothing to draw for {name}: the table has no row with {group} = {key!r}.")
+        spread = rows.groupby("layer")[value].agg(["mean", "min", "max"])
+        axes.fill_between(spread.index, spread["min"], spread["max"], color=colours[key], alpha=0.18, linewidth=0)
+        axes.plot(spread.index, spread["mean"], color=colours[key], marker=markers[key])
+        ends[name] = (spread["mean"].iloc[-1], colours[key])
+    if null is not None:
+        axes.plot(null.index, null.to_numpy(), color=style.NULL_COLOUR, linestyle="--", linewidth=1.4)
+        ends[null_name] = (null.iloc[-1], style.NULL_COLOUR)
+    axes.set_ylabel(axis_label)
+    axes.set_ylim(bottom=0)
+    style.layer_axis(axes, table["layer"], layer_label)
+    style.label_line_ends(axes, table["layer"].max(), ends)
+    return figure

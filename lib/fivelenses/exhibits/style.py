@@ -1,0 +1,92 @@
+"""The house style of pictures: one colour and one marker a task in the whole book, safe for colour-blind readers, on white.
+
+Colours are Okabe and Ito's; a marker repeats what the colour says, for print in grey.
+"""
+
+import matplotlib
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+
+TASK_COLOURS = {
+    "mnli": "#0072B2",
+    "rte": "#D55E00",
+    "sst2": "#009E73",
+    "mrpc": "#CC79A7",
+    "qnli": "#E69F00",
+    "cola": "#56B4E9",
+    "squad": "#7F3C8D",
+    "trec": "#80650D",
+}
+TASK_MARKERS = {"mnli": "o", "rte": "s", "sst2": "^", "mrpc": "D", "qnli": "v", "cola": "P", "squad": "X", "trec": "*"}
+# Colours for curves that are no task: pairs of data sets, parts of a model. Dark to light, so that order shows in grey too.
+SEQUENCE = ("#332288", "#117733", "#CC6677", "#88CCEE", "#DDCC77")
+SEQUENCE_MARKERS = ("o", "s", "^", "D", "v")
+NULL_COLOUR = "#777777"
+WIDTH = 7.2  # inches: a page's text width
+
+matplotlib.rcParams.update(
+    {
+        "figure.dpi": 110,
+        "savefig.dpi": 130,
+        "figure.facecolor": "white",
+        "savefig.facecolor": "white",
+        "font.size": 11,
+        "axes.titlesize": 11,
+        "axes.titlelocation": "left",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": "#E5E5E5",
+        "grid.linewidth": 0.8,
+        "lines.linewidth": 1.8,
+        "lines.markersize": 5,
+        "legend.frameon": False,
+        "svg.fonttype": "none",
+        # Element names inside an SVG come from this salt, not from chance: equal figures are equal files.
+        "svg.hashsalt": "fivelenses",
+    }
+)
+
+
+def label_line_ends(axes: Axes, x: float, ends: dict[str, tuple[float, str]], gap: float = 0.06) -> None:
+    """Write a name beside the end of each curve, moved apart where they would touch.
+
+    Args:
+        axes: after the curves are drawn and its limits are final.
+        x: the curves' last abscissa.
+        ends: name to (ordinate of the curve's end, colour).
+        gap: least distance between two names, as a fraction of the axis.
+    """
+    low, high = axes.get_ylim()
+    least = gap * (high - low)
+    placed: list[tuple[str, float]] = []
+    for name, (y, _) in sorted(ends.items(), key=lambda item: item[1][0]):
+        placed.append((name, max(y, placed[-1][1] + least) if placed else y))
+    # Names pushed up by their neighbours move back down together, half of the way, to stay beside their curves.
+    shift = (placed[-1][1] - ends[placed[-1][0]][0]) / 2 if placed else 0.0
+    for name, y in placed:
+        axes.annotate(
+            name,
+            (x, y - shift),
+            xytext=(9, 0),
+            textcoords="offset points",
+            color=ends[name][1],
+            va="center",
+            fontsize=10,
+            fontweight="bold",
+            annotation_clip=False,
+        )
+
+
+def layer_axis(axes: Axes, layers, label: str = "layer") -> None:
+    """Whole layers on the horizontal axis, every one for a shallow encoder."""
+    layers = sorted(set(layers))
+    step = 1 if len(layers) <= 13 else 2 if len(layers) <= 26 else 4
+    axes.set_xticks(layers[::step])
+    axes.set_xlabel(label)
+
+
+def close(figure) -> None:
+    """Free a figure that has been saved."""
+    plt.close(figure)

@@ -1,0 +1,199 @@
+r"""The CCA family: how alike two representations of the same tokens are, whatever basis each is written in.
+
+With centred :math:`X` (n, d₁) and :math:`Y` (n, d₂), their scatter matrices :math:`S_{xx} = X^\top X`, :math:`S_{yy}`
+and :math:`S_{xy}`, and on each side the principal directions kept, :math:`S_{xx} \approx U_x \Lambda_x U_x^\top`:
+
+.. math::
+
+    \rho = \operatorname{singular\ values\ of}\ \Lambda_x^{-1/2} U_x^\top S_{xy} U_y \Lambda_y^{-1/2},
+
+    \mathrm{SVCCA\ distance} = 1 - \operatorname{mean}(\rho), \qquad
+    \mathrm{PWCCA\ distance} = 1 - \sum_i \frac{\alpha_i}{\sum_j \alpha_j} \rho_i, \qquad
+    \mathrm{linear\ CKA} = \frac{\Vert S_{xy} \Vert_F^2}{\Vert S_{xx} \Vert_F \Vert S_{yy} \Vert_F}.
+
+Sources: SVCCA, Raghu et al. 2017; PWCCA, Morcos et al. 2018 (:math:`\alpha_i` is the sum over features of the absolute
+products of the feature with the i-th canonical variate); linear CKA, Kornblith et al. 2019.
+
+Shapes: x (n, d₁), y (n, d₂), rows of the same tokens in the same order. Range: [0, 1]. The first two are distances, 0
+where one side is a linear image of the other; linear CKA is a *similarity*, 1 where one is the other rotated and scaled.
+Translation changes none of them; an invertible linear map changes neither CCA nor PWCCA while ``keep=1.0``.
+
+Independent data do not reach the other end: their mean correlation over d directions each is about
+:math:`0.85 \sqrt{d/n}` (0.17 for d = 768 and n = 20 000). So each number has its null, the same number for permuted
+rows, and n ≤ d₁ + d₂ is refused.
+
+All follow from second moments, which :class:`~fivelenses.lenses.moments.Moments` gathers from a stream.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.moments import Moments, Scatter
+
+# A direction is kept only if its variance is above this part of the largest: its deviation is then above 1e-5 of the
+# largest, where single-precision input still has two digits, and correlations are off by at most about 1e-6.
+RELATIVE_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Correlations:
+    """Canonical correlations of two representations.
+
+    Attributes:
+        correlations: (min(kept_x, kept_y),) in [0, 1], largest first.
+        kept_x: principal directions kept of x.
+        kept_y: principal directions kept of y.
+        n: rows.
+    """
+
+    correlations: np.ndarray
+    kept_x: int
+    kept_y: int
+    n: int
+
+
+def correlations(x: Array | Moments | Scatter, y: Array | None = None, keep: float = 0.99) -> Correlations:
+    """Canonical correlations between the principal directions of x and those of y.
+
+    Args:
+        x: (n, d₁); or, without ``y``, the :class:`Moments` of one pair or the :class:`Scatter` of a chosen one.
+        y: (n, d₂) of the same rows.
+        keep: the share of variance that the kept directions of a side hold at least, in (0, 1]; 1.0 keeps every
+            direction whose variance is above ``RELATIVE_TOLERANCE`` of the largest, and no ``keep`` keeps another.
+
+    Raises:
+        ValueError: n ≤ d₁ + d₂ (some correlations are then 1 whatever the data), a representation that does not vary,
+            or what :meth:`Moments.update` refuses. Below 10 × max(d₁, d₂) rows a warning is given.
+
+    Example:
+        >>> x = np.repeat([[1.0], [-1.0]], 10, axis=0)
+        >>> correlations(x, x + np.tile([[1.0], [-1.0]], (10, 1))).correlations.round(4)
+        array([0.7071])
+    """
+    scatter = _enough_rows(_scatter(x, y))
+    to_x, to_y = _whitening(scatter.xx, keep)[0], _whitening(scatter.yy, keep)[0]
+    values = torch.linalg.svdvals(to_x.T @ scatter.xy @ to_y)
+    # Rounding takes a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
+    return Correlations(values.clamp(0, 1).cpu().numpy(), to_x.shape[1], to_y.shape[1], scatter.n)
+
+
+def svcca_distance(x: Array | Moments | Scatter, y: Array | None = None, keep: float = 0.99) -> float:
+    """SVCCA distance, 1 − mean correlation over min(k₁, k₂), in [0, 1]; arguments and errors of :func:`correlations`.
+
+    Example:
+        >>> x = np.random.default_rng(0).standard_normal((100, 4))
+        >>> round(svcca_distance(x, 3 - x[:, ::-1]), 6)
+        0.0
+    """
+    return 1 - float(correlations(x, y, keep).correlations.mean())
+
+
+def pwcca_distance(x: Array | Moments | Scatter, y: Array | None = None, keep: float = 1.0) -> float:
+    """PWCCA distance in [0, 1]; arguments and errors of :func:`correlations`, without truncation by default.
+
+    Weights come from the side of which fewer directions are kept, and from x if as many are, so that with equal numbers
+    the distance of x to y is not that of y to x.
+
+    Example:
+        >>> x = np.random.default_rng(0).standard_normal((100, 4))
+        >>> round(pwcca_distance(x[:, :3], x), 6)
+        0.0
+    """
+    scatter = _enough_rows(_scatter(x, y))
+    (to_x, variances_x), (to_y, variances_y) = _whitening(scatter.xx, keep), _whitening(scatter.yy, keep)
+    left, values, right = torch.linalg.svd(to_x.T @ scatter.xy @ to_y, full_matrices=False)
+    of_x = len(variances_x) <= len(variances_y)
+    whitening, variances, variates = (to_x, variances_x, left) if of_x else (to_y, variances_y, right.T)
+    # The products of X's features with its canonical variates X W P are (W Λ) P, since W = U Λ^(-1/2) whitens X.
+    weights = ((whitening * variances) @ variates).abs().sum(0)
+    return float(1 - (values.clamp(0, 1) @ weights) / weights.sum())
+
+
+def linear_cka(x: Array | Moments | Scatter, y: Array | None = None) -> float:
+    """Linear CKA, a similarity in [0, 1]: 1 for equal up to rotation, scaling and translation.
+
+    Arguments are those of :func:`correlations`. Fewer rows than features are allowed, and raise it: at n rows,
+    independent white data have about d / (n + d). A warning is given below 10 × max(d₁, d₂) rows.
+
+    Example:
+        >>> x = np.random.default_rng(0).standard_normal((100, 4))
+        >>> round(linear_cka(x, -2 * x), 6)
+        1.0
+    """
+    scatter = _scatter(x, y)
+    _warn_of_few_rows(scatter)
+    # Cauchy and Schwarz bound it by 1, so only the last digit's rounding is cut.
+    return min(1.0, float(scatter.xy.square().sum() / (scatter.xx.norm() * scatter.yy.norm())))
+
+
+def permuted_null(x: Array, y: Array, keep: float = 0.99, seed: int = 0) -> float:
+    """SVCCA distance of x to y with its rows permuted: what independent data of these spectra show at this n.
+
+    For a stream, and for the other measures, give :class:`Moments` a ``null_seed`` and measure its ``null()``.
+
+    Example:
+        >>> x = np.random.default_rng(0).standard_normal((100, 4))
+        >>> 0.8 < permuted_null(x, x) < 1
+        True
+    """
+    x, y = as_tensor(x), as_tensor(y)
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed)).to(y.device)
+    moments = Moments()
+    for first in range(0, max(len(x), len(y)), moments.block):
+        rows = slice(first, first + moments.block)
+        moments.update(x[rows], y[order[rows]])
+    return svcca_distance(moments, keep=keep)
+
+
+def _scatter(x: Array | Moments | Scatter, y: Array | None) -> Scatter:
+    if isinstance(x, Scatter | Moments):
+        if y is not None:
+            raise ValueError("Moments hold both representations already: give them alone.")
+        if isinstance(x, Scatter):
+            return x
+        if len(x.pairs) > 1:
+            raise ValueError(f"The moments hold {len(x.pairs)} pairs: choose one by its pair(i, j).")
+        return x.pair(*x.pairs[0])
+    if y is None:
+        raise ValueError("A second representation is missing: give x and y, or moments.")
+    moments = Moments()
+    moments.update(x, y)
+    return moments.pair()
+
+
+def _enough_rows(scatter: Scatter) -> Scatter:
+    d1, d2 = scatter.xy.shape
+    if scatter.n <= d1 + d2:
+        raise ValueError(
+            f"CCA needs more rows than both sides have features: n = {scatter.n} is not above "
+            f"d1 + d2 = {d1} + {d2} = {d1 + d2}, so give more tokens."
+        )
+    _warn_of_few_rows(scatter)
+    return scatter
+
+
+def _warn_of_few_rows(scatter: Scatter) -> None:
+    d = max(scatter.xy.shape)
+    if scatter.n < 10 * d:
+        warnings.warn(
+            f"n = {scatter.n} rows are fewer than 10 × d = {10 * d}: chance makes them look alike, read the null too.",
+            stacklevel=3,
+        )
+
+
+def _whitening(scatter: torch.Tensor, keep: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """W = U Λ^(-1/2), (d, k), and Λ, (k,), of the principal directions that hold the share ``keep`` of the variance."""
+    if not 0 < keep <= 1:
+        raise ValueError(f"keep = {keep} is not a share of variance in (0, 1].")
+    variances, directions = torch.linalg.eigh(scatter)
+    variances, directions = variances.flip(0), directions.flip(1)
+    kept = int((variances > RELATIVE_TOLERANCE * variances[0]).sum())
+    if keep < 1:
+        held = variances[:kept].cumsum(0)
+        # The slack is for rounding: of four equal directions two hold the half.
+        kept = int((held < keep * held[-1] * (1 - 1e-12)).sum()) + 1
+    return directions[:, :kept] / variances[:kept].sqrt(), variances[:kept]

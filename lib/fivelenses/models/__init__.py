@@ -1,0 +1,1 @@
+"""Encoders addressed by layer and part, heads, surgery on them, and pre-training."""

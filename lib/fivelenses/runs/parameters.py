@@ -1,0 +1,184 @@
+"""Chapters and their parameters: names and types are checked, with one sentence for what is wrong, before a run starts.
+
+A parameter's value lives in one profile file (``notebooks/profiles/<profile>.yaml``); a caller may override it by name.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from fivelenses import project, tasks
+from fivelenses.checkpoints import Schedule
+
+Positive = Annotated[int, Field(gt=0)]
+
+
+class ParameterError(ValueError):
+    """A parameter, profile or chapter that does not exist or does not fit; the message says which and what to do."""
+
+
+class ScheduleParameters(BaseModel):
+    """A fine-tuning schedule as a profile writes it; see `checkpoints.Schedule`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    learning_rate: Annotated[float, Field(gt=0)]
+    batch_size: Positive
+    epochs: Annotated[float, Field(ge=0)]
+    shape: Literal["slanted-triangular", "linear"] = "slanted-triangular"
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    max_length: Annotated[int, Field(ge=4)] = 128
+    by_length: bool = False
+
+
+class ChapterParameters(BaseModel):
+    """What every chapter takes.
+
+    Attributes:
+        encoder: a name as `models.encoders` understands it.
+        source: `toyworld` or `hub` (which FIVELENSES_MIRROR turns to a folder).
+        seeds: fine-tuning seeds, at least two where the chapter compares seeds.
+        device: `auto`, `cpu` or `cuda`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    encoder: str
+    source: Literal["toyworld", "hub"]
+    seeds: tuple[int, ...] = Field(min_length=1)
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+    @field_validator("seeds")
+    @classmethod
+    def _distinct(cls, value):
+        if len(set(value)) != len(value):
+            raise ValueError("a seed is named twice")
+        return value
+
+
+class AttentionSvcca(ChapterParameters):
+    """Chapter 1, after Hao et al. (2020).
+
+    Attributes:
+        tasks: tasks fine-tuned and compared.
+        dataset_pairs: pairs of tasks whose models are compared (Figures 6 and 7); pairs outside `tasks` are left out.
+        schedules: task to schedule.
+        learning_rate, batch_size, epochs: when given, in place of every schedule's own.
+        training_examples: at most so many a task; None for all.
+        evaluation_examples: development examples on which models are compared, at most; None for all.
+        mixed_examples: development examples of each data set in Figures 6 and 7.
+        keep: the share of variance that SVCCA keeps in the figures.
+        batch_rows: examples a batch in the measuring pass.
+    """
+
+    tasks: tuple[str, ...] = Field(min_length=1)
+    dataset_pairs: tuple[tuple[str, str], ...]
+    schedules: dict[str, ScheduleParameters]
+    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    batch_size: Positive | None = None
+    epochs: Annotated[float, Field(gt=0)] | None = None
+    training_examples: Positive | None = None
+    evaluation_examples: Positive | None = None
+    mixed_examples: Positive = 200
+    keep: Annotated[float, Field(gt=0, le=1)] = 0.99
+    batch_rows: Positive = 32
+
+    @field_validator("tasks")
+    @classmethod
+    def _known(cls, value):
+        for name in value:
+            if tasks.find(name).head != "sequence":
+                raise ValueError(f"{name} is not classified as one sequence")
+        if len(set(value)) != len(value):
+            raise ValueError("a task is named twice")
+        return value
+
+    @model_validator(mode="after")
+    def _scheduled(self):
+        lacking = [name for name in self.tasks if name not in self.schedules]
+        if lacking:
+            raise ValueError(f"schedules has none for {', '.join(lacking)}")
+        return self
+
+    def schedule(self, task: str) -> Schedule:
+        """The schedule of a task, with `learning_rate`, `batch_size` and `epochs` in their places."""
+        overrides = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "epochs": self.epochs}
+        given = {key: value for key, value in overrides.items() if value is not None}
+        return Schedule(**self.schedules[task].model_dump() | given)
+
+    def compared_pairs(self) -> list[tuple[str, str]]:
+        """The pairs of data sets of which both tasks are run."""
+        return [pair for pair in self.dataset_pairs if set(pair) <= set(self.tasks)]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter: its number, its notebook's name without suffix, its paper's key, and its parameters."""
+
+    number: int
+    slug: str
+    paper: str
+    parameters: type[ChapterParameters]
+
+    @property
+    def notebook(self) -> Path:
+        """The paired notebook (``.ipynb``; the ``.py`` beside it is the same in percent format)."""
+        return project.root() / "notebooks" / f"{self.slug}.ipynb"
+
+
+CHAPTERS = {chapter.number: chapter for chapter in (Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca),)}
+
+
+def find_chapter(number: int) -> Chapter:
+    """The chapter of that number.
+
+    Raises:
+        ParameterError: there is none.
+
+    Example:
+        >>> find_chapter(1).slug
+        '1-attention-svcca'
+    """
+    if number not in CHAPTERS:
+        raise ParameterError(f"There is no chapter {number!r}: there is {', '.join(map(str, CHAPTERS))}.")
+    return CHAPTERS[number]
+
+
+def profiles() -> list[str]:
+    """The names of the profiles."""
+    return sorted(file.stem for file in (project.root() / "notebooks" / "profiles").glob("*.yaml"))
+
+
+def settings(number: int, profile: str, **overrides) -> ChapterParameters:
+    """A chapter's parameters: the profile's values, with those overrides that are not None in their places.
+
+    Raises:
+        ParameterError: an unknown chapter, profile or parameter, or a value of the wrong type; one sentence.
+
+    Example:
+        >>> settings(1, "tiny", seeds=[7, 8]).seeds
+        (7, 8)
+    """
+    chapter = find_chapter(number)
+    if profile not in profiles():
+        raise ParameterError(f"There is no profile {profile!r}: choose among {', '.join(profiles())}.")
+    unknown = [name for name in overrides if name not in chapter.parameters.model_fields]
+    if unknown:
+        known = ", ".join(sorted(chapter.parameters.model_fields))
+        raise ParameterError(f"Chapter {number} has no parameter {unknown[0]!r}: it has {known}.")
+    file = project.root() / "notebooks" / "profiles" / f"{profile}.yaml"
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    values = {**content["all"], **content["chapters"][number]}
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return chapter.parameters(**values | given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(place) for place in first["loc"]) or "the parameters"
+        where = "overridden" if first["loc"] and first["loc"][0] in given else f"in profile {profile}"
+        message = first["msg"].removeprefix("Value error, ")
+        raise ParameterError(f"Chapter {number}, {name} ({where}): {message}, got {first['input']!r}."[:600]) from error

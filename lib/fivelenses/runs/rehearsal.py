@@ -1,0 +1,129 @@
+"""A rehearsal: what a run would fetch, train and measure, with estimates of time and memory, without doing any of it.
+
+Training takes about 6 × (parameters in the layers) × (pieces) floating-point operations, a forward pass a third of that; the rate is
+this machine's, measured on a matrix product, times the share of it that training reaches.
+"""
+
+import time
+
+import torch
+
+from fivelenses import tasks
+from fivelenses.checkpoints import Store, specify
+from fivelenses.models import encoders
+from fivelenses.runs.parameters import ChapterParameters, settings
+from fivelenses.tasks.sources import SourceError, mirror
+
+# Mean pieces of an example, measured with BERT's uncased vocabulary; for the estimate alone.
+MEAN_PIECES = {"rte": 69, "mrpc": 54, "sst2": 14, "mnli": 40, "qnli": 50, "cola": 12}
+# The share of the matrix rate that fine-tuning reaches: padding, small products, the optimiser. Measured on a CPU at 6 × 384.
+EFFICIENCY = 0.35
+
+
+def matrix_rate(device: str, size: int = 1024) -> float:
+    """Floating-point operations a second of a square matrix product on this machine, the best of five."""
+    kind = torch.bfloat16 if device == "cuda" else torch.float32
+    left = torch.randn(size, size, device=device, dtype=kind)
+    best = float("inf")
+    for _ in range(5):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        started = time.perf_counter()
+        left @ left
+        if device == "cuda":
+            torch.cuda.synchronize()
+        best = min(best, time.perf_counter() - started)
+    return 2 * size**3 / best
+
+
+def rehearse(number: int, profile: str, overrides: dict | None = None) -> list[str]:
+    """The lines that `--dry-run` prints for a chapter.
+
+    Raises:
+        ParameterError: a parameter that does not exist or fit.
+    """
+    chosen = settings(number, profile, **(overrides or {}))
+    encoder = encoders.locate(chosen.encoder)
+    lines = [f"chapter {number}, profile {profile}: {chosen.encoder}, tasks {', '.join(chosen.tasks)}, seeds {chosen.seeds}"]
+    lines += _fetched(chosen, encoder)
+    try:
+        shape = encoders.config(encoder)
+    except SourceError:
+        known = chosen.encoder.removeprefix("google-bert/")
+        if known not in encoders.SHAPES:
+            return [*lines, "estimate: not possible before the encoder's configuration can be read"]
+        shape = encoders.config(encoders.locate(f"random:{known}"))
+    return lines + _estimated(chosen, shape)
+
+
+def _fetched(chosen: ChapterParameters, encoder: encoders.Encoder) -> list[str]:
+    lines = []
+    local = encoder.revision is None
+    lines.append(f"encoder: {'on this machine' if local else f'from the hub, revision {encoder.revision}'}")
+    for name in chosen.tasks:
+        task = tasks.find(name)
+        if chosen.source == "toyworld":
+            lines.append(f"data: {task.title} from the toy world, generated")
+            continue
+        place = "the mirror" if mirror() else f"the hub, {task.repository} {task.config}, revision {task.revision}"
+        lines.append(f"data: {task.title} from {place}, {task.sizes['train']:,} training examples on the hub")
+    return lines
+
+
+def _rows(chosen: ChapterParameters, name: str) -> tuple[int, int]:
+    task = tasks.find(name)
+    if chosen.source == "toyworld":
+        data = tasks.load(name, "toyworld")
+        training, evaluation = data.splits["train"].num_rows, data.splits["validation"].num_rows
+    else:
+        training, evaluation = task.sizes["train"], task.sizes["validation"]
+    return min(training, chosen.training_examples or training), min(evaluation, chosen.evaluation_examples or evaluation)
+
+
+def _trained_already(chosen: ChapterParameters, name: str, seed: int) -> bool:
+    try:
+        one = specify(chosen.encoder, name, chosen.source, seed, chosen.schedule(name), examples=chosen.training_examples)
+    except SourceError:
+        return False
+    return Store().place(one).is_dir()
+
+
+def _estimated(chosen: ChapterParameters, shape) -> list[str]:
+    device = "cuda" if torch.cuda.is_available() and chosen.device != "cpu" else "cpu"
+    rate = matrix_rate(device) * EFFICIENCY
+    width, depth = shape.hidden_size, shape.num_hidden_layers
+    in_layers = depth * (4 * width**2 + 2 * width * shape.intermediate_size)
+    parameters = in_layers + shape.vocab_size * width
+    lines, total = [], 0.0
+    for name in chosen.tasks:
+        schedule = chosen.schedule(name)
+        training, evaluation = _rows(chosen, name)
+        pieces = min(MEAN_PIECES[name], schedule.max_length)
+        kept = sum(_trained_already(chosen, name, seed) for seed in chosen.seeds)
+        models = len(chosen.seeds) - kept
+        train = models * 6 * in_layers * training * schedule.epochs * pieces / rate
+        # Compared: the pre-trained, an untrained and each tuned model; then each tuned model with one layer after another put back.
+        passes = 2 + len(chosen.seeds) * (2 + depth)
+        measure = passes * 2 * in_layers * evaluation * pieces / rate
+        total += train + measure
+        lines.append(
+            f"{tasks.find(name).title}: {models} models to train ({kept} in the store), {training:,} examples, "
+            f"{schedule.epochs:g} epochs, about {_duration(train)}; {passes} passes over {evaluation:,} examples, "
+            f"about {_duration(measure)}"
+        )
+    # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices in measuring.
+    training_memory = 16 * parameters + 34 * 4 * 32 * 128 * width * depth
+    measuring_memory = 4 * parameters * (2 + len(chosen.seeds)) + 8 * 4 * width**2 * depth * (len(chosen.seeds) + 2)
+    memory = max(training_memory, measuring_memory) / 1e9
+    disk = 4 * parameters * len(chosen.tasks) * len(chosen.seeds) / 1e9
+    what = torch.cuda.get_device_name() if device == "cuda" else f"this CPU ({rate / EFFICIENCY / 1e9:.0f} GFLOP/s)"
+    lines.append(f"altogether about {_duration(total)} on {what}, at most about {memory:.1f} GB of memory, {disk:.1f} GB of disk")
+    if chosen.device == "cuda" and device == "cpu":
+        lines.append("this profile asks for a GPU and there is none here: the run itself would be refused")
+    return lines
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

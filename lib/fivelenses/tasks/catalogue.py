@@ -1,0 +1,143 @@
+"""The tasks by name: where their tables lie on the hub, which columns are read, what the labels mean, how they are scored.
+
+The toy world's tables have the same names and columns, so one entry serves both sources.
+"""
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+Head = Literal["sequence", "token", "token-pair", "span", "none"]
+Metric = Literal["accuracy", "matthews", "exact-match-f1", "none"]
+
+GLUE_REVISION = "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"
+SQUAD_REVISION = "7b6d24c440a36b6815f21b70d25016731768db1f"
+WIKITEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
+# The data set's main branch holds a loading script, which `datasets` no longer runs; the hub's own conversion is served here.
+TREC_REVISION = "refs/convert/parquet"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task: its table on the hub and what is read from it.
+
+    Attributes:
+        name: the name used everywhere (`rte`, `mrpc`, ...).
+        title: how the field writes it (`RTE`).
+        inputs: the text columns, one or two.
+        label: the label column.
+        labels: label names in the order of their integers; empty where they are read from the table.
+        repository, config, revision: the data set on the hub.
+        splits: our split name to the hub's.
+        sizes: rows of each hub split, by our names, so that a sample can be called a sample.
+        head: the kind of prediction head.
+        metric: the score the papers print.
+    """
+
+    name: str
+    title: str
+    inputs: tuple[str, ...]
+    label: str
+    labels: tuple[str, ...]
+    repository: str
+    config: str
+    revision: str
+    splits: MappingProxyType = field(hash=False)
+    sizes: MappingProxyType = field(hash=False)
+    head: Head = "sequence"
+    metric: Metric = "accuracy"
+
+
+def _glue(name, title, inputs, labels, train, validation, metric="accuracy", evaluated_on="validation") -> Task:
+    return Task(
+        name=name,
+        title=title,
+        inputs=inputs,
+        label="label",
+        labels=labels,
+        repository="nyu-mll/glue",
+        config=name,
+        revision=GLUE_REVISION,
+        splits=MappingProxyType({"train": "train", "validation": evaluated_on}),
+        sizes=MappingProxyType({"train": train, "validation": validation}),
+        metric=metric,
+    )
+
+
+_PAIR = ("sentence1", "sentence2")
+_ENTAILMENT = ("entailment", "not_entailment")
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        _glue("rte", "RTE", _PAIR, _ENTAILMENT, 2_490, 277),
+        _glue("mrpc", "MRPC", _PAIR, ("not_equivalent", "equivalent"), 3_668, 408),
+        _glue("sst2", "SST-2", ("sentence",), ("negative", "positive"), 67_349, 872),
+        _glue(
+            "mnli",
+            "MNLI",
+            ("premise", "hypothesis"),
+            ("entailment", "neutral", "contradiction"),
+            392_702,
+            9_815,
+            evaluated_on="validation_matched",
+        ),
+        _glue("qnli", "QNLI", ("question", "sentence"), _ENTAILMENT, 104_743, 5_463),
+        _glue("cola", "CoLA", ("sentence",), ("unacceptable", "acceptable"), 8_551, 1_043, metric="matthews"),
+        Task(
+            name="squad",
+            title="SQuAD",
+            inputs=("question", "context"),
+            label="answers",
+            labels=(),
+            repository="rajpurkar/squad",
+            config="plain_text",
+            revision=SQUAD_REVISION,
+            splits=MappingProxyType({"train": "train", "validation": "validation"}),
+            sizes=MappingProxyType({"train": 87_599, "validation": 10_570}),
+            head="span",
+            metric="exact-match-f1",
+        ),
+        Task(
+            name="trec",
+            title="TREC-50",
+            inputs=("text",),
+            label="fine_label",
+            labels=(),
+            repository="CogComp/trec",
+            config="default",
+            revision=TREC_REVISION,
+            splits=MappingProxyType({"train": "train", "validation": "test"}),
+            sizes=MappingProxyType({"train": 5_452, "validation": 500}),
+        ),
+        Task(
+            name="wikitext",
+            title="WikiText-2",
+            inputs=("text",),
+            label="",
+            labels=(),
+            repository="Salesforce/wikitext",
+            config="wikitext-2-raw-v1",
+            revision=WIKITEXT_REVISION,
+            splits=MappingProxyType({"validation": "validation", "test": "test"}),
+            sizes=MappingProxyType({"validation": 3_760, "test": 4_358}),
+            head="none",
+            metric="none",
+        ),
+    )
+}
+
+
+def find(name: str) -> Task:
+    """The task of that name.
+
+    Raises:
+        ValueError: there is none; the sentence lists those there are.
+
+    Example:
+        >>> find("mrpc").labels
+        ('not_equivalent', 'equivalent')
+    """
+    if name not in TASKS:
+        raise ValueError(f"There is no task {name!r}: choose among {', '.join(sorted(TASKS))}.")
+    return TASKS[name]

@@ -1,0 +1,154 @@
+"""Examples of a task: its splits as tables, nested subsets of them, and their encoding for an encoder."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import datasets
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from fivelenses.tasks.catalogue import Task, find
+from fivelenses.tasks.sources import SOURCES, SourceError, hub_table
+from fivelenses.world import tables as world_tables
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """The splits of one task from one source.
+
+    Attributes:
+        task: the catalogue's entry.
+        source: `toyworld` or `hub`.
+        splits: our split names to tables.
+        labels: label names in the order of their integers.
+    """
+
+    task: Task
+    source: str
+    splits: Mapping[str, datasets.Dataset] = field(hash=False)
+    labels: tuple[str, ...]
+
+    def provenance(self, split: str) -> str:
+        """Whether a split is whole, a sample, or the toy world's, in words that a chapter can print.
+
+        Example:
+            >>> load("rte", "toyworld").provenance("train").startswith("toy world")
+            True
+        """
+        rows = self.splits[split].num_rows
+        if self.source == "toyworld":
+            return f"toy world, {rows:,} examples"
+        whole = self.task.sizes[split]
+        return f"whole, {rows:,} examples" if rows == whole else f"sample, {rows:,} of {whole:,} examples"
+
+    def digest(self, split: str) -> str:
+        """A hash of a split's inputs and labels: equal tables, equal digests, whatever the source."""
+        content = hashlib.sha256()
+        columns = [*self.task.inputs, *([self.task.label] if self.task.label else [])]
+        for row in zip(*(self.splits[split][column] for column in columns), strict=True):
+            content.update(repr(row).encode("utf-8"))
+        return content.hexdigest()[:16]
+
+
+def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskData:
+    """A task's splits from `toyworld` or `hub` (which FIVELENSES_MIRROR turns to a folder).
+
+    Raises:
+        ValueError: no such task or source.
+        SourceError: a table that cannot be had.
+
+    Example:
+        >>> data = load("mrpc", "toyworld")
+        >>> sorted(data.splits), data.labels
+        (['train', 'validation'], ('not_equivalent', 'equivalent'))
+    """
+    task = find(name)
+    if source not in SOURCES:
+        raise ValueError(f"There is no source {source!r}: choose among {', '.join(SOURCES)}.")
+    wanted = splits or tuple(task.splits)
+    if source == "toyworld":
+        return TaskData(task, source, {split: _toy_split(task, split) for split in wanted}, _toy_labels(task))
+    loaded = {split: hub_table(task, split) for split in wanted}
+    for split, table in loaded.items():
+        missing = {*task.inputs, *([task.label] if task.label else [])} - set(table.column_names)
+        if missing:
+            raise SourceError(f"{task.title} {split} has no column {', '.join(sorted(missing))}: it is not the hub's table.")
+    labels = task.labels
+    if task.head == "sequence":
+        feature = next(iter(loaded.values())).features[task.label]
+        named = tuple(feature.names) if isinstance(feature, datasets.ClassLabel) else labels
+        if labels and named != labels:
+            raise SourceError(f"{task.title} names its labels {named}, where {labels} were expected: it is another table.")
+        labels = named
+    return TaskData(task, source, loaded, labels)
+
+
+def _toy_split(task: Task, split: str) -> datasets.Dataset:
+    # Out-of-domain text: the toy world's second domain stands where Wikipedia does.
+    frames = world_tables.table("second_domain" if task.name == "wikitext" else task.name)
+    frame = frames[split] if split in frames else frames[task.splits[split]]
+    return datasets.Dataset.from_pandas(frame, preserve_index=False)
+
+
+def _toy_labels(task: Task) -> tuple[str, ...]:
+    return tuple(world_tables.LABELS["trec_fine"]) if task.name == "trec" else task.labels
+
+
+def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
+    """Row numbers of a stratified random subset; subsets of one seed are nested as `examples` grows.
+
+    Each label's rows are shuffled once by the seed and spread evenly over [0, 1); a subset takes the rows of lowest position, so it holds
+    every label in proportion (to within one example a label) and contains every smaller subset.
+
+    Args:
+        labels: (n,) label of each row; any hashable values that NumPy can sort.
+        examples: how many rows; all when it exceeds n.
+        seed: of the shuffle.
+
+    Returns:
+        (min(examples, n),) row numbers in increasing order.
+
+    Raises:
+        ValueError: fewer than one example asked for, or no rows.
+
+    Example:
+        >>> subset(np.array([0, 0, 0, 1, 1, 1]), 2, seed=0).size
+        2
+    """
+    labels = np.asarray(labels)
+    if examples < 1 or labels.size == 0:
+        raise ValueError(f"A subset needs at least one example (asked for {examples} of {labels.size}): raise the number.")
+    generator = np.random.default_rng(seed)
+    position = np.empty(labels.size)
+    for label in np.unique(labels):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        position[rows] = (np.arange(rows.size) + generator.random()) / rows.size
+    return np.sort(np.argsort(position, kind="stable")[:examples])
+
+
+def encode(
+    data: TaskData, split: str, tokenizer: PreTrainedTokenizerBase, max_length: int, words: bool = False
+) -> datasets.Dataset:
+    """A split of a sequence task as pieces: `input_ids`, `attention_mask`, `token_type_ids` where used, and `labels`.
+
+    Args:
+        max_length: pieces that a sequence (both inputs and special pieces) is cut to.
+        words: add `word_ids`, the number of the word that each piece belongs to, -1 for special pieces; the words of a second input are
+            counted on from those of the first.
+
+    Raises:
+        ValueError: the task is not classified as one sequence.
+    """
+    if data.task.head != "sequence":
+        raise ValueError(f"{data.task.title} has a {data.task.head} head, not a sequence head: encode it with its own routine.")
+    table, columns = data.splits[split], data.task.inputs
+    encoded = tokenizer(*(list(table[column]) for column in columns), truncation=True, max_length=max_length)
+    added = {"word_ids": [_word_ids(encoded, row) for row in range(table.num_rows)]} if words else {}
+    return datasets.Dataset.from_dict({**encoded, **added, "labels": list(table[data.task.label])})
+
+
+def _word_ids(encoded, row: int) -> list[int]:
+    words, inputs = encoded.word_ids(row), encoded.sequence_ids(row)
+    first = 1 + max((word for word, which in zip(words, inputs, strict=True) if which == 0), default=-1)
+    return [-1 if word is None else word + first * which for word, which in zip(words, inputs, strict=True)]

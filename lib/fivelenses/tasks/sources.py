@@ -1,0 +1,138 @@
+"""Where tables and raw files come from: the toy world, the hub, or a folder laid out as the hub (FIVELENSES_MIRROR).
+
+The hub and its mirror share one code path: the mirror only changes where the Parquet files are. What a mirror lacks is
+an error, never a guess; a split with fewer rows than the hub's is reported as a sample by `tasks.examples`.
+"""
+
+import hashlib
+import lzma
+import os
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+
+from fivelenses.tasks.catalogue import Task
+
+# Progress is told in plain lines, not in bars.
+datasets.disable_progress_bars()
+
+SOURCES = ("toyworld", "hub")
+RAW_HOST = "https://raw.githubusercontent.com"
+
+
+class SourceError(RuntimeError):
+    """A table or file could not be had; the message says which, from where, and what to do."""
+
+
+def mirror() -> Path | None:
+    """The folder that FIVELENSES_MIRROR names, or None when it is unset.
+
+    Raises:
+        SourceError: it names something that is not a folder.
+    """
+    named = os.environ.get("FIVELENSES_MIRROR")
+    if not named:
+        return None
+    folder = Path(named).expanduser().resolve()
+    if not folder.is_dir():
+        raise SourceError(f"FIVELENSES_MIRROR names {folder}, which is not a folder: correct it or unset it.")
+    return folder
+
+
+def hub_table(task: Task, split: str) -> datasets.Dataset:
+    """One split of a task, from the mirror where one is named and from the hub otherwise.
+
+    Args:
+        task: the catalogue's entry.
+        split: our name for the split (`train`, `validation`, `test`).
+
+    Raises:
+        SourceError: the split does not exist, the mirror lacks it, or the hub cannot be reached.
+    """
+    if split not in task.splits:
+        raise SourceError(f"{task.title} has no split {split!r}: it has {', '.join(task.splits)}.")
+    there = task.splits[split]
+    folder = mirror()
+    if folder is not None:
+        path = folder / "datasets" / task.repository / task.config / f"{there}.parquet"
+        if not path.is_file():
+            raise SourceError(
+                f"The mirror has no {task.repository} {task.config} {there} (looked for {path}): "
+                "add that file, or unset FIVELENSES_MIRROR to read from the hub."
+            )
+        return datasets.load_dataset("parquet", data_files={split: str(path)}, split=split)
+    try:
+        return datasets.load_dataset(task.repository, task.config, revision=task.revision, split=there)
+    except (OSError, datasets.exceptions.DatasetsError) as error:
+        raise SourceError(
+            f"{task.title} ({task.repository}, {task.config}) could not be read from the hub "
+            f"({type(error).__name__}): connect to the network, or set FIVELENSES_MIRROR to a folder laid out as the hub, "
+            "or choose the source toyworld."
+        ) from error
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One file of a public repository at a tag, known by the hash of its content.
+
+    Attributes:
+        repository: owner/name.
+        tag: the release.
+        path: the file inside the repository.
+        sha256: of the uncompressed content.
+        git_blob: first characters of the content's git blob id, an accepted second proof where a mirror's file was rebuilt.
+    """
+
+    repository: str
+    tag: str
+    path: str
+    sha256: str
+    git_blob: str = ""
+
+
+def raw_text(file: RawFile) -> str:
+    """The content of a raw file as text, its hash checked; from the mirror's ``raw/`` folder or from the repository.
+
+    Raises:
+        SourceError: it is missing, cannot be fetched, or is not the file that it should be.
+    """
+    folder = mirror()
+    if folder is not None:
+        path = folder / "raw" / file.repository / file.tag / f"{file.path}.xz"
+        if not path.is_file():
+            raise SourceError(f"The mirror has no {file.repository} {file.tag} {file.path} (looked for {path}): add it.")
+        content = lzma.decompress(path.read_bytes())
+        place = str(path)
+    else:
+        content, place = _downloaded(file)
+    if hashlib.sha256(content).hexdigest() != file.sha256 and not _is_git_blob(content, file.git_blob):
+        raise SourceError(f"{place} is not {file.repository} {file.tag} {file.path} (its hash differs): fetch it again.")
+    return content.decode("utf-8")
+
+
+def _downloaded(file: RawFile) -> tuple[bytes, str]:
+    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses" / "raw"
+    kept = kept / file.repository / file.tag / file.path
+    if not kept.is_file():
+        address = f"{RAW_HOST}/{file.repository}/{file.tag}/{file.path}"
+        try:
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                content = answer.read()
+        except (urllib.error.URLError, TimeoutError) as error:
+            raise SourceError(
+                f"{file.path} of {file.repository} {file.tag} could not be fetched ({error}): connect to the network, "
+                "or set FIVELENSES_MIRROR to a folder that holds it."
+            ) from error
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        beside = kept.with_name(f"{kept.name}.{os.getpid()}.partial")
+        beside.write_bytes(content)
+        beside.replace(kept)
+    return kept.read_bytes(), str(kept)
+
+
+def _is_git_blob(content: bytes, prefix: str) -> bool:
+    blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return bool(prefix) and blob.startswith(prefix)

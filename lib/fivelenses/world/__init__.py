@@ -1,0 +1,1 @@
+"""The toy world: a lexicon, a meaning, a grammar with full annotation, and the tasks that come from them."""

@@ -1,0 +1,66 @@
+"""Sentiment: what the main event means for its patient, with negation; a relative clause may tell the opposite."""
+
+from dataclasses import replace
+from random import Random
+
+from fivelenses.world.choices import draw_form, draw_style
+from fivelenses.world.grammar import Form, clause, finish, relative_clause
+from fivelenses.world.inference import sentence_text
+from fivelenses.world.lexicon import SENSES
+from fivelenses.world.meaning import Event
+from fivelenses.world.phrases import Style
+from fivelenses.world.rows import Row
+from fivelenses.world.stories import draw_cast, draw_event, with_adjuncts
+
+CHARGED = tuple(sense for sense in SENSES.values() if sense.welfare)
+GOOD = tuple(sense for sense in CHARGED if sense.welfare > 0)
+BAD = tuple(sense for sense in CHARGED if sense.welfare < 0)
+SOCIAL = tuple(sense for sense in CHARGED if sense.frame == "social")
+
+
+def _with_distraction(generator: Random, event: Event, form: Form) -> Form:
+    """Add a relative clause about another charged event to a participant that is not a name."""
+    for role in generator.sample(("agent", "patient"), 2):
+        entity = event.get(role)
+        if entity is None or entity.name or not entity.animate:
+            continue
+        others = tuple(e for e in draw_cast(generator) if e not in event.participants() and e.name)
+        senses = tuple(s for s in SOCIAL if entity.kind in s.agents and s is not event.sense)
+        if not others or not senses:
+            continue
+        other = replace(generator.choice(others), identifier=80)
+        fitting = tuple(s for s in senses if "person" in s.patients)
+        if not fitting:
+            continue
+        sense = generator.choice(fitting)
+        inner = Event(sense, (("agent", entity), ("patient", other)))
+        relative = relative_clause(inner, "agent", Form(synonym=generator.randrange(4)))
+        return form._replace(styles=dict(form.styles) | {entity.identifier: Style(relative=relative)})
+    return form
+
+
+def sst2_row(generator: Random, label: int) -> Row | None:
+    """A sentence; label 1 where the main event is good for its patient (recipient, or the one robbed), else 0."""
+    cast = draw_cast(generator)
+    device = generator.choices(("plain", "manage", "not", "never", "fail", "double"), (42, 8, 20, 9, 16, 5))[0]
+    flips = device in ("not", "never", "fail")
+    event = draw_event(generator, cast, GOOD if (label == 1) != flips else BAD)
+    event = with_adjuncts(generator, event, cast, 0.3)
+    if event.affected is None or not event.affected.animate:
+        return None
+    passive_share = 0.0 if device in ("fail", "double", "manage") else 0.4
+    form = draw_form(generator, event, ("past", "past", "present"), "", 0.2, 0.0, passive_share)
+    if device == "manage":
+        form = form._replace(control="manage")
+    elif device in ("fail", "double"):
+        form = form._replace(control=generator.choice(("fail", "refuse")))
+    if device in ("not", "never"):
+        form = form._replace(negation=device)
+    elif device == "double":
+        form = form._replace(negation=generator.choice(("not", "never")))
+    styles = {entity.identifier: draw_style(generator, entity, 0.3) for _, entity in event.roles if entity.animate}
+    form = form._replace(styles=dict(form.styles) | styles)
+    if generator.random() < 0.4:
+        form = _with_distraction(generator, event, form)
+    text = sentence_text(finish(clause(event, form)))
+    return text and {"sentence": text, "label": label}

@@ -1,0 +1,90 @@
+"""Token tasks: gold trees, and the scene role and function of prepositions, on sentences of stories."""
+
+from collections.abc import Callable, Iterator
+
+import pandas
+
+from fivelenses.world.annotation import Sentence, annotate
+from fivelenses.world.rows import Row, generator_for
+from fivelenses.world.stories import simulate
+from fivelenses.world.texts import Narrator
+
+Told = tuple[int, Sentence]
+
+
+def written(words: tuple[str, ...]) -> list[str]:
+    """The words as in running text: the first one capitalised.
+
+    >>> written(("the", "end"))
+    ['The', 'end']
+    """
+    return [words[0][:1].upper() + words[0][1:], *words[1:]]
+
+
+def told_sentences(task: str, split: str) -> Iterator[Told]:
+    """Statements of stories, without end: the number of the story and the annotated sentence; no questions."""
+    number = 0
+    while True:
+        generator = generator_for(task, split, number)
+        for node in Narrator(generator, simulate(generator, generator.randrange(5, 9))).narrate():
+            if node.children[-1].form == ".":
+                yield number, annotate(node)
+        number += 1
+
+
+def rows_of_splits(
+    task: str, sizes: dict[str, int], rows_of: Callable[[Iterator[Told], str], Iterator[Row]]
+) -> dict[str, pandas.DataFrame]:
+    """Take rows split by split; a row whose words stand in an earlier split, and an equal row, is left out."""
+    tables: dict[str, pandas.DataFrame] = {}
+    earlier: set[str] = set()
+    for split, size in sizes.items():
+        rows: list[Row] = []
+        seen: set[str] = set()
+        for row in rows_of(told_sentences(task, split), split):
+            content = str(sorted(row.items()))
+            if content in seen or " ".join(row["tokens"]) in earlier:
+                continue
+            seen.add(content)
+            rows.append(row)
+            if len(rows) == size:
+                break
+        earlier |= {" ".join(row["tokens"]) for row in rows}
+        tables[split] = pandas.DataFrame(rows)
+    return tables
+
+
+def _trees(sentences: Iterator[Told], split: str) -> Iterator[Row]:
+    seen: set[tuple[str, ...]] = set()
+    for _, sentence in sentences:
+        if sentence.words not in seen:
+            seen.add(sentence.words)
+            yield {
+                "tokens": written(sentence.words),
+                "upos": list(sentence.upos),
+                "heads": list(sentence.heads),
+                "deprels": list(sentence.deprels),
+            }
+
+
+def treebank() -> dict[str, pandas.DataFrame]:
+    """Sentences with parts of speech, heads (1-based, 0 for the root) and dependency relations."""
+    return rows_of_splits("treebank", {"train": 2000, "validation": 300, "test": 400}, _trees)
+
+
+def _prepositions(sentences: Iterator[Told], split: str) -> Iterator[Row]:
+    generator = generator_for("prepositions", split, "choice")
+    counts: dict[str, int] = {}
+    for _, sentence in sentences:
+        if not sentence.prepositions:
+            continue
+        index, role, function = generator.choice(sentence.prepositions)
+        frequent = counts.get(role, 0)
+        if generator.random() < 40.0 / (40.0 + frequent) or generator.random() < 0.15:
+            counts[role] = frequent + 1
+            yield {"tokens": written(sentence.words), "index": index, "role": role, "function": function}
+
+
+def prepositions() -> dict[str, pandas.DataFrame]:
+    """Single-token prepositions with their scene role and their function, which differ for a part of them."""
+    return rows_of_splits("prepositions", {"train": 2500, "test": 400}, _prepositions)
