@@ -1,6 +1,6 @@
 """JS divergence of attentions against the direct formula: time and peak memory per batch, and agreement, from one run.
 
-python bench/attention.py [--quick]
+    python bench/attention.py [--quick] [--repeats N]
 
 The direct formula takes two Kullback–Leibler divergences to the mean of the two, with masked logarithms. Half of the
 examples are padded.
@@ -53,11 +53,13 @@ def attentions(batch: int, heads: int, tokens: int) -> tuple[np.ndarray, np.ndar
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small shape, once")
-    quick = parser.parse_args().quick
+    parser.add_argument("--repeats", type=int, default=5, help="how often each side is measured (default 5)")
+    arguments = parser.parse_args()
+    quick, repeats = arguments.quick, 1 if arguments.quick else arguments.repeats
     shapes = [(8, 4, 32)] if quick else [(8, 12, 128), (8, 16, 128), (8, 16, 384)]
     print(HEADER)
     for shape in shapes:
-        plain, ours = compare(plain_divergence, divergence, attentions(*shape), attentions(1, 2, 8), 1 if quick else 5)
+        plain, ours = compare(plain_divergence, divergence, attentions(*shape), attentions(1, 2, 8), repeats)
         print(report(f"JS {shape}", plain, ours), flush=True)
 
 

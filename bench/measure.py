@@ -23,7 +23,11 @@ class Cost:
 
 
 def _peak_megabytes() -> float:
-    """The most memory that this process has held (the system counts in bytes on macOS, in KiB on Linux)."""
+    """The most memory that this process has held."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # On Linux a new process inherits its parent's ru_maxrss; this counts from its own start.
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 2**10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 

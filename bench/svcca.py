@@ -1,9 +1,9 @@
 """SVCCA of one layer pair against the plain NumPy recipe: time, peak memory, and agreement, from one run.
 
-    python bench/svcca.py [--quick]
+    python bench/svcca.py [--quick] [--repeats N]
 
-The recipe is the one of the method's first authors as their tutorial goes about it: a singular value decomposition of each
-side, the covariance of the reduced sides, a pseudo-inverse and a matrix square root of each, one more decomposition.
+The recipe is the one of the first authors' tutorial: a singular value decomposition of each side, the covariance of
+the reduced sides, a pseudo-inverse and a matrix square root of each, one more decomposition.
 """
 
 import argparse
@@ -47,13 +47,13 @@ def layer_pair(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, small widths, once")
-    quick = parser.parse_args().quick
+    parser.add_argument("--repeats", type=int, default=3, help="how often each side is measured (default 3)")
+    arguments = parser.parse_args()
+    quick, repeats = arguments.quick, 1 if arguments.quick else arguments.repeats
     shapes = [(2000, 64), (2000, 128)] if quick else [(20000, 768), (20000, 1024)]
     print(HEADER)
     for n, d in shapes:
-        plain, ours = compare(
-            plain_svcca_distance, svcca_distance, layer_pair(n, d), layer_pair(200, 16), 1 if quick else 3
-        )
+        plain, ours = compare(plain_svcca_distance, svcca_distance, layer_pair(n, d), layer_pair(200, 16), repeats)
         print(report(f"SVCCA ({n}, {d})", plain, ours), flush=True)
 
 

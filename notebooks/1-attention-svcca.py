@@ -49,7 +49,9 @@ from fivelenses import runs
 from fivelenses.checkpoints import specify
 from fivelenses.exhibits import hao2020
 
-overrides = dict(encoder=encoder, source=source, tasks=tasks, dataset_pairs=dataset_pairs, seeds=seeds, schedules=schedules)
+overrides = dict(
+    encoder=encoder, source=source, tasks=tasks, dataset_pairs=dataset_pairs, seeds=seeds, schedules=schedules
+)
 overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, device=device, keep=keep)
 overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples)
 overrides |= dict(mixed_examples=mixed_examples, batch_rows=batch_rows)
@@ -93,7 +95,9 @@ run.exhibit(hao2020.table_1(checkpoints))
 # attention map.
 
 # %%
-measuring = dict(keep=settings.keep, batch_rows=settings.batch_rows, device=None if settings.device == "auto" else settings.device)
+measuring = dict(
+    keep=settings.keep, batch_rows=settings.batch_rows, device=None if settings.device == "auto" else settings.device
+)
 changes = hao2020.changes_by_layer(
     checkpoints, settings.encoder, settings.source, settings.evaluation_examples, **measuring
 )
@@ -127,9 +131,7 @@ run.exhibit(hao2020.table_of_measures(changes, settings.keep))
 # its pre-trained values, leave all others as they are, and measure how far the last layer moves.
 
 # %%
-rollbacks = hao2020.rollbacks(
-    checkpoints, settings.encoder, settings.source, settings.evaluation_examples, **measuring
-)
+rollbacks = hao2020.rollbacks(checkpoints, settings.encoder, settings.source, settings.evaluation_examples, **measuring)
 run.exhibit(hao2020.figure_3(rollbacks))
 
 # %% [markdown]

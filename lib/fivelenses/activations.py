@@ -80,9 +80,13 @@ def stream(
     """
     hidden, attention = sorted(set(hidden)), sorted(set(attention))
     depth = len(layer_list(model))
-    wrong = [layer for layer in hidden if not 0 <= layer <= depth] + [layer for layer in attention if not 1 <= layer <= depth]
+    wrong = [layer for layer in hidden if not 0 <= layer <= depth] + [
+        layer for layer in attention if not 1 <= layer <= depth
+    ]
     if wrong:
-        raise ValueError(f"There is no layer {wrong[0]}: hidden states have layers 0 to {depth}, attentions 1 to {depth}.")
+        raise ValueError(
+            f"There is no layer {wrong[0]}: hidden states have layers 0 to {depth}, attentions 1 to {depth}."
+        )
     if not hidden and not attention:
         raise ValueError("Nothing was asked for: name the layers whose hidden states or attentions are wanted.")
     if examples.num_rows == 0:
@@ -106,7 +110,9 @@ def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
         **inputs, output_hidden_states=bool(hidden), output_attentions=bool(attention), return_dict=True
     )
     if attention and not output.attentions:
-        raise ValueError(f"The architecture {model.config.model_type!r} returns no attention weights: they cannot be compared.")
+        raise ValueError(
+            f"The architecture {model.config.model_type!r} returns no attention weights: they cannot be compared."
+        )
     return Activations(
         rows=rows,
         mask=inputs["attention_mask"].bool(),

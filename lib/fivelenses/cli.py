@@ -11,9 +11,13 @@ from typing import Annotated
 import typer
 import yaml
 
-app = typer.Typer(help="Five papers on what fine-tuning does to BERT, rerun.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Five papers on what fine-tuning does to BERT, rerun.", no_args_is_help=True, add_completion=False
+)
 
-Profile = Annotated[str, typer.Option("--profile", help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")]
+Profile = Annotated[
+    str, typer.Option("--profile", help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")
+]
 
 
 @contextlib.contextmanager
@@ -59,7 +63,9 @@ def run(
     chapter: Annotated[str, typer.Argument(help="A chapter's number, or `all`.")],
     profile: Profile = "tiny",
     parameter: Annotated[list[str], typer.Option("-p", "--parameter", help="name=value, as often as you like.")] = [],  # noqa: B006
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be fetched, trained and measured.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be fetched, trained and measured.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Run also when nothing has changed.")] = False,
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
@@ -92,12 +98,12 @@ def book() -> None:
 
 
 @app.command()
-def publish(chapter: int, profile: Profile = "small") -> None:
+def publish(chapter: int) -> None:
     """Copy a chapter's run into book/published, as the run that the book shows."""
     with _one_sentence():
         from fivelenses.runs.book import publish as publish_run
 
-        typer.echo(f"published in {publish_run(chapter, profile)}")
+        typer.echo(f"published in {publish_run(chapter)}")
 
 
 @app.command()

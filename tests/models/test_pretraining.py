@@ -27,7 +27,7 @@ from fivelenses.models.pretraining import (
     train_wordpiece,
 )
 from fivelenses.models.text_blocks import plan_pass, tokenise
-from fivelenses.models.training_run import PretrainingRun
+from fivelenses.models.training_run import PretrainingRun, configuration, plan_text
 
 PEOPLE = ("anna", "bert", "carla", "david")
 ANIMALS = {"anna": "dogs", "bert": "cats", "carla": "horses", "david": "parrots"}
@@ -312,7 +312,7 @@ def test_the_callers_random_numbers_are_left_alone(tmp_path):
 
 def test_a_killed_run_resumes_to_the_same_losses_and_the_same_weights(tmp_path):
     settings_of_both = {"save_every": 4, "seconds_between_lines": 0.0}
-    specification = replace(SMALL, batch_tokens=960)
+    specification = replace(SMALL, batch_tokens=960, first_length=12, first_share=0.5)
     whole = pretrain(DOCUMENTS, specification, tmp_path / "whole", TOKENIZER, notify=silent, **settings_of_both)
     killed = tmp_path / "killed"
     for step in (3, 6, 11):
@@ -372,7 +372,28 @@ def test_a_line_says_step_loss_speed_and_time_left(tmp_path):
 def test_steps_per_pass_counts_the_batches_of_the_first_pass(tmp_path):
     steps = steps_per_pass(DOCUMENTS, SMALL, TOKENIZER)
     folder = pretrain(DOCUMENTS, replace(SMALL, steps=steps), tmp_path / "bert", TOKENIZER, notify=silent)
-    assert json.loads((folder / "pretraining.json").read_text())["passes"] == 1.0
+    assert json.loads((folder / "pretraining.json").read_text())["passes"] == 1
+
+
+def test_the_first_steps_read_short_pairs_and_the_others_long_ones():
+    specification = replace(SMALL, first_length=12, first_share=0.5)
+    assert [specification.length_at(step) for step in (0, 5, 6, 11)] == [12, 12, 24, 24]
+    text = tokenise(DOCUMENTS, TOKENIZER, specification.length_at(0))
+    lengths = [plan_text(text, specification, 0, step).pairs[:, [1, 3]].sum(1).max() + 3 for step in (0, 6)]
+    assert lengths[0] <= 12 < lengths[1] <= 24
+
+
+def test_padding_does_not_change_what_a_row_says():
+    torch.manual_seed(0)
+    model = BertForPreTraining(configuration(SMALL, TOKENIZER)).eval()
+    text = tokenise(DOCUMENTS, TOKENIZER, 24)
+    plan = plan_pass(text, 24, 480, 0.5, seed=1)
+    ids, types, mask = lay_out(text.pieces, plan.pairs[:8], SPECIAL)
+    together = model.bert(ids, mask, types).last_hidden_state
+    for row in range(8):
+        alone, kinds, _ = lay_out(text.pieces, plan.pairs[row : row + 1], SPECIAL)
+        states = model.bert(alone, None, kinds).last_hidden_state[0]
+        torch.testing.assert_close(together[row, : len(states)], states, rtol=1e-5, atol=1e-5)
 
 
 # The checkpoint
@@ -442,6 +463,7 @@ def test_the_toy_bert_is_six_layers_of_64():
     [
         ({"hidden": 18, "heads": 4}, "hidden size 18 is not divisible by 4 heads"),
         ({"sequence_length": 4}, "sequence_length is 4: set it to 8 or more"),
+        ({"first_length": 4}, "first_length is 4: set it between 8 and"),
         ({"batch_tokens": 10}, "batch_tokens is 10, less than one sequence"),
         ({"steps": 0}, "steps is 0"),
         ({"masking_rate": 1.5}, "masking_rate is 1.5"),

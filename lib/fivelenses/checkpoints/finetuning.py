@@ -69,7 +69,9 @@ def prepare(
     threads = max(1, (os.cpu_count() or 1) // max(1, workers))
     started = time.monotonic()
     if workers > 1:
-        with ProcessPoolExecutor(workers, get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)) as pool:
+        with ProcessPoolExecutor(
+            workers, get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
+        ) as pool:
             running = {pool.submit(fine_tune, one, store, device): one for one in missing}
             for done, future in enumerate(as_completed(running), 1):
                 _tell(notify, future.result(), running[future], done, len(missing), started)
@@ -131,7 +133,9 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     data = tasks.load(specification.task, specification.source)
     training, evaluation = (encode(data, split, tokenizer, schedule.max_length) for split in ("train", "validation"))
     if specification.examples is not None:
-        training = training.select(subset(np.array(training["labels"]), specification.examples, specification.examples_seed))
+        training = training.select(
+            subset(np.array(training["labels"]), specification.examples, specification.examples_seed)
+        )
 
     # One seed for the head (and random weights), then the Trainer sets it anew for the order of examples and dropout.
     set_seed(specification.seed)
@@ -152,7 +156,9 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     trainer.create_optimizer()
     trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate_multiplier(schedule, steps))
     if steps:
-        trainer.train(resume_from_checkpoint=get_last_checkpoint(partial / "trainer") if (partial / "trainer").is_dir() else None)
+        trainer.train(
+            resume_from_checkpoint=get_last_checkpoint(partial / "trainer") if (partial / "trainer").is_dir() else None
+        )
 
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     gold = np.array(evaluation["labels"])
@@ -241,7 +247,9 @@ def predictions(model: nn.Module, encoded: datasets.Dataset, collate: Callable, 
     model.eval()
     for begin in range(0, len(order), batch_size):
         rows = order[begin : begin + batch_size]
-        inputs = collate([{key: value for key, value in row.items() if key != "labels"} for row in encoded.select(rows)])
+        inputs = collate(
+            [{key: value for key, value in row.items() if key != "labels"} for row in encoded.select(rows)]
+        )
         predicted[rows] = model(**inputs.to(model.device)).logits.argmax(-1).cpu().numpy()
     return predicted
 
@@ -279,4 +287,8 @@ class _StopOnDivergence(TrainerCallback):
 def _environment() -> dict:
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {os.cpu_count()} cores"
     packages = ("torch", "transformers", "numpy")
-    return {"device": device, "python": platform.python_version(), "versions": {name: version(name) for name in packages}}
+    return {
+        "device": device,
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in packages},
+    }

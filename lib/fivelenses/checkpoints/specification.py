@@ -44,8 +44,16 @@ class Schedule:
     def __post_init__(self):
         if self.shape not in ("slanted-triangular", "linear"):
             raise ValueError(f"A schedule's shape is 'slanted-triangular' or 'linear', not {self.shape!r}.")
-        if self.learning_rate <= 0 or self.batch_size < 1 or self.epochs < 0 or not 0 <= self.warmup < 1 or self.max_length < 4:
-            raise ValueError(f"A schedule needs a positive rate and batch size, epochs >= 0, 0 <= warmup < 1, length >= 4: {self}.")
+        if (
+            self.learning_rate <= 0
+            or self.batch_size < 1
+            or self.epochs < 0
+            or not 0 <= self.warmup < 1
+            or self.max_length < 4
+        ):
+            raise ValueError(
+                f"A schedule needs a positive rate and batch size, epochs >= 0, 0 <= warmup < 1, length >= 4: {self}."
+            )
 
 
 @dataclass(frozen=True)
@@ -107,7 +115,9 @@ def _training_split(task: str, source: str) -> tuple[str, int]:
     return data.digest("train"), data.splits["train"].num_rows
 
 
-def specify(encoder: str, task: str, source: str, seed: int, schedule: Schedule, examples: int | None = None, **rest) -> Specification:
+def specify(
+    encoder: str, task: str, source: str, seed: int, schedule: Schedule, examples: int | None = None, **rest
+) -> Specification:
     """A specification with the encoder's identity and the training data's digest filled in.
 
     Args:

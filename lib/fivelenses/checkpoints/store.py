@@ -143,11 +143,15 @@ def read(folder: Path) -> Checkpoint:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         files = manifest["files"]
     except (OSError, ValueError, KeyError) as error:
-        raise DamagedCheckpoint(f"The checkpoint {folder.name} has no readable manifest: it has to be made anew.") from error
+        raise DamagedCheckpoint(
+            f"The checkpoint {folder.name} has no readable manifest: it has to be made anew."
+        ) from error
     for name, digest in files.items():
         file = folder / name
         if not file.is_file() or _sha256(file) != digest:
-            raise DamagedCheckpoint(f"The file {name} of checkpoint {folder.name} is missing or changed: it has to be made anew.")
+            raise DamagedCheckpoint(
+                f"The file {name} of checkpoint {folder.name} is missing or changed: it has to be made anew."
+            )
     return Checkpoint(folder, manifest)
 
 

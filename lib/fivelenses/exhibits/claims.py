@@ -100,7 +100,9 @@ def judge(claim: Claim, tables: Mapping[str, pd.DataFrame]) -> Verdict:
     except CannotTest as reason:
         return Verdict(claim.key, CANNOT_BE_TESTED, None, None, 0, 0, {}, str(reason))
     if cases.empty or not cases["value"].map(math.isfinite).all():
-        raise ValueError(f"The predicate of {claim.key} gave no case, or one without a finite number: its table is damaged.")
+        raise ValueError(
+            f"The predicate of {claim.key} gave no case, or one without a finite number: its table is damaged."
+        )
     groups = cases.groupby("group", sort=False)
     holds = groups["holds"].mean() > 0.5
     failed = [str(group) for group, held in holds.items() if not held]

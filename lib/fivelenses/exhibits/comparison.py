@@ -8,6 +8,7 @@ from torch import nn
 
 from fivelenses.activations import stream
 from fivelenses.lenses import attention, cca
+from fivelenses.lenses.moments import Moments
 from fivelenses.models.layers import layer_list, with_layer_put_back
 
 NULL_SEED = 0
@@ -48,7 +49,7 @@ def compare(
     chosen = sorted(layers) if layers is not None else list(range(1, depth + 1))
     _check_tokens(examples, used.config.hidden_size)
     places = [(names.index(first), names.index(second)) for first, second in pairs]
-    moments = {layer: cca.Moments(places, null_seed=NULL_SEED) for layer in chosen}
+    moments = {layer: Moments(places, null_seed=NULL_SEED) for layer in chosen}
     heads = used.config.num_attention_heads
     divergences = [attention.JSAccumulator(len(chosen), heads) for _ in pairs] if with_attention else []
     wanted = chosen if with_attention else ()
@@ -70,7 +71,7 @@ def compare(
     return pd.DataFrame(rows)
 
 
-def _representations(moments: cca.Moments, place: tuple[int, int], keep: float) -> dict:
+def _representations(moments: Moments, place: tuple[int, int], keep: float) -> dict:
     pair = moments.pair(*place)
     return {
         "svcca": cca.svcca_distance(pair, keep=keep),

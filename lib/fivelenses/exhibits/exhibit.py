@@ -48,7 +48,10 @@ class Exhibit:
         _replace(folder / f"{self.key}.md", lambda path: path.write_text(text, encoding="utf-8"))
         if self.figure is not None:
             _replace(folder / f"{self.key}.png", lambda path: path.write_bytes(self.png()))
-            _replace(folder / f"{self.key}.svg", lambda path: self.figure.savefig(path, format="svg", metadata={"Date": None}))
+            _replace(
+                folder / f"{self.key}.svg",
+                lambda path: self.figure.savefig(path, format="svg", metadata={"Date": None}),
+            )
 
     def png(self) -> bytes:
         """The picture as a PNG with at most 256 colours, a third of its size and no difference to the eye."""

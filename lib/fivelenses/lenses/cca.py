@@ -15,7 +15,7 @@ Sources: SVCCA, Raghu et al. 2017; PWCCA, Morcos et al. 2018 (:math:`\alpha_i` i
 products of the feature with the i-th canonical variate); linear CKA, Kornblith et al. 2019.
 
 Shapes: x (n, d₁), y (n, d₂), rows of the same tokens in the same order. Range: [0, 1]. The first two are distances, 0
-where one side is a linear image of the other; linear CKA is a *similarity*, 1 where one is the other rotated and scaled.
+where one is a linear image of the other; linear CKA is a *similarity*, 1 where one is the other rotated and scaled.
 Translation changes none of them; an invertible linear map changes neither CCA nor PWCCA while ``keep=1.0``.
 
 Independent data do not reach the other end: their mean correlation over d directions each is about
@@ -32,7 +32,7 @@ import numpy as np
 import torch
 
 from fivelenses.lenses import Array, as_tensor
-from fivelenses.lenses.moments import Moments, Scatter
+from fivelenses.lenses.moments import Moments, Scatter, check_rows
 
 # A direction is kept only if its variance is above this part of the largest: its deviation is then above 1e-5 of the
 # largest, where single-precision input still has two digits, and correlations are off by at most about 1e-6.
@@ -141,6 +141,8 @@ def permuted_null(x: Array, y: Array, keep: float = 0.99, seed: int = 0) -> floa
         True
     """
     x, y = as_tensor(x), as_tensor(y)
+    # Before the rows of y move, so that a refusal names the row of the caller.
+    check_rows(1, y, x, y)
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed)).to(y.device)
     moments = Moments()
     for first in range(0, max(len(x), len(y)), moments.block):

@@ -47,7 +47,7 @@ class Moments:
         block: rows multiplied, and permuted, at once; at least 2.
 
     Raises:
-        ValueError: no pair, a negative place in one, or a block of fewer than 2 rows.
+        ValueError: no pair, a negative place or twice the same in one, or a block of fewer than 2 rows.
 
     Example:
         >>> moments = Moments()
@@ -60,8 +60,8 @@ class Moments:
     def __init__(
         self, pairs: Sequence[tuple[int, int]] = ((0, 1),), null_seed: int | None = None, block: int = 1024
     ) -> None:
-        if not pairs or min(min(pair) for pair in pairs) < 0:
-            raise ValueError(f"pairs = {pairs} names no two representations by their places 0, 1, ….")
+        if not pairs or any(i == j or min(i, j) < 0 for i, j in pairs):
+            raise ValueError(f"pairs = {pairs} must each name two representations by their places 0, 1, ….")
         if block < 2:
             raise ValueError(f"block = {block} is too small: at least 2 rows are taken at once.")
         self.n = 0
@@ -87,7 +87,7 @@ class Moments:
             raise ValueError(f"{len(representations)} representations were given where the pairs name {self.sides}.")
         tensors = [as_tensor(values) for values in representations]
         for side, rows in enumerate(tensors):
-            _check_rows(side, rows, tensors[0], self._waiting[side] if self._waiting else rows)
+            check_rows(side, rows, tensors[0], self._waiting[side] if self._waiting else rows)
         if not self._waiting:
             self._waiting = _no_rows(tensors)
         first, n = 0, tensors[0].shape[0]
@@ -157,17 +157,17 @@ class Moments:
         self._finish()
         if not self.n:
             raise ValueError("No rows were given: update the moments before comparing.")
-        sums = self._sums
-        xx, yy, xy = (
-            torch.addr(products, sums[a], sums[b], alpha=-1 / self.n)
-            for products, a, b in ((self._products[i, i], i, i), (self._products[j, j], j, j), (crossed[i, j], i, j))
-        )
-        for side, scatter in ((i, xx), (j, yy)):
-            mean = self._shifts[side] + sums[side] / self.n
-            # Rows that are all equal leave the rounding of their mean, 1e-16 of it.
-            if scatter.trace() <= self.n * (1e-14 * mean).square().sum():
-                raise ValueError(f"Representation {side} is constant: all {self.n} rows are equal.")
-        return Scatter(self.n, xx, yy, xy)
+        crossed_scatter = torch.addr(crossed[i, j], self._sums[i], self._sums[j], alpha=-1 / self.n)
+        return Scatter(self.n, self._own_scatter(i), self._own_scatter(j), crossed_scatter)
+
+    def _own_scatter(self, side: int) -> torch.Tensor:
+        sums = self._sums[side]
+        scatter = torch.addr(self._products[side, side], sums, sums, alpha=-1 / self.n)
+        mean = self._shifts[side] + sums / self.n
+        # Rows that are all equal leave the rounding of their mean, 1e-16 of it.
+        if scatter.trace() <= self.n * (1e-14 * mean).square().sum():
+            raise ValueError(f"Representation {side} is constant: all {self.n} rows are equal.")
+        return scatter.triu_().add_(scatter.triu(1).T)
 
     def _finish(self) -> None:
         """Take in the rows that still wait."""
@@ -185,13 +185,17 @@ class Moments:
 
     @torch.inference_mode(False)
     def _absorb(self, rows: list[torch.Tensor]) -> None:
+        """Add a block of rows; of a representation's products with itself only the upper triangle is kept up."""
         if not self._shifts:
             self._start([side.mean(0, dtype=torch.float64) for side in rows])
         shifted = [side.double() - shift for side, shift in zip(rows, self._shifts, strict=True)]
         for side, sums in enumerate(self._sums):
             sums.add_(shifted[side].sum(0))
         for (i, j), products in self._products.items():
-            products.addmm_(shifted[i].T, shifted[j])
+            if i == j:
+                _add_upper_products(products, shifted[i])
+            else:
+                products.addmm_(shifted[i].T, shifted[j])
         if self._random is not None:
             order = torch.randperm(shifted[0].shape[0], generator=self._random).to(shifted[0].device)
             for (i, j), products in self._null_products.items():
@@ -199,7 +203,14 @@ class Moments:
         self.n += shifted[0].shape[0]
 
 
-def _check_rows(side: int, rows: torch.Tensor, beside: torch.Tensor, before: torch.Tensor) -> None:
+def _add_upper_products(products: torch.Tensor, rows: torch.Tensor, columns: int = 256) -> None:
+    """Add rowsᵀ rows to the upper triangle, some columns at a time, which is little more than half of the work."""
+    for first in range(0, rows.shape[1], columns):
+        products[first : first + columns, first:].addmm_(rows[:, first : first + columns].T, rows[:, first:])
+
+
+def check_rows(side: int, rows: torch.Tensor, beside: torch.Tensor, before: torch.Tensor) -> None:
+    """Refuse what is no representation of the rows that ``beside`` has, or not as wide as ``before``."""
     name = f"Representation {side}"
     if rows.ndim != 2 or 0 in rows.shape[1:]:
         raise ValueError(f"{name} has shape {tuple(rows.shape)}, not (rows, features).")

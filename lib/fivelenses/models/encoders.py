@@ -128,14 +128,19 @@ def _carried_folder(name: str) -> Path:
     with (folder / "model.safetensors").open("rb") as weights:
         digest = hashlib.file_digest(weights, "sha256").hexdigest()
     if digest != carried.sha256:
-        raise SourceError(f"The weights of {name} in {folder} do not have the expected hash: reinstall {carried.package}.")
+        raise SourceError(
+            f"The weights of {name} in {folder} do not have the expected hash: reinstall {carried.package}."
+        )
     return folder
 
 
 def _folder_identity(folder: Path) -> str:
     content = hashlib.sha256()
     for file in sorted(folder.glob("*")):
-        if file.name in ("config.json", "tokenizer.json", "vocab.txt", "pytorch_model.bin") or file.suffix == ".safetensors":
+        if (
+            file.name in ("config.json", "tokenizer.json", "vocab.txt", "pytorch_model.bin")
+            or file.suffix == ".safetensors"
+        ):
             with file.open("rb") as opened:
                 content.update(file.name.encode() + hashlib.file_digest(opened, "sha256").digest())
     return content.hexdigest()[:16]

@@ -43,7 +43,9 @@ def layer_list(model: nn.Module) -> nn.ModuleList:
     for module in model.base_model.modules():
         if isinstance(module, nn.ModuleList) and len(module) == count:
             return module
-    raise ValueError(f"The architecture {model.config.model_type!r} does not keep its {count} layers in one list: not supported.")
+    raise ValueError(
+        f"The architecture {model.config.model_type!r} does not keep its {count} layers in one list: not supported."
+    )
 
 
 def part(model: nn.Module, layer: int) -> nn.Module:
@@ -54,7 +56,9 @@ def part(model: nn.Module, layer: int) -> nn.Module:
     """
     layers = layer_list(model)
     if not 0 <= layer <= len(layers):
-        raise ValueError(f"There is no layer {layer}: the encoder has layers 1 to {len(layers)}, and 0 for its embeddings.")
+        raise ValueError(
+            f"There is no layer {layer}: the encoder has layers 1 to {len(layers)}, and 0 for its embeddings."
+        )
     return model.base_model.embeddings if layer == 0 else layers[layer - 1]
 
 
@@ -130,7 +134,9 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
         raise ValueError(f"biases_and_norms is 'kept' or 'reset', not {biases_and_norms!r}.")
     kind = model.config.model_type
     if kind not in PROJECTIONS:
-        raise ValueError(f"The projections of {kind!r} are not known: re-initialisation knows {', '.join(sorted(PROJECTIONS))}.")
+        raise ValueError(
+            f"The projections of {kind!r} are not known: re-initialisation knows {', '.join(sorted(PROJECTIONS))}."
+        )
     for layer in layers:
         if layer < 1:
             raise ValueError(f"Only layers 1 and above have projections to re-initialise, not {layer}.")

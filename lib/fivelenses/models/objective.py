@@ -52,14 +52,18 @@ def masked_losses(model: BertForPreTraining, batch: Batch) -> tuple[Tensor, Tens
 
 @torch.no_grad()
 def held_out_loss(
-    model: BertForPreTraining, tokenizer: PreTrainedTokenizerFast, documents: Sequence[Sequence[str]], seed: int = 0
+    model: BertForPreTraining,
+    tokenizer: PreTrainedTokenizerFast,
+    documents: Sequence[Sequence[str]],
+    seed: int = 0,
+    sequence_length: int | None = None,
 ) -> HeldOutLoss:
     """Measure `model` on `documents` (lists of sentences) with pairs and masks that `seed` fixes.
 
-    Pairs fill the model's longest sequence, 15 % of the pieces are masked; masks are drawn on the CPU, so every device
+    Pairs fill `sequence_length`, the model's longest by default, 15 % of the pieces are masked; masks are drawn on the CPU, so every device
     sees the same. The model's mode is left as it was.
     """
-    length = model.config.max_position_embeddings
+    length = sequence_length or model.config.max_position_embeddings
     text = tokenise(documents, tokenizer, length)
     plan = plan_pass(text, length, max(BATCH_TOKENS, length), 0.0, derived_seed(seed, "held out"))
     special = SpecialPieces.of(tokenizer, torch.device("cpu"))

@@ -44,8 +44,8 @@ def steps_per_pass(
 
     Passes differ a little in length, since each cuts the text afresh; this is the length of the first.
     """
-    text = tokenise(documents, tokenizer, specification.sequence_length)
-    return len(plan_text(text, specification, 0).batches)
+    text = tokenise(documents, tokenizer, specification.length_at(0))
+    return len(plan_text(text, specification, 0, 0).batches)
 
 
 def pretrain(
@@ -81,7 +81,7 @@ def pretrain(
             f"the tokenizer has {len(tokenizer)} pieces and the specification says {specification.vocabulary_size}: "
             "make vocabulary_size equal to the tokenizer's"
         )
-    text = tokenise(documents, tokenizer, specification.sequence_length)
+    text = tokenise(documents, tokenizer, specification.length_at(0))
     identity = {
         "specification": asdict(specification),
         "text": text.fingerprint(),

@@ -38,10 +38,12 @@ class PretrainingSpecification:
     """What is trained and how; equal specifications on equal text give equal encoders.
 
     `batch_tokens` counts the pieces of a batch, padding included, so a batch has `batch_tokens / length` pairs.
-    `short_sequence_rate` is the share of pairs of a random shorter length, `warm_up` the share of `steps` over which
-    the learning rate rises to `learning_rate`, before it falls to 0, both linearly. `dropout` is that of pre-training;
-    the checkpoint names 0.1 for fine-tuning. `initial_deviation` is the standard deviation of the first weights: BERT's
-    0.02 suits 768 dimensions, and narrow encoders learn sooner from about 0.5 / sqrt(hidden). Raises ValueError for values out of range.
+    `short_sequence_rate` is the share of pairs of a random shorter length. The first `first_share` of the steps read
+    pairs of at most `first_length` pieces, as BERT's own first steps did, since short pairs teach more per second.
+    `warm_up` is the share of `steps` over which the learning rate rises to `learning_rate`, before it falls to 0, both
+    linearly. `dropout` is that of pre-training; the checkpoint names 0.1 for fine-tuning. `initial_deviation` is the
+    standard deviation of the first weights: BERT's 0.02 suits 768 dimensions, and narrow encoders learn sooner from
+    about 0.5 / sqrt(hidden). Raises ValueError for values out of range.
     """
 
     layers: int = 6
@@ -58,6 +60,8 @@ class PretrainingSpecification:
     gradient_norm: float = 1.0
     masking_rate: float = 0.15
     short_sequence_rate: float = 0.1
+    first_length: int | None = None
+    first_share: float = 0.0
     dropout: float = 0.1
     initial_deviation: float = 0.02
     seed: int = 0
@@ -66,7 +70,7 @@ class PretrainingSpecification:
         for name in ("layers", "hidden", "heads", "intermediate", "vocabulary_size", "steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: set it to 1 or more")
-        for name in ("warm_up", "masking_rate", "short_sequence_rate", "dropout"):
+        for name in ("warm_up", "first_share", "masking_rate", "short_sequence_rate", "dropout"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: it is a share, set it between 0 and 1")
         for name in ("learning_rate", "gradient_norm", "initial_deviation"):
@@ -78,10 +82,20 @@ class PretrainingSpecification:
             )
         if self.sequence_length < SHORTEST_SEQUENCE:
             raise ValueError(f"sequence_length is {self.sequence_length}: set it to {SHORTEST_SEQUENCE} or more")
+        if self.first_length is not None and not SHORTEST_SEQUENCE <= self.first_length <= self.sequence_length:
+            raise ValueError(
+                f"first_length is {self.first_length}: set it between {SHORTEST_SEQUENCE} and sequence_length, "
+                f"{self.sequence_length}"
+            )
         if self.batch_tokens < self.sequence_length:
             raise ValueError(
                 f"batch_tokens is {self.batch_tokens}, less than one sequence of {self.sequence_length}: raise it"
             )
+
+    def length_at(self, step: int) -> int:
+        """The longest pair of the pass that begins with a step, in pieces, special tokens included."""
+        first = self.first_length is not None and step < round(self.first_share * self.steps)
+        return self.first_length if first else self.sequence_length
 
     def learning_rate_at(self, step: int) -> float:
         """The learning rate of a step, counted from 0.
@@ -125,7 +139,7 @@ class PretrainingRun:
         self.device, self.state_path, self.identity, self.notify = (device, state_path, identity, notify)
         self.progress = _Progress()
         torch.manual_seed(derived_seed(specification.seed, "weights"))
-        self.model = BertForPreTraining(_configuration(specification, tokenizer)).to(device)
+        self.model = BertForPreTraining(configuration(specification, tokenizer)).to(device)
         decayed = [weights for weights in self.model.parameters() if weights.ndim > 1]
         other = [weights for weights in self.model.parameters() if weights.ndim <= 1]
         self.optimiser = torch.optim.AdamW(
@@ -149,20 +163,21 @@ class PretrainingRun:
         generator = torch.Generator(self.device)
         interval = max(1, steps // LOSSES_KEPT)
         sums, summed = torch.zeros(2, device=self.device), 0
+        lengthens = round(self.specification.first_share * steps)
         plan: PairPlan | None = None
         self.model.train()
         began = line = time.monotonic()
         first_step, seconds_before, pieces_before = (progress.step, progress.seconds, progress.pieces_seen)
         while progress.step < steps:
             if plan is None:
-                plan = plan_text(self.text, self.specification, progress.passes)
+                plan = plan_text(self.text, self.specification, progress.passes, progress.step - progress.batch)
             pairs = plan.pairs[plan.batches[progress.batch]]
             sums += self._step(pieces, pairs, special, generator)
             summed += 1
             progress.step += 1
             progress.batch += 1
             progress.pieces_seen += int(pairs[:, [1, 3]].sum()) + SPECIAL_TOKENS_PER_PAIR * len(pairs)
-            if progress.batch == len(plan.batches):
+            if progress.batch == len(plan.batches) or progress.step == lengthens:
                 plan, progress.batch, progress.passes = None, 0, progress.passes + 1
             saving = progress.step % save_every == 0 and progress.step < steps
             if progress.step % interval == 0 or saving or progress.step == steps:
@@ -199,7 +214,7 @@ class PretrainingRun:
                 "sentences": len(self.text.sentence_offsets) - 1,
                 "pieces": len(self.text.pieces),
             },
-            "passes": round(self.progress.passes + self.progress.batch / self._batches_in_pass(), 2),
+            "passes": self.progress.passes + (self.progress.batch > 0),
             "pieces_seen": self.progress.pieces_seen,
             "seconds": round(self.progress.seconds, 1),
             "device": str(self.device.type),
@@ -212,9 +227,6 @@ class PretrainingRun:
             | {name: version(name) for name in ("torch", "transformers", "tokenizers")},
         }
         (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-
-    def _batches_in_pass(self) -> int:
-        return len(plan_text(self.text, self.specification, self.progress.passes).batches)
 
     def _step(
         self, pieces: torch.Tensor, pairs: torch.Tensor, special: SpecialPieces, generator: torch.Generator
@@ -274,18 +286,19 @@ class PretrainingRun:
         self.notify(f"resuming from step {self.progress.step} of {self.specification.steps}")
 
 
-def plan_text(text: TokenisedText, specification: PretrainingSpecification, number: int) -> PairPlan:
-    """The pairs and batches of pass `number`, counted from 0."""
+def plan_text(text: TokenisedText, specification: PretrainingSpecification, number: int, step: int) -> PairPlan:
+    """The pairs and batches of pass `number`, which begins with `step`, both counted from 0."""
     return plan_pass(
         text,
-        specification.sequence_length,
+        specification.length_at(step),
         specification.batch_tokens,
         specification.short_sequence_rate,
         derived_seed(specification.seed, "pass", number),
     )
 
 
-def _configuration(specification: PretrainingSpecification, tokenizer: PreTrainedTokenizerFast) -> BertConfig:
+def configuration(specification: PretrainingSpecification, tokenizer: PreTrainedTokenizerFast) -> BertConfig:
+    """The configuration of the encoder that a specification asks for."""
     return BertConfig(
         vocab_size=specification.vocabulary_size,
         num_hidden_layers=specification.layers,

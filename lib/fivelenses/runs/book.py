@@ -22,7 +22,6 @@ from fivelenses.runs.execution import EXECUTED, RunError, code_digest, state
 from fivelenses.runs.parameters import CHAPTERS, Chapter, find_chapter, settings
 from fivelenses.runs.run import folder_name
 
-PUBLISHED_PROFILE = "small"
 LOCAL_PROFILE = "tiny"
 LARGEST_PUBLISHED = 3 * 10**6  # bytes of a published notebook
 MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that the book needs of MathJax
@@ -43,7 +42,9 @@ def assemble(chapter: Chapter, executed: Path, facts: dict) -> nbformat.Notebook
     page = nbformat.read(chapter.notebook, as_version=4)
     copy = nbformat.read(executed, as_version=4)
     if code_digest(page) != code_digest(copy):
-        raise RunError(f"The page of chapter {chapter.number} ({facts['profile']}) is out of step with its notebook: {again}.")
+        raise RunError(
+            f"The page of chapter {chapter.number} ({facts['profile']}) is out of step with its notebook: {again}."
+        )
     outputs = [
         cell
         for cell in copy.cells
@@ -86,18 +87,20 @@ def _facts(folder: Path, chapter: Chapter, profile: str) -> dict:
     return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
 
-def publish(number: int, profile: str = PUBLISHED_PROFILE) -> Path:
-    """Copy a chapter's run into ``book/published``, as the run that the book shows.
+def publish(number: int) -> Path:
+    """Copy a chapter's run, on the profile that the book shows, into ``book/published``.
 
     Raises:
         RunError: there is no current run, or its notebook is too large to commit.
     """
     chapter = find_chapter(number)
-    run = project.runs_folder() / folder_name(chapter, profile, {})
-    _facts(run, chapter, profile)
+    run = project.runs_folder() / folder_name(chapter, chapter.published, {})
+    _facts(run, chapter, chapter.published)
     size = (run / EXECUTED).stat().st_size
     if size > LARGEST_PUBLISHED:
-        raise RunError(f"The executed notebook of chapter {number} has {size / 1e6:.1f} MB; the book takes at most 3 MB.")
+        raise RunError(
+            f"The executed notebook of chapter {number} has {size / 1e6:.1f} MB; the book takes at most 3 MB."
+        )
     place = published_folder(chapter)
     beside = place.with_name(f".{place.name}.partial")
     shutil.rmtree(beside, ignore_errors=True)
@@ -117,8 +120,10 @@ def stage(folder: Path) -> None:
     shutil.copytree(root / "book", folder, ignore=shutil.ignore_patterns("published"))
     for chapter in CHAPTERS.values():
         published = published_folder(chapter)
-        facts = _facts(published, chapter, PUBLISHED_PROFILE)
+        facts = _facts(published, chapter, chapter.published)
         _write(assemble(chapter, published / EXECUTED, facts), folder / "published" / chapter.notebook.name)
+        if not chapter.local:
+            continue
         local = project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {})
         why = state(chapter, local, settings(chapter.number, LOCAL_PROFILE).model_dump(mode="json"))
         if why:
@@ -138,13 +143,13 @@ def stage(folder: Path) -> None:
 
 
 def substitutions() -> dict[str, str]:
-    """What pages that are no notebooks print of the runs: counts of verdicts, and the toy world's measured numbers."""
+    """What pages that are no notebooks print of the runs: counts of verdicts."""
     found = {}
     for chapter in CHAPTERS.values():
-        for name, folder in (
-            ("published", published_folder(chapter)),
-            ("here", project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {})),
-        ):
+        places = {"published": published_folder(chapter)}
+        if chapter.local:
+            places["here"] = project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {})
+        for name, folder in places.items():
             verdicts = [verdict.verdict for verdict in claims.load(folder)]
             for kind in claims.VERDICTS:
                 found[f"chapter{chapter.number}_{name}_{kind.replace(' ', '_')}"] = str(verdicts.count(kind))

@@ -136,7 +136,9 @@ def check_pair(chapter: Chapter) -> None:
     for file in (chapter.notebook, percent):
         if not file.is_file():
             raise RunError(f"The notebook {file.name} is missing from {file.parent}: restore it with git.")
-    halves = [[(cell.cell_type, cell.source) for cell in jupytext.read(file).cells] for file in (chapter.notebook, percent)]
+    halves = [
+        [(cell.cell_type, cell.source) for cell in jupytext.read(file).cells] for file in (chapter.notebook, percent)
+    ]
     if halves[0] != halves[1]:
         raise RunError(f"{chapter.notebook.name} and {percent.name} differ: run `make pair` (the newer one wins).")
 
@@ -151,7 +153,9 @@ def check_disk(folder: Path) -> None:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     if free < LEAST_DISK:
-        raise RunError(f"Only {free / 1e9:.1f} GB are free at {folder} and a run needs {LEAST_DISK / 1e9:.0f}: make room first.")
+        raise RunError(
+            f"Only {free / 1e9:.1f} GB are free at {folder} and a run needs {LEAST_DISK / 1e9:.0f}: make room first."
+        )
 
 
 def _execute(chapter: Chapter, profile: str, overrides: dict, place: Path, notify) -> Finished:
@@ -187,7 +191,9 @@ def _execute(chapter: Chapter, profile: str, overrides: dict, place: Path, notif
     partial.rename(place)
     shutil.rmtree(replaced, ignore_errors=True)
     seconds = time.monotonic() - started
-    notify(f"chapter {chapter.number}, {profile}: done in {seconds:.0f} s, at most {watch.peak / 1e9:.1f} GB, in {place}")
+    notify(
+        f"chapter {chapter.number}, {profile}: done in {seconds:.0f} s, at most {watch.peak / 1e9:.1f} GB, in {place}"
+    )
     return Finished(place, True, seconds, watch.peak)
 
 
@@ -256,11 +262,12 @@ def _resident(pid: int) -> int:
 
 
 def run_all(profile: str, force: bool = False, notify: Callable[[str], None] = print) -> list[Finished]:
-    """Every chapter on a profile, side by side where cores allow (a chapter uses two).
+    """Every chapter that runs locally, on a profile, side by side where cores allow (a chapter uses two).
 
     Raises:
         RunError: after all have ended, the first that failed.
     """
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
-        futures = [pool.submit(run, number, profile, None, force, notify) for number in CHAPTERS]
+        chosen = [number for number, chapter in CHAPTERS.items() if chapter.local and profile in chapter.profiles]
+        futures = [pool.submit(run, number, profile, None, force, notify) for number in chosen]
     return [future.result() for future in futures]

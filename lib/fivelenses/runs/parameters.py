@@ -60,32 +60,24 @@ class ChapterParameters(BaseModel):
         return value
 
 
-class AttentionSvcca(ChapterParameters):
-    """Chapter 1, after Hao et al. (2020).
+class FineTuningParameters(ChapterParameters):
+    """What every chapter takes that fine-tunes encoders on tasks.
 
     Attributes:
         tasks: tasks fine-tuned and compared.
-        dataset_pairs: pairs of tasks whose models are compared (Figures 6 and 7); pairs outside `tasks` are left out.
         schedules: task to schedule.
         learning_rate, batch_size, epochs: when given, in place of every schedule's own.
         training_examples: at most so many a task; None for all.
         evaluation_examples: development examples on which models are compared, at most; None for all.
-        mixed_examples: development examples of each data set in Figures 6 and 7.
-        keep: the share of variance that SVCCA keeps in the figures.
-        batch_rows: examples a batch in the measuring pass.
     """
 
     tasks: tuple[str, ...] = Field(min_length=1)
-    dataset_pairs: tuple[tuple[str, str], ...]
     schedules: dict[str, ScheduleParameters]
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     batch_size: Positive | None = None
     epochs: Annotated[float, Field(gt=0)] | None = None
     training_examples: Positive | None = None
     evaluation_examples: Positive | None = None
-    mixed_examples: Positive = 200
-    keep: Annotated[float, Field(gt=0, le=1)] = 0.99
-    batch_rows: Positive = 32
 
     @field_validator("tasks")
     @classmethod
@@ -110,6 +102,38 @@ class AttentionSvcca(ChapterParameters):
         given = {key: value for key, value in overrides.items() if value is not None}
         return Schedule(**self.schedules[task].model_dump() | given)
 
+
+class ToyWorld(FineTuningParameters):
+    """Chapter 0: what the toy world's tasks ask for, and what pre-training is worth on them.
+
+    Attributes:
+        pretrained: encoders that differ in their pre-training seed; each is fine-tuned with the seed of its place in `seeds`.
+    """
+
+    pretrained: tuple[str, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _one_seed_each(self):
+        if len(self.pretrained) != len(self.seeds):
+            raise ValueError("pretrained needs one encoder a seed")
+        return self
+
+
+class AttentionSvcca(FineTuningParameters):
+    """Chapter 1, after Hao et al. (2020).
+
+    Attributes:
+        dataset_pairs: pairs of tasks whose models are compared (Figures 6 and 7); pairs outside `tasks` are left out.
+        mixed_examples: development examples of each data set in Figures 6 and 7.
+        keep: the share of variance that SVCCA keeps in the figures.
+        batch_rows: examples a batch in the measuring pass.
+    """
+
+    dataset_pairs: tuple[tuple[str, str], ...]
+    mixed_examples: Positive = 200
+    keep: Annotated[float, Field(gt=0, le=1)] = 0.99
+    batch_rows: Positive = 32
+
     def compared_pairs(self) -> list[tuple[str, str]]:
         """The pairs of data sets of which both tasks are run."""
         return [pair for pair in self.dataset_pairs if set(pair) <= set(self.tasks)]
@@ -117,12 +141,24 @@ class AttentionSvcca(ChapterParameters):
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter: its number, its notebook's name without suffix, its paper's key, and its parameters."""
+    """A chapter of the book.
+
+    Attributes:
+        number, slug: its place, and its notebook's name without suffix.
+        paper: its paper's key, empty for a chapter without one.
+        parameters: what it takes.
+        profiles: the profiles it has.
+        published: the profile whose run is committed and shown by the book.
+        local: whether `make` runs it on this machine's own, on the profile `tiny`.
+    """
 
     number: int
     slug: str
     paper: str
     parameters: type[ChapterParameters]
+    profiles: tuple[str, ...] = ("tiny", "small", "paper")
+    published: str = "small"
+    local: bool = True
 
     @property
     def notebook(self) -> Path:
@@ -130,7 +166,14 @@ class Chapter:
         return project.root() / "notebooks" / f"{self.slug}.ipynb"
 
 
-CHAPTERS = {chapter.number: chapter for chapter in (Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca),)}
+CHAPTERS = {
+    chapter.number: chapter
+    for chapter in (
+        # Three dozen models: minutes, so its run is published and not made anew by every `make`.
+        Chapter(0, "0-toy-world", "", ToyWorld, profiles=("tiny",), published="tiny", local=False),
+        Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca),
+    )
+}
 
 
 def find_chapter(number: int) -> Chapter:
@@ -166,6 +209,8 @@ def settings(number: int, profile: str, **overrides) -> ChapterParameters:
     chapter = find_chapter(number)
     if profile not in profiles():
         raise ParameterError(f"There is no profile {profile!r}: choose among {', '.join(profiles())}.")
+    if profile not in chapter.profiles:
+        raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(chapter.profiles)}.")
     unknown = [name for name in overrides if name not in chapter.parameters.model_fields]
     if unknown:
         known = ", ".join(sorted(chapter.parameters.model_fields))

@@ -44,7 +44,9 @@ def rehearse(number: int, profile: str, overrides: dict | None = None) -> list[s
     """
     chosen = settings(number, profile, **(overrides or {}))
     encoder = encoders.locate(chosen.encoder)
-    lines = [f"chapter {number}, profile {profile}: {chosen.encoder}, tasks {', '.join(chosen.tasks)}, seeds {chosen.seeds}"]
+    lines = [
+        f"chapter {number}, profile {profile}: {chosen.encoder}, tasks {', '.join(chosen.tasks)}, seeds {chosen.seeds}"
+    ]
     lines += _fetched(chosen, encoder)
     try:
         shape = encoders.config(encoder)
@@ -77,12 +79,16 @@ def _rows(chosen: ChapterParameters, name: str) -> tuple[int, int]:
         training, evaluation = data.splits["train"].num_rows, data.splits["validation"].num_rows
     else:
         training, evaluation = task.sizes["train"], task.sizes["validation"]
-    return min(training, chosen.training_examples or training), min(evaluation, chosen.evaluation_examples or evaluation)
+    return min(training, chosen.training_examples or training), min(
+        evaluation, chosen.evaluation_examples or evaluation
+    )
 
 
 def _trained_already(chosen: ChapterParameters, name: str, seed: int) -> bool:
     try:
-        one = specify(chosen.encoder, name, chosen.source, seed, chosen.schedule(name), examples=chosen.training_examples)
+        one = specify(
+            chosen.encoder, name, chosen.source, seed, chosen.schedule(name), examples=chosen.training_examples
+        )
     except SourceError:
         return False
     return Store().place(one).is_dir()
@@ -117,7 +123,9 @@ def _estimated(chosen: ChapterParameters, shape) -> list[str]:
     memory = max(training_memory, measuring_memory) / 1e9
     disk = 4 * parameters * len(chosen.tasks) * len(chosen.seeds) / 1e9
     what = torch.cuda.get_device_name() if device == "cuda" else f"this CPU ({rate / EFFICIENCY / 1e9:.0f} GFLOP/s)"
-    lines.append(f"altogether about {_duration(total)} on {what}, at most about {memory:.1f} GB of memory, {disk:.1f} GB of disk")
+    lines.append(
+        f"altogether about {_duration(total)} on {what}, at most about {memory:.1f} GB of memory, {disk:.1f} GB of disk"
+    )
     if chosen.device == "cuda" and device == "cpu":
         lines.append("this profile asks for a GPU and there is none here: the run itself would be refused")
     return lines

@@ -73,13 +73,17 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
     for split, table in loaded.items():
         missing = {*task.inputs, *([task.label] if task.label else [])} - set(table.column_names)
         if missing:
-            raise SourceError(f"{task.title} {split} has no column {', '.join(sorted(missing))}: it is not the hub's table.")
+            raise SourceError(
+                f"{task.title} {split} has no column {', '.join(sorted(missing))}: it is not the hub's table."
+            )
     labels = task.labels
     if task.head == "sequence":
         feature = next(iter(loaded.values())).features[task.label]
         named = tuple(feature.names) if isinstance(feature, datasets.ClassLabel) else labels
         if labels and named != labels:
-            raise SourceError(f"{task.title} names its labels {named}, where {labels} were expected: it is another table.")
+            raise SourceError(
+                f"{task.title} names its labels {named}, where {labels} were expected: it is another table."
+            )
         labels = named
     return TaskData(task, source, loaded, labels)
 
@@ -118,7 +122,9 @@ def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
     """
     labels = np.asarray(labels)
     if examples < 1 or labels.size == 0:
-        raise ValueError(f"A subset needs at least one example (asked for {examples} of {labels.size}): raise the number.")
+        raise ValueError(
+            f"A subset needs at least one example (asked for {examples} of {labels.size}): raise the number."
+        )
     generator = np.random.default_rng(seed)
     position = np.empty(labels.size)
     for label in np.unique(labels):
@@ -141,7 +147,9 @@ def encode(
         ValueError: the task is not classified as one sequence.
     """
     if data.task.head != "sequence":
-        raise ValueError(f"{data.task.title} has a {data.task.head} head, not a sequence head: encode it with its own routine.")
+        raise ValueError(
+            f"{data.task.title} has a {data.task.head} head, not a sequence head: encode it with its own routine."
+        )
     table, columns = data.splits[split], data.task.inputs
     encoded = tokenizer(*(list(table[column]) for column in columns), truncation=True, max_length=max_length)
     added = {"word_ids": [_word_ids(encoded, row) for row in range(table.num_rows)]} if words else {}

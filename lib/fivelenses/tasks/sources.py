@@ -103,13 +103,17 @@ def raw_text(file: RawFile) -> str:
     if folder is not None:
         path = folder / "raw" / file.repository / file.tag / f"{file.path}.xz"
         if not path.is_file():
-            raise SourceError(f"The mirror has no {file.repository} {file.tag} {file.path} (looked for {path}): add it.")
+            raise SourceError(
+                f"The mirror has no {file.repository} {file.tag} {file.path} (looked for {path}): add it."
+            )
         content = lzma.decompress(path.read_bytes())
         place = str(path)
     else:
         content, place = _downloaded(file)
     if hashlib.sha256(content).hexdigest() != file.sha256 and not _is_git_blob(content, file.git_blob):
-        raise SourceError(f"{place} is not {file.repository} {file.tag} {file.path} (its hash differs): fetch it again.")
+        raise SourceError(
+            f"{place} is not {file.repository} {file.tag} {file.path} (its hash differs): fetch it again."
+        )
     return content.decode("utf-8")
 
 

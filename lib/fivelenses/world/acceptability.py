@@ -26,7 +26,7 @@ TENSES_USED = ("past", "present", "present progressive", "perfect", "past progre
 
 
 def _draw_sentence(generator: Random) -> Sentence:
-    cast = draw_cast(generator)
+    cast = draw_cast(generator, plural_share=0.8)
     event = with_adjuncts(generator, draw_event(generator, cast), cast, 0.4)
     negation = generator.choice(("", "", "", "not", "never"))
     form = draw_form(generator, event, ("present",), negation, 0.2)
@@ -54,7 +54,7 @@ def _with_distance(generator: Random, event: Event, form: Form, cast: Cast) -> F
             role = "agent" if inner.get("agent") is entity else "patient"
             relative = relative_clause(inner, role, Form(synonym=generator.randrange(4)))
             style = Style(relative=relative) if relative is not None else None
-    elif choice < 0.5 and entity.name:
+    elif choice < 0.75 and entity.name:
         others = [e for e in cast if e.name and e not in event.participants()]
         style = Style(also=others[0]) if others else None
     if style is None:

@@ -44,8 +44,16 @@ class Sentence:
     mentions: tuple[Mention, ...]
     predicates: tuple[Predicate, ...]
     prepositions: tuple[tuple[int, str, str], ...]
-    proto_roles: tuple[tuple[int, Span, tuple[str, ...]], ...]
     relations: tuple[tuple[Span, Span, str], ...]
+
+    @property
+    def proto_roles(self) -> tuple[tuple[int, Span, tuple[str, ...]], ...]:
+        found = [
+            (predicate.index, span, proto_roles(predicate.event, role))
+            for predicate in self.predicates
+            for role, span in predicate.arguments
+        ]
+        return tuple(item for item in found if item[2])
 
     @property
     def text(self) -> str:
@@ -159,12 +167,6 @@ def annotate(node: Node) -> Sentence:
     for index, event in reading.verbs:
         arguments = tuple((role, span) for owner, role, span in reading.arguments if owner is event)
         predicates.append(Predicate(index, event, arguments))
-    properties = tuple(
-        (predicate.index, span, proto_roles(predicate.event, role))
-        for predicate in predicates
-        for role, span in predicate.arguments
-        if proto_roles(predicate.event, role)
-    )
     return Sentence(
         tuple(reading.words),
         tuple(reading.upos),
@@ -174,6 +176,5 @@ def annotate(node: Node) -> Sentence:
         tuple(reading.mentions),
         tuple(predicates),
         tuple(reading.prepositions),
-        properties,
         tuple(reading.relations),
     )

@@ -7,7 +7,10 @@ from fivelenses.world.lexicon import ADJECTIVE_SYNONYMS, HYPERNYMS, NOUNS, PARTS
 from fivelenses.world.meaning import Entity, Event
 from fivelenses.world.phrases import Complement, Style
 
-GRADABLE = frozenset(["big", "small", "old", "young", "happy", "tall", "kind", "brave", "fresh", "sweet", "new", "warm", "heavy", "strange", "long", "quiet"])
+GRADABLE = (
+    *("big", "small", "old", "young", "happy", "tall", "kind", "brave", "fresh"),
+    *("sweet", "new", "warm", "heavy", "strange", "long", "quiet"),
+)
 
 
 def part_of(whole: Entity, identifier: int = 95) -> Entity | None:

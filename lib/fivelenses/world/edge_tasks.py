@@ -8,7 +8,8 @@ import pandas
 
 from fivelenses.world.annotation import Mention, Sentence, annotate
 from fivelenses.world.choices import draw_complement, draw_form, part_of
-from fivelenses.world.grammar import clause, finish
+from fivelenses.world.grammar import LONGEST, SHORTEST, clause, finish
+from fivelenses.world.meaning import Entity
 from fivelenses.world.phrases import Complement, Style
 from fivelenses.world.rows import Row, generator_for
 from fivelenses.world.stories import draw_cast, draw_event, with_adjuncts
@@ -49,14 +50,14 @@ def _of_sentence(task: str, sentence: Sentence) -> list[Labelled]:
 
 
 def _targets(task: str, sentences: Iterator[Told], split: str) -> Iterator[Row]:
-    """At most two targets of each sentence, rare labels rather than frequent ones."""
+    """At most three targets of each sentence, rare labels rather than frequent ones."""
     generator = generator_for(task, split, "choice")
     counts: dict[str, int] = {}
     for _, sentence in sentences:
         targets = _of_sentence(task, sentence)
-        for labelled in generator.sample(targets, min(2, len(targets))):
+        for labelled in generator.sample(targets, min(3, len(targets))):
             label = str(labelled[2])
-            if generator.random() < 120.0 / (120.0 + counts.get(label, 0)):
+            if generator.random() < 80.0 / (80.0 + counts.get(label, 0)):
                 counts[label] = counts.get(label, 0) + 1
                 yield _row(sentence.words, labelled)
 
@@ -94,44 +95,53 @@ def _coreference(sentences: Iterator[Told], split: str) -> Iterator[Row]:
         story, previous = number, sentence
 
 
+def _related(generator: Random, entity: Entity, others: tuple[Entity, ...]) -> Style | None:
+    """A style that relates an entity to a nominal: its part before it, its owner, or a complement."""
+    owners = [other for other in others if other.animate and not other.plural]
+    choice = generator.random()
+    if part_of(entity) is not None and choice < 0.5:
+        return Style(complement=Complement("of", entity, "component-whole(e1,e2)", ("Whole", "Whole")))
+    if choice < 0.6 and owners and entity.noun is not None and not entity.animate and entity.kind != "place":
+        return Style(owner=generator.choice(owners))
+    complement = draw_complement(generator, entity, others)
+    return None if complement is None else Style(complement=complement)
+
+
 def _relations(sentences: Iterator[Told], split: str) -> Iterator[Row]:
     """Sentences in which one participant has a complement, a part or an owner."""
     number = 0
+    counts: dict[str, int] = {}
     while True:
         generator = generator_for("edge_relations", split, number)
         number += 1
         cast = draw_cast(generator)
         event = with_adjuncts(generator, draw_event(generator, cast), cast, 0.3)
-        role, entity = generator.choice(event.core().roles)
-        part = part_of(entity)
+        role, entity = generator.choice([pair for pair in event.core().roles if pair[0] != "goal"])
         others = tuple(other for other in cast if other not in event.participants())
-        owners = [other for other in others if other.animate and not other.plural]
-        choice = generator.random()
-        if part is not None and choice < 0.5:
-            event = event.having(**{role: part})
-            style = Style(complement=Complement("of", entity, "component-whole(e1,e2)", ("Whole", "Whole")))
-            entity = part
-        elif choice < 0.6 and owners and entity.noun is not None and not entity.animate and entity.kind != "place":
-            style = Style(owner=generator.choice(owners))
-        else:
-            complement = draw_complement(generator, entity, others)
-            if complement is None or role == "goal":
-                continue
-            style = Style(complement=complement)
+        style = _related(generator, entity, others)
+        if style is None:
+            continue
+        if style.complement is not None and style.complement.entity is entity:
+            entity = part_of(entity) or entity
+            event = event.having(**{role: entity})
         form = draw_form(generator, event, ("past", "present"), "", 0.2)
         form = form._replace(styles=dict(form.styles) | {entity.identifier: style})
         sentence = annotate(finish(clause(event, form)))
-        if sentence.relations and 4 <= len(sentence.words) - 1 <= 20:
-            yield _row(sentence.words, generator.choice(sentence.relations))
+        if sentence.relations and SHORTEST <= len(sentence.words) - 1 <= LONGEST:
+            labelled = generator.choice(sentence.relations)
+            frequent = counts.get(labelled[2], 0)
+            if generator.random() < 120.0 / (120.0 + frequent):
+                counts[labelled[2]] = frequent + 1
+                yield _row(sentence.words, labelled)
 
 
 def edge_task(task: str) -> dict[str, pandas.DataFrame]:
     """The splits of one edge-probing task: tokens, span1, span2 (or None) and label."""
     if task == "edge_coreference":
-        return rows_of_splits(task, SIZES, _coreference)
+        return rows_of_splits(SIZES, _coreference)
     if task == "edge_relations":
-        return rows_of_splits(task, SIZES, _relations)
-    return rows_of_splits(task, SIZES, partial(_targets, task))
+        return rows_of_splits(SIZES, _relations)
+    return rows_of_splits(SIZES, partial(_targets, task))
 
 
 EDGE_TASKS = (

@@ -247,11 +247,13 @@ def finish(node: Node, mark: str = ".") -> Node:
 
 
 FILLERS = ("then", "again", "today")
+SHORTEST, LONGEST = 4, 20
 
 
-def lengthen(node: Node, count: int, fillers: tuple[str, ...] = FILLERS) -> Node:
-    """A clause whose verb phrase ends with `count` more adverbs (at most as many as there are `fillers`)."""
-    adverbs = tuple(Node("ADVP", "advmod", (leaf(word, "ADV"),)) for word in fillers[:count])
+def lengthen(node: Node, count: int, filler: str = "then") -> Node:
+    """A clause whose verb phrase ends with `count` more adverbs: the filler, or where two are missing "again today"."""
+    words = () if count <= 0 else ((filler,) if count == 1 else ("again", "today"))
+    adverbs = tuple(Node("ADVP", "advmod", (leaf(word, "ADV"),)) for word in words)
     children = tuple(
         child._replace(children=(*child.children, *adverbs)) if child.relation == "head" else child
         for child in node.children

@@ -9,7 +9,7 @@ from random import Random
 
 from fivelenses.world.annotation import join, words_of
 from fivelenses.world.choices import draw_form, draw_style
-from fivelenses.world.grammar import FILLERS, Form, clause, condition_clause, finish, lengthen, place_clause
+from fivelenses.world.grammar import LONGEST, SHORTEST, Form, clause, condition_clause, finish, lengthen, place_clause
 from fivelenses.world.lexicon import HYPERNYMS, OPPOSITES, SENSES
 from fivelenses.world.meaning import Entity, Event, converse, role_kinds, swapped
 from fivelenses.world.phrases import Node, Style, Styles
@@ -28,6 +28,15 @@ OPPOSITE_ACTS = {"help": "hurt", "rescue": "attack", "praise": "insult", "scare"
     "find": "lose",
 }
 OPPOSITE_ACTS |= {second: first for first, second in OPPOSITE_ACTS.items()}
+# Acts of which one may be told as the other: neither follows from the other, nor is it open.
+KINDRED = (
+    frozenset(("help", "rescue", "heal", "protect", "comfort", "feed")),
+    frozenset(("hurt", "attack", "push", "scare")),
+    frozenset(("chase", "follow")),
+    frozenset(("give", "sell", "lend", "send")),
+    frozenset(("take", "receive", "steal", "buy", "borrow")),
+    frozenset(("help", "hurt", "attack")),
+)
 ACTS = tuple(s for s in SENSES.values() if s.frame in ("social", "transfer", "taking", "change", "placing"))
 BETWEEN = tuple(s for s in SENSES.values() if s.frame in ("social", "transfer", "taking", "mental"))
 ASIDES = tuple(s for s in SENSES.values() if s.frame in ("activity", "talk") or s.name in ("visit", "see", "follow"))
@@ -39,9 +48,9 @@ RESULTS = tuple(s for s in SENSES.values() if s.result in OPPOSITES)
 def sentence_text(node: Node) -> str | None:
     """The text of a finished clause of 4 to 20 words (lengthened where shorter), or None where it is longer."""
     count = len(words_of(node)) - 1
-    if count > 20:
+    if count > LONGEST:
         return None
-    return join(words_of(lengthen(node, 4 - count, FILLERS)) if count < 4 else words_of(node))
+    return join(words_of(lengthen(node, SHORTEST - count) if count < SHORTEST else node))
 
 
 def _described(generator: Random, event: Event, share: float) -> frozenset[int]:
@@ -85,7 +94,8 @@ def _generalised(generator: Random, event: Event) -> dict[int, Style]:
 
 def _other_sense(generator: Random, event: Event) -> Event | None:
     """A different act, neither the same nor the opposite, between the same participants."""
-    related = {event.sense.name, OPPOSITE_ACTS.get(event.sense.name, "")}
+    name = event.sense.name
+    related = {name, OPPOSITE_ACTS.get(name, "")}.union(*(group for group in KINDRED if name in group))
     fitting = [
         sense
         for sense in ACTS
@@ -146,6 +156,8 @@ def _event_pair(generator: Random, label: int, cast: Cast) -> tuple[Node, Node] 
         premise_negated = False if negated else generator.random() < 0.54
         if not negated and not premise_negated:
             premise_event = _contradicting(generator, event, adjunct, cast)
+            premise_negated = premise_event is None
+            premise_event = premise_event or event
     elif label == NEUTRAL:
         premise_negated = generator.random() < 0.35
         choice = generator.random()
@@ -157,7 +169,7 @@ def _event_pair(generator: Random, label: int, cast: Cast) -> tuple[Node, Node] 
             styles = _generalised(generator, event)
             premise_event = event if styles else None
         elif choice < 0.85:
-            premise_event = _other_sense(generator, event)
+            premise_event = _other_sense(generator, event) or _replaced_participant(generator, event, cast)
         else:
             premise_event = _replaced_participant(generator, event, cast)
     if premise_event is None:

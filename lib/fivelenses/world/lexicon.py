@@ -3,6 +3,7 @@
 Frequencies follow Zipf's law: within each list a word's weight falls with its rank (`zipf_choice`).
 """
 
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,16 +16,17 @@ Item = TypeVar("Item")
 
 @cache
 def _cumulative_weights(size: int) -> list[float]:
-    return list(accumulate(1.0 / (rank + 3.0) ** 0.8 for rank in range(size)))
+    return list(accumulate(1.0 / (rank + 2.0) for rank in range(size)))
 
 
 def zipf_choice(generator: Random, items: Sequence[Item]) -> Item:
-    """Draw one item, with weights (rank + 3) to the power −0.8 in the order given.
+    """Draw one item, with weights 1 / (rank + 2) in the order given (ranks from 0).
 
     >>> zipf_choice(Random("seed"), ["only"])
     'only'
     """
-    return generator.choices(items, cum_weights=_cumulative_weights(len(items)))[0]
+    cumulative = _cumulative_weights(len(items))
+    return items[min(bisect(cumulative, generator.random() * cumulative[-1]), len(items) - 1)]
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,14 @@ def _nouns(kind: str, entries: str, plurals: bool = True) -> tuple[Noun, ...]:
     return tuple(found)
 
 
-WOMEN = tuple(["Anna", "Mary", "Lucy", "Emma", "Clara", "Nora", "Julia", "Rosa", "Alice", "Sarah", "Helen", "Ruth", "Grace", "Lena"])
-MEN = tuple(["Ben", "Tom", "Peter", "Paul", "John", "David", "Henry", "Oscar", "Simon", "Felix", "Jack", "Hugo", "Adam", "Martin"])
+WOMEN = (
+    *("Anna", "Mary", "Lucy", "Emma", "Clara", "Nora", "Julia"),
+    *("Rosa", "Alice", "Sarah", "Helen", "Ruth", "Grace", "Lena"),
+)
+MEN = (
+    *("Ben", "Tom", "Peter", "Paul", "John", "David", "Henry"),
+    *("Oscar", "Simon", "Felix", "Jack", "Hugo", "Adam", "Martin"),
+)
 NOUNS: dict[str, tuple[Noun, ...]] = {
     "person": _nouns("person", "teacher farmer baker doctor painter gardener singer soldier tailor nurse merchant"),
     "animal": _nouns("animal", "dog cat fox horse rabbit goat wolf bear mouse duck hen pig cow monkey lion"),
@@ -225,7 +233,7 @@ _DEFINITIONS: tuple[Sense, ...] = (
     _sense("see", "social", "see/saw/seen spot notice", _PA, _PA, traits=("mental",)),
     _sense("help", "social", "help assist", _PA, _PA, 1),
     _sense("chase", "social", "chase pursue", _PA, _PA, traits=("moves",)),
-    _sense("follow", "social", "follow trail", _PA, _PA, traits=("moves",)),
+    _sense("follow", "social", "follow", _PA, _PA, traits=("moves",)),
     _sense("visit", "social", "visit", _P, _P),
     _sense("hurt", "social", "injure harm", _PA, _PA, -1, result="hurt", traits=("changes", "touches")),
     _sense("rescue", "social", "rescue save", _PA, _PA, 1, result="safe", traits=("changes",)),
@@ -241,7 +249,7 @@ _DEFINITIONS: tuple[Sense, ...] = (
     _sense("trick", "social", "trick fool", _PA, _PA, -1),
     _sense("protect", "social", "protect guard", _PA, _PA, 1, result="safe"),
     _sense("admire", "mental", "like admire", _PA, _PA + ("toy", "food", "clothing"), traits=("mental",)),
-    _sense("hate", "mental", "hate dislike", _PA, _PA + ("toy", "food", "clothing"), traits=("mental",)),
+    _sense("hate", "mental", "hate", _PA, _PA + ("toy", "food", "clothing"), traits=("mental",)),
     _sense("fear", "mental", "fear", _PA, _PA, traits=("mental",)),
     # what an animate being does to a thing
     _sense("find", "finding", "find/found discover", _PA, _OWNABLE),
@@ -261,7 +269,7 @@ _DEFINITIONS: tuple[Sense, ...] = (
     _sense(
         "repair",
         "change",
-        "repair fix mend",
+        "repair fix",
         _P,
         _FRAGILE,
         result="whole",
@@ -283,7 +291,7 @@ _DEFINITIONS: tuple[Sense, ...] = (
         traits=("changes",),
         instruments=("knife", "stick"),
     ),
-    _sense("close", "change", "close shut/shut", _P, ("container",), result="closed", requires="open"),
+    _sense("close", "change", "close", _P, ("container",), result="closed", requires="open"),
     _sense("lift", "change", "lift raise", _PA, _MANY, traits=("moves", "touches")),
     _sense("carry", "change", "carry", _PA, _MANY, traits=("moves", "touches")),
     _sense("put", "placing", "put/put place", _P, _OWNABLE, traits=("moves",)),
@@ -302,6 +310,19 @@ _DEFINITIONS: tuple[Sense, ...] = (
     _sense("have", "having", "have/had own", _PA, _OWNABLE, traits=("state",)),
 )
 SENSES: dict[str, Sense] = {sense.name: sense for sense in _DEFINITIONS}
+
+# From frequent to rare; the frames are mixed, so that each of them is met often.
+BY_FREQUENCY: tuple[Sense, ...] = tuple(
+    SENSES[name]
+    for row in (
+        ("give", "see", "go", "help", "take", "put", "talk", "chase", "eat", "sleep", "break", "find", "hurt"),
+        ("visit", "sell", "wash", "laugh", "praise", "leave", "receive", "scare", "repair", "open", "admire"),
+        ("follow", "lend", "steal", "push", "carry", "wait", "rescue", "lose", "insult", "paint", "buy", "feed"),
+        ("hide", "attack", "send", "comfort", "cry", "hate", "borrow", "hug", "soil", "close", "dance", "trick"),
+        ("protect", "fear", "heal", "lift", "sing"),
+    )
+    for name in row
+)
 
 # One change of owner told from both ends; the roles change places.
 CONVERSES = {"give": "receive", "sell": "buy", "lend": "borrow"} | {"receive": "give", "buy": "sell", "borrow": "lend"}

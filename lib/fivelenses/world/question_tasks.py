@@ -1,4 +1,4 @@
-"""Questions as tasks: does a sentence answer a question, where in a story is the answer, what does a question ask for."""
+"""Questions as tasks: does a sentence answer it, where in a story is the answer, what does it ask for."""
 
 from random import Random
 
@@ -16,6 +16,7 @@ from fivelenses.world.stories import HOME, draw_cast, draw_event, simulate, with
 from fivelenses.world.texts import Narrator
 
 Cast = tuple[Entity, ...]
+QUESTIONS = 3
 ADJUNCT_ROLES = ("place", "time", "instrument", "cost", "beneficiary", "companion", "duration", "manner", "path")
 
 
@@ -104,46 +105,54 @@ def _told_story(generator: Random) -> tuple[list[tuple[Event, Sentence]], list[s
     return told, [sentence.text for _, sentence in told]
 
 
-def _squad_row(generator: Random, title: str, identifier: str) -> Row | None:
+def _squad_rows(generator: Random, split: str, number: int) -> list[Row]:
+    """The rows of one story: up to three questions."""
     told, texts = _told_story(generator)
     senses = [event.sense.name for event, _ in told]
     candidates = [item for item in told if senses.count(item[0].sense.name) == 1]
-    if len(told) < 3 or not candidates:
-        return None
-    event, sentence = generator.choice(candidates)
-    role = generator.choice(askable(event))
-    span = _answer_span(sentence, role)
-    asked = _question_text(generator, event, role)
-    if span is None or asked is None:
-        return None
-    start = sum(len(text) + 1 for text in texts[: texts.index(sentence.text)])
-    places = offsets(sentence.words)
+    if len(told) < 3:
+        return []
+    rows = []
     context = " ".join(texts)
-    first, last = start + places[span[0]][0], start + places[span[1] - 1][1]
-    answers = {"text": [context[first:last]], "answer_start": [first]}
-    return {"id": identifier, "title": title, "context": context, "question": asked, "answers": answers}
+    for event, sentence in generator.sample(candidates, min(QUESTIONS, len(candidates))):
+        role = generator.choice(askable(event))
+        span = _answer_span(sentence, role)
+        asked = _question_text(generator, event, role)
+        if span is None or asked is None:
+            continue
+        start = sum(len(text) + 1 for text in texts[: texts.index(sentence.text)])
+        places = offsets(sentence.words)
+        first, last = start + places[span[0]][0], start + places[span[1] - 1][1]
+        answers = {"text": [context[first:last]], "answer_start": [first]}
+        identifier = f"{split}-{number:04d}-{len(rows)}"
+        head = {"id": identifier, "title": f"story {split} {number}", "context": context}
+        rows.append({**head, "question": asked, "answers": answers})
+    return rows
 
 
 def squad() -> dict[str, pandas.DataFrame]:
-    """Stories with a question and the span of its answer."""
+    """Stories with questions and the span of each answer."""
     tables: dict[str, pandas.DataFrame] = {}
-    sentences: set[str] = set()
+    earlier: set[str] = set()
     for split, size in (("train", 3000), ("validation", 400)):
         rows: list[Row] = []
-        own: set[str] = set()
+        contexts: set[str] = set()
         number = 0
         while len(rows) < size:
-            row = _squad_row(generator_for("squad", split, number), f"story {number}", f"{split}-{number:05d}")
+            found = _squad_rows(generator_for("squad", split, number), split, number)
             number += 1
-            if row is None or row["context"] in own:
+            if not found or found[0]["context"] in contexts:
                 continue
-            if any(text in sentences for text in row["context"].split(". ")):
-                continue
-            own.add(row["context"])
-            rows.append(row)
-        sentences |= {text for row in rows for text in row["context"].split(". ")}
+            if earlier.isdisjoint(_sentences_of(found[0]["context"])):
+                contexts.add(found[0]["context"])
+                rows += found[: size - len(rows)]
+        earlier |= {text for context in contexts for text in _sentences_of(context)}
         tables[split] = pandas.DataFrame(rows)
     return tables
+
+
+def _sentences_of(context: str) -> list[str]:
+    return context.removesuffix(".").split(". ")
 
 
 # fine label: (coarse label, role asked for, names of frames or senses, kinds of the filler, question words)

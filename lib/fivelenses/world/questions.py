@@ -11,6 +11,7 @@ QUESTION_NOUNS = HYPERNYMS | {"place": "place", "person": "person"}
 PREPOSITIONS = {"instrument": "with", "companion": "with", "recipient": "to", "topic": "about", "source": "from"} | {
     "beneficiary": "for",
     "stimulus": "at",
+    "cost": "for",
 }
 
 
@@ -75,6 +76,6 @@ def question(generator: Random, event: Event, role: str, form: Form, words: tupl
         return inverted(event, words, form, complements(event, form._replace(shifted=False), gap=role))
     asked = event.having(**{role: None}) if role != "manner" else Event(event.sense, event.roles)
     after = complements(asked, form)
-    if role in PREPOSITIONS and words[0] in ("who", "what", "which"):
+    if role in PREPOSITIONS and words[0] in ("who", "what", "which", "how"):
         after.append(leaf(PREPOSITIONS[role], "ADP", "case"))
     return inverted(event, words, form, after)

@@ -1,10 +1,14 @@
 """Stories: a cast of recurring characters, and a short run of events whose preconditions and effects hold."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import TypeVar
 
-from fivelenses.world.lexicon import ADJECTIVES, MANNERS, MEN, NOUNS, SENSES, WOMEN, Sense, zipf_choice
+from fivelenses.world.lexicon import ADJECTIVES, BY_FREQUENCY, MANNERS, MEN, NOUNS, WOMEN, Noun, Sense, zipf_choice
 from fivelenses.world.meaning import CORE_ROLES, Entity, Event, Facts, fill_roles, role_kinds
+
+Word = TypeVar("Word")
 
 
 @dataclass(frozen=True)
@@ -13,13 +17,13 @@ class Domain:
 
     women: tuple[str, ...]
     men: tuple[str, ...]
-    nouns: dict[str, tuple]
+    nouns: dict[str, tuple[Noun, ...]]
     adjectives: dict[str, tuple[str, ...]]
     senses: tuple[Sense, ...]
 
 
 HELPFUL_RESULTS = ("whole", "clean", "open")
-HOME = Domain(WOMEN, MEN, NOUNS, ADJECTIVES, tuple(s for s in SENSES.values() if s.frame != "having"))
+HOME = Domain(WOMEN, MEN, NOUNS, ADJECTIVES, BY_FREQUENCY)
 
 
 @dataclass(frozen=True)
@@ -40,40 +44,45 @@ class Story:
         return facts
 
 
-def draw_cast(generator: Random, domain: Domain = HOME) -> tuple[Entity, ...]:
+def draw_cast(
+    generator: Random, domain: Domain = HOME, plural_share: float = 0.2, characters: int = 4
+) -> tuple[Entity, ...]:
     """Draw people, animals, things and places; characters come first, in order of importance."""
     cast: list[Entity] = []
+    used: set[str] = set()
 
-    def add(kind: str, plural_share: float = 0.0, **given: str) -> None:
-        nouns = [noun for noun in domain.nouns[kind] if all(noun is not other.noun for other in cast)]
-        noun = zipf_choice(generator, nouns)
+    def unused(words: Sequence[Word], spelling: Callable[[Word], str]) -> Word:
+        word = zipf_choice(generator, words)
+        while spelling(word) in used:
+            word = zipf_choice(generator, words)
+        used.add(spelling(word))
+        return word
+
+    def add(kind: str, plural_share: float = 0.0, gender: str = "neuter") -> None:
+        noun = unused(domain.nouns[kind], lambda candidate: candidate.singular)
         plural = bool(noun.plural) and generator.random() < plural_share
         adjective = zipf_choice(generator, domain.adjectives[kind]) if kind in domain.adjectives else ""
         if any(adjective == other.adjective and kind == other.kind for other in cast):
             adjective = ""
         number = generator.choice(("", "", "two", "three", "four")) if plural else ""
-        cast.append(Entity(len(cast), kind, noun, "", given.get("gender", "neuter"), plural, adjective, number))
+        cast.append(Entity(len(cast), kind, noun, "", gender, plural, adjective, number))
 
     def add_name() -> None:
         gender = generator.choice(("feminine", "masculine"))
-        names = [
-            name
-            for name in (domain.women if gender == "feminine" else domain.men)
-            if all(name != other.name for other in cast)
-        ]
-        cast.append(Entity(len(cast), "person", None, zipf_choice(generator, names), gender))
+        name = unused(domain.women if gender == "feminine" else domain.men, str)
+        cast.append(Entity(len(cast), "person", None, name, gender))
 
-    for choice in generator.choices(("name", "job", "animal"), (6, 2, 3), k=4):
+    for choice in generator.choices(("name", "job", "animal"), (6, 2, 3), k=characters):
         if choice == "name":
             add_name()
         elif choice == "job":
-            add("person", 0.15, gender=generator.choice(("feminine", "masculine")))
+            add("person", plural_share, gender=generator.choice(("feminine", "masculine")))
         else:
-            add("animal", 0.2)
+            add("animal", plural_share)
     if not any(entity.kind == "person" for entity in cast):
         add_name()
     for kind in generator.sample(("toy", "food", "clothing", "document", "tool", "container"), 3):
-        add(kind, 0.2)
+        add(kind, plural_share)
     add(generator.choice(("container", "surface", "surface", "vehicle")))
     for _ in range(3):
         add("place")
@@ -175,7 +184,7 @@ def simulate(generator: Random, length: int, domain: Domain = HOME) -> Story:
     >>> len(simulate(Random("a"), 5).events)
     5
     """
-    cast = draw_cast(generator, domain)
+    cast = draw_cast(generator, domain, characters=3)
     animates = [entity for entity in cast if entity.animate]
     places = [entity for entity in cast if entity.kind == "place"]
     facts = Facts()
@@ -187,9 +196,8 @@ def simulate(generator: Random, length: int, domain: Domain = HOME) -> Story:
         if entity.kind in ("toy", "food", "clothing", "document", "tool", "container") and generator.random() < 0.75:
             facts.holder[entity.identifier] = generator.choice(animates).identifier
         if entity.kind in ("toy", "vehicle", "surface", "container", "clothing") and generator.random() < 0.25:
-            facts.conditions[entity.identifier] = {
-                generator.choice(("dirty", "broken") if entity.kind != "clothing" else ("dirty",))
-            }
+            words = {"clothing": ("dirty",), "container": ("dirty", "broken", "open", "open")}
+            facts.conditions[entity.identifier] = {generator.choice(words.get(entity.kind, ("dirty", "broken")))}
     start = (
         tuple(sorted(facts.holder.items())),
         tuple(sorted(facts.place.items())),

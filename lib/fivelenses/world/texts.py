@@ -7,6 +7,8 @@ from fivelenses.world.annotation import words_of
 from fivelenses.world.choices import draw_complement, draw_form, draw_style, part_of
 from fivelenses.world.grammar import (
     FILLERS,
+    LONGEST,
+    SHORTEST,
     Form,
     clause,
     condition_clause,
@@ -25,7 +27,6 @@ from fivelenses.world.phrases import PRONOUN, Complement, Node, Style, pronoun_c
 from fivelenses.world.questions import askable, question
 from fivelenses.world.stories import Story
 
-SHORTEST, LONGEST = 4, 20
 FEELINGS = {1: ("happy", "glad"), -1: ("sad", "upset")}
 TENSE_CHOICES = {
     "past": ("past", "past", "past progressive", "past", "perfect"),
@@ -216,7 +217,7 @@ class Narrator:
         for node in self._sentences():
             count = len(words_of(node)) - 1
             if count < SHORTEST:
-                node = lengthen(node, SHORTEST - count, tuple(self.generator.sample(FILLERS, len(FILLERS))))
+                node = lengthen(node, SHORTEST - count, self.generator.choice(FILLERS))
             if count <= LONGEST:
                 yield node
 
@@ -244,9 +245,9 @@ class Narrator:
             else:
                 reason = self.cried(event) if self._chance(0.25) else None
                 yield reason if reason is not None else self.tell(event)
-            if self._chance(0.25):
+            if self._chance(0.65):
                 yield self.retold(event)
-            if self._chance(0.7):
+            if self._chance(0.75):
                 yield from self.consequences(event)
 
     def _joined(self, event: Event, follower: Event) -> Node:

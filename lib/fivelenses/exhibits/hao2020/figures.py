@@ -23,7 +23,9 @@ def _titles(names) -> dict[str, str]:
 def _over(table: pd.DataFrame) -> str:
     """The tasks and models behind a figure, in words."""
     models = table.groupby("task").size().max() // table["layer"].nunique()
-    return f"{', '.join(_titles(table['task'].unique()).values())}; {models} {'models' if models > 1 else 'model'} a task"
+    return (
+        f"{', '.join(_titles(table['task'].unique()).values())}; {models} {'models' if models > 1 else 'model'} a task"
+    )
 
 
 def tuned_against_pretrained(changes: pd.DataFrame) -> pd.DataFrame:
@@ -41,7 +43,9 @@ def seed_against_seed(changes: pd.DataFrame) -> pd.DataFrame:
     rows = changes[~changes["first"].isin((PRETRAINED, UNTRAINED))]
     if rows.empty:
         raise ValueError("Figures 4 and 5 compare seeds: give at least two.")
-    return rows.assign(seed=rows["first"] + "–" + rows["second"]).drop(columns=["first", "second"]).reset_index(drop=True)
+    return (
+        rows.assign(seed=rows["first"] + "–" + rows["second"]).drop(columns=["first", "second"]).reset_index(drop=True)
+    )
 
 
 def untrained_null(changes: pd.DataFrame, value: str) -> pd.Series:
@@ -77,11 +81,25 @@ def table_1(checkpoints: Mapping[tuple[str, int], Checkpoint]) -> Exhibit:
     shown = pd.DataFrame(
         {
             "task": table["task"].map(lambda name: tasks.find(name).title),
-            "learning rate (paper)": [f"{ours:g} ({paper:g})" for ours, paper in zip(table["learning_rate"], table["paper_learning_rate"], strict=True)],
-            "batch (paper)": [f"{ours:g} ({paper:g})" for ours, paper in zip(table["batch_size"], table["paper_batch_size"], strict=True)],
-            "epochs (paper)": [f"{ours:g} ({paper:g})" for ours, paper in zip(table["epochs"], table["paper_epochs"], strict=True)],
-            "trained on": [f"{used:,} ({data})" for used, data in zip(table["training_examples"], table["training_data"], strict=True)],
-            "accuracy": [f"{score:.3f} ± {spread:.3f}" for score, spread in zip(table["score"], table["score_spread"], strict=True)],
+            "learning rate (paper)": [
+                f"{ours:g} ({paper:g})"
+                for ours, paper in zip(table["learning_rate"], table["paper_learning_rate"], strict=True)
+            ],
+            "batch (paper)": [
+                f"{ours:g} ({paper:g})"
+                for ours, paper in zip(table["batch_size"], table["paper_batch_size"], strict=True)
+            ],
+            "epochs (paper)": [
+                f"{ours:g} ({paper:g})" for ours, paper in zip(table["epochs"], table["paper_epochs"], strict=True)
+            ],
+            "trained on": [
+                f"{used:,} ({data})"
+                for used, data in zip(table["training_examples"], table["training_data"], strict=True)
+            ],
+            "accuracy": [
+                f"{score:.3f} ± {spread:.3f}"
+                for score, spread in zip(table["score"], table["score_spread"], strict=True)
+            ],
             "majority": table["null_rate"].map("{:.3f}".format),
         }
     )
@@ -103,7 +121,9 @@ def _extremes(table: pd.DataFrame, value: str, group: str) -> str:
     ends = []
     for name in table[group].unique():
         curve = means[name]
-        ends.append(f"{name} {curve.iloc[0]:.3f} at layer {curve.index[0]} and {curve.iloc[-1]:.3f} at layer {curve.index[-1]}")
+        ends.append(
+            f"{name} {curve.iloc[0]:.3f} at layer {curve.index[0]} and {curve.iloc[-1]:.3f} at layer {curve.index[-1]}"
+        )
     return "; ".join(ends)
 
 
@@ -158,7 +178,9 @@ def figure_4(changes: pd.DataFrame) -> Exhibit:
 def figure_5(changes: pd.DataFrame) -> Exhibit:
     """Figure 5: SVCCA distance between seeds of one task."""
     table = seed_against_seed(changes)
-    caption = f"SVCCA distance between two seeds of one task, per layer ({table['seed'].nunique()} pair(s) of seeds a task)."
+    caption = (
+        f"SVCCA distance between two seeds of one task, per layer ({table['seed'].nunique()} pair(s) of seeds a task)."
+    )
     alt = f"Curves of SVCCA distance between seeds over layers. {_extremes(table, 'svcca', 'task')}."
     return Exhibit("hao2020-figure-5", "Figure 5", table, caption, alt, _by_task(table, "svcca", SVCCA_LABEL))
 
@@ -166,7 +188,10 @@ def figure_5(changes: pd.DataFrame) -> Exhibit:
 def _by_pair(table: pd.DataFrame, value: str, label: str):
     pairs = table["pair"].unique()
     names = {pair: "–".join(_titles(pair.split("–")).values()) for pair in pairs}
-    colours, markers = dict(zip(pairs, style.SEQUENCE, strict=False)), dict(zip(pairs, style.SEQUENCE_MARKERS, strict=False))
+    colours, markers = (
+        dict(zip(pairs, style.SEQUENCE, strict=False)),
+        dict(zip(pairs, style.SEQUENCE_MARKERS, strict=False)),
+    )
     return per_layer(table, value, "pair", label, names, colours, markers)
 
 

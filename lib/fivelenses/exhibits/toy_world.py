@@ -1,0 +1,174 @@
+"""The exhibits of the toy world's page: its tasks by example, its annotation, and what pre-training is worth on it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot as plt
+
+from fivelenses import tasks
+from fivelenses.checkpoints import Checkpoint
+from fivelenses.exhibits import baselines, style
+from fivelenses.exhibits.claims import Claim
+from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.tasks.examples import TaskData
+
+PRETRAINED, SCRATCH = "pre-trained", "scratch"
+
+
+def examples_of_tasks(names: tuple[str, ...]) -> Exhibit:
+    """Two development examples of each task, of different labels."""
+    rows = []
+    for name in names:
+        data = tasks.load(name, "toyworld")
+        table = data.splits["validation"].to_pandas()
+        for label, shown in list(table.groupby(data.task.label))[:2]:
+            inputs = " ‖ ".join(str(shown.iloc[0][column]) for column in data.task.inputs)
+            rows.append({"task": data.task.title, "input": inputs, "label": data.labels[label]})
+    caption = "Development examples of the toy world's sentence tasks, the first of two labels each; ‖ stands between two inputs."
+    return Exhibit("toy-world-examples", "Tasks by example", pd.DataFrame(rows), caption)
+
+
+def tokens_with_trees(sentence: int = 0) -> Exhibit:
+    """One sentence of the toy treebank with its annotation."""
+    from fivelenses.world import tables
+
+    row = tables.table("treebank")["validation"].iloc[sentence]
+    table = pd.DataFrame(
+        {
+            "word": row["tokens"],
+            "part of speech": row["upos"],
+            "head": ["(root)" if head == 0 else row["tokens"][head - 1] for head in row["heads"]],
+            "relation": row["deprels"],
+        }
+    )
+    caption = (
+        "A sentence of the toy treebank: parts of speech and dependencies come from its derivation, not from a parser."
+    )
+    return Exhibit("toy-world-sentence", "Annotation", table, caption)
+
+
+def worth(checkpoints: Mapping[tuple[str, str, int], Checkpoint], data: Mapping[str, TaskData]) -> pd.DataFrame:
+    """Scores of all models beside the baselines.
+
+    Args:
+        checkpoints: (task, `pre-trained` or `scratch`, seed) to model.
+        data: task to its splits.
+
+    Returns:
+        One row a task, kind of start and seed: `task`, `start`, `seed`, `score`, `majority`, `length`, `bag_of_words`, `metric`.
+    """
+    without_reading = {
+        name: {
+            "majority": baselines.majority(one) if one.task.metric == "accuracy" else 0.0,
+            "length": baselines.length(one, one.task.metric),
+            "bag_of_words": baselines.bag_of_words(one, one.task.metric),
+            "metric": one.task.metric,
+        }
+        for name, one in data.items()
+    }
+    rows = [
+        {"task": task, "start": start, "seed": seed, "score": checkpoint.score, **without_reading[task]}
+        for (task, start, seed), checkpoint in checkpoints.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def worth_table(table: pd.DataFrame) -> Exhibit:
+    """The scores as a table."""
+    means = table.pivot_table(index="task", columns="start", values="score", aggfunc=["mean", "std"], sort=False)
+    firsts = table.groupby("task", sort=False).first()
+    shown = pd.DataFrame({"task": [tasks.find(name).title for name in means.index]})
+    shown["score"] = [
+        {"accuracy": "accuracy", "matthews": "Matthews"}[firsts.loc[name, "metric"]] for name in means.index
+    ]
+    for column, title in (("majority", "majority"), ("length", "length"), ("bag_of_words", "bag of words")):
+        shown[title] = [f"{firsts.loc[name, column]:.3f}" for name in means.index]
+    for start in (SCRATCH, PRETRAINED):
+        shown[start] = [
+            f"{means.loc[name, ('mean', start)]:.3f} ± {means.loc[name, ('std', start)]:.3f}" for name in means.index
+        ]
+    caption = (
+        f"Development scores over {table['seed'].nunique()} seeds (mean ± standard deviation). Each seed has its own pre-training; "
+        "scratch is the same network from random weights, trained for the same steps. Bag of words and length are logistic regressions."
+    )
+    return Exhibit("toy-world-worth", "What pre-training is worth", table, caption, shown=shown)
+
+
+def worth_figure(table: pd.DataFrame) -> Exhibit:
+    """The scores as a picture: a point a seed, baselines as marks."""
+    names = list(dict.fromkeys(table["task"]))
+    figure, axes = plt.subplots(figsize=(style.WIDTH, 0.5 * len(names) + 1.2), layout="constrained")
+    for place, name in enumerate(names):
+        rows = table[table["task"] == name]
+        for start, marker, filled in ((SCRATCH, "o", False), (PRETRAINED, "o", True)):
+            scores = rows[rows["start"] == start]["score"]
+            face = style.TASK_COLOURS[name] if filled else "white"
+            shift = 0.12 if filled else -0.12
+            axes.plot(scores, np.full(len(scores), place + shift), marker, color=style.TASK_COLOURS[name], mfc=face)
+        axes.plot(rows["bag_of_words"].iloc[0], place, "|", color="#333333", markersize=18, markeredgewidth=2)
+        axes.plot(rows["majority"].iloc[0], place, ":", marker="x", color=style.NULL_COLOUR, markersize=7)
+    axes.set_yticks(range(len(names)), [tasks.find(name).title for name in names])
+    axes.invert_yaxis()
+    axes.set_xlabel("development score (accuracy; CoLA: Matthews correlation)")
+    marks = [
+        axes.plot([], [], marker, color="#333333", mfc=face, markersize=size, linestyle="none", label=label)[0]
+        for marker, face, size, label in (
+            ("o", "#333333", 6, PRETRAINED),
+            ("o", "white", 6, SCRATCH),
+            ("|", "#333333", 14, "bag of words"),
+            ("x", style.NULL_COLOUR, 7, "majority"),
+        )
+    ]
+    figure.legend(handles=marks, loc="outside upper left", ncols=4)
+    means = table.groupby(["task", "start"], sort=False)["score"].mean()
+    ends = [
+        f"{tasks.find(name).title} {means[name, PRETRAINED]:.2f} against {means[name, SCRATCH]:.2f}" for name in names
+    ]
+    caption = "Each dot is one seed: filled with pre-training, open from scratch at equal steps."
+    alt = f"Development scores with pre-training against from scratch: {'; '.join(ends)}."
+    return Exhibit("toy-world-worth-figure", "Worth it", table, caption, alt, figure)
+
+
+def pretraining_pays(table: pd.DataFrame) -> pd.DataFrame:
+    """The worst pre-trained seed less the best one from scratch, per task."""
+    rows = []
+    for task, group in table.groupby("task", sort=False):
+        ours, theirs = (group[group["start"] == start]["score"] for start in (PRETRAINED, SCRATCH))
+        margin = float(ours.min() - theirs.max())
+        rows.append((task, "all", margin, margin > 0))
+    return pd.DataFrame(rows, columns=["group", "seed", "value", "holds"])
+
+
+def structure_is_needed(table: pd.DataFrame) -> pd.DataFrame:
+    """Each pre-trained seed less the bag of words; it must not reach 1 either, or there would be nothing left to see."""
+    rows = []
+    for (task, seed), group in table[table["start"] == PRETRAINED].groupby(["task", "seed"], sort=False):
+        value = float(group["score"].iloc[0])
+        margin = value - float(group["bag_of_words"].iloc[0])
+        rows.append((task, seed, margin, margin > 0.03 and value < 0.995))
+    return pd.DataFrame(rows, columns=["group", "seed", "value", "holds"])
+
+
+CLAIMS = (
+    Claim(
+        "toy-pretraining-pays",
+        "",
+        "A pre-trained toy BERT beats the same network from scratch at equal steps.",
+        "this project",
+        ("toy-world-worth",),
+        "the worst pre-trained seed less the best from scratch",
+        "above 0",
+        pretraining_pays,
+    ),
+    Claim(
+        "toy-structure-needed",
+        "",
+        "A fine-tuned toy BERT is above the bag of words and below a perfect score.",
+        "this project",
+        ("toy-world-worth",),
+        "each pre-trained seed less the bag of words",
+        "above 0.03 with a score below 0.995",
+        structure_is_needed,
+    ),
+)

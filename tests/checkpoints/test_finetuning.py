@@ -1,0 +1,151 @@
+import dataclasses
+import multiprocessing
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import DataCollatorWithPadding
+
+from fivelenses import tasks
+from fivelenses.checkpoints import Store, prepare, specify
+from fivelenses.checkpoints.finetuning import fine_tune, predictions
+from fivelenses.checkpoints.store import DamagedCheckpoint
+from fivelenses.tasks.examples import encode
+from tests.conftest import ENCODER, short_schedule
+
+
+def silent(line: str) -> None:
+    """Progress that a test does not read."""
+
+
+def weights(folder) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def equal(one: dict, other: dict) -> bool:
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_second_call_finds_the_first_ones_checkpoint(toy_specification, toy_checkpoint, session_store):
+    lines = []
+    again = prepare([toy_specification, toy_specification], session_store, notify=lines.append)
+    assert [one.folder for one in again] == [toy_checkpoint.folder] * 2
+    assert not lines
+
+
+def test_the_same_specification_gives_the_same_weights(toy_specification, toy_checkpoint, tmp_path):
+    other = prepare([toy_specification], Store(tmp_path), workers=1, notify=silent)[0]
+    assert equal(weights(other.folder), weights(toy_checkpoint.folder))
+
+
+def test_the_score_is_that_of_the_saved_model_example_by_example(toy_checkpoint, toy_data, toy_tokenizer):
+    model = toy_checkpoint.model()
+    rows = encode(toy_data, "validation", toy_tokenizer, 64)
+    right = 0
+    with torch.no_grad():
+        for row in rows.select(range(60)):
+            inputs = {name: torch.tensor([row[name]]) for name in ("input_ids", "token_type_ids", "attention_mask")}
+            right += int(model(**inputs).logits.argmax()) == row["labels"]
+    batched = predictions(model, rows, DataCollatorWithPadding(toy_tokenizer))
+    assert np.mean(batched[:60] == np.array(rows["labels"][:60])) == pytest.approx(right / 60)
+    assert tasks.score("accuracy", batched, np.array(rows["labels"])) == toy_checkpoint.score
+
+
+def test_saved_steps_hold_weights_along_the_way(toy_checkpoint):
+    assert toy_checkpoint.steps() == (0, 3)
+    before, after = toy_checkpoint.model_at(0), toy_checkpoint.model()
+    pooler = "bert.pooler.dense.weight"
+    assert not torch.equal(before.state_dict()[pooler], after.state_dict()[pooler])
+    with pytest.raises(ValueError, match="Step 2 .* was not kept"):
+        toy_checkpoint.model_at(2)
+
+
+def test_step_zero_is_the_pretrained_encoder(toy_checkpoint, toy_model):
+    kept = toy_checkpoint.model_at(0).bert.encoder.layer[3].output.dense.weight
+    torch.testing.assert_close(kept, toy_model.encoder.layer[3].output.dense.weight, atol=1e-3, rtol=1e-3)
+
+
+def test_nothing_reinitialised_is_plain_fine_tuning_to_the_bit(toy_specification, toy_checkpoint, tmp_path):
+    zero = dataclasses.replace(toy_specification, reinitialised=(), biases_and_norms="reset")
+    other = prepare([zero], Store(tmp_path), workers=1, notify=silent)[0]
+    assert equal(weights(other.folder), weights(toy_checkpoint.folder))
+
+
+def test_frozen_layers_do_not_move(tmp_path, toy_model):
+    frozen = specify(ENCODER, "rte", "toyworld", 0, short_schedule(), examples=32, frozen=(0, 1, 2))
+    model = prepare([frozen], Store(tmp_path), workers=1, notify=silent)[0].model()
+    assert torch.equal(model.bert.encoder.layer[1].output.dense.weight, toy_model.encoder.layer[1].output.dense.weight)
+    assert not torch.equal(
+        model.bert.encoder.layer[2].output.dense.weight, toy_model.encoder.layer[2].output.dense.weight
+    )
+
+
+def test_truncated_models_have_the_layers_kept(tmp_path):
+    short = specify(ENCODER, "rte", "toyworld", 0, short_schedule(epochs=0), truncated=2)
+    assert prepare([short], Store(tmp_path), workers=1, notify=silent)[0].model().config.num_hidden_layers == 2
+
+
+@pytest.mark.parametrize("damage", ["flipped byte", "lost file", "broken manifest"])
+def test_a_damaged_checkpoint_is_found_and_made_anew(tmp_path, damage):
+    store = Store(tmp_path)
+    one = specify(ENCODER, "rte", "toyworld", 0, short_schedule(epochs=0))
+    folder = prepare([one], store, workers=1, notify=silent)[0].folder
+    whole = weights(folder)
+    if damage == "flipped byte":
+        content = bytearray((folder / "model.safetensors").read_bytes())
+        content[-1] ^= 1
+        (folder / "model.safetensors").write_bytes(content)
+    elif damage == "lost file":
+        (folder / "tokenizer.json").unlink()
+    else:
+        (folder / "manifest.json").write_text("{")
+    with pytest.raises(DamagedCheckpoint, match="made anew"):
+        store.find(one)
+    lines = []
+    again = prepare([one], store, workers=1, notify=lines.append)[0]
+    assert "made anew" in lines[0]
+    assert equal(weights(again.folder), whole)
+
+
+def train(specification, folder) -> None:
+    torch.set_num_threads(1)
+    fine_tune(specification, Store(folder))
+
+
+def test_two_processes_train_one_checkpoint_once(tmp_path):
+    one = specify(ENCODER, "rte", "toyworld", 5, short_schedule(), examples=32)
+    spawn = multiprocessing.get_context("spawn")
+    processes = [spawn.Process(target=train, args=(one, tmp_path)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
+    assert Store(tmp_path).addresses() == [one.address]
+    assert not Store(tmp_path).unfinished()
+
+
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
+    one = specify(ENCODER, "rte", "toyworld", 6, short_schedule(epochs=8), examples=160)
+    whole = prepare([one], Store(tmp_path / "whole"), workers=1, notify=silent)[0]
+    process = multiprocessing.get_context("spawn").Process(target=train, args=(one, tmp_path / "killed"))
+    process.start()
+    store = Store(tmp_path / "killed")
+    deadline = time.monotonic() + 60
+    while not list(store.partial(one).glob("trainer/checkpoint-*/trainer_state.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert store.unfinished() == [one.address] and not store.addresses()
+    resumed = prepare([one], store, workers=1, notify=silent)[0]
+    assert equal(weights(resumed.folder), weights(whole.folder))
+    assert not store.unfinished()
+
+
+def test_a_training_that_diverges_says_so(tmp_path):
+    wild = specify(ENCODER, "rte", "toyworld", 0, short_schedule(learning_rate=1e30), examples=64)
+    assert prepare([wild], Store(tmp_path), workers=1, notify=silent)[0].manifest["diverged"]

@@ -1,0 +1,62 @@
+import dataclasses
+
+import pytest
+
+from fivelenses.checkpoints import Schedule, specify
+from fivelenses.checkpoints.finetuning import rate_multiplier
+
+
+def test_equal_content_has_one_address(toy_specification):
+    again = dataclasses.replace(toy_specification)
+    assert again == toy_specification and again.address == toy_specification.address
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"examples": 95},
+        {"examples_seed": 1},
+        {"frozen": (0,)},
+        {"truncated": 3},
+        {"reinitialised": (6,)},
+        {"saved_steps": (0,)},
+        {"data_digest": "other"},
+        {"encoder_identity": "other"},
+        {"schedule": Schedule(2e-3, 16, 1)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_other_content_has_another_address(toy_specification, change):
+    assert dataclasses.replace(toy_specification, **change).address != toy_specification.address
+
+
+def test_the_name_of_an_encoder_is_not_its_content(toy_specification):
+    assert dataclasses.replace(toy_specification, encoder="elsewhere").address == toy_specification.address
+
+
+def test_a_specification_is_hashable_when_given_lists():
+    one = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 8, 1), frozen=[0, 1])
+    assert one.frozen == (0, 1) and hash(one)
+
+
+def test_zero_examples_are_refused():
+    with pytest.raises(ValueError, match="at least one training example"):
+        specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 8, 1), examples=0)
+
+
+@pytest.mark.parametrize("wrong", [{"learning_rate": 0}, {"batch_size": 0}, {"warmup": 1.0}, {"shape": "cosine"}])
+def test_a_schedule_that_cannot_be_is_refused(wrong):
+    with pytest.raises(ValueError, match="schedule"):
+        Schedule(**{"learning_rate": 1e-3, "batch_size": 8, "epochs": 1} | wrong)
+
+
+def test_the_slanted_triangle_rises_and_falls_to_a_32nd():
+    rate = rate_multiplier(Schedule(1e-3, 8, 1, warmup=0.1), 200)
+    assert [rate(step) for step in (0, 20, 200)] == pytest.approx([1 / 32, 1, 1 / 32])
+    assert rate(110) == pytest.approx((1 + 1 / 32) / 2)
+
+
+def test_the_linear_schedule_ends_at_zero():
+    rate = rate_multiplier(Schedule(1e-3, 8, 1, shape="linear", warmup=0.0), 10)
+    assert rate(0) == 1 and rate(10) == 0

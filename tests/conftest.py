@@ -1,0 +1,82 @@
+"""One toy world and one toy BERT a session; every test that writes has a store and a runs folder of its own."""
+
+import os
+
+import pytest
+import torch
+
+# Workers of one test run share the cores.
+torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+for variable in ("FIVELENSES_MIRROR", "FIVELENSES_HOME"):
+    os.environ.pop(variable, None)
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+ENCODER = "toy-bert/seed-0"
+
+
+@pytest.fixture(scope="session")
+def toy_data():
+    """The toy world's RTE."""
+    from fivelenses import tasks
+
+    return tasks.load("rte", "toyworld")
+
+
+@pytest.fixture(scope="session")
+def toy_encoder():
+    from fivelenses.models import encoders
+
+    return encoders.locate(ENCODER)
+
+
+@pytest.fixture(scope="session")
+def toy_tokenizer(toy_encoder):
+    from fivelenses.models import encoders
+
+    return encoders.tokenizer(toy_encoder)
+
+
+@pytest.fixture(scope="session")
+def toy_examples(toy_data, toy_tokenizer):
+    """Forty encoded development examples with their words."""
+    from fivelenses.tasks.examples import encode
+
+    return encode(toy_data, "validation", toy_tokenizer, 64, words=True).select(range(40))
+
+
+@pytest.fixture
+def toy_model(toy_encoder):
+    """The pre-trained toy BERT without a head; made anew, so that a test may change it."""
+    from fivelenses.models import encoders
+
+    return encoders.load_weights(toy_encoder)
+
+
+@pytest.fixture(scope="session")
+def session_store(tmp_path_factory):
+    from fivelenses.checkpoints import Store
+
+    return Store(tmp_path_factory.mktemp("store"))
+
+
+def short_schedule(**changes):
+    """A schedule of a few seconds."""
+    from fivelenses.checkpoints import Schedule
+
+    return Schedule(**{"learning_rate": 1e-3, "batch_size": 16, "epochs": 1, "max_length": 64} | changes)
+
+
+@pytest.fixture(scope="session")
+def toy_specification():
+    from fivelenses.checkpoints import specify
+
+    return specify(ENCODER, "rte", "toyworld", 0, short_schedule(), examples=96, saved_steps=(0, 3))
+
+
+@pytest.fixture(scope="session")
+def toy_checkpoint(toy_specification, session_store):
+    """One fine-tuned toy BERT."""
+    from fivelenses.checkpoints import prepare
+
+    return prepare([toy_specification], session_store, workers=1, notify=lambda line: None)[0]

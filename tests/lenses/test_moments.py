@@ -1,0 +1,164 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fivelenses.lenses.cca import linear_cka, permuted_null, pwcca_distance, svcca_distance
+from fivelenses.lenses.moments import Moments
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal((300, 4)) * [1, 0.5, 2, 0.1] + 50
+Y = X @ RANDOM.standard_normal((4, 6)) + RANDOM.standard_normal((300, 6))
+Z = Y[:, :3] + RANDOM.standard_normal((300, 3))
+
+
+def gathered(cuts=(), rows=slice(None), **options):
+    moments = Moments(**({"block": 32} | options))
+    x, y = X[rows], Y[rows]
+    for first, last in zip((0, *cuts), (*cuts, len(x)), strict=True):
+        moments.update(x[first:last], y[first:last])
+    return moments
+
+
+def matrices(scatter):
+    return [part.numpy() for part in (scatter.xx, scatter.yy, scatter.xy)]
+
+
+cuts = st.lists(st.integers(0, 300), max_size=6).map(sorted)
+
+
+@given(cuts)
+@settings(deadline=None, max_examples=30)
+def test_any_split_of_the_stream_gives_the_same_to_the_last_bit(cuts):
+    streamed, whole = gathered(cuts, null_seed=0), gathered(null_seed=0)
+    for one, other in ((streamed.pair(), whole.pair()), (streamed.null(), whole.null())):
+        for part, expected in zip(matrices(one), matrices(other), strict=True):
+            np.testing.assert_array_equal(part, expected)
+
+
+@given(cuts, st.integers(2, 400))
+@settings(deadline=None, max_examples=20)
+def test_scatter_is_that_of_the_whole_whatever_the_block(cuts, block):
+    scatter = gathered(cuts, block=block).pair()
+    x, y = X - X.mean(0), Y - Y.mean(0)
+    assert scatter.n == 300
+    for part, expected in zip(matrices(scatter), (x.T @ x, y.T @ y, x.T @ y), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-10, atol=1e-9)
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+@settings(deadline=None, max_examples=20)
+def test_merging_gives_the_whole(one, other):
+    first, second = sorted((one, other))
+    merged = gathered(rows=slice(0, first))
+    for rows in (slice(first, second), slice(second, 300)):
+        merged.merge(gathered(rows=rows))
+    for part, expected in zip(matrices(merged.pair()), matrices(gathered().pair()), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-10, atol=1e-9)
+
+
+def test_measures_of_moments_are_those_of_the_arrays():
+    moments = gathered((17, 230))
+    for measure in (svcca_distance, pwcca_distance, linear_cka):
+        assert measure(moments) == pytest.approx(measure(X, Y), abs=1e-10)
+
+
+def test_wide_representations_are_multiplied_in_full():
+    x = np.random.default_rng(0).standard_normal((500, 300))
+    moments = Moments(block=200)
+    moments.update(x, X[:1].repeat(500, 0) + x[:, :1])
+    centred = x - x.mean(0)
+    np.testing.assert_allclose(moments.pair().xx, centred.T @ centred, rtol=1e-10, atol=1e-10)
+
+
+def test_reading_on_the_way_does_not_disturb():
+    moments = Moments(block=32)
+    for first in range(0, 300, 50):
+        moments.update(X[first : first + 50], Y[first : first + 50])
+        moments.pair()
+    np.testing.assert_allclose(moments.pair().xy, gathered().pair().xy, rtol=1e-10, atol=1e-9)
+
+
+def test_several_pairs_share_a_side():
+    moments = Moments(pairs=((0, 1), (0, 2), (2, 1)), null_seed=0, block=64)
+    moments.update(X, Y, Z)
+    for i, j in moments.pairs:
+        expected = svcca_distance((X, Y, Z)[i], (X, Y, Z)[j])
+        assert svcca_distance(moments.pair(i, j)) == pytest.approx(expected, abs=1e-10)
+        assert svcca_distance(moments.null(i, j)) > expected
+
+
+def test_streamed_null_is_that_of_permuted_rows():
+    random = np.random.default_rng(1)
+    x = random.standard_normal((6000, 30))
+    y = x + 0.5 * random.standard_normal((6000, 30))
+    moments = Moments(null_seed=0)
+    for rows in np.array_split(np.arange(6000), 70):
+        moments.update(x[rows], y[rows])
+    assert svcca_distance(moments.null()) == pytest.approx(permuted_null(x, y), abs=0.005)
+    assert linear_cka(moments.null()) == pytest.approx(30 / 6030, rel=0.2)
+    np.testing.assert_array_equal(moments.null().yy, moments.pair().yy)
+
+
+def test_single_precision_rows_far_from_0_lose_nothing():
+    x, y = (values.astype(np.float32) for values in (1000 * (X - 50) + 1e4, Y))
+    moments = Moments(block=32)
+    moments.update(x, y)
+    exact = x.astype(np.float64) - x.astype(np.float64).mean(0)
+    np.testing.assert_allclose(moments.pair().xx, exact.T @ exact, rtol=1e-9, atol=1e-4)
+
+
+def test_rows_given_in_inference_mode_can_be_read_and_merged_outside():
+    with torch.inference_mode():
+        moments = Moments(block=32)
+        moments.update(torch.from_numpy(X[:200]).clone(), torch.from_numpy(Y[:200]).clone())
+    moments.merge(gathered(rows=slice(200, 300)))
+    np.testing.assert_allclose(moments.pair().xy, gathered().pair().xy, rtol=1e-10, atol=1e-9)
+
+
+def test_the_caller_may_write_over_its_rows():
+    moments, buffer = Moments(block=64), np.empty((50, 4))
+    for first in range(0, 300, 50):
+        buffer[:] = X[first : first + 50]
+        moments.update(buffer, Y[first : first + 50])
+        buffer[:] = 0
+    np.testing.assert_array_equal(moments.pair().xx, gathered(block=64).pair().xx)
+
+
+@pytest.mark.parametrize(
+    "act, message",
+    [
+        (lambda: gathered().update(X), "1 representations were given where the pairs name 2"),
+        (lambda: gathered().update(X[:, :3], Y), "Representation 0 has 3 features, and had 4 before"),
+        (lambda: gathered().merge(Moments(pairs=((0, 2),))), "same pairs"),
+        (lambda: gathered().merge(gathered(null_seed=0)), "null on both sides or on neither"),
+        (lambda: gathered().null(), "give Moments a null_seed"),
+        (lambda: gathered().pair(1, 0), r"pair \(1, 0\) was not gathered, only \(0, 1\)"),
+        (lambda: Moments().pair(), "No rows were given"),
+        (lambda: Moments(pairs=()), "must each name two representations"),
+        (lambda: Moments(pairs=((0, 1), (1, 1))), "must each name two representations"),
+        (lambda: Moments(block=1), "block = 1 is too small"),
+        (lambda: svcca_distance(gathered(), X), "hold both representations already"),
+        (lambda: svcca_distance(Moments(pairs=((0, 1), (0, 2)))), r"hold 2 pairs: choose one by its pair\(i, j\)"),
+    ],
+)
+def test_misuse_is_refused(act, message):
+    with pytest.raises(ValueError, match=message):
+        act()
+
+
+def test_merging_other_features_is_refused():
+    other = Moments()
+    other.update(X[:, :3], Y)
+    with pytest.raises(ValueError, match=r"\[4, 6\] features cannot be merged with moments of \[3, 6\]"):
+        gathered().merge(other)
+
+
+def test_refused_rows_are_not_counted():
+    moments = gathered()
+    broken = X.copy()
+    broken[5, 2] = np.nan
+    with pytest.raises(ValueError, match="row 5"):
+        moments.update(broken, Y)
+    assert moments.pair().n == 300

@@ -1,0 +1,130 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+from transformers import AutoModel, DistilBertConfig, ElectraConfig, GPT2Config, RobertaConfig
+
+from fivelenses.models import layers
+
+
+@pytest.fixture
+def other_model(toy_model):
+    """The toy BERT with every parameter moved."""
+    moved = copy.deepcopy(toy_model)
+    with torch.no_grad():
+        for parameter in moved.parameters():
+            parameter.add_(1.0)
+    return moved
+
+
+def states_equal(one: nn.Module, other: nn.Module) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
+
+
+def test_layer_zero_is_the_embeddings(toy_model):
+    assert layers.part(toy_model, 0) is toy_model.embeddings
+    assert layers.part(toy_model, 6) is toy_model.encoder.layer[5]
+
+
+@pytest.mark.parametrize("layer", [-1, 7])
+def test_a_layer_that_does_not_exist_is_named(toy_model, layer):
+    with pytest.raises(ValueError, match=f"no layer {layer}: the encoder has layers 1 to 6"):
+        layers.part(toy_model, layer)
+
+
+def test_putting_a_layer_back_changes_that_layer_alone(toy_model, other_model):
+    before = copy.deepcopy(other_model)
+    layers.put_back(other_model, toy_model, [3])
+    for layer in range(7):
+        expected = toy_model if layer == 3 else before
+        assert states_equal(layers.part(other_model, layer), layers.part(expected, layer))
+
+
+@pytest.mark.parametrize("layer", [0, 4])
+def test_a_view_with_a_layer_put_back_shares_its_tensors(toy_model, other_model, layer):
+    view = layers.with_layer_put_back(other_model, toy_model, layer)
+    ours = {tensor.data_ptr() for tensor in [*toy_model.parameters(), *other_model.parameters()]}
+    assert {tensor.data_ptr() for tensor in view.parameters()} <= ours
+    assert states_equal(layers.part(view, layer), layers.part(toy_model, layer))
+    assert states_equal(layers.part(view, 2), layers.part(other_model, 2))
+
+
+def test_models_of_different_shapes_are_refused(toy_model):
+    wider = AutoModel.from_config(type(toy_model.config)(hidden_size=32, num_hidden_layers=6, num_attention_heads=2))
+    with pytest.raises(ValueError, match="does not have the same parts"):
+        layers.put_back(toy_model, wider, [1])
+
+
+def test_freezing_keeps_named_layers_out_of_training(toy_model):
+    layers.freeze(toy_model, [0, 2])
+    frozen = {
+        layer for layer in range(7) if not any(p.requires_grad for p in layers.part(toy_model, layer).parameters())
+    }
+    assert frozen == {0, 2}
+
+
+def test_truncation_keeps_the_lower_layers(toy_model):
+    below = copy.deepcopy(layers.part(toy_model, 2))
+    layers.truncate(toy_model, 2)
+    assert len(layers.layer_list(toy_model)) == 2
+    assert states_equal(layers.part(toy_model, 2), below)
+    with pytest.raises(ValueError, match="keeps 1 to 2 layers, not 3"):
+        layers.truncate(toy_model, 3)
+
+
+def test_reinitialisation_changes_exactly_the_six_projections(toy_model):
+    before = copy.deepcopy(toy_model)
+    layers.reinitialise(toy_model, [5, 6], seed=0)
+    changed = {
+        name for name, tensor in toy_model.state_dict().items() if not torch.equal(tensor, before.state_dict()[name])
+    }
+    expected = {
+        f"encoder.layer.{layer}.{projection}.weight" for layer in (4, 5) for projection in layers.PROJECTIONS["bert"]
+    }
+    assert changed == expected
+
+
+def test_reinitialised_weights_are_a_truncated_normal(toy_model):
+    layers.reinitialise(toy_model, range(1, 7), seed=0)
+    weights = torch.cat([toy_model.encoder.layer[i].intermediate.dense.weight.flatten() for i in range(6)])
+    assert weights.abs().max() <= 0.04
+    assert abs(weights.mean()) < 2e-4
+    # A normal cut at ±2σ has 0.8796 of its deviation.
+    assert weights.std().item() == pytest.approx(0.02 * 0.8796, rel=0.02)
+
+
+def test_reset_also_sets_biases_and_norms(toy_model):
+    layers.reinitialise(toy_model, [1], seed=0, biases_and_norms="reset")
+    first = toy_model.encoder.layer[0]
+    assert not first.output.dense.bias.any()
+    assert torch.equal(first.output.LayerNorm.weight, torch.ones(64))
+    assert toy_model.encoder.layer[1].output.dense.bias.any()
+
+
+SMALL = dict(vocab_size=50, max_position_embeddings=16)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        RobertaConfig(hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16, **SMALL),
+        ElectraConfig(
+            hidden_size=8, embedding_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16, **SMALL
+        ),
+        DistilBertConfig(dim=8, n_layers=3, n_heads=2, hidden_dim=16, **SMALL),
+    ],
+    ids=lambda config: config.model_type,
+)
+def test_other_architectures_are_addressed_by_layer(config):
+    model = AutoModel.from_config(config)
+    before = copy.deepcopy(model)
+    layers.reinitialise(model, [3], seed=0)
+    assert states_equal(layers.part(model, 1), layers.part(before, 1))
+    assert not states_equal(layers.part(model, 3), layers.part(before, 3))
+
+
+def test_an_architecture_without_known_projections_is_refused_by_name():
+    model = AutoModel.from_config(GPT2Config(n_embd=8, n_layer=2, n_head=2, vocab_size=50, n_positions=16))
+    with pytest.raises(ValueError, match="projections of 'gpt2' are not known"):
+        layers.reinitialise(model, [1], seed=0)

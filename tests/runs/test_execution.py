@@ -1,0 +1,143 @@
+import json
+
+import jupytext
+import nbformat
+import pytest
+
+from fivelenses import project
+from fivelenses.runs import book, execution
+from fivelenses.runs.execution import RunError
+from fivelenses.runs.parameters import find_chapter, settings
+
+
+@pytest.fixture
+def chapter(tmp_path, monkeypatch):
+    """Chapter 1 with a notebook of three cells in a home of its own."""
+    profile = (project.root() / "notebooks" / "profiles" / "tiny.yaml").read_text(encoding="utf-8")
+    for variable, folder in (("HOME", ""), ("RUNS", "runs"), ("STORE", "store")):
+        monkeypatch.setenv(f"FIVELENSES_{variable}", str(tmp_path / folder))
+    (tmp_path / "notebooks" / "profiles").mkdir(parents=True)
+    (tmp_path / "notebooks" / "profiles" / "tiny.yaml").write_text(profile, encoding="utf-8")
+    write_notebook(find_chapter(1).notebook, "run.finish()")
+    return find_chapter(1)
+
+
+def write_notebook(place, last_cell: str) -> None:
+    """Both halves of a paired notebook that begins a run and ends with `last_cell`."""
+    cells = [
+        nbformat.v4.new_code_cell('profile = "tiny"', metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell("from fivelenses import runs\nrun = runs.begin(1, profile)"),
+        nbformat.v4.new_code_cell(last_cell),
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
+    nbformat.write(notebook, place)
+    jupytext.write(notebook, place.with_suffix(".py"), fmt="py:percent")
+
+
+def test_a_run_is_executed_once_and_then_current(chapter):
+    lines = []
+    first = execution.run(1, "tiny", notify=lines.append)
+    second = execution.run(1, "tiny", notify=lines.append)
+    assert first.executed and not second.executed
+    assert "current" in lines[-1]
+    facts = json.loads((first.folder / "run.json").read_text())
+    assert facts["parameters"] == settings(1, "tiny").model_dump(mode="json")
+    assert facts["peak_memory"] > 10**7
+
+
+def test_an_executed_notebook_holds_no_path_of_the_machine(chapter, tmp_path):
+    folder = execution.run(1, "tiny", notify=lambda line: None).folder
+    assert str(tmp_path) not in (folder / execution.EXECUTED).read_text()
+
+
+def test_a_change_of_code_makes_a_run_stale(chapter):
+    folder = execution.run(1, "tiny", notify=lambda line: None).folder
+    parameters = settings(1, "tiny").model_dump(mode="json")
+    assert execution.state(chapter, folder, parameters) == ""
+    assert "parameters have changed" in execution.state(chapter, folder, {})
+    write_notebook(chapter.notebook, "run.finish()  # changed")
+    assert "code has changed" in execution.state(chapter, folder, parameters)
+
+
+def test_a_failure_names_the_cell_and_keeps_the_last_good_run(chapter):
+    good = execution.run(1, "tiny", notify=lambda line: None).folder
+    write_notebook(chapter.notebook, "1 / 0")
+    with pytest.raises(RunError, match="cell that begins '1 / 0' failed, ZeroDivisionError"):
+        execution.run(1, "tiny", notify=lambda line: None)
+    assert (good / "run.json").is_file()
+
+
+def test_a_notebook_that_does_not_finish_is_no_run(chapter):
+    write_notebook(chapter.notebook, "pass")
+    with pytest.raises(RunError, match="without run.finish"):
+        execution.run(1, "tiny", notify=lambda line: None)
+
+
+def test_halves_that_differ_are_refused(chapter):
+    chapter.notebook.with_suffix(".py").write_text("# %%\n1\n", encoding="utf-8")
+    with pytest.raises(RunError, match="make pair"):
+        execution.run(1, "tiny", notify=lambda line: None)
+
+
+def test_a_missing_notebook_is_named(chapter):
+    chapter.notebook.unlink()
+    with pytest.raises(RunError, match="1-attention-svcca.ipynb is missing"):
+        execution.run(1, "tiny", notify=lambda line: None)
+
+
+def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):
+    monkeypatch.setattr(execution, "LEAST_DISK", 10**18)
+    with pytest.raises(RunError, match="make room first"):
+        execution.run(1, "tiny", notify=lambda line: None)
+
+
+def executed_copy(chapter, tmp_path, change=lambda notebook: None):
+    """An executed copy of the chapter's notebook, changed, and the facts of its run."""
+    notebook = nbformat.read(chapter.notebook, as_version=4)
+    for number, cell in enumerate(notebook.cells, 1):
+        cell.execution_count, cell.outputs = number, []
+    change(notebook)
+    place = tmp_path / "executed.ipynb"
+    nbformat.write(notebook, place)
+    parameters = settings(1, "tiny").model_dump(mode="json")
+    facts = {
+        "profile": "tiny",
+        "parameters": parameters,
+        "versions": {},
+        "device": "CPU",
+        "seconds": 1,
+        "peak_memory": 1,
+    }
+    return place, facts
+
+
+def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, tmp_path):
+    output = nbformat.v4.new_output("display_data", {"image/png": ""}, metadata={"image/png": {"alt": "a curve"}})
+    place, facts = executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.append(output))
+    page = book.assemble(chapter, place, facts)
+    shown = [cell for cell in page.cells if cell.cell_type == "code"][1]
+    assert shown.outputs == [output]
+    assert shown.metadata["mystnb"]["image"]["alt"] == "a curve"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda notebook: notebook.cells[2].update(source="other"), "out of step"),
+        (lambda notebook: notebook.cells[2].update(execution_count=None), "did not run"),
+        (lambda notebook: notebook.cells[2].outputs.append(nbformat.v4.new_output("error")), "cell that failed"),
+        (lambda notebook: notebook.cells[2].outputs.append(nbformat.v4.new_output("stream", text="warn")), "printed"),
+    ],
+    ids=["out of step", "unfinished", "failed", "warning"],
+)
+def test_a_page_that_cannot_stand_breaks_the_build_with_the_command_to_run(chapter, tmp_path, change, message):
+    place, facts = executed_copy(chapter, tmp_path, change)
+    with pytest.raises(RunError, match=f"{message}.*fivelenses run 1 --profile tiny --force"):
+        book.assemble(chapter, place, facts)
+
+
+def test_a_missing_page_breaks_the_build(chapter, tmp_path):
+    (tmp_path / "book").mkdir()
+    with pytest.raises(RunError, match="has no finished run on profile small"):
+        book.stage(tmp_path / "staged")

@@ -1,0 +1,118 @@
+import jupytext
+import pytest
+from typer.testing import CliRunner
+
+from fivelenses.cli import app, parse_parameters
+from fivelenses.runs.parameters import CHAPTERS, ParameterError, profiles, settings
+
+
+def test_every_profile_fits_every_chapter():
+    assert profiles() == ["paper", "small", "tiny"]
+    for number in CHAPTERS:
+        for profile in profiles():
+            if profile in CHAPTERS[number].profiles:
+                settings(number, profile)
+
+
+def test_the_paper_profile_has_the_numbers_of_table_1():
+    from fivelenses.exhibits.hao2020.figures import PAPER_TABLE_1
+
+    chosen = settings(1, "paper")
+    for task, (rate, batch, epochs) in PAPER_TABLE_1.items():
+        schedule = chosen.schedule(task)
+        assert (schedule.learning_rate, schedule.batch_size, schedule.epochs) == (rate, batch, epochs)
+
+
+@pytest.mark.parametrize("number", sorted(CHAPTERS))
+def test_the_parameters_cell_names_every_parameter_once(number):
+    chapter = CHAPTERS[number]
+    notebook = jupytext.read(chapter.notebook.with_suffix(".py"))
+    cells = [cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    assert len(cells) == 1
+    values: dict = {}
+    exec(cells[0], values)  # the cell holds assignments only
+    values.pop("__builtins__")
+    assert values.pop("profile") == "tiny"
+    assert set(values) == set(chapter.parameters.model_fields)
+    assert not any(values.values())
+
+
+def test_overrides_that_are_none_leave_the_profile_as_it_is():
+    assert settings(1, "tiny", seeds=None) == settings(1, "tiny")
+
+
+def test_one_learning_rate_for_all_tasks():
+    chosen = settings(1, "tiny", learning_rate=5e-4)
+    assert {chosen.schedule(task).learning_rate for task in chosen.tasks} == {5e-4}
+
+
+def test_pairs_of_tasks_that_are_not_run_are_left_out():
+    assert settings(1, "tiny", tasks=["rte", "mnli"]).compared_pairs() == [("rte", "mnli")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((9, "tiny", {}), "no chapter 9"),
+        ((1, "huge", {}), "no profile 'huge': choose among paper, small, tiny"),
+        ((1, "tiny", {"task": "rte"}), "no parameter 'task'"),
+        ((1, "tiny", {"seeds": "zero"}), "seeds"),
+        ((1, "tiny", {"seeds": [0, 0]}), "a seed is named twice"),
+        ((1, "tiny", {"seeds": []}), "seeds"),
+        ((1, "tiny", {"tasks": ["rtf"]}), "no task 'rtf'"),
+        ((1, "tiny", {"tasks": ["squad"]}), "squad is not classified as one sequence"),
+        ((1, "tiny", {"tasks": ["cola"]}), "schedules has none for cola"),
+        ((1, "tiny", {"keep": 1.5}), "keep"),
+        ((1, "tiny", {"batch_rows": 0}), "batch_rows"),
+        ((1, "tiny", {"source": "web"}), "source"),
+        ((1, "tiny", {"schedules": {"rte": {"epochs": 1}}}), "schedules.rte.learning_rate"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(arguments, message):
+    number, profile, overrides = arguments
+    with pytest.raises(ParameterError) as refusal:
+        settings(number, profile, **overrides)
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_values_are_yaml():
+    assert parse_parameters(["tasks=[rte, mrpc]", "keep=0.5", "encoder=a/b"]) == {
+        "tasks": ["rte", "mrpc"],
+        "keep": 0.5,
+        "encoder": "a/b",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "1", "-p", "tasks"], "written name=value"),
+        (["run", "1", "-p", "tasks=[rte"], "not YAML"),
+        (["run", "one"], "a number or `all`"),
+        (["run", "7"], "no chapter 7"),
+        (["run", "1", "--profile", "big"], "no profile 'big'"),
+        (["run", "1", "-p", "colour=red"], "no parameter 'colour'"),
+        (["run", "all", "-p", "keep=0.5"], "go with one chapter"),
+        (["run", "1", "--profile", "paper"], "asks for a GPU and there is none here"),
+        (["publish", "1"], "has no finished run on profile small"),
+        (["run", "0", "--profile", "small"], "Chapter 0 has no profile 'small'"),
+        (["fetch", "1", "--profile", "paper"], "connect to the network"),
+        (["doctor", "--remove", "abc"], "no checkpoint 'abc'"),
+    ],
+)
+def test_the_command_line_answers_bad_input_in_one_line(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_dry_run_says_what_the_paper_would_take():
+    result = CliRunner().invoke(app, ["run", "1", "--profile", "paper", "--dry-run"])
+    assert result.exit_code == 0
+    assert "MNLI: 2 models to train" in result.stdout
+    assert "GB of memory" in result.stdout

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fivelenses import tasks
+from fivelenses.tasks.examples import encode, subset
+
+
+def test_equal_tables_have_equal_digests(toy_data):
+    assert toy_data.digest("train") == tasks.load("rte", "toyworld").digest("train")
+
+
+def test_a_changed_label_changes_the_digest(toy_data):
+    rows = toy_data.splits["validation"]
+    changed = rows.map(
+        lambda row, index: {"label": 1 - row["label"] if index == 0 else row["label"]}, with_indices=True
+    )
+    other = tasks.TaskData(toy_data.task, "toyworld", {"validation": changed}, toy_data.labels)
+    assert other.digest("validation") != toy_data.digest("validation")
+
+
+@given(
+    counts=st.lists(st.integers(1, 30), min_size=1, max_size=4),
+    seed=st.integers(0, 5),
+    sizes=st.tuples(st.integers(1, 60), st.integers(1, 60)),
+)
+def test_subsets_of_a_seed_are_nested_and_stratified(counts, seed, sizes):
+    labels = np.repeat(np.arange(len(counts)), counts)
+    small, large = sorted(sizes)
+    fewer, more = subset(labels, small, seed), subset(labels, large, seed)
+    assert set(fewer) <= set(more)
+    assert len(more) == min(large, labels.size)
+    expected = len(more) * np.array(counts) / labels.size
+    assert (np.abs(np.bincount(labels[more], minlength=len(counts)) - expected) < len(counts)).all()
+
+
+def test_subsets_of_two_seeds_differ():
+    labels = np.tile([0, 1], 100)
+    assert not np.array_equal(subset(labels, 20, 0), subset(labels, 20, 1))
+
+
+def test_an_empty_subset_is_refused():
+    with pytest.raises(ValueError, match="at least one example"):
+        subset(np.array([0, 1]), 0, seed=0)
+
+
+def test_words_count_on_over_the_second_input(toy_data, toy_tokenizer):
+    row = encode(toy_data, "validation", toy_tokenizer, 64, words=True)[0]
+    words = [word for word in row["word_ids"] if word >= 0]
+    assert words == sorted(words)
+    assert set(words) == set(range(max(words) + 1))
+    assert row["word_ids"][0] == -1
+
+
+def test_a_span_task_is_not_encoded_as_a_sequence(toy_tokenizer):
+    with pytest.raises(ValueError, match="span head"):
+        encode(tasks.load("squad", "toyworld"), "validation", toy_tokenizer, 64)
+
+
+def test_an_unknown_task_names_those_there_are():
+    with pytest.raises(ValueError, match="no task 'rtf'.*rte"):
+        tasks.load("rtf", "toyworld")
+
+
+def test_an_unknown_source_names_those_there_are():
+    with pytest.raises(ValueError, match="toyworld, hub"):
+        tasks.load("rte", "huh")

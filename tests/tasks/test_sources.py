@@ -1,0 +1,72 @@
+import hashlib
+import lzma
+
+import pandas as pd
+import pytest
+
+from fivelenses import tasks
+from fivelenses.tasks.sources import RawFile, SourceError, raw_text
+
+
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    """A mirror that holds three rows of RTE's validation split."""
+    place = tmp_path / "datasets" / "nyu-mll" / "glue" / "rte"
+    place.mkdir(parents=True)
+    rows = {"sentence1": ["a", "b", "c"], "sentence2": ["d", "e", "f"], "label": [0, 1, 0]}
+    pd.DataFrame(rows).to_parquet(place / "validation.parquet")
+    monkeypatch.setenv("FIVELENSES_MIRROR", str(tmp_path))
+    return tmp_path
+
+
+def test_a_mirror_is_read_as_the_hub_is(mirror):
+    data = tasks.load("rte", "hub", ("validation",))
+    assert data.splits["validation"]["sentence2"][:] == ["d", "e", "f"]
+
+
+def test_a_part_of_a_split_is_called_a_sample(mirror):
+    assert tasks.load("rte", "hub", ("validation",)).provenance("validation") == "sample, 3 of 277 examples"
+
+
+def test_what_the_mirror_lacks_is_named(mirror):
+    with pytest.raises(SourceError, match=r"mirror has no nyu-mll/glue rte train .*train\.parquet"):
+        tasks.load("rte", "hub")
+
+
+def test_a_mirror_that_is_no_folder_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("FIVELENSES_MIRROR", str(tmp_path / "nowhere"))
+    with pytest.raises(SourceError, match="not a folder"):
+        tasks.load("rte", "hub")
+
+
+def test_a_table_without_its_columns_is_refused(mirror):
+    place = mirror / "datasets" / "nyu-mll" / "glue" / "rte" / "validation.parquet"
+    pd.DataFrame({"text": ["a"], "label": [0]}).to_parquet(place)
+    with pytest.raises(SourceError, match="has no column sentence1, sentence2"):
+        tasks.load("rte", "hub", ("validation",))
+
+
+def test_without_a_network_one_sentence_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
+    with pytest.raises(SourceError, match="connect to the network, or set FIVELENSES_MIRROR"):
+        tasks.load("cola", "hub")
+
+
+def test_a_raw_file_is_checked_by_its_hash(mirror):
+    content = b"1\tword\n"
+    place = mirror / "raw" / "owner" / "bank" / "v1" / "a.conllu.xz"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(lzma.compress(content))
+    right = RawFile("owner/bank", "v1", "a.conllu", hashlib.sha256(content).hexdigest())
+    assert raw_text(right) == "1\tword\n"
+    with pytest.raises(SourceError, match="its hash differs"):
+        raw_text(RawFile("owner/bank", "v1", "a.conllu", "0" * 64))
+
+
+def test_a_rebuilt_raw_file_may_be_known_by_its_git_blob(mirror):
+    content = b"abc"
+    place = mirror / "raw" / "owner" / "bank" / "v1" / "a.txt.xz"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(lzma.compress(content))
+    blob = hashlib.sha1(b"blob 3\0abc").hexdigest()
+    assert raw_text(RawFile("owner/bank", "v1", "a.txt", "0" * 64, git_blob=blob[:8])) == "abc"

@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+import torch
+
+from fivelenses.activations import stream
+
+
+def by_row(model, examples, **wanted):
+    """Hidden states of each example, in the order of the rows."""
+    states = {}
+    for batch in stream(model, examples, **wanted):
+        layer = max(batch.hidden)
+        for place, row in enumerate(batch.rows):
+            states[row] = batch.hidden[layer][place][batch.mask[place]]
+    return [states[row] for row in sorted(states)]
+
+
+def test_results_do_not_depend_on_the_batch(toy_model, toy_examples):
+    one, other = (by_row(toy_model, toy_examples, hidden=[6], batch_size=size) for size in (1, 17))
+    for alone, padded in zip(one, other, strict=True):
+        torch.testing.assert_close(alone, padded, atol=2e-5, rtol=0)
+
+
+def test_hidden_states_are_those_of_the_model(toy_model, toy_examples):
+    batch = next(stream(toy_model, toy_examples, hidden=range(7), batch_size=4))
+    row = toy_examples[int(batch.rows[0])]
+    with torch.no_grad():
+        direct = toy_model(
+            input_ids=torch.tensor([row["input_ids"]]),
+            token_type_ids=torch.tensor([row["token_type_ids"]]),
+            output_hidden_states=True,
+        )
+    for layer in range(7):
+        torch.testing.assert_close(
+            batch.hidden[layer][0][batch.mask[0]], direct.hidden_states[layer][0], atol=2e-5, rtol=0
+        )
+
+
+def test_attention_rows_sum_to_one_over_the_pieces(toy_model, toy_examples):
+    for batch in stream(toy_model, toy_examples, attention=[1, 6], batch_size=8):
+        over_pieces = (batch.attention[6] * batch.mask[:, None, None, :]).sum(-1)
+        queries = batch.mask[:, None, :].expand_as(over_pieces)
+        torch.testing.assert_close(over_pieces[queries], torch.ones(int(queries.sum())))
+
+
+def test_fused_attention_is_put_back_after_the_pass(toy_model, toy_examples):
+    before = toy_model.config._attn_implementation
+    list(stream(toy_model, toy_examples, attention=[1]))
+    assert toy_model.config._attn_implementation == before
+
+
+def test_every_example_comes_once(toy_model, toy_examples):
+    rows = np.concatenate([batch.rows for batch in stream(toy_model, toy_examples, hidden=[0], batch_size=7)])
+    assert sorted(rows) == list(range(40))
+
+
+def test_word_means_are_means_of_pieces(toy_model, toy_examples):
+    batch = next(stream(toy_model, toy_examples, hidden=[3], batch_size=3))
+    expected = []
+    for states, words in zip(batch.hidden[3], batch.words, strict=True):
+        expected += [states[words == word].mean(0) for word in range(int(words.max()) + 1)]
+    torch.testing.assert_close(batch.word_means(3), torch.stack(expected))
+
+
+def test_words_need_word_ids(toy_model, toy_examples):
+    batch = next(stream(toy_model, toy_examples.remove_columns("word_ids"), hidden=[3]))
+    with pytest.raises(ValueError, match="words=True"):
+        batch.word_means(3)
+
+
+def test_only_what_is_asked_for_is_kept(toy_model, toy_examples):
+    batch = next(stream(toy_model, toy_examples, hidden=[2], attention=[5]))
+    assert list(batch.hidden) == [2] and list(batch.attention) == [5]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"hidden": [7]}, "no layer 7"),
+        ({"attention": [0]}, "attentions 1 to 6"),
+        ({}, "Nothing was asked for"),
+    ],
+)
+def test_layers_that_do_not_exist_are_refused(toy_model, toy_examples, wanted, message):
+    with pytest.raises(ValueError, match=message):
+        next(stream(toy_model, toy_examples, **wanted))
+
+
+def test_no_examples_are_refused(toy_model, toy_examples):
+    with pytest.raises(ValueError, match="no examples to stream"):
+        next(stream(toy_model, toy_examples.select([]), hidden=[1]))

@@ -1,0 +1,117 @@
+"""pyproject.toml, the constraints, environment.yml and the notebooks' two halves hold to one another."""
+
+import re
+import subprocess
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
+
+import jupytext
+import pytest
+import yaml
+
+from fivelenses import project
+
+ROOT = project.root()
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", re.split(r"[\[<>=!~; ]", name, maxsplit=1)[0]).lower()
+
+
+def constraints() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split("==") for line in lines if line and not line.startswith("#"))
+    return {canonical(name): version for name, version in pairs}
+
+
+def needed(name: str, seen: set[str]) -> set[str]:
+    """A package and all that it needs here, by canonical name."""
+    if canonical(name) in seen:
+        return seen
+    try:
+        requirements = distribution(name).requires or []
+    except PackageNotFoundError:
+        return seen
+    seen.add(canonical(name))
+    from packaging.requirements import Requirement
+
+    for line in requirements:
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            needed(requirement.name, seen)
+    return seen
+
+
+def test_every_dependency_is_pinned():
+    extras = [name for group in PYPROJECT["project"]["optional-dependencies"].values() for name in group]
+    direct = PYPROJECT["project"]["dependencies"] + extras
+    assert {canonical(name) for name in direct} <= set(constraints())
+
+
+def test_everything_installed_is_pinned_at_its_version():
+    closure: set[str] = set()
+    for name in PYPROJECT["project"]["dependencies"] + PYPROJECT["project"]["optional-dependencies"]["test"]:
+        needed(canonical(name), closure)
+    pins = constraints()
+    assert len(closure) > 100
+    unpinned = closure - set(pins)
+    assert not unpinned
+    differing = {name for name in closure if distribution(name).version.split("+")[0] != pins[name]}
+    assert not differing
+
+
+def test_conda_users_get_the_same_environment():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    pip = next(entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    assert pip == ["--constraint constraints.txt", "-e .[test]"]
+    python = next(entry for entry in environment["dependencies"] if str(entry).startswith("python="))
+    assert PYPROJECT["project"]["requires-python"] == f">={python.removeprefix('python=')}"
+
+
+@pytest.mark.parametrize("percent", sorted((ROOT / "notebooks").glob("[0-9]*.py")), ids=lambda file: file.stem)
+def test_the_halves_of_a_notebook_say_the_same(percent):
+    halves = [
+        [(cell.cell_type, cell.source, cell.metadata.get("tags")) for cell in jupytext.read(file).cells]
+        for file in (percent, percent.with_suffix(".ipynb"))
+    ]
+    assert halves[0] == halves[1]
+
+
+@pytest.mark.parametrize("percent", sorted((ROOT / "notebooks").glob("[0-9]*.py")), ids=lambda file: file.stem)
+def test_a_notebook_is_kept_without_outputs_and_its_cells_are_short(percent):
+    for cell in jupytext.read(percent.with_suffix(".ipynb")).cells:
+        if cell.cell_type == "code":
+            assert not cell.outputs and cell.execution_count is None
+            parameters = "parameters" in cell.metadata.get("tags", [])
+            assert parameters or len(cell.source.splitlines()) <= 15
+            assert not re.search(r"^\s*(class|def) ", cell.source, flags=re.MULTILINE)
+
+
+def test_the_chain_of_modules_runs_one_way():
+    order = ["world", "tasks", "models", "checkpoints", "activations", "lenses", "exhibits", "runs", "cli"]
+    package = ROOT / "lib" / "fivelenses"
+    for place, name in enumerate(order):
+        files = (package / name).rglob("*.py") if (package / name).is_dir() else [package / f"{name}.py"]
+        for file in files:
+            text = file.read_text(encoding="utf-8")
+            ours = set(re.findall(r"^\s*(?:from|import) fivelenses\.(\w+)", text, flags=re.MULTILINE))
+            for names in re.findall(r"^\s*from fivelenses import (.+)$", text, flags=re.MULTILINE):
+                ours |= {imported.strip() for imported in names.split(",")}
+            right = {imported for imported in ours & set(order) if order.index(imported) > place}
+            assert not right, f"{file.relative_to(ROOT)} imports {right} from its right"
+
+
+def test_a_lens_imports_nothing_of_ours_but_lenses():
+    for folder in ("lenses", "world"):
+        for file in (ROOT / "lib" / "fivelenses" / folder).rglob("*.py"):
+            text = file.read_text(encoding="utf-8")
+            assert not re.search(rf"fivelenses(?!\.{folder})\.\w|from fivelenses import", text), file.name
+
+
+def test_what_is_tracked_is_small():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        return  # an unpacked archive has no index to look at
+    files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    assert sum(file.stat().st_size for file in files if file.is_file()) < 40_000_000
