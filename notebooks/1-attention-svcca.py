@@ -14,16 +14,17 @@
 # %% [markdown]
 # # Attention and features
 #
-# **The question.** Fine-tuning turns one pre-trained encoder into many: one that infers, one that judges sentiment, one that recognises
-# paraphrases. Which of its layers does it change, and would it change the same ones again with another seed or other data?
-# {cite:t}`hao2020` asked this of BERT-large with two instruments: how far each layer's *attention* moves (Jensen–Shannon divergence) and
-# how far its *features* move (SVCCA distance).
+# **The question.** Fine-tuning turns one pre-trained encoder into many: one that infers, one that judges
+# sentiment, one that recognises paraphrases. Which of its layers does it change, and would it change the same
+# ones again with another seed or other data? {cite:t}`hao2020` asked this of BERT-large with two instruments: how
+# far each layer's *attention* moves (Jensen–Shannon divergence) and how far its *features* move (SVCCA distance).
 #
-# **The answer here.** In the last third of the layers, attention moves {glue:text}`js_last_layers_value` times as much as in the layers
-# below, and the claim that it does so drastically is {glue:text}`js_last_layers_verdict` (it holds in
-# {glue:text}`js_last_layers_held` tasks). SVCCA distance rises with depth with a rank correlation of {glue:text}`svcca_grows_value`
-# ({glue:text}`svcca_grows_verdict`). Of the paper's seven claims, {glue:text}`claims_reproduced` are reproduced in this run;
-# [the last section](#the-claims) lists all of them with their numbers.
+# **The answer here.** In the last third of the layers, attention moves {glue:text}`js_last_layers_value` times as
+# much as in the layers below, and the claim that it does so drastically is {glue:text}`js_last_layers_verdict`
+# (it holds in {glue:text}`js_last_layers_held` tasks). SVCCA distance rises with depth with a rank correlation of
+# {glue:text}`svcca_grows_value` ({glue:text}`svcca_grows_verdict`). Of the paper's seven claims,
+# {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) lists all of them
+# with their numbers.
 
 # %% tags=["parameters"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -61,10 +62,10 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# The paper fine-tunes BERT-large (24 layers) on four tasks: natural language inference with much data (MNLI) and with little (RTE), sentiment
-# (SST-2) and paraphrase (MRPC), with Adam, a slanted triangular learning rate and dropout 0.1, and measures on the development sets. We do
-# the same with the encoder, data and seeds named above. Layers are counted from 1 here, and 0 is the embedding output; the paper counts its
-# 24 layers from 0.
+# The paper fine-tunes BERT-large (24 layers) on four tasks: natural language inference with much data (MNLI) and
+# with little (RTE), sentiment (SST-2) and paraphrase (MRPC), with Adam, a slanted triangular learning rate and
+# dropout 0.1, and measures on the development sets. We do the same with the encoder, data and seeds named above.
+# Layers are counted from 1 here, and 0 is the embedding output; the paper counts its 24 layers from 0.
 
 # %%
 specifications = {
@@ -78,21 +79,22 @@ checkpoints = dict(zip(specifications, run.prepare(list(specifications.values())
 run.exhibit(hao2020.table_1(checkpoints))
 
 # %% [markdown]
-# A model that does not beat the majority has learned nothing that its layers could show: read its curves below with that in mind.
+# A model that does not beat the majority has learned nothing that its layers could show: read its curves below
+# with that in mind.
 #
 # ## Attention changes
 #
-# Each head of each layer gives every token $i$ a distribution over the tokens it attends to. The Jensen–Shannon divergence compares that
-# distribution in two models, $P$ and $Q$, with their mean $R = (P + Q)/2$:
+# Each head of each layer gives every token $i$ a distribution over the tokens it attends to. The Jensen–Shannon
+# divergence compares that distribution in two models, $P$ and $Q$, with their mean $R = (P + Q)/2$:
 #
 # $$D_{JS}(P \,\|\, Q) = \tfrac12 D_{KL}(P \,\|\, R) + \tfrac12 D_{KL}(Q \,\|\, R).$$
 #
-# It is 0 where they agree and $\ln 2 \approx 0.69$ where no token receives attention from both. A layer's number is the mean over the tokens of an
-# example, then over heads, then over examples, in that order, so that a long example does not weigh more than a short one. [CLS] and
-# [SEP] count as tokens, as in the paper.
+# It is 0 where they agree and $\ln 2 \approx 0.69$ where no token receives attention from both. A layer's number
+# is the mean over the tokens of an example, then over heads, then over examples, in that order, so that a long
+# example does not weigh more than a short one. [CLS] and [SEP] count as tokens, as in the paper.
 #
-# The function is {py:func}`fivelenses.lenses.attention.js_divergence`; one pass over the examples feeds all models side by side and keeps no
-# attention map.
+# The function is {py:func}`fivelenses.lenses.attention.js_divergence`; one pass over the examples feeds all
+# models side by side and keeps no attention map.
 
 # %%
 measuring = dict(
@@ -106,17 +108,18 @@ run.exhibit(hao2020.figure_1(changes))
 # %% [markdown]
 # ## Features change
 #
-# Attention says where a layer looks; its output is what it extracts. SVCCA compares the outputs $X$ and $Y$ of a layer in two models on the
-# same $n$ tokens, whatever basis each is written in: keep the principal directions that hold 99 % of the variance on each side, find the
-# canonical correlations $\rho_i$ between them, and take
+# Attention says where a layer looks; its output is what it extracts. SVCCA compares the outputs $X$ and $Y$ of a
+# layer in two models on the same $n$ tokens, whatever basis each is written in: keep the principal directions
+# that hold 99 % of the variance on each side, find the canonical correlations $\rho_i$ between them, and take
 #
 # $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i .$$
 #
-# The paper writes that $c$ is the hidden size, that is, all directions. We draw the truncated form, which is what SVCCA means elsewhere, and
-# give the other in the table below the figure.
+# The paper writes that $c$ is the hidden size, that is, all directions. We draw the truncated form, which is what
+# SVCCA means elsewhere, and give the other in the table below the figure.
 #
-# Two unrelated representations do not have distance 1: with finitely many tokens some correlation appears by chance. The dashed line is
-# that floor seen from above, the distance when the tokens of one side are permuted. A curve near it would mean that nothing is shared.
+# Two unrelated representations do not have distance 1: with finitely many tokens some correlation appears by
+# chance. The dashed line is that floor seen from above, the distance when the tokens of one side are permuted. A
+# curve near it would mean that nothing is shared.
 
 # %%
 run.exhibit(hao2020.figure_2(changes))
@@ -127,8 +130,9 @@ run.exhibit(hao2020.table_of_measures(changes, settings.keep))
 # %% [markdown]
 # ## Putting one layer back
 #
-# The last layer is what the classifier reads. How much does each layer's change matter to it? Put one layer of the fine-tuned encoder back to
-# its pre-trained values, leave all others as they are, and measure how far the last layer moves.
+# The last layer is what the classifier reads. How much does each layer's change matter to it? Put one layer of
+# the fine-tuned encoder back to its pre-trained values, leave all others as they are, and measure how far the
+# last layer moves.
 
 # %%
 rollbacks = hao2020.rollbacks(checkpoints, settings.encoder, settings.source, settings.evaluation_examples, **measuring)
@@ -137,8 +141,8 @@ run.exhibit(hao2020.figure_3(rollbacks))
 # %% [markdown]
 # ## Would it happen again? Seeds
 #
-# Two models of one task differ in the seed of the head, of the order of examples and of dropout. They share their pre-trained start and their
-# training examples.
+# Two models of one task differ in the seed of the head, of the order of examples and of dropout. They share their
+# pre-trained start and their training examples.
 
 # %%
 run.exhibit(hao2020.figure_4(changes))
@@ -149,8 +153,8 @@ run.exhibit(hao2020.figure_5(changes))
 # %% [markdown]
 # ## Would it happen again? Data sets
 #
-# The paper compares models of two data sets that are close (RTE and MNLI, both inference), further apart (MRPC and RTE, both pairs of
-# sentences) and far apart (MRPC and SST-2), on a mixture of their development examples.
+# The paper compares models of two data sets that are close (RTE and MNLI, both inference), further apart (MRPC
+# and RTE, both pairs of sentences) and far apart (MRPC and SST-2), on a mixture of their development examples.
 
 # %%
 each = settings.mixed_examples
@@ -166,9 +170,10 @@ if pairs:
 # %% [markdown]
 # ## The claims
 #
-# The paper argues from the shapes of its curves and prints no numbers for them. To judge its sentences, each is made a predicate on the table
-# behind a figure, with a threshold that is ours, fixed before any run and printed in the third column. A claim is *reproduced* when
-# it holds for every task (or pair), *partly* when it holds for at least half of them, and *not reproduced* otherwise.
+# The paper argues from the shapes of its curves and prints no numbers for them. To judge its sentences, each is
+# made a predicate on the table behind a figure, with a threshold that is ours, fixed before any run and printed
+# in the third column. A claim is *reproduced* when it holds for every task (or pair), *partly* when it holds for
+# at least half of them, and *not reproduced* otherwise.
 
 # %% tags=["hide-input"]
 run.judge(hao2020.CLAIMS)
@@ -177,17 +182,19 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Attention.** The last third of the layers moves {glue:text}`js_last_layers_value` times as much as those below
-#   (`js-last-layers`: {glue:text}`js_last_layers_verdict`); between seeds the ratio is {glue:text}`seeds_js_value` (`seeds-js`:
-#   {glue:text}`seeds_js_verdict`).
-# - **Features.** Distance grows with depth against the pre-trained encoder ({glue:text}`svcca_grows_value`, `svcca-grows`:
-#   {glue:text}`svcca_grows_verdict`) and between seeds ({glue:text}`seeds_svcca_value`, `seeds-svcca`:
-#   {glue:text}`seeds_svcca_verdict`). Every layer above inherits what changed below it, so part of this growth is not the layer's own doing.
-# - **Putting layers back.** A low layer put back moves the last one {glue:text}`rollback_low_harmless_value` times as much as a higher one does
-#   (`rollback-low-harmless`: {glue:text}`rollback_low_harmless_verdict`).
-# - **Data sets.** In the lower third, models of two data sets differ {glue:text}`datasets_low_agree_value` times as much as in the last
-#   (`datasets-low-agree`: {glue:text}`datasets_low_agree_verdict`). The rank correlation of the pairs' distances with the paper's order is
-#   {glue:text}`datasets_order_value` (`datasets-order`: {glue:text}`datasets_order_verdict`).
+# - **Attention.** The last third of the layers moves {glue:text}`js_last_layers_value` times as much as those
+#   below (`js-last-layers`: {glue:text}`js_last_layers_verdict`); between seeds the ratio is
+#   {glue:text}`seeds_js_value` (`seeds-js`: {glue:text}`seeds_js_verdict`).
+# - **Features.** Distance grows with depth against the pre-trained encoder ({glue:text}`svcca_grows_value`,
+#   `svcca-grows`: {glue:text}`svcca_grows_verdict`) and between seeds ({glue:text}`seeds_svcca_value`,
+#   `seeds-svcca`: {glue:text}`seeds_svcca_verdict`). Every layer above inherits what changed below it, so part of
+#   this growth is not the layer's own doing.
+# - **Putting layers back.** A low layer put back moves the last one {glue:text}`rollback_low_harmless_value`
+#   times as much as a higher one does (`rollback-low-harmless`: {glue:text}`rollback_low_harmless_verdict`).
+# - **Data sets.** In the lower third, models of two data sets differ {glue:text}`datasets_low_agree_value` times
+#   as much as in the last (`datasets-low-agree`: {glue:text}`datasets_low_agree_verdict`). The rank correlation
+#   of the pairs' distances with the paper's order is {glue:text}`datasets_order_value` (`datasets-order`:
+#   {glue:text}`datasets_order_verdict`).
 #
-# Spreads are standard deviations over tasks and seeds together. An encoder of six layers has two of them in each third, where the paper's has
-# eight: what the paper sees at layer 9 of 24 has no separate place here.
+# Spreads are standard deviations over tasks and seeds together. An encoder of six layers has two of them in each
+# third, where the paper's has eight: what the paper sees at layer 9 of 24 has no separate place here.

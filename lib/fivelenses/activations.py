@@ -1,4 +1,5 @@
-"""The one streaming pass: hidden states and attentions of any layers, batch by batch, padding removed, in bounded memory.
+"""The one streaming pass: hidden states and attentions of any layers, batch by batch, padding removed, in bounded
+memory.
 
 Batches depend on the examples alone, so the streams of two models over the same examples can be zipped, and a lens that
 accumulates never keeps a token.
@@ -25,7 +26,8 @@ class Activations:
         mask: (batch, tokens) True for pieces, False for padding. [CLS] and [SEP] are pieces.
         hidden: layer 0…L to (batch, tokens, width) float32; 0 is the embedding output.
         attention: layer 1…L to (batch, heads, tokens, tokens); rows are queries and sum to 1 over the pieces.
-        words: (batch, tokens) the word that a piece belongs to, -1 for special pieces and padding; None when the table has no `word_ids`.
+        words: (batch, tokens) the word that a piece belongs to, -1 for special pieces and padding; None when the
+            table has no `word_ids`.
     """
 
     rows: np.ndarray
@@ -76,7 +78,8 @@ def stream(
         Batches, the longest examples first, so that a batch that does not fit in memory fails at once.
 
     Raises:
-        ValueError: no examples, no layer asked for, a layer that does not exist, or attentions that the model does not return.
+        ValueError: no examples, no layer asked for, a layer that does not exist, or attentions that the model does
+            not return.
     """
     hidden, attention = sorted(set(hidden)), sorted(set(attention))
     depth = len(layer_list(model))

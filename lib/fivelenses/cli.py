@@ -4,6 +4,7 @@ Every error that a user can cause ends in one sentence and exit status 2.
 """
 
 import contextlib
+import dataclasses
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -129,6 +130,53 @@ def fetch(
 
 
 @app.command()
+def pretrain(
+    folder: Annotated[Path, typer.Option("--folder", help="Where the checkpoint goes; it must not hold another.")],
+    text: Annotated[
+        list[Path], typer.Option("--text", help="Files: a paragraph a line, documents split by empty lines.")
+    ] = [],  # noqa: B006
+    toy: Annotated[bool, typer.Option("--toy", help="The toy world's text and the toy BERT's recipe.")] = False,
+    seed: Annotated[int, typer.Option("--seed")] = 0,
+    layers: Annotated[int, typer.Option("--layers")] = 12,
+    hidden: Annotated[int, typer.Option("--hidden")] = 128,
+    heads: Annotated[int, typer.Option("--heads")] = 4,
+    vocabulary: Annotated[int, typer.Option("--vocabulary", help="WordPieces.")] = 8_000,
+    length: Annotated[int, typer.Option("--length", help="Pieces of a sequence.")] = 128,
+    steps: Annotated[int, typer.Option("--steps")] = 20_000,
+    learning_rate: Annotated[float, typer.Option("--learning-rate")] = 1e-3,
+) -> None:
+    """Pre-train a BERT on the toy world's text, or on your own; a killed run goes on from its last saved state."""
+    with _one_sentence():
+        import torch
+
+        from fivelenses.models import corpora, pretraining
+
+        if toy == bool(text):
+            raise ValueError("Name either --toy or the files to read with --text.")
+        if toy:
+            # One thread, so that the weights do not depend on the number of cores; run two seeds side by side instead.
+            torch.set_num_threads(1)
+            specification = dataclasses.replace(pretraining.TOY_BERT, seed=seed)
+            pretraining.pretrain(
+                corpora.toy_text("train"), specification, folder, held_out=corpora.toy_text("validation")
+            )
+        else:
+            specification = pretraining.PretrainingSpecification(
+                layers=layers,
+                hidden=hidden,
+                heads=heads,
+                intermediate=4 * hidden,
+                vocabulary_size=vocabulary,
+                sequence_length=length,
+                steps=steps,
+                learning_rate=learning_rate,
+                seed=seed,
+            )
+            pretraining.pretrain(corpora.text_files(text), specification, folder)
+        typer.echo(f"pre-trained, in {folder}")
+
+
+@app.command()
 def doctor(
     prune: Annotated[bool, typer.Option("--prune", help="Remove damaged and unfinished checkpoints.")] = False,
     remove: Annotated[list[str], typer.Option("--remove", help="Remove the checkpoint of this address.")] = [],  # noqa: B006
@@ -148,7 +196,8 @@ def doctor(
             try:
                 specification = stored.read(store.folder / address).manifest["specification"]
                 typer.echo(
-                    f"{address}  whole    {specification['encoder']}, {specification['task']}, seed {specification['seed']}"
+                    f"{address}  whole    {specification['encoder']}, {specification['task']}, seed "
+                    f"{specification['seed']}"
                 )
             except stored.DamagedCheckpoint as damage:
                 damaged += 1

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.conftest import ENCODER, short_schedule
 from transformers import DataCollatorWithPadding
 
 from fivelenses import tasks
@@ -15,7 +16,6 @@ from fivelenses.checkpoints import Store, prepare, specify
 from fivelenses.checkpoints.finetuning import fine_tune, predictions
 from fivelenses.checkpoints.store import DamagedCheckpoint
 from fivelenses.tasks.examples import encode
-from tests.conftest import ENCODER, short_schedule
 
 
 def silent(line: str) -> None:
@@ -23,7 +23,8 @@ def silent(line: str) -> None:
 
 
 def weights(folder) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
+    # Cloned: the loaded tensors are a view of the file, which some tests change.
+    return {name: tensor.clone() for name, tensor in load_file(folder / "model.safetensors").items()}
 
 
 def equal(one: dict, other: dict) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertForPreTraining
@@ -503,4 +504,12 @@ def test_a_folder_with_other_content_is_refused(tmp_path):
     (tmp_path / "bert").mkdir()
     (tmp_path / "bert" / "letter.txt").write_text("dear reader")
     with pytest.raises(FileExistsError, match="something other than this run"):
+        pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER)
+    assert [path.name for path in tmp_path.iterdir()] == ["bert"]
+
+
+def test_two_processes_do_not_work_on_one_folder(tmp_path):
+    partial = tmp_path / ".bert.partial"
+    partial.mkdir()
+    with FileLock(partial / "lock"), pytest.raises(RuntimeError, match="another process is pre-training"):
         pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER)

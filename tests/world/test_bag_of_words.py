@@ -16,7 +16,7 @@ FIELDS = {
     "cola": ("sentence",),
     "qnli": ("question", "sentence"),
 }
-BAG_OF_WORDS_BOUND = {"mnli": 0.45, "rte": 0.60, "mrpc": 0.70, "sst2": 0.72, "cola": 0.73, "qnli": 0.58}
+BAG_OF_WORDS_BOUND = {"mnli": 0.48, "rte": 0.60, "mrpc": 0.70, "sst2": 0.72, "cola": 0.73, "qnli": 0.58}
 MAJORITY = {"mnli": 1 / 3, "rte": 0.5, "mrpc": 0.67, "sst2": 0.5, "cola": 0.7, "qnli": 0.5}
 
 

@@ -14,9 +14,9 @@ from fivelenses.world.tables import LABELS, TASKS, table
 DIGESTS = json.loads(Path(__file__).with_name("table_digests.json").read_text(encoding="utf-8"))
 TEXT_COLUMNS = ("premise", "hypothesis", "sentence1", "sentence2", "sentence", "question", "context", "text")
 SIZES = {
-    "mnli": {"train": 6000, "validation": 600},
-    "rte": {"train": 1500, "validation": 300},
-    "mrpc": {"train": 2000, "validation": 400},
+    "mnli": {"train": 8000, "validation": 600},
+    "rte": {"train": 2000, "validation": 300},
+    "mrpc": {"train": 3600, "validation": 400},
     "sst2": {"train": 4000, "validation": 500},
     "cola": {"train": 4000, "validation": 500},
     "qnli": {"train": 4000, "validation": 500},

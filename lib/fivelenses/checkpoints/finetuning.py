@@ -1,7 +1,7 @@
 """The one fine-tuning routine: from a specification to a checkpoint, with the Hugging Face Trainer.
 
-A run that was killed goes on from its last saved state. A loss that is not finite ends the run and is recorded as what it is,
-a run that diverged; it is not tried again in silence.
+A run that was killed goes on from its last saved state. A loss that is not finite ends the run and is recorded as what
+it is, a run that diverged; it is not tried again in silence.
 """
 
 import math
@@ -55,7 +55,8 @@ def prepare(
     Args:
         specifications: what is needed.
         store: where checkpoints are kept; the project's when None.
-        workers: processes that train side by side; by default one a core for small encoders without a GPU, one otherwise.
+        workers: processes that train side by side; by default one a core for small encoders without a GPU, one
+            otherwise.
         notify: called with one line of plain text for each event.
         device: `auto` (a GPU when there is one), `cpu` or `cuda`.
 
@@ -240,7 +241,8 @@ def rate_multiplier(schedule: Schedule, steps: int) -> Callable[[int], float]:
 def predictions(model: nn.Module, encoded: datasets.Dataset, collate: Callable, batch_size: int = 64) -> np.ndarray:
     """Predicted labels in the order of the examples; a batch holds sequences of similar length.
 
-    The Trainer's own loop is not used: with batches by length it returns predictions in another order than the examples.
+    The Trainer's own loop is not used: with batches by length it returns predictions in another order than the
+    examples.
     """
     order = np.argsort([len(pieces) for pieces in encoded["input_ids"]], kind="stable")
     predicted = np.empty(len(order), dtype=np.int64)

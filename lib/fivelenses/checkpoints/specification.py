@@ -1,6 +1,7 @@
 """What a fine-tuned model is made from, frozen and addressed by its content.
 
-Two specifications with equal content have one checkpoint. What names could hide (a moved folder, a changed table) is in the
+Two specifications with equal content have one checkpoint. What names could hide (a moved folder, a changed table)
+is in the
 specification as a hash: the encoder's identity and the digest of the training split.
 """
 
@@ -25,7 +26,8 @@ class Schedule:
         learning_rate: the peak.
         batch_size: examples a step.
         epochs: passes over the training examples (the subset, when there is one).
-        shape: `slanted-triangular` (up over `warmup` of the steps, then linearly down to 1/32 of the peak) or `linear` (down to 0).
+        shape: `slanted-triangular` (up over `warmup` of the steps, then linearly down to 1/32 of the peak) or
+            `linear` (down to 0).
         warmup: fraction of the steps.
         weight_decay: AdamW's, not on biases and LayerNorms.
         max_length: pieces a sequence is cut to.
@@ -95,7 +97,9 @@ class Specification:
 
     @property
     def address(self) -> str:
-        """The hash of the content, 20 hexadecimal digits. The encoder's name is left out: its identity is what counts."""
+        """The hash of the content, 20 hexadecimal digits. The encoder's name is left out: its identity is what
+        counts.
+        """
         content = {key: value for key, value in self.as_dict().items() if key != "encoder"}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 
@@ -121,7 +125,8 @@ def specify(
     """A specification with the encoder's identity and the training data's digest filled in.
 
     Args:
-        examples: at most so many training examples; a number that all of them fit in counts as all, so both share one checkpoint.
+        examples: at most so many training examples; a number that all of them fit in counts as all, so both share
+            one checkpoint.
         rest: `examples_seed`, `frozen`, `truncated`, `reinitialised`, `biases_and_norms`, `saved_steps`.
 
     Raises:

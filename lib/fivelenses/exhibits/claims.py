@@ -1,6 +1,7 @@
 """Claims of a paper as predicates on exhibits, and verdicts that are computed.
 
-A claim reads one exhibit's table and returns *cases*: one row a thing it was tested on (a task, a seed, a pair of data sets), each with
+A claim reads one exhibit's table and returns *cases*: one row a thing it was tested on (a task, a seed, a pair of
+data sets), each with
 a number and whether the claim holds there. One rule turns cases into a verdict, the same for all claims:
 
 - **reproduced**: it holds for every group (task or pair); within a group, for more than half of the seeds;

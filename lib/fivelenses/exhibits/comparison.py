@@ -1,4 +1,6 @@
-"""Two models layer by layer: attention divergence and the CCA family from one streaming pass over several models at once."""
+"""Two models layer by layer: attention divergence and the CCA family from one streaming pass over several
+models at once.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -37,9 +39,10 @@ def compare(
         device: a GPU when there is one, by default.
 
     Returns:
-        One row a pair and layer: `first`, `second`, `layer`, `js` (nats, [0, ln 2]), `js_error` (its standard error over examples),
-        `svcca`, `svcca_all` (every direction kept), `pwcca` (distances in [0, 1]), `cka` (a similarity in [0, 1]), `svcca_null` (the
-        distance for permuted rows), `tokens`, `examples`. Without attention, `js` and `js_error` are left out.
+        One row a pair and layer: `first`, `second`, `layer`, `js` (nats, [0, ln 2]), `js_error` (its standard error
+        over examples), `svcca`, `svcca_all` (every direction kept), `pwcca` (distances in [0, 1]), `cka` (a similarity
+        in [0, 1]), `svcca_null` (the distance for permuted rows), `tokens`, `examples`. Without attention, `js` and
+        `js_error` are left out.
 
     Raises:
         ValueError: too few tokens for CCA, said before any model runs.
@@ -87,7 +90,8 @@ def _check_tokens(examples: datasets.Dataset, width: int) -> None:
     tokens = sum(len(pieces) for pieces in examples["input_ids"])
     if tokens <= 2 * width:
         raise ValueError(
-            f"{examples.num_rows} examples hold {tokens} tokens and SVCCA of two layers of width {width} needs more than {2 * width}: "
+            f"{examples.num_rows} examples hold {tokens} tokens and SVCCA of two layers of width {width} needs "
+            f"more than {2 * width}: "
             "take more examples."
         )
 
@@ -100,12 +104,15 @@ def layers_put_back(
     batch_rows: int = 32,
     device: str | None = None,
 ) -> pd.DataFrame:
-    """How far the last layer moves when one layer of a tuned model is put back to its original values, layer after layer.
+    """How far the last layer moves when one layer of a tuned model is put back to its original values, layer after
+    layer.
 
-    The views with a layer put back share their tensors with the two models, so all of them stream side by side in the memory of two.
+    The views with a layer put back share their tensors with the two models, so all of them stream side by side in
+    the memory of two.
 
     Returns:
-        One row a layer put back: `layer`, `svcca`, `svcca_all`, `pwcca`, `cka`, `svcca_null`, `tokens`, `examples`, all of the last layer.
+        One row a layer put back: `layer`, `svcca`, `svcca_all`, `pwcca`, `cka`, `svcca_null`, `tokens`, `examples`,
+            all of the last layer.
     """
     depth = len(layer_list(tuned))
     views = {f"{layer}": with_layer_put_back(tuned, original, layer) for layer in range(1, depth + 1)}

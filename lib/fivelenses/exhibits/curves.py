@@ -21,7 +21,8 @@ def per_layer(
     null_name: str = "null",
     layer_label: str = "layer",
 ) -> Figure:
-    """Draw `value` against `layer`, one curve a group: the mean over the other columns, with a band from least to greatest.
+    """Draw `value` against `layer`, one curve a group: the mean over the other columns, with a band from least to
+    greatest.
 
     Args:
         table: tidy, with columns `layer`, `group` and `value`; several rows a group and layer are repetitions (seeds).

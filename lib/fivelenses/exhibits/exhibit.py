@@ -41,7 +41,9 @@ class Exhibit:
             raise ValueError(f"The exhibit {self.key} needs a caption, and its picture an alternative text.")
 
     def save(self, folder: Path) -> None:
-        """Write ``<key>.parquet``, ``.png``, ``.svg`` and ``.md`` (the caption and alternative text), each beside and renamed."""
+        """Write ``<key>.parquet``, ``.png``, ``.svg`` and ``.md`` (the caption and alternative text), each
+        beside and renamed.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         _replace(folder / f"{self.key}.parquet", lambda path: self.table.to_parquet(path, index=False))
         text = f"**{self.title}.** {self.caption}\n" + (f"\nAlternative text: {self.alt}\n" if self.alt else "")

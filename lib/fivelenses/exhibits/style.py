@@ -1,4 +1,5 @@
-"""The house style of pictures: one colour and one marker a task in the whole book, safe for colour-blind readers, on white.
+"""The house style of pictures: one colour and one marker a task in the whole book, safe for colour-blind readers,
+on white.
 
 Colours are Okabe and Ito's; a marker repeats what the colour says, for print in grey.
 """
@@ -18,7 +19,8 @@ TASK_COLOURS = {
     "trec": "#80650D",
 }
 TASK_MARKERS = {"mnli": "o", "rte": "s", "sst2": "^", "mrpc": "D", "qnli": "v", "cola": "P", "squad": "X", "trec": "*"}
-# Colours for curves that are no task: pairs of data sets, parts of a model. Dark to light, so that order shows in grey too.
+# Colours for curves that are no task: pairs of data sets, parts of a model. Dark to light, so that order shows in
+# grey too.
 SEQUENCE = ("#332288", "#117733", "#CC6677", "#88CCEE", "#DDCC77")
 SEQUENCE_MARKERS = ("o", "s", "^", "D", "v")
 NULL_COLOUR = "#777777"

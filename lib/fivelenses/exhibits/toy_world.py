@@ -1,6 +1,8 @@
 """The exhibits of the toy world's page: its tasks by example, its annotation, and what pre-training is worth on it."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,9 @@ from fivelenses.checkpoints import Checkpoint
 from fivelenses.exhibits import baselines, style
 from fivelenses.exhibits.claims import Claim
 from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.models import encoders
 from fivelenses.tasks.examples import TaskData
+from fivelenses.world import tables
 
 PRETRAINED, SCRATCH = "pre-trained", "scratch"
 
@@ -25,14 +29,15 @@ def examples_of_tasks(names: tuple[str, ...]) -> Exhibit:
         for label, shown in list(table.groupby(data.task.label))[:2]:
             inputs = " ‖ ".join(str(shown.iloc[0][column]) for column in data.task.inputs)
             rows.append({"task": data.task.title, "input": inputs, "label": data.labels[label]})
-    caption = "Development examples of the toy world's sentence tasks, the first of two labels each; ‖ stands between two inputs."
+    caption = (
+        "Development examples of the toy world's sentence tasks, the first of two labels each; ‖ stands between two "
+        "inputs."
+    )
     return Exhibit("toy-world-examples", "Tasks by example", pd.DataFrame(rows), caption)
 
 
 def tokens_with_trees(sentence: int = 0) -> Exhibit:
     """One sentence of the toy treebank with its annotation."""
-    from fivelenses.world import tables
-
     row = tables.table("treebank")["validation"].iloc[sentence]
     table = pd.DataFrame(
         {
@@ -48,6 +53,32 @@ def tokens_with_trees(sentence: int = 0) -> Exhibit:
     return Exhibit("toy-world-sentence", "Annotation", table, caption)
 
 
+def pretraining(names: tuple[str, ...]) -> Exhibit:
+    """What each pre-trained encoder reached on held-out stories, from the record beside its weights."""
+    rows = []
+    for name in names:
+        record = json.loads((Path(encoders.locate(name).place) / "pretraining.json").read_text(encoding="utf-8"))
+        rows.append(
+            {"encoder": name, **record["held_out"], "pieces_seen": record["pieces_seen"], "seconds": record["seconds"]}
+        )
+    table = pd.DataFrame(rows)
+    shown = pd.DataFrame(
+        {
+            "encoder": table["encoder"],
+            "masked words (nats)": table["masked_loss"].map("{:.2f}".format),
+            "masked words right": table["masked_accuracy"].map("{:.2f}".format),
+            "next sentence right": table["next_sentence_accuracy"].map("{:.2f}".format),
+            "pieces read": (table["pieces_seen"] / 1e6).map("{:.1f} M".format),
+            "minutes, one core": (table["seconds"] / 60).map("{:.1f}".format),
+        }
+    )
+    caption = (
+        "The toy BERTs on held-out stories: cross-entropy and accuracy at masked pieces, accuracy of next-sentence "
+        f"prediction (chance 0.5), over {table['masked_pieces'].iloc[0]:,} masked pieces."
+    )
+    return Exhibit("toy-world-pretraining", "Pre-training", table, caption, shown=shown)
+
+
 def worth(checkpoints: Mapping[tuple[str, str, int], Checkpoint], data: Mapping[str, TaskData]) -> pd.DataFrame:
     """Scores of all models beside the baselines.
 
@@ -56,7 +87,8 @@ def worth(checkpoints: Mapping[tuple[str, str, int], Checkpoint], data: Mapping[
         data: task to its splits.
 
     Returns:
-        One row a task, kind of start and seed: `task`, `start`, `seed`, `score`, `majority`, `length`, `bag_of_words`, `metric`.
+        One row a task, kind of start and seed: `task`, `start`, `seed`, `score`, `majority`, `length`,
+            `bag_of_words`, `metric`.
     """
     without_reading = {
         name: {
@@ -89,8 +121,10 @@ def worth_table(table: pd.DataFrame) -> Exhibit:
             f"{means.loc[name, ('mean', start)]:.3f} ± {means.loc[name, ('std', start)]:.3f}" for name in means.index
         ]
     caption = (
-        f"Development scores over {table['seed'].nunique()} seeds (mean ± standard deviation). Each seed has its own pre-training; "
-        "scratch is the same network from random weights, trained for the same steps. Bag of words and length are logistic regressions."
+        f"Development scores over {table['seed'].nunique()} seeds (mean ± standard deviation). Each seed has its "
+        "own pre-training; "
+        "scratch is the same network from random weights, trained for the same steps. Bag of words and length "
+        "are logistic regressions."
     )
     return Exhibit("toy-world-worth", "What pre-training is worth", table, caption, shown=shown)
 
@@ -141,7 +175,9 @@ def pretraining_pays(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def structure_is_needed(table: pd.DataFrame) -> pd.DataFrame:
-    """Each pre-trained seed less the bag of words; it must not reach 1 either, or there would be nothing left to see."""
+    """Each pre-trained seed less the bag of words; it must not reach 1 either, or there would be nothing left
+    to see.
+    """
     rows = []
     for (task, seed), group in table[table["start"] == PRETRAINED].groupby(["task", "seed"], sort=False):
         value = float(group["score"].iloc[0])

@@ -1,6 +1,7 @@
 """A model addressed by layer and part, and surgery on its parts: freeze, truncate, re-initialise, put back.
 
-Layers are counted 1…L; 0 is the embeddings. Everything works on any transformers model whose base model keeps its layers
+Layers are counted 1…L; 0 is the embeddings. Everything works on any transformers model whose base model keeps its
+layers
 in one list; another architecture is refused by name.
 """
 

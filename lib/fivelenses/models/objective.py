@@ -60,8 +60,8 @@ def held_out_loss(
 ) -> HeldOutLoss:
     """Measure `model` on `documents` (lists of sentences) with pairs and masks that `seed` fixes.
 
-    Pairs fill `sequence_length`, the model's longest by default, 15 % of the pieces are masked; masks are drawn on the CPU, so every device
-    sees the same. The model's mode is left as it was.
+    Pairs fill `sequence_length`, the model's longest by default, and 15 % of the pieces are masked; masks are drawn on
+    the CPU, so every device sees the same. The model's mode is left as it was.
     """
     length = sequence_length or model.config.max_position_embeddings
     text = tokenise(documents, tokenizer, length)

@@ -34,7 +34,16 @@ __all__ = [
     "train_wordpiece",
 ]
 
-TOY_BERT = PretrainingSpecification()
+TOY_BERT = PretrainingSpecification(
+    batch_tokens=1024,
+    steps=3906,
+    learning_rate=2e-3,
+    short_sequence_rate=0.7,
+    first_length=36,
+    first_share=0.5,
+    dropout=0.0,
+    initial_deviation=0.06,
+)
 
 
 def steps_per_pass(
@@ -88,6 +97,9 @@ def pretrain(
         "vocabulary": sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest(),
     }
     partial = folder.with_name(f".{folder.name}.partial")
+    if _is_there(folder, identity):
+        shutil.rmtree(partial, ignore_errors=True)
+        return folder
     partial.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(partial / "lock", timeout=0):
@@ -99,7 +111,7 @@ def pretrain(
                     run.train(save_every, seconds_between_lines)
                     run.write(whole, held_out, half_precision)
                 whole.replace(folder)
-            shutil.rmtree(partial)
+            shutil.rmtree(partial, ignore_errors=True)
     except Timeout:
         raise RuntimeError(f"another process is pre-training into {folder}: wait for it, or name another") from None
     except FloatingPointError:

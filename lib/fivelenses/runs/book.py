@@ -1,6 +1,7 @@
 """The book: pages and runs are gathered in one folder, checked, and built with jupyter-book, warnings as errors.
 
-A chapter's page is the notebook as it stands (prose and code) with the outputs of an executed copy whose code is the same; a copy that is
+A chapter's page is the notebook as it stands (prose and code) with the outputs of an executed copy whose code is
+the same; a copy that is
 missing, failed, unfinished or out of step stops the build with a sentence that names the command to run.
 """
 
@@ -33,7 +34,8 @@ def published_folder(chapter: Chapter) -> Path:
 
 
 def assemble(chapter: Chapter, executed: Path, facts: dict) -> nbformat.NotebookNode:
-    """The notebook as it stands with the outputs of an executed copy, and a line at its head that says what run this is.
+    """The notebook as it stands with the outputs of an executed copy, and a line at its head that says what run
+    this is.
 
     Raises:
         RunError: the copy failed, has other code, or holds a traceback; the message names the command that mends it.
@@ -53,7 +55,8 @@ def assemble(chapter: Chapter, executed: Path, facts: dict) -> nbformat.Notebook
     for cell, run in zip((cell for cell in page.cells if cell.cell_type == "code"), outputs, strict=True):
         if run.execution_count is None or any(output.output_type in ("error", "stream") for output in run.outputs):
             raise RunError(
-                f"The page of chapter {chapter.number} ({facts['profile']}) holds a cell that failed, did not run, or printed "
+                f"The page of chapter {chapter.number} ({facts['profile']}) holds a cell that failed, did not "
+                "run, or printed "
                 f"a warning: {again}."
             )
         cell.outputs, cell.execution_count = run.outputs, run.execution_count
@@ -71,8 +74,10 @@ def _run_line(facts: dict) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     return (
         f":::{{admonition}} The run on this page\n:class: note\n"
-        f"Profile `{facts['profile']}`: encoder `{parameters['encoder']}`, source `{parameters['source']}`, tasks {chosen}, "
-        f"seeds {', '.join(map(str, parameters['seeds']))}; {facts['device']}, {facts['seconds'] / 60:.0f} min with the "
+        f"Profile `{facts['profile']}`: encoder `{parameters['encoder']}`, source `{parameters['source']}`, tasks "
+        f"{chosen}, "
+        f"seeds {', '.join(map(str, parameters['seeds']))}; {facts['device']}, {facts['seconds'] / 60:.0f} min "
+        "with the "
         f"checkpoints at hand, {facts['peak_memory'] / 1e9:.1f} GB. {versions}.\n:::"
     )
 
@@ -186,7 +191,8 @@ def build(notify: Callable[[str], None] = print) -> Path:
         notify("book: current")
         return page
     notify("book: building")
-    command = [sys.executable, "-m", "jupyter_book", "build", str(work / "source"), "--path-output", str(work)]
+    program = Path(sys.executable).with_name("jupyter-book")
+    command = [str(program), "build", str(work / "source"), "--path-output", str(work)]
     result = subprocess.run([*command, "-W", "-n", "--keep-going"], capture_output=True, text=True)
     if result.returncode:
         lines = [line for line in (result.stdout + result.stderr).splitlines() if "WARNING" in line or "ERROR" in line]

@@ -1,4 +1,6 @@
-"""Notebooks executed with papermill: what is current is left alone, what fails or is killed leaves the last good run in place."""
+"""Notebooks executed with papermill: what is current is left alone, what fails or is killed leaves the last
+good run in place.
+"""
 
 import contextlib
 import hashlib
@@ -35,7 +37,9 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that stands: its folder, whether it was executed now, and how long that took (seconds) at which peak (bytes)."""
+    """A run that stands: its folder, whether it was executed now, and how long that took (seconds) at which
+    peak (bytes).
+    """
 
     folder: Path
     executed: bool
@@ -95,7 +99,8 @@ def run(
 ) -> Finished:
     """Execute a chapter's notebook unless its last run is current.
 
-    The run is made in a folder beside and takes its place when whole; checkpoints that were trained before a kill are not trained again.
+    The run is made in a folder beside and takes its place when whole; checkpoints that were trained before a kill
+    are not trained again.
 
     Args:
         number: the chapter.
@@ -166,7 +171,8 @@ def _execute(chapter: Chapter, profile: str, overrides: dict, place: Path, notif
     command = [sys.executable, "-m", "papermill", str(chapter.notebook), str(partial / EXECUTED), "--no-progress-bar"]
     command += ["--kernel", "python3", "--cwd", str(chapter.notebook.parent)]
     command += ["--parameters_yaml", yaml.safe_dump({"profile": profile, **overrides})]
-    environment = {**os.environ, FOLDER_VARIABLE: str(partial)}
+    # Threads that wait let go of their core: spinning beside a busy neighbour made small products hundreds of times slower.
+    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, FOLDER_VARIABLE: str(partial)}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     with _Watch(process.pid, partial / "progress.log", f"chapter {chapter.number}, {profile}: ", notify) as watch:
         _, complaint = process.communicate()
@@ -249,15 +255,16 @@ class _Watch:
 
 
 def _resident(pid: int) -> int:
-    """Resident bytes of a process and all its descendants; pages that they share are counted for each."""
+    """Memory of a process and all its descendants in bytes; shared pages are counted once where the system tells."""
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
         return 0
     total = 0
     for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            total += process.memory_info().rss
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            memory = process.memory_full_info()
+            total += getattr(memory, "pss", memory.rss)
     return total
 
 

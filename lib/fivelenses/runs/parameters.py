@@ -107,7 +107,8 @@ class ToyWorld(FineTuningParameters):
     """Chapter 0: what the toy world's tasks ask for, and what pre-training is worth on them.
 
     Attributes:
-        pretrained: encoders that differ in their pre-training seed; each is fine-tuned with the seed of its place in `seeds`.
+        pretrained: encoders that differ in their pre-training seed; each is fine-tuned with the seed of its place
+            in `seeds`.
     """
 
     pretrained: tuple[str, ...] = Field(min_length=1)

@@ -1,6 +1,7 @@
 """A rehearsal: what a run would fetch, train and measure, with estimates of time and memory, without doing any of it.
 
-Training takes about 6 × (parameters in the layers) × (pieces) floating-point operations, a forward pass a third of that; the rate is
+Training takes about 6 × (parameters in the layers) × (pieces) floating-point operations, a forward pass a third of
+that; the rate is
 this machine's, measured on a matrix product, times the share of it that training reaches.
 """
 
@@ -16,7 +17,8 @@ from fivelenses.tasks.sources import SourceError, mirror
 
 # Mean pieces of an example, measured with BERT's uncased vocabulary; for the estimate alone.
 MEAN_PIECES = {"rte": 69, "mrpc": 54, "sst2": 14, "mnli": 40, "qnli": 50, "cola": 12}
-# The share of the matrix rate that fine-tuning reaches: padding, small products, the optimiser. Measured on a CPU at 6 × 384.
+# The share of the matrix rate that fine-tuning reaches: padding, small products, the optimiser. Measured on a CPU
+# at 6 × 384.
 EFFICIENCY = 0.35
 
 
@@ -108,7 +110,8 @@ def _estimated(chosen: ChapterParameters, shape) -> list[str]:
         kept = sum(_trained_already(chosen, name, seed) for seed in chosen.seeds)
         models = len(chosen.seeds) - kept
         train = models * 6 * in_layers * training * schedule.epochs * pieces / rate
-        # Compared: the pre-trained, an untrained and each tuned model; then each tuned model with one layer after another put back.
+        # Compared: the pre-trained, an untrained and each tuned model; then each tuned model with one layer after
+        # another put back.
         passes = 2 + len(chosen.seeds) * (2 + depth)
         measure = passes * 2 * in_layers * evaluation * pieces / rate
         total += train + measure
@@ -117,7 +120,8 @@ def _estimated(chosen: ChapterParameters, shape) -> list[str]:
             f"{schedule.epochs:g} epochs, about {_duration(train)}; {passes} passes over {evaluation:,} examples, "
             f"about {_duration(measure)}"
         )
-    # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices in measuring.
+    # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices in
+    # measuring.
     training_memory = 16 * parameters + 34 * 4 * 32 * 128 * width * depth
     measuring_memory = 4 * parameters * (2 + len(chosen.seeds)) + 8 * 4 * width**2 * depth * (len(chosen.seeds) + 2)
     memory = max(training_memory, measuring_memory) / 1e9

@@ -26,7 +26,9 @@ PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn
 
 
 def folder_name(chapter: Chapter, profile: str, overrides: dict) -> Path:
-    """Where a run of these parameters is left, under the runs folder: one place a profile, and one for each set of overrides."""
+    """Where a run of these parameters is left, under the runs folder: one place a profile, and one for each set
+    of overrides.
+    """
     given = {name: value for name, value in sorted(overrides.items()) if value is not None}
     suffix = "-" + hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:8] if given else ""
     return Path(profile) / f"{chapter.slug}{suffix}"
@@ -72,7 +74,9 @@ class Run:
         exhibit.show()
 
     def judge(self, claims: Iterable[ledger.Claim]) -> None:
-        """Judge claims on the tables so far, save the verdicts, show the ledger, and glue each verdict and number for the prose."""
+        """Judge claims on the tables so far, save the verdicts, show the ledger, and glue each verdict and
+        number for the prose.
+        """
         claims = list(claims)
         self.verdicts = ledger.judge_all(claims, self.tables)
         ledger.save(self.verdicts, self.folder)
@@ -112,7 +116,8 @@ class Run:
 def begin(number: int, profile: str, **overrides) -> Run:
     """Begin a run of a chapter: parameters checked, its folder made.
 
-    The folder is the one that the runner in front names (FIVELENSES_RUN_FOLDER), or the profile's place under the runs folder.
+    The folder is the one that the runner in front names (FIVELENSES_RUN_FOLDER), or the profile's place under the
+    runs folder.
 
     Args:
         number: the chapter.

@@ -1,4 +1,5 @@
-"""The tasks by name: where their tables lie on the hub, which columns are read, what the labels mean, how they are scored.
+"""The tasks by name: where their tables lie on the hub, which columns are read, what the labels mean, how they are
+scored.
 
 The toy world's tables have the same names and columns, so one entry serves both sources.
 """
@@ -13,7 +14,8 @@ Metric = Literal["accuracy", "matthews", "exact-match-f1", "none"]
 GLUE_REVISION = "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"
 SQUAD_REVISION = "7b6d24c440a36b6815f21b70d25016731768db1f"
 WIKITEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
-# The data set's main branch holds a loading script, which `datasets` no longer runs; the hub's own conversion is served here.
+# The data set's main branch holds a loading script, which `datasets` no longer runs; the hub's own conversion is
+# served here.
 TREC_REVISION = "refs/convert/parquet"
 
 

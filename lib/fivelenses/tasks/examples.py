@@ -102,7 +102,8 @@ def _toy_labels(task: Task) -> tuple[str, ...]:
 def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
     """Row numbers of a stratified random subset; subsets of one seed are nested as `examples` grows.
 
-    Each label's rows are shuffled once by the seed and spread evenly over [0, 1); a subset takes the rows of lowest position, so it holds
+    Each label's rows are shuffled once by the seed and spread evenly over [0, 1); a subset takes the rows of lowest
+    position, so it holds
     every label in proportion (to within one example a label) and contains every smaller subset.
 
     Args:
@@ -140,7 +141,8 @@ def encode(
 
     Args:
         max_length: pieces that a sequence (both inputs and special pieces) is cut to.
-        words: add `word_ids`, the number of the word that each piece belongs to, -1 for special pieces; the words of a second input are
+        words: add `word_ids`, the number of the word that each piece belongs to, -1 for special pieces; the words
+            of a second input are
             counted on from those of the first.
 
     Raises:

@@ -7,7 +7,8 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 def score(metric: str, predicted: np.ndarray, gold: np.ndarray) -> float:
     """Accuracy in [0, 1] or Matthews correlation in [-1, 1] of predicted labels.
 
-    A constant prediction has Matthews correlation 0 (its formula is 0/0; 0 is the value of a predictor without information).
+    A constant prediction has Matthews correlation 0 (its formula is 0/0; 0 is the value of a predictor without
+    information).
 
     Args:
         metric: `accuracy` or `matthews`.

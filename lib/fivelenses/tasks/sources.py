@@ -69,7 +69,8 @@ def hub_table(task: Task, split: str) -> datasets.Dataset:
     except (OSError, datasets.exceptions.DatasetsError) as error:
         raise SourceError(
             f"{task.title} ({task.repository}, {task.config}) could not be read from the hub "
-            f"({type(error).__name__}): connect to the network, or set FIVELENSES_MIRROR to a folder laid out as the hub, "
+            f"({type(error).__name__}): connect to the network, or set FIVELENSES_MIRROR to a folder laid out as "
+            "the hub, "
             "or choose the source toyworld."
         ) from error
 
@@ -83,7 +84,8 @@ class RawFile:
         tag: the release.
         path: the file inside the repository.
         sha256: of the uncompressed content.
-        git_blob: first characters of the content's git blob id, an accepted second proof where a mirror's file was rebuilt.
+        git_blob: first characters of the content's git blob id, an accepted second proof where a mirror's file was
+            rebuilt.
     """
 
     repository: str

@@ -1,6 +1,7 @@
 """Universal Dependencies treebanks and STREUSLE prepositions, from raw files with a hash.
 
-A treebank row is one sentence: ``tokens``, ``upos``, ``heads`` (0 is the root), ``deprels``. Only rows with an integer id are
+A treebank row is one sentence: ``tokens``, ``upos``, ``heads`` (0 is the root), ``deprels``. Only rows with an
+integer id are
 words, except that `empty_nodes=True` also keeps ``8.1`` rows, as the sizes printed by Zhou and Srikumar need for POS.
 A preposition row is one single-token preposition: ``tokens``, ``index``, ``role`` (scene role), ``function``.
 """
@@ -60,9 +61,27 @@ STREUSLE: dict[str, RawFile] = {
     ),
 }
 
-_CONLLULEX = (
-    "id form lemma upos xpos feats head deprel deps misc smwe lexcat lexlemma ss ss2 wmwe wcat wlemma lextag".split()
-)
+_CONLLULEX = [
+    "id",
+    "form",
+    "lemma",
+    "upos",
+    "xpos",
+    "feats",
+    "head",
+    "deprel",
+    "deps",
+    "misc",
+    "smwe",
+    "lexcat",
+    "lexlemma",
+    "ss",
+    "ss2",
+    "wmwe",
+    "wcat",
+    "wlemma",
+    "lextag",
+]
 _PREPOSITIONAL = ("P", "PRON.POSS", "INF.P", "POSS")
 PUD_TRAINING_SENTENCES = 800
 
@@ -108,7 +127,8 @@ def parse_conllu(text: str, empty_nodes: bool = False) -> pd.DataFrame:
 def prepositions() -> dict[str, pd.DataFrame]:
     """Single-token prepositions and possessives of STREUSLE 4.2 with a supersense, per split.
 
-    Four lexical categories (P, PRON.POSS, INF.P, POSS) whose role starts with ``p.``; words inside a strong multiword expression are
+    Four lexical categories (P, PRON.POSS, INF.P, POSS) whose role starts with ``p.``; words inside a strong
+    multiword expression are
     left out.
     """
     return {split: parse_conllulex(raw_text(file)) for split, file in STREUSLE.items()}

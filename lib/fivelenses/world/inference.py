@@ -61,7 +61,7 @@ def _described(generator: Random, event: Event, share: float) -> frozenset[int]:
 def _form(generator: Random, event: Event, described: frozenset[int], special: Styles) -> Form:
     form = draw_form(generator, event, ("past",), "", 0.0)._replace(fronted="")
     styles = {
-        entity.identifier: draw_style(generator, entity, 1.0)
+        entity.identifier: draw_style(generator, entity, 1.0)._replace(very=False)
         for _, entity in event.roles
         if entity.identifier in described
     }
@@ -74,7 +74,7 @@ def _told(
     """One telling of an event or, negated, of that it did not happen (not, never, failed, refused)."""
     form = _form(generator, event, described, special)
     if negated:
-        word = generator.choice(("not", "not", "never", "fail", "refuse"))
+        word = generator.choice(("not", "not", "not", "never", "never", "fail", "refuse"))
         if word in ("fail", "refuse") and form.voice == "active":
             form = form._replace(control=word)
         else:
@@ -144,9 +144,9 @@ def _event_pair(generator: Random, label: int, cast: Cast) -> tuple[Node, Node] 
     if adjunct:
         event = event.having(**{adjunct: generator.choice(bystanders)})
     negated = generator.random() < 0.35
-    general = _generalised(generator, event) if not negated and generator.random() < 0.2 else {}
+    general = _generalised(generator, event) if not negated and generator.random() < 0.12 else {}
     told = event
-    if general == {} and generator.random() < 0.3:
+    if general == {} and generator.random() < 0.1:
         told = converse(event) or event
     described = _described(generator, event, 0.25)
     hypothesis = _told(generator, told, negated, described, general)
@@ -256,7 +256,7 @@ PAIRS = (_event_pair, _ownership_pair, _condition_pair, _place_pair)
 def inference_texts(generator: Random, label: int) -> tuple[str, str, Cast] | None:
     """A premise and a hypothesis in the relation `label`, with the cast; None where the draw did not work out."""
     cast = draw_cast(generator)
-    pair = generator.choices(PAIRS, (55, 20, 15, 10))[0](generator, label, cast)
+    pair = generator.choices(PAIRS, (70, 12, 12, 6))[0](generator, label, cast)
     if pair is None:
         return None
     texts = [sentence_text(finish(node)) for node in pair]
@@ -288,7 +288,16 @@ def rte_row(generator: Random, label: int) -> Row | None:
 
 
 def _paraphrase(generator: Random, event: Event) -> Event:
-    return (converse(event) if generator.random() < 0.4 else None) or event
+    return (converse(event) if generator.random() < 0.15 else None) or event
+
+
+def _altered(generator: Random, event: Event, adjunct: str, cast: Cast) -> Event | None:
+    """The event with another act, another participant, or another place or time."""
+    if adjunct and generator.random() < 0.5:
+        return _moved(generator, event, cast, adjunct)
+    if generator.random() < 0.5:
+        return _other_sense(generator, event) or _replaced_participant(generator, event, cast)
+    return _replaced_participant(generator, event, cast)
 
 
 def mrpc_row(generator: Random, label: int) -> Row | None:
@@ -298,15 +307,15 @@ def mrpc_row(generator: Random, label: int) -> Row | None:
     exchanged = swapped(event)
     if exchanged is None:
         return None
-    adjunct = generator.choice(("", "place", "time"))
+    adjunct = generator.choice(("", "", "place", "time"))
     if adjunct and event.sense.frame != "mental":
         options = [entity for entity in cast if entity.kind == adjunct]
         event = event.having(**{adjunct: generator.choice(options)})
     other: Event | None = event
     if label == 0:
         other = swapped(event)
-        if generator.random() < 0.2:
-            other = _contradicting(generator, event, adjunct if event.get(adjunct) is not None else "", cast)
+        if generator.random() < 0.15:
+            other = _altered(generator, event, adjunct if event.get(adjunct) is not None else "", cast)
     if other is None:
         return None
     texts = []

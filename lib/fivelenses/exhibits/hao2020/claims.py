@@ -1,6 +1,7 @@
 """The seven claims of Hao et al. (2020) as predicates on its exhibits' tables.
 
-The paper argues from the shapes of curves and gives no thresholds. Those here are ours, fixed before any run and stated in each claim.
+The paper argues from the shapes of curves and gives no thresholds. Those here are ours, fixed before any run and
+stated in each claim.
 Layers are taken relative to the depth: the lower third of 24 layers is that of 6.
 """
 
@@ -80,7 +81,9 @@ def _latest_onset_of_large(curves: dict, seed: str) -> float | None:
 
 
 def seeds_agree_in_attention(table: pd.DataFrame) -> pd.DataFrame:
-    """As `last_layers_change` between seeds; MRPC's divergence also has to begin no later than that of MNLI and SST-2."""
+    """As `last_layers_change` between seeds; MRPC's divergence also has to begin no later than that of MNLI and
+    SST-2.
+    """
     cases, curves = last_layers_change(table), _curves(table, "task", "js")
     for number, case in cases.iterrows():
         others = _latest_onset_of_large(curves, case["seed"])
@@ -90,7 +93,9 @@ def seeds_agree_in_attention(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def seeds_part_in_features(table: pd.DataFrame) -> pd.DataFrame:
-    """As `distance_grows` between seeds; MNLI and SST-2 also rise most in the last third, and MRPC no later than they do."""
+    """As `distance_grows` between seeds; MNLI and SST-2 also rise most in the last third, and MRPC no later
+    than they do.
+    """
     cases, curves = distance_grows(table), _curves(table, "task", "svcca")
     for number, case in cases.iterrows():
         curve, task = curves[case["group"], case["seed"]], case["group"]
@@ -104,7 +109,9 @@ def seeds_part_in_features(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def low_layers_agree_between_datasets(attention: pd.DataFrame, features: pd.DataFrame) -> pd.DataFrame:
-    """Distance in the lower third over that in the last third; the larger of the ratios of JS divergence and SVCCA distance."""
+    """Distance in the lower third over that in the last third; the larger of the ratios of JS divergence and
+    SVCCA distance.
+    """
     rows = []
     by_features = _curves(features, "pair", "svcca")
     for (pair, seed), js in _curves(attention, "pair", "js").items():
@@ -135,7 +142,8 @@ CLAIMS = (
     Claim(
         "js-last-layers",
         PAPER,
-        "Fine-tuning hardly changes the attention of low and middle layers, and changes that of the last layers drastically.",
+        "Fine-tuning hardly changes the attention of low and middle layers, and changes that of the last layers "
+        "drastically.",
         "section 3, Figure 1",
         ("hao2020-figure-1",),
         "mean JS divergence of the last third of the layers over that of the two thirds below",
@@ -165,7 +173,8 @@ CLAIMS = (
     Claim(
         "seeds-js",
         PAPER,
-        "Between seeds, attention agrees in low and middle layers and diverges in the last; for MRPC from about layer 10 of 24 on.",
+        "Between seeds, attention agrees in low and middle layers and diverges in the last; for MRPC from about "
+        "layer 10 of 24 on.",
         "section 5.1, Figure 4",
         ("hao2020-figure-4",),
         "mean JS divergence between seeds of the last third over that of the two thirds below",
@@ -175,11 +184,13 @@ CLAIMS = (
     Claim(
         "seeds-svcca",
         PAPER,
-        "Between seeds, SVCCA distance rises through all layers: for MNLI and SST-2 most in the last, for MRPC from about layer 14 of 24.",
+        "Between seeds, SVCCA distance rises through all layers: for MNLI and SST-2 most in the last, for MRPC "
+        "from about layer 14 of 24.",
         "section 5.1, Figure 5",
         ("hao2020-figure-5",),
         "rank correlation of SVCCA distance between seeds with the layer",
-        f"at least {RISING:g}; MNLI and SST-2 rise more a layer in the last third than below; MRPC is at half its height no later",
+        f"at least {RISING:g}; MNLI and SST-2 rise more a layer in the last third than below; MRPC is at half its "
+        "height no later",
         seeds_part_in_features,
     ),
     Claim(
@@ -195,7 +206,8 @@ CLAIMS = (
     Claim(
         "datasets-order",
         PAPER,
-        "In middle and last layers models differ more the more their data sets do: RTE–MNLI, then MRPC–RTE, then MRPC–SST-2.",
+        "In middle and last layers models differ more the more their data sets do: RTE–MNLI, then MRPC–RTE, then "
+        "MRPC–SST-2.",
         "section 5.2, Figures 6 and 7",
         ("hao2020-figure-6", "hao2020-figure-7"),
         "rank correlation of the three pairs' mean distances with that order",

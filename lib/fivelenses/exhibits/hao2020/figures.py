@@ -104,7 +104,8 @@ def table_1(checkpoints: Mapping[tuple[str, int], Checkpoint]) -> Exhibit:
         }
     )
     caption = (
-        "Hyperparameters, the paper's in brackets, and the development accuracy that our models reach: mean over seeds and half the "
+        "Hyperparameters, the paper's in brackets, and the development accuracy that our models reach: mean over "
+        "seeds and half the "
         "range. Majority is the accuracy of always answering the most frequent label."
     )
     return Exhibit("hao2020-table-1", "Table 1", table, caption, shown=shown)
@@ -135,8 +136,10 @@ def figure_1(changes: pd.DataFrame) -> Exhibit:
     """Figure 1: JS divergence of attention per layer, pre-trained against fine-tuned."""
     table, null = tuned_against_pretrained(changes), untrained_null(changes, "js")
     caption = (
-        f"JS divergence of attention between the pre-trained and the fine-tuned encoder, per layer, on development examples ({_over(table)}; "
-        f"bands from least to greatest seed). The same between the pre-trained and an untrained encoder is {null.min():.2f} to "
+        "JS divergence of attention between the pre-trained and the fine-tuned encoder, per layer, on "
+        f"development examples ({_over(table)}; "
+        "bands from least to greatest seed). The same between the pre-trained and an untrained encoder is "
+        f"{null.min():.2f} to "
         f"{null.max():.2f} nats; the maximum is ln 2 = 0.69."
     )
     alt = f"Curves of JS divergence over layers. {_extremes(table, 'js', 'task')}."
@@ -148,10 +151,13 @@ def figure_2(changes: pd.DataFrame) -> Exhibit:
     table = tuned_against_pretrained(changes)
     null = table.groupby("layer")["svcca_null"].mean()
     caption = (
-        f"SVCCA distance between the pre-trained and the fine-tuned encoder, per layer ({_over(table)}; {table['tokens'].min():,} to "
-        f"{table['tokens'].max():,} tokens). Dashed: the distance when the tokens of one side are permuted, {null.min():.2f} to {null.max():.2f}."
+        f"SVCCA distance between the pre-trained and the fine-tuned encoder, per layer ({_over(table)}; "
+        f"{table['tokens'].min():,} to "
+        f"{table['tokens'].max():,} tokens). Dashed: the distance when the tokens of one side are permuted, "
+        f"{null.min():.2f} to {null.max():.2f}."
     )
-    alt = f"Curves of SVCCA distance over layers. {_extremes(table, 'svcca', 'task')}. Permuted tokens give {null.mean():.2f}."
+    ends = _extremes(table, "svcca", "task")
+    alt = f"Curves of SVCCA distance over layers. {ends}. Permuted tokens give {null.mean():.2f}."
     figure = _by_task(table, "svcca", SVCCA_LABEL, null=null, null_name="permuted")
     return Exhibit("hao2020-figure-2", "Figure 2", table, caption, alt, figure)
 
@@ -159,7 +165,8 @@ def figure_2(changes: pd.DataFrame) -> Exhibit:
 def figure_3(table: pd.DataFrame) -> Exhibit:
     """Figure 3: SVCCA distance of the last layer when one layer is put back."""
     caption = (
-        f"SVCCA distance of the last layer between the fine-tuned encoder and the same with one layer put back to its pre-trained values, "
+        "SVCCA distance of the last layer between the fine-tuned encoder and the same with one layer put back to "
+        "its pre-trained values, "
         f"by the layer put back ({_over(table)})."
     )
     alt = f"Curves over the layer that is put back. {_extremes(table, 'svcca', 'task')}."
@@ -170,7 +177,8 @@ def figure_3(table: pd.DataFrame) -> Exhibit:
 def figure_4(changes: pd.DataFrame) -> Exhibit:
     """Figure 4: JS divergence between seeds of one task."""
     table = seed_against_seed(changes)
-    caption = f"JS divergence of attention between two seeds of one task, per layer ({table['seed'].nunique()} pair(s) of seeds a task)."
+    pairs = table["seed"].nunique()
+    caption = f"JS divergence of attention between two seeds of one task, per layer ({pairs} pair(s) of seeds a task)."
     alt = f"Curves of JS divergence between seeds over layers. {_extremes(table, 'js', 'task')}."
     return Exhibit("hao2020-figure-4", "Figure 4", table, caption, alt, _by_task(table, "js", JS_LABEL))
 
@@ -198,7 +206,8 @@ def _by_pair(table: pd.DataFrame, value: str, label: str):
 def figure_6(table: pd.DataFrame, each: int) -> Exhibit:
     """Figure 6: JS divergence between models of two data sets."""
     caption = (
-        f"JS divergence of attention between models of two data sets, per layer, on {table['examples'].max()} development examples, up to {each} "
+        f"JS divergence of attention between models of two data sets, per layer, on {table['examples'].max()} "
+        f"development examples, up to {each} "
         f"of each set ({table['seed'].nunique()} seed(s), bands from least to greatest)."
     )
     alt = f"Curves of JS divergence over layers. {_extremes(table, 'js', 'pair')}."
@@ -208,7 +217,8 @@ def figure_6(table: pd.DataFrame, each: int) -> Exhibit:
 def figure_7(table: pd.DataFrame, each: int) -> Exhibit:
     """Figure 7: SVCCA distance between models of two data sets."""
     caption = (
-        f"SVCCA distance between models of two data sets, per layer, on the examples of Figure 6 ({table['tokens'].min():,} to "
+        "SVCCA distance between models of two data sets, per layer, on the examples of Figure 6 "
+        f"({table['tokens'].min():,} to "
         f"{table['tokens'].max():,} tokens, up to {each} examples of each set)."
     )
     alt = f"Curves of SVCCA distance over layers. {_extremes(table, 'svcca', 'pair')}."
@@ -232,7 +242,8 @@ def table_of_measures(changes: pd.DataFrame, keep: float) -> Exhibit:
     for title, column in measures.items():
         shown[title] = [f"{means.loc[name, column]:.3f}" for name in last.groups]
     caption = (
-        "The last layer, pre-trained against fine-tuned, under four measures of distance in [0, 1] (mean over seeds). The paper averages over the "
+        "The last layer, pre-trained against fine-tuned, under four measures of distance in [0, 1] (mean over "
+        "seeds). The paper averages over the "
         "whole hidden size, which is the second column."
     )
     return Exhibit("hao2020-measures", "Four measures", means.reset_index(), caption, shown=shown)

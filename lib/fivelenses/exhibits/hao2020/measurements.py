@@ -1,4 +1,6 @@
-"""What Hao et al. (2020) measure, as tidy tables: tuned against pre-trained, layer put back, seed against seed, data set against data set."""
+"""What Hao et al. (2020) measure, as tidy tables: tuned against pre-trained, layer put back, seed against seed,
+data set against data set.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -25,7 +27,9 @@ def evaluation_examples(task: str, source: str, tokenizer, max_length: int, limi
 
 
 def untrained(encoder: str) -> nn.Module:
-    """The encoder's shape with random weights: what attention that learned nothing looks like, for the null of JS divergence."""
+    """The encoder's shape with random weights: what attention that learned nothing looks like, for the null of
+    JS divergence.
+    """
     torch.manual_seed(0)
     return encoders.load_weights(encoders.locate(encoder if encoder.startswith("random:") else f"random:{encoder}"))
 
@@ -33,7 +37,8 @@ def untrained(encoder: str) -> nn.Module:
 def changes_by_layer(
     checkpoints: Mapping[tuple[str, int], Checkpoint], encoder: str, source: str, limit: int | None, **measuring
 ) -> pd.DataFrame:
-    """Figures 1, 2, 4 and 5: on each task's development set, pre-trained against tuned and against untrained, and seed against seed.
+    """Figures 1, 2, 4 and 5: on each task's development set, pre-trained against tuned and against untrained, and
+    seed against seed.
 
     Args:
         checkpoints: (task, seed) to fine-tuned model.
@@ -43,7 +48,8 @@ def changes_by_layer(
         measuring: `keep`, `batch_rows`, `device` of `comparison.compare`.
 
     Returns:
-        The columns of `comparison.compare` with `task` before them; `first` and `second` are `pre-trained`, `untrained`, or a seed.
+        The columns of `comparison.compare` with `task` before them; `first` and `second` are `pre-trained`,
+        `untrained`, or a seed.
     """
     found = encoders.locate(encoder)
     original, blank = encoders.load_weights(found), untrained(encoder)
@@ -62,7 +68,9 @@ def changes_by_layer(
 def rollbacks(
     checkpoints: Mapping[tuple[str, int], Checkpoint], encoder: str, source: str, limit: int | None, **measuring
 ) -> pd.DataFrame:
-    """Figure 3: the last layer of each tuned model against itself with one layer put back; arguments as `changes_by_layer`."""
+    """Figure 3: the last layer of each tuned model against itself with one layer put back; arguments as
+    `changes_by_layer`.
+    """
     found = encoders.locate(encoder)
     original, parts = encoders.load_weights(found), []
     for (task, seed), checkpoint in checkpoints.items():

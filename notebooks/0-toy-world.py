@@ -1,0 +1,118 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The toy world
+#
+# **The question.** Can a world be small enough to learn in two minutes on a laptop, and still rich enough that
+# the methods of five papers have something to find in it? Every chapter of this book also runs here, so this page
+# shows what "here" is.
+#
+# **The answer.** Pre-training on its text is worth {glue:text}`toy_pretraining_pays_value` of score over the same
+# network from scratch, taking the worst pre-trained seed against the best from scratch, and it pays on
+# {glue:text}`toy_pretraining_pays_held` tasks. The fine-tuned networks are above a bag of words by
+# {glue:text}`toy_structure_needed_value` (clearly so, and below a perfect score, on
+# {glue:text}`toy_structure_needed_held` tasks).
+
+# %% tags=["parameters"]
+profile = "tiny"  # this chapter has no other
+# Everything below is as the profile says unless it is given here.
+encoder = None
+source = None
+tasks = None
+pretrained = None
+seeds = None
+schedules = None
+learning_rate = None
+batch_size = None
+epochs = None
+training_examples = None
+evaluation_examples = None
+device = None
+
+# %% tags=["hide-input"]
+from fivelenses import runs
+from fivelenses import tasks as task_tables
+from fivelenses.checkpoints import specify
+from fivelenses.exhibits import toy_world
+
+overrides = dict(encoder=encoder, source=source, tasks=tasks, pretrained=pretrained, seeds=seeds, schedules=schedules)
+overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, device=device)
+overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples)
+run = runs.begin(0, profile, **overrides)
+settings = run.settings
+
+# %% [markdown]
+# ## What it is
+#
+# A world of people, animals, things and places; events that happen to them, with preconditions and effects (who
+# gave a thing away no longer has it); and a grammar that turns an event into an English-like sentence with free
+# choices: active or passive, the order of objects, synonyms, modifiers, pronouns, relative clauses, negation,
+# tense and number. Stories are short runs of events about the same characters; the toy BERT reads stories.
+#
+# Every task is made from the meaning, never from a key word: a premise entails what follows from its event, a
+# paraphrase says the same event in another way while a non-paraphrase swaps its roles with the same words, and a
+# sentence is positive when what happened is good for the one it happened to.
+
+# %%
+run.exhibit(toy_world.examples_of_tasks(settings.tasks))
+
+# %% [markdown]
+# Each sentence carries all its annotation from its derivation: parts of speech, dependencies, constituents,
+# entities, predicate and arguments, coreference, the roles of prepositions.
+
+# %%
+run.exhibit(toy_world.tokens_with_trees())
+
+# %% [markdown]
+# ## The toy BERT
+#
+# Six layers of width 64 with four heads and 1,000 WordPieces, pre-trained as BERT was, on masked words and next
+# sentences, with three seeds. `make toy-bert` makes them again: the same weights on the same machine, and on
+# another a held-out loss within 0.2 nats.
+
+# %%
+run.exhibit(toy_world.pretraining(settings.pretrained))
+
+# %% [markdown]
+# ## Is it worth studying?
+#
+# Three things could make it worthless. The label could be readable from one word or from the length: then a
+# logistic regression on word counts or on lengths would do as well as a network. The tasks could be noise: then
+# nothing would rise above the majority. Or pre-training could be pointless: then the same network from random
+# weights would do as well in the same number of steps. The table tests all three, over three seeds, each with a
+# pre-training of its own.
+
+# %%
+starts = {"scratch": ["random:" + settings.pretrained[0]] * len(settings.seeds), "pre-trained": settings.pretrained}
+specifications = {
+    (task, start, seed): specify(
+        name, task, settings.source, seed, settings.schedule(task), examples=settings.training_examples
+    )
+    for task in settings.tasks
+    for start, names in starts.items()
+    for name, seed in zip(names, settings.seeds, strict=True)
+}
+checkpoints = dict(zip(specifications, run.prepare(list(specifications.values())), strict=True))
+
+# %%
+data = {task: task_tables.load(task, settings.source) for task in settings.tasks}
+worth = toy_world.worth(checkpoints, data)
+run.exhibit(toy_world.worth_figure(worth))
+
+# %%
+run.exhibit(toy_world.worth_table(worth))
+
+# %%
+run.judge(toy_world.CLAIMS)
+run.finish()
