@@ -24,7 +24,7 @@
 # {glue:text}`toy_structure_needed_value` (clearly so, and below a perfect score, on
 # {glue:text}`toy_structure_needed_held` tasks).
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 profile = "tiny"  # this chapter has no other
 # Everything below is as the profile says unless it is given here.
 encoder = None

@@ -26,7 +26,7 @@
 # {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) lists all of them
 # with their numbers.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
 # Everything below is as the profile says unless it is given here.
 encoder = None

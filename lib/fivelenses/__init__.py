@@ -1,1 +1,6 @@
 """Five lenses on what fine-tuning does to BERT: a library as thin as the five papers allow, and a book over it."""
+
+import warnings
+
+# Progress is told in plain lines here, so that bars cannot be drawn as widgets is no news to a reader.
+warnings.filterwarnings("ignore", message="IProgress not found")

@@ -2,6 +2,7 @@ import shutil
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from fivelenses import project
 from fivelenses.models import encoders, heads
@@ -62,3 +63,18 @@ def test_shipped_encoders_are_small():
     for folder in (project.root() / "models" / "toy-bert").iterdir():
         size = sum(file.stat().st_size for file in folder.rglob("*"))
         assert size < 2_000_000, f"{folder.name} has {size} bytes"
+
+
+def test_weights_that_lack_a_layer_are_refused(tmp_path, toy_encoder):
+    shutil.copytree(toy_encoder.place, tmp_path / "damaged")
+    weights = load_file(tmp_path / "damaged" / "model.safetensors")
+    kept = {name: tensor.clone() for name, tensor in weights.items() if "encoder.layer.3." not in name}
+    save_file(kept, tmp_path / "damaged" / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(SourceError, match="lack .*layer.3"):
+        encoders.load_weights(encoders.locate(str(tmp_path / "damaged")))
+
+
+def test_loading_an_encoder_says_nothing(toy_encoder, capfd):
+    encoders.load_weights(toy_encoder)
+    heads.build(toy_encoder, "sequence", ("a", "b"))
+    assert capfd.readouterr() == ("", "")

@@ -108,6 +108,7 @@ def executed_copy(chapter, tmp_path, change=lambda notebook: None):
         "device": "CPU",
         "seconds": 1,
         "peak_memory": 1,
+        "training_seconds": 60,
     }
     return place, facts
 
@@ -139,5 +140,5 @@ def test_a_page_that_cannot_stand_breaks_the_build_with_the_command_to_run(chapt
 
 def test_a_missing_page_breaks_the_build(chapter, tmp_path):
     (tmp_path / "book").mkdir()
-    with pytest.raises(RunError, match="has no finished run on profile small"):
+    with pytest.raises(RunError, match="has no finished run on profile tiny .*fivelenses run 0 --profile tiny"):
         book.stage(tmp_path / "staged")

@@ -44,6 +44,9 @@ class Schedule:
     by_length: bool = False
 
     def __post_init__(self):
+        # 3 and 3.0 epochs are one schedule and have to be written alike.
+        for name in ("learning_rate", "epochs", "warmup", "weight_decay"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         if self.shape not in ("slanted-triangular", "linear"):
             raise ValueError(f"A schedule's shape is 'slanted-triangular' or 'linear', not {self.shape!r}.")
         if (
@@ -97,9 +100,7 @@ class Specification:
 
     @property
     def address(self) -> str:
-        """The hash of the content, 20 hexadecimal digits. The encoder's name is left out: its identity is what
-        counts.
-        """
+        """The hash of the content in 20 hexadecimal digits; of the encoder, its identity counts and not its name."""
         content = {key: value for key, value in self.as_dict().items() if key != "encoder"}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 

@@ -108,20 +108,17 @@ def worth(checkpoints: Mapping[tuple[str, str, int], Checkpoint], data: Mapping[
 
 def worth_table(table: pd.DataFrame) -> Exhibit:
     """The scores as a table."""
-    means = table.pivot_table(index="task", columns="start", values="score", aggfunc=["mean", "std"], sort=False)
+    spread = table.groupby(["task", "start"])["score"].agg(["mean", "min", "max"])
     firsts = table.groupby("task", sort=False).first()
-    shown = pd.DataFrame({"task": [tasks.find(name).title for name in means.index]})
-    shown["score"] = [
-        {"accuracy": "accuracy", "matthews": "Matthews"}[firsts.loc[name, "metric"]] for name in means.index
-    ]
+    shown = pd.DataFrame({"task": [tasks.find(name).title for name in firsts.index]})
+    shown["score"] = [{"accuracy": "accuracy", "matthews": "Matthews"}[metric] for metric in firsts["metric"]]
     for column, title in (("majority", "majority"), ("length", "length"), ("bag_of_words", "bag of words")):
-        shown[title] = [f"{firsts.loc[name, column]:.3f}" for name in means.index]
+        shown[title] = firsts[column].map("{:.3f}".format).to_list()
     for start in (SCRATCH, PRETRAINED):
-        shown[start] = [
-            f"{means.loc[name, ('mean', start)]:.3f} ± {means.loc[name, ('std', start)]:.3f}" for name in means.index
-        ]
+        rows = [spread.loc[name, start] for name in firsts.index]
+        shown[start] = [f"{row['mean']:.3f} ({row['min']:.3f}–{row['max']:.3f})" for row in rows]
     caption = (
-        f"Development scores over {table['seed'].nunique()} seeds (mean ± standard deviation). Each seed has its "
+        f"Development scores over {table['seed'].nunique()} seeds (mean, and range in brackets). Each seed has its "
         "own pre-training; "
         "scratch is the same network from random weights, trained for the same steps. Bag of words and length "
         "are logistic regressions."

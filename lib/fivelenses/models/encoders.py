@@ -188,13 +188,34 @@ def load(encoder: Encoder, model_class, **options):
         encoder: from `locate`.
         model_class: an ``AutoModel...`` class.
         options: passed on to the configuration (`num_labels`).
+
+    Raises:
+        SourceError: the weights cannot be read, or lack a part of the encoder.
     """
     if encoder.random:
         shape = config(encoder)
         for key, value in options.items():
             setattr(shape, key, value)
         return model_class.from_config(shape)
-    return _from_hub(encoder, model_class.from_pretrained, **options)
+    spoken = logging.get_verbosity()
+    # A new head and an unused old one are what we ask for; what else is missing is checked below.
+    logging.set_verbosity_error()
+    try:
+        model, report = _from_hub(encoder, model_class.from_pretrained, output_loading_info=True, **options)
+    finally:
+        logging.set_verbosity(spoken)
+    missing = [name for name in report["missing_keys"] if _in_encoder(model, name)]
+    if missing:
+        raise SourceError(
+            f"The weights of {encoder.name!r} lack {missing[0]} ({len(missing)} in all): they are damaged."
+        )
+    return model
+
+
+def _in_encoder(model, name: str) -> bool:
+    """Whether a parameter belongs to the layers or embeddings; a pooler is part of a head here."""
+    headless = model.base_model is model
+    return (headless or name.startswith(f"{model.base_model_prefix}.")) and "pooler" not in name
 
 
 def load_weights(encoder: Encoder):

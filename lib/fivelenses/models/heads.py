@@ -2,7 +2,6 @@
 
 from torch import nn
 from transformers import AutoModelForSequenceClassification
-from transformers.utils import logging
 
 from fivelenses.models.encoders import Encoder, load
 
@@ -19,10 +18,4 @@ def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:
         raise ValueError(f"There is no {head!r} head to train: there is {', '.join(HEADS)}.")
     if len(labels) < 2:
         raise ValueError(f"A classifier needs at least two labels, not {len(labels)}.")
-    spoken = logging.get_verbosity()
-    # A fresh head is what we ask for: its notice of missing weights says nothing new.
-    logging.set_verbosity_error()
-    try:
-        return load(encoder, HEADS[head], num_labels=len(labels))
-    finally:
-        logging.set_verbosity(spoken)
+    return load(encoder, HEADS[head], num_labels=len(labels))

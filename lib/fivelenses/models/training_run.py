@@ -29,7 +29,6 @@ from fivelenses.models.text_blocks import (
 )
 
 LOSSES_KEPT = 200
-FINE_TUNING_DROPOUT = 0.1
 RECORD = "pretraining.json"
 
 
@@ -41,9 +40,9 @@ class PretrainingSpecification:
     `short_sequence_rate` is the share of pairs of a random shorter length. The first `first_share` of the steps read
     pairs of at most `first_length` pieces, as BERT's own first steps did, since short pairs teach more per second.
     `warm_up` is the share of `steps` over which the learning rate rises to `learning_rate`, before it falls to 0, both
-    linearly. `dropout` is that of pre-training; the checkpoint names 0.1 for fine-tuning. `initial_deviation` is the
-    standard deviation of the first weights: BERT's 0.02 suits 768 dimensions, and narrow encoders learn sooner from
-    about 0.5 / sqrt(hidden). Raises ValueError for values out of range.
+    linearly. `dropout` is that of pre-training; the checkpoint names `fine_tuning_dropout` for what comes after.
+    `initial_deviation` is the standard deviation of the first weights; BERT's 0.02 is meant for 768 dimensions.
+    Raises ValueError for values out of range.
     """
 
     layers: int = 6
@@ -63,6 +62,7 @@ class PretrainingSpecification:
     first_length: int | None = None
     first_share: float = 0.0
     dropout: float = 0.1
+    fine_tuning_dropout: float = 0.1
     initial_deviation: float = 0.02
     seed: int = 0
 
@@ -70,7 +70,7 @@ class PretrainingSpecification:
         for name in ("layers", "hidden", "heads", "intermediate", "vocabulary_size", "steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: set it to 1 or more")
-        for name in ("warm_up", "first_share", "masking_rate", "short_sequence_rate", "dropout"):
+        for name in ("warm_up", "first_share", "masking_rate", "short_sequence_rate", "dropout", "fine_tuning_dropout"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: it is a share, set it between 0 and 1")
         for name in ("learning_rate", "gradient_norm", "initial_deviation"):
@@ -200,7 +200,9 @@ class PretrainingRun:
     def write(self, folder: Path, held_out: Sequence[Sequence[str]] | None, half_precision: bool) -> None:
         """Write weights, configuration, tokenizer and `pretraining.json`; the record measures the weights as stored."""
         model = self.model
-        model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = FINE_TUNING_DROPOUT
+        model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = (
+            self.specification.fine_tuning_dropout
+        )
         weights = {name: value.half() if half_precision else value for name, value in model.state_dict().items()}
         model.load_state_dict(weights)
         model.save_pretrained(folder, state_dict=weights)

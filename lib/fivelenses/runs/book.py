@@ -75,10 +75,9 @@ def _run_line(facts: dict) -> str:
     return (
         f":::{{admonition}} The run on this page\n:class: note\n"
         f"Profile `{facts['profile']}`: encoder `{parameters['encoder']}`, source `{parameters['source']}`, tasks "
-        f"{chosen}, "
-        f"seeds {', '.join(map(str, parameters['seeds']))}; {facts['device']}, {facts['seconds'] / 60:.0f} min "
-        "with the "
-        f"checkpoints at hand, {facts['peak_memory'] / 1e9:.1f} GB. {versions}.\n:::"
+        f"{chosen}, seeds {', '.join(map(str, parameters['seeds']))}; {facts['device']}; this run "
+        f"{facts['seconds'] / 60:.1f} min, its models {facts['training_seconds'] / 60:.0f} min of training; "
+        f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.\n:::"
     )
 
 

@@ -171,11 +171,15 @@ def _execute(chapter: Chapter, profile: str, overrides: dict, place: Path, notif
     command = [sys.executable, "-m", "papermill", str(chapter.notebook), str(partial / EXECUTED), "--no-progress-bar"]
     command += ["--kernel", "python3", "--cwd", str(chapter.notebook.parent)]
     command += ["--parameters_yaml", yaml.safe_dump({"profile": profile, **overrides})]
-    # Threads that wait let go of their core: spinning beside a busy neighbour made small products hundreds of times slower.
+    # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
     environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, FOLDER_VARIABLE: str(partial)}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     with _Watch(process.pid, partial / "progress.log", f"chapter {chapter.number}, {profile}: ", notify) as watch:
-        _, complaint = process.communicate()
+        try:
+            _, complaint = process.communicate()
+        finally:
+            # Interrupted here, the notebook must not go on by itself; its kernel ends with papermill.
+            process.terminate()
     if process.returncode:
         raise RunError(f"Chapter {chapter.number}, {profile}: {_failure(partial / EXECUTED, complaint)}")
     facts_file = partial / "run.json"

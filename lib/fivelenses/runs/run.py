@@ -42,6 +42,7 @@ class Run:
         chapter, profile, settings: what is run.
         folder: where its outputs go.
         tables: the exhibits' tables so far, by key.
+        specifications, training_seconds: the checkpoints used, and the time it took to train them, whenever that was.
     """
 
     chapter: Chapter
@@ -51,6 +52,7 @@ class Run:
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     specifications: list[Specification] = field(default_factory=list)
     verdicts: list[ledger.Verdict] = field(default_factory=list)
+    training_seconds: float = 0.0
     started: float = field(default_factory=time.monotonic)
 
     def tell(self, line: str) -> None:
@@ -64,7 +66,11 @@ class Run:
     def prepare(self, specifications: list[Specification]) -> list[Checkpoint]:
         """The checkpoints of these specifications, trained where missing; the run records what it used."""
         self.specifications += specifications
-        return prepare(specifications, notify=self.tell, device=self.settings.device)
+        checkpoints = prepare(specifications, notify=self.tell, device=self.settings.device)
+        # By folder: one checkpoint may stand for several specifications that are equal.
+        trained = {checkpoint.folder: checkpoint.manifest["seconds"] for checkpoint in checkpoints}
+        self.training_seconds += sum(trained.values())
+        return checkpoints
 
     def exhibit(self, exhibit: Exhibit) -> None:
         """Save an exhibit into the run's folder and show it."""
@@ -107,6 +113,7 @@ class Run:
             "python": platform.python_version(),
             "versions": {name: version(name) for name in PACKAGES},
             "seconds": round(time.monotonic() - self.started, 1),
+            "training_seconds": round(self.training_seconds, 1),
         }
         beside = self.folder / f".run.{os.getpid()}.partial"
         beside.write_text(json.dumps(facts, indent=1), encoding="utf-8")
