@@ -1,8 +1,12 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
 
 from fivelenses.activations import stream
+from fivelenses.models import encoders
+from fivelenses.models.layers import put_back, with_layer_put_back
 
 
 def by_row(model, examples, **wanted):
@@ -47,6 +51,21 @@ def test_fused_attention_is_put_back_after_the_pass(toy_model, toy_examples):
     before = toy_model.config._attn_implementation
     list(stream(toy_model, toy_examples, attention=[1]))
     assert toy_model.config._attn_implementation == before
+
+
+def test_views_that_share_layers_stream_as_copies_do(toy_model, toy_encoder, toy_examples):
+    # Twice: what the first pass left behind in the shared layers must not reach the second.
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        other = encoders.load_weights(encoders.locate(f"random:{toy_encoder.name}"))
+        views = [with_layer_put_back(other, toy_model, layer) for layer in range(1, 7)]
+        streams = [stream(model, toy_examples, hidden=[6], batch_size=16) for model in views]
+        for batches in zip(*streams, strict=True):
+            for layer, seen in zip(range(1, 7), batches, strict=True):
+                copied = copy.deepcopy(other)
+                put_back(copied, copy.deepcopy(toy_model), [layer])
+                expected = next(stream(copied, toy_examples.select(seen.rows), hidden=[6], batch_size=16))
+                torch.testing.assert_close(seen.tokens(6), expected.tokens(6), atol=1e-5, rtol=0)
 
 
 def test_every_example_comes_once(toy_model, toy_examples):

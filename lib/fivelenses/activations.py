@@ -109,9 +109,8 @@ def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
     columns = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in batch.column_names]
     padding = model.config.pad_token_id or 0
     inputs = {name: _padded(batch[name], padding if name == "input_ids" else 0).to(device) for name in columns}
-    output = model.base_model(
-        **inputs, output_hidden_states=bool(hidden), output_attentions=bool(attention), return_dict=True
-    )
+    with _captured(model, hidden) as states:
+        output = model.base_model(**inputs, output_attentions=bool(attention), return_dict=True)
     if attention and not output.attentions:
         raise ValueError(
             f"The architecture {model.config.model_type!r} returns no attention weights: they cannot be compared."
@@ -119,10 +118,41 @@ def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
     return Activations(
         rows=rows,
         mask=inputs["attention_mask"].bool(),
-        hidden={layer: output.hidden_states[layer].float() for layer in hidden},
+        hidden={layer: states[layer].float() for layer in hidden},
         attention={layer: output.attentions[layer - 1] for layer in attention},
         words=_padded(batch["word_ids"], -1).to(device) if "word_ids" in batch.column_names else None,
     )
+
+
+@contextmanager
+def _captured(model: nn.Module, hidden: list[int]):
+    """The outputs of these layers while the model runs; 0 is what enters layer 1.
+
+    Own hooks, and not `output_hidden_states`: that patches modules for good, and a layer that two models share would
+    then report to the wrong one.
+    """
+    states: dict[int, torch.Tensor] = {}
+    layers, hooks = layer_list(model), []
+
+    def entering(module, arguments, named):
+        states[0] = arguments[0] if arguments else named["hidden_states"]
+
+    def leaving(layer: int):
+        def keep(module, arguments, output):
+            states[layer] = output[0] if isinstance(output, tuple) else output
+
+        return keep
+
+    for layer in hidden:
+        if layer == 0:
+            hooks.append(layers[0].register_forward_pre_hook(entering, with_kwargs=True))
+        else:
+            hooks.append(layers[layer - 1].register_forward_hook(leaving(layer)))
+    try:
+        yield states
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _padded(rows: list[list[int]], value: int) -> torch.Tensor:

@@ -6,15 +6,15 @@ Every error that a user can cause ends in one sentence and exit status 2.
 import contextlib
 import dataclasses
 import shutil
+import signal
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import yaml
 
-app = typer.Typer(
-    help="Five papers on what fine-tuning does to BERT, rerun.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 Profile = Annotated[
     str, typer.Option("--profile", help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")
@@ -57,6 +57,13 @@ def parse_parameters(given: list[str]) -> dict:
         except yaml.YAMLError as error:
             raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
     return parsed
+
+
+@app.callback()
+def main() -> None:
+    """Five papers on what fine-tuning does to BERT, rerun."""
+    # A request to end unwinds the program, so that what it started ends with it.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 @app.command()

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import datasets
+import huggingface_hub
 
 from fivelenses.tasks.catalogue import Task
 
-# Progress is told in plain lines, not in bars.
+# Progress is told in plain lines, not in bars, and a network that fails in one sentence, not once a retry.
 datasets.disable_progress_bars()
+huggingface_hub.utils.logging.set_verbosity_error()
 
 SOURCES = ("toyworld", "hub")
 RAW_HOST = "https://raw.githubusercontent.com"
