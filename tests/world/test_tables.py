@@ -16,7 +16,7 @@ TEXT_COLUMNS = ("premise", "hypothesis", "sentence1", "sentence2", "sentence", "
 SIZES = {
     "mnli": {"train": 8000, "validation": 600},
     "rte": {"train": 2000, "validation": 300},
-    "mrpc": {"train": 3600, "validation": 400},
+    "mrpc": {"train": 6000, "validation": 400},
     "sst2": {"train": 4000, "validation": 500},
     "cola": {"train": 4000, "validation": 500},
     "qnli": {"train": 4000, "validation": 500},
