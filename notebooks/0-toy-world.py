@@ -14,9 +14,9 @@
 # %% [markdown]
 # # The toy world
 #
-# **The question.** Can a world be small enough to learn in two minutes on a laptop, and still rich enough that
-# the methods of five papers have something to find in it? Every chapter of this book also runs here, so this page
-# shows what "here" is.
+# **The question.** Can a world be small enough to learn in five minutes on one core of a laptop, and still rich
+# enough that the methods of five papers have something to find in it? Every chapter of this book also runs here, so
+# this page shows what "here" is.
 #
 # **The answer.** Pre-training on its text is worth {glue:text}`toy_pretraining_pays_value` of score over the same
 # network from scratch, taking the worst pre-trained seed against the best from scratch, and it pays on

@@ -5,7 +5,7 @@ r"""Jensen–Shannon divergence between the attentions of two models that read t
     \mathrm{JS}(p, q) = \tfrac12 \mathrm{KL}(p \Vert r) + \tfrac12 \mathrm{KL}(q \Vert r), \qquad r = \tfrac12 (p + q),
 
 natural logarithm, for the two distributions over keys that a head gives one query token; the mean over the real query
-tokens of an example is the divergence of that head on that example (Hao et al. 2020, after Clark et al. 2019).
+tokens of an example is the divergence of that head on that example (Hao et al. 2020).
 
 Shapes: attentions (batch, heads, tokens, tokens), queries before keys; mask (batch, tokens), 1 for a real token.
 Range: [0, ln 2]; 0 where the two agree, ln 2 where no query lets the two attend to a common key.
