@@ -117,6 +117,7 @@ def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, 
     output = nbformat.v4.new_output("display_data", {"image/png": ""}, metadata={"image/png": {"alt": "a curve"}})
     place, facts = executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.append(output))
     page = book.assemble(chapter, place, facts)
+    assert page == book.assemble(chapter, place, facts)
     shown = [cell for cell in page.cells if cell.cell_type == "code"][1]
     assert shown.outputs == [output]
     assert shown.metadata["mystnb"]["image"]["alt"] == "a curve"

@@ -64,7 +64,8 @@ def assemble(chapter: Chapter, executed: Path, facts: dict) -> nbformat.Notebook
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:
                 cell.metadata.setdefault("mystnb", {})["image"] = {"alt": alt}
-    page.cells.insert(1, nbformat.v4.new_markdown_cell(_run_line(facts)))
+    # A name of its own for the cell, not one from chance: equal content is an equal page.
+    page.cells.insert(1, nbformat.v4.new_markdown_cell(_run_line(facts), id="the-run"))
     return page
 
 
@@ -200,6 +201,7 @@ def build(notify: Callable[[str], None] = print) -> Path:
         first = (lines or ["no line of its log says why"])[0].replace(str(work / "source"), "book")
         raise RunError(f"The book did not build: {first} ({len(lines)} such lines in {log}).")
     stamp.unlink(missing_ok=True)
+    (folder / "build.log").unlink(missing_ok=True)
     shutil.rmtree(folder / "html", ignore_errors=True)
     (work / "_build" / "html").rename(folder / "html")
     stamp.write_text(digest, encoding="utf-8")
