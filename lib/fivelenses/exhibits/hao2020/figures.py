@@ -93,7 +93,7 @@ def table_1(checkpoints: Mapping[tuple[str, int], Checkpoint]) -> Exhibit:
                 f"{ours:g} ({paper:g})" for ours, paper in zip(table["epochs"], table["paper_epochs"], strict=True)
             ],
             "trained on": [
-                f"{used:,} ({data})"
+                data if f"{used:,} " in data else f"{used:,} of: {data}"
                 for used, data in zip(table["training_examples"], table["training_data"], strict=True)
             ],
             "accuracy": [
@@ -137,13 +137,13 @@ def figure_1(changes: pd.DataFrame) -> Exhibit:
     table, null = tuned_against_pretrained(changes), untrained_null(changes, "js")
     caption = (
         "JS divergence of attention between the pre-trained and the fine-tuned encoder, per layer, on "
-        f"development examples ({_over(table)}; "
-        "bands from least to greatest seed). The same between the pre-trained and an untrained encoder is "
-        f"{null.min():.2f} to "
-        f"{null.max():.2f} nats; the maximum is ln 2 = 0.69."
+        f"development examples ({_over(table)}; bands from least to greatest seed). Dashed: the same between the "
+        f"pre-trained and an untrained encoder, {null.min():.2f} to {null.max():.2f} nats; the maximum is ln 2 = 0.69."
     )
-    alt = f"Curves of JS divergence over layers. {_extremes(table, 'js', 'task')}."
-    return Exhibit("hao2020-figure-1", "Figure 1", table, caption, alt, _by_task(table, "js", JS_LABEL))
+    ends = _extremes(table, "js", "task")
+    alt = f"Curves of JS divergence over layers. {ends}. An untrained encoder gives {null.mean():.2f}."
+    figure = _by_task(table, "js", JS_LABEL, null=null, null_name="untrained")
+    return Exhibit("hao2020-figure-1", "Figure 1", table, caption, alt, figure)
 
 
 def figure_2(changes: pd.DataFrame) -> Exhibit:
