@@ -113,6 +113,11 @@ run.exhibit(toy_world.worth_figure(worth))
 # %%
 run.exhibit(toy_world.worth_table(worth))
 
+# %% [markdown]
+# The recipe of pre-training, the schedules and the tasks themselves were settled while looking at these same
+# development examples, on other seeds or fewer models. Read the scores as what the toy world offers to its lenses, not
+# as an estimate of how well such networks do on fresh data.
+
 # %%
 run.judge(toy_world.CLAIMS)
 run.finish()
