@@ -108,3 +108,20 @@ def test_layers_that_do_not_exist_are_refused(toy_model, toy_examples, wanted, m
 def test_no_examples_are_refused(toy_model, toy_examples):
     with pytest.raises(ValueError, match="no examples to stream"):
         next(stream(toy_model, toy_examples.select([]), hidden=[1]))
+
+
+def test_a_unit_is_its_words_laid_end_to_end(toy_model, toy_examples):
+    batch = next(iter(stream(toy_model, toy_examples, hidden=[2], batch_size=4)))
+    units = [[[0], [2]]] + [[[1]]] * 3
+    pairs = batch.unit_means(2, [[[first, 0] for first, *_ in row] for row in units])
+    single = batch.unit_means(2, units)
+    words = batch.words[0]
+    torch.testing.assert_close(single[1], batch.hidden[2][0][words == 2].mean(0))
+    torch.testing.assert_close(pairs[1], torch.cat([single[1], batch.hidden[2][0][words == 0].mean(0)]))
+
+
+def test_a_unit_without_pieces_is_refused(toy_model, toy_examples):
+    batch = next(iter(stream(toy_model, toy_examples.select(range(2)), hidden=[0])))
+    with pytest.raises(ValueError, match="no pieces"):
+        batch.words[batch.words == 1] = 0
+        batch.unit_means(0, [[[1]], [[0]]])

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fivelenses.models.heads import word_means
 from fivelenses.models.layers import layer_list
 
 
@@ -48,12 +49,27 @@ class Activations:
         """
         if self.words is None:
             raise ValueError("Words need examples that were encoded with their word_ids: encode them with words=True.")
-        width = int(self.words.max()) + 1
-        flat = (self.words + width * torch.arange(len(self.words), device=self.words.device)[:, None])[self.words >= 0]
-        distinct, inverse, counts = torch.unique(flat, return_inverse=True, return_counts=True)
-        states = self.hidden[layer][self.words >= 0]
-        sums = states.new_zeros(len(distinct), states.shape[1]).index_add_(0, inverse, states)
-        return sums / counts[:, None]
+        means, counts = word_means(self.hidden[layer], self.words)
+        return means[counts > 0]
+
+    def unit_means(self, layer: int, units: list[list[list[int]]]) -> torch.Tensor:
+        """(units of all examples, words of a unit × width) the words of each unit laid end to end.
+
+        Args:
+            units: for each of `rows`, its units, each a list of words.
+
+        Raises:
+            ValueError: the examples were encoded without `word_ids`, or a unit names a word without pieces.
+        """
+        if self.words is None:
+            raise ValueError("Units need examples that were encoded with their word_ids.")
+        means, counts = word_means(self.hidden[layer], self.words)
+        places = torch.tensor([[row, *unit] for row, of_row in enumerate(units) for unit in of_row])
+        places = places.to(means.device)
+        words = [places[:, place] for place in range(1, places.shape[1])]
+        if any((counts[places[:, 0], word] == 0).any() for word in words):
+            raise ValueError("A unit names a word that has no pieces: encode the examples with their units.")
+        return torch.cat([means[places[:, 0], word] for word in words], dim=-1)
 
 
 def stream(

@@ -149,8 +149,18 @@ def pretrain(
     heads: Annotated[int, typer.Option("--heads")] = 4,
     vocabulary: Annotated[int, typer.Option("--vocabulary", help="WordPieces.")] = 8_000,
     length: Annotated[int, typer.Option("--length", help="Pieces of a sequence.")] = 128,
-    steps: Annotated[int, typer.Option("--steps")] = 20_000,
+    steps: Annotated[int | None, typer.Option("--steps", help="Steps of the optimiser, instead of --passes.")] = None,
+    passes: Annotated[float, typer.Option("--passes", help="How often the text is read.")] = 1.0,
+    batch_tokens: Annotated[int, typer.Option("--batch-tokens", help="Pieces of a batch, padding included.")] = 8192,
     learning_rate: Annotated[float, typer.Option("--learning-rate")] = 1e-3,
+    dropout: Annotated[float, typer.Option("--dropout", help="0 where no text is read twice.")] = 0.1,
+    deviation: Annotated[
+        float | None, typer.Option("--deviation", help="Of the first weights; BERT's 0.02 scaled to the width if unset.")
+    ] = None,
+    held_out: Annotated[
+        list[Path], typer.Option("--held-out", help="Files that are not trained on; the loss on them is recorded.")
+    ] = [],  # noqa: B006
+    half_precision: Annotated[bool, typer.Option("--half-precision", help="Store the weights in float16.")] = False,
 ) -> None:
     """Pre-train a BERT on the toy world's text, or on your own; a killed run goes on from its last saved state."""
     with _one_sentence():
@@ -168,6 +178,7 @@ def pretrain(
                 corpora.toy_text("train"), specification, folder, held_out=corpora.toy_text("validation")
             )
         else:
+            documents = corpora.text_files(text)
             specification = pretraining.PretrainingSpecification(
                 layers=layers,
                 hidden=hidden,
@@ -175,11 +186,26 @@ def pretrain(
                 intermediate=4 * hidden,
                 vocabulary_size=vocabulary,
                 sequence_length=length,
-                steps=steps,
+                batch_tokens=batch_tokens,
+                steps=1 if steps is None else steps,
                 learning_rate=learning_rate,
+                dropout=dropout,
+                initial_deviation=0.02 * (768 / hidden) ** 0.5 if deviation is None else deviation,
                 seed=seed,
             )
-            pretraining.pretrain(corpora.text_files(text), specification, folder)
+            tokenizer = pretraining.train_wordpiece(documents, vocabulary)
+            if steps is None:
+                a_pass = pretraining.steps_per_pass(documents, specification, tokenizer)
+                specification = dataclasses.replace(specification, steps=max(1, round(passes * a_pass)))
+            pretraining.pretrain(
+                documents,
+                specification,
+                folder,
+                tokenizer,
+                held_out=corpora.text_files(held_out) if held_out else None,
+                half_precision=half_precision,
+                seconds_between_lines=60.0,
+            )
         typer.echo(f"pre-trained, in {folder}")
 
 

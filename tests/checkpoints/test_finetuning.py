@@ -13,8 +13,9 @@ from transformers import DataCollatorWithPadding
 
 from fivelenses import tasks
 from fivelenses.checkpoints import Store, prepare, specify
-from fivelenses.checkpoints.finetuning import fine_tune, predictions
+from fivelenses.checkpoints.finetuning import fine_tune, flat_labels, predictions
 from fivelenses.checkpoints.store import DamagedCheckpoint
+from fivelenses.models import heads
 from fivelenses.tasks.examples import encode
 
 
@@ -150,3 +151,15 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
 def test_a_training_that_diverges_says_so(tmp_path):
     wild = specify(ENCODER, "rte", "toyworld", 0, short_schedule(learning_rate=1e30), examples=64)
     assert prepare([wild], Store(tmp_path), workers=1, notify=silent)[0].manifest["diverged"]
+
+
+@pytest.mark.parametrize("name", ["pos", "dep"])
+def test_word_tasks_are_fine_tuned_and_scored_unit_by_unit(name, tmp_path, toy_tokenizer):
+    one = specify(ENCODER, name, "toyworld", 0, short_schedule(), examples=200, saved_steps=(0, 5))
+    made = prepare([one], Store(tmp_path), notify=silent)[0]
+    assert made.score > made.manifest["null_rate"] + 0.1
+    assert made.manifest["training_examples"] == 200
+    rows = encode(tasks.load(name, "toyworld"), "validation", toy_tokenizer, 64)
+    predicted = predictions(made.model(), rows, heads.collator(tasks.find(name).head, toy_tokenizer))
+    assert tasks.score("accuracy", predicted, flat_labels(rows)) == made.score
+    assert made.model_at(0).classifier.weight.shape == made.model().classifier.weight.shape

@@ -21,7 +21,6 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 from transformers import (
-    DataCollatorWithPadding,
     Trainer,
     TrainerCallback,
     TrainingArguments,
@@ -134,17 +133,15 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     data = tasks.load(specification.task, specification.source)
     training, evaluation = (encode(data, split, tokenizer, schedule.max_length) for split in ("train", "validation"))
     if specification.examples is not None:
-        training = training.select(
-            subset(np.array(training["labels"]), specification.examples, specification.examples_seed)
-        )
+        training = training.select(subset(_strata(training), specification.examples, specification.examples_seed))
 
     # One seed for the head (and random weights), then the Trainer sets it anew for the order of examples and dropout.
     set_seed(specification.seed)
     model = heads.build(encoder, data.task.head, data.labels)
     _operate(model, specification)
 
-    steps = math.ceil(math.ceil(training.num_rows / schedule.batch_size) * schedule.epochs)
-    collate = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)
+    steps = schedule.steps(training.num_rows)
+    collate = heads.collator(data.task.head, tokenizer)
     trainer = Trainer(
         model=model,
         args=_arguments(schedule, specification.seed, steps, partial / "trainer", device),
@@ -162,7 +159,7 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
         )
 
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
-    gold = np.array(evaluation["labels"])
+    gold = flat_labels(evaluation)
     manifest = {
         "metric": data.task.metric,
         "score": tasks.score(data.task.metric, predictions(model, evaluation, collate), gold),
@@ -176,11 +173,23 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     }
     finished = partial / "finished"
     shutil.rmtree(finished, ignore_errors=True)
-    model.save_pretrained(finished)
+    finished.mkdir()
+    heads.save(model, finished)
     tokenizer.save_pretrained(finished)
     if specification.saved_steps:
         shutil.copytree(partial / "steps", finished / "steps")
     return finished, manifest
+
+
+def flat_labels(encoded: datasets.Dataset) -> np.ndarray:
+    """The labels of all examples in order; those of all units where an example has several."""
+    return np.concatenate([np.atleast_1d(labels) for labels in encoded["labels"]])
+
+
+def _strata(encoded: datasets.Dataset) -> np.ndarray:
+    """What a subset is stratified by: the label of an example, nothing where an example has several."""
+    labels = encoded["labels"]
+    return np.zeros(len(labels), dtype=int) if isinstance(labels[0], list) else np.array(labels)
 
 
 def _operate(model: nn.Module, specification: Specification) -> None:
@@ -239,20 +248,23 @@ def rate_multiplier(schedule: Schedule, steps: int) -> Callable[[int], float]:
 
 @torch.no_grad()
 def predictions(model: nn.Module, encoded: datasets.Dataset, collate: Callable, batch_size: int = 64) -> np.ndarray:
-    """Predicted labels in the order of the examples; a batch holds sequences of similar length.
+    """Predicted labels in the order of `flat_labels`; a batch holds sequences of similar length.
 
     The Trainer's own loop is not used: with batches by length it returns predictions in another order than the
     examples.
     """
     order = np.argsort([len(pieces) for pieces in encoded["input_ids"]], kind="stable")
-    predicted = np.empty(len(order), dtype=np.int64)
+    sizes = np.array([np.size(labels) for labels in encoded["labels"]])
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    predicted = np.empty(first[-1], dtype=np.int64)
     model.eval()
     for begin in range(0, len(order), batch_size):
         rows = order[begin : begin + batch_size]
         inputs = collate(
             [{key: value for key, value in row.items() if key != "labels"} for row in encoded.select(rows)]
         )
-        predicted[rows] = model(**inputs.to(model.device)).logits.argmax(-1).cpu().numpy()
+        places = np.concatenate([np.arange(first[row], first[row + 1]) for row in rows])
+        predicted[places] = model(**inputs.to(model.device)).logits.argmax(-1).cpu().numpy()
     return predicted
 
 

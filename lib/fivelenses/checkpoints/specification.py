@@ -8,6 +8,7 @@ specification as a hash: the encoder's identity and the digest of the training s
 import dataclasses
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -59,6 +60,15 @@ class Schedule:
             raise ValueError(
                 f"A schedule needs a positive rate and batch size, epochs >= 0, 0 <= warmup < 1, length >= 4: {self}."
             )
+
+    def steps(self, examples: int) -> int:
+        """Optimiser steps of this schedule on so many training examples.
+
+        Example:
+            >>> Schedule(1e-3, 32, 3).steps(100)
+            12
+        """
+        return math.ceil(math.ceil(examples / self.batch_size) * self.epochs)
 
 
 @dataclass(frozen=True)

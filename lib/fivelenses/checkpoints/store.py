@@ -17,10 +17,11 @@ import torch
 from filelock import FileLock
 from safetensors.torch import load_file
 from torch import nn
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from fivelenses import project
+from fivelenses import project, tasks
 from fivelenses.checkpoints.specification import Specification
+from fivelenses.models import heads
 
 MANIFEST = "manifest.json"
 
@@ -43,7 +44,7 @@ class Checkpoint:
 
     def model(self) -> nn.Module:
         """The fine-tuned model with its head, in evaluation mode."""
-        return AutoModelForSequenceClassification.from_pretrained(self.folder).eval()
+        return heads.read(self.folder, tasks.find(self.manifest["specification"]["task"]).head)
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The tokeniser that the model was trained with."""

@@ -17,6 +17,8 @@ WIKITEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
 # The data set's main branch holds a loading script, which `datasets` no longer runs; the hub's own conversion is
 # served here.
 TREC_REVISION = "refs/convert/parquet"
+PUD, EWT = "UniversalDependencies/UD_English-PUD", "UniversalDependencies/UD_English-EWT"
+STREUSLE = "nert-nlp/streusle"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,23 @@ class Task:
     sizes: MappingProxyType = field(hash=False)
     head: Head = "sequence"
     metric: Metric = "accuracy"
+
+
+def _words(name, title, head, repository, release, held_out, train, validation) -> Task:
+    """A task on words: its inputs are the words of a sentence, and its rows are sentences, not labels."""
+    return Task(
+        name=name,
+        title=title,
+        inputs=("tokens", "units"),
+        label="names",
+        labels=(),
+        repository=repository,
+        config="",
+        revision=release,
+        splits=MappingProxyType({"train": "train", "validation": held_out}),
+        sizes=MappingProxyType({"train": train, "validation": validation}),
+        head=head,
+    )
 
 
 def _glue(name, title, inputs, labels, train, validation, metric="accuracy", evaluated_on="validation") -> Task:
@@ -112,6 +131,12 @@ TASKS: dict[str, Task] = {
             splits=MappingProxyType({"train": "train", "validation": "test"}),
             sizes=MappingProxyType({"train": 5_452, "validation": 500}),
         ),
+        _words("pos", "POS", "token", PUD, "r2.7", "test", 800, 200),
+        _words("dep", "DEP", "token-pair", PUD, "r2.7", "test", 800, 200),
+        _words("pos-ewt", "POS (EWT)", "token", EWT, "r2.16", "validation", 12_544, 2_001),
+        _words("dep-ewt", "DEP (EWT)", "token-pair", EWT, "r2.16", "validation", 12_544, 2_001),
+        _words("ps-role", "PS-role", "token", STREUSLE, "v4.2", "test", 1_857, 249),
+        _words("ps-fxn", "PS-fxn", "token", STREUSLE, "v4.2", "test", 1_857, 249),
         Task(
             name="wikitext",
             title="WikiText-2",

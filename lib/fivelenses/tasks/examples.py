@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses.tasks.catalogue import Task, find
 from fivelenses.tasks.sources import SOURCES, SourceError, hub_table
+from fivelenses.tasks.word_tasks import READ_FROM, word_tables
 from fivelenses.world import tables as world_tables
 
 
@@ -67,6 +68,8 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
     if source not in SOURCES:
         raise ValueError(f"There is no source {source!r}: choose among {', '.join(SOURCES)}.")
     wanted = splits or tuple(task.splits)
+    if name in READ_FROM:
+        return _word_data(task, source, wanted)
     if source == "toyworld":
         return TaskData(task, source, {split: _toy_split(task, split) for split in wanted}, _toy_labels(task))
     loaded = {split: hub_table(task, split) for split in wanted}
@@ -86,6 +89,15 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
             )
         labels = named
     return TaskData(task, source, loaded, labels)
+
+
+def _word_data(task: Task, source: str, wanted: tuple[str, ...]) -> TaskData:
+    """A word task; its labels are those of all its splits in alphabetical order, as its table names none."""
+    frames = word_tables(task.name, source)
+    held = {split: frames[task.splits[split]] for split in task.splits}
+    labels = tuple(sorted({name for frame in held.values() for names in frame["names"] for name in names}))
+    tables = {split: datasets.Dataset.from_pandas(held[split], preserve_index=False) for split in wanted}
+    return TaskData(task, source, tables, labels)
 
 
 def _toy_split(task: Task, split: str) -> datasets.Dataset:
@@ -137,7 +149,10 @@ def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
 def encode(
     data: TaskData, split: str, tokenizer: PreTrainedTokenizerBase, max_length: int, words: bool = False
 ) -> datasets.Dataset:
-    """A split of a sequence task as pieces: `input_ids`, `attention_mask`, `token_type_ids` where used, and `labels`.
+    """A split as pieces: `input_ids`, `attention_mask`, `token_type_ids` where used, and `labels`.
+
+    A task on words has `word_ids` and `units` as well, and a row's `labels` are those of its units. A unit with a word
+    that was cut off, or that the tokeniser drops, is left out, and so is a sentence without units.
 
     Args:
         max_length: pieces that a sequence (both inputs and special pieces) is cut to.
@@ -146,8 +161,10 @@ def encode(
             counted on from those of the first.
 
     Raises:
-        ValueError: the task is not classified as one sequence.
+        ValueError: the task is classified neither as one sequence nor word by word.
     """
+    if data.task.head in ("token", "token-pair"):
+        return _encode_units(data, split, tokenizer, max_length)
     if data.task.head != "sequence":
         raise ValueError(
             f"{data.task.title} has a {data.task.head} head, not a sequence head: encode it with its own routine."
@@ -162,3 +179,20 @@ def _word_ids(encoded, row: int) -> list[int]:
     words, inputs = encoded.word_ids(row), encoded.sequence_ids(row)
     first = 1 + max((word for word, which in zip(words, inputs, strict=True) if which == 0), default=-1)
     return [-1 if word is None else word + first * which for word, which in zip(words, inputs, strict=True)]
+
+
+def _encode_units(data: TaskData, split: str, tokenizer, max_length: int) -> datasets.Dataset:
+    table, number = data.splits[split], {name: place for place, name in enumerate(data.labels)}
+    encoded = tokenizer(list(table["tokens"]), is_split_into_words=True, truncation=True, max_length=max_length)
+    columns: dict[str, list] = {name: [] for name in (*encoded, "word_ids", "units", "labels")}
+    for row, (units, names) in enumerate(zip(table["units"], table["names"], strict=True)):
+        words = [-1 if word is None else word for word in encoded.word_ids(row)]
+        there = set(words)
+        kept = [(unit, number[name]) for unit, name in zip(units, names, strict=True) if there.issuperset(unit)]
+        if kept:
+            for name in encoded:
+                columns[name].append(encoded[name][row])
+            columns["word_ids"].append(words)
+            columns["units"].append([unit for unit, _ in kept])
+            columns["labels"].append([label for _, label in kept])
+    return datasets.Dataset.from_dict(columns)

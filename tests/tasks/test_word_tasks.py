@@ -1,0 +1,54 @@
+import datasets
+import pytest
+
+from fivelenses import tasks
+from fivelenses.tasks import treebanks
+from fivelenses.tasks.examples import TaskData, encode
+from fivelenses.tasks.word_tasks import word_tables
+
+
+def test_dependencies_leave_out_the_root_and_name_the_head_first(monkeypatch):
+    text = "1\tShe\tshe\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\truns\trun\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+    frame = treebanks.parse_conllu(text)
+    monkeypatch.setattr("fivelenses.tasks.word_tasks._read", lambda treebank: {"train": frame})
+    row = word_tables("dep", "hub")["train"].iloc[0]
+    assert (row["units"], row["names"]) == ([[1, 0]], ["nsubj"])
+    row = word_tables("pos", "hub")["train"].iloc[0]
+    assert (row["units"], row["names"]) == ([[0], [1]], ["PRON", "VERB"])
+
+
+@pytest.mark.parametrize("name", ["pos", "dep", "ps-role", "ps-fxn"])
+def test_every_unit_has_one_label_and_lies_in_its_sentence(name):
+    data = tasks.load(name, "toyworld")
+    for table in data.splits.values():
+        for tokens, units, names in zip(table["tokens"], table["units"], table["names"], strict=True):
+            assert len(units) == len(names) and set(names) <= set(data.labels)
+            assert all(0 <= word < len(tokens) for unit in units for word in unit)
+
+
+@pytest.mark.parametrize("name", ["pos", "dep"])
+def test_encoded_units_are_those_of_the_table(name, toy_tokenizer):
+    data = tasks.load(name, "toyworld", ("validation",))
+    encoded = encode(data, "validation", toy_tokenizer, 64)
+    assert encoded.num_rows == data.splits["validation"].num_rows
+    assert list(encoded["units"]) == list(data.splits["validation"]["units"])
+    assert [[data.labels[label] for label in row] for row in encoded["labels"]] == list(
+        data.splits["validation"]["names"]
+    )
+
+
+def test_units_that_are_cut_off_are_left_out_and_so_are_sentences_without_any(toy_tokenizer):
+    data = tasks.load("pos", "toyworld", ("validation",))
+    table = datasets.Dataset.from_dict(
+        {
+            "tokens": [["The", "cat", "sees", "the", "dog", "."], ["The", "cat"]],
+            "units": [[[0], [4]], [[1]]],
+            "names": [["DET", "NOUN"], ["NOUN"]],
+        }
+    )
+    cut = encode(TaskData(data.task, "toyworld", {"validation": table}, data.labels), "validation", toy_tokenizer, 3)
+    assert cut.num_rows == 1 and cut[0]["units"] == [[0]] and [data.labels[cut[0]["labels"][0]]] == ["DET"]
+
+
+def test_the_labels_do_not_depend_on_the_splits_that_are_asked_for():
+    assert tasks.load("ps-role", "toyworld", ("validation",)).labels == tasks.load("ps-role", "toyworld").labels
