@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fivelenses.activations import stream
+from fivelenses.activations import represent, stream
 from fivelenses.models import encoders
 from fivelenses.models.layers import put_back, with_layer_put_back
 
@@ -125,3 +125,17 @@ def test_a_unit_without_pieces_is_refused(toy_model, toy_examples):
     with pytest.raises(ValueError, match="no pieces"):
         batch.words[batch.words == 1] = 0
         batch.unit_means(0, [[[1]], [[0]]])
+
+
+def test_representations_come_in_the_order_of_the_examples(toy_model, toy_examples, toy_tokenizer):
+    from fivelenses import tasks
+    from fivelenses.tasks.examples import encode
+
+    first = represent(toy_model, toy_examples, [6], batch_size=7)[6]
+    alone = np.concatenate([represent(toy_model, toy_examples.select([row]), [6])[6] for row in range(5)])
+    np.testing.assert_allclose(first[:5], alone, atol=2e-5)
+    rows = encode(tasks.load("dep", "toyworld", ("validation",)), "validation", toy_tokenizer, 64).select(range(9))
+    arcs = represent(toy_model, rows, [0, 6], batch_size=4)
+    assert arcs[0].shape == (sum(map(len, rows["labels"])), 128)
+    alone = np.concatenate([represent(toy_model, rows.select([row]), [6])[6] for row in range(9)])
+    np.testing.assert_allclose(arcs[6], alone, atol=2e-5)

@@ -187,3 +187,30 @@ def _weights_returned(model: nn.Module, wanted: bool):
     finally:
         if wanted:
             model.set_attn_implementation(before)
+
+
+def represent(
+    model: nn.Module, examples: datasets.Dataset, layers: Iterable[int], batch_size: int = 32, device=None
+) -> dict[int, np.ndarray]:
+    """What a classifier on some layers would read: (labelled things, width) float32 a layer.
+
+    A labelled thing is a unit, where the examples have `units` (its words laid end to end, each the mean of its
+    pieces), and otherwise an example, represented by its first piece, [CLS]. Rows are in the order of the examples.
+
+    Args:
+        model, examples, batch_size, device: as `stream`.
+        layers: 0…L.
+    """
+    layers = sorted(set(layers))
+    units = list(examples["units"]) if "units" in examples.column_names else None
+    pieces: dict[int, list[np.ndarray]] = {layer: [] for layer in layers}
+    rows: list[np.ndarray] = []
+    for batch in stream(model, examples, hidden=layers, batch_size=batch_size, device=device):
+        of_rows = [[]] * len(batch.rows) if units is None else [units[row] for row in batch.rows]
+        rows.append(np.repeat(batch.rows, [len(of_row) if units is not None else 1 for of_row in of_rows]))
+        for layer in layers:
+            states = batch.hidden[layer][:, 0] if units is None else batch.unit_means(layer, of_rows)
+            pieces[layer].append(states.cpu().numpy())
+    # The stream gives long examples first; units of one example stay in their order.
+    order = np.argsort(np.concatenate(rows), kind="stable")
+    return {layer: np.concatenate(pieces[layer])[order] for layer in layers}

@@ -155,7 +155,7 @@ def pretrain(
     learning_rate: Annotated[float, typer.Option("--learning-rate")] = 1e-3,
     dropout: Annotated[float, typer.Option("--dropout", help="0 where no text is read twice.")] = 0.1,
     deviation: Annotated[
-        float | None, typer.Option("--deviation", help="Of the first weights; BERT's 0.02 scaled to the width if unset.")
+        float | None, typer.Option("--deviation", help="Of the first weights; BERT's 0.02, scaled to the width.")
     ] = None,
     held_out: Annotated[
         list[Path], typer.Option("--held-out", help="Files that are not trained on; the loss on them is recorded.")
