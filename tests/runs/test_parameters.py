@@ -60,7 +60,7 @@ def test_pairs_of_tasks_that_are_not_run_are_left_out():
         ((1, "tiny", {"seeds": [0, 0]}), "a seed is named twice"),
         ((1, "tiny", {"seeds": []}), "seeds"),
         ((1, "tiny", {"tasks": ["rtf"]}), "no task 'rtf'"),
-        ((1, "tiny", {"tasks": ["squad"]}), "squad is not classified as one sequence"),
+        ((1, "tiny", {"tasks": ["squad"]}), "squad has a span head"),
         ((1, "tiny", {"tasks": ["cola"]}), "schedules has none for cola"),
         ((1, "tiny", {"keep": 1.5}), "keep"),
         ((1, "tiny", {"batch_rows": 0}), "batch_rows"),

@@ -130,14 +130,37 @@ def _training_split(task: str, source: str) -> tuple[str, int]:
     return data.digest("train"), data.splits["train"].num_rows
 
 
+def spaced_steps(last: int, count: int) -> tuple[int, ...]:
+    """At most `count` steps from 0 to `last`, close together at the beginning, where training moves most.
+
+    Raises:
+        ValueError: fewer than two asked for.
+
+    Example:
+        >>> spaced_steps(100, 5)
+        (0, 6, 25, 56, 100)
+    """
+    if count < 2:
+        raise ValueError(f"States along training are at least the first and the last, not {count}.")
+    return tuple(sorted({round(last * (place / (count - 1)) ** 2) for place in range(count)}))
+
+
 def specify(
-    encoder: str, task: str, source: str, seed: int, schedule: Schedule, examples: int | None = None, **rest
+    encoder: str,
+    task: str,
+    source: str,
+    seed: int,
+    schedule: Schedule,
+    examples: int | None = None,
+    states: int | None = None,
+    **rest,
 ) -> Specification:
     """A specification with the encoder's identity and the training data's digest filled in.
 
     Args:
         examples: at most so many training examples; a number that all of them fit in counts as all, so both share
             one checkpoint.
+        states: so many states along training are kept, as `spaced_steps` spaces them, instead of naming `saved_steps`.
         rest: `examples_seed`, `frozen`, `truncated`, `reinitialised`, `biases_and_norms`, `saved_steps`.
 
     Raises:
@@ -151,6 +174,8 @@ def specify(
     digest, rows = _training_split(task, source)
     if examples is not None and examples < 1:
         raise ValueError(f"A model needs at least one training example, not {examples}.")
+    if states is not None:
+        rest["saved_steps"] = spaced_steps(schedule.steps(min(rows, examples or rows)), states)
     return Specification(
         encoder=encoder,
         encoder_identity=encoders.locate(encoder).identity,

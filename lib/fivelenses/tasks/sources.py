@@ -29,6 +29,11 @@ class SourceError(RuntimeError):
     """A table or file could not be had; the message says which, from where, and what to do."""
 
 
+def cache_folder() -> Path:
+    """Where what was fetched or converted is kept, for all projects of a user."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses"
+
+
 def mirror() -> Path | None:
     """The folder that FIVELENSES_MIRROR names, or None when it is unset.
 
@@ -122,8 +127,7 @@ def raw_text(file: RawFile) -> str:
 
 
 def _downloaded(file: RawFile) -> tuple[bytes, str]:
-    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses" / "raw"
-    kept = kept / file.repository / file.tag / file.path
+    kept = cache_folder() / "raw" / file.repository / file.tag / file.path
     if not kept.is_file():
         address = f"{RAW_HOST}/{file.repository}/{file.tag}/{file.path}"
         try:

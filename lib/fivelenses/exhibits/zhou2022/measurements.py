@@ -1,0 +1,393 @@
+"""What Zhou and Srikumar (2022) measure, as tidy tables: the geometry of labels before and after fine-tuning, what
+classifier probes read, how both change along training, and what tuning on one task does to another.
+
+A point is a word, a pair of words or a sentence in one layer of one model; `before` is the pre-trained encoder, `after`
+the fine-tuned one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import datasets
+import numpy as np
+import pandas as pd
+from sklearn.decomposition import PCA
+from torch import nn
+
+from fivelenses import tasks
+from fivelenses.activations import represent
+from fivelenses.checkpoints import Checkpoint
+from fivelenses.checkpoints.finetuning import flat_labels
+from fivelenses.lenses import directprobe, mlp_probe
+from fivelenses.models import encoders
+from fivelenses.models.layers import layer_list
+from fivelenses.tasks.examples import encode, subset
+
+BEFORE, AFTER = "before", "after"
+TRAINING, HELD_OUT = "train", "validation"
+CONTROL_SEED = 0
+
+# (encoder, task, seed) to fine-tuned model.
+Checkpoints = Mapping[tuple[str, str, int], Checkpoint]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One split of a task as an encoder reads it.
+
+    Attributes:
+        examples: encoded sentences.
+        labels: (points,) the label of each point.
+        rows: which points are measured.
+    """
+
+    examples: datasets.Dataset
+    labels: np.ndarray
+    rows: np.ndarray
+
+    def points(self, model: nn.Module, layers: Iterable[int], device: str | None) -> dict[int, np.ndarray]:
+        """The measured points in some layers of a model, (points, width) each."""
+        return {
+            layer: states[self.rows] for layer, states in represent(model, self.examples, layers, device=device).items()
+        }
+
+
+def labelled_splits(
+    encoder: str, task: str, source: str, max_length: int, points: int | None, least: int = 1
+) -> dict[str, Labelled]:
+    """Both splits of a task, without the labels that have fewer than `least` points in either.
+
+    A text that occurs more than once in a split is measured once: its points are equal in every model.
+
+    Args:
+        points: training points that are measured, at most: a stratified subset.
+    """
+    data, tokenizer = tasks.load(task, source), encoders.tokenizer(encoders.locate(encoder))
+    encoded = {split: encode(data, split, tokenizer, max_length) for split in (TRAINING, HELD_OUT)}
+    encoded = {split: examples.select(_first_occurrences(examples)) for split, examples in encoded.items()}
+    labels = {split: np.array(data.labels)[flat_labels(examples)] for split, examples in encoded.items()}
+    kept = set(data.labels)
+    for of_split in labels.values():
+        names, counts = np.unique(of_split, return_counts=True)
+        kept &= set(names[counts >= least])
+    splits = {}
+    for split, examples in encoded.items():
+        rows = np.flatnonzero(np.isin(labels[split], sorted(kept)))
+        if split == TRAINING and points is not None:
+            rows = rows[subset(labels[split][rows], points, seed=0)]
+        splits[split] = Labelled(examples, labels[split][rows], rows)
+    return splits
+
+
+def _first_occurrences(examples: datasets.Dataset) -> list[int]:
+    first: dict[tuple[int, ...], int] = {}
+    for row, pieces in enumerate(examples["input_ids"]):
+        first.setdefault(tuple(pieces), row)
+    return list(first.values())
+
+
+def _stages(checkpoint: Checkpoint, encoder: str) -> dict[str, nn.Module]:
+    return {BEFORE: encoders.load_weights(encoders.locate(encoder)), AFTER: checkpoint.model()}
+
+
+def _length(checkpoint: Checkpoint) -> int:
+    return checkpoint.manifest["specification"]["schedule"]["max_length"]
+
+
+def geometry(
+    checkpoints: Checkpoints, source: str, points: int | None, least: int, device: str | None = None
+) -> pd.DataFrame:
+    """Tables 2, 3, 4 and 7: clusters of the last layer before and after, and how alike training and test set lie.
+
+    Returns:
+        One row an encoder, task, seed and stage: `points`, `dimensions`, `labels`, `clusters`, `separable`,
+        `control_separable` (the same points with permuted labels), `test_clusters`, and `similarity` of the distances
+        between labels in training and test set, missing where one of the two is not separable.
+    """
+    rows = []
+    for (encoder, task, seed), checkpoint in checkpoints.items():
+        splits = labelled_splits(encoder, task, source, _length(checkpoint), points, least)
+        for stage, model in _stages(checkpoint, encoder).items():
+            last = len(layer_list(model))
+            states = {split: one.points(model, [last], device)[last] for split, one in splits.items()}
+            found = {split: directprobe.probe(states[split], one.labels) for split, one in splits.items()}
+            training, test = found[TRAINING], found[HELD_OUT]
+            control = directprobe.random_label_control(states[TRAINING], splits[TRAINING].labels, CONTROL_SEED)
+            both = training.linearly_separable and test.linearly_separable
+            rows.append(
+                {
+                    "encoder": encoder,
+                    "task": task,
+                    "seed": seed,
+                    "stage": stage,
+                    "points": len(states[TRAINING]),
+                    "dimensions": states[TRAINING].shape[1],
+                    "labels": len(training.labels),
+                    "clusters": training.n_clusters,
+                    "separable": training.linearly_separable,
+                    "control_separable": control,
+                    "test_clusters": test.n_clusters,
+                    "similarity": directprobe.spatial_similarity(training, test) if both else np.nan,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def probe_accuracy(
+    checkpoints: Checkpoints,
+    source: str,
+    points: int | None,
+    grid: Sequence[mlp_probe.Configuration],
+    initialisations: int,
+    device: str | None = None,
+) -> pd.DataFrame:
+    """Tables 2 and 7: what a classifier probe reads from the last layer, before and after.
+
+    Args:
+        points: training points at most, a stratified subset.
+        grid: configurations that are tried.
+        initialisations: fits of the best configuration.
+
+    Returns:
+        One row an initialisation: encoder, task, seed, stage, `hidden_1`, `hidden_2`, `regulariser`,
+        `initialisation`, `accuracy` on the held-out split.
+    """
+    parts = []
+    for (encoder, task, seed), checkpoint in checkpoints.items():
+        splits = labelled_splits(encoder, task, source, _length(checkpoint), points)
+        for stage, model in _stages(checkpoint, encoder).items():
+            fits = _best_probe(model, splits, grid, initialisations, device)
+            parts.append(fits.assign(encoder=encoder, task=task, seed=seed, stage=stage))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _best_probe(model, splits: Mapping[str, Labelled], grid, initialisations: int, device) -> pd.DataFrame:
+    last = len(layer_list(model))
+    training, test = (splits[split].points(model, [last], device)[last] for split in (TRAINING, HELD_OUT))
+    best = mlp_probe.fit_grid(
+        training, splits[TRAINING].labels, test, splits[HELD_OUT].labels, grid, range(initialisations), device=device
+    )
+    return pd.DataFrame(
+        {
+            "hidden_1": best.hidden[0],
+            "hidden_2": best.hidden[1],
+            "regulariser": best.alpha,
+            "initialisation": range(initialisations),
+            "accuracy": best.accuracies,
+            "points": len(training),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """How the labels move along training.
+
+    Attributes:
+        distances: task, seed, step, layer, label, `min_distance` to any other label, `separable`.
+        similarities: task, seed, step, layer, `similarity` of the labels' distances to those at step 0, missing where
+            the labels are not separable.
+        centroids: (task, seed, step, layer) to the labels' centroids, (labels, width).
+        labels: task to the names of its labels, in the order of the centroids.
+    """
+
+    distances: pd.DataFrame
+    similarities: pd.DataFrame
+    centroids: dict[tuple[str, int, int, int], np.ndarray]
+    labels: dict[str, np.ndarray]
+
+
+def dynamics(
+    checkpoints: Mapping[tuple[str, int], Checkpoint],
+    encoder: str,
+    source: str,
+    points: int | None,
+    least: int,
+    device: str | None = None,
+) -> Dynamics:
+    """Figures 2 to 10: distances, similarity to the start, and centroids, at every state that was kept.
+
+    Distances are taken on every other layer, the last included; each state's search for separating planes begins with
+    those of the state before.
+
+    Args:
+        checkpoints: (task, seed) to a fine-tuned model with its states along training.
+    """
+    distances, similarities, centroids, names = [], [], {}, {}
+    for (task, seed), checkpoint in checkpoints.items():
+        split = labelled_splits(encoder, task, source, _length(checkpoint), points, least)[TRAINING]
+        names[task] = np.unique(split.labels)
+        first: dict[int, directprobe.DirectProbe] = {}
+        before: dict[int, directprobe.DirectProbe] = {}
+        for step in checkpoint.steps():
+            model = checkpoint.model_at(step)
+            depth = len(layer_list(model))
+            for layer, states in split.points(model, range(depth + 1), device).items():
+                centroids[task, seed, step, layer] = np.stack(
+                    [states[split.labels == name].mean(axis=0) for name in names[task]]
+                )
+                if layer == 0 or (depth - layer) % 2:
+                    continue
+                found = directprobe.probe(states, split.labels, start=before.get(layer))
+                before[layer] = found
+                first.setdefault(layer, found)
+                place = {"task": task, "seed": seed, "step": step, "layer": layer}
+                nearest = zip(found.labels, found.min_distances, strict=True)
+                distances += [
+                    place | {"label": str(name), "min_distance": distance, "separable": found.linearly_separable}
+                    for name, distance in nearest
+                ]
+                both = found.linearly_separable and first[layer].linearly_separable
+                similarity = directprobe.spatial_similarity(first[layer], found) if both else np.nan
+                similarities.append(place | {"similarity": similarity})
+    return Dynamics(pd.DataFrame(distances), pd.DataFrame(similarities), centroids, names)
+
+
+def movements(measured: Dynamics) -> pd.DataFrame:
+    """Figures 5 and 7 to 10: how far each label's centroid has moved from the first state to the last.
+
+    Returns:
+        task, seed, layer, label, `x` and `y` (the difference vectors of a layer on their two principal directions),
+        `length` of the whole vector, `in_two` (share of the layer's squared lengths that lies in the two directions),
+        `spread` (mean distance between the labels' centroids before, the scale of the layer).
+    """
+    parts = []
+    for task, seed in dict.fromkeys((task, seed) for task, seed, _, _ in measured.centroids):
+        ours = [key for key in measured.centroids if key[:2] == (task, seed)]
+        last = max(step for _, _, step, _ in ours)
+        for layer in sorted({layer for *_, layer in ours}):
+            start, end = (measured.centroids[task, seed, step, layer].astype(np.float64) for step in (0, last))
+            moved = end - start
+            # Not centred: a movement that all labels share is part of the picture.
+            _, strengths, directions = np.linalg.svd(moved, full_matrices=False)
+            squared = strengths**2
+            between = np.linalg.norm(start[:, None] - start[None], axis=-1)
+            x, y = (moved @ directions[:2].T).T
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "task": task,
+                        "seed": seed,
+                        "layer": layer,
+                        "label": measured.labels[task],
+                        "x": x,
+                        "y": y,
+                        "length": np.linalg.norm(moved, axis=1),
+                        "in_two": squared[:2].sum() / squared.sum() if squared.sum() else np.nan,
+                        "spread": between[np.triu_indices(len(between), 1)].mean(),
+                    }
+                )
+            )
+    return pd.concat(parts, ignore_index=True)
+
+
+def centroid_paths(measured: Dynamics, task: str, seed: int, count: int = 3) -> pd.DataFrame:
+    """Figure 3: the paths of the `count` closest labels' centroids, in layer 1 and in the last.
+
+    The closest are those whose centroids have the least mean distance to one another before training, in the last
+    layer.
+
+    Returns:
+        layer, label, step, `x`, `y`: each layer's paths on their own two principal components.
+    """
+    ours = sorted(key for key in measured.centroids if key[:2] == (task, seed))
+    steps, layers = sorted({key[2] for key in ours}), sorted({key[3] for key in ours})
+    start = measured.centroids[task, seed, steps[0], layers[-1]]
+    apart = np.linalg.norm(start[:, None] - start[None], axis=-1)
+    chosen = min(
+        (
+            [label, *np.argsort(np.where(np.arange(len(apart)) == label, np.inf, apart[label]))[: count - 1]]
+            for label in range(len(apart))
+        ),
+        key=lambda group: apart[np.ix_(group, group)].sum(),
+    )
+    parts = []
+    for layer in (1, layers[-1]):
+        paths = np.stack([measured.centroids[task, seed, step, layer][chosen] for step in steps])
+        flat = PCA(2, svd_solver="full").fit_transform(paths.reshape(len(steps) * count, -1).astype(np.float64))
+        for place, (step, label) in enumerate((step, label) for step in steps for label in chosen):
+            name = str(measured.labels[task][label])
+            parts.append({"layer": layer, "label": name, "step": step, "x": flat[place, 0], "y": flat[place, 1]})
+    return pd.DataFrame(parts)
+
+
+def cross_task(
+    checkpoints: Mapping[tuple[str, int], Checkpoint],
+    encoder: str,
+    target: str,
+    source: str,
+    points: int | None,
+    least: int,
+    probing: tuple[int | None, Sequence[mlp_probe.Configuration], int],
+    device: str | None = None,
+) -> pd.DataFrame:
+    """Table 5: the labels of one task in the last layer of models tuned on it and on others.
+
+    Args:
+        checkpoints: (task tuned on, seed) to fine-tuned model.
+        probing: training points, grid and initialisations of the classifier probe.
+
+    Returns:
+        `tuned_on` (`nothing` for the pre-trained encoder), seed, label, `before` and `after` (least distance to any
+        other label), `accuracy` and `deviation` of the probe, `separable`.
+    """
+    limit, grid, initialisations = probing
+    models = {("nothing", seed): None for _, seed in checkpoints} | dict(checkpoints)
+    length = _length(next(iter(checkpoints.values())))
+    measured = labelled_splits(encoder, target, source, length, points, least)[TRAINING]
+    probed = labelled_splits(encoder, target, source, length, limit)
+    original = encoders.load_weights(encoders.locate(encoder))
+    last = len(layer_list(original))
+    start = directprobe.probe(measured.points(original, [last], device)[last], measured.labels)
+    parts = []
+    for (tuned_on, seed), checkpoint in models.items():
+        model = original if checkpoint is None else checkpoint.model()
+        found = directprobe.probe(measured.points(model, [last], device)[last], measured.labels, start=start)
+        fits = _best_probe(model, probed, grid, initialisations, device)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "tuned_on": tuned_on,
+                    "seed": seed,
+                    "label": [str(name) for name in found.labels],
+                    "before": start.min_distances,
+                    "after": found.min_distances,
+                    "accuracy": fits["accuracy"].mean(),
+                    "deviation": fits["accuracy"].std(),
+                    "separable": found.linearly_separable and start.linearly_separable,
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def family(names: Iterable[str]) -> pd.DataFrame:
+    """Table 1: layers, width and parameters of each encoder (the pooler, which nothing here reads, not counted)."""
+    rows = []
+    for name in names:
+        model = encoders.load_weights(encoders.locate(name))
+        counted = sum(weights.numel() for part, weights in model.named_parameters() if not part.startswith("pooler."))
+        rows.append(
+            {
+                "encoder": name,
+                "layers": len(layer_list(model)),
+                "hidden": model.config.hidden_size,
+                "parameters": counted,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def task_sizes(names: Iterable[str], source: str) -> pd.DataFrame:
+    """Table 6: labelled points of each split and labels, counted from the data."""
+    rows = []
+    for name in names:
+        data = tasks.load(name, source)
+        counts, labels = {}, set()
+        for split in (TRAINING, HELD_OUT):
+            column = data.splits[split][data.task.label]
+            flat = [label for row in column for label in row] if isinstance(column[0], list) else list(column)
+            counts[split] = len(flat)
+            labels |= set(flat)
+        rows.append({"task": name, "training": counts[TRAINING], "test": counts[HELD_OUT], "labels": len(labels)})
+    return pd.DataFrame(rows)

@@ -1,0 +1,447 @@
+r"""DirectProbe: how the points of different labels lie to each other, without a classifier.
+
+The points of a label are covered by as few clusters as the method needs so that convex hulls of clusters of different
+labels do not meet. The distance of two hulls, twice the hard margin of a linear classifier between them, is
+
+.. math::
+
+    \min_{\alpha, \beta} \Bigl\Vert \sum_i \alpha_i a_i - \sum_j \beta_j b_j \Bigr\Vert
+    \;=\; \max_{\Vert w \Vert = 1} \Bigl( \min_i a_i \cdot w - \max_j b_j \cdot w \Bigr),
+    \qquad \alpha, \beta \ge 0, \quad \sum_i \alpha_i = \sum_j \beta_j = 1,
+
+if it is above 0; it is 0 iff the hulls meet. Source: Zhou & Srikumar 2021. If there are as many clusters as labels, the
+labels are linearly separable, and the distances of all pairs describe their geometry; Pearson's r of two such vectors
+is the spatial similarity of two representations.
+
+Shapes: points (n, d), labels (n,). Distances are in the points' own units, in [0, ∞); a similarity is in [-1, 1].
+Moving and rotating the points changes nothing; scaling them scales distances and nothing else.
+
+Every answer about two hulls comes with its proof, see :mod:`~fivelenses.lenses.hulls`.
+
+n points in general position in n - 1 or more dimensions are separable whatever their labels are, so that a statement of
+separability needs the same points with random labels beside it, see :func:`random_label_control`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import cdist, pdist
+
+from fivelenses.lenses import Array
+from fivelenses.lenses.hulls import (
+    RELATIVE_GAP,
+    TOLERANCE,
+    HullDistance,
+    checked_points,
+    hull_distance,
+    nearest_points,
+    separate,
+)
+
+__all__ = [
+    "DirectProbe",
+    "HullDistance",
+    "hull_distance",
+    "linearly_separable",
+    "probe",
+    "random_label_control",
+    "separate",
+    "spatial_similarity",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class DirectProbe:
+    """Clusters of one label each whose hulls meet no hull of another label.
+
+    Attributes:
+        assignments: (n,) the cluster of each point; clusters are numbered in label order, then by their first point.
+        cluster_labels: (n_clusters,) the label of each cluster.
+        labels: (k,) the labels, sorted.
+        centroids: (n_clusters, d) the mean of each cluster's points.
+        distances: (n_clusters, n_clusters) between hulls; 0 on the diagonal, NaN between clusters of the same label,
+            whose hulls may meet and were never compared; None if distances were not asked for.
+        certificates: for clusters i < j of different labels the :class:`HullDistance` of i and j. If distances were not
+            asked for, its distance is an upper bound only, and of labels that are not separable there are none.
+    """
+
+    assignments: np.ndarray
+    cluster_labels: np.ndarray
+    labels: np.ndarray
+    centroids: np.ndarray
+    distances: np.ndarray | None
+    certificates: dict[tuple[int, int], HullDistance] = field(repr=False)
+
+    @property
+    def n_clusters(self) -> int:
+        return len(self.cluster_labels)
+
+    @property
+    def linearly_separable(self) -> bool:
+        """Whether each label is one cluster, so that a hyperplane separates each pair of labels."""
+        return self.n_clusters == len(self.labels)
+
+    @property
+    def distance_vector(self) -> np.ndarray:
+        """(k(k-1)/2,) distances of the pairs of labels (0, 1), (0, 2), …, (1, 2), …
+
+        Raises:
+            ValueError: the labels are not separable, or distances were not asked for.
+        """
+        if not self.linearly_separable:
+            raise ValueError(
+                f"{self.n_clusters} clusters for {len(self.labels)} labels: the labels are not linearly separable, "
+                "so that there is no distance per pair of labels; read min_distances."
+            )
+        return _asked_for(self.distances)[np.triu_indices(self.n_clusters, 1)]
+
+    @property
+    def min_distances(self) -> np.ndarray:
+        """(k,) per label the smallest distance of any of its clusters to any cluster of another label.
+
+        Raises:
+            ValueError: distances were not asked for.
+        """
+        other = self.cluster_labels[:, None] != self.cluster_labels
+        nearest = np.where(other, _asked_for(self.distances), np.inf).min(1)
+        return np.array([nearest[self.cluster_labels == label].min() for label in self.labels])
+
+
+def probe(points: Array, labels: Array, start: DirectProbe | None = None, distances: bool = True) -> DirectProbe:
+    """Clusters by the authors' rule, and the distances between them.
+
+    Every point is a cluster. Again and again the two clusters of the same label with the nearest centroids (means of
+    all their points, Euclidean) become one, unless the new hull meets a hull of another label; such a pair is not tried
+    again, and neither is one that contains it, whose hull would meet the same. Equal distances go by the number of the
+    clusters' first points. If one cluster per label will do, which is tried first, merging one by one is not needed.
+
+    Args:
+        points: (n, d).
+        labels: (n,) integers or strings.
+        start: the result for similar points, such as those of an earlier training step, whose directions are tried
+            first; it saves time and changes nothing else.
+        distances: False leaves the distances out, where only the clusters count.
+
+    Raises:
+        ValueError: wrong shapes, values that are not finite, a single label, equal points with different labels, or a
+            start of another dimension.
+
+    Example:
+        >>> result = probe(np.array([[0.0], [1.0], [3.0], [5.0]]), np.array(["x", "x", "y", "x"]))
+        >>> result.assignments, result.cluster_labels, result.min_distances.round(6)
+        (array([0, 0, 2, 1]), array(['x', 'x', 'y'], dtype='<U1'), array([2., 2.]))
+    """
+    points = checked_points("points", points)
+    labels, codes = _checked_labels(labels, len(points))
+    _refuse_points_of_two_labels(points, labels, codes)
+    directions = {} if start is None else _directions(start, labels, points.shape[1])
+    clusters = [np.flatnonzero(codes == code) for code in range(len(labels))]
+    certificates = {}
+    meets = np.zeros((len(labels), len(labels)), dtype=bool)
+    for i, j in combinations(range(len(labels)), 2):
+        pair = points[clusters[i]], points[clusters[j]], directions.get((i, j))
+        certificates[i, j] = nearest_points(*pair, TOLERANCE, exact=distances and not meets.any())
+        meets[i, j] = meets[j, i] = not certificates[i, j].separable
+    if meets.any():
+        clusters, certificates = _clusters(points, codes, meets), {}
+    of_label = np.array([codes[rows[0]] for rows in clusters])
+    if distances and not certificates:
+        for i, j in _pairs_of_different_labels(of_label):
+            certificates[i, j] = nearest_points(points[clusters[i]], points[clusters[j]], None, TOLERANCE, exact=True)
+    assignments = np.empty(len(points), dtype=np.int64)
+    for cluster, rows in enumerate(clusters):
+        assignments[rows] = cluster
+    matrix = None
+    if distances:
+        matrix = np.where(of_label[:, None] == of_label, np.nan, 0.0)
+        np.fill_diagonal(matrix, 0)
+        for (i, j), certificate in certificates.items():
+            matrix[i, j] = matrix[j, i] = certificate.distance
+    centroids = np.stack([points[rows].mean(0) for rows in clusters])
+    return DirectProbe(assignments, labels[of_label], labels, centroids, matrix, certificates)
+
+
+def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
+    """Pearson's r of the distances between the labels that both results have, in [-1, 1].
+
+    Raises:
+        ValueError: fewer than three common labels, distances that are all equal, or labels that are not separable.
+
+    Example:
+        >>> points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+        >>> round(spatial_similarity(probe(points, [0, 1, 2]), probe(3 * points - 1, [0, 1, 2])), 6)
+        1.0
+    """
+    common = [label for label in p.labels if label in set(q.labels.tolist())]
+    if len(common) < 3:
+        raise ValueError(f"The results have {len(common)} labels in common: a correlation needs at least 3.")
+    vectors = []
+    for name, result in (("first", p), ("second", q)):
+        result.distance_vector  # noqa: B018  # refuses what is not separable
+        places = np.flatnonzero(np.isin(result.labels, common))
+        distances = result.distances[np.ix_(places, places)][np.triu_indices(len(common), 1)]
+        if np.ptp(distances) <= RELATIVE_GAP * distances.max():
+            raise ValueError(f"All distances of the {name} result are equal: their correlation is undefined.")
+        vectors.append(distances)
+    return float(np.clip(np.corrcoef(*vectors)[0, 1], -1, 1))
+
+
+def linearly_separable(points: Array, labels: Array) -> bool:
+    """Whether a hyperplane separates each pair of labels: the first question of :func:`probe`, and no other.
+
+    Arguments and errors are those of :func:`probe`, but equal points may have different labels: they are not separable.
+
+    Example:
+        >>> linearly_separable(np.array([[0.0], [1.0], [3.0]]), ["x", "y", "x"])
+        False
+    """
+    points = checked_points("points", points)
+    labels, codes = _checked_labels(labels, len(points))
+    parts = [points[codes == code] for code in range(len(labels))]
+    return all(nearest_points(a, b, None, TOLERANCE, exact=False).separable for a, b in combinations(parts, 2))
+
+
+def random_label_control(points: Array, labels: Array, seed: int) -> bool:
+    """Whether the same points are separable with their labels permuted: what separability alone says.
+
+    Each label keeps its number of points. Arguments and errors are those of :func:`linearly_separable`.
+
+    Example:
+        >>> points = np.random.default_rng(0).standard_normal((20, 30))
+        >>> random_label_control(points, np.arange(20) % 4, seed=0)
+        True
+    """
+    return linearly_separable(points, np.random.default_rng(seed).permutation(np.asarray(labels)))
+
+
+def _clusters(points: np.ndarray, codes: np.ndarray, meets: np.ndarray) -> list[np.ndarray]:
+    """The rows of each cluster, in label order, then by first row; ``meets`` says which labels' whole hulls meet.
+
+    A label whose whole hull meets no other is one cluster whatever the others do, and two clusters can meet only if
+    their labels' hulls do. Hulls only grow, so that a state without overlap has none before it: the merges up to there
+    need no test. Few merges are left for testing if the state of twice as many clusters as labels is one, else that of
+    four times as many, …
+    """
+    entangled = np.flatnonzero(meets[codes].any(1))
+    whole = [np.flatnonzero(codes == code) for code in np.flatnonzero(~meets.any(1))]
+    present, ours = np.unique(codes[entangled], return_inverse=True)
+    among, inside, n = meets[np.ix_(present, present)], points[entangled], len(entangled)
+    order = _merge_order(inside, ours)
+    left = 2 * len(present) if order else n
+    while (found := _merge(inside, ours, among, _after(order[: max(n - left, 0)], n))) is None:
+        left *= 2
+    return sorted(whole + [entangled[rows] for rows in found], key=lambda rows: (codes[rows[0]], rows[0]))
+
+
+def _merge_order(points: np.ndarray, codes: np.ndarray) -> list[tuple[int, int]]:
+    """The merges if none were refused, as pairs of clusters' first rows; none where equal distances leave them open.
+
+    The next merge within a label depends on that label alone; of the labels' next merges the shortest comes first.
+    """
+    waiting, lengths = [], []
+    for code in range(codes.max() + 1):
+        rows = np.flatnonzero(codes == code)
+        if len(rows) < 2:
+            waiting.append([])
+            continue
+        first_row, merges = rows.tolist(), []
+        for left, right, length, _ in linkage(pdist(points[rows]), "centroid"):
+            pair = sorted((first_row[int(left)], first_row[int(right)]))
+            first_row.append(pair[0])
+            merges.append((length, *pair))
+        waiting.append(merges[::-1])
+        lengths += [length for length, *_ in merges]
+    if len(np.unique(lengths)) < len(lengths):
+        return []
+    order = []
+    while any(waiting):
+        _, first, second = min(merges[-1] for merges in waiting if merges)
+        next(merges for merges in waiting if merges and merges[-1][1:] == (first, second)).pop()
+        order.append((first, second))
+    return order
+
+
+def _after(merges: list[tuple[int, int]], n: int) -> dict[int, np.ndarray]:
+    """First row to rows of the clusters of n points after some merges."""
+    members = {row: [row] for row in range(n)}
+    for first, second in merges:
+        members[first] += members.pop(second)
+    return {first: np.sort(rows) for first, rows in members.items()}
+
+
+def _merge(
+    points: np.ndarray, codes: np.ndarray, meets: np.ndarray, members: dict[int, np.ndarray]
+) -> list[np.ndarray] | None:
+    """The clusters that come of those in ``members``, or None if hulls overlap there already.
+
+    A cluster's number is its first row.
+    """
+    n = len(points)
+    rows_of = [np.array([row for row in sorted(members) if codes[row] == code]) for code in range(codes.max() + 1)]
+    place = np.empty(n, dtype=np.int64)
+    centroids = points.copy()
+    cluster_of = np.arange(n)
+    for first, rows in members.items():
+        centroids[first] = points[rows].mean(0)
+        cluster_of[rows] = first
+    for rows in rows_of:
+        place[rows] = np.arange(len(rows))
+    # Per label: distances of centroids, infinite for pairs that are refused or no more; then each row's nearest.
+    between = [cdist(centroids[rows], centroids[rows]) for rows in rows_of]
+    nearest, partner = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
+
+    def find_nearest(code: int, places: np.ndarray) -> None:
+        rows = rows_of[code][places]
+        columns = between[code][places].argmin(1)
+        nearest[rows], partner[rows] = between[code][places, columns], rows_of[code][columns]
+
+    for code, matrix in enumerate(between):
+        np.fill_diagonal(matrix, np.inf)
+        find_nearest(code, np.arange(len(matrix)))
+    planes = {row: {} for row in members}
+    disjoint = _overlap_test(points, codes, meets, members, cluster_of, planes)
+    if len(members) < n:
+        # Large clusters first: they overlap most often, and one overlap is enough.
+        for cluster in sorted(members, key=lambda row: -len(members[row])):
+            if not disjoint(members[cluster], cluster, cluster):
+                return None
+    while np.isfinite(nearest.min()):
+        first = int(nearest.argmin())
+        second = int(partner[first])
+        code = codes[first]
+        matrix, i, j = between[code], place[first], place[second]
+        union = np.concatenate([members[first], members[second]])
+        if not disjoint(union, first, second):
+            matrix[i, j] = matrix[j, i] = np.inf
+            find_nearest(code, np.array([i, j]))
+            continue
+        # What one of them could not be joined with, both cannot: hulls only grow.
+        possible = np.isfinite(matrix[i]) & np.isfinite(matrix[j])
+        _hand_over(planes, first, second)
+        members[first] = union
+        second_members = members.pop(second)
+        cluster_of[second_members] = first
+        sizes = len(union) - len(second_members), len(second_members)
+        centroids[first] = (sizes[0] * centroids[first] + sizes[1] * centroids[second]) / len(union)
+        rows = rows_of[code]
+        matrix[j] = matrix[:, j] = np.inf
+        matrix[i] = np.where(possible, cdist(centroids[first : first + 1], centroids[rows])[0], np.inf)
+        matrix[:, i] = matrix[i]
+        stale = (partner[rows] == first) | (partner[rows] == second)
+        stale |= (matrix[i] < nearest[rows]) | ((matrix[i] == nearest[rows]) & (first < partner[rows]))
+        stale[[i, j]] = True
+        find_nearest(code, np.flatnonzero(stale))
+    return sorted((np.sort(rows) for rows in members.values()), key=lambda rows: (codes[rows[0]], rows[0]))
+
+
+def _overlap_test(
+    points: np.ndarray,
+    codes: np.ndarray,
+    meets: np.ndarray,
+    members: dict[int, np.ndarray],
+    cluster_of: np.ndarray,
+    planes: dict[int, dict[int, np.ndarray]],
+) -> Callable[[np.ndarray, int, int], bool]:
+    """A function of a union and its two clusters: whether its hull meets no present cluster of another label.
+
+    One direction, that of linear discriminant analysis between the union and all points, tells most clusters apart from
+    it with one product; from others a plane found earlier does, between them and a part of the union; each that is left
+    is decided by itself. ``planes`` holds, per cluster and other cluster, a direction from the higher label to the
+    lower, in single precision, since it is a guess that is checked before use.
+    """
+    centred = points - points.mean(0)
+    spread = centred.T @ centred / len(points)
+    spread.flat[:: len(spread) + 1] += 1e-3 * spread.trace() / len(spread)
+    whitened = np.linalg.solve(spread, centred.T).T
+    # At least the tolerance of every pair, whose radius is at most twice that of all points.
+    margin = 2 * TOLERANCE * np.sqrt(np.einsum("ij,ij->i", centred, centred).max())
+
+    def disjoint(union: np.ndarray, first: int, second: int) -> bool:
+        direction = whitened[union].mean(0)
+        scores = centred @ direction
+        near = scores >= scores[union].min() - margin * np.linalg.norm(direction)
+        near &= meets[codes[first]][codes]
+        clusters, counts = np.unique(cluster_of[near], return_counts=True)
+        inside = centred[union]
+        # Those with most points on the wrong side first: one that meets the union ends the search.
+        for cluster in clusters[np.argsort(-counts, kind="stable")].tolist():
+            outside = centred[members[cluster]]
+            sign = 1 if codes[first] < codes[cluster] else -1
+            guess = direction - whitened[members[cluster]].mean(0)
+            for part in (second, first):
+                if cluster in planes[part]:
+                    guess = sign * planes[part][cluster].astype(float)
+                    if (inside @ guess).min() - (outside @ guess).max() > margin * 1.001:
+                        plane = guess
+                        break
+            else:
+                found = nearest_points(inside, outside, guess, TOLERANCE, exact=False)
+                if not found.separable:
+                    return False
+                plane = found.normal
+            planes[first][cluster] = planes[cluster][first] = (sign * plane).astype(np.float32)
+        return True
+
+    return disjoint
+
+
+def _hand_over(planes: dict[int, dict[int, np.ndarray]], first: int, second: int) -> None:
+    """The planes of the second cluster, which becomes a part of the first, go to the first where it has none."""
+    for cluster, plane in planes.pop(second).items():
+        del planes[cluster][second]
+        planes[first].setdefault(cluster, plane)
+        planes[cluster].setdefault(first, plane)
+
+
+def _pairs_of_different_labels(of_label: np.ndarray) -> Iterator[tuple[int, int]]:
+    return ((i, j) for i, j in combinations(range(len(of_label)), 2) if of_label[i] != of_label[j])
+
+
+def _directions(start: DirectProbe, labels: np.ndarray, d: int) -> dict[tuple[int, int], np.ndarray]:
+    """Per pair of labels a normal between two of their clusters in an earlier result."""
+    if start.centroids.shape[1] != d:
+        raise ValueError(f"The start has {start.centroids.shape[1]} features and the points have {d}: give one of {d}.")
+    place = {label: code for code, label in enumerate(labels.tolist())}
+    directions = {}
+    for (i, j), certificate in start.certificates.items():
+        pair = tuple(place.get(label) for label in start.cluster_labels[[i, j]].tolist())
+        if None not in pair:
+            directions.setdefault(pair, certificate.normal)
+    return directions
+
+
+def _asked_for(distances: np.ndarray | None) -> np.ndarray:
+    if distances is None:
+        raise ValueError("The distances were left out: call probe with distances=True.")
+    return distances
+
+
+def _checked_labels(labels: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
+    labels = np.asarray(labels)
+    if labels.shape != (n,):
+        raise ValueError(f"labels has shape {labels.shape}, not ({n},): give one label for each point.")
+    try:
+        names, codes = np.unique(labels, return_inverse=True)
+        unordered = bool((names != names).any())
+    except TypeError:
+        unordered = True
+    if unordered:
+        raise ValueError("labels holds missing or mixed values: give integers only, or strings only.")
+    if len(names) < 2:
+        raise ValueError(f"All points have the label {names[0]!r}: a geometry of labels needs at least two.")
+    return names, codes
+
+
+def _refuse_points_of_two_labels(points: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> None:
+    seen = {}
+    # Adding 0 makes -0 the same bytes as 0.
+    for row, point in enumerate(points + 0.0):
+        first = seen.setdefault(point.tobytes(), row)
+        if codes[first] != codes[row]:
+            raise ValueError(
+                f"Rows {first} and {row} are the same point with the labels {labels[codes[first]]!r} and "
+                f"{labels[codes[row]]!r}, so no clusters have disjoint hulls: leave one of them out."
+            )

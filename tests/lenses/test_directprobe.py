@@ -1,0 +1,367 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
+from sklearn.svm import SVC
+
+from fivelenses.lenses import hulls
+from fivelenses.lenses.directprobe import (
+    hull_distance,
+    linearly_separable,
+    probe,
+    random_label_control,
+    separate,
+    spatial_similarity,
+)
+
+seeds = st.integers(0, 2**31)
+
+
+def gaussian_classes(seed, n=60, d=4, labels=3, spread=1.0):
+    random = np.random.default_rng(seed)
+    codes = np.arange(n) % labels
+    return (random.standard_normal((labels, d)) * spread)[codes] + random.standard_normal((n, d)), codes
+
+
+def two_clouds(seed):
+    """Clouds of any shape, near to each other or far apart, or in one another."""
+    random = np.random.default_rng(seed)
+    d, n_a, n_b = random.integers(1, 12), *random.integers(1, 40, 2)
+    moved = random.uniform(0, 6) * np.eye(d)[0]
+    return random.standard_normal((n_a, d)), random.standard_normal((n_b, d)) + moved
+
+
+def rotation(seed, d):
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+
+
+def hulls_meet(a, b):
+    """By linear programming: is there a point that is a convex combination of both?"""
+    left = np.vstack([np.hstack([a.T, -b.T]), np.repeat([[1.0, 0.0], [0.0, 1.0]], [len(a), len(b)], axis=1)])
+    right = np.append(np.zeros(a.shape[1]), [1.0, 1.0])
+    return linprog(np.zeros(len(a) + len(b)), A_eq=left, b_eq=right, method="highs").status == 0
+
+
+def slow_clusters(points, codes):
+    """The authors' rule word by word, one merge at a time."""
+    clusters, refused = [[row] for row in range(len(points))], set()
+    while True:
+        pairs = [
+            (cdist(points[p].mean(0)[None], points[q].mean(0)[None])[0, 0], p[0], q[0], p, q)
+            for p, q in combinations(sorted(clusters), 2)
+            if codes[p[0]] == codes[q[0]] and (tuple(p), tuple(q)) not in refused
+        ]
+        if not pairs:
+            return sorted(clusters, key=lambda rows: (codes[rows[0]], rows[0]))
+        *_, p, q = min(pairs)
+        union = sorted(p + q)
+        others = [rows for rows in clusters if codes[rows[0]] != codes[p[0]]]
+        if any(hulls_meet(points[union], points[rows]) for rows in others):
+            refused.add((tuple(p), tuple(q)))
+        else:
+            clusters = [rows for rows in clusters if rows not in (p, q)] + [union]
+
+
+def assert_proven(a, b, result):
+    radius = np.linalg.norm(np.concatenate([a, b]) - np.concatenate([a, b]).mean(0), axis=1).max()
+    nearest = result.weights_a @ a - result.weights_b @ b
+    for weights in (result.weights_a, result.weights_b):
+        assert weights.min() >= 0 and weights.sum() == pytest.approx(1, abs=1e-12)
+    if result.separable:
+        assert np.linalg.norm(result.normal) == pytest.approx(1)
+        assert (a @ result.normal).min() > result.offset > (b @ result.normal).max()
+        lower = (a @ result.normal).min() - (b @ result.normal).max()
+        assert result.lower == pytest.approx(lower, abs=1e-12 * radius)
+        assert np.linalg.norm(nearest) == pytest.approx(result.distance, abs=1e-12 * radius)
+        assert result.gap >= 0
+    else:
+        assert (result.distance, result.lower, result.normal, result.offset) == (0, 0, None, None)
+        assert np.linalg.norm(nearest) <= result.tolerance * 1.01
+        assert result.tolerance == pytest.approx(hulls.TOLERANCE * radius)
+
+
+TRIANGLE = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
+
+
+@pytest.mark.parametrize(
+    "b, distance",
+    [
+        ([[3, 3]], np.sqrt(2)),  # to the middle of an edge
+        ([[-3, -4]], 5),  # to a corner
+        ([[5, -1], [5, 2]], 1),  # an edge to a corner
+        ([[1, 1]], 0),  # inside
+        ([[2, 2]], 0),  # on the edge
+        ([[-1, 1], [5, 1]], 0),  # through it, with no corner inside
+        ([[4, 0]], 0),  # the same corner
+    ],
+)
+def test_distances_to_a_triangle_are_those_worked_by_hand(b, distance):
+    b = np.array(b, dtype=float)
+    result = hull_distance(TRIANGLE, b)
+    assert result.distance == pytest.approx(distance, abs=1e-9)
+    assert result.separable == (distance > 0)
+    assert_proven(TRIANGLE, b, result)
+
+
+@pytest.mark.parametrize("d", [1, 3, 50])
+def test_opposite_simplices_and_slabs_have_their_known_gap(d):
+    simplex = np.eye(d)
+    assert hull_distance(simplex, -simplex).distance == pytest.approx(2 / np.sqrt(d))
+    sides = np.random.default_rng(0).uniform(-1, 1, (200, d))
+    slab = np.column_stack([np.zeros(200), sides])
+    assert hull_distance(slab + 0.25 * np.eye(d + 1)[0], slab).distance == pytest.approx(0.25)
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=60)
+def test_every_answer_is_proven_and_agrees_with_linear_programming(seed):
+    a, b = two_clouds(seed)
+    exact, quick = hull_distance(a, b), separate(a, b)
+    assert exact.separable == quick.separable != hulls_meet(a, b)
+    assert exact.gap <= 1e-8 * exact.distance + 1e-12
+    assert quick.lower <= exact.distance + 1e-12 and exact.distance <= quick.distance + 1e-12
+    assert_proven(a, b, exact)
+    assert_proven(a, b, quick)
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=30)
+def test_distance_is_twice_the_margin_of_a_hard_support_vector_machine(seed):
+    random = np.random.default_rng(seed)
+    d = int(random.integers(1, 30))
+    a, b = random.standard_normal((2, 30, d))
+    b[:, 0] += 3 + np.ptp(a[:, 0])
+    svm = SVC(kernel="linear", C=1e10, tol=1e-8).fit(np.concatenate([a, b]), np.repeat([0, 1], 30))
+    assert hull_distance(a, b).distance == pytest.approx(2 / np.linalg.norm(svm.coef_), rel=1e-5)
+
+
+@given(seeds, st.floats(1e-6, 1e6), st.floats(-100, 100))
+@settings(deadline=None, max_examples=30)
+def test_moving_rotating_and_reordering_change_nothing_and_scaling_scales(seed, scale, moved):
+    a, b = two_clouds(seed)
+    turned = rotation(seed, a.shape[1])
+    order = np.random.default_rng(seed).permutation(len(a))
+    result = hull_distance(a, b)
+    image = hull_distance(scale * (a[order] @ turned + moved), scale * (b @ turned + moved))
+    assert image.separable == result.separable
+    assert image.distance == pytest.approx(scale * result.distance, rel=1e-6)
+    assert hull_distance(b, a).distance == pytest.approx(result.distance, rel=1e-8)
+
+
+@pytest.mark.parametrize("gap, separable", [(1e-3, True), (1e-6, True), (1e-7, True), (1e-10, False), (-1e-6, False)])
+def test_what_meets_is_decided_at_the_stated_tolerance(gap, separable):
+    random = np.random.default_rng(3)
+    turned = rotation(0, 9)
+    a, b = random.uniform(-1, 1, (2, 80, 9))
+    a[:, 0], b[:, 0] = np.abs(a[:, 0]), -np.abs(b[:, 0])
+    # One common wall of each, so that the gap is known.
+    a[:40, 0] = b[:40, 0] = 0
+    a[:40, 1:] = b[:40, 1:]
+    a[:, 0] += gap
+    result = hull_distance(a @ turned, b @ turned)
+    assert result.separable == separable
+    if separable:
+        assert result.distance == pytest.approx(gap, abs=1e-9)
+    assert_proven(a @ turned, b @ turned, result)
+
+
+def test_a_warm_start_gives_the_same_and_a_wrong_one_does_no_harm():
+    for seed in range(20):
+        a, b = two_clouds(seed)
+        cold = hull_distance(a, b)
+        for direction in ([] if cold.normal is None else [cold.normal, -cold.normal]) + [np.ones(a.shape[1])]:
+            warm = hull_distance(a, b, direction)
+            assert warm.separable == cold.separable == separate(a, b, direction).separable
+            assert warm.distance == pytest.approx(cold.distance, rel=1e-7, abs=1e-12)
+
+
+def test_linear_programming_decides_where_the_descent_stops(monkeypatch):
+    def gives_up(x, z, side, active, gram):
+        return active, gram
+
+    monkeypatch.setattr(hulls, "_minimise", gives_up)
+    for b in ([[3.0, 3.0]], [[1.0, 1.0]]):
+        result = hull_distance(TRIANGLE, np.array(b), direction=np.array([1.0, -0.9]), tolerance=1e-7)
+        assert result.separable == (b[0][0] == 3)
+
+
+def test_every_point_has_a_cluster_and_no_clusters_of_different_labels_meet():
+    for seed, spread in ((0, 0.0), (1, 0.5), (2, 2.0), (3, 8.0)):
+        points, codes = gaussian_classes(seed, spread=spread)
+        result = probe(points, codes)
+        assert result.assignments.shape == (60,) and set(result.assignments) == set(range(result.n_clusters))
+        np.testing.assert_array_equal(result.cluster_labels[result.assignments], codes)
+        for i, j in combinations(range(result.n_clusters), 2):
+            a, b = (points[result.assignments == cluster] for cluster in (i, j))
+            if result.cluster_labels[i] == result.cluster_labels[j]:
+                assert np.isnan(result.distances[i, j])
+            else:
+                assert not hulls_meet(a, b)
+                assert_proven(a, b, result.certificates[i, j])
+                assert result.distances[j, i] == result.distances[i, j] == result.certificates[i, j].distance
+        np.testing.assert_array_equal(np.diag(result.distances), 0)
+        for label, smallest in zip(result.labels, result.min_distances, strict=True):
+            own = result.cluster_labels == label
+            assert smallest == result.distances[own][:, ~own].min()
+        for cluster, centroid in enumerate(result.centroids):
+            np.testing.assert_allclose(centroid, points[result.assignments == cluster].mean(0))
+
+
+@given(seeds, st.integers(1, 4), st.sampled_from([0.0, 0.5, 2.0]))
+@settings(deadline=None, max_examples=15)
+def test_clusters_are_those_of_one_merge_at_a_time(seed, d, spread):
+    points, codes = gaussian_classes(seed, n=21, d=d, spread=spread)
+    result = probe(points, codes)
+    clusters = [np.flatnonzero(result.assignments == cluster).tolist() for cluster in range(result.n_clusters)]
+    assert clusters == slow_clusters(points, codes)
+
+
+def test_shapes_that_no_plane_separates_need_the_clusters_they_should():
+    xor = probe(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]), [0, 0, 1, 1])
+    # Of two crossing diagonals one may stay whole.
+    assert (xor.n_clusters, xor.linearly_separable) == (3, False)
+    corners = np.repeat(np.array([[0.0, 0.0], [9.0, 9.0], [0.0, 9.0], [9.0, 0.0]]), 20, axis=0)
+    corners += np.random.default_rng(0).uniform(-4, 4, corners.shape)
+    assert probe(corners, np.repeat([0, 0, 1, 1], 20)).n_clusters in (3, 4)
+    angles = np.linspace(0, np.pi, 30)
+    moon = np.column_stack([np.cos(angles), np.sin(angles)])
+    moons = probe(np.concatenate([moon, [1, 0.5] - moon]), np.repeat(["up", "down"], 30))
+    assert (moons.cluster_labels == "up").sum() > 1 and (moons.cluster_labels == "down").sum() > 1
+    ring = np.column_stack([np.cos(2 * angles), np.sin(2 * angles)])[:-1]
+    shells = probe(np.concatenate([3 * ring, ring]), np.repeat(["ring", "ball"], 29))
+    assert (shells.cluster_labels == "ring").sum() >= 3 and (shells.cluster_labels == "ball").sum() == 1
+
+
+def test_few_points_of_many_dimensions_are_separable_whatever_their_labels():
+    points = np.random.default_rng(0).standard_normal((60, 100))
+    codes = np.arange(60) % 5
+    assert all(random_label_control(points, codes, seed) for seed in range(3))
+    separable, codes = gaussian_classes(0, n=100, d=2, labels=2, spread=9.0)
+    assert linearly_separable(separable, codes)
+    assert not random_label_control(separable, codes, 0)
+
+
+@given(st.integers(0, 10**6), st.floats(0.2, 3.0))
+@settings(max_examples=15)
+def test_the_first_question_has_the_answer_of_the_whole_probe(seed, spread):
+    points, codes = gaussian_classes(seed, n=40, d=3, labels=3, spread=spread)
+    assert linearly_separable(points, codes) == probe(points, codes, distances=False).linearly_separable
+
+
+def test_equal_points_of_two_labels_are_not_separable():
+    points = np.array([[0.0, 1.0], [2.0, 3.0], [0.0, 1.0]])
+    assert not linearly_separable(points, ["a", "a", "b"])
+
+
+def test_a_start_changes_no_result():
+    for spread in (0.5, 8.0):
+        points, codes = gaussian_classes(5, spread=spread)
+        earlier = probe(points + 0.01 * np.random.default_rng(1).standard_normal(points.shape), codes)
+        cold, warm = probe(points, codes), probe(points, codes, start=earlier)
+        np.testing.assert_array_equal(warm.assignments, cold.assignments)
+        np.testing.assert_allclose(warm.distances, cold.distances, rtol=1e-7)
+    with pytest.raises(ValueError, match="4 features and the points have 5"):
+        probe(np.random.default_rng(0).standard_normal((60, 5)), codes, start=earlier)
+
+
+def test_twice_the_same_gives_the_same_bits_with_ties_too():
+    grid = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), axis=-1).reshape(-1, 2)
+    codes = (grid.sum(1) % 3).astype(int)
+    first, second = probe(grid, codes), probe(grid, codes)
+    np.testing.assert_array_equal(first.assignments, second.assignments)
+    np.testing.assert_array_equal(first.distances, second.distances)
+    clusters = [np.flatnonzero(first.assignments == cluster).tolist() for cluster in range(first.n_clusters)]
+    for i, j in combinations(range(len(clusters)), 2):
+        if first.cluster_labels[i] != first.cluster_labels[j]:
+            assert not hulls_meet(grid[clusters[i]], grid[clusters[j]])
+
+
+def test_what_the_points_are_stored_as_does_not_matter():
+    points, codes = gaussian_classes(0, spread=8.0)
+    points = points.astype(np.float32)
+    expected = probe(points, codes)
+    names = np.array(["a", "b", "c"])[codes]
+    for image, labels in (
+        (np.asfortranarray(points), names),
+        (torch.from_numpy(points).requires_grad_(), names.tolist()),
+        (np.column_stack([points, np.full(60, 1e3)]), torch.from_numpy(codes)),
+    ):
+        result = probe(image, labels)
+        np.testing.assert_array_equal(result.assignments, expected.assignments)
+        np.testing.assert_allclose(result.distances, expected.distances, rtol=1e-7)
+
+
+def test_similarity_is_one_for_a_scaled_copy_and_uses_common_labels_only():
+    points, codes = gaussian_classes(0, n=50, d=6, labels=5, spread=8.0)
+    p, q = probe(points, codes), probe(-3 * points @ rotation(0, 6) + 7, codes)
+    assert spatial_similarity(p, q) == pytest.approx(1)
+    other = probe(*gaussian_classes(1, n=50, d=6, labels=5, spread=8.0))
+    expected = np.corrcoef(p.distance_vector, other.distance_vector)[0, 1]
+    assert spatial_similarity(p, other) == spatial_similarity(other, p) == pytest.approx(expected)
+    four = codes < 4
+    assert spatial_similarity(p, probe(points[four], codes[four])) == pytest.approx(1)
+    assert p.distance_vector[:4] == pytest.approx(p.distances[0, 1:])
+
+
+def test_similarity_refuses_what_has_none():
+    points, codes = gaussian_classes(0, n=30, d=6, spread=8.0)
+    p = probe(points, codes)
+    with pytest.raises(ValueError, match="2 labels in common"):
+        spatial_similarity(p, probe(points[codes < 2], codes[codes < 2]))
+    with pytest.raises(ValueError, match="second result are equal"):
+        spatial_similarity(p, probe(np.eye(3), [0, 1, 2]))
+    tangled = probe(*gaussian_classes(0, d=1, spread=0.0))
+    with pytest.raises(ValueError, match="not linearly separable"):
+        spatial_similarity(p, tangled)
+    with pytest.raises(ValueError, match="left out"):
+        spatial_similarity(p, probe(points, codes, distances=False))
+
+
+def test_a_single_point_a_constant_feature_and_repeated_points_are_fine():
+    points = np.array([[0.0, 5.0], [0.0, 5.0], [1.0, 5.0], [3.0, 5.0], [3.0, 5.0], [-0.0, 5.0]])
+    result = probe(points, ["x", "x", "x", "y", "y", "x"])
+    assert result.distances == pytest.approx(np.array([[0, 2], [2, 0]]))
+    assert probe(points[[0, 3]], [4, -4]).distance_vector == pytest.approx([3])
+    same = hull_distance(np.ones((3, 2)), np.ones((2, 2)))
+    assert_proven(np.ones((3, 2)), np.ones((2, 2)), same)
+
+
+NAN, INFINITE = np.ones((4, 2)), np.eye(4)
+NAN[2, 1], INFINITE[1, 0] = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    "points, labels, message",
+    [
+        (NAN, [0, 1, 0, 1], "points, row 2: .*NaN"),
+        (INFINITE, [0, 1, 0, 1], "points, row 1: .*infinity"),
+        (np.ones(4), [0, 1, 0, 1], r"points has shape \(4,\)"),
+        (np.ones((0, 3)), [], r"points has shape \(0, 3\)"),
+        (np.eye(4), [0, 1, 0], r"labels has shape \(3,\), not \(4,\)"),
+        (np.eye(4), [[0], [1], [0], [1]], r"labels has shape \(4, 1\)"),
+        (np.eye(4), ["x"] * 4, "All points have the label .*x"),
+        (np.eye(4), [0, 1, np.nan, 1], "missing or mixed"),
+        (np.eye(4), np.array([0, "a", None, 1], dtype=object), "missing or mixed"),
+        (np.eye(4)[[0, 1, 2, 1]], [0, 0, 1, 1], "Rows 1 and 3 are the same point with the labels"),
+        (np.ones((4, 2)), [0, 0, 0, 1], "Rows 0 and 3 are the same point"),
+        (np.array([[0.0], [-0.0]]), [0, 1], "Rows 0 and 1 are the same point"),
+    ],
+)
+def test_bad_points_and_labels_are_refused_by_name(points, labels, message):
+    with pytest.raises(ValueError, match=message):
+        probe(points, labels)
+
+
+def test_bad_hulls_and_directions_are_refused_by_name():
+    with pytest.raises(ValueError, match="a has 2 features and b has 3"):
+        hull_distance(np.ones((2, 2)), np.ones((2, 3)))
+    with pytest.raises(ValueError, match="b, row 2"):
+        separate(np.ones((2, 2)), NAN)
+    for direction in (np.zeros(2), np.ones(3), np.array([1.0, np.nan])):
+        with pytest.raises(ValueError, match="direction has shape"):
+            hull_distance(np.zeros((1, 2)), np.ones((1, 2)), direction)
