@@ -52,7 +52,8 @@ def test_divergence_is_symmetric_bounded_and_zero_for_itself(seed, lengths):
 def test_divergence_agrees_with_the_definition(seed, lengths):
     (p, mask), (q, _) = attention(seed, lengths=lengths), attention(seed + 1, lengths=lengths)
     expected = plain_divergence(p.numpy(), q.numpy(), mask.numpy())
-    np.testing.assert_allclose(js_divergence(p.numpy(), q.numpy(), mask.numpy()), expected, rtol=1e-11, atol=1e-14)
+    # Where q is nearly 0 beside p, what the two parts of a term lose to rounding stays below 1e-11 nats.
+    np.testing.assert_allclose(js_divergence(p.numpy(), q.numpy(), mask.numpy()), expected, rtol=1e-11, atol=1e-11)
 
 
 def test_divergence_of_a_case_done_by_hand():
