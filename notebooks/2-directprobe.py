@@ -52,6 +52,7 @@ probe_points = None
 probe_sizes = None
 probe_regularisers = None
 probe_initialisations = None
+probe_epochs = None
 device = None
 
 # %% tags=["hide-input"]
@@ -65,7 +66,7 @@ overrides |= dict(training_examples=training_examples, evaluation_examples=evalu
 overrides |= dict(epochs_by_encoder=epochs_by_encoder, followed=followed, target=target, tuned_on=tuned_on)
 overrides |= dict(least_examples=least_examples, probe_points=probe_points, probe_sizes=probe_sizes)
 overrides |= dict(probe_regularisers=probe_regularisers, probe_initialisations=probe_initialisations)
-overrides |= dict(followed_points=followed_points)
+overrides |= dict(followed_points=followed_points, probe_epochs=probe_epochs)
 run = runs.begin(2, profile, **overrides)
 settings = run.settings
 place = None if settings.device == "auto" else settings.device
@@ -131,7 +132,7 @@ run.exhibit(zhou2022.figure_1())
 # %%
 geometry = zhou2022.geometry(checkpoints, settings.source, settings.points, settings.least_examples, place)
 grid = mlp_probe.grid(settings.probe_sizes, settings.probe_regularisers)
-probing = (settings.probe_points, grid, settings.probe_initialisations)
+probing = (settings.probe_points, grid, settings.probe_initialisations, settings.probe_epochs)
 probes = zhou2022.probe_accuracy(checkpoints, settings.source, *probing, place)
 run.exhibit(zhou2022.table_2(geometry, probes))
 

@@ -52,7 +52,13 @@ def test_divergence_is_a_fall_of_similarity_where_there_is_one(after, expected):
 )
 def test_simpler_is_asked_only_where_labels_were_not_separable(before, after, expected):
     table = summary(labels_before=[17, 17, 50], clusters_before=before, clusters_after=after)
-    assert verdict("simplifies", table) == expected
+    assert verdict("simplifies", table.assign(separable_before=0, separable_after=0)) == expected
+
+
+def test_all_points_that_become_separable_are_simpler_though_the_counted_ones_always_were():
+    table = summary(labels_before=[17], clusters_before=[17], clusters_after=[17])
+    assert verdict("simplifies", table.assign(separable_before=0, separable_after=1)) == REPRODUCED
+    assert verdict("simplifies", table.assign(separable_before=1, separable_after=1)) == CANNOT_BE_TESTED
 
 
 def distances(curves: dict[str, list[float]]) -> pd.DataFrame:

@@ -24,6 +24,7 @@ class Exhibit:
         alt: what a reader who cannot see the picture should know; empty for a table without a picture.
         figure: the picture, None for a table.
         shown: what the page prints for a table, when it is not the tidy table itself.
+        interactive: the same as a piece of a page that a reader can turn, see `interactive.folded`; or empty.
     """
 
     key: str
@@ -33,6 +34,7 @@ class Exhibit:
     alt: str = ""
     figure: Figure | None = None
     shown: pd.DataFrame | None = field(default=None)
+    interactive: str = ""
 
     def __post_init__(self):
         if self.table.empty:
@@ -69,6 +71,8 @@ class Exhibit:
         if self.figure is not None:
             display(Image(self.png(), alt=self.alt), metadata={"image/png": {"alt": self.alt}})
             display(Markdown(f"**{self.title}.** {self.caption}"))
+            if self.interactive:
+                display(HTML(self.interactive))
             style.close(self.figure)
         else:
             display(HTML(as_html(self.table if self.shown is None else self.shown, f"{self.title}. {self.caption}")))

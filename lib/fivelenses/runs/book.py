@@ -15,10 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
+import plotly.offline
 import yaml
 
 from fivelenses import project
-from fivelenses.exhibits import claims
+from fivelenses.exhibits import claims, interactive
 from fivelenses.runs.execution import EXECUTED, RunError, code_digest, state
 from fivelenses.runs.parameters import CHAPTERS, Chapter, find_chapter, settings
 from fivelenses.runs.run import folder_name
@@ -145,6 +146,7 @@ def stage(folder: Path) -> None:
     mathjax = folder / "_static" / "mathjax"
     mathjax.mkdir(parents=True)
     shutil.copy(_mathjax(), mathjax / MATHJAX)
+    (folder / "_static" / interactive.SCRIPT).write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
 
 
 def substitutions() -> dict[str, str]:

@@ -188,6 +188,7 @@ class Geometry(FineTuningParameters):
         probe_points: training points of the classifier probes, at most.
         probe_sizes, probe_regularisers, probe_initialisations: the grid of the classifier probes, and the fits of the
             best of it.
+        probe_epochs: of a classifier probe, at most.
     """
 
     heads: ClassVar[tuple[str, ...]] = ("sequence", "token", "token-pair")
@@ -205,6 +206,7 @@ class Geometry(FineTuningParameters):
     probe_sizes: tuple[Positive, ...] = Field(min_length=1)
     probe_regularisers: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1)
     probe_initialisations: Annotated[int, Field(ge=2)] = 5
+    probe_epochs: Positive = 1000
 
     @model_validator(mode="after")
     def _consistent(self):

@@ -42,21 +42,21 @@ def diverges(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def simplifies(table: pd.DataFrame) -> pd.DataFrame:
-    """Change of the number of clusters, relative to the labels, where there were more clusters than labels."""
-    tangled = table[table["clusters_before"] > table["labels_before"]]
-    if tangled.empty:
-        raise CannotTest("the labels are linearly separable before fine-tuning in every case")
-    return _cases(
-        [
-            (
-                _case_name(row),
-                "all",
-                float((row.clusters_after - row.clusters_before) / row.labels_before),
-                row.clusters_after < row.clusters_before,
-            )
-            for row in tangled.itertuples()
-        ]
-    )
+    """Change of the number of clusters, in labels, where there were more clusters than labels.
+
+    Where the points on which clusters were counted are separable and all points are not, there are more clusters than
+    labels all the same; if all points are separable afterwards, there is at least one cluster fewer.
+    """
+    rows = []
+    for row in table.itertuples():
+        change = (row.clusters_after - row.clusters_before) / row.labels_before
+        if row.clusters_before > row.labels_before:
+            rows.append((_case_name(row), "all", float(change), change < 0))
+        elif row.separable_before == 0 and row.separable_after == 1:
+            rows.append((_case_name(row), "all", float(-1 / row.labels_before), True))
+    if not rows:
+        raise CannotTest("the labels are linearly separable before fine-tuning, or their clusters were not counted")
+    return _cases(rows)
 
 
 def pushes_apart(distances: pd.DataFrame) -> pd.DataFrame:

@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib import pyplot as plt
+from plotly import graph_objects
+from plotly.subplots import make_subplots
 from scipy.spatial import ConvexHull
 
 from fivelenses.exhibits import style
 from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.interactive import folded
 from fivelenses.exhibits.zhou2022.tables import short, title
 from fivelenses.lenses import directprobe
 
@@ -155,9 +158,34 @@ def figure_3(paths: pd.DataFrame, task: str, encoder: str) -> Exhibit:
         f"Paths of the centroids of the three closest labels of {title(task)} along fine-tuning, {short(encoder)}: "
         "markers grow from the first state to the last. Each layer has its own components and scale."
     )
-    return Exhibit(
-        "zhou2022-figure-3", "Figure 3", paths, caption, f"Paths in a plane. {'; '.join(sentences)}.", figure
-    )
+    alt = f"Paths in a plane. {'; '.join(sentences)}."
+    summary = "Turn it: the paths in three components"
+    turning = folded(_turning_paths(paths), "zhou2022-figure-3", summary, f"{alt} In three dimensions.")
+    return Exhibit("zhou2022-figure-3", "Figure 3", paths, caption, alt, figure, interactive=turning)
+
+
+def _turning_paths(paths: pd.DataFrame) -> graph_objects.Figure:
+    """The paths of Figure 3 on three principal components, a scene a layer."""
+    layers = sorted(paths["layer"].unique())
+    figure = make_subplots(1, 2, specs=[[{"type": "scene"}] * 2], subplot_titles=[f"layer {layer}" for layer in layers])
+    for column, layer in enumerate(layers, start=1):
+        for place, (label, path) in enumerate(paths[paths["layer"] == layer].groupby("label", sort=False)):
+            line = graph_objects.Scatter3d(
+                x=path["x"].tolist(),
+                y=path["y"].tolist(),
+                z=path["z"].tolist(),
+                name=label,
+                text=[f"{label}, step {step}" for step in path["step"]],
+                hoverinfo="text",
+                mode="lines+markers",
+                marker=dict(size=np.linspace(2, 7, len(path)).tolist(), color=style.SEQUENCE[place]),
+                line=dict(color=style.SEQUENCE[place], width=4),
+                showlegend=column == 1,
+            )
+            figure.add_trace(line, row=1, col=column)
+    axes = {f"{axis}axis": dict(title=f"component {number}") for number, axis in enumerate("xyz", start=1)}
+    figure.update_scenes(**axes, aspectmode="data")
+    return figure.update_layout(legend=dict(orientation="h"))
 
 
 def figure_4(similarities: pd.DataFrame, encoder: str) -> Exhibit:

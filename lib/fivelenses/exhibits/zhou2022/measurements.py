@@ -99,20 +99,25 @@ def geometry(
 ) -> pd.DataFrame:
     """Tables 2, 3, 4 and 7: clusters of the last layer before and after, and how alike training and test set lie.
 
+    Clusters are counted on at most `points` of the training points; whether planes separate the labels is asked of all
+    of them, and of all of them with permuted labels.
+
     Returns:
-        One row an encoder, task, seed and stage: `points`, `dimensions`, `labels`, `clusters`, `separable`,
-        `control_separable` (the same points with permuted labels), `test_clusters`, and `similarity` of the distances
-        between labels in training and test set, missing where one of the two is not separable.
+        One row an encoder, task, seed and stage: `points`, `dimensions`, `labels`, `clusters`, `all_points`,
+        `separable`, `control_separable` (all points, and the same with permuted labels), `test_clusters`, and
+        `similarity` of the distances between labels in training and test set, missing where one of the two is not
+        separable.
     """
     rows = []
     for (encoder, task, seed), checkpoint in checkpoints.items():
-        splits = labelled_splits(encoder, task, source, _length(checkpoint), points, least)
+        splits = labelled_splits(encoder, task, source, _length(checkpoint), None, least)
+        whole, test_labels = splits[TRAINING].labels, splits[HELD_OUT].labels
+        sample = np.arange(len(whole)) if points is None else subset(whole, points, seed=0)
         for stage, model in _stages(checkpoint, encoder).items():
             last = len(layer_list(model))
-            states = {split: one.points(model, [last], device)[last] for split, one in splits.items()}
-            found = {split: directprobe.probe(states[split], one.labels) for split, one in splits.items()}
-            training, test = found[TRAINING], found[HELD_OUT]
-            control = directprobe.random_label_control(states[TRAINING], splits[TRAINING].labels, CONTROL_SEED)
+            states, test_states = (splits[split].points(model, [last], device)[last] for split in (TRAINING, HELD_OUT))
+            training = directprobe.probe(states[sample], whole[sample])
+            test = directprobe.probe(test_states, test_labels)
             both = training.linearly_separable and test.linearly_separable
             rows.append(
                 {
@@ -120,12 +125,13 @@ def geometry(
                     "task": task,
                     "seed": seed,
                     "stage": stage,
-                    "points": len(states[TRAINING]),
-                    "dimensions": states[TRAINING].shape[1],
+                    "points": len(sample),
+                    "dimensions": states.shape[1],
                     "labels": len(training.labels),
                     "clusters": training.n_clusters,
-                    "separable": training.linearly_separable,
-                    "control_separable": control,
+                    "all_points": len(whole),
+                    "separable": directprobe.linearly_separable(states, whole),
+                    "control_separable": directprobe.random_label_control(states, whole, CONTROL_SEED),
                     "test_clusters": test.n_clusters,
                     "similarity": directprobe.spatial_similarity(training, test) if both else np.nan,
                 }
@@ -139,6 +145,7 @@ def probe_accuracy(
     points: int | None,
     grid: Sequence[mlp_probe.Configuration],
     initialisations: int,
+    epochs: int,
     device: str | None = None,
 ) -> pd.DataFrame:
     """Tables 2 and 7: what a classifier probe reads from the last layer, before and after.
@@ -147,6 +154,7 @@ def probe_accuracy(
         points: training points at most, a stratified subset.
         grid: configurations that are tried.
         initialisations: fits of the best configuration.
+        epochs: at most, of every fit.
 
     Returns:
         One row an initialisation: encoder, task, seed, stage, `hidden_1`, `hidden_2`, `regulariser`,
@@ -156,17 +164,17 @@ def probe_accuracy(
     for (encoder, task, seed), checkpoint in checkpoints.items():
         splits = labelled_splits(encoder, task, source, _length(checkpoint), points)
         for stage, model in _stages(checkpoint, encoder).items():
-            fits = _best_probe(model, splits, grid, initialisations, device)
+            fits = _best_probe(model, splits, (grid, initialisations, epochs), device)
             parts.append(fits.assign(encoder=encoder, task=task, seed=seed, stage=stage))
     return pd.concat(parts, ignore_index=True)
 
 
-def _best_probe(model, splits: Mapping[str, Labelled], grid, initialisations: int, device) -> pd.DataFrame:
+def _best_probe(model, splits: Mapping[str, Labelled], probing: tuple, device) -> pd.DataFrame:
+    grid, initialisations, epochs = probing
     last = len(layer_list(model))
     training, test = (splits[split].points(model, [last], device)[last] for split in (TRAINING, HELD_OUT))
-    best = mlp_probe.fit_grid(
-        training, splits[TRAINING].labels, test, splits[HELD_OUT].labels, grid, range(initialisations), device=device
-    )
+    labelled = (training, splits[TRAINING].labels, test, splits[HELD_OUT].labels)
+    best = mlp_probe.fit_grid(*labelled, grid, range(initialisations), max_epochs=epochs, device=device)
     return pd.DataFrame(
         {
             "hidden_1": best.hidden[0],
@@ -288,7 +296,7 @@ def centroid_paths(measured: Dynamics, task: str, seed: int, count: int = 3) -> 
     layer.
 
     Returns:
-        layer, label, step, `x`, `y`: each layer's paths on their own two principal components.
+        layer, label, step, `x`, `y`, `z`: each layer's paths on their own three principal components.
     """
     ours = sorted(key for key in measured.centroids if key[:2] == (task, seed))
     steps, layers = sorted({key[2] for key in ours}), sorted({key[3] for key in ours})
@@ -304,10 +312,10 @@ def centroid_paths(measured: Dynamics, task: str, seed: int, count: int = 3) -> 
     parts = []
     for layer in (1, layers[-1]):
         paths = np.stack([measured.centroids[task, seed, step, layer][chosen] for step in steps])
-        flat = PCA(2, svd_solver="full").fit_transform(paths.reshape(len(steps) * count, -1).astype(np.float64))
+        flat = PCA(3, svd_solver="full").fit_transform(paths.reshape(len(steps) * count, -1).astype(np.float64))
         for place, (step, label) in enumerate((step, label) for step in steps for label in chosen):
             name = str(measured.labels[task][label])
-            parts.append({"layer": layer, "label": name, "step": step, "x": flat[place, 0], "y": flat[place, 1]})
+            parts.append({"layer": layer, "label": name, "step": step, **dict(zip("xyz", flat[place], strict=True))})
     return pd.DataFrame(parts)
 
 
@@ -318,20 +326,20 @@ def cross_task(
     source: str,
     points: int | None,
     least: int,
-    probing: tuple[int | None, Sequence[mlp_probe.Configuration], int],
+    probing: tuple[int | None, Sequence[mlp_probe.Configuration], int, int],
     device: str | None = None,
 ) -> pd.DataFrame:
     """Table 5: the labels of one task in the last layer of models tuned on it and on others.
 
     Args:
         checkpoints: (task tuned on, seed) to fine-tuned model.
-        probing: training points, grid and initialisations of the classifier probe.
+        probing: training points, grid, initialisations and epochs of the classifier probe, as `probe_accuracy`.
 
     Returns:
         `tuned_on` (`nothing` for the pre-trained encoder), seed, label, `before` and `after` (least distance to any
         other label), `accuracy` and `deviation` of the probe, `separable`.
     """
-    limit, grid, initialisations = probing
+    limit, *how = probing
     models = {("nothing", seed): None for _, seed in checkpoints} | dict(checkpoints)
     length = _length(next(iter(checkpoints.values())))
     measured = labelled_splits(encoder, target, source, length, points, least)[TRAINING]
@@ -343,7 +351,7 @@ def cross_task(
     for (tuned_on, seed), checkpoint in models.items():
         model = original if checkpoint is None else checkpoint.model()
         found = directprobe.probe(measured.points(model, [last], device)[last], measured.labels, start=start)
-        fits = _best_probe(model, probed, grid, initialisations, device)
+        fits = _best_probe(model, probed, tuple(how), device)
         parts.append(
             pd.DataFrame(
                 {

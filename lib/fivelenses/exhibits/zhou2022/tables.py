@@ -69,7 +69,18 @@ def _means(geometry: pd.DataFrame, probes: pd.DataFrame) -> pd.DataFrame:
     wide = geometry.pivot_table(
         index=keys,
         columns="stage",
-        values=["similarity", "clusters", "separable", "control_separable", "labels", "points", "dimensions"],
+        values=[
+            *(
+                "similarity",
+                "clusters",
+                "separable",
+                "control_separable",
+                "labels",
+                "points",
+                "all_points",
+                "dimensions",
+            )
+        ],
         sort=False,
         dropna=False,
         aggfunc="mean",
@@ -119,32 +130,40 @@ def _linearity(table: pd.DataFrame, first: str, naming) -> pd.DataFrame:
             "labels": table["labels_before"].astype(int),
             "clusters before": table["clusters_before"].map("{:.4g}".format),
             "clusters after": table["clusters_after"].map("{:.4g}".format),
-            "separable before": table["separable_before"].map(lambda share: _yes(share == 1)),
-            "separable after": table["separable_after"].map(lambda share: _yes(share == 1)),
-            "random labels separable": [
-                f"{_yes(before == 1)}, {_yes(after == 1)}"
-                for before, after in zip(
-                    table["control_separable_before"], table["control_separable_after"], strict=True
-                )
-            ],
+            "separable before, after": _before_and_after(table, "separable"),
+            "random labels": _before_and_after(table, "control_separable"),
         }
     )
 
 
-CONTROL = (
-    "Random labels: the same points with their labels permuted, before and after; where these are separable as well, "
-    "being separable says nothing about the encoder."
-)
+def _before_and_after(table: pd.DataFrame, column: str) -> list[str]:
+    pairs = zip(table[f"{column}_{BEFORE}"], table[f"{column}_{AFTER}"], strict=True)
+    return [f"{_yes(before == 1)}, {_yes(after == 1)}" for before, after in pairs]
+
+
+def _what_was_counted(table: pd.DataFrame) -> str:
+    """The sentence on points and control under Tables 3 and 4."""
+    counted, whole = (
+        sorted({int(value) for value in table[column]}) for column in ("points_before", "all_points_before")
+    )
+
+    def span(values: list[int]) -> str:
+        return f"{values[0]:,}" if len(values) == 1 else f"{values[0]:,} to {values[-1]:,}"
+
+    return (
+        f"Clusters are counted on {span(counted)} training points; whether planes separate the labels is asked of all "
+        f"{span(whole)}. Random labels: all points with their labels permuted; where these are separable too, being "
+        "separable says nothing about the encoder."
+    )
 
 
 def table_3(geometry: pd.DataFrame, probes: pd.DataFrame) -> Exhibit:
     """Table 3: the smallest encoder: separable or not, and clusters before and after."""
     table = _means(geometry, probes)
     table = table[table["encoder"] == table["encoder"].iloc[0]].reset_index(drop=True)
-    least, most = int(table["points_before"].min()), int(table["points_before"].max())
     caption = (
-        f"The smallest encoder, {short(table['encoder'].iloc[0])}: whether planes tell the labels of the last layer "
-        f"apart, and how many clusters they form ({least:,} to {most:,} training points). {CONTROL}"
+        f"The smallest encoder, {short(table['encoder'].iloc[0])}: the clusters of its labels in the last layer. "
+        f"{_what_was_counted(table)}"
     )
     return Exhibit("zhou2022-table-3", "Table 3", table, caption, shown=_linearity(table, "task", title))
 
@@ -161,7 +180,7 @@ def table_4(geometry: pd.DataFrame, probes: pd.DataFrame, task: str = "trec") ->
         raise ValueError(f"Table 4 is about {title(task)}, which this run has not measured.")
     caption = (
         f"{title(task)} in all encoders, as Table 3. In the paper it is not separable even after fine-tuning, with "
-        f"fewer clusters than before. {CONTROL}"
+        f"fewer clusters than before. {_what_was_counted(table)}"
     )
     return Exhibit("zhou2022-table-4", "Table 4", table, caption, shown=_linearity(table, "encoder", short))
 
