@@ -4,6 +4,7 @@
 - :mod:`~fivelenses.lenses.cca`: SVCCA, PWCCA and linear CKA between two representations of the same tokens.
 - :mod:`~fivelenses.lenses.moments`: the second moments that the latter needs, gathered from a stream.
 - :mod:`~fivelenses.lenses.directprobe`: clusters of one label whose convex hulls meet no other label's.
+- :mod:`~fivelenses.lenses.hulls`: the distance between two convex hulls, with its proof.
 - :mod:`~fivelenses.lenses.mlp_probe`: what networks with two hidden layers read from a representation.
 
 Lenses take NumPy arrays or torch tensors, compute with torch on the device that their input is on, and never change it.

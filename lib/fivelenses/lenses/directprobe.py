@@ -64,8 +64,9 @@ class DirectProbe:
         centroids: (n_clusters, d) the mean of each cluster's points.
         distances: (n_clusters, n_clusters) between hulls; 0 on the diagonal, NaN between clusters of the same label,
             whose hulls may meet and were never compared; None if distances were not asked for.
-        certificates: for clusters i < j of different labels the :class:`HullDistance` of i and j. If distances were not
-            asked for, its distance is an upper bound only, and of labels that are not separable there are none.
+        certificates: for clusters i < j of different labels the proof for i and j, a
+            :class:`~fivelenses.lenses.hulls.HullDistance`. If distances were not asked for, its distance is an upper
+            bound only, and of labels that are not separable there are none.
     """
 
     assignments: np.ndarray

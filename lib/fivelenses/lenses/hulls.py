@@ -61,7 +61,7 @@ class HullDistance:
 
     @property
     def gap(self) -> float:
-        """How far the distance can be from the true one: the duality gap."""
+        """The duality gap, by which the distance can at most differ from the true one."""
         return self.distance - self.lower
 
 

@@ -133,8 +133,9 @@ def fit(
         memory_mb: megabytes that the probes of a batch may take beside the rows; more probes are trained in turns.
 
     Returns:
-        A row per configuration, in their order: hidden_1, hidden_2, alpha, seed, loss (of the last epoch, regulariser
-        included), epochs, converged (False where ``max_epochs`` ended training), training_accuracy, test_accuracy.
+        A row per configuration, in their order, with the columns hidden_1, hidden_2, alpha, seed, loss (of the last
+        epoch, regulariser included), epochs, converged (False where ``max_epochs`` ended training),
+        training_accuracy, test_accuracy.
 
     Raises:
         ValueError: rows and labels that do not fit each other, NaN or infinity, fewer than 2 rows, a single class, no

@@ -266,7 +266,7 @@ CHAPTERS = {
         # Three dozen models: minutes, so its run is published and not made anew by every `make`.
         Chapter(0, "0-toy-world", "", ToyWorld, profiles=("tiny",), published="tiny", local=False),
         Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca),
-        Chapter(2, "2-directprobe", "zhou2022", Geometry, published="tiny"),
+        Chapter(2, "2-directprobe", "zhou2022", Geometry),
     )
 }
 
