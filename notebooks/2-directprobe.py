@@ -248,4 +248,8 @@ run.finish()
 # - **Low layers.** They move {glue:text}`low_moves_little_value` times as far as high ones, each relative to the
 #   distances within its layer (`low-moves-little`: {glue:text}`low_moves_little_verdict`).
 #
-# Spreads are standard deviations over the groups and seeds of a claim.
+# Spreads are standard deviations over the groups and seeds of a claim. What sets this run apart from the paper stands
+# in its first box and in `notebooks/profiles`: on the profile `small` the encoders are two sentence encoders of three
+# and six layers, not five sizes of BERT; each model is trained from one seed for half of the paper's epochs, and the
+# grid of the classifier probe is a corner of the paper's. The two MiniLMs differ in more than their size, so a
+# difference between them is not an effect of size.

@@ -21,7 +21,7 @@ _PAGE = """<details class="interactive" id="{key}"><summary>{summary}</summary>
   const draw = () => {{
     const {{data, layout}} = JSON.parse(details.querySelector("script[type='application/json']").textContent);
     const place = details.querySelector("div");
-    window.Plotly.newPlot(place, data, layout, {{responsive: true, displaylogo: false}});
+    window.Plotly.newPlot(place, data, layout, {{responsive: true, displayModeBar: false}});
   }};
   details.addEventListener("toggle", () => {{
     if (!details.open || details.dataset.drawn) return;

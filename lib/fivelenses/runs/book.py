@@ -72,11 +72,12 @@ def assemble(chapter: Chapter, executed: Path, facts: dict) -> nbformat.Notebook
 
 def _run_line(facts: dict) -> str:
     parameters = facts["parameters"]
+    encoders = ", ".join(f"`{name}`" for name in parameters.get("encoders") or [parameters["encoder"]])
     chosen = ", ".join(parameters["tasks"]) if "tasks" in parameters else ""
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     return (
         f":::{{admonition}} The run on this page\n:class: note\n"
-        f"Profile `{facts['profile']}`: encoder `{parameters['encoder']}`, source `{parameters['source']}`, tasks "
+        f"Profile `{facts['profile']}`: {encoders}, source `{parameters['source']}`, tasks "
         f"{chosen}, seeds {', '.join(map(str, parameters['seeds']))}; {facts['device']}; this run "
         f"{facts['seconds'] / 60:.1f} min, its models {facts['training_seconds'] / 60:.0f} min of training; "
         f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.\n:::"

@@ -184,7 +184,7 @@ def _turning_paths(paths: pd.DataFrame) -> graph_objects.Figure:
             )
             figure.add_trace(line, row=1, col=column)
     axes = {f"{axis}axis": dict(title=f"component {number}") for number, axis in enumerate("xyz", start=1)}
-    figure.update_scenes(**axes, aspectmode="data")
+    figure.update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.7, y=1.7, z=1.1))
     return figure.update_layout(legend=dict(orientation="h"))
 
 
