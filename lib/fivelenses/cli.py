@@ -123,7 +123,7 @@ def fetch(
     with _one_sentence():
         from fivelenses import tasks
         from fivelenses.models import encoders
-        from fivelenses.runs.parameters import settings
+        from fivelenses.runs.settings import settings
 
         chosen = settings(chapter, profile)
         for name in chosen.encoders_used():

@@ -7,7 +7,7 @@ import pytest
 from fivelenses import project
 from fivelenses.runs import book, execution
 from fivelenses.runs.execution import RunError
-from fivelenses.runs.parameters import find_chapter, settings
+from fivelenses.runs.settings import find_chapter, settings
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ import yaml
 from fivelenses import project
 from fivelenses.exhibits import claims, interactive
 from fivelenses.runs.execution import EXECUTED, RunError, code_digest, state
-from fivelenses.runs.parameters import CHAPTERS, Chapter, find_chapter, settings
 from fivelenses.runs.run import folder_name
+from fivelenses.runs.settings import CHAPTERS, Chapter, find_chapter, settings
 
 LOCAL_PROFILE = "tiny"
 LARGEST_PUBLISHED = 3 * 10**6  # bytes of a published notebook

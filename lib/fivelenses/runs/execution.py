@@ -24,8 +24,8 @@ from filelock import FileLock
 
 from fivelenses import project
 from fivelenses.checkpoints import Store
-from fivelenses.runs.parameters import CHAPTERS, Chapter, find_chapter, settings
 from fivelenses.runs.run import FOLDER_VARIABLE, check_device, folder_name
+from fivelenses.runs.settings import CHAPTERS, Chapter, find_chapter, settings
 
 EXECUTED = "notebook.ipynb"
 LEAST_DISK = 2 * 10**9  # bytes that must be free before a run starts

@@ -12,7 +12,8 @@ import torch
 from fivelenses import tasks
 from fivelenses.checkpoints import Store
 from fivelenses.models import encoders
-from fivelenses.runs.parameters import ChapterParameters, settings
+from fivelenses.runs.parameters import ChapterParameters
+from fivelenses.runs.settings import settings
 from fivelenses.tasks.sources import SourceError, mirror
 
 # Mean pieces of an example, measured with BERT's uncased vocabulary; for the estimate alone.

@@ -19,7 +19,8 @@ from fivelenses import project
 from fivelenses.checkpoints import Checkpoint, Specification, prepare
 from fivelenses.exhibits import claims as ledger
 from fivelenses.exhibits.exhibit import Exhibit, as_html
-from fivelenses.runs.parameters import Chapter, ChapterParameters, ParameterError, find_chapter, settings
+from fivelenses.runs.parameters import ChapterParameters, ParameterError
+from fivelenses.runs.settings import Chapter, find_chapter, settings
 
 FOLDER_VARIABLE = "FIVELENSES_RUN_FOLDER"
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")

@@ -3,7 +3,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fivelenses.cli import app, parse_parameters
-from fivelenses.runs.parameters import CHAPTERS, ParameterError, profiles, settings
+from fivelenses.runs.parameters import ParameterError
+from fivelenses.runs.settings import CHAPTERS, profiles, settings
 
 
 def test_every_profile_fits_every_chapter():

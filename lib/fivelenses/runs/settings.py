@@ -1,0 +1,106 @@
+"""Chapters by number, and their parameters from a profile: names and types are checked, with one sentence for what is
+wrong, before a run starts.
+
+A parameter's value lives in one profile file (``notebooks/profiles/<profile>.yaml``); a caller may override it by name.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from fivelenses import project
+from fivelenses.runs.chapters import AttentionSvcca, Geometry, ToyWorld
+from fivelenses.runs.parameters import ChapterParameters, ParameterError
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter of the book.
+
+    Attributes:
+        number, slug: its place, and its notebook's name without suffix.
+        paper: its paper's key, empty for a chapter without one.
+        parameters: what it takes.
+        profiles: the profiles it has.
+        published: the profile whose run is committed and shown by the book.
+        local: whether `make` runs it on this machine's own, on the profile `tiny`.
+    """
+
+    number: int
+    slug: str
+    paper: str
+    parameters: type[ChapterParameters]
+    profiles: tuple[str, ...] = ("tiny", "small", "paper")
+    published: str = "small"
+    local: bool = True
+
+    @property
+    def notebook(self) -> Path:
+        """The paired notebook (``.ipynb``; the ``.py`` beside it is the same in percent format)."""
+        return project.root() / "notebooks" / f"{self.slug}.ipynb"
+
+
+CHAPTERS = {
+    chapter.number: chapter
+    for chapter in (
+        # Three dozen models: minutes, so its run is published and not made anew by every `make`.
+        Chapter(0, "0-toy-world", "", ToyWorld, profiles=("tiny",), published="tiny", local=False),
+        Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca),
+        Chapter(2, "2-directprobe", "zhou2022", Geometry),
+    )
+}
+
+
+def find_chapter(number: int) -> Chapter:
+    """The chapter of that number.
+
+    Raises:
+        ParameterError: there is none.
+
+    Example:
+        >>> find_chapter(1).slug
+        '1-attention-svcca'
+    """
+    if number not in CHAPTERS:
+        raise ParameterError(f"There is no chapter {number!r}: there is {', '.join(map(str, CHAPTERS))}.")
+    return CHAPTERS[number]
+
+
+def profiles() -> list[str]:
+    """The names of the profiles."""
+    return sorted(file.stem for file in (project.root() / "notebooks" / "profiles").glob("*.yaml"))
+
+
+def settings(number: int, profile: str, **overrides) -> ChapterParameters:
+    """A chapter's parameters: the profile's values, with those overrides that are not None in their places.
+
+    Raises:
+        ParameterError: an unknown chapter, profile or parameter, or a value of the wrong type; one sentence.
+
+    Example:
+        >>> settings(1, "tiny", seeds=[7, 8]).seeds
+        (7, 8)
+    """
+    chapter = find_chapter(number)
+    if profile not in profiles():
+        raise ParameterError(f"There is no profile {profile!r}: choose among {', '.join(profiles())}.")
+    if profile not in chapter.profiles:
+        raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(chapter.profiles)}.")
+    unknown = [name for name in overrides if name not in chapter.parameters.model_fields]
+    if unknown:
+        known = ", ".join(sorted(chapter.parameters.model_fields))
+        raise ParameterError(f"Chapter {number} has no parameter {unknown[0]!r}: it has {known}.")
+    file = project.root() / "notebooks" / "profiles" / f"{profile}.yaml"
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    values = {**content["all"], **content["chapters"][number]}
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return chapter.parameters(**values | given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(place) for place in first["loc"]) or "the parameters"
+        where = "overridden" if first["loc"] and first["loc"][0] in given else f"in profile {profile}"
+        message = first["msg"].removeprefix("Value error, ")
+        raise ParameterError(f"Chapter {number}, {name} ({where}): {message}, got {first['input']!r}."[:600]) from error
