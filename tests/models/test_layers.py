@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModel, DistilBertConfig, ElectraConfig, GPT2Config, RobertaConfig
+from transformers import AutoModel, DistilBertConfig, ElectraConfig, GPT2Config, MPNetConfig, RobertaConfig
 
 from fivelenses.models import layers
 
@@ -113,6 +113,8 @@ SMALL = dict(vocab_size=50, max_position_embeddings=16)
             hidden_size=8, embedding_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16, **SMALL
         ),
         DistilBertConfig(dim=8, n_layers=3, n_heads=2, hidden_dim=16, **SMALL),
+        # Not known by name, understood by its shapes.
+        MPNetConfig(hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16, **SMALL),
     ],
     ids=lambda config: config.model_type,
 )
@@ -120,6 +122,10 @@ def test_other_architectures_are_addressed_by_layer(config):
     model = AutoModel.from_config(config)
     before = copy.deepcopy(model)
     layers.reinitialise(model, [3], seed=0)
+    drawn = {id(projection.weight) for projection in layers.projections(model, 3).values()}
+    kept = dict(before.named_parameters())
+    changed = {id(tensor) for name, tensor in model.named_parameters() if not torch.equal(tensor, kept[name])}
+    assert len(drawn) == 6 and changed == drawn
     assert states_equal(layers.part(model, 1), layers.part(before, 1))
     assert not states_equal(layers.part(model, 3), layers.part(before, 3))
 

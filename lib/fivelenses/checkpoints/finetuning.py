@@ -4,6 +4,7 @@ A run that was killed goes on from its last saved state. A loss that is not fini
 it is, a run that diverged; it is not tried again in silence.
 """
 
+import dataclasses
 import math
 import os
 import platform
@@ -33,7 +34,7 @@ from fivelenses import tasks
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
 from fivelenses.models import encoders, heads, layers
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.examples import TaskData, encode, subset
 from fivelenses.tasks.scores import majority_rate
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
@@ -131,9 +132,8 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     encoder = encoders.locate(specification.encoder)
     tokenizer = encoders.tokenizer(encoder)
     data = tasks.load(specification.task, specification.source)
-    training, evaluation = (encode(data, split, tokenizer, schedule.max_length) for split in ("train", "validation"))
-    if specification.examples is not None:
-        training = training.select(subset(_strata(training), specification.examples, specification.examples_seed))
+    evaluation = encode(data, "validation", tokenizer, schedule.max_length)
+    training = _training_examples(data, specification, tokenizer)
 
     # One seed for the head (and random weights), then the Trainer sets it anew for the order of examples and dropout.
     set_seed(specification.seed)
@@ -186,10 +186,19 @@ def flat_labels(encoded: datasets.Dataset) -> np.ndarray:
     return np.concatenate([np.atleast_1d(labels) for labels in encoded["labels"]])
 
 
-def _strata(encoded: datasets.Dataset) -> np.ndarray:
-    """What a subset is stratified by: the label of an example, nothing where an example has several."""
-    labels = encoded["labels"]
-    return np.zeros(len(labels), dtype=int) if isinstance(labels[0], list) else np.array(labels)
+def _training_examples(data: TaskData, specification: Specification, tokenizer) -> datasets.Dataset:
+    """The encoded training examples: all, or a subset that is stratified by label where an example has one."""
+    longest, wanted, seed = specification.schedule.max_length, specification.examples, specification.examples_seed
+    if wanted is None:
+        return encode(data, "train", tokenizer, longest)
+    if data.task.head == "sequence":
+        # Chosen before it is encoded: a hundred examples of a large task cost no more than a hundred.
+        table = data.splits["train"]
+        chosen = table.select(subset(np.array(table[data.task.label]), wanted, seed))
+        return encode(dataclasses.replace(data, splits={"train": chosen}), "train", tokenizer, longest)
+    # A sentence without a labelled word left is no example, so a task on words is encoded first.
+    encoded = encode(data, "train", tokenizer, longest)
+    return encoded.select(subset(np.zeros(encoded.num_rows, dtype=int), wanted, seed))
 
 
 def _operate(model: nn.Module, specification: Specification) -> None:

@@ -11,26 +11,26 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-# The six projections of a layer: query, key, value, attention output, intermediate, output.
-PROJECTIONS = {
-    "bert": (
-        "attention.self.query",
-        "attention.self.key",
-        "attention.self.value",
-        "attention.output.dense",
-        "intermediate.dense",
-        "output.dense",
-    ),
-    "distilbert": (
-        "attention.q_lin",
-        "attention.k_lin",
-        "attention.v_lin",
-        "attention.out_lin",
-        "ffn.lin1",
-        "ffn.lin2",
-    ),
-}
-PROJECTIONS["roberta"] = PROJECTIONS["electra"] = PROJECTIONS["bert"]
+# The six projections of a layer, in the order of the computation.
+PARTS = ("query", "key", "value", "attention output", "intermediate", "output")
+_BERT = (
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "intermediate.dense",
+    "output.dense",
+)
+# DistilBERT fuses the sub-layers: its feed-forward module holds the intermediate and the output projection.
+_DISTILBERT = (
+    "attention.q_lin",
+    "attention.k_lin",
+    "attention.v_lin",
+    "attention.out_lin",
+    "ffn.lin1",
+    "ffn.lin2",
+)
+PROJECTIONS = {"bert": _BERT, "roberta": _BERT, "electra": _BERT, "distilbert": _DISTILBERT}
 INITIALISATION_DEVIATION = 0.02
 
 
@@ -61,6 +61,39 @@ def part(model: nn.Module, layer: int) -> nn.Module:
             f"There is no layer {layer}: the encoder has layers 1 to {len(layers)}, and 0 for its embeddings."
         )
     return model.base_model.embeddings if layer == 0 else layers[layer - 1]
+
+
+def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
+    """The six linear projections of layer 1…L, by the names in `PARTS`.
+
+    BERT, RoBERTa, ELECTRA and DistilBERT are known by name. In another architecture a layer is understood when it
+    holds exactly six linear maps that come in the order of the computation: four square ones, one that widens and one
+    that brings the width back.
+
+    Raises:
+        ValueError: no such layer, layer 0, or a layer that does not have these parts.
+
+    Example:
+        >>> from fivelenses.models import encoders
+        >>> list(projections(encoders.load_weights(encoders.locate("toy-bert/seed-0")), 1))
+        ['query', 'key', 'value', 'attention output', 'intermediate', 'output']
+    """
+    if layer < 1:
+        raise ValueError(f"Only layers 1 and above have projections, not {layer}.")
+    module = part(model, layer)
+    kind = model.config.model_type
+    if kind in PROJECTIONS:
+        return {name: module.get_submodule(path) for name, path in zip(PARTS, PROJECTIONS[kind], strict=True)}
+    linear = [inner for inner in module.modules() if isinstance(inner, nn.Linear)]
+    width = model.config.hidden_size
+    shapes = [tuple(inner.weight.shape) for inner in linear]
+    square, last = [(width, width)] * 4, shapes[-1] if shapes else ()
+    if len(linear) != len(PARTS) or shapes[:4] != square or last[0] != width or shapes[4] != last[::-1]:
+        raise ValueError(
+            f"The projections of {kind!r} are not known: its layers hold {len(linear)} linear maps, not the six of "
+            f"{', '.join(sorted(PROJECTIONS))}."
+        )
+    return dict(zip(PARTS, linear, strict=True))
 
 
 def freeze(model: nn.Module, layers: Iterable[int]) -> None:
@@ -123,7 +156,7 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
     Cutting makes the realised deviation 0.0176. Biases and LayerNorms stay (`kept`) or go to 0 and (1, 0) (`reset`).
 
     Args:
-        model: a BERT, RoBERTa, ELECTRA or DistilBERT model.
+        model: any that `projections` understands.
         layers: 1…L.
         seed: each layer's draw depends on the seed and the layer alone.
         biases_and_norms: `kept` or `reset`.
@@ -133,25 +166,17 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
     """
     if biases_and_norms not in ("kept", "reset"):
         raise ValueError(f"biases_and_norms is 'kept' or 'reset', not {biases_and_norms!r}.")
-    kind = model.config.model_type
-    if kind not in PROJECTIONS:
-        raise ValueError(
-            f"The projections of {kind!r} are not known: re-initialisation knows {', '.join(sorted(PROJECTIONS))}."
-        )
     for layer in layers:
-        if layer < 1:
-            raise ValueError(f"Only layers 1 and above have projections to re-initialise, not {layer}.")
-        module = part(model, layer)
         generator = torch.Generator().manual_seed(seed * 1_000 + layer)
-        for name in PROJECTIONS[kind]:
-            weight = module.get_submodule(name).weight
+        for projection in projections(model, layer).values():
+            weight = projection.weight
             bound = 2 * INITIALISATION_DEVIATION
             drawn = nn.init.trunc_normal_(
                 torch.empty(weight.shape), 0.0, INITIALISATION_DEVIATION, -bound, bound, generator=generator
             )
             weight.copy_(drawn)
-            if biases_and_norms == "reset":
-                module.get_submodule(name).bias.zero_()
+            if biases_and_norms == "reset" and projection.bias is not None:
+                projection.bias.zero_()
         if biases_and_norms == "reset":
-            for norm in (inner for inner in module.modules() if isinstance(inner, nn.LayerNorm)):
+            for norm in (inner for inner in part(model, layer).modules() if isinstance(inner, nn.LayerNorm)):
                 norm.reset_parameters()

@@ -203,7 +203,10 @@ class PretrainingRun:
         model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = (
             self.specification.fine_tuning_dropout
         )
-        weights = {name: value.half() if half_precision else value for name, value in model.state_dict().items()}
+        state = model.state_dict()
+        # Tensors that are tied stay one tensor, so that the file holds them once.
+        stored = {value.data_ptr(): value.half() if half_precision else value for value in state.values()}
+        weights = {name: stored[value.data_ptr()] for name, value in state.items()}
         model.load_state_dict(weights)
         model.save_pretrained(folder, state_dict=weights)
         self.tokenizer.model_max_length = self.specification.sequence_length

@@ -1,0 +1,86 @@
+r"""How far the weights of each layer have moved.
+
+For a projection with weight matrix :math:`W` before and :math:`W'` after fine-tuning, the distance is the Frobenius
+norm
+
+.. math:: d(W, W') = \lVert W - W' \rVert_F ,
+
+and relative to the scale that the weights had, :math:`d(W, W') / \lVert W \rVert_F`. The absolute distance grows with
+the size of a matrix, so that only the relative one compares sub-layers of different shapes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from fivelenses.models.layers import PARTS, layer_list, projections
+
+
+@dataclass(frozen=True)
+class WeightDistance:
+    """Distances between the projections of two models.
+
+    Attributes:
+        parts: the names of the P = 6 projections of a layer.
+        absolute: (L, P) Frobenius norm of the difference, at least 0; row 0 is layer 1.
+        relative: (L, P) the same over the norm of the first model's weight.
+    """
+
+    parts: tuple[str, ...]
+    absolute: np.ndarray
+    relative: np.ndarray
+
+    def of(self, part: str) -> np.ndarray:
+        """(L,) absolute distances of one projection.
+
+        Raises:
+            ValueError: there is no such projection.
+        """
+        if part not in self.parts:
+            raise ValueError(f"There is no projection {part!r}: there is {', '.join(self.parts)}.")
+        return self.absolute[:, self.parts.index(part)]
+
+
+@torch.no_grad()
+def distance(original: nn.Module, tuned: nn.Module) -> WeightDistance:
+    """Distance of every projection of every layer between two models of one architecture; heads are not compared.
+
+    Norms are taken in double precision, whatever the weights' own.
+
+    Args:
+        original, tuned: transformers models, with or without a head.
+
+    Raises:
+        ValueError: different depths or shapes, an architecture without known projections, a weight that is not
+            finite, or an original weight that is zero throughout.
+
+    Example:
+        >>> from fivelenses.models import encoders
+        >>> model = encoders.load_weights(encoders.locate("toy-bert/seed-0"))
+        >>> distance(model, model).absolute.max()
+        np.float64(0.0)
+    """
+    depth, other = len(layer_list(original)), len(layer_list(tuned))
+    if depth != other:
+        raise ValueError(f"The models have {depth} and {other} layers: only equally deep ones have a distance.")
+    absolute, relative = np.empty((depth, len(PARTS))), np.empty((depth, len(PARTS)))
+    for layer in range(1, depth + 1):
+        before, after = projections(original, layer), projections(tuned, layer)
+        for place, name in enumerate(PARTS):
+            where = f"the {name} projection of layer {layer}"
+            first, second = before[name].weight.double().cpu(), after[name].weight.double().cpu()
+            if first.shape != second.shape:
+                raise ValueError(
+                    f"{where.capitalize()} is {tuple(first.shape)} in one model and {tuple(second.shape)} "
+                    "in the other: they are not of one architecture."
+                )
+            if not (first.isfinite().all() and second.isfinite().all()):
+                raise ValueError(f"{where.capitalize()} holds a weight that is not finite: the training diverged.")
+            norm = first.norm()
+            if norm == 0:
+                raise ValueError(f"{where.capitalize()} is zero in the first model: a relative distance needs a scale.")
+            absolute[layer - 1, place] = (first - second).norm()
+            relative[layer - 1, place] = absolute[layer - 1, place] / norm
+    return WeightDistance(PARTS, absolute, relative)
