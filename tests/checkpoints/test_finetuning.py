@@ -3,6 +3,7 @@ import multiprocessing
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -129,6 +130,20 @@ def test_two_processes_train_one_checkpoint_once(tmp_path):
     assert [process.exitcode for process in processes] == [0, 0]
     assert Store(tmp_path).addresses() == [one.address]
     assert not Store(tmp_path).unfinished()
+
+
+def test_a_checkpoint_that_another_process_trains_is_waited_for_last(tmp_path):
+    held, free = (specify(ENCODER, "rte", "toyworld", seed, short_schedule(), examples=32) for seed in (7, 8))
+    store = Store(tmp_path)
+    lock = store.lock(held)
+    with ThreadPoolExecutor(1) as pool:
+        with lock:
+            both = pool.submit(prepare, [held, free], store, 1, silent)
+            deadline = time.monotonic() + 60
+            while not store.addresses() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert store.addresses() == [free.address]
+        assert [checkpoint.folder.name for checkpoint in both.result()] == [held.address, free.address]
 
 
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):

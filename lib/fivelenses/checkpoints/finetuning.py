@@ -10,7 +10,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -19,6 +19,7 @@ from pathlib import Path
 import datasets
 import numpy as np
 import torch
+from filelock import Timeout
 from safetensors.torch import save_file
 from torch import nn
 from transformers import (
@@ -50,7 +51,8 @@ def prepare(
 ) -> list[Checkpoint]:
     """The checkpoints of these specifications, in order; those that are missing or damaged are trained first.
 
-    Equal specifications are trained once, also when two processes ask at the same time.
+    Equal specifications are trained once. Several processes, on one machine or on several that share the store, may
+    be given the same list at the same time: each takes what no other is training, and waits at the end for the rest.
 
     Args:
         specifications: what is needed.
@@ -67,19 +69,36 @@ def prepare(
     distinct = list(dict.fromkeys(specifications))
     missing = [specification for specification in distinct if _checked(store, specification, notify) is None]
     workers = min(len(missing), workers or _workers(missing, device))
-    threads = max(1, (os.cpu_count() or 1) // max(1, workers))
-    started = time.monotonic()
-    if workers > 1:
-        with ProcessPoolExecutor(
-            workers, get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
-        ) as pool:
-            running = {pool.submit(fine_tune, one, store, device): one for one in missing}
-            for done, future in enumerate(as_completed(running), 1):
-                _tell(notify, future.result(), running[future], done, len(missing), started)
-    else:
-        for done, one in enumerate(missing, 1):
-            _tell(notify, fine_tune(one, store, device), one, done, len(missing), started)
+    started, done, total = time.monotonic(), 0, len(missing)
+    for wait in (False, True):
+        busy = []
+        for one, checkpoint in _trained(missing, store, device, wait, workers):
+            if checkpoint is None:
+                busy.append(one)
+                continue
+            done += 1
+            _tell(notify, checkpoint, one, done, total, started)
+        if busy:
+            notify(f"{len(busy)} more are being fine-tuned by another process: waiting")
+        missing = busy
     return [store.find(specification) for specification in specifications]
+
+
+def _trained(
+    missing: Sequence[Specification], store: Store, device: str, wait: bool, workers: int
+) -> Iterator[tuple[Specification, Checkpoint | None]]:
+    """Each specification as it is done, with its checkpoint, or None where another process holds it."""
+    if workers <= 1:
+        for one in missing:
+            yield one, fine_tune(one, store, device, wait)
+        return
+    threads = max(1, cores() // workers)
+    with ProcessPoolExecutor(
+        workers, get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
+    ) as pool:
+        running = {pool.submit(fine_tune, one, store, device, wait): one for one in missing}
+        for future in as_completed(running):
+            yield running[future], future.result()
 
 
 def _checked(store: Store, specification: Specification, notify: Callable[[str], None]) -> Checkpoint | None:
@@ -104,16 +123,26 @@ def _workers(missing: Sequence[Specification], device: str) -> int:
     if not missing or (device != "cpu" and torch.cuda.is_available()):
         return 1
     widths = [encoders.config(encoders.locate(one.encoder)).hidden_size for one in missing]
-    return (os.cpu_count() or 1) if max(widths) <= 256 else 1
+    return cores() if max(widths) <= 256 else 1
 
 
-def fine_tune(specification: Specification, store: Store, device: str = "auto") -> Checkpoint:
-    """Make one checkpoint, or wait for the process that is making it.
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def fine_tune(specification: Specification, store: Store, device: str = "auto", wait: bool = True) -> Checkpoint | None:
+    """Make one checkpoint; when another process is making it, wait for that process or, without `wait`, return None.
 
     Returns:
         The finished checkpoint. Its manifest holds `score`, `null_rate`, `diverged`, `history`, `seconds`.
     """
-    with store.lock(specification):
+    lock = store.lock(specification)
+    try:
+        held = lock.acquire(blocking=wait)
+    except Timeout:
+        return None
+    with held:
         found = store.find(specification)
         if found is not None:
             return found

@@ -174,6 +174,9 @@ def specify(
     digest, rows = _training_split(task, source)
     if examples is not None and examples < 1:
         raise ValueError(f"A model needs at least one training example, not {examples}.")
+    if examples is None or examples >= rows:
+        # Of all examples there is one choice, whatever the seed.
+        examples, rest = None, rest | {"examples_seed": 0}
     if states is not None:
         rest["saved_steps"] = spaced_steps(schedule.steps(min(rows, examples or rows)), states)
     return Specification(
@@ -184,6 +187,6 @@ def specify(
         data_digest=digest,
         seed=seed,
         schedule=schedule,
-        examples=None if examples is None or examples >= rows else examples,
+        examples=examples,
         **{key: tuple(value) if isinstance(value, list) else value for key, value in rest.items()},
     )
