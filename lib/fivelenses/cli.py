@@ -96,6 +96,28 @@ def run(
 
 
 @app.command()
+def train(
+    chapter: Annotated[int, typer.Argument(help="The chapter whose models are wanted.")],
+    profile: Profile = "tiny",
+    parameter: Annotated[list[str], typer.Option("-p", "--parameter", help="name=value, as often as you like.")] = [],  # noqa: B006
+    workers: Annotated[int | None, typer.Option(help="Trainings side by side; as the cores allow by default.")] = None,
+) -> None:
+    """Fine-tune a chapter's models without measuring them.
+
+    Several processes or machines that share the store may do so at once: each takes what no other has begun.
+    """
+    with _one_sentence():
+        from fivelenses.checkpoints import prepare
+        from fivelenses.runs.run import check_device
+        from fivelenses.runs.settings import settings
+
+        chosen = settings(chapter, profile, **parse_parameters(parameter))
+        check_device(chosen, profile)
+        made = prepare(chosen.specifications(), workers=workers, notify=typer.echo, device=chosen.device)
+        typer.echo(f"{len(made)} models stand")
+
+
+@app.command()
 def book() -> None:
     """Build the book from the published runs and this machine's own, and say where it is."""
     with _one_sentence():

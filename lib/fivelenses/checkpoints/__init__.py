@@ -1,7 +1,7 @@
 """Checkpoints by content: one frozen specification, one fine-tuning, shared by whoever asks."""
 
 from fivelenses.checkpoints.finetuning import prepare
-from fivelenses.checkpoints.specification import Schedule, Specification, specify
+from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_rows
 from fivelenses.checkpoints.store import Checkpoint, Store
 
-__all__ = ["Checkpoint", "Schedule", "Specification", "Store", "prepare", "specify"]
+__all__ = ["Checkpoint", "Schedule", "Specification", "Store", "prepare", "specify", "training_rows"]

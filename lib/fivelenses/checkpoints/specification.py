@@ -130,6 +130,11 @@ def _training_split(task: str, source: str) -> tuple[str, int]:
     return data.digest("train"), data.splits["train"].num_rows
 
 
+def training_rows(task: str, source: str) -> int:
+    """How many training examples a source has of a task."""
+    return _training_split(task, source)[1]
+
+
 def spaced_steps(last: int, count: int) -> tuple[int, ...]:
     """At most `count` steps from 0 to `last`, close together at the beginning, where training moves most.
 

@@ -79,6 +79,11 @@ class Verdict:
     reason: str
 
 
+def as_cases(rows: Iterable[tuple[str, str, float, bool]]) -> pd.DataFrame:
+    """Cases of a claim from (group, seed, value, holds)."""
+    return pd.DataFrame(list(rows), columns=["group", "seed", "value", "holds"])
+
+
 def judge(claim: Claim, tables: Mapping[str, pd.DataFrame]) -> Verdict:
     """The verdict on a claim from the tables of a run, by exhibit key.
 

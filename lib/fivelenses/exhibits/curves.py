@@ -20,20 +20,25 @@ def per_layer(
     null: pd.Series | None = None,
     null_name: str = "null",
     layer_label: str = "layer",
+    position: str = "layer",
+    bottom: float | None = 0.0,
 ) -> Figure:
-    """Draw `value` against `layer`, one curve a group: the mean over the other columns, with a band from least to
-    greatest.
+    """Draw `value` against a number of layers, one curve a group: the mean over the other columns, with a band from
+    least to greatest.
 
     Args:
-        table: tidy, with columns `layer`, `group` and `value`; several rows a group and layer are repetitions (seeds).
+        table: tidy, with columns `position`, `group` and `value`; several rows a group and position are repetitions
+            (seeds).
         value: the column drawn.
         group: the column that tells curves apart.
         axis_label: the quantity and its unit.
         names: group to the name written beside its curve, in drawing order.
         colours, markers: group to colour and marker.
-        null: by layer, what independent models would give; drawn dashed and grey.
+        null: by position, what independent models, or an answer without reading, would give; drawn dashed and grey.
         null_name: the words beside the null.
         layer_label: the words under the horizontal axis.
+        position: the column of the horizontal axis, whole numbers of layers.
+        bottom: where the vertical axis begins, as the data ask when None.
 
     Returns:
         The figure.
@@ -49,7 +54,7 @@ def per_layer(
         rows = table[table[group] == key]
         if rows.empty:
             raise ValueError(f"There is nothing to draw for {name}: the table has no row with {group} = {key!r}.")
-        spread = rows.groupby("layer")[value].agg(["mean", "min", "max"])
+        spread = rows.groupby(position)[value].agg(["mean", "min", "max"])
         axes.fill_between(spread.index, spread["min"], spread["max"], color=colours[key], alpha=0.18, linewidth=0)
         axes.plot(spread.index, spread["mean"], color=colours[key], marker=markers[key])
         ends[name] = (spread["mean"].iloc[-1], colours[key])
@@ -57,7 +62,8 @@ def per_layer(
         axes.plot(null.index, null.to_numpy(), color=style.NULL_COLOUR, linestyle="--", linewidth=1.4)
         ends[null_name] = (null.iloc[-1], style.NULL_COLOUR)
     axes.set_ylabel(axis_label)
-    axes.set_ylim(bottom=0)
-    style.layer_axis(axes, table["layer"], layer_label)
-    style.label_line_ends(axes, table["layer"].max(), ends)
+    if bottom is not None:
+        axes.set_ylim(bottom=bottom)
+    style.layer_axis(axes, table[position], layer_label)
+    style.label_line_ends(axes, table[position].max(), ends)
     return figure

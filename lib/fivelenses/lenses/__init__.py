@@ -6,6 +6,19 @@
 - :mod:`~fivelenses.lenses.directprobe`: clusters of one label whose convex hulls meet no other label's.
 - :mod:`~fivelenses.lenses.hulls`: the distance between two convex hulls, with its proof.
 - :mod:`~fivelenses.lenses.mlp_probe`: what networks with two hidden layers read from a representation.
+- :mod:`~fivelenses.lenses.landscape`: a loss along a line and over a plane of parameters, and trajectories on it.
+- :mod:`~fivelenses.lenses.basin`: the width, area and path of such a curve or surface, and its sharpness.
+- :mod:`~fivelenses.lenses.directions`: parameters as vectors.
+- :mod:`~fivelenses.lenses.parameter_motion`: a model's layers as parameters that move, and come back.
+- :mod:`~fivelenses.lenses.classifier_loss`: the loss of a sequence classifier at any of its points.
+- :mod:`~fivelenses.lenses.weights`: how far the weights of each layer have moved.
+- :mod:`~fivelenses.lenses.rsa`: whether two representations find the same tokens alike.
+- :mod:`~fivelenses.lenses.structural_probe`: syntax trees as distances and depths in a projection.
+- :mod:`~fivelenses.lenses.trees`: what a tree's distances and depths are, and how well predicted ones agree.
+- :mod:`~fivelenses.lenses.mdl`: the bits that labels cost when a probe learns as it reads them.
+- :mod:`~fivelenses.lenses.edge_probe`: what a small classifier reads from one span or two.
+- :mod:`~fivelenses.lenses.spans`: its targets, and their batches.
+- :mod:`~fivelenses.lenses.span_classifier`: its arithmetic.
 
 Lenses take NumPy arrays or torch tensors, compute with torch on the device that their input is on, and never change it.
 """

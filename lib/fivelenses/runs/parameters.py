@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Schedule, Specification, specify
+from fivelenses.checkpoints import Schedule, Specification, specify, training_rows
+from fivelenses.models import encoders
 
 Positive = Annotated[int, Field(gt=0)]
 
@@ -113,17 +114,34 @@ class FineTuningParameters(ChapterParameters):
         """How many states along training are kept, None for the last alone."""
         return None
 
+    def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
+        """What sets apart the models of one task and encoder: arguments of `checkpoints.specify`, one set a model.
+
+        Args:
+            rows: training examples of the task.
+            depth: layers of the encoder.
+        """
+        shared = {
+            "schedule": self.schedule_of(task, encoder),
+            "examples": self.training_examples,
+            "states": self.states_kept(task, encoder),
+        }
+        return [{"seed": seed} | shared for seed in self.seeds]
+
     def specification(self, task: str, seed: int, encoder: str) -> Specification:
-        """What a model of this run is made from."""
-        return specify(
-            encoder,
-            task,
-            self.source,
-            seed,
-            self.schedule_of(task, encoder),
-            examples=self.training_examples,
-            states=self.states_kept(task, encoder),
-        )
+        """What a model of this run is made from, where one seed is one model."""
+        return next(one for one in self.specifications_of(task, encoder) if one.seed == seed)
+
+    def specifications_of(self, task: str, encoder: str) -> list[Specification]:
+        """What the models of one task and encoder are made from."""
+        depth = encoders.config(encoders.locate(encoder)).num_hidden_layers
+        trainings = self.trainings(task, encoder, training_rows(task, self.source), depth)
+        return [specify(encoder, task, self.source, **training) for training in trainings]
+
+    def specifications(self) -> list[Specification]:
+        """What all models of this run are made from, each once."""
+        every = (self.specifications_of(task, encoder) for encoder in self.encoders_used() for task in self.tasks)
+        return list(dict.fromkeys(one for some in every for one in some))
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
         """Passes over a task's measured examples, for an estimate of time."""

@@ -10,7 +10,7 @@ import time
 import torch
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Store
+from fivelenses.checkpoints import Store, specify
 from fivelenses.models import encoders
 from fivelenses.runs.parameters import ChapterParameters
 from fivelenses.runs.settings import settings
@@ -71,29 +71,38 @@ def _fetched(chosen: ChapterParameters) -> list[str]:
         task = tasks.find(name)
         if chosen.source == "toyworld":
             lines.append(f"data: {task.title} from the toy world, generated")
-            continue
-        place = "the mirror" if mirror() else f"the hub, {task.repository} {task.config}, revision {task.revision}"
-        lines.append(f"data: {task.title} from {place}, {task.sizes['train']:,} training examples on the hub")
+        elif mirror():
+            try:
+                there = tasks.load(name, chosen.source).provenance("train")
+            except SourceError as error:
+                there = f"lacking ({error})"
+            lines.append(f"data: {task.title} from the mirror: {there}")
+        else:
+            place = f"the hub, {task.repository} {task.config}, revision {task.revision}"
+            lines.append(f"data: {task.title} from {place}, {task.sizes['train']:,} training examples")
     return lines
 
 
 def _rows(chosen: ChapterParameters, name: str) -> tuple[int, int]:
-    task = tasks.find(name)
-    if chosen.source == "toyworld":
-        data = tasks.load(name, "toyworld")
-        training, evaluation = data.splits["train"].num_rows, data.splits["validation"].num_rows
-    else:
-        training, evaluation = task.sizes["train"], task.sizes["validation"]
+    """Training and development examples of a task, counted where its data can be read, and as on the hub otherwise."""
+    sizes = tasks.find(name).sizes
+    training, evaluation = sizes["train"], sizes["validation"]
+    if chosen.source == "toyworld" or mirror():
+        try:
+            splits = tasks.load(name, chosen.source).splits
+            training, evaluation = splits["train"].num_rows, splits["validation"].num_rows
+        except SourceError:
+            pass  # `_fetched` has named what the mirror lacks.
     return min(training, chosen.training_examples or training), min(
         evaluation, chosen.evaluation_examples or evaluation
     )
 
 
-def _trained_already(chosen: ChapterParameters, encoder: str, name: str, seed: int) -> bool:
+def _trained_already(chosen: ChapterParameters, encoder: str, name: str, training: dict) -> bool:
     if chosen.source == "hub" and mirror() is None:
         return False
     try:
-        one = chosen.specification(name, seed, encoder)
+        one = specify(encoder, name, chosen.source, **training)
     except SourceError:
         return False
     return Store().place(one).is_dir()
@@ -108,22 +117,24 @@ def _estimated(chosen: ChapterParameters, shapes: dict) -> list[str]:
         in_layers = depth * (4 * width**2 + 2 * width * shape.intermediate_size)
         parameters = in_layers + shape.vocab_size * width
         for name in chosen.tasks:
-            schedule = chosen.schedule_of(name, encoder)
-            training, evaluation = _rows(chosen, name)
-            pieces = min(MEAN_PIECES[name], schedule.max_length)
-            kept = sum(_trained_already(chosen, encoder, name, seed) for seed in chosen.seeds)
-            models = len(chosen.seeds) - kept
-            train = models * 6 * in_layers * training * schedule.epochs * pieces / rate
+            rows, evaluation = _rows(chosen, name)
+            trainings = chosen.trainings(name, encoder, rows, depth)
+            pieces = min(MEAN_PIECES[name], chosen.schedule_of(name, encoder).max_length)
+            missing = [one for one in trainings if not _trained_already(chosen, encoder, name, one)]
+            read = [min(rows, one["examples"] or rows) * one["schedule"].epochs for one in missing]
+            train = 6 * in_layers * sum(read) * pieces / rate
             passes = chosen.passes(name, encoder, depth)
             measure = passes * 2 * in_layers * evaluation * pieces / rate
             total += train + measure
-            states = len(chosen.seeds) * (chosen.states_kept(name, encoder) or 0)
-            disk += parameters * (4 * len(chosen.seeds) + 2 * states) / 1e9
-            of_encoder = f"{encoder}, " if len(shapes) > 1 else ""
+            states = len(trainings) * (chosen.states_kept(name, encoder) or 0)
+            disk += parameters * (4 * len(trainings) + 2 * states) / 1e9
+            of_encoder, there = f"{encoder}, " if len(shapes) > 1 else "", len(trainings) - len(missing)
             lines.append(
-                f"{of_encoder}{tasks.find(name).title}: {models} models to train ({kept} in the store), {training:,} "
-                f"examples, {schedule.epochs:g} epochs, about {_duration(train)}; {passes} passes over {evaluation:,} "
-                f"examples, about {_duration(measure)}"
+                f"{of_encoder}{tasks.find(name).title}: {len(missing)} models to train ({there} in the store) "
+                f"on {_range([min(rows, one['examples'] or rows) for one in trainings])} examples, "
+                f"{_range([one['schedule'].epochs for one in trainings])} epochs, about {_duration(train)}; "
+                f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
+                f"about {_duration(measure)}"
             )
         # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices
         # in measuring.
@@ -139,6 +150,10 @@ def _estimated(chosen: ChapterParameters, shapes: dict) -> list[str]:
     if chosen.device == "cuda" and device == "cpu":
         lines.append("this profile asks for a GPU and there is none here: the run itself would be refused")
     return lines
+
+
+def _range(values: list) -> str:
+    return f"{min(values):,g}" if min(values) == max(values) else f"{min(values):,g} to {max(values):,g}"
 
 
 def _duration(seconds: float) -> str:

@@ -8,7 +8,7 @@ Layers are taken relative to the depth: the lower third of 24 layers is that of 
 import pandas as pd
 from scipy.stats import spearmanr
 
-from fivelenses.exhibits.claims import CannotTest, Claim
+from fivelenses.exhibits.claims import CannotTest, Claim, as_cases
 
 PAPER = "hao2020"
 DRASTIC = 2.0  # "drastically": at least twice as much
@@ -44,17 +44,13 @@ def _onset(curve: pd.Series) -> float:
     return float(curve.index[curve >= curve.max() / 2][0] / curve.index.max())
 
 
-def _cases(rows: list[tuple[str, str, float, bool]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["group", "seed", "value", "holds"])
-
-
 def last_layers_change(table: pd.DataFrame) -> pd.DataFrame:
     """JS divergence of the last third of the layers over that of the two thirds below."""
     rows = []
     for (task, seed), curve in _curves(table, "task", "js").items():
         below, last = _parts(curve, 2 / 3)
         rows.append((task, seed, _ratio(last, below), _ratio(last, below) >= DRASTIC))
-    return _cases(rows)
+    return as_cases(rows)
 
 
 def distance_grows(table: pd.DataFrame) -> pd.DataFrame:
@@ -63,7 +59,7 @@ def distance_grows(table: pd.DataFrame) -> pd.DataFrame:
     for (task, seed), curve in _curves(table, "task", "svcca").items():
         rising = float(spearmanr(curve.index, curve).statistic)
         rows.append((task, seed, rising, rising >= RISING))
-    return _cases(rows)
+    return as_cases(rows)
 
 
 def low_layers_harmless(table: pd.DataFrame) -> pd.DataFrame:
@@ -72,7 +68,7 @@ def low_layers_harmless(table: pd.DataFrame) -> pd.DataFrame:
     for (task, seed), curve in _curves(table, "task", "svcca").items():
         low, above = _parts(curve, LOW_OF_24)
         rows.append((task, seed, _ratio(low, above), _ratio(low, above) <= HARMLESS))
-    return _cases(rows)
+    return as_cases(rows)
 
 
 def _latest_onset_of_large(curves: dict, seed: str) -> float | None:
@@ -121,7 +117,7 @@ def low_layers_agree_between_datasets(attention: pd.DataFrame, features: pd.Data
             _, last = _parts(curve, 2 / 3)
             ratios.append(_ratio(low, last))
         rows.append((pair, seed, max(ratios), max(ratios) <= HARMLESS))
-    return _cases(rows)
+    return as_cases(rows)
 
 
 def distance_orders_datasets(attention: pd.DataFrame, features: pd.DataFrame) -> pd.DataFrame:
@@ -135,7 +131,7 @@ def distance_orders_datasets(attention: pd.DataFrame, features: pd.DataFrame) ->
             means = [_parts(curves[pair, seed], 1 / 3)[1] for pair in DATASET_ORDER]
             order = float(spearmanr(range(3), means).statistic)
             rows.append((measure, seed, order, order == 1.0))
-    return _cases(rows)
+    return as_cases(rows)
 
 
 CLAIMS = (

@@ -5,7 +5,7 @@ Thresholds are ours, fixed before any run on real data and stated in each claim.
 
 import pandas as pd
 
-from fivelenses.exhibits.claims import CannotTest, Claim
+from fivelenses.exhibits.claims import CannotTest, Claim, as_cases
 from fivelenses.exhibits.zhou2022.tables import short, title
 
 PAPER = "zhou2022"
@@ -13,10 +13,6 @@ NEARLY_ALWAYS = 0.8  # share of the tasks of an encoder
 NEARLY_ALL = 0.9  # share of the labels of a task
 SIMILAR = 0.5  # the paper's own: "more than 0.5"
 LITTLE = 0.5  # movement of low layers against that of high ones, both relative to the layer's own scale
-
-
-def _cases(rows: list[tuple[str, str, float, bool]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["group", "seed", "value", "holds"])
 
 
 def _case_name(row) -> str:
@@ -29,7 +25,7 @@ def improves(table: pd.DataFrame) -> pd.DataFrame:
     for encoder, ours in table.groupby("encoder", sort=False):
         share = float((ours["accuracy_after"] > ours["accuracy_before"]).mean())
         rows.append((short(encoder), "all", share, share >= NEARLY_ALWAYS))
-    return _cases(rows)
+    return as_cases(rows)
 
 
 def diverges(table: pd.DataFrame) -> pd.DataFrame:
@@ -38,7 +34,7 @@ def diverges(table: pd.DataFrame) -> pd.DataFrame:
     if known.empty:
         raise CannotTest("in no case are the labels of both sets linearly separable before and after")
     changes = [(_case_name(row), row.similarity_after - row.similarity_before) for row in known.itertuples()]
-    return _cases([(name, "all", float(change), change < 0) for name, change in changes])
+    return as_cases([(name, "all", float(change), change < 0) for name, change in changes])
 
 
 def simplifies(table: pd.DataFrame) -> pd.DataFrame:
@@ -56,7 +52,7 @@ def simplifies(table: pd.DataFrame) -> pd.DataFrame:
             rows.append((_case_name(row), "all", float(-1 / row.labels_before), True))
     if not rows:
         raise CannotTest("the labels are linearly separable before fine-tuning, or their clusters were not counted")
-    return _cases(rows)
+    return as_cases(rows)
 
 
 def pushes_apart(distances: pd.DataFrame) -> pd.DataFrame:
@@ -67,7 +63,7 @@ def pushes_apart(distances: pd.DataFrame) -> pd.DataFrame:
         share = float((curves.iloc[-1] > curves.iloc[0]).mean())
         falls_somewhere = bool((curves.diff().iloc[1:] < 0).any(axis=None))
         rows.append((title(task), str(seed), share, share >= NEARLY_ALL and falls_somewhere))
-    return _cases(rows)
+    return as_cases(rows)
 
 
 def cross_task(table: pd.DataFrame) -> pd.DataFrame:
@@ -83,7 +79,7 @@ def cross_task(table: pd.DataFrame) -> pd.DataFrame:
         change, accuracy = by_task.loc[order, "change"], by_task.loc[order, "accuracy"]
         falls = change.is_monotonic_decreasing and accuracy.is_monotonic_decreasing
         rows.append(("PS-fxn", str(seed), float(change["pos"]), bool(falls and change["pos"] < 0)))
-    return _cases(rows)
+    return as_cases(rows)
 
 
 def keeps_order(similarities: pd.DataFrame) -> pd.DataFrame:
@@ -93,7 +89,7 @@ def keeps_order(similarities: pd.DataFrame) -> pd.DataFrame:
     if known.empty:
         raise CannotTest("in no task are the labels linearly separable in the last layer at every state")
     least = known.groupby(["task", "seed"], sort=False)["similarity"].min()
-    return _cases([(title(task), str(seed), float(value), value > SIMILAR) for (task, seed), value in least.items()])
+    return as_cases([(title(task), str(seed), float(value), value > SIMILAR) for (task, seed), value in least.items()])
 
 
 def low_moves_little(*tables: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +105,7 @@ def low_moves_little(*tables: pd.DataFrame) -> pd.DataFrame:
         ratio = float(low["relative"].mean() / high["relative"].mean())
         fewer = low["in_two"].mean() > high["in_two"].mean()
         rows.append((title(task), str(seed), ratio, bool(ratio <= LITTLE and fewer)))
-    return _cases(rows)
+    return as_cases(rows)
 
 
 MOVEMENTS = tuple(f"zhou2022-figure-{number}" for number in (7, 8, 9, 10))

@@ -1,0 +1,80 @@
+"""Eight edge probes side by side against one after another: time, peak memory, and agreement, from one run.
+
+    python bench/edge_probe.py [--quick] [--repeats N]
+
+Both train the same probes for the same number of batches with the same code, once with eight models or seeds in a stack
+and once with one at a time. Each sentence has four targets. What is apart is the mean training loss. On one core the
+arithmetic of eight probes takes eight times that of one, and only what surrounds it is saved.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+from measure import HEADER, compare, report
+
+from fivelenses.lenses.edge_probe import EdgeProbe, fit
+from fivelenses.lenses.spans import Split, Target
+
+PROBES, BATCHES = 8, 20
+
+
+def split_of(vectors: np.ndarray, lengths: np.ndarray, shape: np.ndarray) -> Split:
+    """Sentences of these lengths, (layers, words, d) each, end to end in each model; four pairs of words in each."""
+    random = np.random.default_rng(1)
+    layers, d = shape.tolist()
+    cuts = np.cumsum(lengths)[:-1] * layers * d
+    models = [[one.reshape(layers, -1, d) for one in np.split(of_model, cuts)] for of_model in vectors]
+    targets = []
+    for place, n in enumerate(lengths.tolist()):
+        for first, second in random.integers(0, n, (4, 2)).tolist():
+            targets.append(Target(place, (first, first + 1), (second, second + 1), {str(random.integers(40))}))
+    return models, targets
+
+
+def _loss(probes: Sequence[EdgeProbe]) -> float:
+    return float(np.mean([probe.history.training_loss.mean() for probe in probes]))
+
+
+def _trained(models: list[list[np.ndarray]], targets: list[Target], seeds: Sequence[int]) -> list[EdgeProbe]:
+    few = models, targets[:50]
+    return fit((models, targets), few, few, seeds, validate_every=BATCHES, max_validations=1)
+
+
+def one_after_another(*inputs: np.ndarray) -> float:
+    models, targets = split_of(*inputs)
+    seeds = range(PROBES // len(models))
+    return _loss([probe for model in models for seed in seeds for probe in _trained([model], targets, [seed])])
+
+
+def side_by_side(*inputs: np.ndarray) -> float:
+    models, targets = split_of(*inputs)
+    return _loss(_trained(models, targets, range(PROBES // len(models))))
+
+
+def treebank(sentences: int, models: int, layers: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    lengths = np.clip(random.gamma(4, 4, sentences).astype(int), 3, 40)
+    vectors = random.standard_normal((models, lengths.sum() * layers * d), dtype=np.float32)
+    return vectors, lengths, np.array([layers, d])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a small encoder only, once")
+    parser.add_argument("--repeats", type=int, default=3, help="how often each side is measured (default 3)")
+    arguments = parser.parse_args()
+    quick, repeats = arguments.quick, 1 if arguments.quick else arguments.repeats
+    shapes = [(100, 1, 7, 64), (100, 8, 7, 64)]
+    if not quick:
+        shapes += [(100, 1, 7, 384), (100, 1, 13, 768), (100, 8, 13, 768)]
+    print("plain: one after another; names are models × layers × features")
+    print(HEADER)
+    for sentences, *shape in shapes:
+        inputs = treebank(sentences, *shape)
+        plain, ours = compare(one_after_another, side_by_side, inputs, treebank(20, 1, 2, 8), repeats)
+        print(report(" × ".join(map(str, shape)), plain, ours), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,290 @@
+r"""What a loss landscape looks like, in numbers: how wide and large the basin of a point is, how straight the way down.
+
+The basin of a point :math:`p` at a rise :math:`r` is where the loss is at most :math:`f(p) + r`. On an axis its half
+widths are the distances to where the loss first exceeds that level, linearly interpolated between grid points; on a
+plane its area is that of the part of :math:`\{f \le f(p) + r\}` that is connected to :math:`p`, with :math:`f` bilinear
+between grid points. Both are in the units of the axes, which are lengths of the directions. A rise of 0.1 nats and half
+of the drop from start to end (:attr:`Path.drop`) are the stated ones.
+
+A cell of the grid that is NaN had no finite loss and lies above every level: a basin ends at the last finite point
+before it.
+
+Sharpness is a second opinion that does not depend on the axes: the mean rise when each filter of the point is moved by
+a stated share of its own length, in random directions (filter normalisation, Li et al. 2018).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.ndimage import label
+from scipy.stats import rankdata
+
+from fivelenses.lenses.directions import Parameters, random_direction, vector
+from fivelenses.lenses.landscape import Evaluate, Surface, curve
+
+# Squares that a cell of the grid is cut into, along each axis, to measure an area.
+SQUARES = 16
+
+
+@dataclass(frozen=True)
+class Basin:
+    """The basin of a point on a surface.
+
+    Attributes:
+        rise: how far above the point's loss its rim lies, in nats.
+        first: half widths along the first axis, below and above the point; infinity says that the loss did not exceed
+            the rim up to the end of the grid, so the width is at least that.
+        second: the same along the second axis.
+        area: of the part of the plane below the rim that is connected to the point.
+        whole: False where that part reaches the edge of the grid, so that its area is at least this.
+    """
+
+    rise: float
+    first: tuple[float, float]
+    second: tuple[float, float]
+    area: float
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Path:
+    """How a loss changes on the straight way from start to end.
+
+    Attributes:
+        drop: loss at the start less loss at the end.
+        falling: share of the steps between neighbouring grid points on which the loss falls, in [0, 1].
+        climb: the largest rise from a point of the way to a later one, at least 0; 0 says that the loss never rises,
+            infinity that it is not finite somewhere on the way.
+    """
+
+    drop: float
+    falling: float
+    climb: float
+
+    @property
+    def monotone(self) -> bool:
+        """Whether the loss never rises on the way."""
+        return self.climb == 0
+
+
+@dataclass(frozen=True, eq=False)
+class Sharpness:
+    """The rise of a loss around a point in filter-normalised random directions.
+
+    Attributes:
+        radius: the share of its length by which each filter was moved.
+        rises: (draws, 2) loss at -radius and at +radius of each direction less that of the point, in nats; NaN where
+            it is not finite.
+    """
+
+    radius: float
+    rises: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """The mean rise in nats, both ways and over directions; NaN if one is not finite."""
+        return float(self.rises.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of ``mean`` over directions; NaN for a single one."""
+        draws = len(self.rises)
+        return float(self.rises.mean(1).std(ddof=1) / np.sqrt(draws)) if draws > 1 else float("nan")
+
+
+def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, rise: float) -> tuple[float, float]:
+    """How far the loss stays within a rise of its value at a grid point, to either side.
+
+    Args:
+        positions: (k,) increasing.
+        losses: (k,) the loss there, NaN where it is not finite.
+        at: one of the positions, with a finite loss.
+        rise: in nats, at least 0.
+
+    Returns:
+        The distance below ``at`` and that above it, at least 0; infinity where the loss does not exceed the level up
+        to the end of the grid.
+
+    Raises:
+        ValueError: different numbers of positions and losses, no such position, a loss there that is not finite, or a
+            negative rise.
+
+    Example:
+        >>> half_widths([0, 1, 2, 3], [4.0, 1.0, 1.1, 1.2], at=1, rise=1.5)
+        (0.5, inf)
+    """
+    positions, losses = np.asarray(positions, dtype=float), np.asarray(losses, dtype=float)
+    if losses.shape != positions.shape:
+        raise ValueError(f"Losses of shape {losses.shape} at positions of shape {positions.shape}: give one for each.")
+    place = _place("positions", positions, at)
+    level = _level(losses[place], rise)
+    below = _first_crossing(positions[place] - positions[place::-1], losses[place::-1], level)
+    return below, _first_crossing(positions[place:] - positions[place], losses[place:], level)
+
+
+def _place(name: str, positions: np.ndarray, at: float) -> int:
+    found = np.flatnonzero(positions == at)
+    if len(found) != 1:
+        raise ValueError(f"{at} is not one of the {name}: measure at a point of the grid, such as grid() gives.")
+    return int(found[0])
+
+
+def _level(loss: float, rise: float) -> float:
+    if not np.isfinite(loss):
+        raise ValueError("The loss at the point is not finite: it has no basin.")
+    if not rise >= 0:
+        raise ValueError(f"A rise of {rise}: give a number of nats from 0 up.")
+    return float(loss + rise)
+
+
+def _first_crossing(distances: np.ndarray, losses: np.ndarray, level: float) -> float:
+    above = np.flatnonzero(~(losses <= level))
+    if len(above) == 0:
+        return float("inf")
+    outer = above[0]
+    inner = outer - 1
+    if not np.isfinite(losses[outer]):
+        return float(distances[inner])
+    share = (level - losses[inner]) / (losses[outer] - losses[inner])
+    return float(distances[inner] + share * (distances[outer] - distances[inner]))
+
+
+def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
+    """The basin of a grid point: half widths along both axes, and the area connected to it.
+
+    Args:
+        surface: from :func:`~fivelenses.lenses.landscape.surface`, at least 2 × 2.
+        at: α and β of a grid point with a finite loss.
+        rise: in nats, at least 0.
+
+    Raises:
+        ValueError: no such grid point, a loss there that is not finite, a negative rise, or a surface of one row or
+            column, which has no area.
+
+    Example:
+        >>> alphas = np.linspace(-2, 2, 41)
+        >>> nothing = np.full((41, 41), np.nan)
+        >>> bowl = Surface(alphas, alphas, alphas**2 + alphas[:, None] ** 2, nothing, nothing, nothing)
+        >>> found = basin(bowl, at=(0, 0), rise=1)
+        >>> found.first, round(found.area, 1), found.whole
+        ((1.0, 1.0), 3.1, True)
+    """
+    if min(surface.losses.shape) < 2:
+        raise ValueError(f"A surface of {surface.losses.shape} cells has no area: give at least 2 rows and 2 columns.")
+    column, row = _place("alphas", surface.alphas, at[0]), _place("betas", surface.betas, at[1])
+    level = _level(surface.losses[row, column], rise)
+    area, whole = _connected_area(surface, row, column, level)
+    return Basin(
+        rise=rise,
+        first=half_widths(surface.alphas, surface.losses[row], at[0], rise),
+        second=half_widths(surface.betas, surface.losses[:, column], at[1], rise),
+        area=area,
+        whole=whole,
+    )
+
+
+def _connected_area(surface: Surface, row: int, column: int, level: float) -> tuple[float, bool]:
+    """The area below a level that is connected to a grid point, and whether it ends inside the grid.
+
+    Each cell is cut into squares, of which one belongs to the part if the bilinear loss at its centre does.
+    """
+    losses = np.where(np.isnan(surface.losses), np.inf, surface.losses)
+    for axis in (0, 1):
+        losses = np.moveaxis(_between(np.moveaxis(losses, axis, 0)), 0, axis)
+    parts, _ = label(losses <= level)
+    row, column = SQUARES * row, SQUARES * column
+    touching = parts[max(row - 1, 0) : row + 1, max(column - 1, 0) : column + 1]
+    inside = np.isin(parts, touching[touching > 0])
+    heights, widths = (np.diff(axis).repeat(SQUARES) / SQUARES for axis in (surface.betas, surface.alphas))
+    edges = (inside[0], inside[-1], inside[:, 0], inside[:, -1])
+    return float(heights @ inside @ widths), not any(edge.any() for edge in edges)
+
+
+def _between(values: np.ndarray) -> np.ndarray:
+    """(SQUARES · (k - 1), …) the linear interpolation of (k, …) values at the centres of the squares on an axis."""
+    shares = ((np.arange(SQUARES) + 0.5) / SQUARES).reshape(1, SQUARES, *[1] * (values.ndim - 1))
+    mixed = (1 - shares) * values[:-1, None] + shares * values[1:, None]
+    return mixed.reshape(-1, *values.shape[1:])
+
+
+def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0, end: float = 1.0) -> Path:
+    """How the loss changes from one grid point to a later one.
+
+    Args:
+        positions: (k,) increasing.
+        losses: (k,) the loss there, NaN where it is not finite.
+        start, end: two of the positions, the start before the end.
+
+    Raises:
+        ValueError: no such positions, or the end not after the start.
+
+    Example:
+        >>> path([0, 0.25, 0.5, 1, 2], [4.0, 2.0, 3.0, 1.0, 9.0])
+        Path(drop=3.0, falling=0.6666666666666666, climb=1.0)
+    """
+    positions, losses = np.asarray(positions, dtype=float), np.asarray(losses, dtype=float)
+    if losses.shape != positions.shape:
+        raise ValueError(f"Losses of shape {losses.shape} at positions of shape {positions.shape}: give one for each.")
+    first, last = _place("positions", positions, start), _place("positions", positions, end)
+    if first >= last:
+        raise ValueError(f"The end {end} does not come after the start {start}: exchange them.")
+    way = losses[first : last + 1]
+    way = np.where(np.isfinite(way), way, np.nan)
+    # What is not finite makes the climb infinite, and no step to or from it falls.
+    climb = np.inf if np.isnan(way).any() else (way - np.minimum.accumulate(way)).max()
+    return Path(float(way[0] - way[-1]), float((np.diff(way) < 0).mean()), float(climb))
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's rank correlation of two landscapes over the cells that are finite in both.
+
+    Args:
+        first: losses of any shape.
+        second: errors, or losses of other examples, of the same shape.
+
+    Returns:
+        In [-1, 1]; NaN where one of the two is constant, or fewer than two cells are finite.
+
+    Raises:
+        ValueError: different shapes.
+
+    Example:
+        >>> round(rank_correlation(np.array([[0.1, 0.2], [0.7, np.nan]]), np.array([[0.0, 0.3], [0.5, 0.9]])), 6)
+        1.0
+    """
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if first.shape != second.shape:
+        raise ValueError(f"Landscapes of shapes {first.shape} and {second.shape}: measure both on the same grid.")
+    both = np.isfinite(first) & np.isfinite(second)
+    if len(np.unique(first[both])) < 2 or len(np.unique(second[both])) < 2:
+        return float("nan")
+    return float(np.corrcoef(rankdata(first[both]), rankdata(second[both]))[0, 1])
+
+
+def sharpness(evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws: int = 10, seed: int = 0) -> Sharpness:
+    """The rise of the loss when each filter moves by a share of its length, both ways, in random directions.
+
+    Args:
+        evaluate: the loss of a point, as in :func:`~fivelenses.lenses.landscape.curve`; called 2 · draws + 1 times.
+        point: names to tensors, with at least one matrix.
+        radius: the share, above 0.
+        draws: random directions, at least 1.
+        seed: of the first; the others count on from it.
+
+    Raises:
+        ValueError: a radius that is not positive, no draw, a point without matrices, or NaN or infinity in it.
+
+    Example:
+        >>> import torch
+        >>> bowl = lambda point: 0.5 * float(point["weight"].square().sum())
+        >>> round(sharpness(bowl, {"weight": torch.zeros(2, 2) + 1}, radius=0.1, draws=3).mean, 6)
+        0.02
+    """
+    if not 0 < radius < np.inf or draws < 1:
+        raise ValueError(f"radius = {radius}, draws = {draws}: give a positive radius and at least one draw.")
+    point = vector(point)
+    directions = [random_direction(point, seed + draw) for draw in range(draws)]
+    here = curve(evaluate, point, directions[0], [0.0]).losses
+    around = [curve(evaluate, point, direction, [-radius, radius]).losses for direction in directions]
+    return Sharpness(radius, np.stack(around) - here)

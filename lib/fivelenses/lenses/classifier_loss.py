@@ -1,0 +1,269 @@
+r"""The loss and the error rate of a sequence classifier at any point of its parameter space.
+
+For n examples :math:`(x_i, y_i)`, and a model that gives :math:`p(y \mid x)` with parameters :math:`\theta`
+
+.. math::
+
+    \mathcal{J}(\theta) = -\frac1n \sum_i \ln p_\theta(y_i \mid x_i), \qquad
+    E(\theta) = \frac1n \sum_i [\arg\max_y p_\theta(y \mid x_i) \ne y_i],
+
+in nats and in [0, 1], from one pass without dropout, each with its standard error over the examples: the sample
+deviation over :math:`\sqrt n`. For a random subset that is how far the mean of the whole is from the estimate.
+
+A surface takes more than a thousand passes over the same examples, so all that stays the same is done once. Examples
+are sorted by length, cut into batches of about as many pieces, and lie on the device. Where some layers move, the
+hidden states that enter the lowest of them are kept, as far as the stated memory reaches; batches beyond it are run in
+full. In the last layer only the first piece, which is all that the head reads, goes through the feed-forward part. All
+this changes results by rounding alone.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+
+import datasets
+import numpy as np
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from fivelenses.lenses.directions import Parameters
+from fivelenses.lenses.landscape import Measurement
+from fivelenses.lenses.parameter_motion import layer_parameters, placed
+from fivelenses.models.layers import layer_list, part
+
+# Pieces of a batch: on a processor its activations stay in the cache, a GPU needs more to be busy.
+PIECES_AT_ONCE = {"cpu": 2**11, "cuda": 2**15}
+
+# How a head reads the states that leave the last layer, by architecture.
+HEADS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
+    "bert": lambda model, states: model.classifier(model.base_model.pooler(states)),
+    "roberta": lambda model, states: model.classifier(states),
+    "electra": lambda model, states: model.classifier(states),
+    "distilbert": lambda model, states: model.classifier(model.pre_classifier(states[:, 0]).relu()),
+}
+
+# What follows the attention in a layer, and takes nothing but states: from here on a piece needs no other piece.
+AFTER_ATTENTION = {
+    "bert": "attention.output",
+    "roberta": "attention.output",
+    "electra": "attention.output",
+    "distilbert": "sa_layer_norm",
+}
+
+
+class _Reached(Exception):
+    """Ends a pass at the layer whose arguments were wanted."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Inputs and labels on the device, and the arguments of the lowest moving layer where they are kept."""
+
+    inputs: dict[str, torch.Tensor]
+    labels: torch.Tensor
+    entering: tuple[tuple, dict] | None
+
+
+class ClassifierLoss:
+    """The loss of a sequence classifier as a function of some of its layers, to be given to a landscape.
+
+    It is called with a point and returns a :class:`~fivelenses.lenses.landscape.Measurement`. The model's parameters,
+    buffers and modes are after a call what they were before it. What does not move is read when the object is made: do
+    not change it while the object is in use.
+
+    Args:
+        model: a transformers model for sequence classification, on the device where it is to be evaluated.
+        examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` where used, `labels`).
+        layers: 0…L, those that move; 0 is the embeddings.
+        limit: how many of the examples to take, drawn without replacement; all by default. Of one seed a smaller draw
+            is part of a larger one.
+        seed: of that draw.
+        kept_mb: megabytes that kept states may take.
+        pieces_at_once: pieces of a batch, padding included; by default what suits the device.
+        autocast: a lower precision for matrix products, such as ``torch.bfloat16`` on a GPU.
+
+    Attributes:
+        n_examples: how many examples are measured.
+
+    Raises:
+        ValueError: no examples, a limit below 1, labels that the head does not have, a model without such a head, or
+            layers that do not exist.
+
+    Example:
+        >>> from transformers import BertConfig, BertForSequenceClassification
+        >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=2, num_attention_heads=1)
+        >>> model = BertForSequenceClassification(shape)
+        >>> examples = datasets.Dataset.from_dict(
+        ...     {"input_ids": [[1, 2, 3], [4, 5]], "attention_mask": [[1, 1, 1], [1, 1]], "labels": [0, 1]}
+        ... )
+        >>> loss = ClassifierLoss(model, examples, layers=[2])
+        >>> loss(layer_parameters(model, [2])).error in (0, 0.5, 1)
+        True
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        examples: datasets.Dataset,
+        layers: Iterable[int],
+        *,
+        limit: int | None = None,
+        seed: int = 0,
+        kept_mb: float = 1000,
+        pieces_at_once: int | None = None,
+        autocast: torch.dtype | None = None,
+    ) -> None:
+        if not isinstance(model, PreTrainedModel) or not hasattr(model, "classifier"):
+            raise ValueError(f"{type(model).__name__} does not classify sequences: give a model with such a head.")
+        layers = sorted(set(layers))
+        self._model, self._autocast = model, autocast
+        self._moving = frozenset(layer_parameters(model, layers))
+        examples = examples.select(_drawn(examples.num_rows, limit, seed))
+        self.n_examples = examples.num_rows
+        pieces = pieces_at_once or PIECES_AT_ONCE.get(model.device.type, 2**15)
+        self._batches = []
+        room = kept_mb * 2**20
+        for inputs, labels in _padded_batches(examples, model, pieces):
+            entering = None
+            if layers[0] > 0 and room > 0 and model.config.model_type in HEADS:
+                entering = self._arguments_entering(layers[0], inputs)
+                room -= _bytes(entering)
+            # The batch that goes beyond the room is not kept, and neither is any after it.
+            self._batches.append(_Batch(inputs, labels, entering if room >= 0 else None))
+        self._upper = [part(model, layer) for layer in range(max(layers[0], 1), len(layer_list(model)) + 1)]
+
+    def __call__(self, point: Parameters) -> Measurement:
+        """Measure the model with a point in place of its parameters.
+
+        Raises:
+            ValueError: the point names a parameter that is not of the moving layers, or has another shape than it.
+        """
+        still = sorted(set(point) - self._moving)
+        if still:
+            raise ValueError(f"{still[0]!r} is not of the layers that move: name those layers, or leave it out.")
+        losses, wrong = [], []
+        with placed(self._model, point), self._measuring(), self._first_piece_alone():
+            for batch in self._batches:
+                logits = self._logits(batch).float()
+                losses.append(nn.functional.cross_entropy(logits, batch.labels, reduction="none"))
+                wrong.append(logits.argmax(-1) != batch.labels)
+        (loss, of_loss), (error, of_error) = (_mean(torch.cat(values)) for values in (losses, wrong))
+        return Measurement(loss, error, of_loss, of_error)
+
+    @property
+    def identity(self) -> str:
+        """A hash of all that the loss depends on besides a point: examples, precision, and what does not move."""
+        shape = self._model.config.to_dict()
+        for not_shape in ("_name_or_path", "transformers_version"):
+            shape.pop(not_shape, None)
+        content = hashlib.sha256(f"{self._autocast} {sorted(shape.items())}".encode())
+        for batch in self._batches:
+            for name in sorted(batch.inputs):
+                content.update(f"{name} {tuple(batch.inputs[name].shape)}".encode())
+                content.update(batch.inputs[name].cpu().numpy().tobytes())
+            content.update(batch.labels.cpu().numpy().tobytes())
+        inside = {id(tensor): name for name, tensor in self._model.base_model.named_parameters()}
+        for name, tensor in self._model.state_dict(keep_vars=True).items():
+            if inside.get(id(tensor)) not in self._moving:
+                content.update(name.encode() + tensor.detach().cpu().double().numpy().tobytes())
+        return content.hexdigest()
+
+    def _logits(self, batch: _Batch) -> torch.Tensor:
+        if batch.entering is None:
+            return self._model(**batch.inputs).logits
+        (states, *others), named = batch.entering
+        for layer in self._upper:
+            output = layer(states, *others, **named)
+            states = output[0] if isinstance(output, tuple) else output
+        return HEADS[self._model.config.model_type](self._model, states)
+
+    def _arguments_entering(self, layer: int, inputs: dict[str, torch.Tensor]) -> tuple[tuple, dict]:
+        """What layer 1…L is called with, the hidden states first."""
+        seen = []
+
+        def keep(module: nn.Module, arguments: tuple, named: dict) -> None:
+            named = dict(named)
+            seen.append((arguments or (named.pop("hidden_states"),), named))
+            raise _Reached
+
+        hook = part(self._model, layer).register_forward_pre_hook(keep, with_kwargs=True)
+        try:
+            with suppress(_Reached), self._measuring():
+                self._model(**inputs)
+        finally:
+            hook.remove()
+        return seen[0]
+
+    @contextmanager
+    def _measuring(self) -> Iterator[None]:
+        """No gradients, no dropout, and the precision asked for; each module's mode comes back."""
+        modes = {module: module.training for module in self._model.modules()}
+        device = self._model.device.type
+        lower = torch.autocast(device, self._autocast or torch.bfloat16, enabled=self._autocast is not None)
+        try:
+            self._model.eval()
+            with torch.no_grad(), lower:
+                yield
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+
+    @contextmanager
+    def _first_piece_alone(self) -> Iterator[None]:
+        """Only the first piece goes on after the last layer's attention: the heads that we know read no other."""
+        kind = self._model.config.model_type
+        with ExitStack() as hooks:
+            if kind in AFTER_ATTENTION:
+                module = layer_list(self._model)[-1].get_submodule(AFTER_ATTENTION[kind])
+                hook = module.register_forward_pre_hook(lambda _, states: tuple(state[:, :1] for state in states))
+                hooks.callback(hook.remove)
+            yield
+
+
+def _drawn(rows: int, limit: int | None, seed: int) -> np.ndarray:
+    if rows == 0:
+        raise ValueError("There are no examples to measure: check the split and its cap.")
+    if limit is not None and limit < 1:
+        raise ValueError(f"A limit of {limit} leaves no examples: give at least 1, or None for all.")
+    return np.sort(np.random.default_rng(seed).permutation(rows)[:limit])
+
+
+def _padded_batches(
+    examples: datasets.Dataset, model: PreTrainedModel, pieces: int
+) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
+    """Inputs and labels on the model's device, the longest first, so that what does not fit in memory fails at once."""
+    labels = np.asarray(examples["labels"])
+    if labels.ndim != 1 or labels.min() < 0 or labels.max() >= model.config.num_labels:
+        raise ValueError(f"The labels are not one integer from 0 to {model.config.num_labels - 1} for each example.")
+    columns = {
+        name: list(examples[name])
+        for name in ("input_ids", "attention_mask", "token_type_ids")
+        if name in examples.column_names
+    }
+    padding = {"input_ids": model.config.pad_token_id or 0}
+    lengths = np.array([len(row) for row in columns["input_ids"]])
+    order = np.argsort(-lengths, kind="stable")
+    while len(order):
+        longest = lengths[order[0]]
+        rows, order = np.split(order, [max(1, pieces // longest)])
+        inputs = {name: np.full((len(rows), longest), padding.get(name, 0)) for name in columns}
+        for name, values in inputs.items():
+            for place, row in enumerate(rows):
+                values[place, : lengths[row]] = columns[name][row]
+        on_device = {name: torch.from_numpy(values).to(model.device) for name, values in inputs.items()}
+        yield on_device, torch.from_numpy(labels[rows]).to(model.device)
+
+
+def _bytes(arguments: tuple[tuple, dict]) -> int:
+    tensors = [value for value in (*arguments[0], *arguments[1].values()) if isinstance(value, torch.Tensor)]
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _mean(values: torch.Tensor) -> tuple[float, float]:
+    """The mean of the examples' values and its standard error, which a single example does not have."""
+    values = values.double()
+    deviation = float(values.std(correction=1)) if len(values) > 1 else math.nan
+    return float(values.mean()), deviation / math.sqrt(len(values))

@@ -1,0 +1,336 @@
+r"""Loss landscapes: a loss along a line and over a plane of parameter space, and a trajectory laid on that plane.
+
+For parameters :math:`\theta` and directions :math:`\delta_1, \delta_2` (Hao et al. 2019, equations 1 and 2, after
+Goodfellow and Vinyals 2015 and Li et al. 2018)
+
+.. math::
+
+    f(\alpha) = \mathcal{J}(\theta + \alpha \delta_1),
+    \qquad
+    f(\alpha, \beta) = \mathcal{J}(\theta + \alpha \delta_1 + \beta \delta_2).
+
+A point :math:`\theta^i` of a trajectory from :math:`\theta_0`, with :math:`\delta^i = \theta^i - \theta_0`, is drawn at
+(equations 3 to 5, whose × is an inner product)
+
+.. math::
+
+    v_{\cos} = \frac{\langle \delta^i, \delta_1 \rangle}{\Vert \delta^i \Vert \Vert \delta_1 \Vert}, \qquad
+    d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\Vert \delta_1 \Vert^2}, \qquad
+    d^\beta = \sqrt{\frac{\Vert \delta^i \Vert^2}{\Vert \delta_1 \Vert^2} - (d^\alpha)^2}.
+
+:math:`d^\beta` has no sign and is no coordinate along :math:`\delta_2`: it is the length of all that lies outside the
+first axis, in the unit of that axis. Least squares in the plane of both directions stands beside it, with the share of
+the displacement that the plane holds.
+
+Parameters are named tensors (:mod:`~fivelenses.lenses.directions`). The loss is any function of them, which is called
+with the point in place: its tensors are overwritten between calls, so it may read but neither keep nor change them. It
+returns a :class:`Measurement` or a number. A loss that is not finite marks its cell with NaN.
+"""
+
+import hashlib
+import math
+import os
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fivelenses.lenses.directions import Parameters, difference, direction_at, inner, moved, norm, vector
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a model does at one point.
+
+    Attributes:
+        loss: mean over the examples, in nats for a cross-entropy.
+        error: share of wrong predictions, in [0, 1]; NaN where there is no such thing.
+        loss_standard_error: standard error of ``loss`` over the examples; NaN where unknown.
+        error_standard_error: standard error of ``error`` over the examples; NaN where unknown.
+    """
+
+    loss: float
+    error: float = math.nan
+    loss_standard_error: float = math.nan
+    error_standard_error: float = math.nan
+
+
+Evaluate = Callable[[Parameters], Measurement | float]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A loss along a line; NaN where it is not finite.
+
+    Attributes:
+        alphas: (k,) increasing positions on the axis.
+        losses, errors, loss_standard_errors, error_standard_errors: (k,) the fields of :class:`Measurement`.
+    """
+
+    alphas: np.ndarray
+    losses: np.ndarray
+    errors: np.ndarray
+    loss_standard_errors: np.ndarray
+    error_standard_errors: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """A loss over a plane; NaN where it is not finite.
+
+    Attributes:
+        alphas: (columns,) increasing positions on the first axis.
+        betas: (rows,) increasing positions on the second axis.
+        losses, errors, loss_standard_errors, error_standard_errors: (rows, columns) the fields of :class:`Measurement`.
+    """
+
+    alphas: np.ndarray
+    betas: np.ndarray
+    losses: np.ndarray
+    errors: np.ndarray
+    loss_standard_errors: np.ndarray
+    error_standard_errors: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A trajectory of t points laid on a line or a plane.
+
+    Attributes:
+        cosines: (t,) of the angle to the first direction, in [-1, 1]; NaN for a point that has not moved.
+        alphas: (t,) the paper's first coordinate, in lengths of the first direction.
+        betas: (t,) the paper's second coordinate, at least 0: the distance from the first axis.
+        plane: (t, 2) coordinates of the nearest point of the plane of both directions; None without a second one.
+        share: (t,) of the squared displacement that lies in the plane, in [0, 1]; NaN for a point that has not moved.
+    """
+
+    cosines: np.ndarray
+    alphas: np.ndarray
+    betas: np.ndarray
+    plane: np.ndarray | None
+    share: np.ndarray | None
+
+
+def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
+    """Equally spaced positions, and -1, 0 and 1 besides where they are in range, so that start and end are on the grid.
+
+    Args:
+        low, high: the first and the last position.
+        count: equally spaced positions, at least 2; the paper's 40 from -4 to 4 have none of the three.
+
+    Returns:
+        (count to count + 3,) increasing positions.
+
+    Raises:
+        ValueError: fewer than 2 positions, or a range that is not increasing and finite.
+
+    Example:
+        >>> grid(-2, 2, 4)
+        array([-2.        , -1.        , -0.66666667,  0.        ,  0.66666667,
+                1.        ,  2.        ])
+        >>> len(grid())
+        43
+    """
+    if count < 2 or not -math.inf < low < high < math.inf:
+        raise ValueError(
+            f"A grid of {count} from {low} to {high}: give at least 2 positions and a range that increases."
+        )
+    spaced = np.linspace(low, high, count)
+    marks = np.array([mark for mark in (-1.0, 0.0, 1.0) if low <= mark <= high])
+    # Equal spacing can miss a mark by rounding.
+    apart = [position for position in spaced if not np.isclose(position, marks, rtol=0, atol=1e-9 * (high - low)).any()]
+    return np.sort(np.concatenate([apart, marks]))
+
+
+def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: Sequence[float]) -> Curve:
+    """The loss at ``start`` + α ``direction`` for each α (equation 1).
+
+    Args:
+        evaluate: the loss of a point, called with named tensors that it may read only.
+        start: names to tensors; never changed.
+        direction: the same names and shapes.
+        alphas: (k,) increasing; 0 is the start, and 1 the end where the direction is ``difference(end, start)``.
+
+    Raises:
+        ValueError: positions that are empty, not finite or not increasing; names or shapes that differ; a direction
+            that is 0; NaN or infinity among parameters.
+
+    Example:
+        >>> parabola = lambda point: float(point["x"].square().sum())
+        >>> curve(parabola, {"x": torch.tensor([2.0])}, {"x": torch.tensor([-1.0])}, [0, 1, 2, 3]).losses
+        array([4., 1., 0., 1.])
+    """
+    alphas = _positions("alphas", alphas)
+    start = vector(start, "The start")
+    direction = direction_at(direction, start)
+    return Curve(alphas, *_row(evaluate, start, direction, alphas))
+
+
+def surface(
+    evaluate: Evaluate,
+    origin: Parameters,
+    directions: tuple[Parameters, Parameters],
+    alphas: Sequence[float],
+    betas: Sequence[float],
+    *,
+    file: Path | str | None = None,
+    identity: str = "",
+    progress: Callable[[int, int], None] | None = None,
+    notify: Callable[[str], None] = print,
+) -> Surface:
+    """The loss at ``origin`` + α ``directions[0]`` + β ``directions[1]`` for each pair (equation 2).
+
+    Beside the origin and the directions two copies of the parameters are held.
+
+    Args:
+        evaluate, alphas: as in :func:`curve`.
+        origin: names to tensors; never changed.
+        directions: two of them, with the origin's names and shapes; the axes are in their lengths.
+        betas: (rows,) increasing.
+        file: where finished rows are kept, so that a surface that was interrupted goes on where it was, and one that is
+            finished is read. What was measured of another grid, origin, directions or identity is measured anew.
+        identity: what ``evaluate`` measures, in any words; it tells surfaces of different losses apart.
+        progress: called after each row with the numbers of finished rows and of all rows.
+        notify: called with one line where a file cannot be used.
+
+    Raises:
+        ValueError: as :func:`curve`, or not two directions.
+
+    Example:
+        >>> bowl = lambda point: float((point["x"] ** 2).sum())
+        >>> first, second = {"x": torch.tensor([1.0, 0.0])}, {"x": torch.tensor([0.0, 2.0])}
+        >>> surface(bowl, {"x": torch.zeros(2)}, (first, second), [0, 1, 2], [0, 1]).losses
+        array([[0., 1., 4.],
+               [4., 5., 8.]])
+    """
+    alphas, betas = _positions("alphas", alphas), _positions("betas", betas)
+    if len(directions) != 2:
+        raise ValueError(f"A surface has two directions, not {len(directions)}.")
+    origin = vector(origin, "The origin")
+    first = direction_at(directions[0], origin, "The first direction")
+    second = direction_at(directions[1], origin, "The second direction")
+    cells, finished = np.full((4, len(betas), len(alphas)), np.nan), 0
+    if file is not None:
+        file = Path(file)
+        fingerprint = _fingerprint(identity, alphas, betas, origin, first, second)
+        cells, finished = _kept_rows(file, fingerprint, cells, notify)
+    for row in range(finished, len(betas)):
+        cells[:, row] = _row(evaluate, moved(origin, [second], [betas[row]]), first, alphas)
+        if file is not None:
+            _keep_rows(file, fingerprint, cells, row + 1)
+        if progress is not None:
+            progress(row + 1, len(betas))
+    return Surface(alphas, betas, *cells)
+
+
+def _positions(name: str, positions: Sequence[float]) -> np.ndarray:
+    positions = np.asarray(positions, dtype=float)
+    if positions.ndim != 1 or positions.size == 0:
+        raise ValueError(f"{name} has shape {positions.shape}: give a list of at least one position.")
+    if not np.isfinite(positions).all() or (np.diff(positions) <= 0).any():
+        raise ValueError(f"{name} are not finite numbers that increase: sort them and leave doubles out.")
+    return positions
+
+
+def _row(evaluate: Evaluate, base: Parameters, direction: Parameters, alphas: np.ndarray) -> np.ndarray:
+    """(4, k) the fields of the measurements along a line, NaN where the loss is not finite."""
+    point = {name: tensor.clone() for name, tensor in base.items()}
+    cells = np.full((4, len(alphas)), np.nan)
+    for column, alpha in enumerate(alphas.tolist()):
+        for name, tensor in point.items():
+            torch.add(base[name], direction[name], alpha=alpha, out=tensor)
+        found = evaluate(point)
+        if not isinstance(found, Measurement):
+            found = Measurement(float(found))
+        if math.isfinite(found.loss):
+            cells[:, column] = found.loss, found.error, found.loss_standard_error, found.error_standard_error
+    return cells
+
+
+def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors: Parameters) -> str:
+    content = hashlib.sha256(repr((identity, alphas.tolist(), betas.tolist())).encode())
+    for parameters in vectors:
+        for name in sorted(parameters):
+            content.update(f"{name} {parameters[name].dtype} {tuple(parameters[name].shape)}".encode())
+            content.update(parameters[name].cpu().contiguous().numpy())
+    return content.hexdigest()
+
+
+def _kept_rows(
+    file: Path, fingerprint: str, cells: np.ndarray, notify: Callable[[str], None]
+) -> tuple[np.ndarray, int]:
+    """The cells of a file and how many rows of them are finished; those given and 0 where it cannot be used."""
+    if not file.exists():
+        return cells, 0
+    try:
+        with np.load(file) as kept:
+            if str(kept["fingerprint"]) == fingerprint:
+                return kept["cells"], int(kept["finished"])
+        reason = "is of another grid, origin, direction or loss"
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        reason = "cannot be read"
+    notify(f"{file} {reason}: the surface is measured anew.")
+    return cells, 0
+
+
+def _keep_rows(file: Path, fingerprint: str, cells: np.ndarray, finished: int) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    with beside.open("wb") as opened:
+        np.savez(opened, fingerprint=fingerprint, cells=cells, finished=finished)
+    beside.replace(file)
+
+
+def project(
+    trajectory: Iterable[Parameters], origin: Parameters, direction: Parameters, second: Parameters | None = None
+) -> Projection:
+    """Where the points of a trajectory lie on a surface: the paper's coordinates, and least squares beside them.
+
+    The paper's second coordinate is computed as the length of what the first leaves, its square root without the
+    difference of nearly equal squares. Points are taken one at a time, so a generator may load them.
+
+    Args:
+        trajectory: t points, at least one.
+        origin: where the trajectory begins.
+        direction: of the first axis.
+        second: of the second axis, for least squares in the plane.
+
+    Raises:
+        ValueError: an empty trajectory, names or shapes that differ, a direction that is 0, two that are parallel, NaN
+            or infinity.
+
+    Example:
+        >>> origin, first = {"x": torch.zeros(3)}, {"x": torch.tensor([2.0, 0.0, 0.0])}
+        >>> second = {"x": torch.tensor([0.0, 2.0, 0.0])}
+        >>> found = project([{"x": torch.tensor([2.0, -6.0, 8.0])}], origin, first, second)
+        >>> found.alphas, found.betas, found.plane, found.share.round(3)
+        (array([1.]), array([5.]), array([[ 1., -3.]]), array([0.385]))
+    """
+    origin = vector(origin, "The origin")
+    axes = [direction_at(direction, origin, "The first direction")]
+    if second is not None:
+        axes.append(direction_at(second, origin, "The second direction"))
+    lengths = [norm(axis) for axis in axes]
+    # Axes of unit length, so that their products are cosines whatever the scale.
+    axes = [{name: axis[name].double() / length for name in axis} for axis, length in zip(axes, lengths, strict=True)]
+    products = np.array([[inner(one, other) for other in axes] for one in axes])
+    if second is not None and 1 - products[0, 1] ** 2 < 1e-12:
+        raise ValueError("The two directions are parallel: they span no plane.")
+    rows = []
+    for point in trajectory:
+        displacement = {name: tensor.double() for name, tensor in difference(point, origin).items()}
+        along = np.array([inner(displacement, axis) for axis in axes])
+        length = norm(displacement)
+        cosine = np.clip(along[0] / length, -1, 1) if length else np.nan
+        outside = norm(moved(displacement, axes[:1], [-along[0]]))
+        within = np.linalg.solve(products, along)
+        share = np.clip((along / length) @ (within / length), 0, 1) if length else np.nan
+        rows.append([cosine, along[0] / lengths[0], outside / lengths[0], *(within / lengths), share])
+    if not rows:
+        raise ValueError("The trajectory has no points: give at least one.")
+    table = np.array(rows, dtype=float)
+    cosines, alphas, betas = table[:, :3].T
+    return Projection(cosines, alphas, betas, *((None, None) if second is None else (table[:, 3:5], table[:, -1])))

@@ -1,0 +1,303 @@
+r"""Minimum description length by the online code: the bits in which labels are told to one who has the vectors.
+
+The examples come in blocks that end at growing fractions of all n. The first is sent at :math:`\log_2 K` bits an
+example for K classes; each next by a probe trained on all examples before it, which both sides can train:
+
+.. math::
+
+    L = t_1 \log_2 K - \sum_{b \ge 1} \sum_{i = t_b + 1}^{t_{b + 1}} \log_2 \tilde p_b(y_i \mid x_i), \qquad
+    \tilde p_b = \frac{t_b\, p_b + 1 / K}{t_b + 1}, \qquad
+    \mathrm{compression} = \frac{n \log_2 K}{L}.
+
+Source: Voita and Titov 2020 (after Rissanen 1984 and Blier and Ollivier 2018), who send the probe's own p. Here it is
+mixed with the uniform code, which counts as one example of the t seen: a class that training never showed then costs at
+most :math:`\log_2 K (t + 1)` bits and never infinitely many, and a perfect probe pays about 1.4 bits a block for it.
+
+With several labels at a time each of the K is a choice of its own between there and not there: the uniform code has 1
+bit for each, :math:`n K` together, and :math:`\tilde p` of a label is mixed with 1/2.
+
+Shapes: x (n, …) of anything a probe takes, y (n,) classes or (n, K) of 0 and 1. Range: bits from 0 up, compression from
+0 up, 1 for what a uniform code does. Labels that are noise have about n times their entropy.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, logsigmoid
+
+from fivelenses.lenses import Array, as_tensor
+
+FRACTIONS = tuple(percent / 100 for percent in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100))
+
+# A probability may sum to so much more or less than 1 by rounding in single precision.
+SUM_TOLERANCE = 1e-3
+
+# Batches between two looks at the held-out examples, at least, and the gain in nats that is worth going on for.
+BATCHES_OF_AN_EPOCH, TOLERANCE = 20, 1e-3
+
+# Natural logarithms of probabilities, (m, K), for rows x (m, …).
+LogProbabilities = Callable[[np.ndarray], Array]
+
+# A probe: rows x (t, …), labels y, (t,) from 0 to K - 1 or (t, K) of 0 and 1, and K, to what it then says.
+Fit = Callable[[np.ndarray, np.ndarray, int], LogProbabilities]
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineCode:
+    """What it takes to send labels.
+
+    Attributes:
+        codelength: bits of all blocks.
+        uniform: bits of the uniform code, n log₂ K, or n K with several labels at a time.
+        blocks: a row per block with the columns first, end (its examples are first, …, end - 1, in the order sent),
+            seen (examples that its probe was trained on), bits, uniform.
+    """
+
+    codelength: float
+    uniform: float
+    blocks: pd.DataFrame
+
+    @property
+    def compression(self) -> float:
+        """How many times shorter the code is than the uniform one; infinite for a code of no bits."""
+        return self.uniform / self.codelength if self.codelength else math.inf
+
+
+def online_code(
+    x: Array,
+    y: Array,
+    fractions: Sequence[float] = FRACTIONS,
+    fit: Fit | None = None,
+    *,
+    classes: int | None = None,
+    seed: int | None = 0,
+) -> OnlineCode:
+    """The online codelength of labels given vectors.
+
+    Args:
+        x: (n, …) an entry for each example; floating-point (n, d) for the default probe.
+        y: (n,) whole numbers from 0 up, or (n, K) of 0 and 1 for several labels at a time.
+        fractions: of n at which blocks end, increasing to 1. Ends are rounded up; where two fall on the same example
+            there is one block.
+        fit: the probe, trained anew for each block; by default :class:`Perceptron` with its defaults. It is given the
+            number of classes beside rows and labels, since what is seen may lack some.
+        classes: K, which both sides know; by default one more than the largest label. Labels (n, K) say it themselves.
+        seed: of the order in which the examples are sent; None sends them as they come.
+
+    Raises:
+        ValueError: no example, labels that do not fit x or K, fractions that do not increase to 1, or a probe whose
+            answer is no log-probability of every class for every row.
+
+    Example:
+        >>> y = np.arange(1000) % 4
+        >>> code = online_code(np.eye(4, dtype=np.float32)[y], y, fit=Perceptron(learning_rate=0.01))
+        >>> code.uniform, code.codelength < 200
+        (2000.0, True)
+    """
+    x = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
+    y = y.detach().cpu().numpy() if isinstance(y, torch.Tensor) else np.asarray(y)
+    classes = _checked_classes(x, y, classes)
+    ends = _block_ends(fractions, len(y))
+    order = np.arange(len(y)) if seed is None else np.random.default_rng(seed).permutation(len(y))
+    fit = Perceptron() if fit is None else fit
+    bits_each = math.log2(classes) if y.ndim == 1 else float(classes)
+    rows = [(0, ends[0], 0, ends[0] * bits_each, ends[0] * bits_each)]
+    for seen, end in zip(ends[:-1], ends[1:], strict=True):
+        before, block = order[:seen], order[seen:end]
+        said = as_tensor(fit(x[before], y[before], classes)(x[block])).cpu().numpy()
+        bits = _bits(_checked_answer(said, (len(block), classes), y.ndim == 1), y[block], seen)
+        rows.append((seen, end, seen, bits, len(block) * bits_each))
+    blocks = pd.DataFrame(rows, columns=["first", "end", "seen", "bits", "uniform"])
+    return OnlineCode(float(blocks.bits.sum()), float(blocks.uniform.sum()), blocks)
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """A probe for :func:`online_code`: one hidden layer with relu, or none, trained by Adam on cross-entropy.
+
+    A share of what was seen, drawn anew, is held out. After each epoch, which passes small sets again until 20 batches
+    are made, the held-out loss is measured; training ends when for ``patience`` epochs it was not 0.001 nats below the
+    best, whose state is kept. The first state is one of those: its last layer is 0, so it says the uniform code, and so
+    does a probe that saw a single example, of which none can be held out. All is computed in single precision.
+
+    Args:
+        hidden: units of the hidden layer; 0 is softmax or logistic regression.
+        learning_rate: of Adam.
+        batch_size: rows of a batch.
+        held_out: the share, in (0, 1), rounded up.
+        patience: epochs without such a gain after which training ends.
+        max_epochs: where it ends at the latest.
+        seed: of the first weights, of what is held out, and of the order of rows.
+        device: where to train.
+
+    Raises:
+        ValueError: a share outside (0, 1), or numbers below 1 where there must be one.
+
+    Example:
+        >>> x = np.eye(2, dtype=np.float32)
+        >>> probe = Perceptron(hidden=0, learning_rate=0.1)(x.repeat(50, 0), np.arange(2).repeat(50), 3)
+        >>> probe(x).argmax(1)
+        tensor([0, 1])
+    """
+
+    hidden: int = 256
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    held_out: float = 0.1
+    patience: int = 4
+    max_epochs: int = 100
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.held_out < 1:
+            raise ValueError(f"held_out = {self.held_out} is not a share of the examples in (0, 1).")
+        if self.hidden < 0 or min(self.batch_size, self.patience, self.max_epochs) < 1:
+            raise ValueError(
+                f"hidden = {self.hidden}, batch_size = {self.batch_size}, patience = {self.patience}, "
+                f"max_epochs = {self.max_epochs}: give at least 1 of each, or 0 hidden units."
+            )
+
+    def __call__(self, x: np.ndarray, y: np.ndarray, classes: int) -> LogProbabilities:
+        """Train on rows x (t, d) and labels (t,) or (t, classes).
+
+        Raises:
+            ValueError: rows that are not (rows, features) of finite floating-point numbers, or training that diverged.
+        """
+        random = torch.Generator().manual_seed(self.seed)
+        several = y.ndim == 2
+        rows = _checked_rows(x).to(self.device)
+        labels = torch.from_numpy(y).to(self.device, torch.float32 if several else torch.int64)
+        network = self._network(rows.shape[1], classes, random).to(self.device)
+        away, kept = torch.randperm(len(rows), generator=random).tensor_split([math.ceil(self.held_out * len(rows))])
+        if len(kept):
+            loss_of = binary_cross_entropy_with_logits if several else cross_entropy
+            self._train(network, loss_of, rows, labels, kept, away, random)
+
+        @torch.no_grad()
+        def log_probabilities(x: np.ndarray) -> torch.Tensor:
+            logits = network(_checked_rows(x).to(self.device))
+            return logsigmoid(logits) if several else logits.log_softmax(1)
+
+        return log_probabilities
+
+    def _network(self, d: int, classes: int, random: torch.Generator) -> nn.Module:
+        layers = [nn.Linear(d, self.hidden), nn.ReLU()] if self.hidden else []
+        last = nn.Linear(self.hidden or d, classes)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        if layers:
+            # torch's own first weights, from a generator of ours.
+            bound = d**-0.5
+            for values in layers[0].parameters():
+                nn.init.uniform_(values, -bound, bound, generator=random)
+        return nn.Sequential(*layers, last)
+
+    def _train(
+        self,
+        network: nn.Module,
+        loss_of: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+        x: torch.Tensor,
+        y: torch.Tensor,
+        kept: torch.Tensor,
+        away: torch.Tensor,
+        random: torch.Generator,
+    ) -> None:
+        """Train on the rows ``kept`` until those ``away`` say that it is enough."""
+
+        @torch.no_grad()
+        def held_out_loss() -> float:
+            return float(loss_of(network(x[away]), y[away]))
+
+        optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
+        passes = math.ceil(BATCHES_OF_AN_EPOCH / math.ceil(len(kept) / self.batch_size))
+        best, best_state, waited = held_out_loss(), deepcopy(network.state_dict()), 0
+        for epoch in range(1, self.max_epochs + 1):
+            for _ in range(passes):
+                for places in kept[torch.randperm(len(kept), generator=random)].split(self.batch_size):
+                    optimizer.zero_grad()
+                    loss_of(network(x[places]), y[places]).backward()
+                    optimizer.step()
+            loss = held_out_loss()
+            if not math.isfinite(loss):
+                raise ValueError(f"The probe diverged in epoch {epoch}: scale x or the learning rate down.")
+            if loss < best - TOLERANCE:
+                best, best_state, waited = loss, deepcopy(network.state_dict()), 0
+            elif (waited := waited + 1) == self.patience:
+                break
+        network.load_state_dict(best_state)
+
+
+def _bits(log_probabilities: np.ndarray, y: np.ndarray, seen: int) -> float:
+    """Bits of a block's labels under the probe mixed with the uniform code, which counts as one example."""
+    weight, rest = math.log(seen / (seen + 1)), -math.log(seen + 1)
+    if y.ndim == 1:
+        chosen = np.take_along_axis(log_probabilities, y[:, None], 1)
+        uniform = -math.log(log_probabilities.shape[1])
+    else:
+        with np.errstate(divide="ignore"):
+            other = np.log1p(-np.exp(log_probabilities))
+        chosen = np.where(y == 1, log_probabilities, other)
+        uniform = -math.log(2)
+    return float(-np.logaddexp(weight + chosen, rest + uniform).sum() / math.log(2))
+
+
+def _block_ends(fractions: Sequence[float], n: int) -> list[int]:
+    fractions = list(fractions)
+    growing = all(before < after for before, after in zip(fractions[:-1], fractions[1:], strict=True))
+    if not fractions or not growing or not fractions[0] > 0 or fractions[-1] != 1:
+        raise ValueError(f"fractions = {fractions} must increase from above 0 to 1, where all is sent.")
+    # The slack is for rounding: 0.07 of 100 is 7.000000000000001.
+    return sorted({math.ceil(fraction * n * (1 - 1e-12)) for fraction in fractions})
+
+
+def _checked_classes(x: np.ndarray, y: np.ndarray, classes: int | None) -> int:
+    if y.ndim not in (1, 2) or not y.size:
+        raise ValueError(f"y has shape {y.shape}, not (examples,) or (examples, labels) with at least one of each.")
+    if x.ndim < 1 or len(x) != len(y):
+        raise ValueError(f"x has shape {x.shape} and y {y.shape}: give one entry of x for each example.")
+    if y.dtype.kind not in "iub":
+        raise ValueError(f"y holds {y.dtype}, not whole numbers: number the classes from 0 up.")
+    if y.ndim == 2:
+        if classes not in (None, y.shape[1]):
+            raise ValueError(f"classes = {classes} and y has {y.shape[1]} columns of labels: leave classes out.")
+        if y.min() < 0 or y.max() > 1:
+            raise ValueError(f"y with several labels at a time must be 0 or 1, and row {_first_beyond(y, 1)} is not.")
+        return y.shape[1]
+    classes = int(y.max()) + 1 if classes is None else classes
+    if y.min() < 0 or y.max() >= classes:
+        raise ValueError(f"Row {_first_beyond(y, classes - 1)} of y is no class from 0 to {classes - 1}.")
+    if classes < 2:
+        raise ValueError("y holds a single class, which needs no bits: give classes, or labels that differ.")
+    return classes
+
+
+def _first_beyond(y: np.ndarray, most: int) -> int:
+    return int(((y < 0) | (y > most)).reshape(len(y), -1).any(1).argmax())
+
+
+def _checked_answer(said: np.ndarray, shape: tuple[int, int], one_class: bool) -> np.ndarray:
+    if said.shape != shape:
+        raise ValueError(f"The probe answers with shape {said.shape}, not {shape}: one logarithm for each class.")
+    said = said.astype(np.float64)
+    # minus infinity is the logarithm of 0, which the mixture takes.
+    if np.isnan(said).any() or (said > SUM_TOLERANCE).any():
+        raise ValueError("The probe answers with NaN or with a probability above 1: give natural logarithms.")
+    if one_class and (np.abs(np.exp(said).sum(1) - 1) > SUM_TOLERANCE).any():
+        raise ValueError("The probe's probabilities of all classes do not sum to 1: no code has these lengths.")
+    return np.minimum(said, 0)
+
+
+def _checked_rows(x: np.ndarray) -> torch.Tensor:
+    rows = as_tensor(x)
+    if rows.ndim != 2 or not rows.shape[1] or not rows.is_floating_point():
+        raise ValueError(f"x has shape {tuple(rows.shape)} of {rows.dtype}, not (rows, features) of floating point.")
+    if not rows.float().isfinite().all():
+        raise ValueError("x holds NaN or infinity in single precision: check the model that computed it.")
+    return rows.float()

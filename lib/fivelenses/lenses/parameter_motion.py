@@ -1,0 +1,133 @@
+r"""Moving chosen layers of a model through parameter space, and putting everything back.
+
+The parameters of layers :math:`G` are a vector :math:`\theta^G`, and the way from one model to another in them is
+:math:`\delta^G = \theta_1^G - \theta_0^G`; a model can be evaluated anywhere on it, at
+:math:`\theta^G + \alpha \delta^G`, its other parameters as they are (Hao et al. 2019, on groups of layers). Layers are
+counted 1…L; 0 is the embeddings, which move only if asked for. The head, the pooler, and buffers never move.
+
+Parameters are named as in the base model, so that models with different heads, or none, have the same names. They move
+by lending the model other tensors: the model's own are never written, and come back to the bit however a lending ends.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import nn
+
+from fivelenses.lenses.directions import Parameters, difference
+from fivelenses.models.layers import part
+
+
+def thirds(depth: int) -> dict[str, tuple[int, ...]]:
+    """The low, middle and high layers of an encoder: a partition of 1…depth, as equal as can be, low ones larger.
+
+    Raises:
+        ValueError: fewer than three layers.
+
+    Example:
+        >>> thirds(7)
+        {'low': (1, 2, 3), 'middle': (4, 5), 'high': (6, 7)}
+    """
+    if depth < 3:
+        raise ValueError(f"An encoder of {depth} layers has no thirds: it takes at least three.")
+    groups = np.array_split(np.arange(1, depth + 1), 3)
+    return {name: tuple(group.tolist()) for name, group in zip(("low", "middle", "high"), groups, strict=True)}
+
+
+def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
+    """The parameters of some layers, as a point of a landscape.
+
+    Args:
+        model: any transformers model whose layers are in one list, with or without a head.
+        layers: 0…L; 0 is the embeddings.
+
+    Returns:
+        Names in the base model to detached tensors, which share memory with the model.
+
+    Raises:
+        ValueError: no layer, or one that does not exist.
+
+    Example:
+        >>> from transformers import BertConfig, BertModel
+        >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=2, num_attention_heads=1)
+        >>> sorted({name.split(".")[2] for name in layer_parameters(BertModel(shape), [2])})
+        ['1']
+    """
+    layers = sorted(set(layers))
+    if not layers:
+        raise ValueError("No layers: name those whose parameters move, such as range(1, 7).")
+    chosen = [parameter for layer in layers for parameter in part(model, layer).parameters()]
+    # ELECTRA widens its embeddings by a projection that stands beside them.
+    if layers[0] == 0 and hasattr(model.base_model, "embeddings_project"):
+        chosen += model.base_model.embeddings_project.parameters()
+    wanted = {id(parameter) for parameter in chosen}
+    return {
+        name: parameter.detach() for name, parameter in model.base_model.named_parameters() if id(parameter) in wanted
+    }
+
+
+def layer_direction(origin: nn.Module, target: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
+    """The way from one model to another in some of their layers: 0 leads nowhere, 1 to the target.
+
+    Args:
+        origin, target: two models of one architecture, with or without heads.
+        layers: 0…L; 0 is the embeddings, so ``range(1, L + 1)`` is the encoder without them.
+
+    Returns:
+        Names in the base model to new tensors.
+
+    Raises:
+        ValueError: no such layers, or models whose layers have different parameters.
+
+    Example:
+        >>> from transformers import BertConfig, BertModel
+        >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=2, num_attention_heads=1)
+        >>> way = layer_direction(BertModel(shape), BertModel(shape), layers=[2])
+        >>> way["encoder.layer.1.attention.self.query.weight"].shape
+        torch.Size([4, 4])
+    """
+    layers = list(layers)
+    return difference(layer_parameters(target, layers), layer_parameters(origin, layers))
+
+
+@contextmanager
+def placed(model: nn.Module, point: Parameters) -> Iterator[nn.Module]:
+    """A model with other values in the parameters that a point names, for as long as the block runs.
+
+    Nothing is copied where precision and device agree: the model holds the point's tensors, and then its own again,
+    which were not touched, also after an exception.
+
+    Args:
+        model: a transformers model, whose parameters are named as in its base model, or any other module.
+        point: names to tensors of the parameters' shapes.
+
+    Yields:
+        The model.
+
+    Raises:
+        ValueError: a name that is no parameter, as a buffer's is not, or another shape.
+
+    Example:
+        >>> line = nn.Linear(1, 1)
+        >>> with placed(line, {"weight": torch.tensor([[2.0]]), "bias": torch.tensor([1.0])}):
+        ...     line(torch.tensor([[3.0]])).item()
+        7.0
+    """
+    parameters = dict(getattr(model, "base_model", model).named_parameters())
+    for name, tensor in point.items():
+        if name not in parameters:
+            raise ValueError(f"{name!r} is no parameter of the model: name parameters as layer_parameters does.")
+        if tensor.shape != parameters[name].shape:
+            raise ValueError(
+                f"{name!r} has shape {tuple(tensor.shape)} in the point, {tuple(parameters[name].shape)} in the model."
+            )
+    own = {name: parameters[name].data for name in point}
+    try:
+        for name, tensor in point.items():
+            parameters[name].data = tensor.detach().to(own[name])
+        yield model
+    finally:
+        for name, tensor in own.items():
+            parameters[name].data = tensor

@@ -1,0 +1,187 @@
+r"""Spans of words to classify, checked, and cut into batches that hold nothing but the words they need.
+
+A batch is some sentences with all their targets. The words of its spans, each once, stand end to end, in whatever
+sentence they are; a span is a row of places among them. So no word is padded, and none is read that no span holds.
+
+Shapes: a sentence's vectors (layers, words, d); a span [start, end) in words; a batch's words (layers, U, d), its
+places and which of them are real (targets, spans, widest).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fivelenses.lenses import Array, as_tensor
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing to classify: a span of a sentence, or two, [start, end) in words, and the labels that are right."""
+
+    sentence: int
+    span1: tuple[int, int]
+    span2: tuple[int, int] | None
+    labels: Collection[str]
+
+
+# For each model the vectors of the same sentences; and the targets in them.
+Split = tuple[Sequence[Sequence[Array]], Sequence[Target]]
+
+
+@dataclass(frozen=True, eq=False)
+class SpanBatch:
+    """Targets of a few sentences.
+
+    Attributes:
+        words: model to (layers, U, d) float32, the words that the spans hold.
+        places: (targets, spans, widest) among those words; 0 where a span is narrower.
+        inside: (targets, spans, widest) True for the words of the span.
+        truth: (targets, labels) float32, 1 for the labels that are right.
+    """
+
+    words: dict[int, torch.Tensor]
+    places: torch.Tensor
+    inside: torch.Tensor
+    truth: torch.Tensor
+
+
+class SpanTargets:
+    """The targets of one split, and the vectors of one or several models.
+
+    Args:
+        split: for each model its vectors, of any floating precision, converted batch by batch; and the targets.
+        labels: those that can be given; others that a target has are only counted.
+        name: of the split, for errors.
+        top: whether to read the last layer only.
+
+    Attributes:
+        shape: (models, layers, features, spans).
+        device: of the vectors of the first model.
+        order: (targets,) the targets in the order in which :meth:`batches` of all sentences in turn give them.
+        unknown: how many right labels are not among ``labels``.
+
+    Raises:
+        ValueError: no target or model, vectors that do not fit each other, NaN or infinity, a span that is empty or
+            leaves its sentence, or targets of which only some have a second span.
+
+    Example:
+        >>> split = [[np.zeros((2, 5, 3), dtype=np.float32)]], [Target(0, (0, 1), (2, 4), {"agent"})]
+        >>> targets = SpanTargets(split, ["agent"])
+        >>> batch = next(targets.batches(32, [0]))
+        >>> targets.shape, batch.words[0].shape, batch.places.tolist()
+        ((1, 2, 3, 2), torch.Size([2, 3, 3]), [[[0, 0], [1, 2]]])
+    """
+
+    def __init__(self, split: Split, labels: Sequence[str], name: str = "given", top: bool = False) -> None:
+        models, targets = split
+        if not len(models) or not len(targets):
+            raise ValueError(
+                f"The {name} split has {len(models)} models and {len(targets)} targets: give at least one."
+            )
+        self._models = [[as_tensor(sentence) for sentence in sentences] for sentences in models]
+        self._top = top
+        lengths = _checked_vectors(self._models, {target.sentence for target in targets}, name)
+        bounds = np.array([_checked_bounds(place, one, lengths, name) for place, one in enumerate(targets)])
+        if bounds[:, 1].any() and not bounds[:, 1, 1].all():
+            raise ValueError(f"Some targets of the {name} split have a second span and some have none: split them.")
+        self.device = self._models[0][0].device
+        layers, _, d = self._models[0][0].shape
+        spans = 2 if bounds[0, 1, 1] else 1
+        self.shape = len(models), 1 if top else layers, d, spans
+        place_of = {label: place for place, label in enumerate(labels)}
+        truth = np.zeros((len(targets), len(labels)), dtype=np.float32)
+        self.unknown = 0
+        for row, target in enumerate(targets):
+            right = {place_of.get(label, -1) for label in target.labels}
+            truth[row, sorted(right - {-1})] = 1
+            self.unknown += sum(label not in place_of for label in set(target.labels))
+        self.order = np.argsort([target.sentence for target in targets], kind="stable")
+        self._bounds, self._truth = bounds[self.order, :spans], truth[self.order]
+        sentences, starts = np.unique([targets[row].sentence for row in self.order], return_index=True)
+        ends = np.append(starts[1:], len(targets))
+        self._sentences = list(zip(sentences.tolist(), starts.tolist(), ends.tolist(), strict=True))
+
+    def __len__(self) -> int:
+        """Targets."""
+        return len(self.order)
+
+    def batches(
+        self,
+        size: int,
+        models: Iterable[int],
+        random: torch.Generator | None = None,
+        device: str | torch.device | None = None,
+    ) -> Iterator[SpanBatch]:
+        """All targets once, those of ``size`` sentences at a time, in turn or in an order drawn from ``random``.
+
+        Args:
+            size: sentences of a batch, of those that have a target.
+            models: whose words to give.
+            random: of the order.
+            device: of the batches, by default that of the vectors.
+        """
+        models = list(models)
+        count = len(self._sentences)
+        order = torch.arange(count) if random is None else torch.randperm(count, generator=random)
+        for places in order.split(size):
+            yield self._batch([self._sentences[place] for place in places.tolist()], models, device)
+
+    def _batch(
+        self, sentences: list[tuple[int, int, int]], models: list[int], device: str | torch.device | None
+    ) -> SpanBatch:
+        rows = np.concatenate([np.arange(first, last) for _, first, last in sentences])
+        lengths = [self._models[0][sentence].shape[1] for sentence, _, _ in sentences]
+        before = np.cumsum([0, *lengths[:-1]]).repeat([last - first for _, first, last in sentences])
+        bounds = self._bounds[rows] + before[:, None, None]
+        places = bounds[..., :1] + np.arange((bounds[..., 1] - bounds[..., 0]).max())
+        inside = places < bounds[..., 1:]
+        used, positions = np.unique(places[inside], return_inverse=True)
+        places[:] = 0
+        places[inside] = positions
+        words = {}
+        for model in models:
+            vectors = [self._models[model][sentence] for sentence, _, _ in sentences]
+            joined = torch.cat([one[-1:] for one in vectors] if self._top else vectors, 1)
+            words[model] = joined[:, torch.from_numpy(used).to(joined.device)].to(device, torch.float32)
+        device = words[models[0]].device
+        tensors = (torch.from_numpy(values).to(device) for values in (places, inside, self._truth[rows]))
+        return SpanBatch(words, *tensors)
+
+
+def _checked_vectors(models: list[list[torch.Tensor]], read: set[int], name: str) -> list[int]:
+    """The words of each sentence, the same for every model; numbers are checked in the sentences that are read."""
+    if not models[0]:
+        raise ValueError(f"The {name} split has no sentence.")
+    lengths = [sentence.shape[1] if sentence.ndim == 3 else -1 for sentence in models[0]]
+    layers_and_features = models[0][0].shape[::2]
+    for model, sentences in enumerate(models):
+        if len(sentences) != len(lengths):
+            raise ValueError(f"Model {model} has {len(sentences)} {name} sentences and model 0 has {len(lengths)}.")
+        for place, (sentence, words) in enumerate(zip(sentences, lengths, strict=True)):
+            where = f"Sentence {place} of model {model} in the {name} split"
+            fits = sentence.ndim == 3 and sentence.shape[::2] == layers_and_features and sentence.shape[1] == words
+            if not fits or 0 in sentence.shape:
+                raise ValueError(
+                    f"{where} has shape {tuple(sentence.shape)}, not (layers, words, features) with the layers and "
+                    "features of all and the words that model 0 has."
+                )
+            # Single precision is what the probes see, in which a large double is infinite.
+            if not sentence.is_floating_point() or (place in read and not sentence.float().isfinite().all()):
+                raise ValueError(f"{where} holds NaN, infinity in single precision, or no floating-point numbers.")
+    return lengths
+
+
+def _checked_bounds(place: int, target: Target, lengths: list[int], name: str) -> list[tuple[int, int]]:
+    """Start and end of both spans, 0 and 0 for one that is not there."""
+    where = f"Target {place} of the {name} split"
+    if isinstance(target.labels, str):
+        raise ValueError(f"{where} has the string {target.labels!r} for labels: give a collection of labels.")
+    if not 0 <= target.sentence < len(lengths):
+        raise ValueError(f"{where} is in sentence {target.sentence}, and there are {len(lengths)}.")
+    words = lengths[target.sentence]
+    for span in (target.span1, target.span2):
+        if span is not None and not 0 <= span[0] < span[1] <= words:
+            raise ValueError(f"{where} has the span {tuple(span)}, which is no part of its {words} words.")
+    return [tuple(target.span1), (0, 0) if target.span2 is None else tuple(target.span2)]

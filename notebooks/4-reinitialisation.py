@@ -1,0 +1,198 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What each layer's pre-training is worth
+#
+# **The question.** Pre-training gives a task more than it needs, or does it? {cite:t}`singh2020` take it away layer
+# by layer: they draw the top layers anew, fine-tune all the same, and watch what the task loses. They do so with
+# much data and with little, and set beside it what a frozen encoder without its top layers is good for, and how far
+# fine-tuning moves the weights.
+#
+# **The answer here.** With less data the curve changes its concavity by
+# {glue:text}`less_data_more_reliance_value` (`less-data-more-reliance`:
+# {glue:text}`less_data_more_reliance_verdict`). A frozen encoder needs {glue:text}`probing_needs_more_value` of its
+# depth more than a re-initialised one for half of its gain (`probing-needs-more`:
+# {glue:text}`probing_needs_more_verdict`). The distance that the weights move is correlated with depth by
+# {glue:text}`weights_move_up_value` (`weights-move-up`: {glue:text}`weights_move_up_verdict`). Of the paper's six
+# claims, {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) lists all of
+# them with their numbers.
+
+# %% tags=["parameters", "hide-input"]
+profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
+# Everything below is as the profile says unless it is given here.
+encoder = None
+source = None
+tasks = None
+seeds = None
+schedules = None
+learning_rate = None
+batch_size = None
+epochs = None
+training_examples = None
+evaluation_examples = None
+fractions = None
+sized = None
+matched = None
+matched_examples = None
+depths = None
+least_steps = None
+biases_and_norms = None
+device = None
+
+# %% tags=["hide-input"]
+from fivelenses import runs
+from fivelenses.exhibits import singh2020
+from fivelenses.tasks import load
+
+overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)
+overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, depths=depths, sized=sized)
+overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples, fractions=fractions)
+overrides |= dict(matched=matched, matched_examples=matched_examples, biases_and_norms=biases_and_norms)
+run = runs.begin(4, profile, least_steps=least_steps, **overrides)
+settings = run.settings
+
+# %% [markdown]
+# ## The setting
+#
+# The paper fine-tunes BERT-base (12 layers) on sentiment (SST-2), question answering as inference (QNLI) and
+# acceptability (CoLA), with 100, 10 and 1 % of the training examples. For every number $k$ of layers, the six linear
+# projections of the top $k$ layers (query, key, value, attention output, intermediate, output) are drawn anew, and
+# the whole model is fine-tuned. The weights are drawn from a normal distribution with mean 0 and deviation
+# $\sigma = 0.02$ that is cut at $\pm 2\sigma$, which leaves a deviation of 0.0176.
+#
+# The report says nothing of the biases and LayerNorms of these layers; we keep them (the parameter
+# `biases_and_norms` resets them). A smaller set of examples is a part of the larger one, stratified by label, and
+# every seed draws its own. The whole figure is one list of specifications, handed over in the next cell: a model that
+# stands is not trained again, and several machines can share the list.
+
+# %%
+checkpoints = run.prepare(settings.specifications())
+scores = singh2020.reinitialised_scores(checkpoints)
+data = {task: load(task, settings.source) for task in settings.tasks}
+sizes = {task: settings.sizes(of_task.splits["train"].num_rows) for task, of_task in data.items()}
+run.exhibit(singh2020.table_1(data, sizes))
+
+# %% [markdown]
+# Three ways to use a pre-trained encoder, and what each of them trains:
+
+# %%
+run.exhibit(singh2020.figure_4(int(scores["layers"].max()), reinitialised=2))
+
+# %% [markdown]
+# ## Re-initialised layers
+#
+# Where a curve stays flat and then falls, the lower layers are enough and the upper ones can be learned from the task
+# alone; where it falls at once, the task needs what pre-training put into the top. The right end is a network whose
+# layers are all drawn anew: only its embeddings, biases and LayerNorms know anything. Each point is a fine-tuned
+# model of its own.
+
+# %%
+for task in settings.sized_tasks():
+    run.exhibit(singh2020.reinitialisation(scores, task, sizes[task]))
+
+# %% [markdown]
+# With the same number of examples the tasks can be compared. Their null rates differ, so the picture shows what is
+# gained over them.
+
+# %%
+matched = settings.matched_tasks()
+if matched:
+    run.exhibit(
+        singh2020.figure_1c(scores, matched, min(settings.matched_examples, *(sizes[one][0] for one in matched)))
+    )
+
+# %%
+for task in settings.tasks:
+    if task not in settings.sized_tasks():
+        run.exhibit(singh2020.reinitialisation(scores, task, sizes[task][:1]))
+
+# %% [markdown]
+# Is a curve a line, or concave, or a step? The eye is easily persuaded, so the three forms are fitted and compared.
+
+# %%
+run.exhibit(singh2020.table_of_shapes(scores))
+
+# %% [markdown]
+# ## Frozen layers
+#
+# Fine-tuning can mend what re-initialisation broke. A frozen encoder shows what its layers hold as they are: the top
+# $k$ layers are removed, the rest is kept as it was pre-trained, and only a classifier is trained on [CLS]. The paper
+# trains that classifier for three epochs at the learning rate of fine-tuning, which leaves it far from done (on CoLA
+# it hardly leaves the majority). Here it is a logistic regression that is trained until it has converged, on
+# standardised features, so that what is missing is missing in the features. The same examples are used as above.
+
+# %%
+on = None if settings.device == "auto" else settings.device
+probes = {
+    task: singh2020.frozen_probes(
+        settings.encoder, data[task], sizes[task], settings.seeds, settings.schedule(task).max_length, on
+    )
+    for task in settings.tasks
+}
+for task in settings.sized_tasks():
+    run.exhibit(singh2020.probing(probes[task]))
+
+# %% [markdown]
+# ## Weights that move
+#
+# The distance between the pre-trained and the fine-tuned weights of a layer's output projection,
+# $\lVert W - W' \rVert_F$, for the models without re-initialised layers. Fewer examples mean fewer steps of the
+# optimiser, so a curve that lies lower need not mean that less was there to learn: the numbers of steps are in the
+# captions.
+
+# %%
+distances = singh2020.weight_distances(settings.encoder, checkpoints)
+for task in settings.sized_tasks():
+    run.exhibit(singh2020.weight_distance(distances, task))
+
+# %%
+run.exhibit(singh2020.table_of_sublayers(distances))
+
+# %% [markdown]
+# The paper's appendix shows the same for CoLA: frozen probes first, then the weights.
+
+# %%
+for task in settings.tasks:
+    if task not in settings.sized_tasks():
+        run.exhibit(singh2020.probing(probes[task]))
+        run.exhibit(singh2020.weight_distance(distances, task))
+
+# %% [markdown]
+# ## The claims
+#
+# The report argues from the shapes of its curves. Each of its sentences is made a predicate on the table behind a
+# figure, with a threshold that is ours, fixed before any run and printed in the third column. A curve that hardly
+# falls has no shape, and a claim about it cannot be tested.
+
+# %% tags=["hide-input"]
+run.judge(singh2020.CLAIMS)
+run.finish()
+
+# %% [markdown]
+# What to keep in mind:
+#
+# - **Data.** From the most data to the least, concavity changes by {glue:text}`less_data_more_reliance_value`
+#   (`less-data-more-reliance`: {glue:text}`less_data_more_reliance_verdict`).
+# - **Tasks.** The curvatures of QNLI and SST-2 are {glue:text}`qnli_concave_sst_linear_value` on average
+#   (`qnli-concave-sst-linear`: {glue:text}`qnli_concave_sst_linear_verdict`); a straight line explains
+#   {glue:text}`cola_linear_value` of CoLA's variance (`cola-linear`: {glue:text}`cola_linear_verdict`).
+# - **Frozen layers.** Without the top sixth of the layers, a frozen probe gains
+#   {glue:text}`top_two_hurt_probing_value` (`top-two-hurt-probing`: {glue:text}`top_two_hurt_probing_verdict`), and
+#   it needs {glue:text}`probing_needs_more_value` of the depth more than a re-initialised model
+#   (`probing-needs-more`: {glue:text}`probing_needs_more_verdict`).
+# - **Weights.** Distance and depth are correlated by {glue:text}`weights_move_up_value` (`weights-move-up`:
+#   {glue:text}`weights_move_up_verdict`).
+#
+# Spreads are standard deviations over tasks and seeds together. A model of few layers and few examples has smaller
+# drops than BERT-base, and its seeds differ by about as much as neighbouring points of its curves.

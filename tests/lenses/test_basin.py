@@ -1,0 +1,170 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation, sharpness
+from fivelenses.lenses.landscape import Surface
+
+AXIS = np.linspace(-2, 2, 41)
+
+
+def plane(losses, alphas=AXIS, betas=AXIS):
+    nothing = np.full(losses.shape, np.nan)
+    return Surface(alphas, betas, losses, nothing, nothing, nothing)
+
+
+def bowl(first=2.0, second=2.0, alphas=AXIS, betas=AXIS):
+    """½ (first · α² + second · β²)."""
+    return plane(first / 2 * alphas**2 + second / 2 * betas[:, None] ** 2, alphas, betas)
+
+
+def test_the_basin_of_a_quadratic_is_the_ellipse_worked_by_hand():
+    found = basin(bowl(first=2, second=8), at=(0, 0), rise=1)
+    assert found.first == pytest.approx((1, 1), abs=0.01)
+    assert found.second == pytest.approx((0.5, 0.5), abs=0.01)
+    assert found.area == pytest.approx(math.pi * 1 * 0.5, rel=0.02)
+    assert found.whole
+
+
+@given(st.floats(1, 8), st.floats(1, 8), st.floats(0.2, 1.5))
+@settings(deadline=None, max_examples=30)
+def test_widths_and_area_follow_the_curvatures(first, second, rise):
+    found = basin(bowl(first, second, np.linspace(-3, 3, 121), np.linspace(-3, 3, 121)), (0, 0), rise)
+    assert found.first == pytest.approx((math.sqrt(2 * rise / first),) * 2, rel=0.02)
+    assert found.second == pytest.approx((math.sqrt(2 * rise / second),) * 2, rel=0.02)
+    assert found.area == pytest.approx(2 * math.pi * rise / math.sqrt(first * second), rel=0.02)
+
+
+@given(st.floats(0.1, 5), st.floats(0.1, 5))
+@settings(deadline=None, max_examples=30)
+def test_a_basin_scales_with_its_axes(wider, higher):
+    one, other = (basin(bowl(2, 2), (0, 0), 0.5), basin(plane(bowl().losses, wider * AXIS, higher * AXIS), (0, 0), 0.5))
+    assert other.first == pytest.approx([wider * width for width in one.first])
+    assert other.second == pytest.approx([higher * width for width in one.second])
+    assert other.area == pytest.approx(wider * higher * one.area)
+
+
+def test_uneven_grids_give_the_area_of_even_ones():
+    uneven = np.sort(np.concatenate([AXIS, [0.013, 0.87, 0.88]]))
+    even, found = basin(bowl(), (0, 0), 1), basin(bowl(alphas=uneven, betas=uneven), (0, 0), 1)
+    assert found.area == pytest.approx(even.area, rel=0.01)
+
+
+def test_half_widths_are_interpolated_between_grid_points():
+    assert half_widths([0, 1, 3, 4], [5.0, 2.0, 3.0, 9.0], at=1, rise=2) == (
+        pytest.approx(2 / 3),
+        pytest.approx(13 / 6),
+    )
+    assert half_widths([0, 1], [1.0, 1.0], at=0, rise=0) == (math.inf, math.inf)
+
+
+def test_the_first_crossing_counts_and_a_plain_beyond_it_does_not():
+    assert half_widths([0, 1, 2, 3], [0.0, 2.0, 0.0, 0.0], at=0, rise=1) == (math.inf, 0.5)
+
+
+def test_a_basin_ends_at_the_last_finite_point():
+    assert half_widths([0, 1, 2, 3], [0.0, 0.1, math.nan, 0.0], at=0, rise=1) == (math.inf, 1.0)
+    losses = bowl().losses.copy()
+    losses[:, AXIS > 1] = np.nan
+    found = basin(plane(losses), (0, 0), rise=10)
+    assert found.first[1] == pytest.approx(1) and found.area == pytest.approx(3 * 4, rel=0.01) and not found.whole
+
+
+def test_area_that_a_ridge_cuts_off_does_not_count():
+    losses = np.zeros((41, 41))
+    losses[:, 10] = 5
+    found = basin(plane(losses), (0, 0), rise=1)
+    # The ridge stands at -1 and is crossed a fifth of a cell of 0.1 before.
+    assert found.area == pytest.approx((2 + 1 - 0.08) * 4, rel=0.01)
+    assert not found.whole
+
+
+def test_the_corner_of_a_grid_has_a_basin():
+    assert basin(plane(np.zeros((2, 3)), np.arange(3.0), np.arange(2.0)), (0, 0), 1).area == pytest.approx(2)
+
+
+def test_a_path_that_falls_is_monotone_and_one_with_a_barrier_is_not():
+    positions = np.linspace(-1, 2, 31)
+    falling = path(positions, (positions - 1) ** 2, start=positions[10], end=positions[20])
+    assert falling.monotone and falling.falling == 1 and falling.drop == pytest.approx(1)
+    barrier = path([0, 0.5, 0.7, 1], [1.0, 3.0, 2.0, 0.5])
+    assert not barrier.monotone and barrier.climb == 2 and barrier.falling == pytest.approx(2 / 3)
+    assert barrier.drop == 0.5
+
+
+def test_a_path_over_a_cell_that_is_not_finite_climbs_to_infinity():
+    found = path([0, 0.25, 0.5, 1], [3.0, math.inf, 2.0, 1.0])
+    assert found.climb == math.inf and found.falling == pytest.approx(1 / 3) and found.drop == 2
+
+
+@given(st.lists(st.floats(-5, 5), min_size=3, max_size=8, unique=True))
+@settings(deadline=None, max_examples=50)
+def test_rank_correlation_is_one_for_any_increasing_change_and_minus_one_for_its_opposite(values):
+    losses = np.round(np.array(values), 3)
+    if len(np.unique(losses)) > 1:
+        assert rank_correlation(losses, np.exp(losses)) == pytest.approx(1)
+        assert rank_correlation(losses, -losses) == pytest.approx(-1)
+
+
+def test_rank_correlation_shares_tied_ranks_and_leaves_marked_cells_out():
+    from scipy.stats import spearmanr
+
+    losses, errors = np.array([[1.0, 2.0, 3.0], [4.0, np.nan, 6.0]]), np.array([[0.1, 0.1, 0.4], [0.2, 0.9, np.nan]])
+    finite = np.isfinite(losses) & np.isfinite(errors)
+    assert rank_correlation(losses, errors) == pytest.approx(spearmanr(losses[finite], errors[finite]).statistic)
+    assert math.isnan(rank_correlation(np.ones(3), np.arange(3)))
+    assert math.isnan(rank_correlation(np.full(3, np.nan), np.arange(3)))
+
+
+def test_the_sharpness_of_a_quadratic_is_worked_by_hand():
+    # Each row moves by a tenth of its length, so ½ ‖x‖² rises by ½ 0.01 ‖x‖², and the two ways cancel in the gradient.
+    point = {"weight": torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))}
+    found = sharpness(lambda at: 0.5 * float(at["weight"].square().sum()), point, radius=0.1, draws=4)
+    expected = 0.005 * float(point["weight"].square().sum())
+    assert found.rises.shape == (4, 2)
+    assert found.mean == pytest.approx(expected)
+    assert found.standard_error == pytest.approx(0, abs=1e-9)
+
+
+def test_sharpness_does_not_see_a_scale_that_the_loss_does_not_see():
+    point = {"weight": torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))}
+    start = point["weight"].clone()
+
+    def angle_to_start(at):
+        return 1 - float((at["weight"] * start).sum() / at["weight"].norm() / start.norm())
+
+    scaled = {"weight": 5 * point["weight"]}
+    assert sharpness(angle_to_start, scaled).mean == pytest.approx(sharpness(angle_to_start, point).mean, rel=1e-9)
+
+
+def test_sharpness_of_one_draw_has_no_standard_error_and_marks_what_is_not_finite():
+    found = sharpness(lambda at: math.nan, {"weight": torch.ones(2, 2)}, draws=1)
+    assert math.isnan(found.standard_error) and math.isnan(found.mean)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: half_widths([0, 1], [1.0], 0, 1), "one for each"),
+        (lambda: half_widths([0, 1], [1.0, 2.0], 0.5, 1), "0.5 is not one of the positions"),
+        (lambda: half_widths([0, 1], [1.0, 2.0], 0, -1), "from 0 up"),
+        (lambda: half_widths([0, 1], [1.0, 2.0], 0, math.nan), "from 0 up"),
+        (lambda: half_widths([0, 1], [math.nan, 2.0], 0, 1), "not finite"),
+        (lambda: basin(bowl(), (0.01, 0), 1), "not one of the alphas"),
+        (lambda: basin(bowl(), (0, 0.01), 1), "not one of the betas"),
+        (lambda: basin(plane(np.zeros((1, 41)), betas=np.zeros(1)), (0, 0), 1), "has no area"),
+        (lambda: path([0, 1], [1.0, 0.0], start=1, end=0), "exchange them"),
+        (lambda: path([0, 1], [1.0]), "one for each"),
+        (lambda: rank_correlation(np.zeros(2), np.zeros(3)), "same grid"),
+        (lambda: sharpness(float, {"weight": torch.ones(1, 1)}, radius=0), "positive radius"),
+        (lambda: sharpness(float, {"weight": torch.ones(1, 1)}, draws=0), "at least one draw"),
+        (lambda: sharpness(float, {"bias": torch.ones(1)}), "has no matrix"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_in_one_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()

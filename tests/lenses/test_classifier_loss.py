@@ -1,0 +1,266 @@
+import copy
+import math
+
+import datasets
+import numpy as np
+import pytest
+import torch
+from tests.lenses.test_parameter_motion import MODELS, assert_as_before, seeded, snapshot
+
+from fivelenses.lenses.classifier_loss import ClassifierLoss
+from fivelenses.lenses.directions import moved
+from fivelenses.lenses.landscape import curve, surface
+from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters, thirds
+from fivelenses.models import heads
+from fivelenses.models.layers import put_back
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """Sixty examples of 3 to 14 pieces."""
+    random = np.random.default_rng(0)
+    rows = [random.integers(2, 20, random.integers(3, 15)).tolist() for _ in range(60)]
+    return datasets.Dataset.from_dict(
+        {
+            "input_ids": rows,
+            "attention_mask": [[1] * len(row) for row in rows],
+            "labels": random.integers(0, 2, 60).tolist(),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def classifier(toy_encoder, toy_data):
+    """The toy BERT with a head, and one a little way off in all its parameters."""
+    torch.manual_seed(0)
+    model = heads.build(toy_encoder, "sequence", toy_data.labels).eval()
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.add_(0.03 * torch.randn_like(parameter))
+    return model, other
+
+
+@torch.no_grad()
+def direct(model, examples):
+    """Loss and error of each example, alone in its batch."""
+    model.eval()
+    columns = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in examples.column_names]
+    losses, wrong = [], []
+    for row in examples:
+        logits = model(**{name: torch.tensor([row[name]]) for name in columns}).logits
+        losses.append(torch.nn.functional.cross_entropy(logits, torch.tensor([row["labels"]])).item())
+        wrong.append(logits.argmax().item() != row["labels"])
+    return np.array(losses), np.array(wrong)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("layers", [(0, 1, 2, 3), (1, 2, 3), (2,), (3,)])
+def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples):
+    model, other = seeded(kind, 0), seeded(kind, 1)
+    at_other = copy.deepcopy(model)
+    put_back(at_other, other, layers)
+    if kind == "electra" and 0 in layers:
+        at_other.electra.embeddings_project.load_state_dict(other.electra.embeddings_project.state_dict())
+    losses, wrong = direct(at_other, examples)
+    # All kept, a part of the batches kept, none kept; many batches, and one.
+    for options in ({}, {"kept_mb": 0.01}, {"kept_mb": 0}, {"pieces_at_once": 40}, {"pieces_at_once": 10**6}):
+        found = ClassifierLoss(model, examples, layers, **options)(layer_parameters(other, layers))
+        assert found.loss == pytest.approx(losses.mean(), rel=1e-5)
+        assert found.error == pytest.approx(wrong.mean())
+        assert found.loss_standard_error == pytest.approx(losses.std(ddof=1) / math.sqrt(60), rel=1e-4)
+        assert found.error_standard_error == pytest.approx(wrong.std(ddof=1) / math.sqrt(60), rel=1e-6)
+
+
+def test_a_part_of_the_states_is_kept_where_memory_ends(examples):
+    loss = ClassifierLoss(seeded(), examples, [3], kept_mb=0.01, pieces_at_once=40)
+    kept = [batch.entering is not None for batch in loss._batches]
+    assert any(kept) and not all(kept)
+    assert sum(batch.entering[0][0].numel() * 4 for batch in loss._batches if batch.entering) <= 0.01 * 2**20
+
+
+def test_start_and_end_of_a_curve_are_the_two_models(classifier, toy_examples):
+    start, end = classifier
+    layers = range(1, 7)
+    end = copy.deepcopy(end)
+    head_and_embeddings = {
+        name: tensor for name, tensor in start.state_dict().items() if not name.startswith("bert.encoder")
+    }
+    end.load_state_dict(head_and_embeddings, strict=False)
+    loss = ClassifierLoss(start, toy_examples, layers)
+    found = curve(loss, layer_parameters(start, layers), layer_direction(start, end, layers), [0, 1])
+    assert found.losses == pytest.approx([direct(model, toy_examples)[0].mean() for model in (start, end)], rel=1e-5)
+    assert found.errors == pytest.approx([direct(model, toy_examples)[1].mean() for model in (start, end)])
+
+
+@pytest.mark.parametrize("group", ["low", "middle", "high"])
+def test_minus_one_on_a_surface_around_the_tuned_model_is_rollback(group, classifier, toy_examples):
+    pretrained, tuned = classifier
+    layers = thirds(6)[group]
+    way = layer_direction(pretrained, tuned, layers)
+    across = {name: tensor.flip(0) for name, tensor in way.items()}
+    loss = ClassifierLoss(tuned, toy_examples, layers)
+    found = surface(loss, layer_parameters(tuned, layers), (way, across), [-1, 0], [0, 1])
+    rolled_back = copy.deepcopy(tuned)
+    put_back(rolled_back, pretrained, layers)
+    for column, model in enumerate((rolled_back, tuned)):
+        losses, wrong = direct(model, toy_examples)
+        assert found.losses[0, column] == pytest.approx(losses.mean(), rel=1e-5)
+        assert found.errors[0, column] == pytest.approx(wrong.mean())
+
+
+def test_a_subset_estimates_the_whole_within_its_error(examples):
+    model = seeded(seed=2)
+    with torch.no_grad():
+        model.classifier.weight.mul_(100)
+    point = layer_parameters(model, [3])
+    whole = ClassifierLoss(model, examples, [3])(point)
+    estimates = [ClassifierLoss(model, examples, [3], limit=20, seed=seed)(point) for seed in range(30)]
+    # Without replacement the estimate is closer than the stated error, which holds for examples drawn anew.
+    distances = [abs(found.loss - whole.loss) / found.loss_standard_error for found in estimates]
+    assert max(distances) < 3 and np.mean(np.array(distances) < 1) > 0.6
+    assert len({found.loss for found in estimates}) > 20
+
+
+def test_a_subset_is_fixed_by_its_seed_and_nested(examples):
+    model = seeded()
+    point = layer_parameters(model, [3])
+    one, same, all_of_them = (
+        ClassifierLoss(model, examples, [3], limit=limit, seed=seed) for limit, seed in ((20, 1), (20, 1), (100, 1))
+    )
+    assert one(point) == same(point) and one.identity == same.identity
+    assert all_of_them.n_examples == 60
+    rows = [
+        {tuple(row) for batch in loss._batches for row in batch.inputs["input_ids"].tolist()}
+        for loss in (ClassifierLoss(model, examples, [3], limit=limit, pieces_at_once=1) for limit in (5, 9))
+    ]
+    assert rows[0] < rows[1]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_model_is_as_before_with_its_modes_and_hooks(kind, examples):
+    model = seeded(kind)
+    model.train()
+    model.base_model.eval()
+    modes = [module.training for module in model.modules()]
+    before = snapshot(model)
+    loss = ClassifierLoss(model, examples, [1, 2])
+    loss(layer_parameters(seeded(kind, 1), [1, 2]))
+    assert_as_before(model, before)
+    assert modes == [module.training for module in model.modules()]
+    assert not [module for module in model.modules() if module._forward_pre_hooks or module._forward_hooks]
+    assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_model_is_as_before_when_an_evaluation_fails_half_way(kind, examples):
+    model = seeded(kind).train()
+    before = snapshot(model)
+    loss = ClassifierLoss(model, examples, [1, 2, 3], pieces_at_once=40)
+    batches = list(loss._batches)
+    loss._batches = [*batches[:2], None, *batches[2:]]
+    with pytest.raises(AttributeError):
+        loss(layer_parameters(seeded(kind, 1), [1, 2, 3]))
+    assert_as_before(model, before)
+    assert all(module.training for module in model.modules())
+    assert not [module for module in model.modules() if module._forward_pre_hooks or module._forward_hooks]
+
+
+def test_dropout_is_off(examples):
+    model = seeded().train()
+    loss = ClassifierLoss(model, examples, [1, 2, 3])
+    assert loss(layer_parameters(model, [1])) == loss(layer_parameters(model, [1]))
+
+
+def test_an_interrupted_surface_of_a_model_resumes_to_the_same(examples, tmp_path):
+    model = seeded()
+    way, across = (layer_direction(model, seeded(seed=seed), [2, 3]) for seed in (1, 2))
+    origin = layer_parameters(model, [2, 3])
+    loss = ClassifierLoss(model, examples, [2, 3])
+    options = dict(alphas=[0, 1], betas=[-1, 0, 1], identity=loss.identity)
+    whole = surface(loss, origin, (way, across), **options)
+    before, calls = snapshot(model), []
+
+    def failing(point):
+        calls.append(point)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return loss(point)
+
+    with pytest.raises(KeyboardInterrupt):
+        surface(failing, origin, (way, across), file=tmp_path / "one.npz", **options)
+    assert_as_before(model, before)
+    resumed = surface(loss, origin, (way, across), file=tmp_path / "one.npz", notify=pytest.fail, **options)
+    np.testing.assert_array_equal(resumed.losses, whole.losses)
+    np.testing.assert_array_equal(resumed.error_standard_errors, whole.error_standard_errors)
+
+
+def test_identity_tells_examples_heads_and_precisions_apart_and_not_what_moves(examples):
+    model = seeded()
+
+    def identity(changed=model, rows=examples, **options):
+        return ClassifierLoss(changed, rows, [3], **options).identity
+
+    other_head, other_low, other_high = (copy.deepcopy(model) for _ in range(3))
+    with torch.no_grad():
+        other_head.classifier.bias.add_(1)
+        other_low.bert.encoder.layer[0].output.dense.bias.add_(1)
+        other_high.bert.encoder.layer[2].output.dense.bias.add_(1)
+    different = [
+        identity(),
+        identity(other_head),
+        identity(other_low),
+        identity(rows=examples.select(range(59))),
+        identity(limit=20),
+        identity(autocast=torch.bfloat16),
+    ]
+    assert len(set(different)) == len(different)
+    assert identity(other_high) == different[0]
+
+
+def test_lower_precision_is_near_and_the_model_stays_in_its_own(examples):
+    model = seeded()
+    point = layer_parameters(model, [2, 3])
+    exact, rough = (ClassifierLoss(model, examples, [2, 3], autocast=kind)(point) for kind in (None, torch.bfloat16))
+    assert rough.loss != exact.loss and rough.loss == pytest.approx(exact.loss, rel=0.02)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def test_one_example_has_no_standard_error(examples):
+    found = ClassifierLoss(seeded(), examples, [3], limit=1)(layer_parameters(seeded(), [3]))
+    assert math.isfinite(found.loss) and found.error in (0, 1)
+    assert math.isnan(found.loss_standard_error) and math.isnan(found.error_standard_error)
+
+
+def test_a_point_whose_loss_overflows_is_a_marked_cell(examples):
+    model = seeded()
+    way = {name: torch.full_like(tensor, 1e38) for name, tensor in layer_parameters(model, [2]).items()}
+    found = curve(ClassifierLoss(model, examples, [2]), layer_parameters(model, [2]), way, [0, 2])
+    assert np.isfinite(found.losses[0]) and np.isnan(found.losses[1]) and np.isnan(found.errors[1])
+
+
+def test_hostile_inputs_are_refused_in_one_sentence(examples, toy_model):
+    model = seeded()
+    with pytest.raises(ValueError, match="There are no examples"):
+        ClassifierLoss(model, examples.select([]), [1])
+    with pytest.raises(ValueError, match="leaves no examples"):
+        ClassifierLoss(model, examples, [1], limit=0)
+    with pytest.raises(ValueError, match="labels are not one integer from 0 to 1"):
+        ClassifierLoss(model, examples.map(lambda row: {"labels": row["labels"] + 1}), [1])
+    with pytest.raises(ValueError, match="does not classify sequences"):
+        ClassifierLoss(toy_model, examples, [1])
+    with pytest.raises(ValueError, match="no layer 4"):
+        ClassifierLoss(model, examples, [4])
+    loss = ClassifierLoss(model, examples, [2])
+    with pytest.raises(ValueError, match="is not of the layers that move"):
+        loss(layer_parameters(model, [1]))
+    point = layer_parameters(model, [2])
+    with pytest.raises(ValueError, match="in the point"):
+        loss(moved(point, [], []) | {next(iter(point)): torch.zeros(1)})
+
+
+def test_real_pieces_and_types_of_segments_are_read(classifier, toy_examples):
+    model, _ = classifier
+    assert "token_type_ids" in toy_examples.column_names
+    found = ClassifierLoss(model, toy_examples, [6])(layer_parameters(model, [6]))
+    assert found.loss == pytest.approx(direct(model, toy_examples)[0].mean(), rel=1e-5)

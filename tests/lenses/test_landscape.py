@@ -1,0 +1,274 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fivelenses.lenses.directions import difference
+from fivelenses.lenses.landscape import Measurement, curve, grid, project, surface
+
+# f(x, y) = ½ (4 x² + y²) around the minimum (1, 2), in two tensors.
+CURVATURES, MINIMUM = (4.0, 1.0), (1.0, 2.0)
+START = {"x": torch.tensor([-1.0], dtype=torch.float64), "y": torch.tensor([2.0], dtype=torch.float64)}
+ALONG_X = {"x": torch.tensor([2.0], dtype=torch.float64), "y": torch.tensor([0.0], dtype=torch.float64)}
+ALONG_Y = {"x": torch.tensor([0.0], dtype=torch.float64), "y": torch.tensor([2.0], dtype=torch.float64)}
+
+
+def quadratic(point):
+    return sum(
+        curvature / 2 * float(point[name] - lowest) ** 2
+        for name, curvature, lowest in zip("xy", CURVATURES, MINIMUM, strict=True)
+    )
+
+
+coordinates = st.lists(st.floats(-10, 10), min_size=4, max_size=4)
+lengths = st.floats(0.1, 10)
+
+
+def named(values):
+    values = torch.as_tensor(values, dtype=torch.float64)
+    return {"a": values[:1], "b": values[1:]}
+
+
+def test_the_papers_grid_gains_start_end_and_rollback():
+    found = grid()
+    assert len(found) == 43 and found[0] == -4 and found[-1] == 4
+    assert {-1.0, 0.0, 1.0} <= set(found.tolist())
+
+
+@given(st.floats(-5, 0), st.floats(0.5, 5), st.integers(2, 60))
+@settings(deadline=None, max_examples=50)
+def test_a_grid_increases_and_holds_the_marks_in_range_once(low, high, count):
+    found = grid(low, high, count)
+    assert (np.diff(found) > 1e-10).all()
+    for mark in (-1.0, 0.0, 1.0):
+        assert (found == mark).sum() == (low <= mark <= high)
+
+
+def test_marks_that_equal_spacing_reaches_are_not_doubled():
+    assert len(grid(-4, 4, 81)) == 81
+
+
+def test_the_curve_of_a_quadratic_is_a_parabola_worked_by_hand():
+    alphas = grid(-1, 3, 9)
+    np.testing.assert_allclose(curve(quadratic, START, ALONG_X, alphas).losses, 8 * (alphas - 1) ** 2)
+
+
+def test_start_and_end_are_the_direct_evaluations():
+    end = {"x": torch.tensor([0.3], dtype=torch.float64), "y": torch.tensor([-7.0], dtype=torch.float64)}
+    found = curve(quadratic, START, difference(end, START), [0, 1])
+    assert found.losses[0] == quadratic(START)
+    assert found.losses[1] == pytest.approx(quadratic(end), rel=1e-14)
+
+
+def test_the_surface_of_a_quadratic_is_that_worked_by_hand():
+    alphas, betas = grid(-1, 2, 4), grid(-0.5, 1, 4)
+    found = surface(quadratic, START, (ALONG_X, ALONG_Y), alphas, betas)
+    assert found.losses.shape == (len(betas), len(alphas))
+    np.testing.assert_allclose(found.losses, 8 * (alphas - 1) ** 2 + 2 * betas[:, None] ** 2, atol=1e-12)
+
+
+@given(st.floats(-3, 3), lengths)
+@settings(deadline=None, max_examples=30)
+def test_a_longer_direction_is_a_finer_axis(alpha, length):
+    longer = {name: length * tensor for name, tensor in ALONG_X.items()}
+    one, other = (curve(quadratic, START, way, [at]) for way, at in ((ALONG_X, alpha * length), (longer, alpha)))
+    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-9, atol=1e-9)
+
+
+def test_a_measurement_keeps_all_its_fields():
+    found = curve(lambda point: Measurement(1.0, 0.25, 0.5, 0.125), START, ALONG_X, [0])
+    assert (found.losses, found.errors, found.loss_standard_errors, found.error_standard_errors) == (
+        1,
+        0.25,
+        0.5,
+        0.125,
+    )
+    assert np.isnan(curve(quadratic, START, ALONG_X, [0]).errors).all()
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_not_finite_marks_its_cell_alone(value):
+    found = curve(lambda point: Measurement(value if float(point["x"]) > 0 else 1.0, 0.5), START, ALONG_X, [0, 1])
+    np.testing.assert_array_equal(found.losses, [1, np.nan])
+    np.testing.assert_array_equal(found.errors, [0.5, np.nan])
+
+
+def test_the_points_given_are_never_changed():
+    before = [{name: tensor.clone() for name, tensor in side.items()} for side in (START, ALONG_X, ALONG_Y)]
+    surface(quadratic, START, (ALONG_X, ALONG_Y), [-1, 2], [0.5, 1])
+    for side, kept in zip((START, ALONG_X, ALONG_Y), before, strict=True):
+        assert all(torch.equal(side[name], kept[name]) for name in side)
+
+
+class Counted:
+    """A quadratic that counts its calls and fails at one of them."""
+
+    def __init__(self, fails_at=None):
+        self.calls, self.fails_at = 0, fails_at
+
+    def __call__(self, point):
+        self.calls += 1
+        if self.calls == self.fails_at:
+            raise KeyboardInterrupt
+        return Measurement(quadratic(point), 0.5, 0.1, 0.2)
+
+
+def kept_surface(evaluate, file, betas=(0, 1, 2), origin=START, directions=(ALONG_X, ALONG_Y), **options):
+    return surface(evaluate, origin, directions, (0, 1), betas, file=file, **options)
+
+
+def test_a_surface_that_was_interrupted_goes_on_where_it_was(tmp_path):
+    whole = kept_surface(Counted(), None)
+    with pytest.raises(KeyboardInterrupt):
+        kept_surface(Counted(fails_at=4), tmp_path / "folder" / "surface.npz")
+    rest, lines, rows = Counted(), [], []
+    resumed = kept_surface(
+        rest, tmp_path / "folder" / "surface.npz", notify=lines.append, progress=lambda *at: rows.append(at)
+    )
+    assert rest.calls == 4 and lines == [] and rows == [(2, 3), (3, 3)]
+    for name in ("losses", "errors", "loss_standard_errors", "error_standard_errors"):
+        np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
+    again = Counted()
+    np.testing.assert_array_equal(kept_surface(again, tmp_path / "folder" / "surface.npz").losses, whole.losses)
+    assert again.calls == 0
+    assert [file.name for file in (tmp_path / "folder").iterdir()] == ["surface.npz"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"betas": (0, 1, 3)},
+        {"identity": "other examples"},
+        {"directions": (ALONG_Y, ALONG_X)},
+        {"origin": ALONG_Y},
+    ],
+)
+def test_a_file_of_another_surface_is_remade_with_one_line(tmp_path, change):
+    file = tmp_path / "surface.npz"
+    kept_surface(Counted(), file)
+    lines, remade = [], Counted()
+    found = kept_surface(remade, file, notify=lines.append, **change)
+    assert remade.calls == 6
+    assert len(lines) == 1 and "measured anew" in lines[0]
+    np.testing.assert_array_equal(found.losses, kept_surface(Counted(), None, **change).losses)
+
+
+def test_a_damaged_file_is_remade_with_one_line(tmp_path):
+    file = tmp_path / "surface.npz"
+    kept_surface(Counted(), file)
+    lines = []
+    for content in (b"", b"no archive", file.read_bytes()[:100]):
+        file.write_bytes(content)
+        kept_surface(Counted(), file, notify=lines.append)
+    assert len(lines) == 3 and all("cannot be read" in line for line in lines)
+
+
+def test_the_projection_worked_by_hand():
+    origin, first, second = named([1, 0, 0, 0]), named([2, 0, 0, 0]), named([2, 2, 0, 0])
+    found = project([named([1, 0, 0, 0]), named([5, 2, 0, 4])], origin, first, second)
+    np.testing.assert_allclose(found.alphas, [0, 2])
+    np.testing.assert_allclose(found.betas, [0, math.sqrt(20) / 2])
+    np.testing.assert_allclose(found.cosines, [np.nan, 4 / 6])
+    np.testing.assert_allclose(found.plane, [[0, 0], [1, 1]], atol=1e-12)
+    np.testing.assert_allclose(found.share, [np.nan, 20 / 36])
+
+
+def test_a_projection_without_a_second_direction_has_no_plane():
+    found = project([named([1, 1, 0, 0])], named([0, 0, 0, 0]), named([1, 0, 0, 0]))
+    assert found.plane is None and found.share is None
+
+
+@given(coordinates, coordinates.filter(lambda values: max(map(abs, values)) > 0.1), st.floats(-4, 4))
+@settings(deadline=None, max_examples=50)
+def test_a_point_on_the_axis_has_its_position_and_no_second_coordinate(start, way, alpha):
+    point = [x + alpha * step for x, step in zip(start, way, strict=True)]
+    found = project([named(point)], named(start), named(way))
+    assert found.alphas[0] == pytest.approx(alpha, abs=1e-9)
+    assert found.betas[0] == pytest.approx(0, abs=1e-9)
+
+
+@given(coordinates, coordinates, coordinates.filter(lambda values: max(map(abs, values)) > 0.1), lengths, coordinates)
+@settings(deadline=None, max_examples=50)
+def test_coordinates_move_with_the_origin_and_scale_with_the_direction(point, start, way, length, shift):
+    found = project([named(point)], named(start), named(way))
+    shifted = [named([x + step for x, step in zip(side, shift, strict=True)]) for side in (point, start)]
+    same = project(shifted[:1], shifted[1], named(way))
+    finer = project([named(point)], named(start), named([length * step for step in way]))
+    for name in ("alphas", "betas"):
+        np.testing.assert_allclose(getattr(same, name), getattr(found, name), atol=1e-8)
+        np.testing.assert_allclose(getattr(finer, name) * length, getattr(found, name), rtol=1e-8, atol=1e-9)
+
+
+@given(coordinates, coordinates.filter(lambda values: max(map(abs, values)) > 0.1))
+@settings(deadline=None, max_examples=50)
+def test_the_papers_coordinates_hold_the_whole_displacement(point, way):
+    found = project([named(point)], named([0, 0, 0, 0]), named(way))
+    squares = (found.alphas**2 + found.betas**2) * sum(step**2 for step in way)
+    assert squares[0] == pytest.approx(sum(x**2 for x in point), rel=1e-9, abs=1e-9)
+    assert found.betas[0] >= 0
+
+
+@given(st.floats(-4, 4), st.floats(-4, 4), st.floats(0, 4))
+@settings(deadline=None, max_examples=50)
+def test_least_squares_finds_what_lies_in_the_plane(alpha, beta, outside):
+    first, second = named([1, 1, 0, 0]), named([0, 3, 1, 0])
+    point = named([alpha, alpha + 3 * beta, beta, outside])
+    found = project([point], named([0, 0, 0, 0]), first, second)
+    np.testing.assert_allclose(found.plane, [[alpha, beta]], atol=1e-9)
+    within = alpha**2 + (alpha + 3 * beta) ** 2 + beta**2
+    if within + outside**2 > 1e-12:
+        assert found.share[0] == pytest.approx(within / (within + outside**2), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("alphas", "sentence"),
+    [
+        ([], "at least one position"),
+        ([[0, 1]], "at least one position"),
+        ([0, 0], "increase"),
+        ([1, 0], "increase"),
+        ([0, math.nan], "increase"),
+        ([0, math.inf], "increase"),
+    ],
+)
+def test_positions_that_are_no_grid_are_refused(alphas, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        curve(quadratic, START, ALONG_X, alphas)
+    with pytest.raises(ValueError, match=sentence):
+        surface(quadratic, START, (ALONG_X, ALONG_Y), [0], alphas)
+
+
+@pytest.mark.parametrize("arguments", [(0, 1, 1), (1, 0, 5), (0, math.inf, 5), (math.nan, 1, 5)])
+def test_a_range_that_is_no_grid_is_refused(arguments):
+    with pytest.raises(ValueError, match="range that increases"):
+        grid(*arguments)
+
+
+def test_hostile_directions_are_refused_by_name():
+    nothing = {name: torch.zeros_like(tensor) for name, tensor in START.items()}
+    holed = ALONG_X | {"y": torch.tensor([math.nan])}
+    for direction, sentence in (
+        (nothing, "is 0 in all its parameters"),
+        (holed, "NaN or infinity in 'y'"),
+        ({"x": ALONG_X["x"]}, "'y' is in one alone"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            curve(quadratic, START, direction, [0])
+        with pytest.raises(ValueError, match=f"The second direction.*{sentence}"):
+            surface(quadratic, START, (ALONG_X, direction), [0], [0])
+        with pytest.raises(ValueError, match=f"The first direction.*{sentence}"):
+            project([START], START, direction)
+    with pytest.raises(ValueError, match="two directions, not 1"):
+        surface(quadratic, START, (ALONG_X,), [0], [0])
+
+
+def test_a_trajectory_without_points_and_a_plane_without_width_are_refused():
+    with pytest.raises(ValueError, match="has no points"):
+        project([], START, ALONG_X)
+    with pytest.raises(ValueError, match="are parallel"):
+        project([START], START, ALONG_X, {name: -3 * tensor for name, tensor in ALONG_X.items()})
+    with pytest.raises(ValueError, match="do not name the same parameters"):
+        project([{"x": START["x"]}], START, ALONG_X)
