@@ -5,8 +5,9 @@ import pytest
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, PARTLY, REPRODUCED, judge
 from fivelenses.exhibits.zhou2022 import CLAIMS, figure_1, movements
 from fivelenses.exhibits.zhou2022 import centroid_paths as paths_of
+from fivelenses.exhibits.zhou2022.along_training import Dynamics
 from fivelenses.exhibits.zhou2022.claims import MOVEMENTS
-from fivelenses.exhibits.zhou2022.measurements import Dynamics, labelled_splits
+from fivelenses.exhibits.zhou2022.measurements import labelled_splits
 
 BY_KEY = {claim.key: claim for claim in CLAIMS}
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from fivelenses.lenses import mlp_probe
+from fivelenses.lenses import mlp_probe, perceptrons
 from fivelenses.lenses.mlp_probe import Configuration, fit, fit_grid, grid
 
 
@@ -72,7 +72,7 @@ def test_gradients_and_loss_are_those_of_autograd(seed, first, second, classes, 
     y = torch.from_numpy(random.integers(0, classes, m))
     alphas = torch.tensor([0.0, 0.3, 20.0]).reshape(3, 1, 1)
     gradients = [torch.full_like(values, torch.nan) for values in parameters]
-    losses = mlp_probe._gradients(parameters, x[None], y[None], alphas, gradients) / m
+    losses = perceptrons._gradients(parameters, x[None], y[None], alphas, gradients) / m
     for probe in range(3):
         own = [values[probe].double().requires_grad_() for values in parameters]
         loss = loss_of(own, x.double(), y, alphas[probe].item())
@@ -98,9 +98,9 @@ def test_a_network_done_by_hand():
     ]
     gradients = [torch.empty_like(values) for values in parameters]
     x, y, alphas = torch.tensor([[[1.0, 2.0]]]), torch.tensor([[1]]), torch.tensor([[[0.1]]])
-    first, second, logit = mlp_probe._forward(parameters, x)
+    first, second, logit = perceptrons._forward(parameters, x)
     assert (first.tolist(), second.tolist(), logit.tolist()) == ([[[4.0, 0.0]]], [[[2.0, 0.0]]], [[[0.0]]])
-    total = mlp_probe._gradients(parameters, x, y, alphas, gradients)
+    total = perceptrons._gradients(parameters, x, y, alphas, gradients)
     squares = (1 + 1 + 4 + 1) + (0.25 + 1 + 49 + 49) + (1 + 9)
     assert total.item() == pytest.approx(math.log(2) + 0.05 * squares, rel=1e-6)
     # The error at the logit is 1/2 - 1; it reaches the living units only, and weights also shrink by 0.1 of themselves.
@@ -131,9 +131,9 @@ def test_the_first_epochs_are_those_of_scikit_learn(classes, n):
 def test_one_epoch_leaves_the_weights_of_scikit_learn(monkeypatch):
     x, y = clouds(2, 230)
     kept = []
-    measure = mlp_probe._accuracies
+    measure = perceptrons._accuracies
     monkeypatch.setattr(
-        mlp_probe, "_accuracies", lambda parameters, *rows: kept.append(parameters) or measure(parameters, *rows)
+        perceptrons, "_accuracies", lambda parameters, *rows: kept.append(parameters) or measure(parameters, *rows)
     )
     configuration = Configuration((9, 6), 0.5, 3)
     fit(x, y, x, y, [configuration], max_epochs=3)
@@ -162,20 +162,20 @@ def test_whole_fits_agree_with_scikit_learn_within_its_spread():
 @given(st.lists(st.sampled_from([1.0, 0.99995, 0.9999, 0.9998, 0.5, 0.50005, 0.4]), min_size=1, max_size=60))
 @settings(deadline=None, max_examples=60)
 def test_training_ends_where_scikit_learn_ends_it(losses):
-    model = MLPClassifier(tol=mlp_probe.TOLERANCE, early_stopping=False)
+    model = MLPClassifier(tol=perceptrons.TOLERANCE, early_stopping=False)
     model.loss_curve_, model.best_loss_, model._no_improvement_count = [], np.inf, 0
     best, waited = np.array([np.inf]), np.array([0])
     for loss in losses:
         model.loss_curve_.append(loss)
         model._update_no_improvement_count(False, None, None, None)
-        best, waited = mlp_probe._epochs_without_improvement(np.array([loss]), best, waited)
+        best, waited = perceptrons._epochs_without_improvement(np.array([loss]), best, waited)
         assert (best[0], waited[0]) == (model.best_loss_, model._no_improvement_count)
 
 
 def test_patience_ends_a_probe_in_the_eleventh_flat_epoch(monkeypatch):
     script = iter([5.0, 3.0] + [3.0] * 20)
     monkeypatch.setattr(
-        mlp_probe,
+        perceptrons,
         "_gradients",
         lambda p, x, y, a, g: [v.zero_() for v in g] and torch.tensor([next(script)]) * x.shape[1],
     )
@@ -195,9 +195,9 @@ def test_wider_neighbours_change_no_probe():
 
 def test_padded_units_stay_zero(monkeypatch):
     kept = []
-    measure = mlp_probe._accuracies
+    measure = perceptrons._accuracies
     monkeypatch.setattr(
-        mlp_probe, "_accuracies", lambda parameters, *rows: kept.append(parameters) or measure(parameters, *rows)
+        perceptrons, "_accuracies", lambda parameters, *rows: kept.append(parameters) or measure(parameters, *rows)
     )
     x, y = clouds(5, 100)
     fit(x, y, x, y, [Configuration((3, 2), 1.0), Configuration((6, 8), 1.0)], max_epochs=10, padded=True)
@@ -208,7 +208,7 @@ def test_padded_units_stay_zero(monkeypatch):
 
 
 def test_probes_that_stop_leave_the_others_as_they_were(monkeypatch):
-    monkeypatch.setattr(mlp_probe, "TOLERANCE", 0.03)
+    monkeypatch.setattr(perceptrons, "TOLERANCE", 0.03)
     x, y = clouds(6, 150, apart=2.0)
     configurations = [Configuration((8, 8), alpha, seed) for alpha, seed in ((1e-4, 0), (30.0, 0), (1.0, 1), (0.1, 2))]
     together = fit(x, y, x, y, configurations, max_epochs=100, batch_size=15)

@@ -1,5 +1,6 @@
 """Zhou and Srikumar (2022), "A Closer Look at How Fine-tuning Changes BERT": measurements, exhibits and claims."""
 
+from fivelenses.exhibits.zhou2022.along_training import centroid_paths, dynamics, movements
 from fivelenses.exhibits.zhou2022.claims import CLAIMS
 from fivelenses.exhibits.zhou2022.figures import (
     figure_1,
@@ -10,16 +11,7 @@ from fivelenses.exhibits.zhou2022.figures import (
     figure_6,
     figures_7_to_10,
 )
-from fivelenses.exhibits.zhou2022.measurements import (
-    centroid_paths,
-    cross_task,
-    dynamics,
-    family,
-    geometry,
-    movements,
-    probe_accuracy,
-    task_sizes,
-)
+from fivelenses.exhibits.zhou2022.measurements import cross_task, family, geometry, probe_accuracy, task_sizes
 from fivelenses.exhibits.zhou2022.tables import table_1, table_2, table_3, table_4, table_5, table_6, table_7
 
 __all__ = [
