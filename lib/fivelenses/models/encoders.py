@@ -126,7 +126,7 @@ def locate(name: str) -> Encoder:
     if name in CARRIED:
         folder = _carried_folder(name)
         return Encoder(name, str(folder), None, False, _folder_identity(folder))
-    if name.startswith((".", "/", "toy-bert")) or " " in name or name.count("/") > 1:
+    if name.startswith((".", "/", "toy-bert", "english-bert")) or " " in name or name.count("/") > 1:
         raise SourceError(
             f"There is no encoder at {name!r}: give a folder that holds a config.json, a folder under models/, "
             "a name on the hub, or random:NAME."
