@@ -17,6 +17,7 @@ from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, REPRODU
 from fivelenses.exhibits.singh2020.claims import layers_needed
 from fivelenses.exhibits.singh2020.shapes import concavity, fit_shape
 from fivelenses.models import layers
+from fivelenses.runs.settings import settings as chapter_settings
 from fivelenses.tasks.examples import encode, subset
 
 DEPTH = 12
@@ -195,6 +196,46 @@ def test_the_tables_say_what_the_models_are(models):
     # The model with re-initialised layers has moved before it was trained, so it is left out.
     assert moved.groupby(["examples", "layer"])["part"].count().tolist() == [6] * 12
     assert (moved["absolute"] > 0).all() and (moved["relative"] < 1).all()
+
+
+def test_no_reinitialised_layer_is_plain_fine_tuning():
+    plain = specify(ENCODER, "sst2", "toyworld", 0, short_schedule(), examples=48)
+    none = specify(ENCODER, "sst2", "toyworld", 0, short_schedule(), examples=48, reinitialised=[])
+    assert none == plain and none.address == plain.address
+
+
+def test_all_layers_reinitialised_keep_embeddings_biases_and_norms(tmp_path, toy_model):
+    untrained = short_schedule(epochs=0)
+    wanted = specify(ENCODER, "sst2", "toyworld", 0, untrained, examples=48, reinitialised=tuple(range(1, 7)))
+    made = prepare([wanted], Store(tmp_path), workers=1, notify=lambda line: None)[0].model().base_model
+    before = toy_model.state_dict()
+    changed = {
+        name
+        for name, tensor in made.state_dict().items()
+        if not name.startswith("pooler") and not tensor.equal(before[name])
+    }
+    drawn = {id(map.weight) for layer in range(1, 7) for map in layers.projections(made, layer).values()}
+    assert changed == {name for name, tensor in made.named_parameters() if id(tensor) in drawn}
+    assert len(changed) == 36
+
+
+def test_the_plan_of_the_chapter_is_one_list_without_repetition():
+    chosen = chapter_settings(4, "tiny")
+    specifications = chosen.specifications()
+    assert len(specifications) == len({one.address for one in specifications})
+    sizes = chosen.sizes(4_000)
+    counts = {(one.examples, len(one.reinitialised), one.seed) for one in specifications if one.task == "sst2"}
+    assert counts == {(size, count, seed) for size in sizes for count in (0, 2, 4, 6) for seed in (0, 1, 2)}
+    # What is re-initialised is the top of the encoder.
+    assert {one.reinitialised for one in specifications} == {(), (5, 6), (3, 4, 5, 6), (1, 2, 3, 4, 5, 6)}
+    assert all(one.examples_seed == one.seed for one in specifications)
+
+
+def test_few_examples_are_read_more_often_where_steps_are_asked_for():
+    chosen = chapter_settings(4, "tiny", least_steps=100)
+    by_size = {one.examples: one.schedule for one in chosen.specifications() if one.task == "cola"}
+    assert by_size[3000].epochs == 1.5
+    assert by_size[900].steps(900) >= 100
 
 
 @pytest.fixture(scope="module")

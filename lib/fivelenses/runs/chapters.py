@@ -175,8 +175,11 @@ class Reinitialisation(FineTuningParameters):
 
     def _lengthened(self, task: str, examples: int) -> Schedule:
         schedule = self.schedule(task)
-        least = self.least_steps / math.ceil(examples / schedule.batch_size)
-        return dataclasses.replace(schedule, epochs=max(schedule.epochs, math.ceil(least)))
+        if schedule.steps(examples) >= self.least_steps:
+            return schedule
+        return dataclasses.replace(
+            schedule, epochs=math.ceil(self.least_steps / math.ceil(examples / schedule.batch_size))
+        )
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
         # Frozen features come from one pass; the tuned models' scores come with their training.
