@@ -88,11 +88,12 @@ class RawFile:
 
     Attributes:
         repository: owner/name.
-        tag: the release.
+        tag: the release; empty for a file of a repository without releases, which its hash pins alone.
         path: the file inside the repository.
         sha256: of the uncompressed content.
         git_blob: first characters of the content's git blob id, an accepted second proof where a mirror's file was
             rebuilt.
+        assembled: True for a file that a mirror puts together from many of the repository's; it cannot be fetched.
     """
 
     repository: str
@@ -100,10 +101,16 @@ class RawFile:
     path: str
     sha256: str
     git_blob: str = ""
+    assembled: bool = False
 
 
 def raw_text(file: RawFile) -> str:
-    """The content of a raw file as text, its hash checked; from the mirror's ``raw/`` folder or from the repository.
+    """The content of a raw file as text; as `raw_bytes`."""
+    return raw_bytes(file).decode("utf-8")
+
+
+def raw_bytes(file: RawFile) -> bytes:
+    """The content of a raw file, its hash checked; from the mirror's ``raw/`` folder or from the repository.
 
     Raises:
         SourceError: it is missing, cannot be fetched, or is not the file that it should be.
@@ -123,13 +130,18 @@ def raw_text(file: RawFile) -> str:
         raise SourceError(
             f"{place} is not {file.repository} {file.tag} {file.path} (its hash differs): fetch it again."
         )
-    return content.decode("utf-8")
+    return content
 
 
 def _downloaded(file: RawFile) -> tuple[bytes, str]:
+    if file.assembled:
+        raise SourceError(
+            f"{file.path} of {file.repository} is put together from many files and cannot be fetched: set "
+            "FIVELENSES_MIRROR to a folder that holds it."
+        )
     kept = cache_folder() / "raw" / file.repository / file.tag / file.path
     if not kept.is_file():
-        address = f"{RAW_HOST}/{file.repository}/{file.tag}/{file.path}"
+        address = f"{RAW_HOST}/{file.repository}/{file.tag or 'HEAD'}/{file.path}"
         try:
             with urllib.request.urlopen(address, timeout=60) as answer:
                 content = answer.read()

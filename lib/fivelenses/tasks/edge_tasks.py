@@ -1,0 +1,263 @@
+"""The tasks of edge probing: a label, or several, for one span of words or two, by name and source.
+
+OntoNotes, which the published tasks are made of, is licensed. Where FIVELENSES_ONTONOTES names a folder that holds it
+in the format of the edge-probing suite (``<task>/train.json``, ``development.json``, ``test.json``), it is read;
+otherwise open data with the same annotation stand in, and `EdgeTask.stand_in` says which.
+"""
+
+import io
+import os
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import conllu
+import pandas as pd
+
+from fivelenses.tasks import edge_readers
+from fivelenses.tasks.sources import RawFile, SourceError, raw_bytes, raw_text
+from fivelenses.tasks.treebanks import TREEBANKS
+from fivelenses.world import tables as world_tables
+
+ONTONOTES = "FIVELENSES_ONTONOTES"
+SPLITS = ("train", "validation", "test")
+_SUITE_SPLITS = {"train": "train", "validation": "development", "test": "test"}
+
+_SUITE = "mohsenfayyaz/edge-probing-datasets"
+_GUM = "UniversalDependencies/UD_English-GUM"
+_EWT = "UniversalDependencies/UD_English-EWT"
+FILES: dict[str, dict[str, RawFile]] = {
+    "gum": {
+        "train": RawFile(
+            _GUM,
+            "r2.16",
+            "en_gum-ud-train.conllu",
+            "ed0a0b32d4a6f7e6154a321d19bc9b7325124a0434cad2fd8143018059d6321c",
+            assembled=True,
+        ),
+        "validation": RawFile(
+            _GUM, "r2.16", "en_gum-ud-dev.conllu", "581997015a2d878ad49619032d265a9753e1b6b03d75ca18b04a00bb9ee8991d"
+        ),
+        "test": RawFile(
+            _GUM, "r2.16", "en_gum-ud-test.conllu", "fe95c0e744f81cdf2a307ce522604ecc05cd359c7c6d1abaa3a46c85d024f34c"
+        ),
+    },
+    "ewt-2.2": {
+        "train": RawFile(
+            _EWT, "r2.2", "en_ewt-ud-train.conllu", "74001b5c55bc997fc63394c46ed36207f0107d83e0e57c89699733b5dc999eae"
+        ),
+        "validation": RawFile(
+            _EWT, "r2.2", "en_ewt-ud-dev.conllu", "9e0340da5b4ede956b52c4ad2b6ce2a3192c1c7e14d5addbd2f0679a41864432"
+        ),
+        "test": RawFile(
+            _EWT, "r2.2", "en_ewt-ud-test.conllu", "849d1814228f7b124daf22c1a1bd7428fcf6d2f3337698f714fe2ea7f0b7e600"
+        ),
+    },
+    "relations": {
+        "train": RawFile(
+            _SUITE,
+            "",
+            "data/semeval_data/train.0.85.json",
+            "c8fee124fe8b1b2b143eb6e6ce0f4421e52a5285c74dc4bc6770c1c185737246",
+        ),
+        "validation": RawFile(
+            _SUITE, "", "data/semeval_data/dev.json", "8ac3ce8845790c593c88dac1a9c822d678fb78b969cc0a4a4ee08dcb983e448b"
+        ),
+        "test": RawFile(
+            _SUITE,
+            "",
+            "data/semeval_data/test.json",
+            "427831f6fc8b5fc4592ca7e71ed9a76ee5bd8677bbb52fc194ad5d1e9f79f605",
+        ),
+    },
+    "spr": {
+        "train": RawFile(
+            _SUITE,
+            "",
+            "data/spr2_data/edges.train.json",
+            "d572327b2c507ce6daafe411fbcdc5edba0a056ceaf01aa0c4e4946dee270b00",
+        ),
+        "validation": RawFile(
+            _SUITE,
+            "",
+            "data/spr2_data/edges.dev.json",
+            "a7a53ed6d7a525fdb5d256f297cf38334260930d5d6f49d090bee08e53516821",
+        ),
+        "test": RawFile(
+            _SUITE,
+            "",
+            "data/spr2_data/edges.test.json",
+            "6e1f00ed84a616379b10dfedb8fb7741674a5fe88c00380fa845d4002be71c33",
+        ),
+    },
+    "coreference-dpr": {
+        "train": RawFile(
+            _SUITE, "", "data/dpr_data/train.json", "13f6b98729e4fcba0217d1ba48c660e541a2eda642ce9e62f644b073e567ba59"
+        ),
+        "validation": RawFile(
+            _SUITE, "", "data/dpr_data/dev.json", "6b0524298c2385e537d8cd788c299eaaedd863c68225f115da8391cd9813e540"
+        ),
+        "test": RawFile(
+            _SUITE, "", "data/dpr_data/test.json", "fcb836006ff661cf278101b6d79a97da2655ca8e1d818a34fd8e5b750a0e0c1c"
+        ),
+    },
+}
+GUM_TREES = RawFile(
+    "amir-zeldes/gum",
+    "V11.1.0",
+    "const.tar",
+    "e07fd8b0c777a1652858b600ac3ed32243c167cb219f81099597e5cb29cd54a1",
+    assembled=True,
+)
+PROPBANK = RawFile(
+    "propbank/propbank-release",
+    "",
+    "data/google/ewt.gold_skel",
+    "de6c69af96e5e9501b070aa78fc31fb57019d5555af44178971d2622ec5c2617",
+    assembled=True,
+)
+
+
+@dataclass(frozen=True)
+class EdgeTask:
+    """One task.
+
+    Attributes:
+        name, title: short, and as the papers print it.
+        spans: 1 or 2.
+        stand_in: the open data that are read where OntoNotes is not at hand.
+        in_ontonotes: whether the published task is made of OntoNotes.
+    """
+
+    name: str
+    title: str
+    spans: int
+    stand_in: str
+    in_ontonotes: bool = True
+
+
+EDGE_TASKS = {
+    task.name: task
+    for task in (
+        EdgeTask("pos", "POS", 1, "UD English EWT 2.16"),
+        EdgeTask("constituents", "Constituents", 1, "GUM 11.1"),
+        EdgeTask("dependencies", "Dependencies", 2, "UD English EWT 2.16", in_ontonotes=False),
+        EdgeTask("entities", "Entities", 1, "GUM 11.1"),
+        EdgeTask("srl", "SRL", 2, "PropBank on UD English EWT 2.2"),
+        EdgeTask("coreference", "Coreference", 2, "GUM 11.1, inside sentences"),
+        EdgeTask("coreference-dpr", "Coreference (DPR)", 2, "Definite Pronoun Resolution", in_ontonotes=False),
+        EdgeTask("spr", "SPR", 2, "Semantic Proto-Roles 2", in_ontonotes=False),
+        EdgeTask("relations", "Relations", 2, "SemEval-2010 task 8", in_ontonotes=False),
+    )
+}
+
+
+def find_edge_task(name: str) -> EdgeTask:
+    """The task of that name.
+
+    Raises:
+        ValueError: there is none.
+
+    Example:
+        >>> find_edge_task("srl").spans
+        2
+    """
+    if name not in EDGE_TASKS:
+        raise ValueError(f"There is no edge-probing task {name!r}: choose among {', '.join(EDGE_TASKS)}.")
+    return EDGE_TASKS[name]
+
+
+def data_behind(name: str, source: str) -> str:
+    """What a task is read from, in words for a table."""
+    task = find_edge_task(name)
+    if source == "toyworld":
+        return "toy world"
+    return "OntoNotes" if task.in_ontonotes and os.environ.get(ONTONOTES) else task.stand_in
+
+
+@cache
+def edge_table(name: str, source: str) -> dict[str, pd.DataFrame]:
+    """The splits of an edge-probing task: `tokens`, `span1`, `span2` (None for one span), `labels` (a list).
+
+    Raises:
+        ValueError: no such task or source.
+        SourceError: a file that cannot be had.
+
+    Example:
+        >>> edge_table("relations", "toyworld")["train"].loc[0, "labels"]
+        ['entity-origin(e1,e2)']
+    """
+    task = find_edge_task(name)
+    if source == "toyworld":
+        return _of_the_toy_world(name)
+    if source != "hub":
+        raise ValueError(f"There is no source {source!r}: choose among toyworld, hub.")
+    folder = os.environ.get(ONTONOTES)
+    if folder and task.in_ontonotes:
+        rows = {split: _of_ontonotes(Path(folder).expanduser(), name, split) for split in SPLITS}
+    elif name in ("relations", "spr", "coreference-dpr"):
+        rows = {split: edge_readers.edge_probing_json(raw_text(FILES[name][split])) for split in SPLITS}
+    elif name == "constituents":
+        rows = {split: _constituents(split) for split in SPLITS}
+    elif name == "srl":
+        skeleton = raw_text(PROPBANK)
+        rows = {split: edge_readers.semantic_roles(skeleton, _tagged(FILES["ewt-2.2"][split])) for split in SPLITS}
+    else:
+        read, files = _READERS[name]
+        rows = {split: read(raw_text(files[split])) for split in SPLITS}
+    return {split: pd.DataFrame(of_split) for split, of_split in rows.items()}
+
+
+_READERS: dict[str, tuple[Callable[[str], list[dict]], dict[str, RawFile]]] = {
+    "pos": (edge_readers.parts_of_speech, TREEBANKS["ewt"]),
+    "dependencies": (edge_readers.dependencies, TREEBANKS["ewt"]),
+    "entities": (edge_readers.entities, FILES["gum"]),
+    "coreference": (edge_readers.coreference, FILES["gum"]),
+}
+
+
+def _of_the_toy_world(name: str) -> dict[str, pd.DataFrame]:
+    tables = world_tables.table(f"edge_{name.removesuffix('-dpr')}")
+    return {
+        split: frame.assign(labels=[one if isinstance(one, list) else [one] for one in frame["label"]]).drop(
+            columns="label"
+        )
+        for split, frame in tables.items()
+    }
+
+
+def _of_ontonotes(folder: Path, name: str, split: str) -> list[dict]:
+    file = folder / name / f"{_SUITE_SPLITS[split]}.json"
+    if not file.is_file():
+        raise SourceError(
+            f"{ONTONOTES} names {folder}, which has no {file.relative_to(folder)}: put the edge-probing suite's file "
+            "there, or unset the variable to read open data."
+        )
+    return edge_readers.edge_probing_json(file.read_text(encoding="utf-8"))
+
+
+@cache
+def _trees() -> dict[str, str]:
+    """GUM's documents to their bracketed trees."""
+    with tarfile.open(fileobj=io.BytesIO(raw_bytes(GUM_TREES))) as archive:
+        members = [member for member in archive.getmembers() if member.isfile()]
+        return {Path(one.name).stem: archive.extractfile(one).read().decode("utf-8") for one in members}
+
+
+def _constituents(split: str) -> list[dict]:
+    documents: dict[str, list[list[str]]] = {}
+    for sentence in conllu.parse(raw_text(FILES["gum"][split])):
+        name = sentence.metadata["sent_id"].rpartition("-")[0]
+        words = [word["form"] for word in sentence if isinstance(word["id"], int)]
+        documents.setdefault(name, []).append(words)
+    return [row for name, words in documents.items() for row in edge_readers.constituents(_trees()[name], words)]
+
+
+def _tagged(file: RawFile) -> dict[str, tuple[list[str], list[str]]]:
+    found = {}
+    for sentence in conllu.parse(raw_text(file)):
+        words = [word for word in sentence if isinstance(word["id"], int)]
+        found[sentence.metadata["sent_id"]] = [word["form"] for word in words], [word["xpos"] for word in words]
+    return found
