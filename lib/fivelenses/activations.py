@@ -214,3 +214,32 @@ def represent(
     # The stream gives long examples first; units of one example stay in their order.
     order = np.argsort(np.concatenate(rows), kind="stable")
     return {layer: np.concatenate(pieces[layer])[order] for layer in layers}
+
+
+def word_vectors(
+    model: nn.Module, examples: datasets.Dataset, layers: Iterable[int], batch_size: int = 32, device=None
+) -> list[np.ndarray]:
+    """The words of each example in some layers, each word the mean of its pieces.
+
+    Args:
+        model, batch_size, device: as `stream`.
+        examples: encoded with `word_ids`.
+        layers: 0…L, in increasing order in the result.
+
+    Returns:
+        For each example (layers, words, width) float16, in the order of the examples; words that were cut off are
+        left out, and a word that the tokeniser dropped is a row of zeros.
+
+    Raises:
+        ValueError: as `stream`, or examples without `word_ids`.
+    """
+    layers = sorted(set(layers))
+    vectors: list[np.ndarray] = [np.empty(0)] * examples.num_rows
+    for batch in stream(model, examples, hidden=layers, batch_size=batch_size, device=device):
+        if batch.words is None:
+            raise ValueError("Words need examples that were encoded with their word_ids: encode them with words=True.")
+        means = torch.stack([word_means(batch.hidden[layer], batch.words)[0] for layer in layers], dim=1)
+        counts = batch.words.max(dim=1).values + 1
+        for row, of_row, count in zip(batch.rows, means.half().cpu().numpy(), counts.tolist(), strict=True):
+            vectors[row] = of_row[:, :count].copy()
+    return vectors

@@ -1,0 +1,43 @@
+"""Merchant, Rahimtoroghi, Pavlick and Tenney (2020), "What Happens To BERT Embeddings During Fine-tuning?":
+measurements, exhibits and claims.
+"""
+
+from fivelenses.exhibits.merchant2020.claims import CLAIMS
+from fivelenses.exhibits.merchant2020.figures import (
+    appendix_c,
+    codelengths,
+    edge_table_exhibit,
+    figure_1,
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_5,
+    tuned_scores,
+)
+from fivelenses.exhibits.merchant2020.measurements import (
+    Probing,
+    edge_probing,
+    plain_inputs,
+    similarities,
+    similarity_to_base,
+    structural_probes,
+)
+
+__all__ = [
+    "CLAIMS",
+    "Probing",
+    "appendix_c",
+    "codelengths",
+    "edge_probing",
+    "edge_table_exhibit",
+    "figure_1",
+    "figure_2",
+    "figure_3",
+    "figure_4",
+    "figure_5",
+    "plain_inputs",
+    "similarities",
+    "similarity_to_base",
+    "structural_probes",
+    "tuned_scores",
+]

@@ -1,0 +1,225 @@
+"""The exhibits of Merchant et al. (2020), from the tables of `measurements`."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from fivelenses import tasks
+from fivelenses.checkpoints import Checkpoint
+from fivelenses.exhibits import style
+from fivelenses.exhibits.curves import per_layer
+from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.merchant2020.claims import title
+from fivelenses.exhibits.merchant2020.measurements import BASE, LEXICAL, RANDOMISED
+from fivelenses.models import encoders
+from fivelenses.tasks.edge_tasks import data_behind, find_edge_task
+
+# Table 1, page 4: micro-F1 of the base encoder, and differences to it in points.
+PAPER_TABLE_1 = {
+    "pos": (97.5, -9.0, -13.6, -0.2, -1.5, -0.2),
+    "constituents": (84.4, -12.9, -24.1, -2.2, 0.1, 4.4),
+    "dependencies": (95.5, -15.6, -18.2, -0.5, -2.5, 0.2),
+    "entities": (96.2, -6.6, -10.0, -0.3, -0.9, -0.6),
+    "srl": (92.9, -13.6, -15.0, -0.4, -2.9, -0.5),
+    "coreference": (95.7, -5.8, -6.2, -0.5, -0.8, -1.2),
+    "spr": (84.6, -6.6, -12.2, -0.7, -0.4, -1.2),
+    "relations": (79.5, -20.7, -40.5, -0.8, -0.4, -2.5),
+}
+PAPER_COLUMNS = (BASE, LEXICAL, RANDOMISED, "mnli", "squad", "parsing")
+BASE_COLOUR, BASE_MARKER = "#000000", "o"
+METRICS = {"accuracy": "accuracy", "matthews": "Matthews correlation", "exact-match-f1": "F1", "las": "LAS"}
+INPUTS = {"wikipedia": "running text", "mnli": "MNLI", "squad": "SQuAD"}
+POINTS = 100  # the paper prints scores in per cent
+
+
+def _looks(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Names, colours and markers of models, the pre-trained encoder in black."""
+    titles = {name: "pre-trained" if name == BASE else title(name) for name in names}
+    colours = {name: style.TASK_COLOURS.get(name, BASE_COLOUR) for name in names}
+    return titles, colours, {name: style.TASK_MARKERS.get(name, BASE_MARKER) for name in names}
+
+
+def _ends(table: pd.DataFrame, value: str, group: str, position: str) -> str:
+    """The first and last point of each curve, for the alternative text."""
+    said = []
+    for name, rows in table.groupby(group, sort=False):
+        means = rows.groupby(position)[value].mean()
+        said.append(f"{name}: {means.iloc[0]:.3f} at {means.index[0]} and {means.iloc[-1]:.3f} at {means.index[-1]}")
+    return "; ".join(said)
+
+
+def tuned_scores(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
+    """The score of each fine-tuned model, with what was frozen (-1: nothing) or kept of its encoder.
+
+    Returns:
+        One row a model: `task`, `encoder`, `seed`, `frozen` (the highest frozen layer, 0 for embeddings alone),
+        `kept` (layers), `layers`, `score`, `null_rate`, `examples`, `steps`, `data`, `diverged`.
+    """
+    rows = []
+    for checkpoint in checkpoints:
+        manifest, made = checkpoint.manifest, checkpoint.manifest["specification"]
+        depth = encoders.config(encoders.locate(made["encoder"])).num_hidden_layers
+        rows.append(
+            {
+                "task": made["task"],
+                "encoder": made["encoder"],
+                "seed": made["seed"],
+                "frozen": max(made["frozen"], default=-1),
+                "kept": made["truncated"] or depth,
+                "layers": depth,
+                "score": manifest["score"],
+                "null_rate": manifest["null_rate"],
+                "examples": manifest["training_examples"],
+                "steps": manifest["steps"],
+                "data": manifest["provenance"]["train"],
+                "diverged": manifest["diverged"],
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def edge_table_exhibit(scores: pd.DataFrame, layers: str, source: str) -> Exhibit:
+    """Table 1 (`layers="mix"`) or the table of appendix A (`"top"`): edge probes as differences to the encoder."""
+    table = scores[scores["layers"] == layers].reset_index(drop=True)
+    means = table.pivot_table(index="task", columns="model", values="micro_f1", sort=False) * POINTS
+    view = pd.DataFrame({"task": [find_edge_task(name).title for name in means.index]})
+    view["data"] = [data_behind(name, source) for name in means.index]
+    paper = PAPER_TABLE_1 if layers == "mix" else {}
+    for column, name in enumerate(PAPER_COLUMNS):
+        if name not in means.columns:
+            continue
+        ours = means[BASE] if name == BASE else means[name] - means[BASE]
+        form = "{:.1f}" if name == BASE else "{:+.1f}"
+        view[title(name) if name not in (BASE, LEXICAL, RANDOMISED) else name] = [
+            form.format(value) + (f" ({form.format(paper[task][column])})" if task in paper else "")
+            for task, value in ours.items()
+        ]
+    read = "a mixture of all layers" if layers == "mix" else "the top layer alone"
+    caption = (
+        f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and the differences to it of "
+        "its embeddings alone (lexical), of random weights (randomised) and of the fine-tuned encoders (mean of "
+        f"{table['seed'].nunique()} probing seed(s); at most {table['targets'].max():,} training targets)"
+        + (", with the paper's in brackets." if paper else ".")
+    )
+    key, name = ("merchant2020-table-1", "Table 1") if layers == "mix" else ("merchant2020-top", "Appendix A")
+    return Exhibit(key, name, table, caption, shown=view)
+
+
+def codelengths(table: pd.DataFrame) -> Exhibit:
+    """Appendix B: online codelengths of the labels, in thousands of bits."""
+    view = pd.DataFrame({"task": [find_edge_task(name).title for name in table["task"].unique()]})
+    bits = table.pivot(index="task", columns="model", values="bits").loc[table["task"].unique()]
+    view["uniform code"] = [f"{value / 1000:.2f}" for value in table.groupby("task", sort=False)["uniform"].first()]
+    for name in table["model"].unique():
+        view[title(name)] = [f"{value / 1000:.2f}" for value in bits[name]]
+    caption = (
+        "Bits, in thousands, that the labels cost when a perceptron learns as it reads them (online code with the "
+        "published fractions); it reads the mean vector of each span, averaged over all layers."
+    )
+    return Exhibit("merchant2020-codelengths", "Appendix B", table, caption, shown=view)
+
+
+def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
+    """Figures 1a (distances) and 1b (depths): structural probes per layer."""
+    table = structure[structure["kind"] == kind].reset_index(drop=True)
+    letter, tree = ("a", "UUAS") if kind == "distance" else ("b", "root accuracy")
+    best = "; ".join(
+        f"{_looks([name])[0][name]} {rows['tree'].max():.2f}" for name, rows in table.groupby("model", sort=False)
+    )
+    caption = (
+        f"Spearman's correlation of predicted and true {kind}s in the syntax tree, for a linear probe of each layer "
+        f"(0: embeddings), averaged over sentences of each length from 5 to 50. Best {tree} of a layer: {best}."
+    )
+    alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {_ends(table, 'spearman', 'model', 'layer')}."
+    looks = _looks(list(table["model"].unique()))
+    figure = per_layer(table, "spearman", "model", f"Spearman, {kind}", *looks, bottom=None)
+    return Exhibit(f"merchant2020-figure-1{letter}", f"Figure 1{letter}", table, caption, alt, figure)
+
+
+def figure_2(similarities: pd.DataFrame, text: str = "wikipedia") -> Exhibit:
+    """Figure 2: similarity of each tuned encoder to its own pre-trained one, on running text."""
+    table = similarities[similarities["input"] == text].reset_index(drop=True)
+    null = table.groupby("layer")["null"].mean()
+    starts = table["pretrained"].nunique()
+    caption = (
+        "RSA of each fine-tuned encoder to the encoder that it was tuned from, per layer (0: embeddings), on "
+        f"{table['tokens'].max():,} tokens of running text ({starts} independent pre-training(s), bands from least to "
+        "greatest). Dashed: the same with tokens permuted."
+    )
+    alt = f"Curves of similarity over layers. {_ends(table, 'similarity', 'model', 'layer')}."
+    looks = _looks(list(table["model"].unique()))
+    figure = per_layer(table, "similarity", "model", "RSA to pre-trained", *looks, null=null, null_name="permuted")
+    return Exhibit("merchant2020-figure-2", "Figure 2", table, caption, alt, figure)
+
+
+def figure_5(similarities: pd.DataFrame, model: str) -> Exhibit:
+    """Figure 5: similarity of one tuned encoder to its pre-trained one on several kinds of input."""
+    table = similarities[similarities["model"] == model].reset_index(drop=True)
+    inputs = list(table["input"].unique())
+    names = {name: ", ".join([INPUTS[name.split(", ")[0]], *name.split(", ")[1:]]) for name in inputs}
+    colours = dict(zip(inputs, style.SEQUENCE, strict=False))
+    markers = dict(zip(inputs, style.SEQUENCE_MARKERS, strict=False))
+    caption = (
+        f"RSA of the encoder tuned on {title(model)} to its pre-trained one, by the input on which it is taken "
+        f"(at most {table['tokens'].max():,} tokens of each)."
+    )
+    alt = f"Curves of similarity over layers, one an input. {_ends(table, 'similarity', 'input', 'layer')}."
+    figure = per_layer(table, "similarity", "input", "RSA to pre-trained", names, colours, markers, bottom=None)
+    return Exhibit(f"merchant2020-figure-5-{model}", f"Figure 5, {title(model)}", table, caption, alt, figure)
+
+
+def figure_3(scores: pd.DataFrame) -> Exhibit:
+    """Figure 3: score with the bottom layers frozen."""
+    table = scores[scores["kept"] == scores["layers"]].reset_index(drop=True)
+    caption = (
+        "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer (-1: "
+        f"nothing frozen; 0: embeddings alone). {_metrics(table)}"
+    )
+    return _ablation(table, "frozen", "highest frozen layer", "merchant2020-figure-3", "Figure 3", caption)
+
+
+def figure_4(scores: pd.DataFrame) -> Exhibit:
+    """Figure 4: score of truncated encoders."""
+    table = scores[scores["frozen"] == -1].reset_index(drop=True)
+    caption = f"Score after fine-tuning the first layers of the encoder alone, by their number. {_metrics(table)}"
+    return _ablation(table, "kept", "layers kept", "merchant2020-figure-4", "Figure 4", caption)
+
+
+def _metrics(table: pd.DataFrame) -> str:
+    said = [
+        f"{tasks.find(name).title} {METRICS[tasks.find(name).metric]} (null {rows['null_rate'].iloc[0]:.2f})"
+        for name, rows in table.groupby("task", sort=False)
+    ]
+    return f"{', '.join(said)}; bands from least to greatest seed."
+
+
+def _ablation(table: pd.DataFrame, position: str, label: str, key: str, name: str, caption: str) -> Exhibit:
+    alt = f"Curves of score over the {label}. {_ends(table, 'score', 'task', position)}."
+    looks = _looks(list(table["task"].unique()))
+    figure = per_layer(table, "score", "task", "score", *looks, position=position, layer_label=label, bottom=None)
+    return Exhibit(key, name, table, caption, alt, figure)
+
+
+def appendix_c(scores: pd.DataFrame) -> Exhibit:
+    """Appendix C: data, training and scores of the fine-tuned models."""
+    whole = scores[(scores["kept"] == scores["layers"]) & (scores["frozen"] == -1)]
+    rows = []
+    for (task, encoder), models in whole.groupby(["task", "encoder"], sort=False):
+        found = tasks.find(task)
+        rows.append(
+            {
+                "task": found.title,
+                "encoder": encoder,
+                "trained on": models["data"].iloc[0],
+                "examples": f"{models['examples'].iloc[0]:,}",
+                "steps": f"{models['steps'].iloc[0]:,}",
+                "metric": METRICS[found.metric],
+                "score": f"{models['score'].mean():.3f} ± {(models['score'].max() - models['score'].min()) / 2:.3f}",
+                "null rate": f"{models['null_rate'].iloc[0]:.3f}",
+            }
+        )
+    caption = (
+        "The fine-tuned models: mean score over seeds and half the range. The paper reports MNLI 83.3 ± 0.1, SQuAD F1 "
+        "89.2 ± 0.2 and LAS 96.3 ± 0.1 for BERT-base on whole training sets."
+    )
+    return Exhibit("merchant2020-models", "Appendix C", whole.reset_index(drop=True), caption, shown=pd.DataFrame(rows))
