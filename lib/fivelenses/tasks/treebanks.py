@@ -10,6 +10,7 @@ import conllu
 import pandas as pd
 
 from fivelenses.tasks.sources import RawFile, SourceError, raw_text
+from fivelenses.world import tables as world_tables
 
 _EWT = "UniversalDependencies/UD_English-EWT"
 _STREUSLE = "nert-nlp/streusle"
@@ -100,6 +101,19 @@ def treebank(name: str) -> dict[str, pd.DataFrame]:
         first = whole.iloc[:PUD_TRAINING_SENTENCES].reset_index(drop=True)
         return {"train": first, "test": whole.iloc[PUD_TRAINING_SENTENCES:].reset_index(drop=True)}
     return tables
+
+
+def treebank_of(source: str) -> dict[str, pd.DataFrame]:
+    """The treebank with three splits of a source: the toy world's, or EWT.
+
+    Raises:
+        SourceError: a file that cannot be had.
+
+    Example:
+        >>> list(treebank_of("toyworld"))
+        ['train', 'validation', 'test']
+    """
+    return world_tables.table("treebank") if source == "toyworld" else treebank("ewt")
 
 
 def parse_conllu(text: str, empty_nodes: bool = False) -> pd.DataFrame:

@@ -18,9 +18,11 @@ from fivelenses.exhibits.merchant2020.measurements import (
     Probing,
     edge_probing,
     plain_inputs,
+    probed_models,
     similarities,
     similarity_to_base,
     structural_probes,
+    whole_models,
 )
 
 __all__ = [
@@ -36,8 +38,10 @@ __all__ = [
     "figure_4",
     "figure_5",
     "plain_inputs",
+    "probed_models",
     "similarities",
     "similarity_to_base",
     "structural_probes",
     "tuned_scores",
+    "whole_models",
 ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import datasets
 import numpy as np
 import pandas as pd
+import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
@@ -24,6 +25,7 @@ from fivelenses.models.layers import layer_list
 from fivelenses.tasks.edge_tasks import SPLITS, edge_table
 
 BASE, LEXICAL, RANDOMISED = "base", "lexical", "randomised"
+RANDOM_SEED = 0  # of the randomised baseline
 TABLE_SEED = 0  # of the sentences that are drawn from a table
 PUNCTUATION = "PUNCT"
 LEAST_WORDS, MOST_WORDS = 5, 50  # of a sentence in the structural probes
@@ -45,6 +47,24 @@ class Probing:
     max_validations: int
     width: int
     seeds: tuple[int, ...] = (0,)
+
+
+def whole_models(checkpoints: Sequence[Checkpoint]) -> dict[tuple[str, str], Checkpoint]:
+    """(encoder, task) to the first model that was tuned from it without frozen or removed layers."""
+    found: dict[tuple[str, str], Checkpoint] = {}
+    for checkpoint in checkpoints:
+        made = checkpoint.manifest["specification"]
+        if not made["frozen"] and made["truncated"] is None:
+            found.setdefault((made["encoder"], made["task"]), checkpoint)
+    return found
+
+
+def probed_models(encoder: str, checkpoints: Mapping[tuple[str, str], Checkpoint]) -> dict[str, nn.Module]:
+    """The pre-trained encoder, the same with random weights, and the encoders tuned from it, by name."""
+    torch.manual_seed(RANDOM_SEED)
+    blank = encoders.load_weights(encoders.locate(encoder if encoder.startswith("random:") else f"random:{encoder}"))
+    tuned = {task: checkpoint.model() for (start, task), checkpoint in checkpoints.items() if start == encoder}
+    return {BASE: encoders.load_weights(encoders.locate(encoder)), RANDOMISED: blank, **tuned}
 
 
 def encoded_words(
