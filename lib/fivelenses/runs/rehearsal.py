@@ -17,8 +17,8 @@ from fivelenses.runs.settings import settings
 from fivelenses.tasks.sources import SourceError, mirror
 
 # Mean pieces of an example, measured with BERT's uncased vocabulary; for the estimate alone.
-MEAN_PIECES = {"rte": 69, "mrpc": 54, "sst2": 14, "mnli": 40, "qnli": 50, "cola": 12, "trec": 12}
-MEAN_PIECES |= {"pos": 28, "dep": 28, "pos-ewt": 20, "dep-ewt": 20, "ps-role": 22, "ps-fxn": 22}
+MEAN_PIECES = {"rte": 69, "mrpc": 54, "sst2": 14, "mnli": 40, "qnli": 50, "cola": 12, "trec": 12, "squad": 180}
+MEAN_PIECES |= {"pos": 28, "dep": 28, "pos-ewt": 20, "dep-ewt": 20, "parsing": 20, "ps-role": 22, "ps-fxn": 22}
 # The share of the matrix rate that fine-tuning reaches: padding, small products, the optimiser. Measured on a CPU
 # at 6 × 384.
 EFFICIENCY = 0.35

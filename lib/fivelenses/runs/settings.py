@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from fivelenses import project
-from fivelenses.runs.chapters import AttentionSvcca, Geometry, Reinitialisation, ToyWorld
+from fivelenses.runs.chapters import AttentionSvcca, Geometry, Landscapes, Reinitialisation, ToyWorld
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 
 
@@ -49,6 +49,7 @@ CHAPTERS = {
         Chapter(0, "0-toy-world", "", ToyWorld, profiles=("tiny",), published="tiny", local=False),
         Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca),
         Chapter(2, "2-directprobe", "zhou2022", Geometry),
+        Chapter(3, "3-landscapes", "hao2019", Landscapes),
         Chapter(4, "4-reinitialisation", "singh2020", Reinitialisation),
     )
 }

@@ -1,0 +1,125 @@
+"""How surfaces are drawn: panels of one figure share their colours, contours and axes; start and end are marked.
+
+Colours are those of viridis, dark where the value is small, as in the paper: their lightness rises evenly, so they read
+the same to colour-blind readers and in grey. A cell without a finite loss is a cross.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fivelenses.exhibits import style
+from fivelenses.lenses.landscape import Surface
+
+MAP = "viridis"
+FLOOR = 0.0125  # nats; what is lower has its colour
+RATIOS = (2.0, 2**0.5, 2**0.25, 2**0.125)  # of neighbouring contours of a loss
+LEAST_CONTOURS = 12
+ERROR_STEP = 0.05
+RIM = dict(colors="white", linestyles="--", linewidths=1.6)
+START_MARK = dict(marker="o", color="white", markeredgecolor="black", markersize=8, linestyle="none", zorder=5)
+END_MARK = START_MARK | dict(marker="*", markersize=13)
+PUT_BACK_MARK = START_MARK | dict(marker="P", markersize=9)
+ALPHA, BETA = "α, along δ₁", "β, along δ₂"
+
+
+def loss_levels(values: np.ndarray) -> np.ndarray:
+    """Contours of a loss in equal ratios, from the least value or `FLOOR` to beyond the greatest; NaN is left out.
+
+    Example:
+        >>> loss_levels(np.array([0.2, 1.2])).round(2)
+        array([0.2 , 0.24, 0.28, 0.34, 0.4 , 0.48, 0.57, 0.67, 0.8 , 0.95, 1.13,
+               1.35])
+    """
+    low, high = max(np.nanmin(values), FLOOR), max(np.nanmax(values), 2 * FLOOR)
+    for ratio in RATIOS:
+        first, last = (np.log(value / FLOOR) / np.log(ratio) for value in (low, high))
+        # A value on a contour is not moved beyond it by rounding.
+        powers = np.arange(np.floor(first + 1e-9), np.ceil(last - 1e-9) + 1)
+        if len(powers) >= LEAST_CONTOURS:
+            break
+    return FLOOR * ratio**powers
+
+
+def error_levels(values: np.ndarray) -> np.ndarray:
+    """Contours of an error rate in steps of 0.05; NaN is left out.
+
+    Example:
+        >>> error_levels(np.array([0.12, 0.24])).round(2)
+        array([0.1 , 0.15, 0.2 , 0.25])
+    """
+    first, last = np.floor(np.nanmin(values) / ERROR_STEP), np.ceil(np.nanmax(values) / ERROR_STEP)
+    return ERROR_STEP * np.arange(first, max(last, first + 1) + 1)
+
+
+def panels(count: int, bar: bool = True) -> tuple[Figure, list[Axes]]:
+    """So many square panels in two columns, with the same axes."""
+    rows = -(-count // 2)
+    figure, grid = plt.subplots(
+        rows,
+        2,
+        figsize=(style.WIDTH, 3.35 * rows + (1.1 if bar else 0.3)),
+        layout="constrained",
+        squeeze=False,
+        sharex=True,
+        sharey=True,
+    )
+    for axes in grid.flat[count:]:
+        axes.set_visible(False)
+    return figure, list(grid.flat[:count])
+
+
+def draw(axes: Axes, surface: Surface, values: np.ndarray, levels: np.ndarray, rim: float | None = None):
+    """One surface: filled contours, thin lines between them, and the rim of a basin.
+
+    Args:
+        values: the surface's losses or errors.
+        levels: those of the whole figure.
+        rim: a level that is drawn dashed and white.
+
+    Returns:
+        What a colour bar is made from.
+    """
+    # What has no number is left white and crossed.
+    shown = np.ma.masked_invalid(values.clip(levels[0], levels[-1]))
+    filled = axes.contourf(
+        surface.alphas, surface.betas, shown, levels, norm=BoundaryNorm(levels, colormaps[MAP].N), cmap=MAP
+    )
+    axes.contour(surface.alphas, surface.betas, shown, levels, colors="white", linewidths=0.4, alpha=0.5)
+    if rim is not None:
+        axes.contour(surface.alphas, surface.betas, shown, [rim], **RIM)
+    rows, columns = np.nonzero(~np.isfinite(values))
+    axes.plot(surface.alphas[columns], surface.betas[rows], "x", color="#444444", markersize=4)
+    axes.set_aspect("equal")
+    axes.grid(False)
+    axes.tick_params(labelsize=9)
+    return filled
+
+
+def finish(figure: Figure, shown: Sequence[Axes], filled, label: str, marks: Sequence[tuple[str, dict]]) -> None:
+    """Names of the outer axes, one colour bar, and one legend of the marks."""
+    for axes in shown:
+        place = axes.get_subplotspec()
+        if place.is_first_col():
+            axes.set_ylabel(BETA, fontsize=10)
+        if place.rowspan.stop == place.get_gridspec().nrows or place.colspan.start == len(shown) % 2 == 1:
+            axes.set_xlabel(ALPHA, fontsize=10)
+    bar = figure.colorbar(filled, ax=list(shown), location="bottom", fraction=0.045, aspect=38, pad=0.015)
+    levels = np.asarray(filled.levels)
+    ticks = levels[:: -(-len(levels) // 9)]
+    bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
+    bar.ax.tick_params(labelsize=9)
+    bar.set_label(label, fontsize=10)
+    handles = [Line2D([], [], **how) for _, how in marks]
+    names = [name for name, _ in marks]
+    box = figure.legend(handles, names, loc="outside upper center", ncols=len(names), fontsize=10, frameon=True)
+    # White marks would not be seen on white.
+    box.get_frame().set(facecolor="#4A5468", edgecolor="none", alpha=1)
+    for text in box.get_texts():
+        text.set_color("white")

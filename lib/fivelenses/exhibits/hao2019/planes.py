@@ -1,0 +1,134 @@
+r"""The models of Hao et al. (2019) and the planes that they are seen in.
+
+A model has been trained on a task from a start :math:`\theta_0` to an end :math:`\theta_1`: *tuned*, where the start is
+the pre-trained encoder, or from *scratch*, where it is random. All parameters of the encoder move, its embeddings too;
+the pooler and the classifier keep the values that they learned. The first direction is :math:`\theta_1 - \theta_0`, the
+second that of the model that was trained from the same start on another task, in the first one's length.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import datasets
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from fivelenses.checkpoints import Checkpoint
+from fivelenses.lenses import directions
+from fivelenses.lenses.directions import Parameters
+from fivelenses.lenses.parameter_motion import layer_parameters, thirds
+from fivelenses.models import encoders
+from fivelenses.models.layers import layer_list
+from fivelenses.tasks import TaskData
+from fivelenses.tasks.examples import encode, subset
+
+SCRATCH, TUNED = "scratch", "tuned"
+WAYS = (SCRATCH, TUNED)
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A trained model, where it came from, and two directions of equal length.
+
+    Attributes:
+        model: at its end, with its head.
+        layers: that move, 0 for the embeddings.
+        start: θ₀.
+        first: θ₁ − θ₀.
+        second: towards the model of the second task.
+    """
+
+    model: PreTrainedModel
+    layers: tuple[int, ...]
+    start: Parameters
+    first: Parameters
+    second: Parameters
+
+    def end(self) -> dict[str, torch.Tensor]:
+        """θ₁."""
+        return layer_parameters(self.model, self.layers)
+
+    def random(self, seed: int) -> dict[str, torch.Tensor]:
+        """A random direction of the first one's length, the null beside it."""
+        return directions.rescaled(directions.random_direction(self.end(), seed), self.first)
+
+
+class Models:
+    """The models of a run by task, way and seed.
+
+    Args:
+        checkpoints: of one encoder and its random twin. Of two that differ in their epochs alone the one with fewer is
+            the task's model, and the other its long training.
+        second: task to the task that gives the second direction.
+        device: where planes are laid; a GPU when there is one, by default.
+    """
+
+    def __init__(self, checkpoints: Sequence[Checkpoint], second: Mapping[str, str], device: str | None = None) -> None:
+        self._second = dict(second)
+        self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._models: dict[tuple[str, str, int], list[Checkpoint]] = {}
+        for checkpoint in checkpoints:
+            made = checkpoint.manifest["specification"]
+            way = SCRATCH if made["encoder"].startswith("random:") else TUNED
+            self._models.setdefault((made["task"], way, made["seed"]), []).append(checkpoint)
+        for same in self._models.values():
+            same.sort(key=lambda one: one.manifest["specification"]["schedule"]["epochs"])
+
+    def __iter__(self) -> Iterator[tuple[str, str, int]]:
+        """Task, way and seed of each model: from scratch before tuned, in the order of the checkpoints."""
+        return iter(sorted(self._models, key=lambda which: WAYS.index(which[1])))
+
+    def usual(self, task: str, way: str, seed: int) -> Checkpoint:
+        """The task's model."""
+        return self._models[task, way, seed][0]
+
+    def long(self, task: str, seed: int) -> Checkpoint:
+        """The tuned model that was trained for longest."""
+        return self._models[task, TUNED, seed][-1]
+
+    def start(self, task: str, way: str, seed: int, layers: Sequence[int]) -> dict[str, torch.Tensor]:
+        """The parameters that a model was trained from.
+
+        A pre-trained encoder is read from where it lies. A random one was kept in half precision, which moves a
+        parameter by at most 1/2048 of itself.
+        """
+        checkpoint = self.usual(task, way, seed)
+        if way == SCRATCH:
+            return layer_parameters(checkpoint.model_at(0), layers)
+        encoder = encoders.locate(checkpoint.manifest["specification"]["encoder"])
+        return layer_parameters(encoders.load_weights(encoder), layers)
+
+    def plane(
+        self, task: str, way: str, seed: int, layers: Sequence[int] | None = None, model: PreTrainedModel | None = None
+    ) -> Plane:
+        """The plane of a model and of the one trained from the same start on its second task.
+
+        Args:
+            layers: that move, 0 for the embeddings; all by default.
+            model: the end, where it is another than the task's model.
+        """
+        model = model or self.usual(task, way, seed).model()
+        layers = tuple(range(len(layer_list(model)) + 1) if layers is None else layers)
+        other = layer_parameters(self.usual(self._second[task], way, seed).model(), layers)
+        start = self.start(task, way, seed, layers)
+        first = directions.difference(layer_parameters(model, layers), start)
+        second = directions.rescaled(directions.difference(other, start), first)
+        laid = ({name: part.to(self._device) for name, part in one.items()} for one in (start, first, second))
+        return Plane(model.to(self._device), layers, *laid)
+
+    def planes_of_thirds(self, task: str, seed: int) -> dict[str, Plane]:
+        """The planes of the low, middle and high thirds of a tuned model's layers, without its embeddings."""
+        groups = thirds(len(layer_list(self.usual(task, TUNED, seed).model())))
+        return {name: self.plane(task, TUNED, seed, layers) for name, layers in groups.items()}
+
+
+def encoded(checkpoint: Checkpoint, data: TaskData, split: str) -> datasets.Dataset:
+    """A split as the model reads it; of the training examples those that it was trained on."""
+    made = checkpoint.manifest["specification"]
+    if split == "train" and made["examples"] is not None:
+        table = data.splits["train"]
+        kept = subset(np.array(table[data.task.label]), made["examples"], made["examples_seed"])
+        data = dataclasses.replace(data, splits={"train": table.select(kept)})
+    return encode(data, split, checkpoint.tokenizer(), made["schedule"]["max_length"])

@@ -1,0 +1,211 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The landscape of fine-tuning
+#
+# **The question.** Why does fine-tuning a pre-trained encoder work better than training the same network from
+# scratch? {cite:t}`hao2019` look at the ground that both walk on: the loss along the way from start to end, on a
+# plane around it, and under the steps of the optimiser.
+#
+# **The answer here.** In squared lengths of its direction, the basin that fine-tuning ends in is larger by
+# {glue:text}`wider_optima_value` than the one from scratch (`wider-optima`: {glue:text}`wider_optima_verdict`). After
+# its first epoch it points closer to its final direction by {glue:text}`straighter_value` degrees (`straighter`:
+# {glue:text}`straighter_verdict`). With the low layers put back the accuracy is higher by
+# {glue:text}`rollback_value` than with the high ones put back (`rollback`: {glue:text}`rollback_verdict`). Of the
+# paper's seven claims, {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims)
+# lists all of them with their numbers.
+
+# %% tags=["parameters", "hide-input"]
+profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
+# Everything below is as the profile says unless it is given here.
+encoder = None
+source = None
+tasks = None
+seeds = None
+schedules = None
+learning_rate = None
+batch_size = None
+epochs = None
+training_examples = None
+evaluation_examples = None
+scratch_epochs = None
+second = None
+low = None
+high = None
+points = None
+line_points = None
+grid_examples = None
+bfloat16 = None
+followed = None
+states = None
+long_task = None
+long_epochs = None
+grouped = None
+device = None
+
+# %% tags=["hide-input"]
+from fivelenses import runs
+from fivelenses.exhibits import hao2019
+from fivelenses.tasks import load
+
+overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)
+overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, scratch_epochs=scratch_epochs)
+overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples, second=second)
+overrides |= dict(low=low, high=high, points=points, line_points=line_points, grid_examples=grid_examples)
+overrides |= dict(followed=followed, states=states, long_task=long_task, long_epochs=long_epochs)
+run = runs.begin(3, profile, bfloat16=bfloat16, grouped=grouped, **overrides)
+settings = run.settings
+
+# %% [markdown]
+# ## The setting
+#
+# Each task is trained twice with one network: from the pre-trained encoder, and from random weights, for more epochs.
+# The paper does so with BERT-large on MNLI, RTE, SST-2 and MRPC.
+
+# %%
+on = None if settings.device == "auto" else settings.device
+models = hao2019.Models(run.prepare(settings.specifications()), settings.second, on)
+data = {task: load(task, settings.source) for task in settings.tasks}
+run.exhibit(hao2019.table_of_models(models))
+
+# %% [markdown]
+# A training leads from parameters $\theta_0$ to $\theta_1$. With $\delta_1 = \theta_1 - \theta_0$, and
+# $\delta_2 = \theta_2 - \theta_0$ where $\theta_2$ was trained from the same start on another task, the paper's first
+# two equations are
+#
+# $$f(\alpha) = \mathcal{J}(\theta_0 + \alpha \delta_1), \qquad
+# f(\alpha, \beta) = \mathcal{J}\Bigl(\theta_0 + \alpha \delta_1
+# + \beta \frac{\lVert \delta_1 \rVert}{\lVert \delta_2 \rVert} \delta_2\Bigr).$$
+#
+# All parameters of the encoder move, its embeddings too; pooler and classifier keep what they learned, and dropout is
+# off. $\mathcal{J}$ is a mean over one random subset of the examples for all cells of a grid, or over all of them. The
+# paper's 40 points from −4 to 4 miss 0 and 1, so −1, 0 and 1 are added to every grid: start and end are cells.
+
+# %%
+sampling = hao2019.Sampling(
+    settings.low, settings.high, settings.points, settings.line_points, settings.grid_examples, settings.bfloat16
+)
+found = hao2019.landscapes(models, data, sampling, run.tell)
+
+# %% [markdown]
+# ## A good place to start
+#
+# A wide basin forgives a small change of the parameters, a narrow one does not. Mind the unit: both axes of a panel
+# are in lengths of its own $\delta_1$, and a training from scratch goes much farther. The table after the pictures
+# has the lengths, and a measure of sharpness that does not depend on them.
+
+# %%
+run.exhibit(hao2019.figure_1(found.surfaces))
+
+# %%
+run.exhibit(hao2019.figure_2(hao2019.histories(models)))
+
+# %% [markdown]
+# Where does the optimiser walk? A state $\theta^i$ with $\delta^i = \theta^i - \theta_0$ is drawn at (equations 3 to
+# 5, whose product is an inner product)
+#
+# $$v_{\cos} = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta^i \rVert \lVert \delta_1 \rVert}, \qquad
+# d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta_1 \rVert^2}, \qquad
+# d^\beta = \sqrt{\frac{\lVert \delta^i \rVert^2}{\lVert \delta_1 \rVert^2} - (d^\alpha)^2}.$$
+#
+# The second coordinate is a root, so it has no sign, and it holds all that lies outside the first axis, in whichever
+# of the many directions: it says how far a state is from the straight way, not where on the surface it lies. The
+# nearest point of the plane, by least squares, is drawn beside it.
+
+# %%
+if settings.followed_tasks():
+    run.exhibit(hao2019.figure_3(found.surfaces, hao2019.trajectories(models, settings.followed_tasks())))
+
+# %% [markdown]
+# What if the training goes on? The paper trains five epochs and then twenty more, and looks at the error on the
+# development set. Here both are one training with one schedule, whose states are kept after every epoch; the end of
+# $\delta_1$ is the state after the first epochs.
+
+# %%
+if settings.long_task in settings.tasks:
+    of_task, first = data[settings.long_task], settings.long_epochs[0]
+    trained = hao2019.long_training(models, of_task, settings.seeds, first, sampling, run.tell)
+    run.exhibit(hao2019.figure_4(trained, first))
+
+# %% [markdown]
+# ## Better on new examples
+#
+# The cut through a surface along $\delta_1$, with the axes normalised. A basin that looks wide may be wide in every
+# direction: the grey curves leave the end in a random direction of the same length.
+
+# %%
+run.exhibit(hao2019.figure_5(found.lines))
+
+# %%
+run.exhibit(hao2019.figure_6(found.surfaces))
+
+# %% [markdown]
+# The pictures in numbers. The basin of a model is the part of the plane around its end where the loss is less than a
+# stated rise above that of the end.
+
+# %%
+run.exhibit(hao2019.table_of_measures(hao2019.measures(found)))
+
+# %% [markdown]
+# ## Layers that may stay as they were
+#
+# For a group $G$ of layers, the low, middle or high third, the surface around the fine-tuned model is
+# $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$. All other parameters stay
+# fine-tuned. At $(-1, 0)$ the group is as it was before.
+
+# %%
+if settings.grouped_tasks():
+    surfaces = hao2019.group_surfaces(models, data, settings.grouped_tasks(), settings.seeds, sampling, run.tell)
+    run.exhibit(hao2019.figure_7(surfaces))
+
+# %%
+rolled_back = hao2019.rollbacks(models, data, settings.seeds, sampling)
+run.exhibit(hao2019.table_1(rolled_back))
+
+# %% [markdown]
+# A group may seem invariant because it has hardly moved. The widths are in lengths of each group's own direction, so
+# the lengths stand beside them, and beside what is lost by going back, what is lost by going as far at random.
+
+# %%
+if settings.grouped_tasks():
+    run.exhibit(hao2019.table_of_groups(hao2019.group_measures(surfaces, rolled_back)))
+
+# %% [markdown]
+# ## The claims
+#
+# The paper lets the pictures speak. Each of its sentences is made a predicate on a table, with a threshold that is
+# ours, fixed before any run and printed in the third column.
+
+# %% tags=["hide-input"]
+run.judge(hao2019.CLAIMS)
+run.finish()
+
+# %% [markdown]
+# What to keep in mind:
+#
+# - **Width.** In squared lengths of the direction the tuned basin is larger by {glue:text}`wider_optima_value`
+#   (`wider-optima`: {glue:text}`wider_optima_verdict`). The unit decides much here; see the lengths in the table.
+# - **Ease.** Over the steps of fine-tuning, the loss from scratch is higher by {glue:text}`easier_value` nats
+#   (`easier`: {glue:text}`easier_verdict`), and the angle to the final direction after the first epoch by
+#   {glue:text}`straighter_value` degrees (`straighter`: {glue:text}`straighter_verdict`).
+# - **More epochs** change the development error by {glue:text}`robust_overfitting_value` (`robust-overfitting`:
+#   {glue:text}`robust_overfitting_verdict`).
+# - **Error and loss.** The rank correlations of their surfaces differ by {glue:text}`error_follows_loss_value` in the
+#   paper's direction (`error-follows-loss`: {glue:text}`error_follows_loss_verdict`).
+# - **Layers.** The basin along the low layers is wider than along the high ones by {glue:text}`low_invariant_value`
+#   (`low-invariant`: {glue:text}`low_invariant_verdict`); accuracy with the low layers put back is higher by
+#   {glue:text}`rollback_value` than with the high ones (`rollback`: {glue:text}`rollback_verdict`).
+#
+# A surface is a plane through a space of very many dimensions. That the loss is low on one plane says nothing of the
+# others; the sharpness in random directions is a second opinion, and no more.
