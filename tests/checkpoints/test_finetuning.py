@@ -14,7 +14,8 @@ from transformers import DataCollatorWithPadding
 
 from fivelenses import tasks
 from fivelenses.checkpoints import Store, prepare, specify
-from fivelenses.checkpoints.finetuning import fine_tune, flat_labels, predictions
+from fivelenses.checkpoints.evaluation import flat_labels, predictions
+from fivelenses.checkpoints.finetuning import fine_tune
 from fivelenses.checkpoints.store import DamagedCheckpoint
 from fivelenses.models import heads
 from fivelenses.tasks.examples import encode

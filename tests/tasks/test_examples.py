@@ -53,9 +53,9 @@ def test_words_count_on_over_the_second_input(toy_data, toy_tokenizer):
     assert row["word_ids"][0] == -1
 
 
-def test_a_span_task_is_not_encoded_as_a_sequence(toy_tokenizer):
-    with pytest.raises(ValueError, match="span head"):
-        encode(tasks.load("squad", "toyworld"), "validation", toy_tokenizer, 64)
+def test_plain_text_is_not_encoded_as_examples(toy_tokenizer):
+    with pytest.raises(ValueError, match="none head"):
+        encode(tasks.load("wikitext", "toyworld", ("validation",)), "validation", toy_tokenizer, 64)
 
 
 def test_an_unknown_task_names_those_there_are():

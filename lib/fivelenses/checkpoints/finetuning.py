@@ -32,11 +32,11 @@ from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from fivelenses import tasks
+from fivelenses.checkpoints.evaluation import evaluate
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
 from fivelenses.models import encoders, heads, layers
 from fivelenses.tasks.examples import TaskData, encode, subset
-from fivelenses.tasks.scores import majority_rate
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
 SAVES = 5  # States saved along a training, for resuming after a kill.
@@ -135,7 +135,8 @@ def fine_tune(specification: Specification, store: Store, device: str = "auto", 
     """Make one checkpoint; when another process is making it, wait for that process or, without `wait`, return None.
 
     Returns:
-        The finished checkpoint. Its manifest holds `score`, `null_rate`, `diverged`, `history`, `seconds`.
+        The finished checkpoint. Its manifest holds `score`, `null_rate`, `diverged`, `history`, `seconds`, and the
+        second score of answers (`exact_match`) or trees (`uas`).
     """
     lock = store.lock(specification)
     try:
@@ -188,16 +189,14 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
         )
 
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
-    gold = flat_labels(evaluation)
     manifest = {
         "metric": data.task.metric,
-        "score": tasks.score(data.task.metric, predictions(model, evaluation, collate), gold),
-        "null_rate": majority_rate(gold) if data.task.metric == "accuracy" else 0.0,
+        **evaluate(model, data, "validation", evaluation, collate),
         "diverged": any(not math.isfinite(loss) for _, loss in losses),
         "history": losses,
         "steps": trainer.state.global_step,
-        "training_examples": training.num_rows,
-        "evaluation_examples": evaluation.num_rows,
+        "training_examples": _count(training),
+        "evaluation_examples": _count(evaluation),
         "provenance": {split: data.provenance(split) for split in ("train", "validation")},
     }
     finished = partial / "finished"
@@ -210,24 +209,25 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     return finished, manifest
 
 
-def flat_labels(encoded: datasets.Dataset) -> np.ndarray:
-    """The labels of all examples in order; those of all units where an example has several."""
-    return np.concatenate([np.atleast_1d(labels) for labels in encoded["labels"]])
-
-
 def _training_examples(data: TaskData, specification: Specification, tokenizer) -> datasets.Dataset:
     """The encoded training examples: all, or a subset that is stratified by label where an example has one."""
     longest, wanted, seed = specification.schedule.max_length, specification.examples, specification.examples_seed
     if wanted is None:
         return encode(data, "train", tokenizer, longest)
-    if data.task.head == "sequence":
+    if data.task.head in heads.LIBRARY:
         # Chosen before it is encoded: a hundred examples of a large task cost no more than a hundred.
         table = data.splits["train"]
-        chosen = table.select(subset(np.array(table[data.task.label]), wanted, seed))
+        labels = table[data.task.label] if data.task.head == "sequence" else np.zeros(table.num_rows, dtype=int)
+        chosen = table.select(subset(np.array(labels), wanted, seed))
         return encode(dataclasses.replace(data, splits={"train": chosen}), "train", tokenizer, longest)
     # A sentence without a labelled word left is no example, so a task on words is encoded first.
     encoded = encode(data, "train", tokenizer, longest)
     return encoded.select(subset(np.zeros(encoded.num_rows, dtype=int), wanted, seed))
+
+
+def _count(encoded: datasets.Dataset) -> int:
+    """Examples, of which several windows may be one."""
+    return len(set(encoded["row"])) if "row" in encoded.column_names else encoded.num_rows
 
 
 def _operate(model: nn.Module, specification: Specification) -> None:
@@ -282,28 +282,6 @@ def rate_multiplier(schedule: Schedule, steps: int) -> Callable[[int], float]:
         return 1 - (1 - last) * (min(step, steps) - rising) / max(1, steps - rising)
 
     return multiplier
-
-
-@torch.no_grad()
-def predictions(model: nn.Module, encoded: datasets.Dataset, collate: Callable, batch_size: int = 64) -> np.ndarray:
-    """Predicted labels in the order of `flat_labels`; a batch holds sequences of similar length.
-
-    The Trainer's own loop is not used: with batches by length it returns predictions in another order than the
-    examples.
-    """
-    order = np.argsort([len(pieces) for pieces in encoded["input_ids"]], kind="stable")
-    sizes = np.array([np.size(labels) for labels in encoded["labels"]])
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    predicted = np.empty(first[-1], dtype=np.int64)
-    model.eval()
-    for begin in range(0, len(order), batch_size):
-        rows = order[begin : begin + batch_size]
-        inputs = collate(
-            [{key: value for key, value in row.items() if key != "labels"} for row in encoded.select(rows)]
-        )
-        places = np.concatenate([np.arange(first[row], first[row + 1]) for row in rows])
-        predicted[places] = model(**inputs.to(model.device)).logits.argmax(-1).cpu().numpy()
-    return predicted
 
 
 class _StepsKept(TrainerCallback):

@@ -166,6 +166,8 @@ def specify(
         examples: at most so many training examples; a number that all of them fit in counts as all, so both share
             one checkpoint.
         states: so many states along training are kept, as `spaced_steps` spaces them, instead of naming `saved_steps`.
+            Steps are counted in rows of the task, so where passages are read in several windows the last state
+            comes before the end.
         rest: `examples_seed`, `frozen`, `truncated`, `reinitialised`, `biases_and_norms`, `saved_steps`.
 
     Raises:

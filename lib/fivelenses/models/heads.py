@@ -1,7 +1,7 @@
-"""Prediction heads on an encoder: one label a sequence, a word, or a pair of words.
+"""Prediction heads on an encoder: one label a sequence, a word, or a pair of words; a span of a passage; a tree.
 
-Transformers has the first; the others read words, each the mean of its pieces in the last layer, so that what is
-fine-tuned is what is measured later.
+Transformers has the first and the span; the others read words, each the mean of its pieces in the last layer, so that
+what is fine-tuned is what is measured later.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from torch import nn
 from transformers import (
     AutoConfig,
     AutoModel,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     DataCollatorWithPadding,
     PreTrainedModel,
@@ -20,11 +21,14 @@ from transformers import (
 )
 from transformers.modeling_outputs import TokenClassifierOutput
 
+from fivelenses.models.biaffine import BiaffineHead, ParserOutput, TreeCollator, parsing_loss
 from fivelenses.models.encoders import Encoder, load
 
 # How many words one unit of a head has.
 WORDS_PER_UNIT = {"token": 1, "token-pair": 2}
-HEADS = ("sequence", *WORDS_PER_UNIT)
+# The heads that transformers has.
+LIBRARY = {"sequence": AutoModelForSequenceClassification, "span": AutoModelForQuestionAnswering}
+HEADS = ("sequence", *WORDS_PER_UNIT, "span", "biaffine")
 HEAD_FILE = "head.safetensors"
 
 
@@ -52,23 +56,20 @@ def word_means(states: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor,
     return (sums / counts.clamp(min=1)[..., None])[:, :most], counts[:, :most]
 
 
-class WordClassifier(nn.Module):
-    """An encoder with a linear classifier on words, or on pairs of words laid end to end.
+class WordModel(nn.Module):
+    """An encoder whose head reads words.
 
     Attributes:
         encoder: the transformers encoder.
-        words_per_unit: 1, or 2 for pairs.
+        head_name: the attribute that holds the head.
         config, base_model: the encoder's, as transformers' own models have them.
     """
 
-    def __init__(self, encoder: PreTrainedModel, words_per_unit: int, labels: int):
+    head_name: str
+
+    def __init__(self, encoder: PreTrainedModel):
         super().__init__()
         self.encoder = encoder
-        self.words_per_unit = words_per_unit
-        self.dropout = nn.Dropout(getattr(encoder.config, "hidden_dropout_prob", 0.1))
-        self.classifier = nn.Linear(words_per_unit * encoder.config.hidden_size, labels)
-        nn.init.normal_(self.classifier.weight, std=encoder.config.initializer_range)
-        nn.init.zeros_(self.classifier.bias)
 
     @property
     def config(self):
@@ -82,9 +83,43 @@ class WordClassifier(nn.Module):
     def device(self) -> torch.device:
         return self.encoder.device
 
+    @property
+    def head(self) -> nn.Module:
+        return self.get_submodule(self.head_name)
+
     def set_attn_implementation(self, name: str) -> None:
         """Choose the encoder's attention."""
         self.encoder.set_attn_implementation(name)
+
+    def words(
+        self,
+        input_ids: torch.Tensor,
+        word_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        token_type_ids: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Words of the last layer and their counts of pieces, as `word_means`."""
+        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        states = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
+        return word_means(states, word_ids)
+
+
+class WordClassifier(WordModel):
+    """An encoder with a linear classifier on words, or on pairs of words laid end to end.
+
+    Attributes:
+        words_per_unit: 1, or 2 for pairs.
+    """
+
+    head_name = "classifier"
+
+    def __init__(self, encoder: PreTrainedModel, words_per_unit: int, labels: int):
+        super().__init__(encoder)
+        self.words_per_unit = words_per_unit
+        self.dropout = nn.Dropout(getattr(encoder.config, "hidden_dropout_prob", 0.1))
+        self.classifier = nn.Linear(words_per_unit * encoder.config.hidden_size, labels)
+        nn.init.normal_(self.classifier.weight, std=encoder.config.initializer_range)
+        nn.init.zeros_(self.classifier.bias)
 
     def forward(
         self,
@@ -96,13 +131,36 @@ class WordClassifier(nn.Module):
         labels: torch.Tensor | None = None,
     ) -> TokenClassifierOutput:
         """Logits (k, labels) of the k `units` (k, 1 + words): the row in the batch, and a word or two in that row."""
-        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        states = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
-        means, _ = word_means(states, word_ids)
+        means, _ = self.words(input_ids, word_ids, attention_mask, token_type_ids)
         chosen = torch.cat([means[units[:, 0], units[:, place]] for place in range(1, units.shape[1])], dim=-1)
         logits = self.classifier(self.dropout(chosen))
         loss = None if labels is None else nn.functional.cross_entropy(logits.float(), labels)
         return TokenClassifierOutput(loss=loss, logits=logits)
+
+
+class Parser(WordModel):
+    """An encoder with a biaffine parser on words, see :mod:`fivelenses.models.biaffine`."""
+
+    head_name = "biaffine"
+
+    def __init__(self, encoder: PreTrainedModel, relations: int):
+        super().__init__(encoder)
+        self.biaffine = BiaffineHead(encoder.config.hidden_size, relations)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        word_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        heads: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+    ) -> ParserOutput:
+        """Scores of all arcs and their relations; with `heads` and `labels` (batch, words) the loss as well."""
+        means, counts = self.words(input_ids, word_ids, attention_mask, token_type_ids)
+        arcs, relations = self.biaffine(means, counts > 0)
+        loss = None if heads is None else parsing_loss(arcs, relations, heads, labels)
+        return ParserOutput(loss=loss, arcs=arcs, relations=relations)
 
 
 class UnitCollator:
@@ -124,31 +182,42 @@ class UnitCollator:
 
 def collator(head: str, tokenizer: PreTrainedTokenizerBase) -> Callable:
     """What lays encoded examples out as a batch for a head."""
-    return UnitCollator(tokenizer) if head in WORDS_PER_UNIT else DataCollatorWithPadding(tokenizer, "longest", None, 8)
+    if head in WORDS_PER_UNIT:
+        return UnitCollator(tokenizer)
+    return TreeCollator(tokenizer) if head == "biaffine" else DataCollatorWithPadding(tokenizer, "longest", None, 8)
 
 
 def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:
     """An encoder with a fresh head for these labels; the head comes from torch's global generator: set a seed before.
+
+    Args:
+        labels: what is told apart; a span has none.
 
     Raises:
         ValueError: no such kind of head, or fewer than two labels.
     """
     if head not in HEADS:
         raise ValueError(f"There is no {head!r} head to train: there is {', '.join(HEADS)}.")
+    if head == "span":
+        return load(encoder, LIBRARY[head])
     if len(labels) < 2:
         raise ValueError(f"A classifier needs at least two labels, not {len(labels)}.")
-    if head in WORDS_PER_UNIT:
-        return WordClassifier(load(encoder, AutoModel), WORDS_PER_UNIT[head], len(labels))
-    return load(encoder, AutoModelForSequenceClassification, num_labels=len(labels))
+    if head in LIBRARY:
+        return load(encoder, LIBRARY[head], num_labels=len(labels))
+    return _on_words(head, load(encoder, AutoModel), len(labels))
+
+
+def _on_words(head: str, encoder: PreTrainedModel, labels: int) -> WordModel:
+    return Parser(encoder, labels) if head == "biaffine" else WordClassifier(encoder, WORDS_PER_UNIT[head], labels)
 
 
 def save(model: nn.Module, folder: Path) -> None:
     """Write a model with its head: a Hugging Face folder of the encoder, and the head of words beside it."""
-    if not isinstance(model, WordClassifier):
+    if not isinstance(model, WordModel):
         model.save_pretrained(folder)
         return
     model.encoder.save_pretrained(folder)
-    save_file({name: tensor.contiguous() for name, tensor in model.classifier.state_dict().items()}, folder / HEAD_FILE)
+    save_file({name: tensor.contiguous() for name, tensor in model.head.state_dict().items()}, folder / HEAD_FILE)
 
 
 def read(folder: Path, head: str) -> nn.Module:
@@ -159,10 +228,12 @@ def read(folder: Path, head: str) -> nn.Module:
     """
     if head not in HEADS:
         raise ValueError(f"There is no {head!r} head: there is {', '.join(HEADS)}.")
-    if head == "sequence":
-        return AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    if head in LIBRARY:
+        return LIBRARY[head].from_pretrained(folder).eval()
     weights = load_file(folder / HEAD_FILE)
     encoder = AutoModel.from_pretrained(folder, config=AutoConfig.from_pretrained(folder))
-    model = WordClassifier(encoder, WORDS_PER_UNIT[head], len(weights["bias"]))
-    model.classifier.load_state_dict(weights)
+    # The head's first axis of labels: a classifier's bias, a parser's relation scores.
+    labels = weights["relation_scores" if head == "biaffine" else "bias"].shape[0]
+    model = _on_words(head, encoder, labels)
+    model.head.load_state_dict(weights)
     return model.eval()

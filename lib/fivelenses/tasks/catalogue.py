@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-Head = Literal["sequence", "token", "token-pair", "span", "none"]
-Metric = Literal["accuracy", "matthews", "exact-match-f1", "none"]
+Head = Literal["sequence", "token", "token-pair", "span", "biaffine", "none"]
+Metric = Literal["accuracy", "matthews", "exact-match-f1", "las", "none"]
 
 GLUE_REVISION = "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"
 SQUAD_REVISION = "7b6d24c440a36b6815f21b70d25016731768db1f"
@@ -52,12 +52,14 @@ class Task:
     metric: Metric = "accuracy"
 
 
-def _words(name, title, head, repository, release, held_out, train, validation) -> Task:
+def _words(
+    name, title, head, repository, release, held_out, train, validation, second="units", metric="accuracy"
+) -> Task:
     """A task on words: its inputs are the words of a sentence, and its rows are sentences, not labels."""
     return Task(
         name=name,
         title=title,
-        inputs=("tokens", "units"),
+        inputs=("tokens", second),
         label="names",
         labels=(),
         repository=repository,
@@ -66,6 +68,7 @@ def _words(name, title, head, repository, release, held_out, train, validation) 
         splits=MappingProxyType({"train": "train", "validation": held_out}),
         sizes=MappingProxyType({"train": train, "validation": validation}),
         head=head,
+        metric=metric,
     )
 
 
@@ -135,6 +138,7 @@ TASKS: dict[str, Task] = {
         _words("dep", "DEP", "token-pair", PUD, "r2.7", "test", 800, 200),
         _words("pos-ewt", "POS (EWT)", "token", EWT, "r2.16", "validation", 12_544, 2_001),
         _words("dep-ewt", "DEP (EWT)", "token-pair", EWT, "r2.16", "validation", 12_544, 2_001),
+        _words("parsing", "Parsing", "biaffine", EWT, "r2.16", "validation", 12_544, 2_001, "heads", "las"),
         _words("ps-role", "PS-role", "token", STREUSLE, "v4.2", "test", 1_857, 249),
         _words("ps-fxn", "PS-fxn", "token", STREUSLE, "v4.2", "test", 1_857, 249),
         Task(

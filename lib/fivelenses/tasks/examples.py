@@ -9,7 +9,9 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from fivelenses.tasks.catalogue import Task, find
+from fivelenses.tasks.parsing import encode_trees
 from fivelenses.tasks.sources import SOURCES, SourceError, hub_table
+from fivelenses.tasks.windows import encode_windows, word_ids
 from fivelenses.tasks.word_tasks import READ_FROM, word_tables
 from fivelenses.world import tables as world_tables
 
@@ -147,38 +149,41 @@ def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
 
 
 def encode(
-    data: TaskData, split: str, tokenizer: PreTrainedTokenizerBase, max_length: int, words: bool = False
+    data: TaskData,
+    split: str,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    words: bool = False,
+    overlap: int | None = None,
 ) -> datasets.Dataset:
     """A split as pieces: `input_ids`, `attention_mask`, `token_type_ids` where used, and `labels`.
 
     A task on words has `word_ids` and `units` as well, and a row's `labels` are those of its units. A unit with a word
-    that was cut off, or that the tokeniser drops, is left out, and so is a sentence without units.
+    that was cut off, or that the tokeniser drops, is left out, and so is a sentence without units. Extractive questions
+    come as windows, see :func:`fivelenses.tasks.windows.encode_windows`, and trees with `heads`, see
+    :func:`fivelenses.tasks.parsing.encode_trees`.
 
     Args:
         max_length: pieces that a sequence (both inputs and special pieces) is cut to.
         words: add `word_ids`, the number of the word that each piece belongs to, -1 for special pieces; the words
-            of a second input are
-            counted on from those of the first.
+            of a second input are counted on from those of the first.
+        overlap: pieces that neighbouring windows of a passage share; a third of `max_length` when None.
 
     Raises:
-        ValueError: the task is classified neither as one sequence nor word by word.
+        ValueError: the task has no head, so no examples to classify; or windows and answers that do not fit.
     """
+    table, columns = data.splits[split], data.task.inputs
     if data.task.head in ("token", "token-pair"):
         return _encode_units(data, split, tokenizer, max_length)
+    if data.task.head == "biaffine":
+        return encode_trees(table, data.labels, tokenizer, max_length)
+    if data.task.head == "span":
+        return encode_windows(table, tokenizer, max_length, overlap, words)
     if data.task.head != "sequence":
-        raise ValueError(
-            f"{data.task.title} has a {data.task.head} head, not a sequence head: encode it with its own routine."
-        )
-    table, columns = data.splits[split], data.task.inputs
+        raise ValueError(f"{data.task.title} is plain text with a {data.task.head} head: it has no examples to encode.")
     encoded = tokenizer(*(list(table[column]) for column in columns), truncation=True, max_length=max_length)
-    added = {"word_ids": [_word_ids(encoded, row) for row in range(table.num_rows)]} if words else {}
+    added = {"word_ids": [word_ids(encoded, row) for row in range(table.num_rows)]} if words else {}
     return datasets.Dataset.from_dict({**encoded, **added, "labels": list(table[data.task.label])})
-
-
-def _word_ids(encoded, row: int) -> list[int]:
-    words, inputs = encoded.word_ids(row), encoded.sequence_ids(row)
-    first = 1 + max((word for word, which in zip(words, inputs, strict=True) if which == 0), default=-1)
-    return [-1 if word is None else word + first * which for word, which in zip(words, inputs, strict=True)]
 
 
 def _encode_units(data: TaskData, split: str, tokenizer, max_length: int) -> datasets.Dataset:

@@ -1,7 +1,8 @@
 """Tasks that label words, or pairs of words, inside sentences: parts of speech, dependency relations, prepositions.
 
 Every such task is one table: ``tokens``, the words of a sentence; ``units``, the places that are labelled, each a list
-of one word (counted from 0) or of two (head and dependent); ``names``, the label of each unit.
+of one word (counted from 0) or of two (head and dependent); ``names``, the label of each unit. Parsing labels every
+word and has ``heads`` in the place of units.
 """
 
 from functools import cache
@@ -10,6 +11,7 @@ from itertools import groupby
 import pandas as pd
 
 from fivelenses.tasks import treebanks
+from fivelenses.tasks.parsing import tree_table
 from fivelenses.world import tables as world_tables
 
 # Task to the treebank it is read from and to the column that holds its labels.
@@ -20,6 +22,7 @@ READ_FROM = {
     "dep-ewt": ("ewt", "deprels"),
     "ps-role": ("streusle", "role"),
     "ps-fxn": ("streusle", "function"),
+    "parsing": ("ewt", "deprels"),
 }
 
 
@@ -28,6 +31,7 @@ def word_tables(name: str, source: str) -> dict[str, pd.DataFrame]:
 
     Raises:
         SourceError: a treebank that cannot be had.
+        ValueError: trees to parse that are none.
 
     Example:
         >>> row = word_tables("dep", "toyworld")["train"].iloc[0]
@@ -36,7 +40,7 @@ def word_tables(name: str, source: str) -> dict[str, pd.DataFrame]:
     """
     treebank, column = READ_FROM[name]
     frames = _toy(treebank) if source == "toyworld" else _read(treebank)
-    to_units = {"upos": _words, "deprels": _arcs}.get(column, _prepositions)
+    to_units = {"upos": _words, "deprels": tree_table if name == "parsing" else _arcs}.get(column, _prepositions)
     return {split: to_units(frame, column) for split, frame in frames.items()}
 
 

@@ -16,7 +16,7 @@ from torch import nn
 from fivelenses import tasks
 from fivelenses.activations import represent
 from fivelenses.checkpoints import Checkpoint
-from fivelenses.checkpoints.finetuning import flat_labels
+from fivelenses.checkpoints.evaluation import flat_labels
 from fivelenses.lenses import directprobe, mlp_probe
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list

@@ -1,0 +1,210 @@
+r"""A dependency parser on the words of an encoder: deep biaffine attention, and trees from its scores.
+
+Each word is mapped four times, as dependent and as head of an arc (:math:`d_i, h_j`) and of a relation
+(:math:`d'_i, h'_j`); j = 0 is the root, a vector of its own:
+
+.. math::
+
+    s_{ij} = \tilde d_i^\top U \tilde h_j, \qquad s_{ijr} = \tilde d_i'^\top U_r \tilde h'_j,
+    \qquad \tilde x = (x, 1),
+
+where the appended 1 holds the linear terms and the bias. Training minimises the cross-entropy of a word's head and
+that of its relation at the gold head; a parse is the tree with the highest sum of :math:`s_{ij}` among those with one
+arc from the root, with each arc's best relation. Source: Dozat and Manning 2017.
+
+Shapes: words (batch, words, width), arcs (batch, words, 1 + words), relations (batch, words, 1 + words, relations).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import DataCollatorWithPadding, PreTrainedTokenizerBase
+from transformers.utils import ModelOutput
+from ufal.chu_liu_edmonds import chu_liu_edmonds
+
+from fivelenses.tasks.parsing import IGNORED
+
+# Dozat and Manning's sizes and dropout.
+ARC_SIZE, RELATION_SIZE, DROPOUT = 500, 100, 0.33
+
+
+@dataclass
+class ParserOutput(ModelOutput):
+    """What a parser returns.
+
+    Attributes:
+        loss: of the gold heads and relations, where they were given.
+        arcs: (batch, words, 1 + words) scores of each word's heads; the lowest number where there is no such arc.
+        relations: (batch, words, 1 + words, relations) scores of an arc's relations.
+    """
+
+    loss: torch.Tensor | None = None
+    arcs: torch.Tensor | None = None
+    relations: torch.Tensor | None = None
+
+
+def sizes(width: int) -> tuple[int, int]:
+    """The sizes of the arc and the relation vectors for an encoder of that width.
+
+    The published 500 and 100, but at most twice the width for arcs and the width for relations.
+
+    Example:
+        >>> sizes(768), sizes(64)
+        ((500, 100), (128, 64))
+    """
+    return min(ARC_SIZE, 2 * width), min(RELATION_SIZE, width)
+
+
+class BiaffineHead(nn.Module):
+    """Scores of arcs and relations between words.
+
+    Args:
+        width: of a word.
+        relations: how many there are.
+        dropout: on words and on their four vectors.
+    """
+
+    def __init__(self, width: int, relations: int, dropout: float = DROPOUT):
+        super().__init__()
+        arc, relation = sizes(width)
+        self.dropout = nn.Dropout(dropout)
+        self.root = nn.Parameter(torch.randn(width))
+        self.arc_dependent, self.arc_head = nn.Linear(width, arc), nn.Linear(width, arc)
+        self.relation_dependent, self.relation_head = nn.Linear(width, relation), nn.Linear(width, relation)
+        self.arc_scores = nn.Parameter(torch.randn(arc + 1, arc + 1) / arc)
+        self.relation_scores = nn.Parameter(torch.randn(relations, relation + 1, relation + 1) / relation)
+
+    def forward(self, words: torch.Tensor, present: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scores of all arcs and of their relations, with the shapes above.
+
+        Args:
+            words: (batch, words, width).
+            present: (batch, words) False for places without a word, which are nobody's head.
+        """
+        heads = torch.cat([self.root.expand(len(words), 1, -1), words], dim=1)
+        words, heads = self.dropout(words), self.dropout(heads)
+        arcs = torch.einsum(
+            "bdi,ij,bhj->bdh",
+            self._vectors(self.arc_dependent, words),
+            self.arc_scores,
+            self._vectors(self.arc_head, heads),
+        )
+        relations = torch.einsum(
+            "bdi,rij,bhj->bdhr",
+            self._vectors(self.relation_dependent, words),
+            self.relation_scores,
+            self._vectors(self.relation_head, heads),
+        )
+        place = torch.arange(words.shape[1], device=words.device)
+        possible = present[:, None, :] & (place[:, None] != place)  # no word is its own head
+        possible = nn.functional.pad(possible, (1, 0), value=True)
+        return arcs.masked_fill(~possible, torch.finfo(arcs.dtype).min), relations
+
+    def _vectors(self, layer: nn.Linear, words: torch.Tensor) -> torch.Tensor:
+        vectors = self.dropout(nn.functional.leaky_relu(layer(words), 0.1))
+        return nn.functional.pad(vectors, (0, 1), value=1.0)
+
+
+def parsing_loss(
+    arcs: torch.Tensor, relations: torch.Tensor, heads: torch.Tensor, labels: torch.Tensor
+) -> torch.Tensor:
+    """Cross-entropy of gold heads plus that of relations at the gold heads, each the mean over words.
+
+    Args:
+        arcs, relations: scores.
+        heads: (batch, words) gold heads, 0 for the root; -100 for words that are left out.
+        labels: (batch, words) gold relations; -100 likewise.
+
+    Example:
+        >>> scores = torch.zeros(1, 1, 2), torch.zeros(1, 1, 2, 4)
+        >>> round(float(parsing_loss(*scores, torch.tensor([[0]]), torch.tensor([[3]])).exp()), 4)  # 1 of 2, 1 of 4
+        8.0
+    """
+    counted = heads != IGNORED
+    of_arcs = nn.functional.cross_entropy(arcs[counted].float(), heads[counted])
+    at_gold = relations[counted].gather(1, heads[counted][:, None, None].expand(-1, 1, relations.shape[-1]))[:, 0]
+    return of_arcs + nn.functional.cross_entropy(at_gold.float(), labels[counted])
+
+
+class TreeCollator:
+    """Batches for a parser: pieces, the word of each piece, and where they are given heads and relations, padded."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase):
+        self.pad = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)
+
+    def __call__(self, rows: list[dict]) -> dict[str, torch.Tensor]:
+        pieces = ("input_ids", "attention_mask", "token_type_ids")
+        batch = self.pad([{name: row[name] for name in pieces if name in row} for row in rows])
+        batch["word_ids"] = _padded([row["word_ids"] for row in rows], batch["input_ids"].shape[1], -1)
+        # Words that were cut off stand at the end and have no place.
+        words = 1 + int(batch["word_ids"].max())
+        for name in ("heads", "labels"):
+            if name in rows[0]:
+                batch[name] = _padded([row[name][:words] for row in rows], words, IGNORED)
+        return batch
+
+
+def _padded(rows: list[list[int]], width: int, value: int) -> torch.Tensor:
+    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
+
+
+def spanning_tree(scores: np.ndarray) -> np.ndarray:
+    """The heads of the best tree with one arc from the root, by Chu and Liu's and Edmonds' algorithm.
+
+    The algorithm may give the root several arcs. Here all of the root's arcs are lowered by more than two trees can
+    differ otherwise, so that each further one costs more than it brings; among trees with one such arc nothing changes.
+
+    Args:
+        scores: (words, 1 + words), of each word's heads; column 0 is the root, a word's own column is not read.
+
+    Returns:
+        (words,) the number of each word's head, from 1, and 0 for the one root.
+
+    Raises:
+        ValueError: no word, another shape, or scores that are not finite.
+
+    Example:
+        >>> spanning_tree(np.array([[2.0, 0.0, 1.0], [2.0, 1.5, 0.0]]))
+        array([0, 1])
+    """
+    scores = np.asarray(scores, dtype=float)
+    n = len(scores)
+    if not n or scores.shape != (n, n + 1):
+        raise ValueError(f"Scores of shape {scores.shape} are none of a sentence: give (words, 1 + words), and a word.")
+    matrix = np.full((n + 1, n + 1), np.nan)  # the package takes NaN for an arc that is not there
+    matrix[1:] = scores
+    np.fill_diagonal(matrix, 0.0)
+    if not np.isfinite(matrix[1:]).all():
+        raise ValueError("Scores of arcs are not finite, so no tree is best: the parser's training has diverged.")
+    # Per word only differences count; numbers near 0 keep their digits when the root's are lowered.
+    matrix[1:] -= matrix[1:].max(1, keepdims=True)
+    matrix[1:, 0] += (n + 1) * (matrix[1:].min() - 1)
+    np.fill_diagonal(matrix, np.nan)
+    heads, _ = chu_liu_edmonds(matrix)
+    return np.array(heads[1:])
+
+
+def parse(arcs: np.ndarray, relations: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One sentence's tree and the best relation of each of its arcs.
+
+    Args:
+        arcs, relations: a sentence's (words, 1 + words) and (words, 1 + words, relations), of a diverged parser too:
+            what is not a number counts as 0.
+        words: (k,) the words that have pieces, counted from 0; the tree is over these.
+
+    Returns:
+        (k,) heads, counted from 1 in the whole sentence, and (k,) relations.
+
+    Raises:
+        ValueError: no word.
+
+    Example:
+        >>> parse(np.array([[0.0, 0, 2], [1, 0, 0]]), np.zeros((2, 3, 4)), np.array([0, 1]))
+        (array([2, 0]), array([0, 0]))
+    """
+    words = np.asarray(words, dtype=int)
+    places = np.concatenate([[0], words + 1])
+    heads = places[spanning_tree(np.nan_to_num(arcs[np.ix_(words, places)].astype(float)))]
+    return heads, relations[words, heads].argmax(-1)

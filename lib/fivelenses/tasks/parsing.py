@@ -1,0 +1,157 @@
+r"""Dependency trees as a task: the table, its encoding word by word, and attachment scores.
+
+.. math::
+
+    \mathrm{UAS} = \frac{\#\{w : \hat h_w = h_w\}}{\#\{w\}}, \qquad
+    \mathrm{LAS} = \frac{\#\{w : \hat h_w = h_w, \hat r_w = r_w\}}{\#\{w\}},
+
+over all words of a split, the root's word and punctuation included, with universal relations: `nsubj:pass` counts as
+`nsubj`. With gold words this is the F1 of the shared task's evaluation (Zeman et al. 2018, section 5). Range: [0, 1].
+"""
+
+from collections.abc import Sequence
+
+import datasets
+import numpy as np
+import pandas as pd
+from transformers import PreTrainedTokenizerBase
+
+# The target of a word that is not trained on, as in PyTorch's cross-entropy.
+IGNORED = -100
+
+
+def universal(relation: str) -> str:
+    """A relation without its subtype.
+
+    Example:
+        >>> universal("nsubj:pass")
+        'nsubj'
+    """
+    return relation.partition(":")[0]
+
+
+def check_tree(heads: Sequence[int]) -> None:
+    """Refuse heads that are no tree with one root.
+
+    Args:
+        heads: per word the number of its head, from 1, or 0 for the root.
+
+    Raises:
+        ValueError: no word, a head that is no word, no root or several, or a cycle.
+
+    Example:
+        >>> check_tree([2, 0, 2])
+    """
+    if not len(heads):
+        raise ValueError("A sentence has no words: leave it out.")
+    wrong = [word for word, head in enumerate(heads, start=1) if not 0 <= head <= len(heads)]
+    if wrong:
+        raise ValueError(f"The head of word {wrong[0]} is none of the {len(heads)} words: correct it.")
+    roots = [word for word, head in enumerate(heads, start=1) if head == 0]
+    if len(roots) != 1:
+        raise ValueError(f"A tree has one root, and the words {roots} have the head 0: correct them.")
+    reached = {0}
+    for word in range(1, len(heads) + 1):
+        path: list[int] = []
+        while word not in reached:
+            if word in path:
+                raise ValueError(f"The words {sorted(path)} hang on a cycle, not on the root: correct their heads.")
+            path.append(word)
+            word = heads[word - 1]
+        reached.update(path)
+
+
+def tree_table(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A treebank's sentences as `tokens`, `heads` and `names`, the universal relations.
+
+    Args:
+        frame: `tokens`, `heads` and the relations.
+        column: that holds the relations.
+
+    Raises:
+        ValueError: a sentence whose heads are no tree; the sentence is named by its row.
+    """
+    for row, heads in enumerate(frame["heads"]):
+        try:
+            check_tree(heads)
+        except ValueError as error:
+            raise ValueError(f"Row {row} of the treebank: {error}") from error
+    names = [[universal(relation) for relation in relations] for relations in frame[column]]
+    return pd.DataFrame({"tokens": frame["tokens"], "heads": frame["heads"], "names": names})
+
+
+def encode_trees(
+    table: datasets.Dataset, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> datasets.Dataset:
+    """Sentences as pieces with the targets of their words.
+
+    A row has the tokeniser's columns; `word_ids`, the word of each piece, -1 for special pieces; `row`, the sentence's
+    row in the table; and `heads` and `labels`, a word's head (0: root) and the number of its relation. A word that was
+    cut off or that the tokeniser drops, and a word whose head was, has -100 for both. A sentence without any other
+    word is left out.
+
+    Args:
+        table: `tokens`, `heads`, `names`.
+        labels: the relations in the order of their numbers.
+        max_length: pieces that a sentence is cut to.
+    """
+    number = {name: place for place, name in enumerate(labels)}
+    encoded = tokenizer(list(table["tokens"]), is_split_into_words=True, truncation=True, max_length=max_length)
+    columns: dict[str, list] = {name: [] for name in (*encoded, "word_ids", "row", "heads", "labels")}
+    for row, (heads, names) in enumerate(zip(table["heads"], table["names"], strict=True)):
+        words = [-1 if word is None else word for word in encoded.word_ids(row)]
+        there = {0, *(word + 1 for word in words)}
+        kept = [word in there and head in there for word, head in enumerate(heads, start=1)]
+        if any(kept):
+            for name in encoded:
+                columns[name].append(encoded[name][row])
+            columns["word_ids"].append(words)
+            columns["row"].append(row)
+            columns["heads"].append([head if keep else IGNORED for head, keep in zip(heads, kept, strict=True)])
+            columns["labels"].append(
+                [number[name] if keep else IGNORED for name, keep in zip(names, kept, strict=True)]
+            )
+    return datasets.Dataset.from_dict(columns)
+
+
+def attachment_scores(
+    predicted: Sequence[tuple[Sequence[int], Sequence[str]]], gold: Sequence[tuple[Sequence[int], Sequence[str]]]
+) -> tuple[float, float]:
+    """UAS and LAS over all words of all sentences, each in [0, 1].
+
+    Args:
+        predicted, gold: per sentence the heads and the relations of its words; subtypes are not counted.
+
+    Raises:
+        ValueError: no word, or sentences of different lengths.
+
+    Example:
+        >>> attachment_scores([([2, 0, 1], ["nsubj", "root", "obj"])], [([2, 0, 2], ["nsubj:pass", "root", "obj"])])
+        (0.6666666666666666, 0.6666666666666666)
+    """
+    ours, theirs = ([len(part) for sentence in side for part in sentence] for side in (predicted, gold))
+    if not sum(theirs) or ours != theirs:
+        raise ValueError("Attachment scores need words, and as many predicted as gold ones in every sentence.")
+    heads, relations = [], []
+    for (our_heads, our_names), (their_heads, their_names) in zip(predicted, gold, strict=True):
+        heads += [one == other for one, other in zip(our_heads, their_heads, strict=True)]
+        relations += [universal(one) == universal(other) for one, other in zip(our_names, their_names, strict=True)]
+    return float(np.mean(heads)), float(np.mean(np.array(heads) & np.array(relations)))
+
+
+def chain_score(gold: Sequence[tuple[Sequence[int], Sequence[str]]]) -> float:
+    """The null LAS: every word hangs on the next, the last is the root, all by the one relation that does best so.
+
+    Example:
+        >>> chain_score([([2, 3, 0], ["det", "nsubj", "root"])])
+        0.3333333333333333
+    """
+    sentences = [([*range(2, len(heads) + 1), 0], heads, names) for heads, names in gold]
+    right = [
+        universal(name)
+        for chain, heads, names in sentences
+        for next_word, head, name in zip(chain, heads, names, strict=True)
+        if next_word == head
+    ]
+    words = sum(len(heads) for heads, _ in gold)
+    return max((right.count(name) for name in set(right)), default=0) / words

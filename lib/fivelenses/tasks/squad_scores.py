@@ -1,0 +1,103 @@
+r"""Exact match and F1 of extracted answers, as the official evaluation script of SQuAD 1.1 defines them.
+
+Texts are normalised (lower case, without punctuation, articles and superfluous white space) and compared with each
+gold answer of a question; the best comparison counts:
+
+.. math::
+
+    \mathrm{F_1}(p, g) = \frac{2\,|p \cap g|}{|p| + |g|}, \qquad
+    \mathrm{score} = \operatorname*{mean}_{\mathrm{questions}} \max_{g} \mathrm{F_1}(p, g),
+
+with the intersection over words as often as they occur. Source: Rajpurkar et al. 2016, section 6.1. Range: [0, 1];
+the script prints percentages.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalise(text: str) -> str:
+    """A text in lower case without ASCII punctuation and articles, its words one space apart.
+
+    Punctuation goes first, so that `U.S.` is one word; articles are whole words.
+
+    Example:
+        >>> normalise("The  U.S. and an apple-tree!")
+        'us and appletree'
+    """
+    words = re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_PUNCTUATION))
+    return " ".join(words.split())
+
+
+def exact_match(predicted: str, gold: Sequence[str]) -> bool:
+    """Whether a prediction equals one of the gold answers when both are normalised.
+
+    Raises:
+        ValueError: no gold answer.
+
+    Example:
+        >>> exact_match("the Cat.", ["dog", "cat"])
+        True
+    """
+    _check(gold)
+    return any(normalise(predicted) == normalise(answer) for answer in gold)
+
+
+def f1(predicted: str, gold: Sequence[str]) -> float:
+    """The best F1 of a prediction's words against those of a gold answer, in [0, 1].
+
+    As in the script, a prediction without words has F1 0, also against a gold answer without words.
+
+    Raises:
+        ValueError: no gold answer.
+
+    Example:
+        >>> f1("a big cat", ["the cat", "dog"])
+        0.6666666666666666
+    """
+    _check(gold)
+    return max(_f1(normalise(predicted).split(), normalise(answer).split()) for answer in gold)
+
+
+def _f1(predicted: list[str], gold: list[str]) -> float:
+    shared = (Counter(predicted) & Counter(gold)).total()
+    return 2 * shared / (len(predicted) + len(gold)) if shared else 0.0
+
+
+def _check(gold: Sequence[str]) -> None:
+    if not gold:
+        raise ValueError("A question has no gold answer to compare with: extractive questions have at least one.")
+
+
+def squad_scores(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> tuple[float, float]:
+    """The shares of exact matches and the mean F1 over questions, both in [0, 1].
+
+    Args:
+        predicted: an answer a question.
+        gold: the gold answers of each question.
+
+    Raises:
+        ValueError: no question, unequal lengths, or a question without gold answers.
+
+    Example:
+        >>> squad_scores(["the cat", "two dogs"], [["cat"], ["dogs"]])
+        (0.5, 0.8333333333333333)
+    """
+    if not len(predicted) or len(predicted) != len(gold):
+        raise ValueError(f"{len(predicted)} answers to {len(gold)} questions cannot be scored: give one a question.")
+    pairs = list(zip(predicted, gold, strict=True))
+    return sum(exact_match(*pair) for pair in pairs) / len(pairs), sum(f1(*pair) for pair in pairs) / len(pairs)
+
+
+def first_sentence(passage: str) -> str:
+    """A passage up to its first full stop, question or exclamation mark before white space: the null answer.
+
+    Example:
+        >>> first_sentence("Ann has 2.5 apples. Ben has none.")
+        'Ann has 2.5 apples.'
+    """
+    return re.split(r"(?<=[.!?])\s", passage.strip(), maxsplit=1)[0]

@@ -1,0 +1,139 @@
+"""The heads of answers and of trees through the one routine: trained, frozen, truncated, kept along the way, read."""
+
+import json
+
+import pytest
+import torch
+from tests.conftest import ENCODER, short_schedule
+
+from fivelenses import tasks
+from fivelenses.activations import stream
+from fivelenses.checkpoints import Store, prepare, specification, specify
+from fivelenses.checkpoints.evaluation import answers, evaluate, trees
+from fivelenses.models import heads, layers
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.parsing import check_tree
+
+SECOND = {"squad": "exact_match", "parsing": "uas"}
+LONGEST = 96
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_tables():
+    """Questions about times, which are learnt soonest, and a hundred examples to be scored on."""
+    whole = tasks.load
+
+    def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> tasks.TaskData:
+        data, small = whole(name, source, splits), {}
+        for split, rows in data.splits.items():
+            if name == "squad":
+                rows = rows.select([row for row, asked in enumerate(rows["question"]) if asked.startswith("When")])
+            small[split] = rows if split == "train" else rows.select(range(min(100, rows.num_rows)))
+        return tasks.TaskData(data.task, data.source, small, data.labels)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks, "load", load)
+        specification._training_split.cache_clear()
+        yield
+    specification._training_split.cache_clear()
+
+
+def made(name: str, folder, epochs: float = 1, learning_rate: float = 2e-3, **changes):
+    """A checkpoint of a short training."""
+    schedule = short_schedule(learning_rate=learning_rate, max_length=LONGEST, epochs=epochs, by_length=True)
+    one = specify(ENCODER, name, "toyworld", 0, schedule, **changes)
+    return prepare([one], Store(folder), workers=1, notify=lambda line: None)[0]
+
+
+@pytest.fixture(scope="module", params=sorted(SECOND))
+def trained(request, tmp_path_factory):
+    """A checkpoint of each head."""
+    examples = {"squad": None, "parsing": 200}[request.param]
+    return made(request.param, tmp_path_factory.mktemp("store"), examples=examples, epochs=2, saved_steps=(0, 5))
+
+
+def task_name(checkpoint) -> str:
+    return checkpoint.manifest["specification"]["task"]
+
+
+def test_a_short_training_is_better_than_the_null(trained):
+    manifest = trained.manifest
+    assert trained.score > manifest["null_rate"] + 0.05
+    assert 0 <= manifest[SECOND[task_name(trained)]] <= 1
+    rows = tasks.load(task_name(trained), "toyworld").splits["validation"].num_rows
+    assert not manifest["diverged"] and manifest["evaluation_examples"] == rows
+    assert json.loads((trained.folder / "manifest.json").read_text())["score"] == manifest["score"]
+
+
+def test_the_score_is_that_of_the_model_that_is_read_back(trained, toy_tokenizer):
+    data = tasks.load(task_name(trained), "toyworld")
+    encoded = encode(data, "validation", toy_tokenizer, LONGEST)
+    collate = heads.collator(data.task.head, toy_tokenizer)
+    again = evaluate(trained.model(), data, "validation", encoded, collate)
+    assert again == {name: trained.manifest[name] for name in again}
+
+
+def test_states_along_the_way_are_read_back_with_their_head(trained, toy_model):
+    assert trained.steps() == (0, 5)
+    before, after = trained.model_at(0), trained.model()
+    pretrained = toy_model.encoder.layer[3].output.dense.weight
+    torch.testing.assert_close(layers.projections(before, 4)["output"].weight, pretrained, atol=1e-3, rtol=1e-3)
+    ours, theirs = before.state_dict(), after.state_dict()
+    of_head = [name for name in ours if name.startswith(("qa_outputs", "biaffine"))]
+    assert of_head and all(not torch.equal(ours[name], theirs[name]) for name in of_head)
+
+
+def test_the_model_is_streamed_as_any_other(trained, toy_examples):
+    model = trained.model()
+    batch = next(stream(model, toy_examples, hidden=[0, 6], attention=[6], batch_size=4))
+    inputs = {name: torch.tensor([toy_examples[int(batch.rows[0])][name]]) for name in ("input_ids", "token_type_ids")}
+    with torch.no_grad():
+        expected = model.base_model(**inputs).last_hidden_state[0]
+    torch.testing.assert_close(batch.hidden[6][0][batch.mask[0]], expected, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", sorted(SECOND))
+def test_frozen_and_truncated_models_change_where_they_may(name, tmp_path, toy_model):
+    short = made(name, tmp_path, examples=32, truncated=3, frozen=(0, 1), reinitialised=(3,), saved_steps=(0,))
+    model, before = short.model(), short.model_at(0)
+    assert model.config.num_hidden_layers == len(layers.layer_list(model)) == 3
+    original = dict(toy_model.named_parameters())
+    for parameter, value in model.base_model.named_parameters():
+        if parameter.startswith(("embeddings", "encoder.layer.0")):
+            assert torch.equal(value, original[parameter])
+        elif parameter.startswith(("encoder.layer.1", "encoder.layer.2")) and not parameter.endswith("key.bias"):
+            assert not torch.equal(value, original[parameter])
+    drawn, pretrained = (layers.projections(one, 3)["query"].weight for one in (before, toy_model))
+    assert not torch.allclose(drawn, pretrained, atol=1e-2)
+
+
+@pytest.mark.parametrize("name", sorted(SECOND))
+def test_a_training_that_diverges_is_scored_and_says_so(name, tmp_path):
+    wild = made(name, tmp_path, examples=64, learning_rate=1e30)
+    assert wild.manifest["diverged"] and 0 <= wild.score <= 1
+
+
+def test_what_was_cut_off_is_read_in_windows_or_counts_as_wrong(trained, toy_tokenizer):
+    data = tasks.load(task_name(trained), "toyworld")
+    encoded = encode(data, "validation", toy_tokenizer, 32 if data.task.head == "span" else 8)
+    arguments = (trained.model(), data, "validation", encoded, heads.collator(data.task.head, toy_tokenizer))
+    if data.task.head == "span":
+        assert encoded.num_rows > 100
+        passages = data.splits["validation"]["context"]
+        assert all(one and one in passage for one, passage in zip(answers(*arguments), passages, strict=True))
+    else:
+        lost = [sum(head == -1 for head in found) for found, _ in trees(*arguments)]
+        words = [len(tokens) for tokens in data.splits["validation"]["tokens"]]
+        assert evaluate(*arguments)["uas"] <= 1 - sum(lost) / sum(words) < 1
+
+
+def test_predicted_trees_are_trees_and_answers_are_short(trained, toy_tokenizer):
+    data = tasks.load(task_name(trained), "toyworld")
+    encoded = encode(data, "validation", toy_tokenizer, LONGEST)
+    arguments = (trained.model(), data, "validation", encoded, heads.collator(data.task.head, toy_tokenizer))
+    if data.task.head == "span":
+        assert max(len(toy_tokenizer(one, add_special_tokens=False)["input_ids"]) for one in answers(*arguments)) <= 30
+    else:
+        for found, relations in trees(*arguments):
+            check_tree(found)
+            assert set(relations) <= set(data.labels)

@@ -1,0 +1,137 @@
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from tests.conftest import ENCODER
+
+from fivelenses import tasks
+from fivelenses.models import encoders, heads
+from fivelenses.models.biaffine import BiaffineHead, parse, parsing_loss, sizes, spanning_tree
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.parsing import check_tree
+
+
+def is_tree(candidate) -> bool:
+    try:
+        check_tree(candidate)
+    except ValueError:
+        return False
+    return True
+
+
+def scores_of(largest: int, values):
+    return st.integers(1, largest).flatmap(lambda n: arrays(float, (n, n + 1), elements=values))
+
+
+@given(scores_of(4, st.floats(-1e3, 1e3)) | scores_of(4, st.sampled_from([-1.0, 0.0, 1.0])))
+def test_the_tree_is_the_best_of_all_trees_with_one_root(scores):
+    n = len(scores)
+    best = max(
+        scores[range(n), list(one)].sum() for one in itertools.product(range(n + 1), repeat=n) if is_tree(list(one))
+    )
+    found = spanning_tree(scores)
+    assert is_tree(found.tolist())
+    assert scores[range(n), found].sum() == pytest.approx(best, rel=1e-9, abs=1e-9)
+
+
+@given(scores_of(20, st.floats(-1e6, 1e6)), st.floats(0, 1e6))
+def test_there_is_one_root_however_much_the_words_like_it(scores, liking):
+    scores[:, 0] += liking
+    check_tree(spanning_tree(scores).tolist())
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (np.zeros((0, 1)), "and a word"),
+        (np.zeros((2, 2)), "1 \\+ words"),
+        (np.full((2, 3), np.nan), "not finite"),
+    ],
+)
+def test_scores_that_are_no_sentence_are_refused(scores, message):
+    with pytest.raises(ValueError, match=message):
+        spanning_tree(scores)
+
+
+def test_a_word_without_pieces_is_in_no_tree():
+    arcs = np.zeros((3, 4))
+    arcs[:, 2] = 100.0  # every word would like the second, which has no pieces
+    arcs[2, 1] = 1.0
+    relations = np.zeros((3, 4, 2))
+    relations[2, 1, 1] = 1.0
+    found, names = parse(arcs, relations, np.array([0, 2]))
+    assert found.tolist() == [0, 1] and names.tolist() == [0, 1]
+
+
+def test_a_diverged_parser_still_gives_trees():
+    found, _ = parse(np.full((3, 4), np.nan), np.full((3, 4, 2), np.nan), np.arange(3))
+    check_tree(found.tolist())
+
+
+def test_small_encoders_have_small_parsers():
+    assert [sizes(width) for width in (1024, 768, 384, 64)] == [(500, 100), (500, 100), (500, 100), (128, 64)]
+
+
+def test_scores_are_those_of_the_equations():
+    torch.manual_seed(0)
+    head = BiaffineHead(6, 3).eval()
+    words = torch.randn(1, 4, 6)
+    with torch.no_grad():
+        arcs, relations = head(words, torch.ones(1, 4, dtype=torch.bool))
+
+        def vector(layer, word):
+            return torch.cat([torch.nn.functional.leaky_relu(layer(word), 0.1), torch.ones(1)])
+
+        for dependent, (place, of_head) in itertools.product(range(4), enumerate([head.root, *words[0]])):
+            d, h = vector(head.relation_dependent, words[0, dependent]), vector(head.relation_head, of_head)
+            torch.testing.assert_close(relations[0, dependent, place], (d @ head.relation_scores) @ h)
+            if place != dependent + 1:
+                d, h = vector(head.arc_dependent, words[0, dependent]), vector(head.arc_head, of_head)
+                torch.testing.assert_close(arcs[0, dependent, place], d @ head.arc_scores @ h)
+        assert (arcs[0].diagonal(1) == torch.finfo(arcs.dtype).min).all()
+
+
+def test_the_loss_is_that_of_the_words_that_count():
+    torch.manual_seed(0)
+    arcs, relations = torch.randn(1, 3, 4), torch.randn(1, 3, 4, 5)
+    targets, labels = torch.tensor([[2, 0, -100]]), torch.tensor([[4, 1, -100]])
+    expected = -(arcs[0, 0].log_softmax(-1)[2] + arcs[0, 1].log_softmax(-1)[0]) / 2
+    expected -= (relations[0, 0, 2].log_softmax(-1)[4] + relations[0, 1, 0].log_softmax(-1)[1]) / 2
+    torch.testing.assert_close(parsing_loss(arcs, relations, targets, labels), expected)
+
+
+@pytest.fixture(scope="module")
+def parsed(toy_tokenizer):
+    """A parser, and sentences of different lengths."""
+    data = tasks.load("parsing", "toyworld")
+    torch.manual_seed(0)
+    model = heads.build(encoders.locate(ENCODER), "biaffine", data.labels).eval()
+    return model, encode(data, "validation", toy_tokenizer, 64).select(range(8))
+
+
+def test_padding_and_neighbours_do_not_change_scores_nor_loss(parsed, toy_tokenizer):
+    model, rows = parsed
+    collate = heads.collator("biaffine", toy_tokenizer)
+    wanted = [{name: value for name, value in row.items() if name != "row"} for row in rows]
+    with torch.no_grad():
+        together = model(**collate(wanted))
+        losses = []
+        for place, row in enumerate(wanted):
+            alone, words = model(**collate([row])), len(row["heads"])
+            losses += [alone.loss * words]
+            for ours, theirs in ((together.arcs, alone.arcs), (together.relations, alone.relations)):
+                torch.testing.assert_close(ours[place, :words, : words + 1], theirs[0], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(together.loss, sum(losses) / sum(len(row["heads"]) for row in wanted))
+
+
+def test_words_that_were_cut_off_have_no_place_in_a_batch(toy_tokenizer):
+    cut = encode(tasks.load("parsing", "toyworld"), "validation", toy_tokenizer, 8)
+    rows = [{name: value for name, value in row.items() if name != "row"} for row in cut.select(range(4))]
+    batch = heads.collator("biaffine", toy_tokenizer)(rows)
+    words = int(batch["word_ids"].max()) + 1
+    assert batch["heads"].shape == batch["labels"].shape == (4, words)
+    assert int(batch["heads"].max()) <= words

@@ -1,0 +1,98 @@
+import datasets
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fivelenses import tasks
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.windows import best_span, encode_windows
+
+
+def table(context: str, text: str | None, start: int, question: str = "Who sleeps?") -> datasets.Dataset:
+    answers = {"text": [] if text is None else [text], "answer_start": [] if text is None else [start]}
+    return datasets.Dataset.from_dict({"question": [question], "context": [context], "answers": [answers]})
+
+
+@pytest.fixture(scope="module")
+def squad():
+    data = tasks.load("squad", "toyworld", ("validation",))
+    return tasks.TaskData(data.task, "toyworld", {"validation": data.splits["validation"].select(range(60))}, ())
+
+
+@pytest.mark.parametrize("overlap", [None, 0, 5])
+def test_windows_cover_every_piece_of_a_passage(squad, toy_tokenizer, overlap):
+    windows = encode(squad, "validation", toy_tokenizer, 32, overlap=overlap)
+    assert max(len(pieces) for pieces in windows["input_ids"]) <= 32
+    seen: dict[int, list[tuple[int, int]]] = {row: [] for row in range(60)}
+    for row, offsets in zip(windows["row"], windows["offsets"], strict=True):
+        seen[row] += [tuple(pair) for pair in offsets if pair[0] >= 0]
+    whole = toy_tokenizer(
+        list(squad.splits["validation"]["context"]), add_special_tokens=False, return_offsets_mapping=True
+    )
+    for row, pairs in enumerate(whole["offset_mapping"]):
+        assert set(seen[row]) == set(pairs)
+        assert len(seen[row]) == len(pairs) if overlap == 0 else len(seen[row]) >= len(pairs)
+
+
+@pytest.mark.parametrize("max_length", [32, 128])
+def test_an_answer_is_found_again_from_each_window_that_holds_it(squad, toy_tokenizer, max_length):
+    windows = encode(squad, "validation", toy_tokenizer, max_length)
+    rows, found = squad.splits["validation"], set()
+    for row, offsets, first, last in zip(
+        windows["row"], windows["offsets"], windows["start_positions"], windows["end_positions"], strict=True
+    ):
+        if first:
+            text = rows[row]["context"][offsets[first][0] : offsets[last][1]]
+            assert text == rows[row]["answers"]["text"][0]
+            found.add(row)
+        else:
+            assert last == 0
+    assert found == set(range(60))
+
+
+def test_a_passage_that_fits_is_one_window(squad, toy_tokenizer):
+    assert encode(squad, "validation", toy_tokenizer, 128)["row"][:] == list(range(60))
+
+
+def test_a_question_that_is_too_long_is_cut(toy_tokenizer):
+    windows = encode_windows(table("Ann sleeps.", "Ann", 0, question="cat " * 200), toy_tokenizer, 30)
+    assert windows.num_rows == 1
+    assert windows[0]["token_type_ids"].index(1) == 10 + 2
+
+
+def test_words_of_a_passage_count_on_from_those_of_its_question(squad, toy_tokenizer):
+    row = encode(squad, "validation", toy_tokenizer, 128, words=True)[0]
+    words = [word for word in row["word_ids"] if word >= 0]
+    assert words == sorted(words) and set(words) == set(range(max(words) + 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "message"),
+    [("Ben", 0, "does not stand at character 0"), ("Ann", -1, "correct its answer_start"), (None, 0, "has no answer")],
+)
+def test_an_answer_that_is_not_in_its_passage_is_refused(toy_tokenizer, text, start, message):
+    with pytest.raises(ValueError, match=message):
+        encode_windows(table("Ann sleeps.", text, start), toy_tokenizer, 64)
+
+
+@pytest.mark.parametrize(("max_length", "overlap"), [(4, None), (64, 40), (64, -1)])
+def test_windows_without_room_for_their_overlap_are_refused(squad, toy_tokenizer, max_length, overlap):
+    with pytest.raises(ValueError, match="raise max_length or choose an overlap"):
+        encode(squad, "validation", toy_tokenizer, max_length, overlap=overlap)
+
+
+@given(st.data(), st.integers(2, 12), st.integers(1, 5))
+def test_the_best_span_is_the_best_of_all_that_are_allowed(data, pieces, longest):
+    values = st.lists(st.integers(-9, 9), min_size=pieces, max_size=pieces)
+    start, end = np.array(data.draw(values), dtype=float), np.array(data.draw(values), dtype=float)
+    first_piece = data.draw(st.integers(0, pieces - 1))
+    score, first, last = best_span(start, end, np.arange(pieces) >= first_piece, longest)
+    allowed = [(i, j) for i in range(first_piece, pieces) for j in range(i, min(pieces, i + longest))]
+    assert (first, last) in allowed
+    assert score == start[first] + end[last] == max(start[i] + end[j] for i, j in allowed)
+
+
+def test_an_empty_passage_has_no_span():
+    with pytest.raises(ValueError, match="passage is empty"):
+        best_span(np.zeros(3), np.zeros(3), np.zeros(3, dtype=bool))
