@@ -195,4 +195,7 @@ run.finish()
 #   {glue:text}`weights_move_up_verdict`).
 #
 # Spreads are standard deviations over tasks and seeds together. A model of few layers and few examples has smaller
-# drops than BERT-base, and its seeds differ by about as much as neighbouring points of its curves.
+# drops than BERT-base, and its seeds differ by about as much as neighbouring points of its curves. Where a model whose
+# layers are all drawn anew scores as well as one that keeps them, the pre-training of the layers was worth nothing to
+# that task at that size, beyond the embeddings: the table of shapes has both numbers side by side. A claim about the
+# shape of a fall that is not there is not judged.

@@ -97,6 +97,7 @@ def test_values_are_yaml():
         (["run", "all", "-p", "keep=0.5"], "go with one chapter"),
         (["run", "1", "--profile", "paper"], "asks for a GPU and there is none here"),
         (["publish", "1"], "has no finished run on profile small"),
+        (["publish", "3"], "no committed run of chapter 3"),
         (["run", "0", "--profile", "small"], "Chapter 0 has no profile 'small'"),
         (["fetch", "1", "--profile", "paper"], "connect to the network"),
         (["doctor", "--remove", "abc"], "no checkpoint 'abc'"),

@@ -101,6 +101,8 @@ def publish(number: int) -> Path:
         RunError: there is no current run, or its notebook is too large to commit.
     """
     chapter = find_chapter(number)
+    if chapter.published is None:
+        raise RunError(f"The book shows no committed run of chapter {number}: its entry in CHAPTERS names no profile.")
     run = project.runs_folder() / folder_name(chapter, chapter.published, {})
     _facts(run, chapter, chapter.published)
     size = (run / EXECUTED).stat().st_size
@@ -126,9 +128,10 @@ def stage(folder: Path) -> None:
     root = project.root()
     shutil.copytree(root / "book", folder, ignore=shutil.ignore_patterns("published"))
     for chapter in CHAPTERS.values():
-        published = published_folder(chapter)
-        facts = _facts(published, chapter, chapter.published)
-        _write(assemble(chapter, published / EXECUTED, facts), folder / "published" / chapter.notebook.name)
+        if chapter.published is not None:
+            published = published_folder(chapter)
+            facts = _facts(published, chapter, chapter.published)
+            _write(assemble(chapter, published / EXECUTED, facts), folder / "published" / chapter.notebook.name)
         if not chapter.local:
             continue
         local = project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {})
@@ -154,7 +157,7 @@ def substitutions() -> dict[str, str]:
     """What pages that are no notebooks print of the runs: counts of verdicts."""
     found = {}
     for chapter in CHAPTERS.values():
-        places = {"published": published_folder(chapter)}
+        places = {} if chapter.published is None else {"published": published_folder(chapter)}
         if chapter.local:
             places["here"] = project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {})
         for name, folder in places.items():

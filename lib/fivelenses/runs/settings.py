@@ -24,7 +24,7 @@ class Chapter:
         paper: its paper's key, empty for a chapter without one.
         parameters: what it takes.
         profiles: the profiles it has.
-        published: the profile whose run is committed and shown by the book.
+        published: the profile whose run is committed and shown by the book; None where only the local run is shown.
         local: whether `make` runs it on this machine's own, on the profile `tiny`.
     """
 
@@ -33,7 +33,7 @@ class Chapter:
     paper: str
     parameters: type[ChapterParameters]
     profiles: tuple[str, ...] = ("tiny", "small", "paper")
-    published: str = "small"
+    published: str | None = "small"
     local: bool = True
 
     @property
@@ -49,7 +49,7 @@ CHAPTERS = {
         Chapter(0, "0-toy-world", "", ToyWorld, profiles=("tiny",), published="tiny", local=False),
         Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca),
         Chapter(2, "2-directprobe", "zhou2022", Geometry),
-        Chapter(3, "3-landscapes", "hao2019", Landscapes),
+        Chapter(3, "3-landscapes", "hao2019", Landscapes, published=None),
         Chapter(4, "4-reinitialisation", "singh2020", Reinitialisation),
     )
 }
