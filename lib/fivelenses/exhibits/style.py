@@ -16,6 +16,7 @@ TASK_COLOURS = {
     "qnli": "#E69F00",
     "cola": "#56B4E9",
     "squad": "#7F3C8D",
+    "parsing": "#44AA99",
     "trec": "#80650D",
     "pos": "#332288",
     "dep": "#AA4499",
@@ -23,7 +24,7 @@ TASK_COLOURS = {
     "ps-fxn": "#882255",
 }
 TASK_MARKERS = {"mnli": "o", "rte": "s", "sst2": "^", "mrpc": "D", "qnli": "v", "cola": "P", "squad": "X", "trec": "*"}
-TASK_MARKERS |= {"pos": "p", "dep": "h", "ps-role": "<", "ps-fxn": ">"}
+TASK_MARKERS |= {"parsing": "d", "pos": "p", "dep": "h", "ps-role": "<", "ps-fxn": ">"}
 # Colours for curves that are no task: pairs of data sets, parts of a model. Dark to light, so that order shows in
 # grey too.
 SEQUENCE = ("#332288", "#117733", "#CC6677", "#88CCEE", "#DDCC77")

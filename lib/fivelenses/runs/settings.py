@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from fivelenses import project
-from fivelenses.runs.chapters import AttentionSvcca, Geometry, Landscapes, Reinitialisation, ToyWorld
+from fivelenses.runs.chapters import AttentionSvcca, Geometry, Landscapes, ProbingRsa, Reinitialisation, ToyWorld
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 
 
@@ -51,6 +51,7 @@ CHAPTERS = {
         Chapter(2, "2-directprobe", "zhou2022", Geometry),
         Chapter(3, "3-landscapes", "hao2019", Landscapes, published=None),
         Chapter(4, "4-reinitialisation", "singh2020", Reinitialisation),
+        Chapter(5, "5-probing-rsa", "merchant2020", ProbingRsa, published=None),
     )
 }
 
