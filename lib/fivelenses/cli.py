@@ -146,6 +146,7 @@ def fetch(
         from fivelenses import tasks
         from fivelenses.models import encoders
         from fivelenses.runs.settings import settings
+        from fivelenses.tasks.edge_tasks import edge_table
 
         chosen = settings(chapter, profile)
         for name in chosen.encoders_used():
@@ -157,6 +158,9 @@ def fetch(
             data = tasks.load(name, chosen.source)
             for split in data.splits:
                 typer.echo(f"{data.task.title} {split}: {data.provenance(split)}")
+        for name in getattr(chosen, "edge_tasks", ()):
+            counts = [f"{split} {len(table):,}" for split, table in edge_table(name, chosen.source).items()]
+            typer.echo(f"edge probing, {name}: {', '.join(counts)} targets")
 
 
 @app.command()
