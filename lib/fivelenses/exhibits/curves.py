@@ -67,3 +67,17 @@ def per_layer(
     style.layer_axis(axes, table[position], layer_label)
     style.label_line_ends(axes, table[position].max(), ends)
     return figure
+
+
+def ends(table: pd.DataFrame, value: str, group: str, position: str = "layer") -> str:
+    """The first and last point of each curve, means over repetitions, for an alternative text.
+
+    Example:
+        >>> ends(pd.DataFrame({"task": ["rte", "rte"], "layer": [1, 6], "js": [0.1, 0.4]}), "js", "task")
+        'rte: 0.100 at 1 and 0.400 at 6'
+    """
+    said = []
+    for name, rows in table.groupby(group, sort=False):
+        means = rows.groupby(position)[value].mean()
+        said.append(f"{name}: {means.iloc[0]:.3f} at {means.index[0]} and {means.iloc[-1]:.3f} at {means.index[-1]}")
+    return "; ".join(said)

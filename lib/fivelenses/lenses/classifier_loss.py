@@ -155,7 +155,7 @@ class ClassifierLoss:
 
     @property
     def identity(self) -> str:
-        """A hash of the examples, the precision and all that does not move, on which the loss depends besides a point."""
+        """A hash of the examples, the precision and all that does not move."""
         shape = self._model.config.to_dict()
         for not_shape in ("_name_or_path", "transformers_version"):
             shape.pop(not_shape, None)

@@ -7,7 +7,7 @@ import pandas as pd
 from fivelenses import tasks
 from fivelenses.checkpoints import Checkpoint
 from fivelenses.exhibits import style
-from fivelenses.exhibits.curves import per_layer
+from fivelenses.exhibits.curves import ends, per_layer
 from fivelenses.exhibits.exhibit import Exhibit
 from fivelenses.exhibits.merchant2020.claims import title
 from fivelenses.exhibits.merchant2020.measurements import BASE, LEXICAL, RANDOMISED
@@ -37,15 +37,6 @@ def _looks(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str], dict[s
     titles = {name: "pre-trained" if name == BASE else title(name) for name in names}
     colours = {name: style.TASK_COLOURS.get(name, BASE_COLOUR) for name in names}
     return titles, colours, {name: style.TASK_MARKERS.get(name, BASE_MARKER) for name in names}
-
-
-def _ends(table: pd.DataFrame, value: str, group: str, position: str) -> str:
-    """The first and last point of each curve, for the alternative text."""
-    said = []
-    for name, rows in table.groupby(group, sort=False):
-        means = rows.groupby(position)[value].mean()
-        said.append(f"{name}: {means.iloc[0]:.3f} at {means.index[0]} and {means.iloc[-1]:.3f} at {means.index[-1]}")
-    return "; ".join(said)
 
 
 def tuned_scores(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
@@ -130,7 +121,7 @@ def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
         f"Spearman's correlation of predicted and true {kind}s in the syntax tree, for a linear probe of each layer "
         f"(0: embeddings), averaged over sentences of each length from 5 to 50. Best {tree} of a layer: {best}."
     )
-    alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {_ends(table, 'spearman', 'model', 'layer')}."
+    alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {ends(table, 'spearman', 'model', 'layer')}."
     looks = _looks(list(table["model"].unique()))
     figure = per_layer(table, "spearman", "model", f"Spearman, {kind}", *looks, bottom=None)
     return Exhibit(f"merchant2020-figure-1{letter}", f"Figure 1{letter}", table, caption, alt, figure)
@@ -146,7 +137,7 @@ def figure_2(similarities: pd.DataFrame, text: str = "wikipedia") -> Exhibit:
         f"{table['tokens'].max():,} tokens of running text ({starts} independent pre-training(s), bands from least to "
         "greatest). Dashed: the same with tokens permuted."
     )
-    alt = f"Curves of similarity over layers. {_ends(table, 'similarity', 'model', 'layer')}."
+    alt = f"Curves of similarity over layers. {ends(table, 'similarity', 'model', 'layer')}."
     looks = _looks(list(table["model"].unique()))
     figure = per_layer(table, "similarity", "model", "RSA to pre-trained", *looks, null=null, null_name="permuted")
     return Exhibit("merchant2020-figure-2", "Figure 2", table, caption, alt, figure)
@@ -163,7 +154,7 @@ def figure_5(similarities: pd.DataFrame, model: str) -> Exhibit:
         f"RSA of the encoder tuned on {title(model)} to its pre-trained one, by the input on which it is taken "
         f"(at most {table['tokens'].max():,} tokens of each)."
     )
-    alt = f"Curves of similarity over layers, one an input. {_ends(table, 'similarity', 'input', 'layer')}."
+    alt = f"Curves of similarity over layers, one an input. {ends(table, 'similarity', 'input', 'layer')}."
     figure = per_layer(table, "similarity", "input", "RSA to pre-trained", names, colours, markers, bottom=None)
     return Exhibit(f"merchant2020-figure-5-{model}", f"Figure 5, {title(model)}", table, caption, alt, figure)
 
@@ -194,7 +185,7 @@ def _metrics(table: pd.DataFrame) -> str:
 
 
 def _ablation(table: pd.DataFrame, position: str, label: str, key: str, name: str, caption: str) -> Exhibit:
-    alt = f"Curves of score over the {label}. {_ends(table, 'score', 'task', position)}."
+    alt = f"Curves of score over the {label}. {ends(table, 'score', 'task', position)}."
     looks = _looks(list(table["task"].unique()))
     figure = per_layer(table, "score", "task", "score", *looks, position=position, layer_label=label, bottom=None)
     return Exhibit(key, name, table, caption, alt, figure)

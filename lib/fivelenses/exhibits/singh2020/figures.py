@@ -9,7 +9,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from fivelenses import tasks
 from fivelenses.exhibits import style
-from fivelenses.exhibits.curves import per_layer
+from fivelenses.exhibits.curves import ends, per_layer
 from fivelenses.exhibits.exhibit import Exhibit
 from fivelenses.exhibits.singh2020.claims import LEAST_DROP, mean_concavity, mean_drop
 from fivelenses.exhibits.singh2020.shapes import fit_shape
@@ -39,15 +39,6 @@ def _sizes(table: pd.DataFrame) -> dict[int, str]:
 
 def _spread(table: pd.DataFrame) -> str:
     return f"mean of {table['seed'].nunique()} seeds, band from least to greatest"
-
-
-def _ends(table: pd.DataFrame, value: str, group: str, position: str) -> str:
-    """The first and last point of each curve, for the alternative text."""
-    said = []
-    for name, rows in table.groupby(group, sort=False):
-        means = rows.groupby(position)[value].mean()
-        said.append(f"{name}: {means.iloc[0]:.3f} at {means.index[0]} and {means.iloc[-1]:.3f} at {means.index[-1]}")
-    return "; ".join(said)
 
 
 def _named(task: str, place: int, kind: str) -> tuple[str, str]:
@@ -104,7 +95,7 @@ def reinitialisation(scores: pd.DataFrame, task: str, sizes: Sequence[int]) -> E
     )
     alt = (
         f"Curves of {_metric(table)} on {_title(table)} over the number of re-initialised layers, one for each number "
-        f"of training examples. {_ends(table, 'score', 'examples', 'reinitialised')}. Null rate {null.iloc[0]:.2f}."
+        f"of training examples. {ends(table, 'score', 'examples', 'reinitialised')}. Null rate {null.iloc[0]:.2f}."
     )
     figure = _by_size(
         table,
@@ -130,7 +121,7 @@ def figure_1c(scores: pd.DataFrame, matched: Sequence[str], examples: int) -> Ex
     )
     alt = (
         "Curves of accuracy above the null rate over the number of re-initialised layers, one for each task. "
-        f"{_ends(share, 'rise', 'task', 'reinitialised')}."
+        f"{ends(share, 'rise', 'task', 'reinitialised')}."
     )
     null = pd.Series(0.0, index=sorted(table["reinitialised"].unique()))
     figure = per_layer(
@@ -161,7 +152,7 @@ def probing(table: pd.DataFrame) -> Exhibit:
     )
     alt = (
         f"Curves of the {_metric(table)} of frozen probes on {_title(table)} over the number of layers removed, one "
-        f"for each number of training examples. {_ends(table, 'score', 'examples', 'removed')}."
+        f"for each number of training examples. {ends(table, 'score', 'examples', 'removed')}."
     )
     figure = _by_size(
         table,
@@ -189,7 +180,7 @@ def weight_distance(distances: pd.DataFrame, task: str) -> Exhibit:
     )
     alt = (
         f"Curves of weight distance over layers on {_title(table)}, one for each number of training examples. "
-        f"{_ends(table, 'absolute', 'examples', 'layer')}."
+        f"{ends(table, 'absolute', 'examples', 'layer')}."
     )
     figure = _by_size(table, "absolute", "weight distance (L2)", "layer", "layer")
     return Exhibit(key, title, table, caption, alt, figure)
