@@ -2,8 +2,8 @@
 
 The report argues from the shapes of its curves and gives no thresholds. Those here are ours, stated in each claim and
 fixed before any run on real data, but for one: that `probing-needs-more` leaves out a task whose curve hardly falls was
-added after the first such run, in which it held for want of anything to lose. Numbers of layers are taken relative to the depth: the top two of twelve are the
-top sixth.
+added after the first such run, in which it held for want of anything to lose. Numbers of layers are taken relative to
+the depth: the top two of twelve are the top sixth.
 """
 
 import numpy as np
