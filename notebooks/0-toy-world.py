@@ -79,7 +79,7 @@ run.exhibit(toy_world.tokens_with_trees())
 #
 # Six layers of width 64 with four heads and 1,000 WordPieces, pre-trained as BERT was, on masked words and next
 # sentences, with three seeds. `make toy-bert` makes them again: the same weights on the same machine, and on
-# another a held-out loss within 0.2 nats.
+# another a held-out loss within $0.2$ nats.
 
 # %%
 run.exhibit(toy_world.pretraining(settings.pretrained))

@@ -64,7 +64,7 @@ settings = run.settings
 #
 # The paper fine-tunes BERT-large (24 layers) on four tasks: natural language inference with much data (MNLI) and
 # with little (RTE), sentiment (SST-2) and paraphrase (MRPC), with Adam, a slanted triangular learning rate and
-# dropout 0.1, and measures on the development sets. We do the same with the encoder, data and seeds named above.
+# dropout $0.1$, and measures on the development sets. We do the same with the encoder, data and seeds named above.
 # Layers are counted from 1 here, and 0 is the embedding output; the paper counts its 24 layers from 0.
 
 # %%

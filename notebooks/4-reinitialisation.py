@@ -69,7 +69,7 @@ settings = run.settings
 # acceptability (CoLA), with 100, 10 and 1 % of the training examples. For every number $k$ of layers, the six linear
 # projections of the top $k$ layers (query, key, value, attention output, intermediate, output) are drawn anew, and
 # the whole model is fine-tuned. The weights are drawn from a normal distribution with mean 0 and deviation
-# $\sigma = 0.02$ that is cut at $\pm 2\sigma$, which leaves a deviation of 0.0176.
+# $\sigma = 0.02$ that is cut at $\pm 2\sigma$, which leaves a deviation of $0.0176$.
 #
 # The report says nothing of the biases and LayerNorms of these layers; we keep them (the parameter
 # `biases_and_norms` resets them). A smaller set of examples is a part of the larger one, stratified by label, and

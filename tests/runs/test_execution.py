@@ -1,11 +1,14 @@
+import base64
+import io
 import json
 
 import jupytext
 import nbformat
 import pytest
+from PIL import Image
 
 from fivelenses import project
-from fivelenses.runs import book, execution
+from fivelenses.runs import book, execution, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.settings import find_chapter, settings
 
@@ -114,13 +117,23 @@ def executed_copy(chapter, tmp_path, change=lambda notebook: None):
 
 
 def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, tmp_path):
-    output = nbformat.v4.new_output("display_data", {"image/png": ""}, metadata={"image/png": {"alt": "a curve"}})
-    place, facts = executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.append(output))
-    page = book.assemble(chapter, place, facts)
-    assert page == book.assemble(chapter, place, facts)
-    shown = [cell for cell in page.cells if cell.cell_type == "code"][1]
-    assert shown.outputs == [output]
-    assert shown.metadata["mystnb"]["image"]["alt"] == "a curve"
+    pictures = []
+    for alt in ("a curve", "another"):
+        drawn = io.BytesIO()
+        Image.new("RGB", (4, 3 + len(pictures))).save(drawn, format="png")
+        content = {"image/png": base64.b64encode(drawn.getvalue()).decode()}
+        pictures.append(nbformat.v4.new_output("display_data", content, metadata={"image/png": {"alt": alt}}))
+        caption = f"**Figure {len(pictures)}.** A caption."
+        (tmp_path / f"paper-figure-{len(pictures)}.md").write_text(caption)
+        pictures.append(nbformat.v4.new_output("display_data", {"text/markdown": caption}))
+    place, facts = executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.extend(pictures))
+    page = pages.assemble(chapter, place, facts, tmp_path)
+    assert page == pages.assemble(chapter, place, facts, tmp_path)
+    first, _, second, _ = [cell for cell in page.cells if cell.cell_type == "code"][1].outputs
+    assert first.data["text/html"].startswith('<span id="paper-figure-1"></span><img src="../_static/exhibits/')
+    assert 'alt="a curve" width="4" height="3"' in first.data["text/html"]
+    assert '<span id="paper-figure-' in second.data["text/html"] and 'alt="another"' in second.data["text/html"]
+    assert len(list((tmp_path / "exhibits").glob("*.png"))) == 2
 
 
 @pytest.mark.parametrize(
@@ -136,7 +149,7 @@ def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, 
 def test_a_page_that_cannot_stand_breaks_the_build_with_the_command_to_run(chapter, tmp_path, change, message):
     place, facts = executed_copy(chapter, tmp_path, change)
     with pytest.raises(RunError, match=f"{message}.*fivelenses run 1 --profile tiny --force"):
-        book.assemble(chapter, place, facts)
+        pages.assemble(chapter, place, facts, tmp_path)
 
 
 def test_a_missing_page_breaks_the_build(chapter, tmp_path):

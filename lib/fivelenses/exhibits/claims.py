@@ -43,6 +43,7 @@ class Claim:
         measure: what the number is, with its unit or range.
         criterion: when it counts as holding; the papers give shapes, so the threshold is ours and stated.
         predicate: tables to cases, a table with the columns `group`, `seed`, `value`, `holds`.
+        printed: the number that the paper itself prints for it, empty where it draws only a shape.
     """
 
     key: str
@@ -53,6 +54,7 @@ class Claim:
     measure: str
     criterion: str
     predicate: Callable[..., pd.DataFrame]
+    printed: str = ""
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,7 @@ CLAIMS = (
         "mean movement for the lower 11/24 of the layers over that for those above",
         f"at most {HARMLESS:.2g}",
         low_layers_harmless,
+        "layers 0–10 of 24, counted from 0",
     ),
     Claim(
         "seeds-js",
@@ -176,6 +177,7 @@ CLAIMS = (
         "mean JS divergence between seeds of the last third over that of the two thirds below",
         f"at least {DRASTIC:g}, and MRPC reaches half of its greatest value no later than MNLI and SST-2",
         seeds_agree_in_attention,
+        "MRPC: from layer 9 of 24, counted from 0",
     ),
     Claim(
         "seeds-svcca",
@@ -188,6 +190,7 @@ CLAIMS = (
         f"at least {RISING:g}; MNLI and SST-2 rise more a layer in the last third than below; MRPC is at half its "
         "height no later",
         seeds_part_in_features,
+        "MRPC: from layer 13 of 24, counted from 0",
     ),
     Claim(
         "datasets-low-agree",
@@ -198,6 +201,7 @@ CLAIMS = (
         "mean distance in the lower third over that in the last, the larger of JS and SVCCA",
         f"at most {HARMLESS:.2g}",
         low_layers_agree_between_datasets,
+        "layers 0–7 of 24, counted from 0",
     ),
     Claim(
         "datasets-order",

@@ -8,6 +8,7 @@ import pandas as pd
 from fivelenses import tasks
 from fivelenses.exhibits.claims import CannotTest, Claim, as_cases
 from fivelenses.exhibits.merchant2020.measurements import BASE, LEXICAL, RANDOMISED
+from fivelenses.exhibits.merchant2020.paper import PAPER_COLUMNS, PAPER_TABLE_1
 
 PAPER = "merchant2020"
 PARSER = "parsing"
@@ -154,6 +155,13 @@ def in_domain_changes_more(*tables: pd.DataFrame) -> pd.DataFrame:
     return as_cases(rows)
 
 
+def _printed(tasks_probed: tuple[str, ...], *models: str) -> str:
+    """The least and the greatest change that the paper's Table 1 prints for these probes and models, in points."""
+    columns = [PAPER_COLUMNS.index(model) for model in models]
+    changes = [PAPER_TABLE_1[task][column] for task in tasks_probed for column in columns]
+    return f"{min(changes):+.1f} to {max(changes):+.1f}"
+
+
 CLAIMS = (
     Claim(
         "no-forgetting",
@@ -164,6 +172,8 @@ CLAIMS = (
         "largest fall of micro-F1 in a tuned model",
         f"at most {LITTLE:g}, and at most half of the smaller fall of the two baselines",
         no_forgetting,
+        f"{_printed(tuple(PAPER_TABLE_1), 'mnli', 'squad')} points (MNLI, SQuAD); lexical "
+        f"{_printed(tuple(PAPER_TABLE_1), LEXICAL)}, randomised {_printed(tuple(PAPER_TABLE_1), RANDOMISED)}",
     ),
     Claim(
         "dep-helps-syntax",
@@ -175,6 +185,7 @@ CLAIMS = (
         "change of micro-F1 in the parser's encoder",
         "positive for the two syntactic tasks, not for the others",
         parsing_helps_syntax,
+        f"{_printed(SYNTAX, PARSER)} points; the others {_printed(NOT_SYNTAX, PARSER)}",
     ),
     Claim(
         "structure-kept",
@@ -187,6 +198,7 @@ CLAIMS = (
         "from 5/12 of the depth on",
         f"at most {LITTLE:g}; positive for the parser",
         structure_kept,
+        "the parser rises from layer 5 of 12",
     ),
     Claim(
         "mdl-same",
@@ -208,6 +220,7 @@ CLAIMS = (
         "loss of similarity in the top third of the layers over that in the bottom third; parser's loss minus MNLI's",
         "at least 2; losses in the order MNLI, SQuAD, parser",
         top_layers_change,
+        "0.84 ± 0.02 in MNLI's last layer but one; the parser leaves from layer 5 of 12",
     ),
     Claim(
         "few-layers-suffice",
@@ -218,6 +231,7 @@ CLAIMS = (
         "share of the layers that can be frozen at a loss of at most two points",
         f"at least {FAR:g}; for the parser no more than for the others",
         few_layers_suffice,
+        "MNLI drops with the last two of 12 layers frozen, SQuAD with three or fewer free",
     ),
     Claim(
         "shallow-truncation",
@@ -228,6 +242,7 @@ CLAIMS = (
         "score lost with half of the layers",
         f"at most {LITTLE:g}; for the parser at least as much as for the others",
         shallow_truncation,
+        "near the full score by layer 6 of 12",
     ),
     Claim(
         "in-domain-changes-more",

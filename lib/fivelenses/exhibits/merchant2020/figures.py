@@ -11,21 +11,10 @@ from fivelenses.exhibits.curves import ends, per_layer
 from fivelenses.exhibits.exhibit import Exhibit
 from fivelenses.exhibits.merchant2020.claims import title
 from fivelenses.exhibits.merchant2020.measurements import BASE, LEXICAL, RANDOMISED
+from fivelenses.exhibits.merchant2020.paper import PAPER_COLUMNS, PAPER_TABLE_1
 from fivelenses.models import encoders
 from fivelenses.tasks.edge_tasks import data_behind, find_edge_task
 
-# Table 1, page 4: micro-F1 of the base encoder, and differences to it in points.
-PAPER_TABLE_1 = {
-    "pos": (97.5, -9.0, -13.6, -0.2, -1.5, -0.2),
-    "constituents": (84.4, -12.9, -24.1, -2.2, 0.1, 4.4),
-    "dependencies": (95.5, -15.6, -18.2, -0.5, -2.5, 0.2),
-    "entities": (96.2, -6.6, -10.0, -0.3, -0.9, -0.6),
-    "srl": (92.9, -13.6, -15.0, -0.4, -2.9, -0.5),
-    "coreference": (95.7, -5.8, -6.2, -0.5, -0.8, -1.2),
-    "spr": (84.6, -6.6, -12.2, -0.7, -0.4, -1.2),
-    "relations": (79.5, -20.7, -40.5, -0.8, -0.4, -2.5),
-}
-PAPER_COLUMNS = (BASE, LEXICAL, RANDOMISED, "mnli", "squad", "parsing")
 BASE_COLOUR, BASE_MARKER = "#000000", "o"
 METRICS = {"accuracy": "accuracy", "matthews": "Matthews correlation", "exact-match-f1": "F1", "las": "LAS"}
 INPUTS = {"wikipedia": "running text", "mnli": "MNLI", "squad": "SQuAD"}

@@ -194,6 +194,7 @@ CLAIMS = (
         "negative, and the least data with all layers kept beats the most with all re-initialised; a size at which "
         f"the curve falls by less than {LEAST_DROP:g} is left out",
         less_data_more_reliance,
+        "QNLI: the rapid drop begins at the first three (100 %), four (10 %), five (1 %) layers",
     ),
     Claim(
         "qnli-concave-sst-linear",
@@ -236,6 +237,7 @@ CLAIMS = (
         "probing score without the top sixth of the layers minus that with all",
         "positive",
         top_hurts_probing,
+        "the highest two of 12 layers",
     ),
     Claim(
         "weights-move-up",

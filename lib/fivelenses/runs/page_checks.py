@@ -1,0 +1,101 @@
+"""What a built page has to be: readable with the network off, with pictures that are described, tables that are named,
+links that lead somewhere, and no trace of something that went wrong.
+
+The build ends with these checks; a fault breaks it. What only a browser can see (widths, errors of scripts, contrast)
+is looked at by `tests/book/browser.py`.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from bs4 import BeautifulSoup, Tag
+
+SHORTEST_ALT = 12  # characters: less does not say what is to be seen
+SIGNS_OF_FAILURE = ("Traceback (most recent call last)", "Warning: ", "UserWarning", "FutureWarning")
+GENERATED = {"genindex.html", "py-modindex.html", "search.html"}  # the builder's own lists
+EMPTY_ANCHORS = {"", "top"}  # anchors that every page has
+
+
+def faults(folder: Path) -> list[str]:
+    """All faults of the built pages under a folder, each a sentence that begins with its page; empty when all is well.
+
+    Raises:
+        ValueError: there is no page in the folder.
+    """
+    folder = folder.resolve()
+    pages = sorted(file for file in folder.rglob("*.html") if "_static" not in file.relative_to(folder).parts)
+    if not pages:
+        raise ValueError(f"There is no page in {folder}: build the book first.")
+    found = []
+    for page in pages:
+        # Where the navigation of a theme ends and the text begins, so that its own icons are not judged as ours.
+        soup = _soup(page)
+        text = soup.find("article") or soup
+        name = str(page.relative_to(folder))
+        found += [f"{name}: {fault}" for fault in (*_outside(soup), *_broken(soup, page, folder))]
+        if name not in GENERATED:
+            found += [f"{name}: {fault}" for fault in (*_undescribed(text), *_failed(text))]
+    _soup.cache_clear()
+    return found
+
+
+@cache
+def _soup(page: Path) -> BeautifulSoup:
+    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+
+
+def _outside(soup: BeautifulSoup) -> Iterator[str]:
+    """What the page would load from elsewhere; a plain link is free to lead there."""
+    for element in soup.find_all(True):
+        for attribute in ("src", "href", "srcset", "data", "poster"):
+            address = element.get(attribute)
+            if element.name == "a" or not isinstance(address, str) or "canonical" in (element.get("rel") or []):
+                continue
+            if urlsplit(address).netloc:
+                yield f"it loads {address} from elsewhere"
+        if "url(http" in element.get("style", "") or (element.name == "style" and "url(http" in element.text):
+            yield f"the style of a {element.name} loads something from elsewhere"
+
+
+def _broken(soup: BeautifulSoup, page: Path, folder: Path) -> Iterator[str]:
+    """Links and sources inside the book that lead nowhere."""
+    for element in soup.find_all(["a", "img", "script", "link"]):
+        address = element.get("href") or element.get("src")
+        if not address or urlsplit(address).scheme or urlsplit(address).netloc:
+            continue
+        path, anchor = unquote(urlsplit(address).path), unquote(urlsplit(address).fragment)
+        target = (page.parent / path).resolve() if path else page
+        if not target.is_relative_to(folder):
+            yield f"its link {address} leaves the book"
+        elif not target.exists():
+            yield f"its link {address} leads nowhere"
+        elif target.suffix == ".html" and anchor not in EMPTY_ANCHORS and anchor not in _names(target):
+            yield f"its link {address} names a place that {target.name} does not have"
+
+
+@cache
+def _names(page: Path) -> frozenset[str]:
+    return frozenset(element["id"] for element in _soup(page).find_all(id=True))
+
+
+def _undescribed(text: Tag) -> Iterator[str]:
+    for picture in text.find_all("img"):
+        if len(picture.get("alt", "")) < SHORTEST_ALT:
+            yield f"the picture {picture.get('src', '')[:60]} has no alternative text that says something"
+    for table in text.find_all("table"):
+        caption = table.find("caption")
+        if caption is None or not caption.text.strip():
+            yield f"the table that begins {' '.join(table.text.split())[:40]!r} has no caption"
+
+
+def _failed(text: Tag) -> Iterator[str]:
+    if text.select(".output.stderr, .output.traceback"):
+        yield "a cell printed a warning or a traceback"
+    written = text.get_text()
+    for sign in SIGNS_OF_FAILURE:
+        if sign in written:
+            yield f"it says {sign!r}"
+    for problem in text.select(".problematic, .system-message"):
+        yield f"something was not understood by the builder: {problem.text.strip()[:60]!r}"

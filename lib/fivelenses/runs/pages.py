@@ -1,0 +1,183 @@
+"""A chapter's page: the notebook as it stands (prose and code) with the outputs of an executed copy whose code is the
+same.
+
+Each picture gets its own alternative text, and each exhibit an anchor of its key's name, so that other pages can point
+at it.
+"""
+
+import base64
+import hashlib
+import html
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from PIL import Image
+
+from fivelenses import project
+from fivelenses.runs.execution import EXECUTED, RunError, code_digest
+from fivelenses.runs.run import folder_name
+from fivelenses.runs.settings import CHAPTERS, Chapter
+
+LOCAL_PROFILE = "tiny"
+PUBLISHED, HERE = "published", "here"  # the book's two parts: committed runs, and this machine's own
+PICTURES = "exhibits"  # the folder of pictures under the book's _static
+ANCHOR = '<span id="{key}"></span>'
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run that the book shows.
+
+    Attributes:
+        chapter, profile: what was run.
+        part: `published` or `here`, which is also the folder of its page.
+        folder: the run's folder.
+    """
+
+    chapter: Chapter
+    profile: str
+    part: str
+    folder: Path
+
+    @property
+    def page(self) -> str:
+        """The address of its page from the book's first page, without suffix."""
+        return f"{self.part}/{self.chapter.slug}"
+
+
+def published_folder(chapter: Chapter) -> Path:
+    """Where the run that the book shows is committed."""
+    return project.root() / "book" / "published" / chapter.slug
+
+
+def shown_runs() -> list[Shown]:
+    """The runs that the book shows: of each chapter the committed one, then this machine's own."""
+    shown = []
+    for chapter in CHAPTERS.values():
+        if chapter.published is not None:
+            shown.append(Shown(chapter, chapter.published, PUBLISHED, published_folder(chapter)))
+        if chapter.local:
+            folder = project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {})
+            shown.append(Shown(chapter, LOCAL_PROFILE, HERE, folder))
+    return shown
+
+
+def assemble(chapter: Chapter, executed: Path, facts: dict, static: Path) -> nbformat.NotebookNode:
+    """The page of one run.
+
+    Args:
+        chapter: whose notebook it is.
+        executed: the executed copy; the exhibits' captions (``<key>.md``) lie beside it.
+        facts: the run's ``run.json``.
+        static: the book's folder of static files; pictures are written to its folder `exhibits`, named by content.
+
+    Returns:
+        The notebook with outputs, and a line at its head that says what run this is.
+
+    Raises:
+        RunError: the copy failed, has other code, or holds a traceback; the message names the command that mends it.
+    """
+    again = f"run `fivelenses run {chapter.number} --profile {facts['profile']} --force`"
+    page = nbformat.read(chapter.notebook, as_version=4)
+    copy = nbformat.read(executed, as_version=4)
+    if code_digest(page) != code_digest(copy):
+        raise RunError(
+            f"The page of chapter {chapter.number} ({facts['profile']}) is out of step with its notebook: {again}."
+        )
+    runs = [
+        cell
+        for cell in copy.cells
+        if cell.cell_type == "code" and "injected-parameters" not in cell.metadata.get("tags", [])
+    ]
+    titles = exhibit_titles(executed.parent)
+    for cell, run in zip((cell for cell in page.cells if cell.cell_type == "code"), runs, strict=True):
+        if run.execution_count is None or any(output.output_type in ("error", "stream") for output in run.outputs):
+            raise RunError(
+                f"The page of chapter {chapter.number} ({facts['profile']}) holds a cell that failed, did not run, or "
+                f"printed a warning: {again}."
+            )
+        cell.execution_count = run.execution_count
+        cell.outputs = _anchored([_pictured(output, static) for output in run.outputs], titles)
+    # A name of its own for the cell, not one from chance: equal content is an equal page.
+    page.cells.insert(1, nbformat.v4.new_markdown_cell(_run_line(facts), id="the-run"))
+    return page
+
+
+def exhibit_titles(folder: Path) -> dict[str, str]:
+    """The exhibits of a run: title to key, read from the captions in its folder."""
+    titles = {}
+    for file in sorted(folder.glob("*.md")):
+        title, bold, _ = file.read_text(encoding="utf-8").removeprefix("**").partition(".**")
+        if bold:
+            titles[title] = file.stem
+    return titles
+
+
+def _pictured(output: nbformat.NotebookNode, static: Path) -> nbformat.NotebookNode:
+    """A picture as an element of the page with its own alternative text: the builder has one for a whole cell."""
+    content = output.get("data", {}).get("image/png")
+    if content is None:
+        return output
+    drawn = base64.b64decode(content)
+    name = f"{hashlib.sha256(drawn).hexdigest()[:16]}.png"
+    place = static / PICTURES / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(drawn)
+    width, height = Image.open(io.BytesIO(drawn)).size
+    alt = html.escape(output.metadata.get("image/png", {}).get("alt", ""))
+    element = f'<img src="../_static/{PICTURES}/{name}" alt="{alt}" width="{width}" height="{height}" loading="lazy">'
+    return nbformat.v4.new_output("display_data", {"text/html": element})
+
+
+def _anchored(outputs: list[nbformat.NotebookNode], titles: dict[str, str]) -> list[nbformat.NotebookNode]:
+    """Outputs with an anchor before each exhibit: before a picture whose caption follows it, or before a table."""
+    anchored = list(outputs)
+    for place, output in enumerate(outputs):
+        data = output.get("data", {})
+        captions = {title: f"**{title}.** " for title in titles}
+        title = next((one for one, start in captions.items() if data.get("text/markdown", "").startswith(start)), None)
+        if title is not None and place and "<img" in outputs[place - 1].get("data", {}).get("text/html", ""):
+            anchored[place - 1] = _with_anchor(outputs[place - 1], titles[title])
+            continue
+        written = data.get("text/html", "")
+        title = next((one for one in titles if f"<caption>{one}. " in written), None)
+        if title is not None:
+            anchored[place] = _with_anchor(output, titles[title])
+    return anchored
+
+
+def _with_anchor(output: nbformat.NotebookNode, key: str) -> nbformat.NotebookNode:
+    written = ANCHOR.format(key=key) + output.data["text/html"]
+    return nbformat.v4.new_output("display_data", {"text/html": written})
+
+
+def _run_line(facts: dict) -> str:
+    parameters = facts["parameters"]
+    encoders = ", ".join(f"`{name}`" for name in parameters.get("encoders") or [parameters["encoder"]])
+    chosen = ", ".join(parameters["tasks"]) if "tasks" in parameters else ""
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    return (
+        f":::{{admonition}} The run on this page\n:class: note\n"
+        f"Profile `{facts['profile']}`: {encoders}, source `{parameters['source']}`, tasks "
+        f"{chosen}, seeds {', '.join(map(str, parameters['seeds']))}; {facts['device']}; this run "
+        f"{facts['seconds'] / 60:.1f} min, its models {facts['training_seconds'] / 60:.0f} min of training; "
+        f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.\n:::"
+    )
+
+
+def facts_of(folder: Path, chapter: Chapter, profile: str) -> dict:
+    """The facts of a finished run, its ``run.json``.
+
+    Raises:
+        RunError: the run is missing or unfinished; the message names the command that makes it.
+    """
+    for name in ("run.json", "claims.json", EXECUTED):
+        if not (folder / name).is_file():
+            raise RunError(
+                f"Chapter {chapter.number} has no finished run on profile {profile} ({folder} lacks {name}): "
+                f"run `fivelenses run {chapter.number} --profile {profile}`."
+            )
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))

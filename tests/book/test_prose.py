@@ -1,0 +1,35 @@
+"""The book's prose: numbers that a run found are glued, not typed; the page of methods knows every lens."""
+
+import re
+
+import jupytext
+import pytest
+
+from fivelenses import project
+from fivelenses.runs.settings import CHAPTERS
+
+# A decimal number that is typed is a setting, and settings stand in mathematics or code.
+NOT_PROSE = re.compile(r"```.*?```|\$[^$]*\$|\{[a-z:]+\}`[^`]*`|`[^`]*`|\{\{[^}]*\}\}", re.DOTALL)
+DECIMAL = re.compile(r"\b\d+\.\d+\b(?! of the| \()")
+PAGES = ("introduction.md", "claims.md")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS.values(), ids=lambda chapter: chapter.slug)
+def test_no_decimal_number_is_typed_into_a_chapters_prose(chapter):
+    notebook = jupytext.read(chapter.notebook.with_suffix(".py"))
+    prose = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert DECIMAL.findall(NOT_PROSE.sub("", prose)) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_decimal_number_is_typed_into_a_page_that_tells_of_results(page):
+    assert DECIMAL.findall(NOT_PROSE.sub("", (project.root() / "book" / page).read_text(encoding="utf-8"))) == []
+
+
+def test_the_page_of_methods_names_every_lens_that_measures_something():
+    methods = (project.root() / "book" / "methods.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"fivelenses\.lenses\.(\w+)\.", methods))
+    assert named == {
+        *("attention", "cca", "rsa", "directprobe", "hulls", "mlp_probe", "landscape", "basin", "weights"),
+        *("structural_probe", "edge_probe", "mdl"),
+    }
