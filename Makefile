@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 EXTRAS := $(VENV)/.ready-extras
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: all run book test extras pair check bench toy-bert english-bert clean
+.PHONY: all run book test extras pair check bench toy-bert english-bert look clean
 
 all: book
 
@@ -62,6 +62,11 @@ english-bert: $(READY)
 	OMP_NUM_THREADS=1 xargs -P 2 -I SEED $(BIN)/fivelenses pretrain $$text --held-out "$$last" --layers 8 --hidden 128 --heads 4 \
 	  --batch-tokens 2048 --first-length 64 --learning-rate 1e-3 --warm-up 0.03 --dropout 0 --half-precision --seed SEED \
 	  --folder models/english-bert/seed-SEED
+
+# Every page of the built book in a browser (a Chromium on the path), with axe-core; screenshots in build/look.
+look: book
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
+	@$(BIN)/python tests/book/browser.py --pictures build/look
 
 clean:
 	rm -rf build runs

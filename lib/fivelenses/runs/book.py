@@ -54,7 +54,7 @@ def publish(number: int) -> Path:
 
 
 def stage(folder: Path) -> None:
-    """Gather configuration, pages, chapters, generated tables and MathJax in one folder.
+    """Gather configuration, pages, chapters and generated tables in one folder.
 
     Raises:
         RunError: a chapter's run is missing, failed, unfinished or out of step.
@@ -81,10 +81,6 @@ def stage(folder: Path) -> None:
     configuration.setdefault("parse", {})["myst_substitutions"] = substitutions()
     (folder / "_config.yml").write_text(yaml.safe_dump(configuration, sort_keys=False), encoding="utf-8")
     shutil.copy(root / "_toc.yml", folder / "_toc.yml")
-    mathjax = folder / "_static" / "mathjax"
-    mathjax.mkdir(parents=True)
-    shutil.copy(_mathjax(), mathjax / MATHJAX)
-    (folder / "_static" / interactive.SCRIPT).write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
 
 
 def substitutions() -> dict[str, str]:
@@ -97,6 +93,25 @@ def substitutions() -> dict[str, str]:
             found[f"{prefix}_{kind.replace(' ', '_')}"] = str(verdicts.count(kind))
         found[f"{prefix}_claims"] = str(len(verdicts))
     return found
+
+
+def _add_scripts(html: Path) -> None:
+    """Put MathJax and plotly beside the built pages.
+
+    They are not staged: the builder would have every page load every script of its folder of static files, MathJax a
+    second time and plotly's megabytes where nothing is drawn.
+    """
+    mathjax = html / "_static" / "mathjax"
+    mathjax.mkdir(parents=True)
+    shutil.copy(_mathjax(), mathjax / MATHJAX)
+    (html / "_static" / interactive.SCRIPT).write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
+
+
+def _mend_bibliography(html: Path) -> None:
+    """Name the entries of the bibliography what the list around them asks for; screen readers take them for none."""
+    page = html / "references.html"
+    written = page.read_text(encoding="utf-8")
+    page.write_text(written.replace('role="doc-biblioentry"', 'role="listitem"'), encoding="utf-8")
 
 
 def _mathjax() -> Path:
@@ -132,6 +147,8 @@ def build(notify: Callable[[str], None] = print) -> Path:
         log.write_text(result.stdout + result.stderr, encoding="utf-8")
         first = (lines or ["no line of its log says why"])[0].replace(str(work / "source"), "book")
         raise RunError(f"The book did not build: {first} ({len(lines)} such lines in {log}).")
+    _add_scripts(work / "_build" / "html")
+    _mend_bibliography(work / "_build" / "html")
     found = faults(work / "_build" / "html")
     if found:
         log = folder / "faults.log"
