@@ -222,9 +222,9 @@ for exhibit in zhou2022.figures_7_to_10(moved, settings.encoder):
 # %% [markdown]
 # ## The claims
 #
-# The paper gives one threshold itself (similarity above $0.5$); the others are ours, fixed before any run and printed in
-# the third column. A claim is *reproduced* when it holds in every group (an encoder, a task, or both), *partly* when in
-# at least half of them, and *not reproduced* otherwise.
+# The paper gives one threshold itself (similarity above $0.5$); the others are ours, fixed before any run and printed
+# in the third column. A claim is *reproduced* when it holds in every group (an encoder, a task, or both), *partly* when
+# in at least half of them, and *not reproduced* otherwise.
 
 # %% tags=["hide-input"]
 run.judge(zhou2022.CLAIMS)

@@ -18,13 +18,13 @@
 # scratch? {cite:t}`hao2019` look at the ground that both walk on: the loss along the way from start to end, on a
 # plane around it, and under the steps of the optimiser.
 #
-# **The answer here.** In squared lengths of its direction, the basin that fine-tuning ends in is larger by
-# {glue:text}`wider_optima_value` than the one from scratch (`wider-optima`: {glue:text}`wider_optima_verdict`). After
-# its first epoch it points closer to its final direction by {glue:text}`straighter_value` degrees (`straighter`:
-# {glue:text}`straighter_verdict`). With the low layers put back the accuracy is higher by
-# {glue:text}`rollback_value` than with the high ones put back (`rollback`: {glue:text}`rollback_verdict`). Of the
-# paper's seven claims, {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims)
-# lists all of them with their numbers.
+# **The answer here.** Does fine-tuning end in a wider basin than training from scratch (`wider-optima`:
+# {glue:text}`wider_optima_verdict`; difference of their areas, in squared lengths of the direction:
+# {glue:text}`wider_optima_value`)? Does its first epoch already point where it will end (`straighter`:
+# {glue:text}`straighter_verdict`; degrees by which it points closer: {glue:text}`straighter_value`)? Do the low
+# layers matter least (`rollback`: {glue:text}`rollback_verdict`; accuracy with the low layers put back minus that with
+# the high ones: {glue:text}`rollback_value`)? Of the paper's seven claims, {glue:text}`claims_reproduced` are
+# reproduced in this run; [the last section](#the-claims) lists all of them with their numbers.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -195,18 +195,23 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Width.** In squared lengths of the direction the tuned basin is larger by {glue:text}`wider_optima_value`
-#   (`wider-optima`: {glue:text}`wider_optima_verdict`). The unit decides much here; see the lengths in the table.
-# - **Ease.** Over the steps of fine-tuning, the loss from scratch is higher by {glue:text}`easier_value` nats
-#   (`easier`: {glue:text}`easier_verdict`), and the angle to the final direction after the first epoch by
-#   {glue:text}`straighter_value` degrees (`straighter`: {glue:text}`straighter_verdict`).
-# - **More epochs** change the development error by {glue:text}`robust_overfitting_value` (`robust-overfitting`:
+# - **Width.** Area of the tuned basin minus that from scratch, in squared lengths of the direction:
+#   {glue:text}`wider_optima_value` (`wider-optima`: {glue:text}`wider_optima_verdict`). The unit decides much here; see
+#   the lengths in the table.
+# - **Ease.** Mean loss over the steps of fine-tuning, from scratch minus tuned, in nats: {glue:text}`easier_value`
+#   (`easier`: {glue:text}`easier_verdict`); angle to the final direction after the first epoch, from scratch minus
+#   tuned, in degrees: {glue:text}`straighter_value` (`straighter`: {glue:text}`straighter_verdict`).
+# - **More epochs.** Change of the development error: {glue:text}`robust_overfitting_value` (`robust-overfitting`:
 #   {glue:text}`robust_overfitting_verdict`).
-# - **Error and loss.** The rank correlations of their surfaces differ by {glue:text}`error_follows_loss_value` in the
-#   paper's direction (`error-follows-loss`: {glue:text}`error_follows_loss_verdict`).
-# - **Layers.** The basin along the low layers is wider than along the high ones by {glue:text}`low_invariant_value`
-#   (`low-invariant`: {glue:text}`low_invariant_verdict`); accuracy with the low layers put back is higher by
-#   {glue:text}`rollback_value` than with the high ones (`rollback`: {glue:text}`rollback_verdict`).
+# - **Error and loss.** Rank correlation of their surfaces, tuned minus from scratch:
+#   {glue:text}`error_follows_loss_value` (`error-follows-loss`: {glue:text}`error_follows_loss_verdict`).
+# - **Layers.** Width along the low layers minus that along the high ones: {glue:text}`low_invariant_value`
+#   (`low-invariant`: {glue:text}`low_invariant_verdict`); accuracy with the low layers put back minus that with the
+#   high ones: {glue:text}`rollback_value` (`rollback`: {glue:text}`rollback_verdict`).
+#
+# Where the table of models shows a score at the null rate, the task was not learned in that way, and its landscape is
+# that of a training that went nowhere: what the claims say of such a task is little. A model from scratch can bring its
+# training loss down by memory and stay at the null rate on new examples.
 #
 # A surface is a plane through a space of very many dimensions. That the loss is low on one plane says nothing of the
 # others; the sharpness in random directions is a second opinion, and no more.

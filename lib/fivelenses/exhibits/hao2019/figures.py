@@ -18,6 +18,7 @@ from fivelenses.exhibits.hao2019.planes import SCRATCH, TUNED, WAYS
 from fivelenses.exhibits.interactive import folded
 from fivelenses.lenses.basin import rank_correlation
 
+LEAST_FALL = 0.01  # nats; the loss of a model that learned nothing has no shape to be scaled
 NAMES = {SCRATCH: "from scratch", TUNED: "fine-tuned"}
 MARKS = (("start", drawing.START_MARK), ("end", drawing.END_MARK))
 RIM_MARK = (f"{RISE:g} nats above the end", dict(color="white", linestyle="--", linewidth=1.6))
@@ -224,17 +225,21 @@ def figure_5(lines: pd.DataFrame) -> Exhibit:
     figure, grid = plt.subplots(
         rows, 2, figsize=(style.WIDTH, 2.9 * rows + 0.5), layout="constrained", squeeze=False, sharey=True
     )
+    flat = []
     for axes, task in zip(grid.flat, names, strict=False):
         for way, line in zip(WAYS, ("--", "-"), strict=True):
             ours = _one(drawn, task=task, way=way)
             along = _one(ours, direction=OPTIMISATION)
             least = along["loss"].min()
             unit = along["loss"][along["alpha"] == START[0]].iloc[0] - least
+            if unit < LEAST_FALL:
+                flat.append(f"{_title(task)} {NAMES[way]}")
+                continue
             for direction, of_direction in ours.groupby("direction"):
                 optimised = direction == OPTIMISATION
                 colour = style.TASK_COLOURS[task] if optimised else style.NULL_COLOUR
                 label = NAMES[way] if optimised else f"{NAMES[way]}, random direction"
-                height = (of_direction["loss"] - least) / unit if unit > 0 else of_direction["loss"] * np.nan
+                height = (of_direction["loss"] - least) / unit
                 axes.plot(
                     of_direction["alpha"], height, line, color=colour, label=label, linewidth=1.8 if optimised else 1.2
                 )
@@ -256,6 +261,7 @@ def figure_5(lines: pd.DataFrame) -> Exhibit:
         "Training loss along the direction from start (0) to end (1), above its least value on the curve and in units "
         "of that of the start. Grey: the same around the end in a random direction of equal length, "
         f"filter-normalised and rescaled.{seeds}"
+        + (f" Not drawn, since the loss falls by less than {LEAST_FALL} nats: {', '.join(flat)}." if flat else "")
     )
     alt = f"Curves of normalised training loss along a line, one panel a task: {', '.join(map(_title, names))}."
     return Exhibit("hao2019-figure-5", "Figure 5", lines, caption, alt, figure)
