@@ -1,4 +1,4 @@
-"""The command line: `fivelenses run | book | publish | pretrain | fetch | doctor`.
+"""The command line: `fivelenses run | sweep | report | book | publish | pretrain | fetch | doctor`.
 
 Every error that a user can cause ends in one sentence and exit status 2.
 """
@@ -118,6 +118,69 @@ def train(
 
 
 @app.command()
+def sweep(
+    chapter: Annotated[int, typer.Argument(help="The chapter that is run at every point.")],
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME=VALUE,VALUE]...", help="More names of the grid.")
+    ] = None,
+    profile: Profile = "tiny",
+    grid: Annotated[list[str], typer.Option("--grid", help="name=value,value; every combination is a point.")] = [],  # noqa: B006
+    points_file: Annotated[
+        Path | None, typer.Option("--list", help="Instead of a grid: a YAML list of mappings, one a point.")
+    ] = None,
+    parameter: Annotated[list[str], typer.Option("-p", "--parameter", help="name=value, the same at all points.")] = [],  # noqa: B006
+    name: Annotated[str | None, typer.Option(help="Of its folder under runs/sweeps; made from the points.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes of this machine, or jobs of Slurm; as its GPUs or cores allow.")
+    ] = None,
+    scheduler: Annotated[str | None, typer.Option(help="The address of a dask scheduler that is up.")] = None,
+    slurm: Annotated[
+        str | None, typer.Option(help="Jobs of Slurm: queue=gpu,cores=8,memory=32GB, or a YAML file of such options.")
+    ] = None,
+    retries: Annotated[int, typer.Option(help="How often a point that failed is tried again.")] = 1,
+) -> None:
+    """Run a chapter at many points of its parameters, side by side, and gather all exhibits in one table.
+
+    Points whose run is current are not run again: the same command goes on where it was interrupted.
+    """
+    with _one_sentence():
+        from fivelenses.runs import sweep_points
+        from fivelenses.runs.clusters import Where
+        from fivelenses.runs.sweeps import sweep as run_sweep
+
+        wanted = sweep_points.read([*grid, *(more or [])], points_file)
+        chosen = sweep_points.points(chapter, profile, wanted, parse_parameters(parameter))
+        outcome = run_sweep(chapter, profile, chosen, name, Where(workers, scheduler, slurm), retries, typer.echo)
+    if outcome.failed:
+        typer.echo(outcome.complaint(), err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    encoder: Annotated[str, typer.Argument(help="A name of the hub, a folder, or an entry of the mirror.")],
+    tasks: Annotated[str, typer.Option("--tasks", help="Tasks of interest, rte,mrpc; each chapter's own else.")] = "",
+    profile: Profile = "tiny",
+    seeds: Annotated[str, typer.Option("--seeds", help="Fine-tuning seeds, 0,1; the profile's else.")] = "",
+    examples: Annotated[int | None, typer.Option("--examples", help="Training examples of a task, at most.")] = None,
+) -> None:
+    """Run every chapter on an encoder, and leave one page that says which of the claims hold for it."""
+    with _one_sentence():
+        from fivelenses.runs.report import report as run_report
+
+        named = [task.strip() for task in tasks.split(",") if task.strip()]
+        try:
+            numbers = [int(seed) for seed in seeds.split(",") if seed.strip()]
+        except ValueError:
+            raise ValueError(f"Seeds are whole numbers with commas between them, not {seeds!r}.") from None
+        page, failures = run_report(encoder, profile, named, numbers, examples, typer.echo)
+        typer.echo(f"The report is at {page}")
+    if failures:
+        typer.echo(f"fivelenses: {len(failures)} chapters failed; the page says which.", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
 def book() -> None:
     """Build the book from the published runs and this machine's own, and say where it is."""
     with _one_sentence():
@@ -149,7 +212,7 @@ def fetch(
         from fivelenses.tasks.edge_tasks import edge_table
 
         chosen = settings(chapter, profile)
-        for name in chosen.encoders_used():
+        for name in chosen.encoders_read():
             encoder = encoders.locate(name)
             encoders.tokenizer(encoder)
             encoders.load_weights(encoder)

@@ -1,5 +1,6 @@
 """The book's prose: numbers that a run found are glued, not typed; the page of methods knows every lens."""
 
+import doctest
 import re
 
 import jupytext
@@ -33,3 +34,8 @@ def test_the_page_of_methods_names_every_lens_that_measures_something():
         *("attention", "cca", "rsa", "directprobe", "hulls", "mlp_probe", "landscape", "basin", "weights"),
         *("structural_probe", "edge_probe", "mdl"),
     }
+
+
+def test_what_the_primer_shows_is_what_python_says():
+    outcome = doctest.testfile(str(project.root() / "book" / "primer.md"), module_relative=False)
+    assert outcome.attempted > 10 and outcome.failed == 0

@@ -2,40 +2,24 @@ import base64
 import io
 import json
 
-import jupytext
 import nbformat
 import pytest
 from PIL import Image
+from tests.runs.conftest import make_home, write_notebook
 
-from fivelenses import project
 from fivelenses.runs import book, execution, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.settings import find_chapter, settings
+
+BEGIN = "from fivelenses import runs\nrun = runs.begin(1, profile)"
 
 
 @pytest.fixture
 def chapter(tmp_path, monkeypatch):
     """Chapter 1 with a notebook of three cells in a home of its own."""
-    profile = (project.root() / "notebooks" / "profiles" / "tiny.yaml").read_text(encoding="utf-8")
-    for variable, folder in (("HOME", ""), ("RUNS", "runs"), ("STORE", "store")):
-        monkeypatch.setenv(f"FIVELENSES_{variable}", str(tmp_path / folder))
-    (tmp_path / "notebooks" / "profiles").mkdir(parents=True)
-    (tmp_path / "notebooks" / "profiles" / "tiny.yaml").write_text(profile, encoding="utf-8")
-    write_notebook(find_chapter(1).notebook, "run.finish()")
+    make_home(tmp_path, monkeypatch)
+    write_notebook(BEGIN, "run.finish()")
     return find_chapter(1)
-
-
-def write_notebook(place, last_cell: str) -> None:
-    """Both halves of a paired notebook that begins a run and ends with `last_cell`."""
-    cells = [
-        nbformat.v4.new_code_cell('profile = "tiny"', metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell("from fivelenses import runs\nrun = runs.begin(1, profile)"),
-        nbformat.v4.new_code_cell(last_cell),
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
-    nbformat.write(notebook, place)
-    jupytext.write(notebook, place.with_suffix(".py"), fmt="py:percent")
 
 
 def test_a_run_is_executed_once_and_then_current(chapter):
@@ -59,20 +43,20 @@ def test_a_change_of_code_makes_a_run_stale(chapter):
     parameters = settings(1, "tiny").model_dump(mode="json")
     assert execution.state(chapter, folder, parameters) == ""
     assert "parameters have changed" in execution.state(chapter, folder, {})
-    write_notebook(chapter.notebook, "run.finish()  # changed")
+    write_notebook(BEGIN, "run.finish()  # changed")
     assert "code has changed" in execution.state(chapter, folder, parameters)
 
 
 def test_a_failure_names_the_cell_and_keeps_the_last_good_run(chapter):
     good = execution.run(1, "tiny", notify=lambda line: None).folder
-    write_notebook(chapter.notebook, "1 / 0")
+    write_notebook(BEGIN, "1 / 0")
     with pytest.raises(RunError, match="cell that begins '1 / 0' failed, ZeroDivisionError"):
         execution.run(1, "tiny", notify=lambda line: None)
     assert (good / "run.json").is_file()
 
 
 def test_a_notebook_that_does_not_finish_is_no_run(chapter):
-    write_notebook(chapter.notebook, "pass")
+    write_notebook(BEGIN, "pass")
     with pytest.raises(RunError, match="without run.finish"):
         execution.run(1, "tiny", notify=lambda line: None)
 
@@ -127,13 +111,29 @@ def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, 
         (tmp_path / f"paper-figure-{len(pictures)}.md").write_text(caption)
         pictures.append(nbformat.v4.new_output("display_data", {"text/markdown": caption}))
     place, facts = executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.extend(pictures))
-    page = pages.assemble(chapter, place, facts, tmp_path)
-    assert page == pages.assemble(chapter, place, facts, tmp_path)
+    static = tmp_path / "_static"
+    page = pages.assemble(chapter, place, facts, static)
+    assert page == pages.assemble(chapter, place, facts, static)
     first, _, second, _ = [cell for cell in page.cells if cell.cell_type == "code"][1].outputs
     assert first.data["text/html"].startswith('<span id="paper-figure-1"></span><img src="../_static/exhibits/')
     assert 'alt="a curve" width="4" height="3"' in first.data["text/html"]
     assert '<span id="paper-figure-' in second.data["text/html"] and 'alt="another"' in second.data["text/html"]
-    assert len(list((tmp_path / "exhibits").glob("*.png"))) == 2
+    assert len(list((static / "exhibits").glob("*.png"))) == 2
+
+
+def test_a_page_opens_with_its_most_telling_picture_and_offers_the_clean_notebook(chapter, tmp_path):
+    place, facts = executed_copy(chapter, tmp_path, lambda notebook: None)
+    Image.new("RGB", (4, 3)).save(tmp_path / f"{chapter.telling}.png")
+    (tmp_path / f"{chapter.telling}.md").write_text("**Figure 1.** What moves.\n\nAlternative text: A rise.\n")
+    page = pages.assemble(chapter, place, facts, tmp_path / "_static", "https://github.com/owner/name")
+    picture, run = (cell.source for cell in page.cells if cell.cell_type == "markdown")
+    assert picture.startswith(f'<figure class="telling"><a href="#{chapter.telling}"><img src="../_static/exhibits/')
+    assert 'alt="A rise."' in picture and "Figure 1, which" in picture
+    assert 'href="../_static/notebooks/1-attention-svcca.ipynb" download' in run
+    assert "mybinder.org/v2/gh/owner/name/HEAD?labpath=notebooks/1-attention-svcca.ipynb" in run
+    assert (
+        tmp_path / "_static" / "notebooks" / "1-attention-svcca.ipynb"
+    ).read_bytes() == chapter.notebook.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -149,10 +149,11 @@ def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, 
 def test_a_page_that_cannot_stand_breaks_the_build_with_the_command_to_run(chapter, tmp_path, change, message):
     place, facts = executed_copy(chapter, tmp_path, change)
     with pytest.raises(RunError, match=f"{message}.*fivelenses run 1 --profile tiny --force"):
-        pages.assemble(chapter, place, facts, tmp_path)
+        pages.assemble(chapter, place, facts, tmp_path / "_static")
 
 
 def test_a_missing_page_breaks_the_build(chapter, tmp_path):
     (tmp_path / "book").mkdir()
+    (tmp_path / "_config.yml").write_text("title: A book\n")
     with pytest.raises(RunError, match="has no finished run on profile tiny .*fivelenses run 0 --profile tiny"):
         book.stage(tmp_path / "staged")

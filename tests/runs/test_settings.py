@@ -85,34 +85,6 @@ def test_values_are_yaml():
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["run", "1", "-p", "tasks"], "written name=value"),
-        (["run", "1", "-p", "tasks=[rte"], "not YAML"),
-        (["run", "one"], "a number or `all`"),
-        (["run", "7"], "no chapter 7"),
-        (["run", "1", "--profile", "big"], "no profile 'big'"),
-        (["run", "1", "-p", "colour=red"], "no parameter 'colour'"),
-        (["run", "all", "-p", "keep=0.5"], "go with one chapter"),
-        (["run", "1", "--profile", "paper"], "asks for a GPU and there is none here"),
-        (["publish", "1"], "has no finished run on profile small"),
-        (["publish", "3"], "no committed run of chapter 3"),
-        (["run", "0", "--profile", "small"], "Chapter 0 has no profile 'small'"),
-        (["fetch", "1", "--profile", "paper"], "connect to the network"),
-        (["doctor", "--remove", "abc"], "no checkpoint 'abc'"),
-    ],
-)
-def test_the_command_line_answers_bad_input_in_one_line(arguments, message, tmp_path, monkeypatch):
-    monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
-    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1
-
-
 def test_a_dry_run_says_what_the_paper_would_take():
     result = CliRunner().invoke(app, ["run", "1", "--profile", "paper", "--dry-run"])
     assert result.exit_code == 0

@@ -24,6 +24,7 @@ PARTLY = "partly"
 NOT_REPRODUCED = "not reproduced"
 CANNOT_BE_TESTED = "cannot be tested"
 VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, CANNOT_BE_TESTED)
+OURS = "this project"  # the place of a statement that no paper makes
 
 
 class CannotTest(ValueError):
@@ -134,6 +135,8 @@ def judge_all(claims: Iterable[Claim], tables: Mapping[str, pd.DataFrame]) -> li
 
 def ledger(claims: Iterable[Claim], verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """Claims and verdicts as the table that a chapter ends with."""
+    claims = list(claims)
+    said = "the statement" if all(claim.place == OURS for claim in claims) else "the paper says"
     rows = []
     for claim, verdict in zip(claims, verdicts, strict=True):
         number = "–" if verdict.value is None else f"{verdict.value:.3g}"
@@ -142,7 +145,7 @@ def ledger(claims: Iterable[Claim], verdicts: Iterable[Verdict]) -> pd.DataFrame
         rows.append(
             {
                 "claim": claim.key,
-                "the paper says": f"{claim.sentence} ({claim.place})",
+                said: f"{claim.sentence} ({claim.place})",
                 "our measure": f"{claim.measure}; holds if {claim.criterion}",
                 "ours": number + spread,
                 "holds in": where,

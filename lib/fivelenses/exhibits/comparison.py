@@ -50,7 +50,7 @@ def compare(
     names, used = list(models), next(iter(models.values()))
     depth = len(layer_list(used))
     chosen = sorted(layers) if layers is not None else list(range(1, depth + 1))
-    _check_tokens(examples, used.config.hidden_size)
+    check_tokens(examples, used.config.hidden_size)
     places = [(names.index(first), names.index(second)) for first, second in pairs]
     moments = {layer: Moments(places, null_seed=NULL_SEED) for layer in chosen}
     heads = used.config.num_attention_heads
@@ -86,7 +86,12 @@ def _representations(moments: Moments, place: tuple[int, int], keep: float) -> d
     }
 
 
-def _check_tokens(examples: datasets.Dataset, width: int) -> None:
+def check_tokens(examples: datasets.Dataset, width: int) -> None:
+    """Refuse examples with too few tokens for the CCA of two layers of this width.
+
+    Raises:
+        ValueError: they are no more than the features of both.
+    """
     tokens = sum(len(pieces) for pieces in examples["input_ids"])
     if tokens <= 2 * width:
         raise ValueError(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fivelenses.exhibits import style
@@ -46,9 +47,38 @@ def per_layer(
     Raises:
         ValueError: a group without rows, or a value that is not finite.
     """
+    figure, axes = plt.subplots(figsize=(style.WIDTH, 3.6), layout="constrained")
+    ends = draw(axes, table, value, group, names, colours, markers, null, null_name, position)
+    axes.set_ylabel(axis_label)
+    if bottom is not None:
+        axes.set_ylim(bottom=bottom)
+    style.layer_axis(axes, table[position], layer_label)
+    style.label_line_ends(axes, table[position].max(), ends)
+    return figure
+
+
+def draw(
+    axes: Axes,
+    table: pd.DataFrame,
+    value: str,
+    group: str,
+    names: Mapping[str, str],
+    colours: Mapping[str, str],
+    markers: Mapping[str, str],
+    null: pd.Series | None = None,
+    null_name: str = "null",
+    position: str = "layer",
+) -> dict[str, tuple[float, str]]:
+    """The curves of `per_layer`, in axes that are there; names, labels and limits are left to the caller.
+
+    Returns:
+        The name beside each curve to the ordinate of its end and its colour.
+
+    Raises:
+        ValueError: as `per_layer`.
+    """
     if not table[value].map(pd.notna).all():
         raise ValueError(f"The column {value!r} has a missing value: a curve would hide it.")
-    figure, axes = plt.subplots(figsize=(style.WIDTH, 3.6), layout="constrained")
     ends = {}
     for key, name in names.items():
         rows = table[table[group] == key]
@@ -61,12 +91,7 @@ def per_layer(
     if null is not None:
         axes.plot(null.index, null.to_numpy(), color=style.NULL_COLOUR, linestyle="--", linewidth=1.4)
         ends[null_name] = (null.iloc[-1], style.NULL_COLOUR)
-    axes.set_ylabel(axis_label)
-    if bottom is not None:
-        axes.set_ylim(bottom=bottom)
-    style.layer_axis(axes, table[position], layer_label)
-    style.label_line_ends(axes, table[position].max(), ends)
-    return figure
+    return ends
 
 
 def ends(table: pd.DataFrame, value: str, group: str, position: str = "layer") -> str:

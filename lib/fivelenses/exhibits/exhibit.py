@@ -78,6 +78,33 @@ class Exhibit:
             display(HTML(as_html(self.table if self.shown is None else self.shown, f"{self.title}. {self.caption}")))
 
 
+@dataclass(frozen=True)
+class Absent:
+    """An exhibit that a run cannot have: nothing is saved, the page says why, and claims on it cannot be tested.
+
+    Attributes:
+        key, title: as an `Exhibit`'s.
+        reason: the rest of a sentence that begins with "because".
+
+    Example:
+        >>> Absent("hao2020-figure-4", "Figure 4", "it compares seeds and this run has one").sentence
+        'Figure 4 is not here, because it compares seeds and this run has one.'
+    """
+
+    key: str
+    title: str
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """What the page says in its place."""
+        return f"{self.title} is not here, because {self.reason}."
+
+    def show(self) -> None:
+        """Display the sentence in a notebook."""
+        display(Markdown(self.sentence))
+
+
 def as_html(table: pd.DataFrame, caption: str) -> str:
     """A table as HTML with a caption; it scrolls in its own box where the page is narrow."""
     styled = table.style.set_caption(caption).hide(axis="index").set_table_attributes('class="table exhibit"')

@@ -1,4 +1,4 @@
-"""Runs: parameters and profiles, notebooks executed with papermill, rehearsals, and the book."""
+"""Runs: parameters and profiles, notebooks executed with papermill, rehearsals, sweeps, and the book."""
 
 from fivelenses.runs.run import Run, begin
 

@@ -17,7 +17,7 @@ import yaml
 
 from fivelenses import project
 from fivelenses.exhibits import claims, interactive
-from fivelenses.runs import ledger
+from fivelenses.runs import ledger, sweep_page
 from fivelenses.runs.execution import EXECUTED, RunError, state
 from fivelenses.runs.page_checks import faults
 from fivelenses.runs.pages import HERE, assemble, facts_of, published_folder, shown_runs
@@ -61,6 +61,8 @@ def stage(folder: Path) -> None:
     """
     root = project.root()
     shutil.copytree(root / "book", folder, ignore=shutil.ignore_patterns("published"))
+    configuration = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    repository = configuration.get("repository", {}).get("url", "")
     for shown in shown_runs():
         if shown.part == HERE:
             parameters = settings(shown.chapter.number, shown.profile).model_dump(mode="json")
@@ -71,13 +73,13 @@ def stage(folder: Path) -> None:
                     f"run `fivelenses run {shown.chapter.number} --profile {shown.profile}`."
                 )
         facts = facts_of(shown.folder, shown.chapter, shown.profile)
-        page = assemble(shown.chapter, shown.folder / EXECUTED, facts, folder / "_static")
+        page = assemble(shown.chapter, shown.folder / EXECUTED, facts, folder / "_static", repository)
         place = folder / f"{shown.page}.ipynb"
         place.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(page, place)
+    sweep_page.stage(folder)
     (folder / "_generated").mkdir()
     (folder / "_generated" / "ledger.html").write_text(ledger.page(shown_runs()), encoding="utf-8")
-    configuration = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     configuration.setdefault("parse", {})["myst_substitutions"] = substitutions()
     (folder / "_config.yml").write_text(yaml.safe_dump(configuration, sort_keys=False), encoding="utf-8")
     shutil.copy(root / "_toc.yml", folder / "_toc.yml")

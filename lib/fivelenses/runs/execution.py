@@ -24,8 +24,9 @@ from filelock import FileLock
 
 from fivelenses import project
 from fivelenses.checkpoints import Store
+from fivelenses.runs import tethered
 from fivelenses.runs.run import FOLDER_VARIABLE, check_device, folder_name
-from fivelenses.runs.settings import CHAPTERS, Chapter, find_chapter, settings
+from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, find_chapter, settings
 
 EXECUTED = "notebook.ipynb"
 LEAST_DISK = 2 * 10**9  # bytes that must be free before a run starts
@@ -165,21 +166,35 @@ def check_disk(folder: Path) -> None:
 
 def _execute(chapter: Chapter, profile: str, overrides: dict, place: Path, notify) -> Finished:
     partial = place.with_name(f".{place.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    held = place.with_name(f".{place.name}.notebook.lock")
+    # A notebook whose runner was killed this moment lets go of the folder when the last of its processes has ended.
+    with FileLock(held):
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
     started = time.monotonic()
-    command = [sys.executable, "-m", "papermill", str(chapter.notebook), str(partial / EXECUTED), "--no-progress-bar"]
+    command = [sys.executable, "-P", str(Path(tethered.__file__)), str(held)]
+    command += [str(chapter.notebook), str(partial / EXECUTED), "--no-progress-bar"]
     command += ["--kernel", "python3", "--cwd", str(chapter.notebook.parent)]
     command += ["--parameters_yaml", yaml.safe_dump({"profile": profile, **overrides})]
     # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
     environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, FOLDER_VARIABLE: str(partial)}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    end_of_tether, tether = os.pipe()
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdin=end_of_tether,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(end_of_tether)
     with _Watch(process.pid, partial / "progress.log", f"chapter {chapter.number}, {profile}: ", notify) as watch:
         try:
             _, complaint = process.communicate()
         finally:
-            # Interrupted here, the notebook must not go on by itself; its kernel ends with papermill.
-            process.terminate()
+            # Interrupted here, the notebook must not go on by itself.
+            os.close(tether)
+            process.wait()
     if process.returncode:
         raise RunError(f"Chapter {chapter.number}, {profile}: {_failure(partial / EXECUTED, complaint)}")
     facts_file = partial / "run.json"
@@ -276,8 +291,10 @@ def run_all(profile: str, force: bool = False, notify: Callable[[str], None] = p
     """Every chapter that runs locally, on a profile, side by side where cores allow (a chapter uses two).
 
     Raises:
+        ParameterError: there is no such profile.
         RunError: after all have ended, the first that failed.
     """
+    check_profile(profile)
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
         chosen = [number for number, chapter in CHAPTERS.items() if chapter.local and profile in chapter.profiles]
         futures = [pool.submit(run, number, profile, None, force, notify) for number in chosen]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
-from fivelenses.exhibits import claims, hao2019, hao2020, merchant2020, singh2020, zhou2022
+from fivelenses.exhibits import claims, five_lenses, hao2019, hao2020, merchant2020, singh2020, zhou2022
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, PARTLY, REPRODUCED, VERDICTS, Claim, Verdict
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.pages import PUBLISHED, Shown
@@ -27,6 +27,8 @@ PAPERS = {
     "singh2020": "Singh and Giovanardi (2020)",
     "merchant2020": "Merchant et al. (2020)",
 }
+# What this project itself says, where no paper does; chapter 6 shows these.
+STATEMENTS: tuple[Claim, ...] = five_lenses.CLAIMS
 # A sign beside the colour, for readers to whom colours look alike.
 SIGNS = {REPRODUCED: "●", PARTLY: "◐", NOT_REPRODUCED: "○", CANNOT_BE_TESTED: "–"}
 NO_NUMBER = "no number printed"
@@ -79,7 +81,8 @@ def page(runs: Iterable[Shown]) -> str:
     return f"{_overview(lines)}\n{_table(lines)}\n"
 
 
-def _number(verdict: Verdict) -> str:
+def number(verdict: Verdict) -> str:
+    """A verdict's number with its spread, a dash where there is none."""
     if verdict.value is None:
         return "–"
     return f"{verdict.value:.3g}" + ("" if verdict.spread is None else f" ± {verdict.spread:.2g}")
@@ -138,7 +141,7 @@ def _row(line: Entry) -> str:
         ("claim", f"<code>{claim.key}</code> {escape(claim.sentence)} {PAPERS[claim.paper]}, {escape(claim.place)}."),
         ("paper’s number", escape(claim.printed) or NO_NUMBER),
         ("our measure", escape(f"{claim.measure}; holds if {claim.criterion}")),
-        ("ours", _number(verdict)),
+        ("ours", number(verdict)),
         ("holds in", holds),
         (
             "verdict",

@@ -10,6 +10,7 @@ import hashlib
 import html
 import io
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from fivelenses.runs.settings import CHAPTERS, Chapter
 
 LOCAL_PROFILE = "tiny"
 PUBLISHED, HERE = "published", "here"  # the book's two parts: committed runs, and this machine's own
-PICTURES = "exhibits"  # the folder of pictures under the book's _static
+# Folders under the book's _static.
+PICTURES, CLEAN = "exhibits", "notebooks"
 ANCHOR = '<span id="{key}"></span>'
 
 
@@ -65,17 +67,22 @@ def shown_runs() -> list[Shown]:
     return shown
 
 
-def assemble(chapter: Chapter, executed: Path, facts: dict, static: Path) -> nbformat.NotebookNode:
+def assemble(
+    chapter: Chapter, executed: Path, facts: dict, static: Path, repository: str = ""
+) -> nbformat.NotebookNode:
     """The page of one run.
 
     Args:
         chapter: whose notebook it is.
         executed: the executed copy; the exhibits' captions (``<key>.md``) lie beside it.
         facts: the run's ``run.json``.
-        static: the book's folder of static files; pictures are written to its folder `exhibits`, named by content.
+        static: the book's folder of static files; pictures are written to its folder `exhibits`, named by content, and
+            the notebook without outputs to its folder `notebooks`.
+        repository: the address of the project on GitHub, for buttons that open the notebook elsewhere; none without.
 
     Returns:
-        The notebook with outputs, and a line at its head that says what run this is.
+        The notebook with outputs, and at its head the chapter's most telling picture and a line that says what run
+        this is.
 
     Raises:
         RunError: the copy failed, has other code, or holds a traceback; the message names the command that mends it.
@@ -101,9 +108,41 @@ def assemble(chapter: Chapter, executed: Path, facts: dict, static: Path) -> nbf
             )
         cell.execution_count = run.execution_count
         cell.outputs = _anchored([_pictured(output, static) for output in run.outputs], titles)
-    # A name of its own for the cell, not one from chance: equal content is an equal page.
-    page.cells.insert(1, nbformat.v4.new_markdown_cell(_run_line(facts), id="the-run"))
+    (static / CLEAN).mkdir(parents=True, exist_ok=True)
+    shutil.copy(chapter.notebook, static / CLEAN / chapter.notebook.name)
+    # Names of their own for these cells, not ones from chance: equal content is an equal page.
+    said = f"{_run_line(facts)}\n{_elsewhere(chapter, repository)}\n:::"
+    page.cells.insert(1, nbformat.v4.new_markdown_cell(said, id="the-run"))
+    picture = _telling(chapter, executed.parent, static)
+    if picture:
+        page.cells.insert(1, nbformat.v4.new_markdown_cell(picture, id="the-picture"))
     return page
+
+
+def _telling(chapter: Chapter, folder: Path, static: Path) -> str:
+    """The picture that a chapter opens with, as a link to where the chapter comes to it; empty where a run lacks it."""
+    picture = folder / f"{chapter.telling}.png"
+    if not chapter.telling or not picture.is_file():
+        return ""
+    said, _, alt = picture.with_suffix(".md").read_text(encoding="utf-8").partition("\nAlternative text: ")
+    title = said.removeprefix("**").partition(".**")[0]
+    element = _element(picture.read_bytes(), alt.strip(), static)
+    return (
+        f'<figure class="telling"><a href="#{chapter.telling}">{element}</a><figcaption>{html.escape(title)}, which '
+        f'<a href="#{chapter.telling}">the chapter comes to below</a>.</figcaption></figure>'
+    )
+
+
+def _elsewhere(chapter: Chapter, repository: str) -> str:
+    """Links to the notebook without outputs, here and where it can be run."""
+    name = chapter.notebook.name
+    links = [f'<a href="../_static/{CLEAN}/{name}" download>The notebook without outputs</a>']
+    if repository:
+        place = repository.rstrip("/").removeprefix("https://github.com/")
+        binder = f"https://mybinder.org/v2/gh/{place}/HEAD?labpath=notebooks/{name}"
+        colab = f"https://colab.research.google.com/github/{place}/blob/HEAD/notebooks/{name}"
+        links += [f'<a href="{binder}">open it on Binder</a>', f'<a href="{colab}">open it on Colab</a>']
+    return f"{'; '.join(links)}."
 
 
 def exhibit_titles(folder: Path) -> dict[str, str]:
@@ -121,15 +160,20 @@ def _pictured(output: nbformat.NotebookNode, static: Path) -> nbformat.NotebookN
     content = output.get("data", {}).get("image/png")
     if content is None:
         return output
-    drawn = base64.b64decode(content)
+    alt = output.metadata.get("image/png", {}).get("alt", "")
+    element = _element(base64.b64decode(content), alt, static)
+    return nbformat.v4.new_output("display_data", {"text/html": element})
+
+
+def _element(drawn: bytes, alt: str, static: Path) -> str:
+    """An ``img`` of a picture that is written to the book's static files."""
     name = f"{hashlib.sha256(drawn).hexdigest()[:16]}.png"
     place = static / PICTURES / name
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(drawn)
     width, height = Image.open(io.BytesIO(drawn)).size
-    alt = html.escape(output.metadata.get("image/png", {}).get("alt", ""))
-    element = f'<img src="../_static/{PICTURES}/{name}" alt="{alt}" width="{width}" height="{height}" loading="lazy">'
-    return nbformat.v4.new_output("display_data", {"text/html": element})
+    size = f'width="{width}" height="{height}"'
+    return f'<img src="../_static/{PICTURES}/{name}" alt="{html.escape(alt)}" {size} loading="lazy">'
 
 
 def _anchored(outputs: list[nbformat.NotebookNode], titles: dict[str, str]) -> list[nbformat.NotebookNode]:
@@ -164,7 +208,7 @@ def _run_line(facts: dict) -> str:
         f"Profile `{facts['profile']}`: {encoders}, source `{parameters['source']}`, tasks "
         f"{chosen}, seeds {', '.join(map(str, parameters['seeds']))}; {facts['device']}; this run "
         f"{facts['seconds'] / 60:.1f} min, its models {facts['training_seconds'] / 60:.0f} min of training; "
-        f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.\n:::"
+        f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.\n"
     )
 
 

@@ -106,6 +106,10 @@ class FineTuningParameters(ChapterParameters):
         """The encoders that are fine-tuned."""
         return (self.encoder,)
 
+    def encoders_read(self) -> tuple[str, ...]:
+        """The encoders whose weights are read, fine-tuned or not."""
+        return self.encoders_used()
+
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         """The schedule of a task for one of the encoders."""
         return self.schedule(task)

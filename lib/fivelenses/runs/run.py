@@ -18,7 +18,7 @@ from myst_nb import glue
 from fivelenses import project
 from fivelenses.checkpoints import Checkpoint, Specification, prepare
 from fivelenses.exhibits import claims as ledger
-from fivelenses.exhibits.exhibit import Exhibit, as_html
+from fivelenses.exhibits.exhibit import Absent, Exhibit, as_html
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 from fivelenses.runs.settings import Chapter, find_chapter, settings
 
@@ -73,8 +73,12 @@ class Run:
         self.training_seconds += sum(trained.values())
         return checkpoints
 
-    def exhibit(self, exhibit: Exhibit) -> None:
-        """Save an exhibit into the run's folder and show it."""
+    def exhibit(self, exhibit: Exhibit | Absent) -> None:
+        """Save an exhibit into the run's folder and show it; of one that the run cannot have, show why."""
+        if isinstance(exhibit, Absent):
+            self.tell(exhibit.sentence)
+            exhibit.show()
+            return
         exhibit.save(self.folder)
         self.tables[exhibit.key] = exhibit.table
         self.tell(f"{exhibit.key} measured")

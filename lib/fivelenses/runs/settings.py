@@ -11,7 +11,15 @@ import yaml
 from pydantic import ValidationError
 
 from fivelenses import project
-from fivelenses.runs.chapters import AttentionSvcca, Geometry, Landscapes, ProbingRsa, Reinitialisation, ToyWorld
+from fivelenses.runs.chapters import (
+    AttentionSvcca,
+    FiveLenses,
+    Geometry,
+    Landscapes,
+    ProbingRsa,
+    Reinitialisation,
+    ToyWorld,
+)
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 
 
@@ -26,6 +34,7 @@ class Chapter:
         profiles: the profiles it has.
         published: the profile whose run is committed and shown by the book; None where only the local run is shown.
         local: whether `make` runs it on this machine's own, on the profile `tiny`.
+        telling: the key of the exhibit that its page opens with.
     """
 
     number: int
@@ -35,6 +44,7 @@ class Chapter:
     profiles: tuple[str, ...] = ("tiny", "small", "paper")
     published: str | None = "small"
     local: bool = True
+    telling: str = ""
 
     @property
     def notebook(self) -> Path:
@@ -46,12 +56,15 @@ CHAPTERS = {
     chapter.number: chapter
     for chapter in (
         # Three dozen models: minutes, so its run is published and not made anew by every `make`.
-        Chapter(0, "0-toy-world", "", ToyWorld, profiles=("tiny",), published="tiny", local=False),
-        Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca),
-        Chapter(2, "2-directprobe", "zhou2022", Geometry),
-        Chapter(3, "3-landscapes", "hao2019", Landscapes, published=None),
-        Chapter(4, "4-reinitialisation", "singh2020", Reinitialisation),
-        Chapter(5, "5-probing-rsa", "merchant2020", ProbingRsa, published=None),
+        Chapter(
+            0, "0-toy-world", "", ToyWorld, ("tiny",), published="tiny", local=False, telling="toy-world-worth-figure"
+        ),
+        Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca, telling="hao2020-figure-1"),
+        Chapter(2, "2-directprobe", "zhou2022", Geometry, telling="zhou2022-figure-4"),
+        Chapter(3, "3-landscapes", "hao2019", Landscapes, telling="hao2019-figure-1"),
+        Chapter(4, "4-reinitialisation", "singh2020", Reinitialisation, telling="singh2020-figure-1a"),
+        Chapter(5, "5-probing-rsa", "merchant2020", ProbingRsa, published=None, telling="merchant2020-figure-2"),
+        Chapter(6, "6-five-lenses", "", FiveLenses, published=None, telling="five-lenses-overview"),
     )
 }
 
@@ -76,7 +89,17 @@ def profiles() -> list[str]:
     return sorted(file.stem for file in (project.root() / "notebooks" / "profiles").glob("*.yaml"))
 
 
-def settings(number: int, profile: str, **overrides) -> ChapterParameters:
+def check_profile(profile: str) -> None:
+    """Refuse a profile that does not exist.
+
+    Raises:
+        ParameterError: in one sentence.
+    """
+    if profile not in profiles():
+        raise ParameterError(f"There is no profile {profile!r}: choose among {', '.join(profiles())}.")
+
+
+def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     """A chapter's parameters: the profile's values, with those overrides that are not None in their places.
 
     Raises:
@@ -87,8 +110,7 @@ def settings(number: int, profile: str, **overrides) -> ChapterParameters:
         (7, 8)
     """
     chapter = find_chapter(number)
-    if profile not in profiles():
-        raise ParameterError(f"There is no profile {profile!r}: choose among {', '.join(profiles())}.")
+    check_profile(profile)
     if profile not in chapter.profiles:
         raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(chapter.profiles)}.")
     unknown = [name for name in overrides if name not in chapter.parameters.model_fields]
@@ -96,8 +118,13 @@ def settings(number: int, profile: str, **overrides) -> ChapterParameters:
         known = ", ".join(sorted(chapter.parameters.model_fields))
         raise ParameterError(f"Chapter {number} has no parameter {unknown[0]!r}: it has {known}.")
     file = project.root() / "notebooks" / "profiles" / f"{profile}.yaml"
-    content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    values = {**content["all"], **content["chapters"][number]}
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        values = {**content["all"], **content["chapters"][number]}
+    except (yaml.YAMLError, KeyError, TypeError) as error:
+        raise ParameterError(
+            f"The profile {file} cannot be read: it needs `all`, and a mapping for chapter {number} under `chapters`."
+        ) from error
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return chapter.parameters(**values | given)

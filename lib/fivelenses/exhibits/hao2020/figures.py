@@ -9,7 +9,7 @@ from fivelenses import tasks
 from fivelenses.checkpoints import Checkpoint
 from fivelenses.exhibits import style
 from fivelenses.exhibits.curves import per_layer
-from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.exhibit import Absent, Exhibit
 from fivelenses.exhibits.hao2020.measurements import PRETRAINED, UNTRAINED
 
 # Table 1, page 2: learning rate, batch size, epochs.
@@ -35,14 +35,8 @@ def tuned_against_pretrained(changes: pd.DataFrame) -> pd.DataFrame:
 
 
 def seed_against_seed(changes: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `changes_by_layer` behind Figures 4 and 5, with a column `seed` (`0–1`).
-
-    Raises:
-        ValueError: the run has one seed only.
-    """
+    """The rows of `changes_by_layer` behind Figures 4 and 5, with a column `seed` (`0–1`); none for a single seed."""
     rows = changes[~changes["first"].isin((PRETRAINED, UNTRAINED))]
-    if rows.empty:
-        raise ValueError("Figures 4 and 5 compare seeds: give at least two.")
     return (
         rows.assign(seed=rows["first"] + "–" + rows["second"]).drop(columns=["first", "second"]).reset_index(drop=True)
     )
@@ -130,6 +124,7 @@ def _extremes(table: pd.DataFrame, value: str, group: str) -> str:
 
 JS_LABEL = "JS divergence (nats)"
 SVCCA_LABEL = "SVCCA distance"
+ONE_SEED = "it compares seeds and this run has one"
 
 
 def figure_1(changes: pd.DataFrame) -> Exhibit:
@@ -174,18 +169,22 @@ def figure_3(table: pd.DataFrame) -> Exhibit:
     return Exhibit("hao2020-figure-3", "Figure 3", table, caption, alt, figure)
 
 
-def figure_4(changes: pd.DataFrame) -> Exhibit:
+def figure_4(changes: pd.DataFrame) -> Exhibit | Absent:
     """Figure 4: JS divergence between seeds of one task."""
     table = seed_against_seed(changes)
+    if table.empty:
+        return Absent("hao2020-figure-4", "Figure 4", ONE_SEED)
     pairs = table["seed"].nunique()
     caption = f"JS divergence of attention between two seeds of one task, per layer ({pairs} pair(s) of seeds a task)."
     alt = f"Curves of JS divergence between seeds over layers. {_extremes(table, 'js', 'task')}."
     return Exhibit("hao2020-figure-4", "Figure 4", table, caption, alt, _by_task(table, "js", JS_LABEL))
 
 
-def figure_5(changes: pd.DataFrame) -> Exhibit:
+def figure_5(changes: pd.DataFrame) -> Exhibit | Absent:
     """Figure 5: SVCCA distance between seeds of one task."""
     table = seed_against_seed(changes)
+    if table.empty:
+        return Absent("hao2020-figure-5", "Figure 5", ONE_SEED)
     caption = (
         f"SVCCA distance between two seeds of one task, per layer ({table['seed'].nunique()} pair(s) of seeds a task)."
     )

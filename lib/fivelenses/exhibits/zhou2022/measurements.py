@@ -63,7 +63,7 @@ def labelled_splits(
     """
     data, tokenizer = tasks.load(task, source), encoders.tokenizer(encoders.locate(encoder))
     encoded = {split: encode(data, split, tokenizer, max_length) for split in (TRAINING, HELD_OUT)}
-    encoded = {split: examples.select(_first_occurrences(examples)) for split, examples in encoded.items()}
+    encoded = {split: examples.select(first_occurrences(examples)) for split, examples in encoded.items()}
     labels = {split: np.array(data.labels)[flat_labels(examples)] for split, examples in encoded.items()}
     kept = set(data.labels)
     for of_split in labels.values():
@@ -78,7 +78,8 @@ def labelled_splits(
     return splits
 
 
-def _first_occurrences(examples: datasets.Dataset) -> list[int]:
+def first_occurrences(examples: datasets.Dataset) -> list[int]:
+    """The rows of encoded examples without those whose pieces an earlier row has."""
     first: dict[tuple[int, ...], int] = {}
     for row, pieces in enumerate(examples["input_ids"]):
         first.setdefault(tuple(pieces), row)

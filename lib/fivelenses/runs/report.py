@@ -1,0 +1,190 @@
+"""One encoder under all lenses: every chapter run on it, and one page that says which claims hold for it."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from fivelenses import project
+from fivelenses.exhibits import claims
+from fivelenses.models import encoders
+from fivelenses.models.layers import PARTS, layer_list, projections
+from fivelenses.runs import execution, report_page
+from fivelenses.runs.execution import RunError
+from fivelenses.runs.parameters import ParameterError
+from fivelenses.runs.report_page import Section
+from fivelenses.runs.settings import CHAPTERS, Chapter, settings
+
+LOCAL_CHAPTERS = [chapter for chapter in CHAPTERS.values() if chapter.local]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a report runs of one chapter.
+
+    Attributes:
+        chapter: which.
+        overrides: its parameters in place of the profile's.
+        tasks: its tasks, as it will run them.
+        narrowed: whether these are the tasks that were asked for, or the chapter's own because it has none of them.
+    """
+
+    chapter: Chapter
+    overrides: dict
+    tasks: tuple[str, ...]
+    narrowed: bool
+
+
+def plan(
+    encoder: str,
+    profile: str = "tiny",
+    tasks: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    examples: int | None = None,
+) -> list[Part]:
+    """What a report on an encoder would run, every parameter checked.
+
+    Args:
+        encoder: a name as `models.encoders` understands it: of the hub, a folder, an entry of the mirror.
+        profile: whose data, schedules and sizes are used.
+        tasks: the tasks of interest. A chapter runs those among its own; one that has none of them, or cannot be run on
+            so few, keeps its own, since its paper's claims are about those.
+        seeds: fine-tuning seeds in place of the profile's.
+        examples: training examples of a task, at most.
+
+    Raises:
+        ParameterError: an unknown profile, or a task that no chapter has.
+
+    Example:
+        >>> parts = plan("toy-bert/seed-1", tasks=["rte", "mrpc"])
+        >>> parts[0].chapter.number, parts[0].tasks, parts[0].narrowed
+        (1, ('rte', 'mrpc'), True)
+        >>> parts[1].tasks, parts[1].narrowed
+        (('pos', 'dep', 'ps-role', 'ps-fxn', 'trec'), False)
+    """
+    parts = [_part(chapter, encoder, profile, tasks, seeds, examples) for chapter in LOCAL_CHAPTERS]
+    known = {task for part in parts for task in settings(part.chapter.number, profile).tasks}
+    for task in tasks:
+        if task not in known:
+            raise ParameterError(
+                f"No chapter has the task {task!r} on {profile}: name some of {', '.join(sorted(known))}."
+            )
+    return parts
+
+
+def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) -> Part:
+    usual = settings(chapter.number, profile)
+    overrides: dict = {"encoder": encoder}
+    for name in ("encoders", "pretrained"):
+        if name in type(usual).model_fields:
+            overrides[name] = [encoder]
+    if "independent" in type(usual).model_fields:
+        # An encoder of the same shape and tokeniser that was trained on nothing: every encoder has one.
+        overrides["independent"] = f"random:{encoder}"
+    if seeds:
+        overrides["seeds"] = list(seeds)
+    if examples is not None:
+        overrides["training_examples"] = min(examples, usual.training_examples or examples)
+    chosen = [task for task in usual.tasks if task in tasks]
+    with contextlib.suppress(ParameterError):
+        # A chapter may need more: the surfaces of chapter 3 are spanned by two tasks.
+        if chosen:
+            narrowed = settings(chapter.number, profile, **overrides, tasks=chosen)
+            return Part(chapter, overrides | {"tasks": chosen}, narrowed.tasks, True)
+    return Part(chapter, overrides, settings(chapter.number, profile, **overrides).tasks, False)
+
+
+def check_encoder(name: str) -> str:
+    """Refuse an encoder that the chapters cannot address, before anything is trained.
+
+    Returns:
+        Its shape in words.
+
+    Raises:
+        ValueError: its layers or their projections cannot be told apart; the message says which.
+    """
+    model = encoders.load_weights(encoders.locate(name))
+    layers = layer_list(model)
+    for layer in range(1, len(layers) + 1):
+        projections(model, layer)
+    return f"{len(layers)} layers of width {model.config.hidden_size}, {len(PARTS)} projections each"
+
+
+def report(
+    encoder: str,
+    profile: str = "tiny",
+    tasks: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    examples: int | None = None,
+    notify: Callable[[str], None] = print,
+) -> tuple[Path, list[str]]:
+    """Run all chapters on an encoder and write the page; runs that are current are not made again.
+
+    Args:
+        encoder, profile, tasks, seeds, examples: see `plan`.
+        notify: called with one line of plain text for each event.
+
+    Returns:
+        The page, and a sentence for each chapter that failed.
+
+    Raises:
+        ValueError: an encoder that cannot be addressed, or parameters that do not fit; before anything runs.
+        RunError: every chapter failed.
+    """
+    parts = plan(encoder, profile, tasks, seeds, examples)
+    shape = check_encoder(encoder)
+    notify(f"{encoder}: {shape}")
+    for part in parts:
+        if tasks and not part.narrowed:
+            notify(f"chapter {part.chapter.number}: keeps its own tasks, {', '.join(part.tasks)}")
+    runs, failures = {}, []
+    for part in parts:
+        try:
+            runs[part.chapter.number] = execution.run(
+                part.chapter.number, profile, part.overrides, notify=notify
+            ).folder
+        except RunError as error:
+            failures.append(str(error))
+            notify(str(error))
+    if not runs:
+        raise RunError(f"No chapter could be run on {encoder}: {failures[0]}")
+    place = project.runs_folder() / "reports" / f"{_folder_name(encoder)}-{profile}"
+    beside = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    sections = [
+        Section(part.chapter, runs[part.chapter.number], part.tasks, part.narrowed or not tasks)
+        for part in parts
+        if part.chapter.number in runs
+    ]
+    page = report_page.page(encoder, shape, profile, sections, failures)
+    (beside / "index.html").write_text(page, encoding="utf-8")
+    _verdicts(encoder, profile, runs).to_parquet(beside / "claims.parquet", index=False)
+    shutil.rmtree(place, ignore_errors=True)
+    beside.rename(place)
+    return place / "index.html", failures
+
+
+def _folder_name(encoder: str) -> str:
+    return "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in encoder).strip("-.")
+
+
+def _verdicts(encoder: str, profile: str, runs: dict[int, Path]) -> pd.DataFrame:
+    """All verdicts as a table, a row a claim."""
+    return pd.DataFrame(
+        [
+            {
+                "encoder": encoder,
+                "profile": profile,
+                "chapter": number,
+                **{name: getattr(verdict, name) for name in ("claim", "verdict", "value", "spread", "held", "groups")},
+                "reason": verdict.reason,
+            }
+            for number, folder in runs.items()
+            for verdict in claims.load(folder)
+        ]
+    )

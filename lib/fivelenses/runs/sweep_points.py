@@ -1,0 +1,181 @@
+"""The points of a sweep: a grid, or a list of mappings, each point checked against its chapter before anything runs."""
+
+import hashlib
+import itertools
+import json
+import re
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from fivelenses.runs.parameters import ParameterError
+from fivelenses.runs.settings import find_chapter, settings
+
+LONGEST_NAME = 80  # characters of a point's name: it is also the name of a file
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a sweep.
+
+    Attributes:
+        name: what is swept and its values here, so written that a file can bear it.
+        overrides: parameters as the chapter takes them.
+        values: each swept parameter, under the name that it was given, and its value here: a number, a text, or
+            JSON for anything longer.
+    """
+
+    name: str
+    overrides: Mapping[str, object]
+    values: Mapping[str, object]
+
+
+def read_grid(given: Iterable[str]) -> dict[str, list]:
+    """Names and values of a grid; `given` holds ``name=value,value``, one or several in a text, separated by spaces.
+
+    Values are YAML, so that a list can be one of them.
+
+    Raises:
+        ValueError: not of that form, a name twice, or a name without values.
+
+    Example:
+        >>> read_grid(["task=rte,mrpc seed=0,1", "depths=[0, 6],[0, 3, 6]"])
+        {'task': ['rte', 'mrpc'], 'seed': [0, 1], 'depths': [[0, 6], [0, 3, 6]]}
+    """
+    grid: dict[str, list] = {}
+    for pair in (pair for text in given for pair in re.split(r"\s+(?=[^\s=,\[\]]+=)", text.strip())):
+        name, equals, values = pair.partition("=")
+        if not equals or not re.fullmatch(r"\w+", name):
+            raise ValueError(f"A grid is written name=value,value, not {pair!r}.")
+        if name in grid:
+            raise ValueError(f"The grid names {name} twice: write all its values after one name.")
+        try:
+            grid[name] = yaml.safe_load(f"[{values}]")
+        except yaml.YAMLError as error:
+            raise ValueError(
+                f"The values of {name} are not YAML: {values!r}; write them as a,b or '[a, b],[c]'."
+            ) from error
+        if not grid[name]:
+            raise ValueError(f"The grid gives {name} no value: write {name}=value,value.")
+    if not grid:
+        raise ValueError("The grid is empty: write name=value,value.")
+    return grid
+
+
+def expand(grid: Mapping[str, Sequence]) -> list[dict]:
+    """Every combination of a grid's values; the last name changes fastest.
+
+    Example:
+        >>> expand({"task": ["rte", "mrpc"], "seed": [0, 1]})[1]
+        {'task': 'rte', 'seed': 1}
+    """
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def read_list(file: Path) -> list[dict]:
+    """The points of a YAML file: a list of mappings, parameter to value.
+
+    Raises:
+        ValueError: there is no such file, or it holds something else.
+    """
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"The list of points cannot be read: {error.strerror} ({file}).") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"The list of points {file} is not YAML: {' '.join(str(error).split())[:200]}.") from error
+    if not isinstance(content, list) or not content:
+        raise ValueError(f"The list of points {file} has to be a list of mappings, `- task: rte` a line.")
+    for number, entry in enumerate(content, 1):
+        if not isinstance(entry, dict) or not entry or not all(isinstance(name, str) for name in entry):
+            raise ValueError(f"Entry {number} of {file} is not a mapping of parameters to values: {entry!r}.")
+    return content
+
+
+def read(grid: Sequence[str], file: Path | None) -> list[dict]:
+    """The points of a grid or of a file, whichever is given.
+
+    Raises:
+        ValueError: both or neither is given, or it does not read.
+    """
+    if bool(grid) == (file is not None):
+        raise ValueError("Give the points of a sweep either as --grid name=value,value or as --list FILE.")
+    return expand(read_grid(grid)) if file is None else read_list(file)
+
+
+def points(number: int, profile: str, wanted: Sequence[Mapping], fixed: Mapping | None = None) -> list[Point]:
+    """The points of a sweep, each checked against the chapter.
+
+    A name in the singular stands for a plural parameter with one entry: ``task=rte`` is ``tasks=[rte]``.
+
+    Args:
+        number: the chapter.
+        profile: `tiny`, `small` or `paper`.
+        wanted: parameters by name, one mapping a point.
+        fixed: parameters that all points share.
+
+    Raises:
+        ParameterError: a point that the chapter refuses, named; or two points that are the same run.
+
+    Example:
+        >>> [point.overrides for point in points(1, "tiny", expand({"task": ["rte"], "seed": [0, 1]}))]
+        [{'tasks': ['rte'], 'seeds': [0]}, {'tasks': ['rte'], 'seeds': [1]}]
+    """
+    if not wanted:
+        raise ParameterError("A sweep needs at least one point: give it a grid or a list.")
+    swept = list(dict.fromkeys(name for entry in wanted for name in entry))
+    fixed, seen, made = dict(fixed or {}), {}, []
+    for entry in wanted:
+        given: dict[str, object] = {}
+        for name, value in [*fixed.items(), *entry.items()]:
+            parameter, whole = _parameter(number, name, value)
+            if parameter in given:
+                raise ParameterError(f"The point {_words(entry)} gives {parameter} twice.")
+            given[parameter] = whole
+        try:
+            chosen = settings(number, profile, **given)
+        except ParameterError as error:
+            raise ParameterError(f"The point {_words(entry)} does not fit. {error}") from error
+        content = chosen.model_dump(mode="json")
+        values = {name: _value(content, *_parameter(number, name, None)[:1], name) for name in swept}
+        point = Point(_name({name: values[name] for name in entry}), {name: content[name] for name in given}, values)
+        same = seen.setdefault(json.dumps(content, sort_keys=True), point.name)
+        if any(one.name == same for one in made):
+            raise ParameterError(f"The points {same} and {_words(entry)} are the same run: name it once.")
+        made.append(point)
+    return made
+
+
+def _parameter(number: int, name: str, value) -> tuple[str, object]:
+    """A parameter of the chapter and its value, from a name that may be in the singular."""
+    fields = find_chapter(number).parameters.model_fields
+    plural = fields.get(f"{name}s")
+    if name in fields or plural is None:
+        return name, value
+    kinds = (plural.annotation, *typing.get_args(plural.annotation))
+    return (f"{name}s", [value]) if any(typing.get_origin(kind) is tuple for kind in kinds) else (name, value)
+
+
+def _value(content: Mapping, parameter: str, name: str):
+    """A point's value as a cell of a table."""
+    value = content[parameter]
+    if parameter != name and len(value) == 1:
+        value = value[0]
+    return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def _words(values: Mapping) -> str:
+    return ",".join(
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
+    )
+
+
+def _name(values: Mapping) -> str:
+    words = _words(values).replace('"', "").replace(" ", "")
+    safe = re.sub(r"[^\w.,=+\[\]-]+", "-", words)
+    if safe == words and len(safe) <= LONGEST_NAME:
+        return safe
+    return f"{safe[: LONGEST_NAME - 9]}-{hashlib.sha256(_words(values).encode()).hexdigest()[:8]}"

@@ -1,0 +1,32 @@
+"""Small notebooks that stand for a chapter, in a home of their own."""
+
+from pathlib import Path
+
+import jupytext
+import nbformat
+
+from fivelenses import project
+from fivelenses.runs.settings import find_chapter
+
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+
+
+def make_home(folder: Path, monkeypatch) -> None:
+    """A home, runs folder and store in `folder`, with the profile `tiny` and the project's models."""
+    profile = (project.root() / "notebooks" / "profiles" / "tiny.yaml").read_text(encoding="utf-8")
+    models = project.root() / "models"
+    for variable, name in (("HOME", ""), ("RUNS", "runs"), ("STORE", "store")):
+        monkeypatch.setenv(f"FIVELENSES_{variable}", str(folder / name))
+    (folder / "notebooks" / "profiles").mkdir(parents=True)
+    (folder / "notebooks" / "profiles" / "tiny.yaml").write_text(profile, encoding="utf-8")
+    (folder / "models").symlink_to(models)
+
+
+def write_notebook(*cells: str, parameters: str = 'profile = "tiny"') -> None:
+    """Both halves of chapter 1's notebook, of these cells after the one with its parameters."""
+    made = [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
+    made += [nbformat.v4.new_code_cell(cell.strip()) for cell in cells]
+    notebook = nbformat.v4.new_notebook(cells=made, metadata=KERNEL)
+    place = find_chapter(1).notebook
+    nbformat.write(notebook, place)
+    jupytext.write(notebook, place.with_suffix(".py"), fmt="py:percent")

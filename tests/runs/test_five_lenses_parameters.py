@@ -1,0 +1,49 @@
+"""Chapter 6 looks at the models of chapter 1, and says what does not fit before anything is trained."""
+
+import pytest
+
+from fivelenses.runs.parameters import ParameterError
+from fivelenses.runs.settings import profiles, settings
+
+
+@pytest.mark.parametrize("profile", profiles())
+def test_chapter_6_asks_for_the_models_of_chapter_1_and_for_no_others(profile):
+    first, sixth = settings(1, profile), settings(6, profile)
+    assert set(sixth.tasks) <= set(first.tasks)
+    for name in ("encoder", "source", "seeds", "training_examples"):
+        assert getattr(sixth, name) == getattr(first, name)
+    assert all(sixth.schedule(task) == first.schedule(task) for task in sixth.tasks)
+
+
+def test_equal_models_have_one_address():
+    first, sixth = (
+        {one.address for one in settings(number, "tiny", tasks=["rte"]).specifications()} for number in (1, 6)
+    )
+    assert sixth == first and len(first) == 2
+
+
+def test_the_independent_encoder_is_read_and_not_trained():
+    chosen = settings(6, "tiny")
+    assert chosen.encoders_read() == (chosen.encoder, "toy-bert/seed-1")
+    assert chosen.encoders_used() == (chosen.encoder,)
+
+
+def test_the_settings_reach_the_lenses():
+    how = settings(6, "tiny", keep=0.9, device="auto", probe_points=50, random_directions=4).measuring()
+    assert (how.keep, how.device, how.probe_points, how.random_directions, how.examples) == (0.9, None, 50, 4, 300)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"independent": "toy-bert/seed-0"}, "independent is the encoder itself"),
+        ({"probe_points": 5}, "probe_points"),
+        ({"structural_sentences": 0}, "structural_sentences"),
+        ({"random_directions": 0}, "random_directions"),
+        ({"tasks": ["pos"]}, "pos has a token head"),
+    ],
+)
+def test_what_does_not_fit_chapter_6_is_refused_in_one_sentence(overrides, message):
+    with pytest.raises(ParameterError) as refusal:
+        settings(6, "tiny", **overrides)
+    assert message in str(refusal.value) and "\n" not in str(refusal.value)

@@ -1,0 +1,103 @@
+"""A report on an encoder: what would run is known before it runs, and the page holds its claims and pictures."""
+
+from html.parser import HTMLParser
+
+import pytest
+
+from fivelenses.exhibits import claims
+from fivelenses.exhibits.claims import NOT_REPRODUCED, Verdict
+from fivelenses.runs import report, report_page
+from fivelenses.runs.execution import Finished, RunError
+from fivelenses.runs.parameters import ParameterError
+from fivelenses.runs.report_page import Section
+from fivelenses.runs.settings import CHAPTERS, settings
+
+
+class Page(HTMLParser):
+    """Sources of pictures, their alternative texts, and the addresses a page refers to."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.pictures, self.links = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        if tag == "img":
+            self.pictures.append((found["src"], found["alt"]))
+        if tag == "a":
+            self.links.append(found["href"])
+        assert tag not in ("script", "link", "iframe")
+
+
+@pytest.fixture
+def run_folder(tmp_path):
+    """A run of chapter 1 with one picture and a verdict."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    claims.save([Verdict("js-last-layers", NOT_REPRODUCED, 1.5, 0.1, 0, 2, {}, "not for <rte>")], folder)
+    (folder / "hao2020-figure-1.png").write_bytes(b"a picture")
+    text = "**Figure 1.** What *moves*.\n\nAlternative text: A curve & its end.\n"
+    (folder / "hao2020-figure-1.md").write_text(text)
+    return folder
+
+
+def test_every_chapter_is_pointed_at_the_encoder_and_only_its_own_tasks_are_chosen():
+    parts = report.plan("toy-bert/seed-2", tasks=["rte", "mrpc"], seeds=[3, 4], examples=50)
+    assert [part.chapter.number for part in parts] == [1, 2, 3, 4, 5, 6]
+    for part in parts:
+        chosen = settings(part.chapter.number, "tiny", **part.overrides)
+        assert set(chosen.encoders_used()) <= {"toy-bert/seed-2", "random:toy-bert/seed-2"}
+        assert (chosen.seeds, chosen.training_examples) == ((3, 4), 50)
+        assert part.narrowed == (set(part.tasks) <= {"rte", "mrpc"})
+    assert parts[0].narrowed and not parts[4].narrowed
+
+
+def test_a_task_that_no_chapter_has_is_refused():
+    with pytest.raises(ParameterError, match="No chapter has the task 'sst3' on tiny: name some of .*rte"):
+        report.plan("toy-bert/seed-0", tasks=["sst3"])
+
+
+def test_an_encoder_is_described_once_its_projections_are_found():
+    assert report.check_encoder("toy-bert/seed-0") == "6 layers of width 64, 6 projections each"
+
+
+def test_the_page_holds_everything_inside_itself(run_folder):
+    section = Section(CHAPTERS[1], run_folder, ("rte",), True)
+    page = report_page.page("a/<b>", "6 layers", "tiny", [section], ["Chapter 2 failed."])
+    read = Page(page)
+    assert read.pictures[0][1] == "A curve & its end."
+    assert all(source.startswith("data:image/png;base64,") for source, _ in read.pictures)
+    assert all(link.startswith("#") for link in read.links)
+    assert "a/&lt;b&gt; under five lenses" in page and "not for &lt;rte&gt;" in page
+    assert "Chapter 2 failed." in page and "What <em>moves</em>." in page
+    assert "1 not reproduced" in page
+
+
+def test_figures_are_shown_in_the_order_of_their_numbers():
+    keys = ["p-figure-10", "p-figure-2", "p-figure-1"]
+    assert sorted(keys, key=report_page._order) == ["p-figure-1", "p-figure-2", "p-figure-10"]
+
+
+def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+
+    def run(number, profile, overrides, notify):
+        if number != 1:
+            raise RunError(f"Chapter {number} failed here.")
+        return Finished(run_folder, True, 1.0, 1)
+
+    monkeypatch.setattr(report.execution, "run", run)
+    page, failures = report.report("toy-bert/seed-0", notify=lambda line: None)
+    assert page == tmp_path / "runs" / "reports" / "toy-bert-seed-0-tiny" / "index.html"
+    assert len(failures) == 5 and all(sentence in page.read_text() for sentence in failures)
+    assert [file.name for file in page.parent.parent.iterdir()] == ["toy-bert-seed-0-tiny"]
+
+
+def test_a_report_without_any_chapter_is_an_error(monkeypatch):
+    def run(number, profile, overrides, notify):
+        raise RunError(f"Chapter {number} failed here.")
+
+    monkeypatch.setattr(report.execution, "run", run)
+    with pytest.raises(RunError, match="No chapter could be run on toy-bert/seed-0: Chapter 1 failed here."):
+        report.report("toy-bert/seed-0", notify=lambda line: None)

@@ -1,0 +1,127 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from fivelenses.exhibits import claims
+from fivelenses.runs import sweep_page
+from fivelenses.runs.execution import RunError
+from fivelenses.runs.sweep_points import Point
+from fivelenses.runs.sweep_tables import collect, gather
+
+
+def test_a_table_can_be_taken_out_again_as_it_was_put_in():
+    first = pd.DataFrame({"layer": [1, 2], "js": [0.1, 0.2]})
+    second = pd.DataFrame({"task": ["rte"], "score": [0.9]})
+    whole = gather([({"point": "p", "keep": 0.5}, "figure", first), ({"point": "q", "keep": 0.9}, "table", second)])
+    assert list(whole.columns) == ["point", "keep", "exhibit", "row", "layer", "js", "task", "score"]
+    back = whole[whole["exhibit"] == "figure"].dropna(axis=1).sort_values("row")
+    pd.testing.assert_frame_equal(back[["layer", "js"]], first, check_dtype=False)
+    assert whole["keep"].tolist() == [0.5, 0.5, 0.9]
+    assert whole.loc[2, "layer":"js"].isna().all()
+
+
+def test_a_column_is_a_number_where_it_always_is_and_a_text_otherwise(tmp_path):
+    tables = [
+        ({"point": "p"}, "a", pd.DataFrame({"seed": [3], "diverged": True, "steps": [[1, 2]], "mixed": 1.5})),
+        (
+            {"point": "p"},
+            "b",
+            pd.DataFrame({"seed": ["0–1"], "diverged": [2], "steps": [np.array([3])], "mixed": ["few"]}),
+        ),
+    ]
+    whole = gather(tables)
+    whole.to_parquet(tmp_path / "whole.parquet", index=False)
+    read = pd.read_parquet(tmp_path / "whole.parquet")
+    assert read["seed"].tolist() == ["3", "0–1"]
+    assert read["diverged"].tolist() == [1, 2]
+    assert read["steps"].tolist() == ["[1, 2]", "[3]"]
+    assert read["mixed"].tolist() == ["1.5", "few"]
+
+
+def test_a_parameter_that_some_points_leave_open_stays_a_number():
+    layer = pd.DataFrame({"layer": [1]})
+    whole = gather([({"point": name, "rate": rate}, "a", layer) for name, rate in (("p", 0.1), ("q", None))])
+    assert whole["rate"].tolist()[0] == 0.1 and np.isnan(whole["rate"][1])
+    assert pd.api.types.is_float_dtype(whole["rate"])
+
+
+def test_a_tables_column_does_not_hide_a_swept_parameter():
+    whole = gather([({"point": "p", "seed": 5}, "figure", pd.DataFrame({"seed": ["0–1"], "row": [7]}))])
+    assert whole.to_dict("records") == [
+        {"point": "p", "seed": 5, "exhibit": "figure", "row": 0, "table_seed": "0–1", "table_row": 7}
+    ]
+
+
+@pytest.fixture
+def collected(tmp_path, monkeypatch):
+    """A sweep of two points whose runs were written by hand, one with a model that has left the store."""
+    for variable in ("RUNS", "STORE"):
+        monkeypatch.setenv(f"FIVELENSES_{variable}", str(tmp_path / variable.lower()))
+    specification = {"encoder": "toy-bert/seed-0", "task": "rte", "seed": 0, "frozen": [], "truncated": None}
+    specification |= {"reinitialised": [], "schedule": {"learning_rate": 1e-3, "batch_size": 16, "epochs": 1.0}}
+    runs, points = {}, []
+    for place, rate in enumerate((0.001, 0.002)):
+        name = f"learning_rate={rate:g}"
+        points.append(Point(name, {"learning_rate": rate}, {"learning_rate": rate}))
+        runs[name] = tmp_path / name
+        runs[name].mkdir()
+        pd.DataFrame({"layer": [1, 2], "js": [rate, 2 * rate]}).to_parquet(runs[name] / "figure.parquet")
+        facts = {"exhibits": ["figure"], "specifications": [f"model-{place}", "gone"][: 2 - place]}
+        (runs[name] / "run.json").write_text(json.dumps(facts))
+        claims.save([claims.Verdict("rises", claims.VERDICTS[place], 1.0, None, 1, 1, {"rte": 1.0}, "")], runs[name])
+        manifest = {"specification": specification, "score": 0.6 + place / 10, "metric": "accuracy", "null_rate": 0.5}
+        manifest |= {"diverged": False, "seconds": 1.0, "training_examples": 32}
+        (tmp_path / "store" / f"model-{place}").mkdir(parents=True)
+        (tmp_path / "store" / f"model-{place}" / "manifest.json").write_text(json.dumps(manifest))
+    folder, lines = tmp_path / "runs" / "sweeps" / "by-hand", []
+    folder.mkdir(parents=True)
+    what = {"chapter": 1, "profile": "tiny", "swept": ["learning_rate"]}
+    what["points"] = {point.name: point.overrides for point in points}
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(what))
+    collect(1, "tiny", points, runs, folder, lines.append)
+    return folder, lines
+
+
+def test_the_scores_of_a_runs_models_are_in_the_table(collected):
+    folder, lines = collected
+    models = pd.read_parquet(folder / "sweep.parquet").query("exhibit == 'models'")
+    assert models[["learning_rate", "table_learning_rate", "score"]].values.tolist() == [
+        [0.001, 0.001, 0.6],
+        [0.002, 0.001, 0.7],
+    ]
+    assert lines == ["learning_rate=0.001: 1 of its models have left the store, so the table lacks their scores"]
+
+
+def test_the_page_shows_every_sweep_with_picture_alternative_text_and_claims(collected, tmp_path):
+    sweep_page.stage(tmp_path / "book")
+    page = (tmp_path / "book" / "here" / "sweeps.md").read_text()
+    assert "## Chapter 1 against learning_rate\n\nThe sweep `by-hand`" in page
+    assert ":alt: Scores against learning_rate: rte at 0.001 0.600; rte at 0.002 0.700." in page
+    assert (tmp_path / "book" / "here" / "sweeps" / "by-hand-learning_rate.png").is_file()
+    assert "At how many of the 2 points each claim came out how." in page
+    assert "2 of its 2 points have no run of the code as it is now" in page
+
+
+def test_a_sweep_of_a_parameter_that_is_no_more_is_shown_as_it_was(collected, tmp_path):
+    file = collected[0] / "sweep.yaml"
+    file.write_text(file.read_text().replace("learning_rate: 0.002", "colour: red"))
+    sweep_page.stage(tmp_path / "book")
+    assert "2 of its 2 points have no run" in (tmp_path / "book" / "here" / "sweeps.md").read_text()
+
+
+def test_the_page_without_a_sweep_says_how_to_make_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    sweep_page.stage(tmp_path / "book")
+    page = (tmp_path / "book" / "here" / "sweeps.md").read_text()
+    assert "no sweep on this machine yet: `fivelenses sweep 1" in page
+
+
+@pytest.mark.parametrize("name", ["sweep.parquet", "claims.parquet", "sweep.yaml"])
+def test_a_damaged_sweep_is_named(collected, name, tmp_path):
+    folder, _ = collected
+    (folder / name).write_bytes(b"{damaged")
+    with pytest.raises(RunError, match="by-hand is damaged .*make it again, or remove the folder"):
+        sweep_page.stage(tmp_path / "book")

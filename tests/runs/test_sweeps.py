@@ -1,0 +1,221 @@
+"""Sweeps of a small notebook with real worker processes, one of which is killed while it runs a point."""
+
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+from click.testing import Result
+from filelock import FileLock
+from tests.runs.conftest import make_home, write_notebook
+from typer.testing import CliRunner
+
+from fivelenses.cli import app
+from fivelenses.runs import sweeps
+from fivelenses.runs.execution import RunError
+from fivelenses.runs.sweep_points import expand, points
+from fivelenses.runs.sweeps import sweep
+
+PATIENCE = 300  # seconds, for a machine with busy neighbours
+PARAMETERS = 'profile = "tiny"\nseeds = None\ntasks = None'
+# The first two seeds wait to be let go, and for each other where they need the same checkpoint; the third fails.
+WAITING = f"""
+import os, pathlib, time
+home, seed = pathlib.Path(os.environ["FIVELENSES_HOME"]), seeds[0]
+def wait_for(name):
+    deadline = time.monotonic() + {PATIENCE}
+    while not (home / name).exists():
+        assert time.monotonic() < deadline, name
+        time.sleep(0.05)
+if seed == 2:
+    raise RuntimeError("there is no third seed")
+with (home / f"processes-{{seed}}").open("a") as processes:
+    processes.write(f"{{os.getpid()}}\\n")
+wait_for("go")
+"""
+MEASURING = """
+import pandas as pd
+from fivelenses import runs
+from fivelenses.checkpoints import Schedule, finetuning, specify
+from fivelenses.exhibits import claims
+from fivelenses.exhibits.exhibit import Exhibit
+train = finetuning._train
+def counted(*arguments):
+    with (home / "trainings").open("a") as trainings:
+        trainings.write(f"{seed}\\n")
+    return train(*arguments)
+finetuning._train = counted
+(home / f"ready-{seed}").touch()
+wait_for(f"ready-{1 - seed}")
+run = runs.begin(1, profile, seeds=seeds, tasks=tasks)
+run.prepare([specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 16, 1, max_length=64), examples=32)])
+table = pd.DataFrame({"layer": [1, 2], "seed": "all", "value": [seed + 0.25, seed + 0.5]})
+run.exhibit(Exhibit("toy-table", "Table 1", table, "A caption."))
+cases = claims.as_cases([("rte", "0", 1.0, seed == 0)])
+run.judge([claims.Claim("rises", "toy", "It rises.", "p. 1", ("toy-table",), "m", "c", lambda table: cases)])
+run.finish()
+"""
+
+
+@dataclass
+class Swept:
+    """What is left of the sweep with a killed worker: its printed result, its folder, and what was killed."""
+
+    home: Path
+    result: Result
+    notebook_ended: bool
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "runs" / "sweeps" / "toy"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        return pd.read_parquet(self.folder / "sweep.parquet")
+
+
+def wait_until(holds) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and not holds():
+        time.sleep(0.05)
+    return holds()
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """Three points on two workers; the worker of the first is killed while both run."""
+    home, ended, over = tmp_path_factory.mktemp("home"), [], threading.Event()
+
+    def kill_a_worker():
+        begun = [home / "processes-0", home / "processes-1"]
+        wait_until(lambda: over.is_set() or all(file.is_file() and file.read_text() for file in begun))
+        if over.is_set():
+            return
+        status = json.loads((home / "runs" / "sweeps" / "toy" / "status.json").read_text())
+        os.kill(status["seed=0"]["process"], signal.SIGKILL)
+        notebook = int(begun[0].read_text())
+        ended.append(wait_until(lambda: not psutil.pid_exists(notebook)))
+        (home / "go").touch()
+
+    with pytest.MonkeyPatch.context() as patch:
+        make_home(home, patch)
+        write_notebook(WAITING, MEASURING, parameters=PARAMETERS)
+        killer = threading.Thread(target=kill_a_worker)
+        killer.start()
+        command = ["sweep", "1", "--grid", "seed=0,1,2", "-p", "tasks=[rte]", "--name", "toy", "--workers", "2"]
+        result = CliRunner().invoke(app, command)
+        over.set()
+        killer.join()
+        yield Swept(home, result, ended == [True])
+
+
+def test_the_notebook_of_a_killed_worker_ends_with_it_and_the_point_begins_again(swept):
+    assert swept.notebook_ended
+    assert "seed=0: its worker was lost, it begins again" in swept.result.stdout
+    assert len((swept.home / "processes-0").read_text().split()) == 2
+    assert len((swept.home / "processes-1").read_text().split()) == 1
+
+
+def test_a_sweep_that_lost_a_worker_ends_with_the_same_tables(swept):
+    rows = swept.table[swept.table["exhibit"] == "toy-table"]
+    assert rows["seed"].tolist() == [0, 0, 1, 1]
+    assert rows["row"].tolist() == [0, 1, 0, 1]
+    assert rows["value"].tolist() == [0.25, 0.5, 1.25, 1.5]
+    assert rows["table_seed"].tolist() == ["all"] * 4
+    verdicts = pd.read_parquet(swept.folder / "claims.parquet")
+    assert verdicts[["seed", "claim", "verdict"]].values.tolist() == [
+        [0, "rises", "reproduced"],
+        [1, "rises", "not reproduced"],
+    ]
+
+
+def test_two_points_that_need_one_checkpoint_train_it_once(swept):
+    assert len((swept.home / "trainings").read_text().split()) == 1
+    models = swept.table[swept.table["exhibit"] == "models"]
+    assert models["point"].tolist() == ["seed=0", "seed=1"]
+    assert models["address"].nunique() == models["score"].nunique() == 1
+
+
+def test_a_point_that_fails_is_tried_again_and_reported_at_the_end(swept):
+    assert swept.result.exit_code == 1
+    assert "seed=2: failed and is tried again: Chapter 1, tiny: the cell that begins" in swept.result.stdout
+    assert swept.result.stderr.startswith("\nseed=2 failed; its log ends:\n")
+    assert "RuntimeError: there is no third seed" in swept.result.stderr
+    assert swept.result.stderr.endswith("fivelenses: 1 of 3 points failed.\n")
+    assert (swept.folder / "seed=2.log").read_text().count("begins on") == 2
+    states = {name: one["state"] for name, one in json.loads((swept.folder / "status.json").read_text()).items()}
+    assert states == {"seed=0": "done", "seed=1": "done", "seed=2": "failed"}
+
+
+def test_progress_is_one_line_an_event_with_the_address_of_the_dashboard(swept):
+    lines = swept.result.stdout.splitlines()
+    assert lines[0] == "sweep toy: 3 points, 0 current, 3 to run"
+    assert lines[1] == "on 2 workers of this machine"
+    assert lines[2].startswith("dashboard: http://127.0.0.1:")
+    assert sum("done in" in line and "(1 of 3)" in line for line in lines) == 1
+    assert lines[-1].startswith("2 of 3 points stand, their exhibits in ")
+
+
+def test_a_sweep_whose_points_stand_runs_nothing(swept, monkeypatch):
+    monkeypatch.setattr(sweeps, "connect", None)
+    chosen, lines = points(1, "tiny", expand({"seed": [1, 0]}), {"tasks": ["rte"]}), []
+    outcome = sweep(1, "tiny", chosen, notify=lines.append)
+    assert lines[0].endswith("2 points, 2 current, 0 to run")
+    assert {status.state for status in outcome.states.values()} == {"current"} and not outcome.failed
+    again = pd.read_parquet(outcome.table)
+    pd.testing.assert_frame_equal(
+        again.sort_values(["seed", "exhibit", "row"], ignore_index=True),
+        swept.table.sort_values(["seed", "exhibit", "row"], ignore_index=True),
+    )
+    # The same points are the same sweep, in whatever order.
+    assert outcome.folder.name == sweeps.sweep_name(1, "tiny", chosen[::-1])
+
+
+def test_a_sweep_is_run_by_one_process_at_a_time(swept):
+    chosen = points(1, "tiny", [{"seed": 0}])
+    with FileLock(swept.folder.parent / ".held.lock"), pytest.raises(RunError, match="run by another process"):
+        sweep(1, "tiny", chosen, name="held")
+
+
+def test_the_folder_of_another_sweep_is_not_taken(swept):
+    file = swept.folder.parent / "other" / "sweep.yaml"
+    file.parent.mkdir()
+    for content, message in (("{chapter: 4, profile: tiny}", "is a sweep of chapter 4 on"), ("[", "is damaged")):
+        file.write_text(content)
+        with pytest.raises(ValueError, match=f"{message}.* choose another name"):
+            sweep(1, "tiny", points(1, "tiny", [{"seed": 0}]), name="other")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["9", "--grid", "task=rte"], "no chapter 9"),
+        (["1"], "either as --grid"),
+        (["1", "task=rte", "--list", "points.yaml"], "either as --grid"),
+        (["1", "--list", "points.yaml"], "list of points cannot be read"),
+        (["1", "--grid", "task="], "gives task no value"),
+        (["1", "--grid", "task=rte", "seed=x"], "The point task=rte,seed=x does not fit"),
+        (["1", "--grid", "task=rte", "-p", "colour=red"], "no parameter 'colour'"),
+        (["1", "--grid", "task=rte", "--profile", "paper"], "asks for a GPU and there is none here"),
+        (["1", "--grid", "task=rte", "--name", "a/b"], "sweep's name is made of"),
+        (["1", "--grid", "task=rte", "--retries", "-1"], "cannot be tried again -1 times"),
+        (["1", "--grid", "task=rte", "--workers", "0"], "at least one worker"),
+        (["1", "--grid", "task=rte", "--scheduler", "tcp://127.0.0.1:1"], "No dask scheduler answers"),
+    ],
+)
+def test_the_command_line_answers_bad_input_in_one_line(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FIVELENSES_HOME", raising=False)
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr("fivelenses.runs.clusters.PATIENCE", 0.2)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    result = CliRunner().invoke(app, ["sweep", *arguments])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

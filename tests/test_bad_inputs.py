@@ -1,0 +1,171 @@
+"""Sixty and more inputs that cannot be right: each is answered by one sentence, before anything is run or written."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import jupytext
+import pytest
+from typer.testing import CliRunner
+
+from fivelenses import project, runs
+from fivelenses.cli import app
+from fivelenses.runs.parameters import ParameterError
+from fivelenses.runs.settings import CHAPTERS
+
+# Arguments of the command line, and a part of the sentence that answers them. {folder} is an empty folder.
+COMMANDS = [
+    ("run 9", "There is no chapter 9: there is 0, 1"),
+    ("run -- -1", "A chapter is a number or `all`, not '-1'"),
+    ("run one", "A chapter is a number or `all`, not 'one'"),
+    ("run all -p seeds=[1]", "Parameters and --dry-run go with one chapter"),
+    ("run all --dry-run", "Parameters and --dry-run go with one chapter"),
+    ("run all --profile huge", "There is no profile 'huge': choose among paper, small, tiny"),
+    ("run 1 --profile huge", "There is no profile 'huge'"),
+    ("run 0 --profile paper", "Chapter 0 has no profile 'paper': it has tiny"),
+    ("run 1 -p seeds", "A parameter is written name=value, not 'seeds'"),
+    ("run 1 -p =3", "A parameter is written name=value, not '=3'"),
+    ("run 1 -p seeds=[1", "The value of seeds is not YAML"),
+    ("run 1 -p layers=3", "Chapter 1 has no parameter 'layers': it has batch_rows"),
+    ("run 1 -p seeds=zero", "seeds (overridden)"),
+    ("run 1 -p seeds=[]", "seeds (overridden)"),
+    ("run 1 -p seeds=[1,1]", "a seed is named twice"),
+    ("run 1 -p tasks=rte", "tasks (overridden)"),
+    ("run 1 -p tasks=[]", "tasks (overridden)"),
+    ("run 1 -p tasks=[sst3]", "sst3"),
+    ("run 1 -p tasks=[rte,rte]", "a task is named twice"),
+    ("run 1 -p tasks=[squad]", "squad has a span head, which this chapter does not fine-tune"),
+    ("run 1 -p tasks=[cola]", "schedules has none for cola"),
+    ("run 1 -p keep=1.5", "keep (overridden)"),
+    ("run 1 -p keep=most", "keep (overridden)"),
+    ("run 1 -p batch_size=0", "batch_size (overridden)"),
+    ("run 1 -p batch_size=2.5", "batch_size (overridden)"),
+    ("run 1 -p epochs=-1", "epochs (overridden)"),
+    ("run 1 -p learning_rate=0", "learning_rate (overridden)"),
+    ("run 1 -p training_examples=-5", "training_examples (overridden)"),
+    ("run 1 -p source=elsewhere", "source (overridden)"),
+    ("run 1 -p device=tpu", "device (overridden)"),
+    ("run 1 -p device=cuda", "there is none here"),
+    ("run 1 -p schedules={rte: 3}", "schedules"),
+    ("run 1 -p schedules={rte: {epochs: 1}}", "schedules"),
+    ("run 1 --profile paper", "asks for a GPU and there is none here"),
+    ("run 2 -p encoders=[]", "encoders (overridden)"),
+    ("run 2 -p encoder=toy-bert/seed-2", "encoders does not hold encoder, toy-bert/seed-2"),
+    ("run 2 -p states=1", "states (overridden)"),
+    ("run 2 -p tasks=[parsing]", "parsing has a biaffine head"),
+    ("run 3 -p tasks=[cola]", "name another of the tasks that are run"),
+    ("run 3 -p high=0.5", "high (overridden)"),
+    ("run 3 -p points=2", "points (overridden)"),
+    ("run 3 -p long_epochs=[1,1]", "long_epochs are no more than the usual epochs of cola"),
+    ("run 4 -p fractions=[0.1,1.0]", "fractions are written from the greatest to the least"),
+    ("run 4 -p fractions=[2]", "fractions"),
+    ("run 4 -p biases_and_norms=lost", "biases_and_norms (overridden)"),
+    ("run 5 -p pretrained=[toy-bert/seed-1]", "pretrained has to begin with encoder, toy-bert/seed-0"),
+    ("run 5 -p edge_tasks=[verbs]", "verbs"),
+    ("run 5 -p edge_tasks=[pos]", "codelength_tasks names dependencies, which is not among edge_tasks"),
+    ("run 1 --dry-run -p encoder={folder}", "There is no encoder at"),
+    ("train 7", "There is no chapter 7"),
+    ("train 4 --profile paper", "asks for a GPU and there is none here"),
+    ("train 1 -p seeds=none", "seeds (overridden)"),
+    ("sweep 1", "either as --grid name=value,value or as --list FILE"),
+    ("sweep 1 --grid task", "A grid is written name=value,value, not 'task'"),
+    ("sweep 1 --grid task=", "no value"),
+    ("sweep 1 --grid task=rte --grid task=mrpc", "The grid names task twice"),
+    ("sweep 1 --grid task=rte --list points.yaml", "either as --grid"),
+    ("sweep 1 --list {folder}/none.yaml", "none.yaml"),
+    ("sweep 1 --grid width=3", "width"),
+    ("sweep 1 --grid task=rte,sst3", "sst3"),
+    ("sweep 8 --grid task=rte", "There is no chapter 8"),
+    ("report nobody/no-such-encoder", "could not be read"),
+    ("report toy-bert/seed-0 --tasks sst3", "No chapter has the task 'sst3'"),
+    ("report toy-bert/seed-0 --seeds one", "Seeds are whole numbers with commas between them"),
+    ("report toy-bert/seed-0 --profile huge", "There is no profile 'huge'"),
+    ("publish 3.5", "Invalid value for 'chapter'"),
+    ("publish 12", "There is no chapter 12"),
+    ("publish 5", "no committed run of chapter 5"),
+    ("publish 1", "has no finished run on profile small"),
+    ("fetch 9", "There is no chapter 9"),
+    ("fetch 1 --profile huge", "There is no profile 'huge'"),
+    ("fetch 1 --profile paper", "connect to the network"),
+    ("pretrain --folder {folder}/new", "Name either --toy or the files to read with --text"),
+    ("pretrain --toy --text a.txt --folder {folder}/new", "Name either --toy or the files"),
+    ("pretrain --text {folder}/no.txt --folder {folder}/new", "no.txt"),
+    ("doctor --remove 0123", "There is no checkpoint '0123'"),
+]
+
+# Assignments to a notebook's parameters, as papermill would inject them, and a part of the sentence that answers them.
+CELLS = [
+    (1, "tasks = 'rte'", "tasks (overridden)"),
+    (1, "profile = 'Tiny'", "There is no profile 'Tiny'"),
+    (1, "seeds = [0, '1x']", "seeds"),
+    (2, "probe_sizes = []", "probe_sizes (overridden)"),
+    (3, "second = {'cola': 'cola', 'trec': 'cola'}", "second gives cola for cola"),
+    (4, "depths = [-1]", "depths"),
+    (5, "truncated = [0]", "truncated"),
+]
+
+
+def split(command: str, folder: Path) -> list[str]:
+    """The arguments of a command; a space after a colon belongs to a value."""
+    return re.split(r"(?<!:) ", command.replace("{folder}", str(folder)))
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    """Places for runs and checkpoints that hold nothing, and no network."""
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
+    monkeypatch.delenv("FIVELENSES_MIRROR", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("command", "sentence"), COMMANDS, ids=[command for command, _ in COMMANDS])
+def test_the_command_line_answers_with_one_sentence_and_leaves_nothing_behind(command, sentence, empty):
+    folder = empty / "folder"
+    folder.mkdir()
+    result = CliRunner().invoke(app, split(command, folder))
+    assert result.exit_code == 2
+    said = result.stderr.strip()
+    assert sentence in said
+    assert "Traceback" not in said and isinstance(result.exception, SystemExit)
+    if "Usage:" not in said:  # the command line's own answer to an argument that is no number
+        assert said.startswith("fivelenses: ") and len(said.splitlines()) == 1
+    assert not list(folder.iterdir())
+    assert not list((empty / "runs").rglob("*.ipynb")) and not list((empty / "store").glob("[0-9a-f]*"))
+
+
+@pytest.mark.parametrize(("number", "assignment", "sentence"), CELLS, ids=[cell for _, cell, _ in CELLS])
+def test_a_notebook_answers_with_one_sentence_in_its_first_cells(number, assignment, sentence, empty):
+    notebook = jupytext.read(CHAPTERS[number].notebook.with_suffix(".py"))
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    place = next(place for place, cell in enumerate(cells) if "runs.begin" in cell)
+    values: dict = {}
+    with contextlib.redirect_stdout(io.StringIO()), pytest.raises(ParameterError) as answer:
+        for cell in (*cells[:place], assignment, cells[place]):
+            exec(cell, values)
+    assert sentence in str(answer.value) and len(str(answer.value).splitlines()) == 1
+    assert not list((empty / "runs").rglob("*.parquet"))
+
+
+def test_there_are_sixty_of_them():
+    assert len(COMMANDS) + len(CELLS) >= 60
+    assert len(set(COMMANDS)) == len(COMMANDS)
+
+
+def test_a_damaged_profile_is_named(empty, monkeypatch):
+    notebooks = empty / "home" / "notebooks"
+    (notebooks / "profiles").mkdir(parents=True)
+    (notebooks / "profiles" / "tiny.yaml").write_text("all: [\n", encoding="utf-8")
+    monkeypatch.setenv("FIVELENSES_HOME", str(empty / "home"))
+    assert project.root() == empty / "home"
+    result = CliRunner().invoke(app, ["run", "1"])
+    assert result.exit_code == 2
+    assert "tiny.yaml" in result.stderr and len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_run_cannot_be_begun_without_a_profile_that_exists(empty):
+    with pytest.raises(ParameterError, match="There is no profile"):
+        runs.begin(1, "")
