@@ -24,7 +24,7 @@ from filelock import FileLock
 
 from fivelenses import project
 from fivelenses.checkpoints import Store
-from fivelenses.runs import tethered
+from fivelenses.runs import seals, tethered
 from fivelenses.runs.run import FOLDER_VARIABLE, check_device, folder_name
 from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, find_chapter, settings
 
@@ -88,7 +88,10 @@ def state(chapter: Chapter, folder: Path, parameters: dict) -> str:
         return "the notebook's code has changed since"
     if facts.get("library") != library_digest():
         return "the library has changed since"
-    return "" if facts.get("parameters") == parameters else "the parameters have changed since"
+    if facts.get("parameters") != parameters:
+        return "the parameters have changed since"
+    damaged = seals.broken(folder, facts["files"])
+    return f"its {damaged[0]} is damaged" if damaged else ""
 
 
 def run(
@@ -200,15 +203,16 @@ def _execute(chapter: Chapter, profile: str, overrides: dict, place: Path, notif
     facts_file = partial / "run.json"
     if not facts_file.is_file():
         raise RunError(f"Chapter {chapter.number} ended without run.finish(): its last cell has to call it.")
+    (partial / "progress.log").unlink(missing_ok=True)
+    _scrub(partial / EXECUTED)
     facts = json.loads(facts_file.read_text(encoding="utf-8"))
     facts |= {
         "notebook": code_digest(nbformat.read(chapter.notebook, as_version=4)),
         "library": library_digest(),
         "peak_memory": watch.peak,
+        "files": seals.seal(partial),
     }
     facts_file.write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    (partial / "progress.log").unlink(missing_ok=True)
-    _scrub(partial / EXECUTED)
     replaced = place.with_name(f".{place.name}.replaced")
     shutil.rmtree(replaced, ignore_errors=True)
     if place.exists():

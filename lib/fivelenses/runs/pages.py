@@ -18,6 +18,7 @@ import nbformat
 from PIL import Image
 
 from fivelenses import project
+from fivelenses.runs import seals
 from fivelenses.runs.execution import EXECUTED, RunError, code_digest
 from fivelenses.runs.run import folder_name
 from fivelenses.runs.settings import CHAPTERS, Chapter
@@ -216,12 +217,23 @@ def facts_of(folder: Path, chapter: Chapter, profile: str) -> dict:
     """The facts of a finished run, its ``run.json``.
 
     Raises:
-        RunError: the run is missing or unfinished; the message names the command that makes it.
+        RunError: the run is missing, unfinished or damaged; the message names the command that makes it.
     """
+    again = f"run `fivelenses run {chapter.number} --profile {profile} --force`"
     for name in ("run.json", "claims.json", EXECUTED):
         if not (folder / name).is_file():
             raise RunError(
                 f"Chapter {chapter.number} has no finished run on profile {profile} ({folder} lacks {name}): "
                 f"run `fivelenses run {chapter.number} --profile {profile}`."
             )
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    try:
+        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        damaged = seals.broken(folder, facts["files"])
+    except (ValueError, KeyError):
+        damaged = ["run.json"]
+    if damaged:
+        raise RunError(
+            f"The file {damaged[0]} of chapter {chapter.number} ({profile}) in {folder} is not as it was written: "
+            f"take it from git again where it is committed, or {again}."
+        )
+    return facts

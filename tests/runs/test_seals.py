@@ -1,0 +1,76 @@
+"""Files of a finished run are found when they are not as they were written, to the single bit."""
+
+import json
+
+import pytest
+
+from fivelenses.exhibits import claims
+from fivelenses.exhibits.claims import REPRODUCED, Verdict
+from fivelenses.runs import execution, pages, seals
+from fivelenses.runs.execution import EXECUTED, RunError
+from fivelenses.runs.settings import CHAPTERS
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A finished run with a table, a picture and verdicts, sealed."""
+    (tmp_path / "table.parquet").write_bytes(bytes(range(256)))
+    (tmp_path / "figure.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (tmp_path / "figure.md").write_text("**Figure 1.** A caption.\n")
+    (tmp_path / "figure.svg").write_text("<svg/>")
+    (tmp_path / EXECUTED).write_text("{}")
+    claims.save([Verdict("a-claim", REPRODUCED, 1.0, None, 1, 1, {}, "")], tmp_path)
+    facts = {"files": seals.seal(tmp_path)}
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    return tmp_path
+
+
+def test_a_run_as_it_was_written_is_whole(run):
+    assert pages.facts_of(run, CHAPTERS[1], "tiny")["files"] == seals.seal(run)
+    assert set(seals.seal(run)) == {"table.parquet", "figure.png", "figure.md", EXECUTED, "claims.json"}
+
+
+@pytest.mark.parametrize("name", ["table.parquet", "figure.png", "claims.json", EXECUTED])
+@pytest.mark.parametrize("bit", [0, 7])
+def test_one_flipped_bit_is_found_and_named_with_the_command_that_mends_it(run, name, bit):
+    content = bytearray((run / name).read_bytes())
+    content[len(content) // 2] ^= 1 << bit
+    (run / name).write_bytes(content)
+    assert seals.broken(run, json.loads((run / "run.json").read_text())["files"]) == [name]
+    with pytest.raises(
+        RunError, match=f"{name} of chapter 1 .* not as it was written.*fivelenses run 1 --profile tiny"
+    ):
+        pages.facts_of(run, CHAPTERS[1], "tiny")
+
+
+def test_a_lost_table_is_found(run):
+    (run / "table.parquet").unlink()
+    with pytest.raises(RunError, match="table.parquet"):
+        pages.facts_of(run, CHAPTERS[1], "tiny")
+
+
+@pytest.mark.parametrize("content", ["{", "{}", '{"files": '])
+def test_damaged_facts_are_found(run, content):
+    (run / "run.json").write_text(content)
+    with pytest.raises(RunError, match="The file run.json of chapter 1"):
+        pages.facts_of(run, CHAPTERS[1], "tiny")
+
+
+def test_line_ends_of_another_system_are_no_damage(run):
+    (run / "figure.md").write_bytes(b"**Figure 1.** A caption.\r\n")
+    assert seals.broken(run, json.loads((run / "run.json").read_text())["files"]) == []
+
+
+@pytest.mark.parametrize("shown", [one for one in pages.shown_runs() if one.part == pages.PUBLISHED])
+def test_committed_runs_are_as_they_were_written(shown):
+    assert pages.facts_of(shown.folder, shown.chapter, shown.profile)["files"] == seals.seal(shown.folder)
+
+
+def test_a_damaged_local_run_is_made_again(run, monkeypatch):
+    monkeypatch.setattr(execution, "library_digest", lambda: "same")
+    monkeypatch.setattr(execution, "code_digest", lambda notebook: "same")
+    facts = {"notebook": "same", "library": "same", "parameters": {}, "files": seals.seal(run)}
+    (run / "run.json").write_text(json.dumps(facts))
+    assert execution.state(CHAPTERS[1], run, {}) == ""
+    (run / "table.parquet").write_bytes(b"other")
+    assert execution.state(CHAPTERS[1], run, {}) == "its table.parquet is damaged"
