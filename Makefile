@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 EXTRAS := $(VENV)/.ready-extras
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: all run book test extras pair check bench toy-bert english-bert look clean
+.PHONY: all run book test extras pair check bench toy-bert english-bert look bad-days clean
 
 all: book
 
@@ -67,6 +67,10 @@ english-bert: $(READY)
 look: book
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	@$(BIN)/python tests/book/browser.py --pictures build/look
+
+# `make` and a sweep are killed at fifty random moments each, in a copy of the project; hours.
+bad-days: $(READY)
+	@$(BIN)/python tests/bad_days.py
 
 clean:
 	rm -rf build runs
