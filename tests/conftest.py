@@ -5,6 +5,9 @@ import os
 import pytest
 import torch
 
+# A program of its own, for the extra `browser`.
+collect_ignore = ["book/browser.py"]
+
 # Workers of one test run share the cores.
 torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
