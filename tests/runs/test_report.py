@@ -7,7 +7,8 @@ import pytest
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.claims import NOT_REPRODUCED, Verdict
 from fivelenses.runs import report, report_page
-from fivelenses.runs.execution import Finished, RunError
+from fivelenses.runs.execution import EXECUTED, Finished, RunError
+from fivelenses.runs.pages import HERE, PUBLISHED, Shown
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.report_page import Section
 from fivelenses.runs.settings import CHAPTERS, settings
@@ -72,6 +73,15 @@ def test_the_page_holds_everything_inside_itself(run_folder):
     assert "a/&lt;b&gt; under five lenses" in page and "not for &lt;rte&gt;" in page
     assert "Chapter 2 failed." in page and "What <em>moves</em>." in page
     assert "1 not reproduced" in page
+
+
+def test_like_is_compared_with_like(monkeypatch, tmp_path):
+    runs = [Shown(CHAPTERS[1], "small", PUBLISHED, tmp_path), Shown(CHAPTERS[1], "tiny", HERE, tmp_path)]
+    monkeypatch.setattr(report_page, "shown_runs", lambda: runs)
+    assert report_page._book_run(CHAPTERS[1], "tiny") is None
+    (tmp_path / EXECUTED).write_text("{}")
+    assert report_page._book_run(CHAPTERS[1], "tiny").part == HERE
+    assert report_page._book_run(CHAPTERS[1], "paper").part == PUBLISHED
 
 
 def test_figures_are_shown_in_the_order_of_their_numbers():

@@ -46,8 +46,8 @@ PAGE = """<!doctype html>
 <title>{title}</title><style>{style}</style></head><body><main>
 <h1>{title}</h1>
 <p>{shape}. Profile <code>{profile}</code>. What each chapter of <em>Five lenses on fine-tuning</em> finds on this
-encoder, beside the run that the book shows. Verdicts are computed from tables by the book’s own predicates and
-thresholds.</p>
+encoder, beside the run that the book shows (of the same profile, where it has one). Verdicts are computed from tables
+by the book’s own predicates and thresholds.</p>
 {failed}
 {claims}
 {chapters}
@@ -82,7 +82,7 @@ def page(encoder: str, shape: str, profile: str, sections: Sequence[Section], fa
         sections: the chapters that ran.
         failures: a sentence for each that did not.
     """
-    books = {section.chapter.number: _book_run(section.chapter) for section in sections}
+    books = {section.chapter.number: _book_run(section.chapter, profile) for section in sections}
     failed = "".join(f'<p class="failed">{escape(sentence)}</p>' for sentence in failures)
     chapters = "\n".join(_section(section, books[section.chapter.number]) for section in sections)
     title = f"{escape(encoder)} under five lenses"
@@ -97,10 +97,10 @@ def page(encoder: str, shape: str, profile: str, sections: Sequence[Section], fa
     )
 
 
-def _book_run(chapter: Chapter) -> Shown | None:
-    """The run of a chapter that the book shows: the committed one, or this machine's own where there is none."""
+def _book_run(chapter: Chapter, profile: str) -> Shown | None:
+    """The run of a chapter that the book shows: one of the same profile where there is one, else the committed one."""
     runs = [shown for shown in shown_runs() if shown.chapter == chapter and (shown.folder / EXECUTED).is_file()]
-    return min(runs, key=lambda shown: shown.part != PUBLISHED, default=None)
+    return min(runs, key=lambda shown: (shown.profile != profile, shown.part != PUBLISHED), default=None)
 
 
 def _said(verdict: Verdict | None) -> str:
