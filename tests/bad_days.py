@@ -29,9 +29,17 @@ from fivelenses import project
 # A chapter's values in place of those of the profile `tiny`: enough of each kind of work to be killed in it.
 SMALLER = {
     1: {"tasks": ["rte", "mrpc"], "training_examples": 200, "evaluation_examples": 100, "mixed_examples": 60},
-    2: {"points": 600, "followed_points": 300, "probe_points": 200, "probe_epochs": 20, "states": 3},
+    2: {
+        "encoders": ["toy-bert/seed-0"],
+        "training_examples": 300,
+        "points": 300,
+        "followed_points": 150,
+        "probe_points": 200,
+        "probe_epochs": 20,
+        "states": 3,
+    },
     3: {"training_examples": 300, "points": 5, "line_points": 9, "grid_examples": 20, "long_epochs": [3, 4]},
-    4: {"seeds": [0, 1], "training_examples": 200, "fractions": [1.0, 0.5], "matched_examples": 100, "depths": [0, 6]},
+    4: {"seeds": [0, 1], "training_examples": 200, "fractions": [1.0, 0.5], "matched_examples": 100},
     5: {
         "pretrained": ["toy-bert/seed-0", "toy-bert/seed-1"],
         "training_examples": 200,
