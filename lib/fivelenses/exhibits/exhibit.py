@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 
 from fivelenses.exhibits import style
 
+ALT_BEGINS = "\nAlternative text: "
+
 
 @dataclass(frozen=True)
 class Exhibit:
@@ -48,7 +50,7 @@ class Exhibit:
         """
         folder.mkdir(parents=True, exist_ok=True)
         _replace(folder / f"{self.key}.parquet", lambda path: self.table.to_parquet(path, index=False))
-        text = f"**{self.title}.** {self.caption}\n" + (f"\nAlternative text: {self.alt}\n" if self.alt else "")
+        text = f"**{self.title}.** {self.caption}\n" + (f"{ALT_BEGINS}{self.alt}\n" if self.alt else "")
         _replace(folder / f"{self.key}.md", lambda path: path.write_text(text, encoding="utf-8"))
         if self.figure is not None:
             _replace(folder / f"{self.key}.png", lambda path: path.write_bytes(self.png()))
@@ -103,6 +105,24 @@ class Absent:
     def show(self) -> None:
         """Display the sentence in a notebook."""
         display(Markdown(self.sentence))
+
+
+@dataclass(frozen=True)
+class Words:
+    """What ``<key>.md`` says of an exhibit: its title, its caption with the title in front (Markdown), and what a
+    reader should know who cannot see the picture.
+    """
+
+    title: str
+    caption: str
+    alt: str
+
+
+def read_words(file: Path) -> Words:
+    """The words that `Exhibit.save` left beside a table or picture."""
+    caption, _, alt = file.read_text(encoding="utf-8").partition(ALT_BEGINS)
+    title, _, _ = caption.removeprefix("**").partition(".** ")
+    return Words(title, caption.strip(), alt.strip())
 
 
 def as_html(table: pd.DataFrame, caption: str) -> str:

@@ -97,16 +97,15 @@ def substitutions() -> dict[str, str]:
     return found
 
 
-def _add_scripts(html: Path) -> None:
-    """Put MathJax and plotly beside the built pages.
+def _gather_scripts(folder: Path) -> None:
+    """MathJax and plotly, which are put beside the pages when they are built.
 
-    They are not staged: the builder would have every page load every script of its folder of static files, MathJax a
-    second time and plotly's megabytes where nothing is drawn.
+    They are not staged with the pages: the builder would have every page load every script of its folder of static
+    files, MathJax a second time and plotly's megabytes where nothing is drawn.
     """
-    mathjax = html / "_static" / "mathjax"
-    mathjax.mkdir(parents=True)
-    shutil.copy(_mathjax(), mathjax / MATHJAX)
-    (html / "_static" / interactive.SCRIPT).write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
+    (folder / "mathjax").mkdir(parents=True)
+    shutil.copy(_mathjax(), folder / "mathjax" / MATHJAX)
+    (folder / interactive.SCRIPT).write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
 
 
 def _mend_bibliography(html: Path) -> None:
@@ -133,7 +132,8 @@ def build(notify: Callable[[str], None] = print) -> Path:
     work = folder / "partial"
     shutil.rmtree(work, ignore_errors=True)
     stage(work / "source")
-    digest = _content_digest(work / "source")
+    _gather_scripts(work / "scripts")
+    digest = _content_digest(work)
     page, stamp = folder / "html" / "index.html", folder / "content.sha256"
     if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == digest:
         shutil.rmtree(work)
@@ -149,7 +149,7 @@ def build(notify: Callable[[str], None] = print) -> Path:
         log.write_text(result.stdout + result.stderr, encoding="utf-8")
         first = (lines or ["no line of its log says why"])[0].replace(str(work / "source"), "book")
         raise RunError(f"The book did not build: {first} ({len(lines)} such lines in {log}).")
-    _add_scripts(work / "_build" / "html")
+    shutil.copytree(work / "scripts", work / "_build" / "html" / "_static", dirs_exist_ok=True)
     _mend_bibliography(work / "_build" / "html")
     found = faults(work / "_build" / "html")
     if found:

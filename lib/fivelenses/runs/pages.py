@@ -18,6 +18,7 @@ import nbformat
 from PIL import Image
 
 from fivelenses import project
+from fivelenses.exhibits.exhibit import read_words
 from fivelenses.runs import seals
 from fivelenses.runs.execution import EXECUTED, RunError, code_digest
 from fivelenses.runs.run import folder_name
@@ -125,13 +126,11 @@ def _telling(chapter: Chapter, folder: Path, static: Path) -> str:
     picture = folder / f"{chapter.telling}.png"
     if not chapter.telling or not picture.is_file():
         return ""
-    said, _, alt = picture.with_suffix(".md").read_text(encoding="utf-8").partition("\nAlternative text: ")
-    title = said.removeprefix("**").partition(".**")[0]
-    element = _element(picture.read_bytes(), alt.strip(), static)
-    return (
-        f'<figure class="telling"><a href="#{chapter.telling}">{element}</a><figcaption>{html.escape(title)}, which '
-        f'<a href="#{chapter.telling}">the chapter comes to below</a>.</figcaption></figure>'
-    )
+    words = read_words(picture.with_suffix(".md"))
+    element = _element(picture.read_bytes(), words.alt, static)
+    link = f'<a href="#{chapter.telling}">'
+    said = f"{html.escape(words.title)}, which {link}the chapter comes to below</a>."
+    return f'<figure class="telling">{link}{element}</a><figcaption>{said}</figcaption></figure>'
 
 
 def _elsewhere(chapter: Chapter, repository: str) -> str:
@@ -148,12 +147,7 @@ def _elsewhere(chapter: Chapter, repository: str) -> str:
 
 def exhibit_titles(folder: Path) -> dict[str, str]:
     """The exhibits of a run: title to key, read from the captions in its folder."""
-    titles = {}
-    for file in sorted(folder.glob("*.md")):
-        title, bold, _ = file.read_text(encoding="utf-8").removeprefix("**").partition(".**")
-        if bold:
-            titles[title] = file.stem
-    return titles
+    return {read_words(file).title: file.stem for file in sorted(folder.glob("*.md"))}
 
 
 def _pictured(output: nbformat.NotebookNode, static: Path) -> nbformat.NotebookNode:
@@ -181,16 +175,16 @@ def _anchored(outputs: list[nbformat.NotebookNode], titles: dict[str, str]) -> l
     """Outputs with an anchor before each exhibit: before a picture whose caption follows it, or before a table."""
     anchored = list(outputs)
     for place, output in enumerate(outputs):
-        data = output.get("data", {})
-        captions = {title: f"**{title}.** " for title in titles}
-        title = next((one for one, start in captions.items() if data.get("text/markdown", "").startswith(start)), None)
-        if title is not None and place and "<img" in outputs[place - 1].get("data", {}).get("text/html", ""):
-            anchored[place - 1] = _with_anchor(outputs[place - 1], titles[title])
-            continue
-        written = data.get("text/html", "")
-        title = next((one for one in titles if f"<caption>{one}. " in written), None)
-        if title is not None:
-            anchored[place] = _with_anchor(output, titles[title])
+        caption, written = (output.get("data", {}).get(kind, "") for kind in ("text/markdown", "text/html"))
+        for title, key in titles.items():
+            if f"<caption>{title}. " in written:
+                anchored[place] = _with_anchor(output, key)
+            elif (
+                caption.startswith(f"**{title}.** ")
+                and place
+                and "<img" in anchored[place - 1].data.get("text/html", "")
+            ):
+                anchored[place - 1] = _with_anchor(outputs[place - 1], key)
     return anchored
 
 

@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.claims import VERDICTS, Verdict
+from fivelenses.exhibits.exhibit import read_words
 from fivelenses.runs import ledger
 from fivelenses.runs.execution import EXECUTED
 from fivelenses.runs.pages import PUBLISHED, Shown, exhibit_titles, shown_runs
@@ -161,9 +162,9 @@ def _pair(key: str, ours: Path, theirs: Path | None) -> str:
 
 
 def _figure(key: str, folder: Path, whose: str) -> str:
-    caption, _, alt = (folder / f"{key}.md").read_text(encoding="utf-8").partition("\nAlternative text: ")
+    words = read_words(folder / f"{key}.md")
     content = base64.b64encode((folder / f"{key}.png").read_bytes()).decode()
     return (
-        f'<figure><img src="data:image/png;base64,{content}" alt="{escape(alt.strip())}"><figcaption>'
-        f'<span class="whose">{whose}</span>{MarkdownIt("commonmark").render(caption)}</figcaption></figure>'
+        f'<figure><img src="data:image/png;base64,{content}" alt="{escape(words.alt)}"><figcaption>'
+        f'<span class="whose">{whose}</span>{MarkdownIt("commonmark").render(words.caption)}</figcaption></figure>'
     )
