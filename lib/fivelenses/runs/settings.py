@@ -16,6 +16,7 @@ from fivelenses.runs.chapters import (
     FiveLenses,
     Geometry,
     Landscapes,
+    OwnEncoders,
     ProbingRsa,
     Reinitialisation,
     ToyWorld,
@@ -65,6 +66,17 @@ CHAPTERS = {
         Chapter(4, "4-reinitialisation", "singh2020", Reinitialisation, telling="singh2020-figure-1a"),
         Chapter(5, "5-probing-rsa", "merchant2020", ProbingRsa, published=None, telling="merchant2020-figure-2"),
         Chapter(6, "6-five-lenses", "", FiveLenses, published=None, telling="five-lenses-overview"),
+        # Three dozen models again, of encoders that the project made: published, and not made anew by every `make`.
+        Chapter(
+            7,
+            "7-own-encoders",
+            "",
+            OwnEncoders,
+            ("tiny", "small"),
+            published=None,
+            local=False,
+            telling="own-encoders-scores",
+        ),
     )
 }
 

@@ -1,4 +1,4 @@
-"""The parameters of chapter 0, the toy world."""
+"""The parameters of chapter 0, the toy world, whose encoders are fine-tuned beside the same network from scratch."""
 
 from pydantic import Field, model_validator
 
@@ -20,3 +20,15 @@ class ToyWorld(FineTuningParameters):
         if len(self.pretrained) != len(self.seeds):
             raise ValueError("pretrained needs one encoder a seed")
         return self
+
+    def encoders_used(self) -> tuple[str, ...]:
+        return (*self.pretrained, f"random:{self.pretrained[0]}")
+
+    def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
+        every = super().trainings(task, encoder, rows, depth)
+        return every if encoder not in self.pretrained else [every[self.pretrained.index(encoder)]]
+
+    def starts(self) -> dict[tuple[str, int], str]:
+        """(`pre-trained` or `scratch`, seed) to the encoder that is fine-tuned with that seed."""
+        pretrained = {("pre-trained", seed): name for seed, name in zip(self.seeds, self.pretrained, strict=True)}
+        return pretrained | {("scratch", seed): f"random:{self.pretrained[0]}" for seed in self.seeds}

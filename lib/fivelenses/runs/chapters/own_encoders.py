@@ -1,0 +1,17 @@
+"""The parameters of chapter 7, on encoders of one's own."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from fivelenses.runs.chapters.toy_world import ToyWorld
+
+
+class OwnEncoders(ToyWorld):
+    """Chapter 7, on what encoders are worth that `fivelenses pretrain` made.
+
+    Attributes:
+        probe_sentences: training sentences of the probe for parts of speech, at most.
+    """
+
+    probe_sentences: Annotated[int, Field(ge=20)]

@@ -1,0 +1,130 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Encoders of our own
+#
+# **The question.** The chapters need a BERT that loads without a network, is cheap enough for a CPU, and exists
+# several times, from independent pre-trainings, so that noise can be told from change. So we made one, three times.
+# Is it any good?
+#
+# **The answer.** Pre-training is worth {glue:text}`own_pretraining_pays_value` of score over the same network from
+# scratch, taking the worst pre-trained seed against the best from scratch (`own-pretraining-pays`:
+# {glue:text}`own_pretraining_pays_verdict`; it pays on {glue:text}`own_pretraining_pays_held` tasks). The encoders
+# predict text that they never read {glue:text}`own_reads_elsewhere_value` nats a masked piece better than the
+# frequencies of pieces would, and from context their best layer tells parts of speech better than their embeddings do,
+# by {glue:text}`own_context_is_read_value` of accuracy. Their scores stand {glue:text}`behind_published`; Google's
+# smallest encoders read billions of words and were fine-tuned on whole training sets.
+
+# %% tags=["parameters", "hide-input"]
+profile = "tiny"  # tiny or small: the files in notebooks/profiles
+# Everything below is as the profile says unless it is given here.
+encoder = None
+source = None
+tasks = None
+pretrained = None
+seeds = None
+schedules = None
+learning_rate = None
+batch_size = None
+epochs = None
+training_examples = None
+evaluation_examples = None
+probe_sentences = None
+device = None
+
+# %% tags=["hide-input"]
+from fivelenses import runs
+from fivelenses.exhibits import own_encoders
+
+overrides = dict(encoder=encoder, source=source, tasks=tasks, pretrained=pretrained, seeds=seeds, schedules=schedules)
+overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, device=device)
+overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples)
+overrides |= dict(probe_sentences=probe_sentences)
+run = runs.begin(7, profile, **overrides)
+settings = run.settings
+device = None if settings.device == "auto" else settings.device
+
+# %% [markdown]
+# ## Pre-training
+#
+# BERT's own objective {cite}`devlin2019`: 15 % of the pieces are to be predicted, most of them masked, and of two
+# segments it is asked whether the second follows the first. The encoders differ in their random weights and in the
+# order in which they read their text, in nothing else. Each has a record, `pretraining.json`, beside its weights, with
+# the recipe, the text's hash and the curve below; the card in the folder names the text, its licences and its authors.
+#
+# A loss that stays at the frequencies of pieces for a while and then leaves them is what masked language modelling
+# looks like from the start: the network first learns which pieces are frequent, and only then to read.
+
+# %%
+language = own_encoders.language_modelling(settings.pretrained, settings.source, device)
+run.exhibit(own_encoders.loss_figure(own_encoders.loss_curves(settings.pretrained), language))
+
+# %% [markdown]
+# Losses in nats a piece compare encoders that share a vocabulary, and no others: a model with more pieces has a harder
+# choice at each of them, and fewer choices to make.
+
+# %%
+elsewhere = "articles of WikiText-2" if settings.source == "hub" else "the second domain"
+run.exhibit(own_encoders.language_table(language, elsewhere))
+
+# %% [markdown]
+# ## After fine-tuning
+#
+# The GLUE benchmark's tasks {cite}`wang2018` that the chapters use, each encoder with a seed of its own, beside the
+# same network from random weights at equal steps, a bag of words trained on the same examples, and the score of one
+# answer always. On MRPC that last score is as high as what the miniatures reach: F1 rewards saying that all sentences
+# are paraphrases.
+
+# %%
+starts = settings.starts()
+specifications = {
+    (task, start, seed): settings.specification(task, seed, name)
+    for task in settings.tasks
+    for (start, seed), name in starts.items()
+}
+checkpoints = dict(zip(specifications, run.prepare(list(specifications.values())), strict=True))
+
+# %%
+examples = settings.training_examples
+data = {task: own_encoders.training_part(task, settings.source, examples) for task in settings.tasks}
+scores = own_encoders.scores(checkpoints, data)
+published = own_encoders.PUBLISHED if settings.source == "hub" else {}
+run.exhibit(own_encoders.scores_figure(scores, published))
+run.glue(behind_published=own_encoders.behind_published(scores, published))
+
+# %%
+seen = f"at most {examples:,} examples" if examples else "all examples"
+run.exhibit(own_encoders.scores_table(scores, seen, published))
+
+# %% [markdown]
+# ## What the layers hold
+#
+# A linear probe reads each layer's words. Words alone, without context, give most of the answer; what a layer has above
+# them, it has from context. Random weights carry words too, and blur them from layer to layer.
+
+# %%
+probes = own_encoders.parts_of_speech(settings.pretrained, settings.source, settings.probe_sentences, device, run.tell)
+run.exhibit(own_encoders.parts_of_speech_figure(probes))
+
+# %% [markdown]
+# ## What follows for the chapters
+#
+# These encoders are weak, and the chapters say so where it matters: a task that they do not learn cannot show what
+# learning it does. What they offer instead is what the published miniatures lack: the same architecture three times
+# from independent pre-trainings on the same text, so that a difference between two layers can be held against the
+# difference between two encoders.
+
+# %%
+run.judge(own_encoders.CLAIMS)
+run.finish()
