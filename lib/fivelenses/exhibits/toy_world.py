@@ -111,7 +111,7 @@ def worth_table(table: pd.DataFrame) -> Exhibit:
     spread = table.groupby(["task", "start"])["score"].agg(["mean", "min", "max"])
     firsts = table.groupby("task", sort=False).first()
     shown = pd.DataFrame({"task": [tasks.find(name).title for name in firsts.index]})
-    shown["score"] = [{"accuracy": "accuracy", "matthews": "Matthews"}[metric] for metric in firsts["metric"]]
+    shown["score"] = [tasks.find(name).score_name for name in firsts.index]
     for column, title in (("majority", "majority"), ("length", "length"), ("bag_of_words", "bag of words")):
         shown[title] = firsts[column].map("{:.3f}".format).to_list()
     for start in (SCRATCH, PRETRAINED):

@@ -10,6 +10,7 @@ from typing import Literal
 
 Head = Literal["sequence", "token", "token-pair", "span", "biaffine", "none"]
 Metric = Literal["accuracy", "matthews", "exact-match-f1", "las", "none"]
+SCORES = {"accuracy": "accuracy", "matthews": "Matthews correlation", "exact-match-f1": "F1", "las": "LAS", "none": ""}
 
 GLUE_REVISION = "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"
 SQUAD_REVISION = "7b6d24c440a36b6815f21b70d25016731768db1f"
@@ -50,6 +51,11 @@ class Task:
     sizes: MappingProxyType = field(hash=False)
     head: Head = "sequence"
     metric: Metric = "accuracy"
+
+    @property
+    def score_name(self) -> str:
+        """How the field writes the score, empty where there is none."""
+        return SCORES[self.metric]
 
 
 def _words(

@@ -254,9 +254,11 @@ class _Labels:
 def _put_back(model: nn.Module, beside: References, training: datasets.Dataset, how: Measuring) -> pd.DataFrame:
     """The rise of the training loss with each layer put back alone, and with it moved as far in random directions."""
     model.to(how.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    loss = ClassifierLoss(model, training, beside.layers, limit=how.examples)
-    before, rises, null = loss({}).loss, [], []
+    before, rises, null = None, [], []
     for layer in beside.layers:
+        # One object a layer: what lies below it is computed once, and not for each of its directions.
+        loss = ClassifierLoss(model, training, [layer], limit=how.examples)
+        before = loss({}).loss if before is None else before
         here, back = layer_parameters(model, [layer]), layer_direction(model, beside.pretrained, [layer])
         rises.append(loss(directions.moved(here, [back], [1.0])).loss - before)
         # A layer that did not move has no distance by which to move it elsewhere.

@@ -16,7 +16,6 @@ from fivelenses.models import encoders
 from fivelenses.tasks.edge_tasks import data_behind, find_edge_task
 
 BASE_COLOUR, BASE_MARKER = "#000000", "o"
-METRICS = {"accuracy": "accuracy", "matthews": "Matthews correlation", "exact-match-f1": "F1", "las": "LAS"}
 INPUTS = {"wikipedia": "running text", "mnli": "MNLI", "squad": "SQuAD"}
 POINTS = 100  # the paper prints scores in per cent
 
@@ -167,7 +166,7 @@ def figure_4(scores: pd.DataFrame) -> Exhibit:
 
 def _metrics(table: pd.DataFrame) -> str:
     said = [
-        f"{tasks.find(name).title} {METRICS[tasks.find(name).metric]} (null {rows['null_rate'].iloc[0]:.2f})"
+        f"{tasks.find(name).title} {tasks.find(name).score_name} (null {rows['null_rate'].iloc[0]:.2f})"
         for name, rows in table.groupby("task", sort=False)
     ]
     return f"{', '.join(said)}; bands from least to greatest seed."
@@ -193,7 +192,7 @@ def appendix_c(scores: pd.DataFrame) -> Exhibit:
                 "trained on": models["data"].iloc[0],
                 "examples": f"{models['examples'].iloc[0]:,}",
                 "steps": f"{models['steps'].iloc[0]:,}",
-                "metric": METRICS[found.metric],
+                "metric": found.score_name,
                 "score": f"{models['score'].mean():.3f} ± {(models['score'].max() - models['score'].min()) / 2:.3f}",
                 "null rate": f"{models['null_rate'].iloc[0]:.3f}",
             }

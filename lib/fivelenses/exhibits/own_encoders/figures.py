@@ -36,7 +36,6 @@ PUBLISHED: Published = MappingProxyType(
     }
 )
 PUBLISHED_MARKERS = {"BERT-tiny": "D", "BERT-mini": "*"}
-MEASURES = {"accuracy": "accuracy", "matthews": "Matthews", "F1": "F1"}
 
 
 def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
@@ -111,7 +110,11 @@ def _rows(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _title(task: str, metric: str) -> str:
-    return f"{tasks.find(task).title} ({MEASURES[metric]})"
+    return f"{tasks.find(task).title} ({_score_name(task, metric)})"
+
+
+def _score_name(task: str, metric: str) -> str:
+    return metric if metric == "F1" else tasks.find(task).score_name
 
 
 def scores_figure(table: pd.DataFrame, published: Published) -> Exhibit:
@@ -180,7 +183,7 @@ def scores_table(table: pd.DataFrame, examples: str, published: Published) -> Ex
         lines.append(
             {
                 "task": tasks.find(task).title,
-                "score": MEASURES[metric],
+                "score": _score_name(task, metric),
                 "one answer": f"{rows['majority'].iloc[0]:.3f}",
                 "bag of words": "–" if np.isnan(words) else f"{words:.3f}",
                 **{start: f"{of.mean():.3f} ({of.min():.3f}–{of.max():.3f})" for start, of in found.items()},

@@ -15,7 +15,6 @@ from fivelenses.exhibits.singh2020.claims import LEAST_DROP, mean_concavity, mea
 from fivelenses.exhibits.singh2020.shapes import fit_shape
 from fivelenses.tasks import TaskData
 
-METRICS = {"accuracy": "accuracy", "matthews": "Matthews correlation"}
 # The paper's figures of each task: re-initialisation, frozen probing, weight distance.
 FIGURES = {"sst2": ("1a", "2a", "3a"), "qnli": ("1b", "2b", "3b"), "cola": ("1d", "5a", "5b")}
 # Table 1, page 4: training and test examples.
@@ -29,7 +28,7 @@ def _title(table: pd.DataFrame) -> str:
 
 
 def _metric(table: pd.DataFrame) -> str:
-    return METRICS[tasks.find(table["task"].iloc[0]).metric]
+    return tasks.find(table["task"].iloc[0]).score_name
 
 
 def _sizes(table: pd.DataFrame) -> dict[int, str]:
@@ -71,7 +70,7 @@ def table_1(data: Mapping[str, TaskData], used: Mapping[str, Sequence[int]]) -> 
                 "evaluated on (paper)": f"{of_task.provenance('validation')} ({evaluation})",
                 "inputs": " and ".join(task.inputs),
                 "labels": ", ".join(of_task.labels),
-                "metric": METRICS[task.metric],
+                "metric": task.score_name,
             }
         )
     table = pd.DataFrame(rows)
