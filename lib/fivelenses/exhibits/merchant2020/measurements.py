@@ -23,6 +23,7 @@ from fivelenses.lenses.spans import Target
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.tasks.edge_tasks import SPLITS, edge_table
+from fivelenses.tasks.examples import subset
 
 BASE, LEXICAL, RANDOMISED = "base", "lexical", "randomised"
 RANDOM_SEED = 0  # of the randomised baseline
@@ -210,7 +211,7 @@ def structural_probes(
 
     Args:
         treebank: splits `train`, `validation`, `test` with `tokens`, `upos`, `heads`.
-        sentences: of the training split at most; half as many of the others.
+        sentences: of the training split at most; half as many of the others. They are drawn.
 
     Returns:
         One row a model, layer (0…L) and kind (`distance`, `depth`): `spearman` over sentences of 5 to 50 words,
@@ -219,8 +220,10 @@ def structural_probes(
     splits = {}
     for split in SPLITS:
         table = treebank[split]
-        fits = table["tokens"].map(len).between(LEAST_WORDS, MOST_WORDS)
-        splits[split] = table[fits].head(sentences if split == "train" else sentences // 2).reset_index(drop=True)
+        table = table[table["tokens"].map(len).between(LEAST_WORDS, MOST_WORDS)]
+        most = sentences if split == "train" else sentences // 2
+        # Drawn, not the first ones: a treebank stands in the order of its genres.
+        splits[split] = table.iloc[subset(np.zeros(len(table)), most, TABLE_SEED)].reset_index(drop=True)
     rows = []
     for name, model in models.items():
         layers = range(len(layer_list(model)) + 1)
