@@ -42,6 +42,7 @@ training_examples = None
 evaluation_examples = None
 frozen = None
 truncated = None
+ablated = None
 edge_tasks = None
 probe_targets = None
 probe_learning_rate = None
@@ -64,7 +65,7 @@ from fivelenses.tasks.treebanks import treebank_of
 overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)
 overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, pretrained=pretrained)
 overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples, frozen=frozen)
-overrides |= dict(truncated=truncated, edge_tasks=edge_tasks, codelength_tasks=codelength_tasks)
+overrides |= dict(truncated=truncated, ablated=ablated, edge_tasks=edge_tasks, codelength_tasks=codelength_tasks)
 overrides |= dict(probe_targets=probe_targets, probe_learning_rate=probe_learning_rate, probe_seeds=probe_seeds)
 overrides |= dict(probe_validate_every=probe_validate_every, probe_validations=probe_validations)
 overrides |= dict(probe_width=probe_width, structural_sentences=structural_sentences)

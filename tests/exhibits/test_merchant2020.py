@@ -1,5 +1,6 @@
 """Chapter 5: each predicate on tables made to pass and to fail, and the measurements on the toy world."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -73,7 +74,7 @@ def falls_everywhere(model, layer, text):
 def ablations(column: str, loss) -> pd.DataFrame:
     places = range(-1, DEPTH + 1) if column == "frozen" else range(1, DEPTH + 1)
     rows = [
-        {"task": task, "seed": 0, column: place, "layers": DEPTH, "score": 0.8 - loss(task, place)}
+        {"task": task, "seed": 0, column: place, "layers": DEPTH, "score": 0.8 - loss(task, place), "null_rate": 0.3}
         for task in ("mnli", "squad", "parsing")
         for place in places
     ]
@@ -132,6 +133,25 @@ def test_a_table_that_shows_the_claim_passes(key):
 @pytest.mark.parametrize("key", BY_KEY)
 def test_a_table_that_shows_the_contrary_fails(key):
     assert judge(BY_KEY[key], FAILING).verdict == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize(("key", "figure"), [("few-layers-suffice", "3"), ("shallow-truncation", "4")])
+def test_a_task_that_is_not_learned_is_not_judged_by_what_it_loses(key, figure):
+    table = FAILING[f"merchant2020-figure-{figure}"]
+    name = f"merchant2020-figure-{figure}"
+    of_one = table.assign(null_rate=table["null_rate"].where(table["task"] != "squad", 0.77))
+    assert set(judge(BY_KEY[key], {name: of_one}).by_group) == {"MNLI", "Parsing"}
+    nothing = judge(BY_KEY[key], {name: table.assign(null_rate=0.77)})
+    assert nothing.verdict == CANNOT_BE_TESTED and "learned" in nothing.reason
+
+
+def test_a_task_without_ablations_has_no_curve():
+    scores = ablations("frozen", lambda task, place: 0.0).assign(kept=DEPTH)
+    scores = scores[(scores["task"] != "squad") | (scores["frozen"] == -1)]
+    exhibit = merchant2020.figure_3(scores)
+    assert set(exhibit.table["task"]) == {"mnli", "parsing"} and "SQuAD" not in exhibit.caption
+    assert "whole encoders" in merchant2020.figure_3(scores[scores["frozen"] == -1]).sentence
+    plt.close("all")
 
 
 def test_a_run_without_a_parser_cannot_test_what_it_helps():

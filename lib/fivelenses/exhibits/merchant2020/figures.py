@@ -8,7 +8,7 @@ from fivelenses import tasks
 from fivelenses.checkpoints import Checkpoint
 from fivelenses.exhibits import style
 from fivelenses.exhibits.curves import ends, per_layer
-from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.exhibit import Absent, Exhibit
 from fivelenses.exhibits.merchant2020.claims import title
 from fivelenses.exhibits.merchant2020.measurements import BASE, LEXICAL, RANDOMISED
 from fivelenses.exhibits.merchant2020.paper import PAPER_COLUMNS, PAPER_TABLE_1
@@ -147,20 +147,20 @@ def figure_5(similarities: pd.DataFrame, model: str) -> Exhibit:
     return Exhibit(f"merchant2020-figure-5-{model}", f"Figure 5, {title(model)}", table, caption, alt, figure)
 
 
-def figure_3(scores: pd.DataFrame) -> Exhibit:
+def figure_3(scores: pd.DataFrame) -> Exhibit | Absent:
     """Figure 3: score with the bottom layers frozen."""
     table = scores[scores["kept"] == scores["layers"]].reset_index(drop=True)
     caption = (
         "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer (-1: "
-        f"nothing frozen; 0: embeddings alone). {_metrics(table)}"
+        "nothing frozen; 0: embeddings alone)."
     )
     return _ablation(table, "frozen", "highest frozen layer", "merchant2020-figure-3", "Figure 3", caption)
 
 
-def figure_4(scores: pd.DataFrame) -> Exhibit:
+def figure_4(scores: pd.DataFrame) -> Exhibit | Absent:
     """Figure 4: score of truncated encoders."""
     table = scores[scores["frozen"] == -1].reset_index(drop=True)
-    caption = f"Score after fine-tuning the first layers of the encoder alone, by their number. {_metrics(table)}"
+    caption = "Score after fine-tuning the first layers of the encoder alone, by their number."
     return _ablation(table, "kept", "layers kept", "merchant2020-figure-4", "Figure 4", caption)
 
 
@@ -172,7 +172,12 @@ def _metrics(table: pd.DataFrame) -> str:
     return f"{', '.join(said)}; bands from least to greatest seed."
 
 
-def _ablation(table: pd.DataFrame, position: str, label: str, key: str, name: str, caption: str) -> Exhibit:
+def _ablation(scores: pd.DataFrame, position: str, label: str, key: str, name: str, caption: str) -> Exhibit | Absent:
+    # A task of which only the whole encoder was tuned has no curve.
+    table = scores.groupby("task").filter(lambda rows: rows[position].nunique() > 1).reset_index(drop=True)
+    if table.empty:
+        return Absent(key, name, "only whole encoders were tuned")
+    caption = f"{caption} {_metrics(table)}"
     alt = f"Curves of score over the {label}. {ends(table, 'score', 'task', position)}."
     looks = _looks(list(table["task"].unique()))
     figure = per_layer(table, "score", "task", "score", *looks, position=position, layer_label=label, bottom=None)

@@ -17,6 +17,7 @@ class ProbingRsa(FineTuningParameters):
             frozen and truncated.
         frozen: highest frozen layers (Figure 3); 0 freezes the embeddings alone, and nothing frozen is always there.
         truncated: numbers of layers kept (Figure 4); all of them is always there.
+        ablated: the tasks for which encoders are also frozen and truncated; all of them when None.
         edge_tasks: edge-probing tasks.
         probe_targets: training targets of each, at most.
         probe_learning_rate, probe_validate_every, probe_validations, probe_width, probe_seeds: of the edge probes.
@@ -30,6 +31,7 @@ class ProbingRsa(FineTuningParameters):
     pretrained: tuple[str, ...] = Field(min_length=1)
     frozen: tuple[Annotated[int, Field(ge=0)], ...] = ()
     truncated: tuple[Positive, ...] = ()
+    ablated: tuple[str, ...] | None = None
     edge_tasks: tuple[str, ...] = Field(min_length=1)
     probe_targets: Annotated[int, Field(ge=20)]
     probe_learning_rate: Annotated[float, Field(gt=0)] = 1e-4
@@ -53,6 +55,9 @@ class ProbingRsa(FineTuningParameters):
     def _begins_with_the_encoder(self):
         if self.pretrained[0] != self.encoder:
             raise ValueError(f"pretrained has to begin with encoder, {self.encoder}")
+        lacking = [name for name in self.ablated or () if name not in self.tasks]
+        if lacking:
+            raise ValueError(f"ablated names {lacking[0]}, which is not among tasks")
         lacking = [name for name in self.codelength_tasks if name not in self.edge_tasks]
         if lacking:
             raise ValueError(f"codelength_tasks names {lacking[0]}, which is not among edge_tasks")
@@ -76,6 +81,8 @@ class ProbingRsa(FineTuningParameters):
         shared = {"schedule": self.schedule_of(task, encoder), "examples": self.training_examples}
         if encoder != self.encoder:
             return [{"seed": self.seeds[0]} | shared]
+        if self.ablated is not None and task not in self.ablated:
+            return [{"seed": seed} | shared for seed in self.seeds]
         changes = [{}]
         changes += [{"frozen": tuple(range(top + 1))} for top in self.frozen if top <= depth]
         changes += [{"truncated": kept} for kept in self.truncated if kept < depth]

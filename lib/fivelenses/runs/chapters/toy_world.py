@@ -28,6 +28,10 @@ class ToyWorld(FineTuningParameters):
         every = super().trainings(task, encoder, rows, depth)
         return every if encoder not in self.pretrained else [every[self.pretrained.index(encoder)]]
 
+    def passes(self, task: str, encoder: str, depth: int) -> int:
+        # The scores are those that training left behind.
+        return 0
+
     def starts(self) -> dict[tuple[str, int], str]:
         """(`pre-trained` or `scratch`, seed) to the encoder that is fine-tuned with that seed."""
         pretrained = {("pre-trained", seed): name for seed, name in zip(self.seeds, self.pretrained, strict=True)}
