@@ -191,6 +191,17 @@ def book() -> None:
 
 
 @app.command()
+def judge(
+    chapter: Annotated[int, typer.Argument(help="The chapter whose run is judged.")], profile: Profile = "tiny"
+) -> None:
+    """Judge a finished run's tables again, by the claims as they are now: nothing is measured."""
+    with _one_sentence():
+        from fivelenses.runs.judging import judge_again
+
+        typer.echo(f"judged again in {judge_again(chapter, profile)}")
+
+
+@app.command()
 def publish(chapter: int) -> None:
     """Copy a chapter's run into book/published, as the run that the book shows."""
     with _one_sentence():

@@ -150,7 +150,8 @@ def shallow_truncation(table: pd.DataFrame) -> pd.DataFrame:
         lost[task, seed] = float(curve[depth] - curve[max(half)])
     for (task, seed), loss in lost.items():
         others = [other for (name, start), other in lost.items() if start == seed and name != PARSER]
-        holds = loss >= max(others, default=0.0) if task == PARSER else loss <= LITTLE
+        # A parser that loses nothing does not need more layers, however much others gain.
+        holds = loss > LITTLE and loss >= max(others, default=0.0) if task == PARSER else loss <= LITTLE
         rows.append((title(task), str(seed), loss, bool(holds)))
     return as_cases(rows)
 
@@ -253,7 +254,7 @@ CLAIMS = (
         "section 6, Figure 4",
         ("merchant2020-figure-4",),
         "score lost with half of the layers",
-        f"at most {LITTLE:g}; for the parser at least as much as for the others; where the task is learned",
+        f"at most {LITTLE:g}; for the parser more, and at least as much as for the others; where the task is learned",
         shallow_truncation,
         "near the full score by layer 6 of 12",
     ),
