@@ -202,5 +202,10 @@ run.finish()
 #   (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`); half of the layers lose
 #   {glue:text}`shallow_truncation_value` (`shallow-truncation`: {glue:text}`shallow_truncation_verdict`).
 #
+# - **Learned or not.** Appendix C has each task's score beside that of a model without information. Under a task that
+#   is not learned, an encoder changes by what training does to it, not by what the task needs. Freezing and truncation
+#   are judged where a task is learned by more than four points, and a profile may leave them out for others
+#   (`ablated`).
+#
 # Spreads are standard deviations over groups and seeds together. A probe's own spread between initialisations is some
 # half a point in the paper; differences of that size say nothing.
