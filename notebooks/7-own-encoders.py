@@ -64,7 +64,8 @@ device = None if settings.device == "auto" else settings.device
 # the recipe, the text's hash and the curve below; the card in the folder names the text, its licences and its authors.
 #
 # A loss that stays at the frequencies of pieces for a while and then leaves them is what masked language modelling
-# looks like from the start: the network first learns which pieces are frequent, and only then to read.
+# looks like from the start: the network first learns which pieces are frequent, and only then to read. The jump half
+# way is where sequences become twice as long, and half of their places are new to it.
 
 # %%
 language = own_encoders.language_modelling(settings.pretrained, settings.source, device)
@@ -121,9 +122,10 @@ run.exhibit(own_encoders.parts_of_speech_figure(probes))
 # ## What follows for the chapters
 #
 # These encoders are weak, and the chapters say so where it matters: a task that they do not learn cannot show what
-# learning it does. What they offer instead is what the published miniatures lack: the same architecture three times
-# from independent pre-trainings on the same text, so that a difference between two layers can be held against the
-# difference between two encoders.
+# learning it does, and where a bag of words does as well (the table says where), what was learned need not be reading.
+# What they offer instead is what the published miniatures lack: the same architecture three times from independent
+# pre-trainings on the same text, so that a difference between two layers can be held against the difference between
+# two encoders.
 
 # %%
 run.judge(own_encoders.CLAIMS)

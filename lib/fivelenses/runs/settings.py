@@ -67,16 +67,7 @@ CHAPTERS = {
         Chapter(5, "5-probing-rsa", "merchant2020", ProbingRsa, telling="merchant2020-figure-2"),
         Chapter(6, "6-five-lenses", "", FiveLenses, published=None, telling="five-lenses-overview"),
         # Three dozen models again, of encoders that the project made: published, and not made anew by every `make`.
-        Chapter(
-            7,
-            "7-own-encoders",
-            "",
-            OwnEncoders,
-            ("tiny", "small"),
-            published=None,
-            local=False,
-            telling="own-encoders-scores",
-        ),
+        Chapter(7, "7-own-encoders", "", OwnEncoders, ("tiny", "small"), local=False, telling="own-encoders-scores"),
     )
 }
 
