@@ -36,7 +36,7 @@ def test_loss_curves_are_those_that_pretraining_wrote():
 
 def test_frequencies_of_two_equally_frequent_pieces_cost_the_logarithm_of_two(toy_tokenizer):
     word, other = (toy_tokenizer.convert_ids_to_tokens(piece) for piece in toy_tokenizer("the was")["input_ids"][1:3])
-    found = measurements._frequencies(ENCODER, [[f"{word} {other}", f"{other} {word}"]])
+    found = measurements._frequencies(ENCODER, [[f"{word} {other}"], [f"{other} {word}"]])
     assert found["masked_loss"] == pytest.approx(np.log(2))
     assert found["masked_accuracy"] == 0.5
 

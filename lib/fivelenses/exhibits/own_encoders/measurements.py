@@ -25,6 +25,7 @@ from fivelenses.exhibits import toy_world
 from fivelenses.models import encoders
 from fivelenses.models.corpora import wikipedia_text
 from fivelenses.models.objective import held_out_loss
+from fivelenses.models.text_blocks import tokenise
 from fivelenses.models.training_run import RECORD
 from fivelenses.tasks.examples import TaskData, encode, subset
 
@@ -101,8 +102,7 @@ def _losses(found: Mapping[str, float]) -> dict[str, float]:
 def _frequencies(name: str, documents: list[list[str]]) -> dict[str, float]:
     """Entropy of the pieces of a text, and the share of the most frequent one: what frequencies alone would reach."""
     tokenizer = encoders.tokenizer(encoders.locate(name))
-    sentences = [sentence for document in documents for sentence in document]
-    counts = Counter(piece for row in tokenizer(sentences, add_special_tokens=False)["input_ids"] for piece in row)
+    counts = Counter(tokenise(documents, tokenizer, LONGEST).pieces.tolist())
     shares = np.array(list(counts.values())) / counts.total()
     entropy = float(-(shares * np.log(shares)).sum())
     return {"masked_loss": entropy, "masked_accuracy": float(shares.max()), "next_sentence_accuracy": np.nan}
