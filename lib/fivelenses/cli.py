@@ -1,18 +1,16 @@
-"""The command line: `fivelenses run | sweep | report | book | publish | pretrain | fetch | doctor`.
+"""The command line: `fivelenses run | train | sweep | report | judge | book | publish | fetch | pretrain | doctor`.
 
 Every error that a user can cause ends in one sentence and exit status 2.
 """
 
 import contextlib
 import dataclasses
-import shutil
 import signal
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -37,28 +35,6 @@ def _one_sentence():
         raise typer.Exit(2) from None
 
 
-def parse_parameters(given: list[str]) -> dict:
-    """``name=value`` pairs, values read as YAML.
-
-    Raises:
-        ValueError: not of that form, or no YAML.
-
-    Example:
-        >>> parse_parameters(["tasks=[rte, mrpc]", "keep=0.9"])
-        {'tasks': ['rte', 'mrpc'], 'keep': 0.9}
-    """
-    parsed = {}
-    for pair in given:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise ValueError(f"A parameter is written name=value, not {pair!r}.")
-        try:
-            parsed[name.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
-    return parsed
-
-
 @app.callback()
 def main() -> None:
     """Five papers on what fine-tuning does to BERT, rerun."""
@@ -79,6 +55,7 @@ def run(
     """Run a chapter's notebook with papermill, unless its last run is current."""
     with _one_sentence():
         from fivelenses.runs import execution, rehearsal
+        from fivelenses.runs.parameters import parse_parameters
 
         overrides = parse_parameters(parameter)
         if chapter == "all":
@@ -108,6 +85,7 @@ def train(
     """
     with _one_sentence():
         from fivelenses.checkpoints import prepare
+        from fivelenses.runs.parameters import parse_parameters
         from fivelenses.runs.run import check_device
         from fivelenses.runs.settings import settings
 
@@ -146,6 +124,7 @@ def sweep(
     with _one_sentence():
         from fivelenses.runs import sweep_points
         from fivelenses.runs.clusters import Where
+        from fivelenses.runs.parameters import parse_parameters
         from fivelenses.runs.sweeps import sweep as run_sweep
 
         wanted = sweep_points.read([*grid, *(more or [])], points_file)
@@ -217,24 +196,9 @@ def fetch(
 ) -> None:
     """Fetch what a chapter needs from the hub (or check it in the mirror), for a machine that will have no network."""
     with _one_sentence():
-        from fivelenses import tasks
-        from fivelenses.models import encoders
-        from fivelenses.runs.settings import settings
-        from fivelenses.tasks.edge_tasks import edge_table
+        from fivelenses.runs.fetching import fetch as fetch_all
 
-        chosen = settings(chapter, profile)
-        for name in chosen.encoders_read():
-            encoder = encoders.locate(name)
-            encoders.tokenizer(encoder)
-            encoders.load_weights(encoder)
-            typer.echo(f"encoder {name}: at hand ({encoder.identity})")
-        for name in chosen.tasks:
-            data = tasks.load(name, chosen.source)
-            for split in data.splits:
-                typer.echo(f"{data.task.title} {split}: {data.provenance(split)}")
-        for name in getattr(chosen, "edge_tasks", ()):
-            counts = [f"{split} {len(table):,}" for split, table in edge_table(name, chosen.source).items()]
-            typer.echo(f"edge probing, {name}: {', '.join(counts)} targets")
+        fetch_all(chapter, profile, typer.echo)
 
 
 @app.command()
@@ -324,33 +288,9 @@ def doctor(
 ) -> None:
     """List and verify the store of checkpoints."""
     with _one_sentence():
-        from fivelenses.checkpoints import store as stored
+        from fivelenses.checkpoints.inspection import inspect
 
-        store = stored.Store()
-        for address in remove:
-            if address not in store.addresses():
-                raise ValueError(f"There is no checkpoint {address!r} in {store.folder}.")
-            shutil.rmtree(store.folder / address)
-            typer.echo(f"{address}  removed")
-        damaged = 0
-        for address in store.addresses():
-            try:
-                specification = stored.read(store.folder / address).manifest["specification"]
-                typer.echo(
-                    f"{address}  whole    {specification['encoder']}, {specification['task']}, seed "
-                    f"{specification['seed']}"
-                )
-            except stored.DamagedCheckpoint as damage:
-                damaged += 1
-                typer.echo(f"{address}  damaged  {damage}")
-                if prune:
-                    shutil.rmtree(store.folder / address)
-        for address in store.unfinished():
-            typer.echo(f"{address}  unfinished: the next run that needs it goes on from where it stopped")
-            if prune:
-                shutil.rmtree(store.folder / "partial" / address)
-        size = sum(file.stat().st_size for file in Path(store.folder).rglob("*") if file.is_file())
-        typer.echo(f"{len(store.addresses())} checkpoints, {damaged} damaged, {size / 1e6:.0f} MB in {store.folder}")
+        inspect(remove, prune, typer.echo)
 
 
 if __name__ == "__main__":

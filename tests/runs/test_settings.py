@@ -2,8 +2,8 @@ import jupytext
 import pytest
 from typer.testing import CliRunner
 
-from fivelenses.cli import app, parse_parameters
-from fivelenses.runs.parameters import ParameterError
+from fivelenses.cli import app
+from fivelenses.runs.parameters import ParameterError, parse_parameters
 from fivelenses.runs.settings import CHAPTERS, profiles, settings
 
 

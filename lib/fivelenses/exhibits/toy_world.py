@@ -4,20 +4,17 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
 
 from fivelenses import tasks
 from fivelenses.checkpoints import Checkpoint
-from fivelenses.exhibits import baselines, style
+from fivelenses.exhibits import baselines, score_dots
 from fivelenses.exhibits.claims import Claim
 from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.score_dots import PRETRAINED, SCRATCH
 from fivelenses.models import encoders
 from fivelenses.tasks.examples import TaskData
 from fivelenses.world import tables
-
-PRETRAINED, SCRATCH = "pre-trained", "scratch"
 
 
 def examples_of_tasks(names: tuple[str, ...]) -> Exhibit:
@@ -128,36 +125,11 @@ def worth_table(table: pd.DataFrame) -> Exhibit:
 
 def worth_figure(table: pd.DataFrame) -> Exhibit:
     """The scores as a picture: a point a seed, baselines as marks."""
-    names = list(dict.fromkeys(table["task"]))
-    figure, axes = plt.subplots(figsize=(style.WIDTH, 0.5 * len(names) + 1.2), layout="constrained")
-    for place, name in enumerate(names):
-        rows = table[table["task"] == name]
-        for start, marker, filled in ((SCRATCH, "o", False), (PRETRAINED, "o", True)):
-            scores = rows[rows["start"] == start]["score"]
-            face = style.TASK_COLOURS[name] if filled else "white"
-            shift = 0.12 if filled else -0.12
-            axes.plot(scores, np.full(len(scores), place + shift), marker, color=style.TASK_COLOURS[name], mfc=face)
-        axes.plot(rows["bag_of_words"].iloc[0], place, "|", color="#333333", markersize=18, markeredgewidth=2)
-        axes.plot(rows["majority"].iloc[0], place, ":", marker="x", color=style.NULL_COLOUR, markersize=7)
-    axes.set_yticks(range(len(names)), [tasks.find(name).title for name in names])
-    axes.invert_yaxis()
-    axes.set_xlabel("development score (accuracy; CoLA: Matthews correlation)")
-    marks = [
-        axes.plot([], [], marker, color="#333333", mfc=face, markersize=size, linestyle="none", label=label)[0]
-        for marker, face, size, label in (
-            ("o", "#333333", 6, PRETRAINED),
-            ("o", "white", 6, SCRATCH),
-            ("|", "#333333", 14, "bag of words"),
-            ("x", style.NULL_COLOUR, 7, "majority"),
-        )
-    ]
-    figure.legend(handles=marks, loc="outside upper left", ncols=4)
-    means = table.groupby(["task", "start"], sort=False)["score"].mean()
-    ends = [
-        f"{tasks.find(name).title} {means[name, PRETRAINED]:.2f} against {means[name, SCRATCH]:.2f}" for name in names
-    ]
+    titles = {name: tasks.find(name).title for name in dict.fromkeys(table["task"])}
+    axis_label = "development score (accuracy; CoLA: Matthews correlation)"
+    figure = score_dots.beside_baselines(table, "task", titles, axis_label, "majority")
     caption = "Each dot is one seed: filled with pre-training, open from scratch at equal steps."
-    alt = f"Development scores with pre-training against from scratch: {'; '.join(ends)}."
+    alt = score_dots.against_scratch(table, "task", titles)
     return Exhibit("toy-world-worth-figure", "Worth it", table, caption, alt, figure)
 
 

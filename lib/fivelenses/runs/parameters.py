@@ -5,6 +5,7 @@ Each chapter's own are in `chapters`; `settings` fills them in from a profile.
 
 from typing import Annotated, ClassVar, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from fivelenses import tasks
@@ -16,6 +17,28 @@ Positive = Annotated[int, Field(gt=0)]
 
 class ParameterError(ValueError):
     """A parameter, profile or chapter that does not exist or does not fit; the message says which and what to do."""
+
+
+def parse_parameters(given: list[str]) -> dict:
+    """``name=value`` pairs, values read as YAML.
+
+    Raises:
+        ValueError: not of that form, or no YAML.
+
+    Example:
+        >>> parse_parameters(["tasks=[rte, mrpc]", "keep=0.9"])
+        {'tasks': ['rte', 'mrpc'], 'keep': 0.9}
+    """
+    parsed = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ValueError(f"A parameter is written name=value, not {pair!r}.")
+        try:
+            parsed[name.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
+    return parsed
 
 
 class ScheduleParameters(BaseModel):

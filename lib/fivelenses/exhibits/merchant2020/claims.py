@@ -113,22 +113,25 @@ def top_layers_change(table: pd.DataFrame) -> pd.DataFrame:
     return as_cases(rows)
 
 
-def _ablated(table: pd.DataFrame, position: str, whole: str | int) -> dict[tuple[str, int], pd.DataFrame]:
-    """(task, seed) to the rows of its models, where the one whose `position` is `whole` learned the task."""
-    found = {}
-    for (task, seed), rows in table.groupby(["task", "seed"], sort=False):
-        unchanged = rows[rows[position] == (rows[whole] if isinstance(whole, str) else whole)].iloc[0]
-        if unchanged["score"] - unchanged["null_rate"] > LEARNED:
-            found[str(task), seed] = rows
-    if not found:
+def _learned(table: pd.DataFrame, whole: pd.Series) -> dict[tuple[str, int], pd.DataFrame]:
+    """(task, seed) to the rows of its models, where the one that is left `whole` learned the task.
+
+    Args:
+        table: models, one row each.
+        whole: by row, whether the model keeps and tunes all of its layers.
+    """
+    learned = table[whole & (table["score"] - table["null_rate"] > LEARNED)]
+    if learned.empty:
         raise CannotTest(f"no task was learned by more than {LEARNED:g} above its null rate")
-    return found
+    kept = set(zip(learned["task"], learned["seed"], strict=True))
+    groups = table.groupby(["task", "seed"], sort=False)
+    return {(str(task), seed): rows for (task, seed), rows in groups if (task, seed) in kept}
 
 
 def few_layers_suffice(table: pd.DataFrame) -> pd.DataFrame:
     """Share of the layers that can be frozen at a loss of at most two points."""
     rows, shares = [], {}
-    for (task, seed), of_model in _ablated(table, "frozen", -1).items():
+    for (task, seed), of_model in _learned(table, table["frozen"] == -1).items():
         curve = of_model.set_index("frozen")["score"].sort_index()
         harmless = [place for place in curve.index if curve[-1] - curve[place] <= LITTLE]
         shares[task, seed] = max(max(harmless), 0) / of_model["layers"].iloc[0]
@@ -142,7 +145,7 @@ def few_layers_suffice(table: pd.DataFrame) -> pd.DataFrame:
 def shallow_truncation(table: pd.DataFrame) -> pd.DataFrame:
     """Score lost with half of the layers removed."""
     rows, lost = [], {}
-    for (task, seed), of_model in _ablated(table, "kept", "layers").items():
+    for (task, seed), of_model in _learned(table, table["kept"] == table["layers"]).items():
         curve, depth = of_model.set_index("kept")["score"].sort_index(), of_model["layers"].iloc[0]
         half = [kept for kept in curve.index if kept <= depth / 2]
         if not half:

@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from fivelenses import tasks
-from fivelenses.exhibits import curves, style
+from fivelenses.exhibits import curves, score_dots, style
 from fivelenses.exhibits.exhibit import Exhibit
-from fivelenses.exhibits.toy_world import PRETRAINED, SCRATCH
+from fivelenses.exhibits.score_dots import PRETRAINED, SCRATCH
 
 Published = Mapping[str, Mapping[tuple[str, str], float]]
 
@@ -35,7 +35,6 @@ PUBLISHED: Published = MappingProxyType(
         },
     }
 )
-PUBLISHED_MARKERS = {"BERT-tiny": "D", "BERT-mini": "*"}
 
 
 def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
@@ -124,36 +123,11 @@ def scores_figure(table: pd.DataFrame, published: Published) -> Exhibit:
         table: of `scores`.
         published: encoder to its scores, `PUBLISHED` where the examples are those that these are known for.
     """
-    lines = _rows(table)
-    figure, axes = plt.subplots(figsize=(style.WIDTH, 0.5 * len(lines) + 1.7), layout="constrained")
-    for place, (task, metric) in enumerate(lines):
-        rows = table[(table["task"] == task) & (table["metric"] == metric)]
-        colour = style.TASK_COLOURS[task]
-        for start, face, shift in ((SCRATCH, "white", -0.14), (PRETRAINED, colour, 0.14)):
-            found = rows[rows["start"] == start]["score"]
-            axes.plot(found, np.full(len(found), place + shift), "o", color=colour, mfc=face)
-        axes.plot(rows["majority"].iloc[0], place, "x", color=style.NULL_COLOUR, markersize=7)
-        axes.plot(rows["bag_of_words"].iloc[0], place, "|", color="#333333", markersize=18, markeredgewidth=2)
-        for name, known in published.items():
-            if (task, metric) in known:
-                marker = PUBLISHED_MARKERS[name]
-                axes.plot(known[task, metric], place, marker, color="#333333", mfc="#F0E442", markersize=9, zorder=1.9)
-    axes.set_yticks(range(len(lines)), [_title(*line) for line in lines])
-    axes.invert_yaxis()
-    axes.set_xlabel("development score" + ("; of the miniatures, test score" if published else ""))
-    marks = [
-        axes.plot([], [], marker, color="#333333", mfc=face, markersize=size, linestyle="none", label=label)[0]
-        for marker, face, size, label in (
-            ("o", "#333333", 6, PRETRAINED),
-            ("o", "white", 6, SCRATCH),
-            ("|", "#333333", 14, "bag of words"),
-            ("x", style.NULL_COLOUR, 7, "one answer always"),
-            *((PUBLISHED_MARKERS[name], "#F0E442", 9, name) for name in published),
-        )
-    ]
-    figure.legend(handles=marks, loc="outside upper left", ncols=3)
-    means = table.groupby(["task", "metric", "start"])["score"].mean()
-    ends = [f"{_title(*line)} {means[(*line, PRETRAINED)]:.2f} against {means[(*line, SCRATCH)]:.2f}" for line in lines]
+    # A measure is a line of its own, MRPC's two among them.
+    table = table.assign(line=list(zip(table["task"], table["metric"], strict=True)))
+    titles = {pair: _title(*pair) for pair in _rows(table)}
+    axis_label = "development score" + ("; of the miniatures, test score" if published else "")
+    figure = score_dots.beside_baselines(table, "line", titles, axis_label, "one answer always", published)
     caption = (
         f"Each dot is one of {table['seed'].nunique()} seeds, each with a pre-training of its own: filled with "
         "pre-training, open from scratch at equal steps."
@@ -163,8 +137,8 @@ def scores_figure(table: pd.DataFrame, published: Published) -> Exhibit:
             " Diamonds and stars are what Google publishes for its smallest models, on the test sets and after whole "
             "training sets: for orientation, not for comparison."
         )
-    alt = f"Development scores with pre-training against from scratch: {'; '.join(ends)}."
-    return Exhibit("own-encoders-scores", "Is it any good?", table, caption, alt, figure)
+    alt = score_dots.against_scratch(table, "line", titles)
+    return Exhibit("own-encoders-scores", "Is it any good?", table.drop(columns="line"), caption, alt, figure)
 
 
 def scores_table(table: pd.DataFrame, examples: str, published: Published) -> Exhibit:
