@@ -82,9 +82,24 @@ def test_verdicts_survive_the_disk(tmp_path):
     assert claims.load(tmp_path) == [verdict]
 
 
+@pytest.mark.parametrize(
+    ("value", "spread", "said"),
+    [
+        (-0.00259, 0.02156, "−0.003 ± 0.022"),
+        (-0.0004, 0.12, "0.00 ± 0.12"),
+        (12.345, 45.67, "12 ± 46"),
+        (0.5, 0.0, "0.5 ± 0"),
+        (-0.1234, None, "−0.123"),
+        (None, None, "–"),
+    ],
+)
+def test_a_number_is_said_as_exactly_as_its_spread_allows(value, spread, said):
+    assert claims.Verdict("deeper", claims.PARTLY, value, spread, 1, 1, {}, "").number == said
+
+
 def test_the_ledger_prints_number_spread_and_place():
     row = claims.ledger([POSITIVE], [judge(POSITIVE, cases(1, 3))]).iloc[0]
-    assert row["ours"] == "2 ± 1.2"
+    assert row["ours"] == "2.0 ± 1.2"
     assert row["holds in"] == "2 of 2"
     assert row["verdict"] == "reproduced"
     assert dataclasses.is_dataclass(POSITIVE)

@@ -153,7 +153,17 @@ def test_moving_rotating_and_reordering_change_nothing_and_scaling_scales(seed, 
     assert hull_distance(b, a).distance == pytest.approx(result.distance, rel=1e-8)
 
 
-@pytest.mark.parametrize("gap, separable", [(1e-3, True), (1e-6, True), (1e-7, True), (1e-10, False), (-1e-6, False)])
+@pytest.mark.parametrize("seed", range(8))
+def test_rounding_to_single_precision_opens_no_gap(seed):
+    # The diagonals of a quadrangle meet; in a turned plane of more dimensions, rounding lifts one off the other.
+    quadrangle = np.zeros((4, 6))
+    quadrangle[:, :2] = [[0, 0], [1, 1], [0.31, 0.92], [0.83, 0.17]]
+    turned = (quadrangle @ rotation(seed, 6) + 3).astype(np.float32).astype(float)
+    assert not hull_distance(turned[:2], turned[2:]).separable
+    assert hull_distance(turned[:2], turned[2:], tolerance=1e-13).separable
+
+
+@pytest.mark.parametrize("gap, separable", [(1e-3, True), (1e-5, True), (1e-7, False), (1e-10, False), (-1e-5, False)])
 def test_what_meets_is_decided_at_the_stated_tolerance(gap, separable):
     random = np.random.default_rng(3)
     turned = rotation(0, 9)

@@ -81,6 +81,23 @@ class Verdict:
     by_group: dict[str, float]
     reason: str
 
+    @property
+    def number(self) -> str:
+        """The value with its spread, to the second digit of the spread; a dash where there is none.
+
+        Example:
+            >>> Verdict("deeper", PARTLY, -0.00259, 0.02156, 2, 6, {}, "").number
+            '−0.003 ± 0.022'
+        """
+        if self.value is None:
+            return "–"
+        if not self.spread:
+            said = f"{self.value:.3g}" + ("" if self.spread is None else " ± 0")
+        else:
+            decimals = min(max(1 - math.floor(math.log10(self.spread)), 0), 6)
+            said = f"{round(self.value, decimals) + 0:.{decimals}f} ± {self.spread:.{decimals}f}"
+        return said.replace("-", "−")
+
 
 def as_cases(rows: Iterable[tuple[str, str, float, bool]]) -> pd.DataFrame:
     """Cases of a claim from (group, seed, value, holds)."""
@@ -139,15 +156,13 @@ def ledger(claims: Iterable[Claim], verdicts: Iterable[Verdict]) -> pd.DataFrame
     said = "the statement" if all(claim.place == OURS for claim in claims) else "the paper says"
     rows = []
     for claim, verdict in zip(claims, verdicts, strict=True):
-        number = "–" if verdict.value is None else f"{verdict.value:.3g}"
-        spread = "" if verdict.spread is None else f" ± {verdict.spread:.2g}"
         where = f"{verdict.held} of {verdict.groups}" if verdict.groups else "–"
         rows.append(
             {
                 "claim": claim.key,
                 said: f"{claim.sentence} ({claim.place})",
                 "our measure": f"{claim.measure}; holds if {claim.criterion}",
-                "ours": number + spread,
+                "ours": verdict.number,
                 "holds in": where,
                 "verdict": verdict.verdict + (f": {verdict.reason}" if verdict.reason else ""),
             }

@@ -81,13 +81,6 @@ def page(runs: Iterable[Shown]) -> str:
     return f"{_overview(lines)}\n{_table(lines)}\n"
 
 
-def number(verdict: Verdict) -> str:
-    """A verdict's number with its spread, a dash where there is none."""
-    if verdict.value is None:
-        return "–"
-    return f"{verdict.value:.3g}" + ("" if verdict.spread is None else f" ± {verdict.spread:.2g}")
-
-
 def _class(verdict: str) -> str:
     return verdict.replace(" ", "-")
 
@@ -141,7 +134,7 @@ def _row(line: Entry) -> str:
         ("claim", f"<code>{claim.key}</code> {escape(claim.sentence)} {PAPERS[claim.paper]}, {escape(claim.place)}."),
         ("paper’s number", escape(claim.printed) or NO_NUMBER),
         ("our measure", escape(f"{claim.measure}; holds if {claim.criterion}")),
-        ("ours", number(verdict)),
+        ("ours", verdict.number),
         ("holds in", holds),
         (
             "verdict",

@@ -110,7 +110,7 @@ def _said(verdict: Verdict | None) -> str:
     kind = verdict.verdict.replace(" ", "-")
     sign = f'<span class="sign {kind}" aria-hidden="true">{ledger.SIGNS[verdict.verdict]}</span>'
     reason = f" ({escape(verdict.reason)})" if verdict.reason else ""
-    number = "" if verdict.value is None else f", {ledger.number(verdict)}"
+    number = "" if verdict.value is None else f", {verdict.number}"
     return f"{sign} {verdict.verdict}{number}{reason}"
 
 

@@ -93,8 +93,7 @@ class Run:
         ledger.save(self.verdicts, self.folder)
         for verdict in self.verdicts:
             name = verdict.claim.replace("-", "_")
-            spread = "" if verdict.spread is None else f" ± {verdict.spread:.2g}"
-            value = "not measured" if verdict.value is None else f"{verdict.value:.2f}{spread}"
+            value = "not measured" if verdict.value is None else verdict.number
             self.glue(**{f"{name}_verdict": verdict.verdict, f"{name}_value": value})
             self.glue(**{f"{name}_held": f"{verdict.held} of {verdict.groups}"})
         reproduced = sum(verdict.verdict == ledger.REPRODUCED for verdict in self.verdicts)
