@@ -228,7 +228,8 @@ for exhibit in zhou2022.figures_7_to_10(moved, settings.encoder):
 
 # %% tags=["hide-input"]
 run.judge(zhou2022.CLAIMS)
-run.glue(initialisations=str(settings.probe_initialisations), least_examples=str(settings.least_examples))
+chosen = run.settings
+run.glue(initialisations=str(chosen.probe_initialisations), least_examples=str(chosen.least_examples))
 run.finish()
 
 # %% [markdown]

@@ -185,7 +185,7 @@ run.exhibit(five_lenses.what_layers_add(changes))
 
 # %% tags=["hide-input"]
 run.judge(five_lenses.CLAIMS)
-run.glue(**five_lenses.findings(changes))
+run.glue(**five_lenses.findings(run.tables["five-lenses-overview"]))
 run.finish()
 
 # %% [markdown]

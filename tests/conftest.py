@@ -2,11 +2,17 @@
 
 import os
 
+import hypothesis
 import pytest
 import torch
 
 # A program of its own, for the extra `browser`.
 collect_ignore = ["book/browser.py"]
+
+# The same examples in every run, so that a failure is of what was changed; `--hypothesis-profile=default` draws
+# new ones.
+hypothesis.settings.register_profile("fixed", derandomize=True)
+hypothesis.settings.load_profile("fixed")
 
 # Workers of one test run share the cores.
 torch.set_num_threads(1)

@@ -87,7 +87,6 @@ COMMANDS = [
     ("judge 12", "There is no chapter 12"),
     ("judge 1 --profile big", "There is no profile 'big'"),
     ("judge 1 --profile paper", "has no finished run on profile paper"),
-    ("publish 6", "no committed run of chapter 6"),
     ("publish 1", "has no finished run on profile small"),
     ("fetch 9", "There is no chapter 9"),
     ("fetch 1 --profile huge", "There is no profile 'huge'"),

@@ -24,7 +24,7 @@ CELLS = (
     "from lowness import LOW\nrun = runs.begin(1, profile)",
     'table = pd.DataFrame({"group": ["a"], "seed": [0], "value": [3.0]})\n'
     'run.exhibit(Exhibit("table", "Table", table, "One number."))',
-    "run.judge(LOW)\nrun.glue(beside=table['value'][0])\nrun.finish()",
+    "run.judge(LOW)\nrun.glue(beside=run.tables['table']['value'][0])\nrun.finish()",
 )
 
 
@@ -39,9 +39,14 @@ def run(tmp_path, monkeypatch):
     return execution.run(1, "tiny", notify=lambda line: None).folder
 
 
+def glue_name(output) -> str:
+    """The name that an output is glued under; empty for what is shown."""
+    return output.metadata.get("scrapbook", {}).get("name", "")
+
+
 def glued(folder) -> dict[str, str]:
     outputs = nbformat.read(folder / EXECUTED, as_version=4).cells[-1].outputs
-    return {judging._name(output): next(iter(output.data.values())) for output in outputs if judging._name(output)}
+    return {glue_name(output): next(iter(output.data.values())) for output in outputs if glue_name(output)}
 
 
 def test_a_new_threshold_changes_the_verdict_and_nothing_else(run, tmp_path):
@@ -59,9 +64,22 @@ def test_a_new_threshold_changes_the_verdict_and_nothing_else(run, tmp_path):
     assert "not reproduced" in shown["low_verdict"] and "not" not in again["low_verdict"]
     assert again["beside"] == shown["beside"] and again.keys() == shown.keys()
     cells = nbformat.read(run / EXECUTED, as_version=4).cells
-    tables = [output for output in cells[-1].outputs if not judging._name(output)]
+    tables = [output for output in cells[-1].outputs if not glue_name(output)]
     assert len(tables) == 1 and "below 5" in tables[0].data["text/html"]
     assert [file.name for file in run.parent.iterdir() if "judging" in file.name] == []
+
+
+def test_the_cell_that_judges_may_say_more_of_the_same_tables(run):
+    write_notebook(*CELLS[:-1], CELLS[-1].replace("beside=", "twice=2 * "))
+    judging.judge_again(1, "tiny")
+    assert glued(run)["twice"] == "'6'"
+    assert execution.run(1, "tiny", notify=lambda line: None).executed is False
+
+
+def test_a_cell_that_judges_by_what_is_no_table_is_refused(run):
+    write_notebook(*CELLS[:-1], CELLS[-1].replace("run.tables['table']", "table"))
+    with pytest.raises(RunError, match="NameError"):
+        judging.judge_again(1, "tiny")
 
 
 def test_a_judgement_that_fails_leaves_the_run_as_it_was(run, tmp_path):

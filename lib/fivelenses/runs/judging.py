@@ -28,8 +28,8 @@ def reopen(number: int, profile: str, folder: Path) -> Run:
 def judge_again(number: int, profile: str) -> Path:
     """Judge a finished run's tables by the claims as they are now: after a threshold or a predicate has changed.
 
-    The verdicts, and what the executed notebook shows and glues of them, take the place of the old ones; tables,
-    pictures and the facts of the run stay.
+    The cell that judges is run as it is now, on the run's tables alone. What it shows and glues takes the place of what
+    the executed notebook has there; tables, pictures and the facts of the run stay.
 
     Args:
         number: the chapter.
@@ -40,32 +40,28 @@ def judge_again(number: int, profile: str) -> Path:
 
     Raises:
         ParameterError: there is no such chapter or profile.
-        RunError: there is no finished run, it is damaged, its notebook's code has changed since, no cell judges, or
-            judging failed.
+        RunError: there is no finished run, it is damaged, another cell of its notebook has changed since, no cell
+            judges, or judging failed, as where it asks for more than `run`.
     """
     chapter = find_chapter(number)
     settings(number, profile)  # a profile that the chapter does not have is said first
     place = project.runs_folder() / folder_name(chapter, profile, {})
     facts = facts_of(place, chapter, profile)
-    executed = nbformat.read(place / EXECUTED, as_version=4)
-    if code_digest(executed) != code_digest(nbformat.read(chapter.notebook, as_version=4)):
+    executed, present = (nbformat.read(file, as_version=4) for file in (place / EXECUTED, chapter.notebook))
+    cell, source = (_judging_cell(notebook, number) for notebook in (executed, present))
+    cell.source = source.source
+    if code_digest(executed) != code_digest(present):
         raise RunError(
             f"Chapter {number} ({profile}) cannot be judged again, since its notebook's code has changed: run "
             f"`fivelenses run {number} --profile {profile}`."
         )
     cells = [cell for cell in executed.cells if cell.cell_type == "code"]
-    judging = [(cell, statement) for cell in cells if (statement := _judgement(cell.source))]
-    if len(judging) != 1:
-        raise RunError(f"Chapter {number} has {len(judging)} cells that call run.judge: it needs one.")
-    cell, statement = judging[0]
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.judging-") as kept:
         beside = Path(kept) / place.name
         shutil.copytree(place, beside)
-        outputs = _outputs(_imports(cells), statement, number, profile, beside)
-        judged = {_name(output) for output in outputs}
-        cell.outputs = outputs + [output for output in cell.outputs if _name(output) not in judged]
+        cell.outputs = _outputs(_imports(cells), _judgement(cell), number, profile, beside)
         nbformat.write(executed, beside / EXECUTED)
-        facts["files"] = seals.seal(beside)
+        facts |= {"files": seals.seal(beside), "notebook": code_digest(executed)}
         (beside / "run.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
         replaced = Path(kept) / "replaced"
         place.rename(replaced)
@@ -73,13 +69,22 @@ def judge_again(number: int, profile: str) -> Path:
     return place
 
 
-def _judgement(source: str) -> str:
-    """The statement of a cell that judges, empty where none does."""
-    for node in ast.parse(source).body:
-        called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
-        if isinstance(called, ast.Attribute) and called.attr == "judge":
-            return ast.unparse(node)
-    return ""
+def _judging_cell(notebook: nbformat.NotebookNode, number: int) -> nbformat.NotebookNode:
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    judging = [cell for cell in cells if any(_calls(node, "judge") for node in ast.parse(cell.source).body)]
+    if len(judging) != 1:
+        raise RunError(f"Chapter {number} has {len(judging)} cells that call run.judge: it needs one.")
+    return judging[0]
+
+
+def _judgement(cell: nbformat.NotebookNode) -> str:
+    """The statements of a cell without the one that finishes the run."""
+    return "\n".join(ast.unparse(node) for node in ast.parse(cell.source).body if not _calls(node, "finish"))
+
+
+def _calls(node: ast.AST, method: str) -> bool:
+    called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == method
 
 
 def _imports(cells: list[nbformat.NotebookNode]) -> str:
@@ -87,11 +92,11 @@ def _imports(cells: list[nbformat.NotebookNode]) -> str:
     return "\n".join(ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
 
 
-def _outputs(imports: str, statement: str, number: int, profile: str, folder: Path) -> list[nbformat.NotebookNode]:
-    """What the statement displays and glues, in a kernel of its own with the run open as `run`."""
+def _outputs(imports: str, statements: str, number: int, profile: str, folder: Path) -> list[nbformat.NotebookNode]:
+    """What the statements display and glue, in a kernel of its own with the run open as `run`."""
     opening = f"from pathlib import Path\nfrom fivelenses.runs import judging\n{imports}\n"
     opening += f"run = judging.reopen({number}, {profile!r}, Path({str(folder)!r}))"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in (opening, statement)])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in (opening, statements)])
     client = NotebookClient(notebook, kernel_name="python3", allow_errors=True)
     # What a kernel has to say of its transport is nothing to the one who judges.
     client.execute(stderr=subprocess.DEVNULL)
@@ -100,8 +105,3 @@ def _outputs(imports: str, statement: str, number: int, profile: str, folder: Pa
     if failed:
         raise RunError(f"Chapter {number} ({profile}) could not be judged, {failed[0].ename}: {failed[0].evalue}.")
     return outputs
-
-
-def _name(output: nbformat.NotebookNode) -> str:
-    """The name that an output is glued under; empty for what is shown."""
-    return output.get("metadata", {}).get("scrapbook", {}).get("name", "")

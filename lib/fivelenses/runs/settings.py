@@ -65,7 +65,7 @@ CHAPTERS = {
         Chapter(3, "3-landscapes", "hao2019", Landscapes, telling="hao2019-figure-1"),
         Chapter(4, "4-reinitialisation", "singh2020", Reinitialisation, telling="singh2020-figure-1a"),
         Chapter(5, "5-probing-rsa", "merchant2020", ProbingRsa, telling="merchant2020-figure-2"),
-        Chapter(6, "6-five-lenses", "", FiveLenses, published=None, telling="five-lenses-overview"),
+        Chapter(6, "6-five-lenses", "", FiveLenses, telling="five-lenses-overview"),
         # Three dozen models again, of encoders that the project made: published, and not made anew by every `make`.
         Chapter(7, "7-own-encoders", "", OwnEncoders, ("tiny", "small"), local=False, telling="own-encoders-scores"),
     )

@@ -114,7 +114,30 @@ def reason(changes: pd.DataFrame, found: agreement.Parting) -> str:
     if not sentences:
         said = [f"more of “{measure.name}” is {measure.more}" for measure in both]
         sentences = [f"They are of one kind, and differ in what they make of it: {'; '.join(said)}."]
-    return " ".join([*sentences, _noise(changes, found)])
+    return " ".join([*sentences, *_other_way(changes, found), _noise(changes, found)])
+
+
+def _other_way(changes: pd.DataFrame, found: agreement.Parting) -> list[str]:
+    """For a measure that is below 0 where the two part, in most models: what its size alone would say."""
+    sentences = []
+    for measure, other in ((found.higher, found.lower), (found.lower, found.higher)):
+        ours = changes["measure"] == measure
+        below = changes[ours & (changes["layer"] == found.layer)]["value"] < 0
+        if below.mean() <= 0.5:
+            continue
+        sized = changes.assign(value=changes["value"].where(~ours, changes["value"].abs()))
+        pairs = agreement.between_measures(sized)
+        pair = pairs[pairs["first"].isin((measure, other)) & pairs["second"].isin((measure, other))].iloc[0]
+        by_size = Estimate(*(pair[key] for key in ("correlation", "low", "high", "models")))
+        verdict = "size and direction are both at odds"
+        if by_size.low > 0:
+            verdict = "they see change in the same layers, and part over its direction"
+        sentences.append(
+            f"In {below.sum()} of {len(below)} models “{name(measure)}” is below 0 there: fine-tuning went the other "
+            f"way, which the order of layers counts as least change. By its size alone it agrees with “{name(other)}” "
+            f"by {by_size}: {verdict}."
+        )
+    return sentences
 
 
 def _noise(changes: pd.DataFrame, found: agreement.Parting) -> str:
