@@ -155,7 +155,11 @@ run.exhibit(five_lenses.greatest_change(changes))
 # The two measures of different papers that agree least are “{glue:text}`parting_higher`” and
 # “{glue:text}`parting_lower`”, with a rank correlation of {glue:text}`parting_value`; the intervals of
 # {glue:text}`parting_alike` other pairs reach as low, so that another run may name one of them. They differ
-# most at layer {glue:text}`parting_layer`. {glue:text}`parting_reason`
+# most at layer {glue:text}`parting_layer`.
+#
+# :::{div} glued-sentences
+# {glue:text}`parting_reason`
+# :::
 
 # %%
 run.exhibit(five_lenses.what_sets_apart(changes))

@@ -14,6 +14,16 @@ from fivelenses.exhibits import style
 ALT_BEGINS = "\nAlternative text: "
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words for a caption.
+
+    Example:
+        >>> counted(1, "seed"), counted(3, "pair")
+        ('1 seed', '3 pairs')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 @dataclass(frozen=True)
 class Exhibit:
     """A table or figure of a paper, made anew.

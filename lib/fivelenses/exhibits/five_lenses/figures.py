@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from fivelenses import tasks
 from fivelenses.exhibits import curves, style
-from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.exhibit import Exhibit, counted
 from fivelenses.exhibits.five_lenses import agreement
 from fivelenses.exhibits.five_lenses.instruments import BY_KEY, name
 from fivelenses.exhibits.five_lenses.rank_statistics import number, scaled
@@ -36,7 +36,7 @@ def models_in_words(changes: pd.DataFrame) -> str:
         '2 models of 1 task'
     """
     models, kinds = len(changes[agreement.MODEL].drop_duplicates()), changes["task"].nunique()
-    return f"{models} {'model' if models == 1 else 'models'} of {kinds} {'task' if kinds == 1 else 'tasks'}"
+    return f"{counted(models, 'model')} of {counted(kinds, 'task')}"
 
 
 def _panels(count: int, height: float, sharey: bool) -> tuple[Figure, list[Axes]]:

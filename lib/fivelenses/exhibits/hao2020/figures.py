@@ -9,7 +9,7 @@ from fivelenses import tasks
 from fivelenses.checkpoints import Checkpoint
 from fivelenses.exhibits import style
 from fivelenses.exhibits.curves import per_layer
-from fivelenses.exhibits.exhibit import Absent, Exhibit
+from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
 from fivelenses.exhibits.hao2020.measurements import PRETRAINED, UNTRAINED
 
 # Table 1, page 2: learning rate, batch size, epochs.
@@ -174,8 +174,8 @@ def figure_4(changes: pd.DataFrame) -> Exhibit | Absent:
     table = seed_against_seed(changes)
     if table.empty:
         return Absent("hao2020-figure-4", "Figure 4", ONE_SEED)
-    pairs = table["seed"].nunique()
-    caption = f"JS divergence of attention between two seeds of one task, per layer ({pairs} pair(s) of seeds a task)."
+    pairs = counted(table["seed"].nunique(), "pair")
+    caption = f"JS divergence of attention between two seeds of one task, per layer ({pairs} of seeds a task)."
     alt = f"Curves of JS divergence between seeds over layers. {_extremes(table, 'js', 'task')}."
     return Exhibit("hao2020-figure-4", "Figure 4", table, caption, alt, _by_task(table, "js", JS_LABEL))
 
@@ -185,9 +185,8 @@ def figure_5(changes: pd.DataFrame) -> Exhibit | Absent:
     table = seed_against_seed(changes)
     if table.empty:
         return Absent("hao2020-figure-5", "Figure 5", ONE_SEED)
-    caption = (
-        f"SVCCA distance between two seeds of one task, per layer ({table['seed'].nunique()} pair(s) of seeds a task)."
-    )
+    pairs = counted(table["seed"].nunique(), "pair")
+    caption = f"SVCCA distance between two seeds of one task, per layer ({pairs} of seeds a task)."
     alt = f"Curves of SVCCA distance between seeds over layers. {_extremes(table, 'svcca', 'task')}."
     return Exhibit("hao2020-figure-5", "Figure 5", table, caption, alt, _by_task(table, "svcca", SVCCA_LABEL))
 
@@ -207,7 +206,7 @@ def figure_6(table: pd.DataFrame, each: int) -> Exhibit:
     caption = (
         f"JS divergence of attention between models of two data sets, per layer, on {table['examples'].max()} "
         f"development examples, up to {each} "
-        f"of each set ({table['seed'].nunique()} seed(s), bands from least to greatest)."
+        f"of each set ({counted(table['seed'].nunique(), 'seed')}, bands from least to greatest)."
     )
     alt = f"Curves of JS divergence over layers. {_extremes(table, 'js', 'pair')}."
     return Exhibit("hao2020-figure-6", "Figure 6", table, caption, alt, _by_pair(table, "js", JS_LABEL))

@@ -8,7 +8,7 @@ from fivelenses import tasks
 from fivelenses.checkpoints import Checkpoint
 from fivelenses.exhibits import style
 from fivelenses.exhibits.curves import ends, per_layer
-from fivelenses.exhibits.exhibit import Absent, Exhibit
+from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
 from fivelenses.exhibits.merchant2020.claims import title
 from fivelenses.exhibits.merchant2020.measurements import BASE, LEXICAL, RANDOMISED
 from fivelenses.exhibits.merchant2020.paper import PAPER_COLUMNS, PAPER_TABLE_1
@@ -77,7 +77,7 @@ def edge_table_exhibit(scores: pd.DataFrame, layers: str, source: str) -> Exhibi
     caption = (
         f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and the differences to it of "
         "its embeddings alone (lexical), of random weights (randomised) and of the fine-tuned encoders (mean of "
-        f"{table['seed'].nunique()} probing seed(s); at most {table['targets'].max():,} training targets)"
+        f"{counted(table['seed'].nunique(), 'probing seed')}; at most {table['targets'].max():,} training targets)"
         + (", with the paper's in brackets." if paper else ".")
     )
     key, name = ("merchant2020-table-1", "Table 1") if layers == "mix" else ("merchant2020-top", "Appendix A")
@@ -119,10 +119,10 @@ def figure_2(similarities: pd.DataFrame, text: str = "wikipedia") -> Exhibit:
     """Figure 2: similarity of each tuned encoder to its own pre-trained one, on running text."""
     table = similarities[similarities["input"] == text].reset_index(drop=True)
     null = table.groupby("layer")["null"].mean()
-    starts = table["pretrained"].nunique()
+    starts = counted(table["pretrained"].nunique(), "independent pre-training")
     caption = (
         "RSA of each fine-tuned encoder to the encoder that it was tuned from, per layer (0: embeddings), on "
-        f"{table['tokens'].max():,} tokens of running text ({starts} independent pre-training(s), bands from least to "
+        f"{table['tokens'].max():,} tokens of running text ({starts}, bands from least to "
         "greatest). Dashed: the same with tokens permuted."
     )
     alt = f"Curves of similarity over layers. {ends(table, 'similarity', 'model', 'layer')}."

@@ -138,7 +138,7 @@ def scores_figure(table: pd.DataFrame, published: Published) -> Exhibit:
             "training sets: for orientation, not for comparison."
         )
     alt = score_dots.against_scratch(table, "line", titles)
-    return Exhibit("own-encoders-scores", "Is it any good?", table.drop(columns="line"), caption, alt, figure)
+    return Exhibit("own-encoders-scores", "Scores beside baselines", table.drop(columns="line"), caption, alt, figure)
 
 
 def scores_table(table: pd.DataFrame, examples: str, published: Published) -> Exhibit:
