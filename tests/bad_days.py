@@ -172,9 +172,9 @@ def survives(what: str, folder: Path, kills: int, chance: random.Random) -> bool
     shutil.rmtree(home / "build", ignore_errors=True)
     for number in range(1, kills + 1):
         process = begin(what, home, places["killed"])
-        # As many moments between one and two seconds as between one minute and two: a call begins with as much that can
-        # be left half done as it ends with, and calls that are killed late leave little for those after them.
-        moment = math.exp(chance.uniform(math.log(0.5), math.log(alone / 2)))
+        # As many moments between one and two seconds as between ten and twenty: a call begins with as much that can be
+        # left half done as it ends with, and calls that are killed late leave little for those after them.
+        moment = math.exp(chance.uniform(math.log(0.5), math.log(alone / 4)))
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(moment)
         print(f"{what}: kill {number} after {moment:.0f} s: {kill(process, chance)}", flush=True)
