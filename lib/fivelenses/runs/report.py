@@ -82,6 +82,8 @@ def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) 
     for name in ("encoders", "pretrained"):
         if name in type(usual).model_fields:
             overrides[name] = [encoder]
+    if "beside" in type(usual).model_fields:
+        overrides["beside"] = []
     if "independent" in type(usual).model_fields:
         # An encoder of the same shape and tokeniser that was trained on nothing: every encoder has one.
         overrides["independent"] = f"random:{encoder}"

@@ -4,6 +4,7 @@ claims.
 The paper counts 24 layers from 0; here layers are 1…L, so its layers 0–10 are our 1–11, the lower 11/24 of any encoder.
 """
 
+from fivelenses.exhibits.hao2020.another_encoder import another_encoder
 from fivelenses.exhibits.hao2020.claims import CLAIMS
 from fivelenses.exhibits.hao2020.figures import (
     figure_1,
@@ -20,6 +21,7 @@ from fivelenses.exhibits.hao2020.measurements import between_datasets, changes_b
 
 __all__ = [
     "CLAIMS",
+    "another_encoder",
     "between_datasets",
     "changes_by_layer",
     "figure_1",
