@@ -167,8 +167,9 @@ if pairs:
 # %% [markdown]
 # ## Would it happen again? Another encoder
 #
-# The paper has one encoder, so that its curves may be those of BERT-large and of no other. Beside the encoder named
-# above, this run fine-tunes {glue:text}`others` on the same tasks, and measures Figures 1 and 2 once more.
+# The paper has one encoder, so that its curves may be those of BERT-large and of no other. Encoders beside the one
+# named above, in this run: {glue:text}`others`. Each is fine-tuned on the same tasks, and gives Figures 1 and 2 once
+# more.
 
 # %%
 for name in settings.others():
@@ -187,7 +188,7 @@ for name in settings.others():
 
 # %% tags=["hide-input"]
 run.judge(hao2020.CLAIMS)
-run.glue(others=" and ".join(run.settings.others()) or "no other")
+run.glue(others=" and ".join(run.settings.others()) or "none")
 run.finish()
 
 # %% [markdown]
