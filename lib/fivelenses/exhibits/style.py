@@ -70,7 +70,8 @@ def label_line_ends(axes: Axes, x: float, ends: dict[str, tuple[float, str]], ga
     least = gap * (high - low)
     placed: list[tuple[str, float]] = []
     for name, (y, _) in sorted(ends.items(), key=lambda item: item[1][0]):
-        placed.append((name, max(y, placed[-1][1] + least) if placed else y))
+        # The lowest stays clear of the axis, which would strike it through.
+        placed.append((name, max(y, placed[-1][1] + least if placed else low + least / 2)))
     # Names pushed up by their neighbours move back down together, half of the way, to stay beside their curves, but not
     # into the axis.
     shift = (placed[-1][1] - ends[placed[-1][0]][0]) / 2 if placed else 0.0

@@ -1,0 +1,24 @@
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from fivelenses.exhibits import style
+
+
+@pytest.mark.parametrize("ends", [(0.0, 0.5, 1.0), (0.0, 0.0, 0.01), (0.97, 0.98, 1.0), (0.0,)])
+def test_names_beside_curves_keep_clear_of_each_other_and_of_the_axis(ends):
+    figure, axes = plt.subplots()
+    axes.set_ylim(0, 1)
+    style.label_line_ends(axes, 6, {f"curve {place}": (end, "black") for place, end in enumerate(ends)}, gap=0.06)
+    heights = [text.xy[1] for text in axes.texts]
+    assert min(heights) >= 0.03 - 1e-9
+    assert len(heights) == len(ends) and (np.diff(sorted(heights)) >= 0.06 - 1e-9).all()
+    plt.close(figure)
+
+
+def test_a_name_with_room_stands_where_its_curve_ends():
+    figure, axes = plt.subplots()
+    axes.set_ylim(0, 1)
+    style.label_line_ends(axes, 6, {"low": (0.2, "black"), "high": (0.8, "black")})
+    assert [text.xy[1] for text in axes.texts] == [0.2, 0.8]
+    plt.close(figure)
