@@ -169,7 +169,8 @@ if pairs:
 #
 # The paper has one encoder, so that its curves may be those of BERT-large and of no other. Encoders beside the one
 # named above, in this run: {glue:text}`others`. Each is fine-tuned on the same tasks, and gives Figures 1 and 2 once
-# more.
+# more. Read the dashed line of attention first: where it is low, a layer's attention before fine-tuning was hardly more
+# than an untrained one's, and had little shape to lose.
 
 # %%
 for name in settings.others():
