@@ -386,6 +386,9 @@ def test_a_measure_that_went_the_other_way_is_also_read_by_its_size():
     assert "In 6 of 6 models “syntax” is below 0 there" in said
     assert "by 1.00 (1.00 to 1.00): they see change in the same layers" in said
 
+    alone = table[(table["task"] == "rte") & (table["seed"] == 0)]
+    assert "which leaves open" in statement.reason(alone, agreement.parting(alone))
+
     table["value"] += np.where(table["measure"] == "structure", 10, 0)
     assert "below 0" not in statement.reason(table, agreement.parting(table))
 

@@ -196,7 +196,7 @@ def _with_anchor(output: nbformat.NotebookNode, key: str) -> nbformat.NotebookNo
 def _run_line(facts: dict) -> str:
     parameters = facts["parameters"]
     names = parameters.get("encoders") or parameters.get("pretrained") or [parameters["encoder"]]
-    encoders = ", ".join(f"`{name}`" for name in [*names, *parameters.get("beside", ())])
+    encoders = ", ".join(f"`{name}`" for name in dict.fromkeys([*names, *parameters.get("beside", ())]))
     chosen = ", ".join(parameters["tasks"]) if "tasks" in parameters else ""
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     return (

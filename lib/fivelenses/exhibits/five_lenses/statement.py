@@ -129,9 +129,11 @@ def _other_way(changes: pd.DataFrame, found: agreement.Parting) -> list[str]:
         pairs = agreement.between_measures(sized)
         pair = pairs[pairs["first"].isin((measure, other)) & pairs["second"].isin((measure, other))].iloc[0]
         by_size = Estimate(*(pair[key] for key in ("correlation", "low", "high", "models")))
-        verdict = "size and direction are both at odds"
+        verdict = "which leaves open whether they see change in the same layers"
         if by_size.low > 0:
             verdict = "they see change in the same layers, and part over its direction"
+        elif by_size.value <= 0:
+            verdict = "size and direction are both at odds"
         sentences.append(
             f"In {below.sum()} of {len(below)} models “{name(measure)}” is below 0 there: fine-tuning went the other "
             f"way, which the order of layers counts as least change. By its size alone it agrees with “{name(other)}” "
