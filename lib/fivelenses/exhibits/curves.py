@@ -94,6 +94,22 @@ def draw(
     return ends
 
 
+def task_legend(figure: Figure, titles: Mapping[str, str], columns: int) -> None:
+    """One legend above panels whose curves are tasks: their marks, and the dashed null.
+
+    Args:
+        figure: with a constrained layout.
+        titles: task to its name.
+        columns: of the legend.
+    """
+    handles = [
+        plt.Line2D([], [], color=style.TASK_COLOURS[task], marker=style.TASK_MARKERS[task], label=title)
+        for task, title in titles.items()
+    ]
+    handles.append(plt.Line2D([], [], color=style.NULL_COLOUR, linestyle="--", label="null"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=columns)
+
+
 def ends(table: pd.DataFrame, value: str, group: str, position: str = "layer") -> str:
     """The first and last point of each curve, means over repetitions, for an alternative text.
 

@@ -110,12 +110,7 @@ def all_curves(changes: pd.DataFrame) -> Exhibit:
             text = f"null: {number(null.min())} to {number(null.max())}"
             axes.set_title(text, loc="right", color=style.NULL_COLOUR, fontsize=9)
         style.layer_axis(axes, table["layer"], "layer" if measure in measures[-COLUMNS:] else "")
-    handles = [
-        plt.Line2D([], [], color=style.TASK_COLOURS[task], marker=style.TASK_MARKERS[task], label=title)
-        for task, title in titles.items()
-    ]
-    handles.append(plt.Line2D([], [], color=style.NULL_COLOUR, linestyle="--", label="null"))
-    figure.legend(handles=handles, loc="outside upper center", ncols=3)
+    curves.task_legend(figure, titles, 3)
     nulls = "; ".join(f"{name(measure)}: {BY_KEY[measure].null}" for measure in measures)
     caption = (
         f"Every measure in its own unit, more change upwards ({models_in_words(changes)}, bands from least to greatest "

@@ -46,8 +46,13 @@ def _agreement(changes: pd.DataFrame) -> dict[str, str]:
             continue
         pair = defined.loc[getattr(defined["correlation"], place)()]
         found[f"{which}_lenses"] = f"{LENSES[pair['first']]} / {LENSES[pair['second']]}"
-        found[f"{which}_value"] = str(Estimate(*(pair[key] for key in ("correlation", "low", "high", "models"))))
+        found[f"{which}_value"] = str(_estimate(pair))
     return found
+
+
+def _estimate(pair: pd.Series) -> Estimate:
+    """The correlation of a row of `between_measures` or `between_lenses`."""
+    return Estimate(*(pair[key] for key in ("correlation", "low", "high", "models")))
 
 
 def _repeated(changes: pd.DataFrame) -> pd.Series:
@@ -128,7 +133,7 @@ def _other_way(changes: pd.DataFrame, found: agreement.Parting) -> list[str]:
         sized = changes.assign(value=changes["value"].where(~ours, changes["value"].abs()))
         pairs = agreement.between_measures(sized)
         pair = pairs[pairs["first"].isin((measure, other)) & pairs["second"].isin((measure, other))].iloc[0]
-        by_size = Estimate(*(pair[key] for key in ("correlation", "low", "high", "models")))
+        by_size = _estimate(pair)
         verdict = "which leaves open whether they see change in the same layers"
         if by_size.low > 0:
             verdict = "they see change in the same layers, and part over its direction"

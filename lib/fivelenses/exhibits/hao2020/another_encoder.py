@@ -39,15 +39,9 @@ def another_encoder(changes: pd.DataFrame, encoder: str, checkpoints: Mapping[tu
         axes.set_ylim(bottom=0)
         axes.set_ylabel(label)
         style.layer_axis(axes, table["layer"])
-    handles = [
-        plt.Line2D([], [], color=style.TASK_COLOURS[task], marker=style.TASK_MARKERS[task], label=title)
-        for task, title in titles.items()
-    ]
-    handles.append(plt.Line2D([], [], color=style.NULL_COLOUR, linestyle="--", label="null"))
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    short = encoder.rpartition("sentence-transformers/")[2]
+    curves.task_legend(figure, titles, len(titles) + 1)
     caption = (
-        f"Figures 1 and 2 for {short}: JS divergence of attention and SVCCA distance between the pre-trained and the "
+        f"Figures 1 and 2 for {encoder}: JS divergence of attention and SVCCA distance between the pre-trained and the "
         f"fine-tuned encoder, per layer ({counted(table['seed'].nunique(), 'model')} a task, bands from least to "
         "greatest). Dashed: the same to an untrained encoder, and with the tokens of one side permuted. Development "
         f"scores (majority): {_scores(checkpoints)}. Of the claims that are read from these figures, "
