@@ -5,6 +5,7 @@ The rule is in :func:`fivelenses.lenses.directprobe.probe`; here is what makes i
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
@@ -133,20 +134,34 @@ def _merge(
     return sorted((np.sort(rows) for rows in members.values()), key=lambda rows: (codes[rows[0]], rows[0]))
 
 
+class _Plane(NamedTuple):
+    """What separated two clusters: a guess where it must hold for larger ones, checked before use.
+
+    Attributes:
+        normal: (d,) from the cluster of the higher label to that of the lower, in single precision.
+        rows: (s,) the points between which the nearest two of both hulls lie, as far as they were found.
+        weights: (s,) their weights, which sum to 1 in either cluster.
+    """
+
+    normal: np.ndarray
+    rows: np.ndarray
+    weights: np.ndarray
+
+
 def _overlap_test(
     points: np.ndarray,
     codes: np.ndarray,
     meets: np.ndarray,
     members: dict[int, np.ndarray],
     cluster_of: np.ndarray,
-    planes: dict[int, dict[int, np.ndarray]],
+    planes: dict[int, dict[int, _Plane]],
 ) -> Callable[[np.ndarray, int, int], bool]:
     """A function of a union and its two clusters: whether its hull meets no present cluster of another label.
 
     One direction, that of linear discriminant analysis between the union and all points, tells most clusters apart from
     it with one product; from others a plane found earlier does, between them and a part of the union; each that is left
-    is decided by itself. ``planes`` holds, per cluster and other cluster, a direction from the higher label to the
-    lower, in single precision, since it is a guess that is checked before use.
+    is decided by itself, from the nearest points that were found with that plane. ``planes`` holds them per cluster and
+    other cluster.
     """
     centred = points - points.mean(0)
     spread = centred.T @ centred / len(points)
@@ -154,6 +169,20 @@ def _overlap_test(
     whitened = np.linalg.solve(spread, centred.T).T
     # At least the tolerance of every pair, whose radius is at most twice that of all points.
     margin = 2 * TOLERANCE * np.sqrt(np.einsum("ij,ij->i", centred, centred).max())
+    place = np.empty(len(points), dtype=np.int64)
+
+    def widths(inside: np.ndarray, signs: np.ndarray, clusters: np.ndarray, known: dict[int, _Plane]) -> np.ndarray:
+        """The gap between the union and each cluster along its known plane, -inf where there is none."""
+        gaps = np.full(len(clusters), -np.inf)
+        tried = np.flatnonzero([cluster in known for cluster in clusters.tolist()])
+        if len(tried):
+            normals = np.stack([known[cluster].normal for cluster in clusters[tried].tolist()]) * signs[tried, None]
+            rows = [members[cluster] for cluster in clusters[tried].tolist()]
+            counts = np.array([len(part) for part in rows])
+            scores = np.einsum("ij,ij->i", centred[np.concatenate(rows)], np.repeat(normals, counts, axis=0))
+            highest = np.maximum.reduceat(scores, np.cumsum(counts) - counts)
+            gaps[tried] = (inside @ normals.T).min(0) - highest
+        return gaps
 
     def disjoint(union: np.ndarray, first: int, second: int) -> bool:
         direction = whitened[union].mean(0)
@@ -161,30 +190,40 @@ def _overlap_test(
         near = scores >= scores[union].min() - margin * np.linalg.norm(direction)
         near &= meets[codes[first]][codes]
         clusters, counts = np.unique(cluster_of[near], return_counts=True)
-        inside = centred[union]
         # Those with most points on the wrong side first: one that meets the union ends the search.
-        for cluster in clusters[np.argsort(-counts, kind="stable")].tolist():
-            outside = centred[members[cluster]]
-            sign = 1 if codes[first] < codes[cluster] else -1
-            guess = direction - whitened[members[cluster]].mean(0)
-            for part in (second, first):
-                if cluster in planes[part]:
-                    guess = sign * planes[part][cluster].astype(float)
-                    if (inside @ guess).min() - (outside @ guess).max() > margin * 1.001:
-                        plane = guess
-                        break
-            else:
-                found = nearest_points(inside, outside, guess, TOLERANCE, exact=False)
+        clusters = clusters[np.argsort(-counts, kind="stable")]
+        signs = np.where(codes[first] < codes[clusters], 1.0, -1.0)
+        inside = centred[union]
+        gaps = np.stack([widths(inside, signs, clusters, planes[part]) for part in (first, second)])
+        planes_of_union = {}
+        for cluster, sign, part, gap in zip(clusters.tolist(), signs, gaps.argmax(0), gaps.max(0), strict=True):
+            plane = planes[(first, second)[part]].get(cluster)
+            if gap <= margin * 1.001:
+                outside, weights = members[cluster], None
+                if plane is None:
+                    guess = direction - whitened[outside].mean(0)
+                else:
+                    guess = sign * plane.normal.astype(float)
+                    place[union] = np.arange(len(union))
+                    place[outside] = len(union) + np.arange(len(outside))
+                    weights = np.zeros(len(union) + len(outside))
+                    weights[place[plane.rows]] = plane.weights
+                found = nearest_points(inside, centred[outside], guess, TOLERANCE, exact=False, weights=weights)
                 if not found.separable:
                     return False
-                plane = found.normal
-            planes[first][cluster] = planes[cluster][first] = (sign * plane).astype(np.float32)
+                weights = np.concatenate([found.weights_a, found.weights_b])
+                used = np.flatnonzero(weights)
+                rows = np.concatenate([union, outside])[used]
+                plane = _Plane((sign * found.normal).astype(np.float32), rows, weights[used])
+            planes_of_union[cluster] = plane
+        for cluster, plane in planes_of_union.items():
+            planes[first][cluster] = planes[cluster][first] = plane
         return True
 
     return disjoint
 
 
-def _hand_over(planes: dict[int, dict[int, np.ndarray]], first: int, second: int) -> None:
+def _hand_over(planes: dict[int, dict[int, _Plane]], first: int, second: int) -> None:
     """The planes of the second cluster, which becomes a part of the first, go to the first where it has none."""
     for cluster, plane in planes.pop(second).items():
         del planes[cluster][second]

@@ -37,6 +37,7 @@ from fivelenses.lenses.hulls import (
     checked_points,
     hull_distance,
     nearest_points,
+    one_thread,
     separate,
 )
 
@@ -110,6 +111,7 @@ class DirectProbe:
         return np.array([nearest[self.cluster_labels == label].min() for label in self.labels])
 
 
+@one_thread
 def probe(points: Array, labels: Array, start: DirectProbe | None = None, distances: bool = True) -> DirectProbe:
     """Clusters by the authors' rule, and the distances between them.
 
@@ -189,6 +191,7 @@ def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
     return float(np.clip(np.corrcoef(*vectors)[0, 1], -1, 1))
 
 
+@one_thread
 def linearly_separable(points: Array, labels: Array) -> bool:
     """Whether a hyperplane separates each pair of labels: the first question of :func:`probe`, and no other.
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import linprog
+from threadpoolctl import ThreadpoolController
 
 from fivelenses.lenses import Array, as_tensor
 
@@ -34,6 +35,9 @@ ROUNDING = 1e-14
 
 # A difference below this part of the radius is minimised without the Gram matrix, in which it would drown in rounding.
 NEAR = 1e-4
+
+# NumPy and SciPy bring a pool of threads each, and on matrices this small they mostly wait for one another.
+one_thread = ThreadpoolController().wrap(limits=1, user_api="blas")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,7 @@ class HullDistance:
         return self.distance - self.lower
 
 
+@one_thread
 def hull_distance(a: Array, b: Array, direction: Array | None = None, tolerance: float = TOLERANCE) -> HullDistance:
     """The distance between the convex hulls of two sets of points.
 
@@ -89,6 +94,7 @@ def hull_distance(a: Array, b: Array, direction: Array | None = None, tolerance:
     return nearest_points(*_checked_pair(a, b, direction), tolerance, exact=True)
 
 
+@one_thread
 def separate(a: Array, b: Array, direction: Array | None = None, tolerance: float = TOLERANCE) -> HullDistance:
     """Only whether the hulls meet, with its proof; arguments and errors of :func:`hull_distance`.
 
@@ -103,13 +109,19 @@ def separate(a: Array, b: Array, direction: Array | None = None, tolerance: floa
 
 
 def nearest_points(
-    a: np.ndarray, b: np.ndarray, direction: np.ndarray | None, tolerance: float, exact: bool
+    a: np.ndarray,
+    b: np.ndarray,
+    direction: np.ndarray | None,
+    tolerance: float,
+    exact: bool,
+    weights: np.ndarray | None = None,
 ) -> HullDistance:
     """An active-set method on the weights x = (α, β), with the points of b negated: minimise ‖zᵀx‖.
 
     Points that the present difference w = zᵀx does not hold on its right side enter the active set, many at a time; on
     the active set Newton's step is exact. w also gives the lower bound, with one product. ‖w‖ falls in each round, so
-    no set comes twice: it ends, in practice within ten rounds, with both bounds equal to rounding.
+    no set comes twice: it ends, in practice within ten rounds, with both bounds equal to rounding. ``weights``, (n_a +
+    n_b,), are a guess at x, such as those of a subset's nearest points, and save most of the rounds if it is good.
     """
     n_a, n = len(a), len(a) + len(b)
     # Weights sum to 1 on either side, so the origin is free; near the points least is lost to rounding.
@@ -150,7 +162,11 @@ def nearest_points(
         x[scores[:n_a].argmin()] = x[n_a + scores[n_a:].argmin()] = 1
         return result(separable=True)
     active = _lowest(scores, np.ones(n, dtype=bool), n_a, 16)
-    x[active] = 1 / (side[active] @ side[active].sum(0))
+    if weights is None:
+        x[active] = 1 / (side[active] @ side[active].sum(0))
+    else:
+        x[:] = weights
+        active = np.union1d(active, np.flatnonzero(weights))
     gram = z[active] @ z[active].T
     length = np.inf
     while True:
