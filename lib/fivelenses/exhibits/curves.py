@@ -94,17 +94,23 @@ def draw(
     return ends
 
 
-def task_legend(figure: Figure, titles: Mapping[str, str], columns: int) -> None:
+def task_legend(
+    figure: Figure,
+    titles: Mapping[str, str],
+    columns: int,
+    colours: Mapping[str, str] = style.TASK_COLOURS,
+    markers: Mapping[str, str] = style.TASK_MARKERS,
+) -> None:
     """One legend above panels whose curves are tasks: their marks, and the dashed null.
 
     Args:
         figure: with a constrained layout.
         titles: task to its name.
         columns: of the legend.
+        colours, markers: task to colour and marker, those of the book by default.
     """
     handles = [
-        plt.Line2D([], [], color=style.TASK_COLOURS[task], marker=style.TASK_MARKERS[task], label=title)
-        for task, title in titles.items()
+        plt.Line2D([], [], color=colours[task], marker=markers[task], label=title) for task, title in titles.items()
     ]
     handles.append(plt.Line2D([], [], color=style.NULL_COLOUR, linestyle="--", label="null"))
     figure.legend(handles=handles, loc="outside upper center", ncols=columns)

@@ -3,6 +3,7 @@
 Each chapter's own are in `chapters`; `settings` fills them in from a profile.
 """
 
+import dataclasses
 from typing import Annotated, ClassVar, Literal
 
 import yaml
@@ -175,3 +176,31 @@ class FineTuningParameters(ChapterParameters):
         # The pre-trained and an untrained encoder, each tuned model, and each of those with one layer after another
         # put back.
         return 2 + len(self.seeds) * (2 + depth)
+
+
+class EncodersBeside(FineTuningParameters):
+    """What a chapter takes that asks some of its questions of other encoders too.
+
+    Attributes:
+        beside: other encoders, fine-tuned on the same tasks; those that the chapter follows are left out of them.
+        learning_rate_by_encoder: of an encoder that is trained at another rate than its schedules say.
+    """
+
+    beside: tuple[str, ...] = ()
+    learning_rate_by_encoder: dict[str, Annotated[float, Field(gt=0)]] = {}
+
+    def followed_encoders(self) -> tuple[str, ...]:
+        """The encoders that the chapter follows."""
+        return (self.encoder,)
+
+    def others(self) -> tuple[str, ...]:
+        """The encoders beside those, each once."""
+        return tuple(name for name in dict.fromkeys(self.beside) if name not in self.followed_encoders())
+
+    def encoders_used(self) -> tuple[str, ...]:
+        return (*self.followed_encoders(), *self.others())
+
+    def schedule_of(self, task: str, encoder: str) -> Schedule:
+        rate = None if self.learning_rate else self.learning_rate_by_encoder.get(encoder)
+        schedule = self.schedule(task)
+        return schedule if rate is None else dataclasses.replace(schedule, learning_rate=rate)

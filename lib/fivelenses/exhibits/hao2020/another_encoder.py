@@ -45,7 +45,7 @@ def another_encoder(changes: pd.DataFrame, encoder: str, checkpoints: Mapping[tu
         f"fine-tuned encoder, per layer ({counted(table['seed'].nunique(), 'model')} a task, bands from least to "
         "greatest). Dashed: the same to an untrained encoder, and with the tokens of one side permuted. Development "
         f"scores (majority): {_scores(checkpoints)}. Of the claims that are read from these figures, "
-        f"{_verdicts(table)}."
+        f"{claims.in_words(CLAIMS, dict.fromkeys(FIGURES, table))}."
     )
     alt = (
         f"Curves over layers. JS divergence: {curves.ends(table, 'js', 'task')}. SVCCA distance: "
@@ -62,9 +62,3 @@ def _scores(checkpoints: Mapping[tuple[str, int], Checkpoint]) -> str:
         mean = sum(checkpoint.score for checkpoint in made) / len(made)
         said.append(f"{tasks.find(task).title} {mean:.3f} ({made[0].manifest['null_rate']:.3f})")
     return ", ".join(said)
-
-
-def _verdicts(table: pd.DataFrame) -> str:
-    read = [claim for claim in CLAIMS if set(claim.exhibits) <= set(FIGURES)]
-    judged = claims.judge_all(read, dict.fromkeys(FIGURES, table))
-    return " and ".join(f"{verdict.claim} is {verdict.verdict} ({verdict.number})" for verdict in judged)

@@ -2,6 +2,7 @@
 measurements, exhibits and claims.
 """
 
+from fivelenses.exhibits.merchant2020.another_encoder import figures_of_another_encoder, table_of_another_encoder
 from fivelenses.exhibits.merchant2020.claims import CLAIMS
 from fivelenses.exhibits.merchant2020.figures import (
     appendix_c,
@@ -37,11 +38,13 @@ __all__ = [
     "figure_3",
     "figure_4",
     "figure_5",
+    "figures_of_another_encoder",
     "plain_inputs",
     "probed_models",
     "similarities",
     "similarity_to_base",
     "structural_probes",
+    "table_of_another_encoder",
     "tuned_scores",
     "whole_models",
 ]

@@ -20,7 +20,7 @@ INPUTS = {"wikipedia": "running text", "mnli": "MNLI", "squad": "SQuAD"}
 POINTS = 100  # the paper prints scores in per cent
 
 
-def _looks(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+def looks(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Names, colours and markers of models, the pre-trained encoder in black."""
     titles = {name: "pre-trained" if name == BASE else title(name) for name in names}
     colours = {name: style.TASK_COLOURS.get(name, BASE_COLOUR) for name in names}
@@ -103,15 +103,15 @@ def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
     table = structure[structure["kind"] == kind].reset_index(drop=True)
     letter, tree = ("a", "UUAS") if kind == "distance" else ("b", "root accuracy")
     best = "; ".join(
-        f"{_looks([name])[0][name]} {rows['tree'].max():.2f}" for name, rows in table.groupby("model", sort=False)
+        f"{looks([name])[0][name]} {rows['tree'].max():.2f}" for name, rows in table.groupby("model", sort=False)
     )
     caption = (
         f"Spearman's correlation of predicted and true {kind}s in the syntax tree, for a linear probe of each layer "
         f"(0: embeddings), averaged over sentences of each length from 5 to 50. Best {tree} of a layer: {best}."
     )
     alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {ends(table, 'spearman', 'model', 'layer')}."
-    looks = _looks(list(table["model"].unique()))
-    figure = per_layer(table, "spearman", "model", f"Spearman, {kind}", *looks, bottom=None)
+    drawn_as = looks(list(table["model"].unique()))
+    figure = per_layer(table, "spearman", "model", f"Spearman, {kind}", *drawn_as, bottom=None)
     return Exhibit(f"merchant2020-figure-1{letter}", f"Figure 1{letter}", table, caption, alt, figure)
 
 
@@ -126,8 +126,8 @@ def figure_2(similarities: pd.DataFrame, text: str = "wikipedia") -> Exhibit:
         "greatest). Dashed: the same with tokens permuted."
     )
     alt = f"Curves of similarity over layers. {ends(table, 'similarity', 'model', 'layer')}."
-    looks = _looks(list(table["model"].unique()))
-    figure = per_layer(table, "similarity", "model", "RSA to pre-trained", *looks, null=null, null_name="permuted")
+    drawn_as = looks(list(table["model"].unique()))
+    figure = per_layer(table, "similarity", "model", "RSA to pre-trained", *drawn_as, null=null, null_name="permuted")
     return Exhibit("merchant2020-figure-2", "Figure 2", table, caption, alt, figure)
 
 
@@ -179,8 +179,8 @@ def _ablation(scores: pd.DataFrame, position: str, label: str, key: str, name: s
         return Absent(key, name, "only whole encoders were tuned")
     caption = f"{caption} {_metrics(table)}"
     alt = f"Curves of score over the {label}. {ends(table, 'score', 'task', position)}."
-    looks = _looks(list(table["task"].unique()))
-    figure = per_layer(table, "score", "task", "score", *looks, position=position, layer_label=label, bottom=None)
+    drawn_as = looks(list(table["task"].unique()))
+    figure = per_layer(table, "score", "task", "score", *drawn_as, position=position, layer_label=label, bottom=None)
     return Exhibit(key, name, table, caption, alt, figure)
 
 
