@@ -3,6 +3,7 @@ of seconds, and every figure from a small table.
 """
 
 import copy
+import dataclasses
 
 import numpy as np
 import pandas as pd
@@ -234,7 +235,25 @@ def models(tmp_path_factory):
         )
     ]
     made = prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, notify=lambda line: None)
-    return hao2019.Models(made, {"rte": "mrpc", "mrpc": "rte"}, "cpu")
+    return hao2019.Models(made, SECOND, "cpu")
+
+
+@pytest.fixture
+def with_diverged(models):
+    """The same models, and beside them those of a second seed, of which some have diverged."""
+
+    def found(*which):
+        again = []
+        for one in (models._models[key] for key in models.trained()):
+            for checkpoint in one:
+                made = checkpoint.manifest["specification"] | {"seed": 1}
+                key = made["task"], SCRATCH if made["encoder"].startswith("random:") else TUNED
+                gone = (*key, made["schedule"]["epochs"]) in which or key in which
+                manifest = checkpoint.manifest | {"specification": made, "diverged": gone}
+                again.append(dataclasses.replace(checkpoint, manifest=manifest))
+        return again
+
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +266,7 @@ def data():
     return few
 
 
+SECOND = {"rte": "mrpc", "mrpc": "rte"}
 SAMPLING = hao2019.Sampling(low=-1, high=2, points=4, line_points=7, examples=20)
 
 
@@ -278,7 +298,7 @@ def test_both_directions_begin_at_one_point_and_are_of_one_length(models):
 def test_start_and_end_of_a_surface_are_the_models_themselves(models, data, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
     tuned = [models.usual(task, TUNED, 0) for task in ("rte", "mrpc")]
-    models = hao2019.Models(tuned, {"rte": "mrpc", "mrpc": "rte"}, "cpu")
+    models = hao2019.Models(tuned, SECOND, "cpu")
     found = hao2019.landscapes(models, data, SAMPLING, quiet)
     assert len(found.surfaces) == 2 * 2 * 16 and len(found.models) == 2
     cells = found.surfaces[(found.surfaces[["task", "way", "split"]] == ["mrpc", TUNED, "train"]).all(axis=1)]
@@ -381,3 +401,40 @@ def test_the_states_of_followed_trainings_are_kept_by_epoch():
     assert max(usual["saved_steps"]) == usual["schedule"].steps(chosen.training_examples)
     scratch = chosen.trainings(task, chosen.encoders_used()[1], 10_000, 6)[0]
     assert scratch["schedule"].epochs == chosen.scratch_epochs[task] and 0 in scratch["saved_steps"]
+
+
+def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged(models, with_diverged, data):
+    whole = [one for key in models.trained() for one in models._models[key]]
+    both = hao2019.Models([*whole, *with_diverged(("rte", SCRATCH))], SECOND, "cpu")
+    assert set(both) == set(models) and len(both.trained()) == 2 * len(models.trained())
+    assert both.finite("rte", 0) and not both.finite("rte", 1) and not both.finite("mrpc", 1)
+    assert set(hao2019.rollbacks(both, data, [0, 1], SAMPLING)["seed"]) == {0}
+    assert set(hao2019.trajectories(both, ["rte", "mrpc"])["seed"]) == {0}
+    exhibit = hao2019.table_of_models(both)
+    assert exhibit.table.groupby("seed")["diverged"].sum().tolist() == [0, 1]
+    assert exhibit.caption.endswith("second direction: RTE (seed 1), MRPC (seed 1).")
+    assert "Left out" not in hao2019.table_of_models(models).caption
+
+
+def test_a_long_training_that_diverged_leaves_one_figure_out_alone(with_diverged, data):
+    found = hao2019.Models(with_diverged(("mrpc", TUNED, 2)), SECOND, "cpu")
+    assert len(list(found)) == 4
+    table = hao2019.long_training(found, data["mrpc"], [1], 1, SAMPLING, quiet)
+    assert "a training diverged" in hao2019.figure_4(table, 1).sentence
+
+
+def test_exhibits_without_a_finite_training_are_absent_and_their_claims_cannot_be_tested():
+    nothing = pd.DataFrame()
+    absent = [
+        hao2019.figure_3(nothing, nothing),
+        hao2019.figure_4(nothing, 1),
+        hao2019.figure_7(nothing),
+        hao2019.table_of_groups(hao2019.group_measures(nothing, nothing)),
+    ]
+    assert {one.key for one in absent} == {f"hao2019-{name}" for name in ("figure-3", "figure-4", "figure-7", "groups")}
+    assert judge(BY_KEY["straighter"], {}).verdict == CANNOT_BE_TESTED
+
+
+def test_a_run_in_which_all_diverged_is_refused_with_what_to_do(with_diverged):
+    with pytest.raises(ValueError, match="lower learning_rate"):
+        hao2019.Models(with_diverged(("rte", SCRATCH), ("mrpc", TUNED)), SECOND, "cpu")

@@ -10,11 +10,12 @@ from plotly.subplots import make_subplots
 
 from fivelenses import tasks
 from fivelenses.exhibits import style
-from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.exhibit import Absent, Exhibit
 from fivelenses.exhibits.hao2019 import drawing
 from fivelenses.exhibits.hao2019.measurements import BETWEEN, CELL, OPTIMISATION, STATE
 from fivelenses.exhibits.hao2019.measures import BACK, END, RISE, START, as_surface
 from fivelenses.exhibits.hao2019.planes import SCRATCH, TUNED, WAYS
+from fivelenses.exhibits.hao2019.tables import DIVERGED
 from fivelenses.exhibits.interactive import folded
 from fivelenses.lenses.basin import rank_correlation
 
@@ -144,8 +145,10 @@ def figure_2(history: pd.DataFrame) -> Exhibit:
     return Exhibit("hao2019-figure-2", "Figure 2", history, caption, alt, figure)
 
 
-def figure_3(surfaces: pd.DataFrame, paths: pd.DataFrame) -> Exhibit:
+def figure_3(surfaces: pd.DataFrame, paths: pd.DataFrame) -> Exhibit | Absent:
     """Figure 3: trajectories on the surfaces of Figure 1, both ways."""
+    if paths.empty:
+        return Absent("hao2019-figure-3", "Figure 3", DIVERGED)
     drawn, seeds = _first_seed(paths)
     cells, _ = _first_seed(_one(surfaces, split="train"))
     names = list(drawn["task"].unique())
@@ -178,12 +181,14 @@ def _draw_path(axes, states: pd.DataFrame) -> None:
     axes.set(xlim=limits[0], ylim=limits[1])
 
 
-def figure_4(table: pd.DataFrame, epochs: int) -> Exhibit:
+def figure_4(table: pd.DataFrame, epochs: int) -> Exhibit | Absent:
     """Figure 4: a long training on the surface of the development error.
 
     Args:
         epochs: after which the end of the first direction was reached.
     """
+    if table.empty:
+        return Absent("hao2019-figure-4", "Figure 4", DIVERGED)
     drawn, seeds = _first_seed(table)
     cells, states, between = (_one(drawn, kind=kind) for kind in (CELL, STATE, BETWEEN))
     title = _title(drawn["task"].iloc[0])
@@ -288,8 +293,10 @@ def figure_6(surfaces: pd.DataFrame) -> Exhibit:
     return Exhibit("hao2019-figure-6", "Figure 6", table, caption, alt, figure)
 
 
-def figure_7(surfaces: pd.DataFrame) -> Exhibit:
+def figure_7(surfaces: pd.DataFrame) -> Exhibit | Absent:
     """Figure 7: training-loss surfaces around the fine-tuned point for thirds of the layers."""
+    if surfaces.empty:
+        return Absent("hao2019-figure-7", "Figure 7", DIVERGED)
     cells, seeds = _first_seed(surfaces)
     names, groups = list(cells["task"].unique()), list(cells["group"].unique())
     levels = drawing.loss_levels(cells["loss"].to_numpy())

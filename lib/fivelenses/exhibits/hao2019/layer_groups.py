@@ -1,6 +1,7 @@
 """Thirds of the layers of tuned models, moved and put back: Figure 7 and Table 1 of Hao et al. (2019)."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -24,18 +25,18 @@ def group_surfaces(
     """Figure 7: the training loss around tuned models when one third of the layers moves; -1 puts the third back.
 
     Returns:
-        A row for each cell with `task`, `seed`, `group`, and the columns of `surface`.
+        A row for each cell with `task`, `seed`, `group`, and the columns of `surface`; none where a training diverged.
     """
     tables = []
     for task in grouped:
-        for seed in seeds:
+        for seed in filter(partial(models.finite, task), seeds):
             examples = encoded(models.usual(task, TUNED, seed), data[task], "train")
             for group, plane in models.planes_of_thirds(task, seed).items():
                 evaluate = sampling.loss(plane.model, examples, plane.layers)
                 name = f"{task}, seed {seed}, {group} layers"
                 found = surface(plane, plane.end(), evaluate, sampling, name, tell)
                 tables.append(found.assign(task=task, seed=seed, group=group))
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def rollbacks(models: Models, data: Mapping[str, TaskData], seeds: Sequence[int], sampling: Sampling) -> pd.DataFrame:
@@ -44,11 +45,11 @@ def rollbacks(models: Models, data: Mapping[str, TaskData], seeds: Sequence[int]
     Returns:
         A row for each `task`, `seed` and `group` with `tuned` and `accuracy` (without and with the group put back),
         `random` (the group moved as far in random directions, their mean), `norm` and `relative_norm` of the group's
-        direction.
+        direction; none where a training diverged.
     """
     rows = []
     for task, of_task in data.items():
-        for seed in seeds:
+        for seed in filter(partial(models.finite, task), seeds):
             examples = encoded(models.usual(task, TUNED, seed), of_task, "validation")
             for group, plane in models.planes_of_thirds(task, seed).items():
                 evaluate = sampling.on_all().loss(plane.model, examples, plane.layers)

@@ -220,13 +220,15 @@ def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
 
 
 def trajectories(models: Models, followed: Sequence[str]) -> pd.DataFrame:
-    """Figure 3: the trajectories of the models of these tasks, as `trajectory` has them, with `task`, `way`, `seed`."""
+    """Figure 3: the trajectories of the models of these tasks, as `trajectory` has them, with `task`, `way`, `seed`;
+    empty if a training diverged on each of them.
+    """
     tables = [
         trajectory(models.usual(task, way, seed), models.plane(task, way, seed)).assign(task=task, way=way, seed=seed)
         for task, way, seed in models
         if task in followed
     ]
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def long_training(
@@ -242,14 +244,15 @@ def long_training(
         development examples and has the columns of `surface`. A `state` is of the training and has the columns of
         `trajectory`, its `loss` on training examples and its `error` on all development examples. What is `between`
         lies on the straight way from the state after the first epochs (`share` 0) to the last (1) and has the same two,
-        with the head of the former.
+        with the head of the former. A seed whose training diverged has no row.
     """
     tables = [
         table.assign(task=data.task.name, seed=seed)
         for seed in seeds
+        if models.long_finite(data.task.name, seed)
         for table in _long_training(models, data, seed, epochs, sampling, tell)
     ]
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def _long_training(

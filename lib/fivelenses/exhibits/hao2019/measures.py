@@ -91,8 +91,10 @@ def group_measures(surfaces: pd.DataFrame, rolled_back: pd.DataFrame) -> pd.Data
     Returns:
         `task`, `seed`, `group`, `width` along the group's optimisation direction around the fine-tuned point at `RISE`
         with `width_whole`, `area`, `whole`, `rise` (of the loss when the group is put back), and the group's columns
-        of `rollbacks`.
+        of `rollbacks`; empty without surfaces.
     """
+    if surfaces.empty:
+        return pd.DataFrame()
     rows = []
     for (task, seed, group), cells in surfaces.groupby(["task", "seed", "group"], sort=False):
         found = as_surface(cells)

@@ -63,6 +63,9 @@ class Models:
             the task's model, and the other its long training.
         second: task to the task that gives the second direction.
         device: where planes are laid; a GPU when there is one, by default.
+
+    Raises:
+        ValueError: no task is left whose trainings did not diverge.
     """
 
     def __init__(self, checkpoints: Sequence[Checkpoint], second: Mapping[str, str], device: str | None = None) -> None:
@@ -75,10 +78,30 @@ class Models:
             self._models.setdefault((made["task"], way, made["seed"]), []).append(checkpoint)
         for same in self._models.values():
             same.sort(key=lambda one: one.manifest["specification"]["schedule"]["epochs"])
+        if not any(True for _ in self):
+            raise ValueError(
+                "On every task a training diverged, or one of the task that gives the second direction, so that there "
+                "is no landscape to look at: lower learning_rate."
+            )
+
+    def trained(self) -> list[tuple[str, str, int]]:
+        """Task, way and seed of each model: from scratch before tuned, in the order of the checkpoints."""
+        return sorted(self._models, key=lambda which: WAYS.index(which[1]))
 
     def __iter__(self) -> Iterator[tuple[str, str, int]]:
-        """Task, way and seed of each model: from scratch before tuned, in the order of the checkpoints."""
-        return iter(sorted(self._models, key=lambda which: WAYS.index(which[1])))
+        """The same of those that are looked at."""
+        return (which for which in self.trained() if self.finite(which[0], which[2]))
+
+    def finite(self, task: str, seed: int) -> bool:
+        """Whether no training diverged that the landscapes of a task and seed need: both ways are compared, and both
+        take their second direction from another task.
+        """
+        needed = [(name, way, seed) for name in (task, self._second[task]) for way in WAYS]
+        return not any(self.usual(*which).manifest["diverged"] for which in needed if which in self._models)
+
+    def long_finite(self, task: str, seed: int) -> bool:
+        """Whether neither these diverged nor the task's long training."""
+        return self.finite(task, seed) and not self.long(task, seed).manifest["diverged"]
 
     def usual(self, task: str, way: str, seed: int) -> Checkpoint:
         """The task's model."""
