@@ -2,6 +2,16 @@
 
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_rows
-from fivelenses.checkpoints.store import Checkpoint, Store
+from fivelenses.checkpoints.store import Checkpoint, Store, check_finite, finite
 
-__all__ = ["Checkpoint", "Schedule", "Specification", "Store", "prepare", "specify", "training_rows"]
+__all__ = [
+    "Checkpoint",
+    "Schedule",
+    "Specification",
+    "Store",
+    "check_finite",
+    "finite",
+    "prepare",
+    "specify",
+    "training_rows",
+]

@@ -10,8 +10,10 @@ Layout under the root::
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from filelock import FileLock
@@ -24,6 +26,7 @@ from fivelenses.checkpoints.specification import Specification
 from fivelenses.models import heads
 
 MANIFEST = "manifest.json"
+Name = TypeVar("Name")
 
 
 class DamagedCheckpoint(RuntimeError):
@@ -71,6 +74,32 @@ class Checkpoint:
     def score(self) -> float:
         """The task's metric on the evaluation split."""
         return self.manifest["score"]
+
+
+def finite(checkpoints: Mapping[Name, Checkpoint]) -> dict[Name, Checkpoint]:
+    """The checkpoints whose training did not diverge, the only ones that a lens can look at, by the same names.
+
+    Raises:
+        ValueError: all have diverged.
+    """
+    found = {name: one for name, one in checkpoints.items() if not one.manifest["diverged"]}
+    if not found:
+        raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
+    return found
+
+
+def check_finite(checkpoints: Mapping[Name, Checkpoint], where: str) -> None:
+    """Refuse checkpoints of which one has diverged, where none can be left out.
+
+    Args:
+        where: the parameter that names them.
+
+    Raises:
+        ValueError: the first one that has.
+    """
+    for name, one in checkpoints.items():
+        if one.manifest["diverged"]:
+            raise ValueError(f"The training of {name} diverged: lower its learning rate, or leave it out of {where}.")
 
 
 class Store:

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses import tasks
 from fivelenses.activations import represent, stream
-from fivelenses.checkpoints import Checkpoint
+from fivelenses.checkpoints import Checkpoint, finite
 from fivelenses.exhibits.comparison import check_tokens
 from fivelenses.exhibits.five_lenses.instruments import BY_KEY
 from fivelenses.exhibits.five_lenses.rank_statistics import LEAST_LAYERS
@@ -130,9 +130,7 @@ def changes_by_layer(
     Raises:
         ValueError: no model that did not diverge, or too few tokens for SVCCA, said before any model runs.
     """
-    checkpoints = {name: one for name, one in checkpoints.items() if not one.manifest["diverged"]}
-    if not checkpoints:
-        raise ValueError("The training of every model diverged: there is no change to compare; lower learning_rate.")
+    checkpoints = finite(checkpoints)
     of_task = {}
     for task in dict.fromkeys(task for task, _ in checkpoints):
         length = max_length(next(one for (name, _), one in checkpoints.items() if name == task))

@@ -124,6 +124,7 @@ def _extremes(table: pd.DataFrame, value: str, group: str) -> str:
 
 JS_LABEL = "JS divergence (nats)"
 SVCCA_LABEL = "SVCCA distance"
+DIVERGED = "a training diverged in each pair of data sets"
 ONE_SEED = "it compares seeds and this run has one"
 
 
@@ -201,8 +202,10 @@ def _by_pair(table: pd.DataFrame, value: str, label: str):
     return per_layer(table, value, "pair", label, names, colours, markers)
 
 
-def figure_6(table: pd.DataFrame, each: int) -> Exhibit:
+def figure_6(table: pd.DataFrame, each: int) -> Exhibit | Absent:
     """Figure 6: JS divergence between models of two data sets."""
+    if table.empty:
+        return Absent("hao2020-figure-6", "Figure 6", DIVERGED)
     caption = (
         f"JS divergence of attention between models of two data sets, per layer, on {table['examples'].max()} "
         f"development examples, up to {each} "
@@ -212,8 +215,10 @@ def figure_6(table: pd.DataFrame, each: int) -> Exhibit:
     return Exhibit("hao2020-figure-6", "Figure 6", table, caption, alt, _by_pair(table, "js", JS_LABEL))
 
 
-def figure_7(table: pd.DataFrame, each: int) -> Exhibit:
+def figure_7(table: pd.DataFrame, each: int) -> Exhibit | Absent:
     """Figure 7: SVCCA distance between models of two data sets."""
+    if table.empty:
+        return Absent("hao2020-figure-7", "Figure 7", DIVERGED)
     caption = (
         "SVCCA distance between models of two data sets, per layer, on the examples of Figure 6 "
         f"({table['tokens'].min():,} to "

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Checkpoint
+from fivelenses.checkpoints import Checkpoint, finite
 from fivelenses.exhibits.comparison import compare, layers_put_back
 from fivelenses.models import encoders
 from fivelenses.tasks.examples import encode, subset
@@ -41,7 +41,7 @@ def changes_by_layer(
     seed against seed.
 
     Args:
-        checkpoints: (task, seed) to fine-tuned model.
+        checkpoints: (task, seed) to fine-tuned model; one whose training diverged is left out.
         encoder: the pre-trained encoder's name.
         source: of the examples.
         limit: development examples at most.
@@ -51,6 +51,7 @@ def changes_by_layer(
         The columns of `comparison.compare` with `task` before them; `first` and `second` are `pre-trained`,
         `untrained`, or a seed.
     """
+    checkpoints = finite(checkpoints)
     found = encoders.locate(encoder)
     original, blank = encoders.load_weights(found), untrained(encoder)
     parts = []
@@ -73,7 +74,7 @@ def rollbacks(
     """
     found = encoders.locate(encoder)
     original, parts = encoders.load_weights(found), []
-    for (task, seed), checkpoint in checkpoints.items():
+    for (task, seed), checkpoint in finite(checkpoints).items():
         length = checkpoint.manifest["specification"]["schedule"]["max_length"]
         examples = evaluation_examples(task, source, encoders.tokenizer(found), length, limit)
         measured = layers_put_back(checkpoint.model(), original, examples, **measuring)
@@ -92,14 +93,18 @@ def between_datasets(
     """Figures 6 and 7: models of two data sets compared on `each` development examples of either, mixed.
 
     Returns:
-        The columns of `comparison.compare` with `pair` (`rte–mnli`) and `seed` before them.
+        The columns of `comparison.compare` with `pair` (`rte–mnli`) and `seed` before them; no row where one of the two
+        trainings diverged.
     """
+    checkpoints = finite(checkpoints)
     tokenizer, parts = encoders.tokenizer(encoders.locate(encoder)), []
     for pair in pairs:
         for seed in dict.fromkeys(seed for _, seed in checkpoints):
+            if any((task, seed) not in checkpoints for task in pair):
+                continue
             models = {task: checkpoints[task, seed].model() for task in pair}
             length = checkpoints[pair[0], seed].manifest["specification"]["schedule"]["max_length"]
             mixed = [evaluation_examples(task, source, tokenizer, length, each) for task in pair]
             measured = compare(models, [pair], datasets.concatenate_datasets(mixed), **measuring)
             parts.append(measured.assign(pair="–".join(pair), seed=seed))
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses import tasks
 from fivelenses.activations import stream, word_vectors
-from fivelenses.checkpoints import Checkpoint
+from fivelenses.checkpoints import Checkpoint, finite
 from fivelenses.lenses import edge_probe, mdl, structural_probe, trees
 from fivelenses.lenses.rsa import RSAAccumulator, sample_positions
 from fivelenses.lenses.spans import Target
@@ -51,9 +51,13 @@ class Probing:
 
 
 def whole_models(checkpoints: Sequence[Checkpoint]) -> dict[tuple[str, str], Checkpoint]:
-    """(encoder, task) to the first model that was tuned from it without frozen or removed layers."""
+    """(encoder, task) to the first model that was tuned from it without frozen or removed layers and did not diverge.
+
+    Raises:
+        ValueError: there is none.
+    """
     found: dict[tuple[str, str], Checkpoint] = {}
-    for checkpoint in checkpoints:
+    for checkpoint in finite(dict(enumerate(checkpoints))).values():
         made = checkpoint.manifest["specification"]
         if not made["frozen"] and made["truncated"] is None:
             found.setdefault((made["encoder"], made["task"]), checkpoint)

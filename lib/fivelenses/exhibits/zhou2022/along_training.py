@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.decomposition import PCA
 
-from fivelenses.checkpoints import Checkpoint
+from fivelenses.checkpoints import Checkpoint, check_finite
 from fivelenses.exhibits.zhou2022.measurements import TRAINING, labelled_splits, max_length
 from fivelenses.lenses import directprobe
 from fivelenses.models.layers import layer_list
@@ -47,6 +47,7 @@ def dynamics(
     Args:
         checkpoints: (task, seed) to a fine-tuned model with its states along training.
     """
+    check_finite(checkpoints, "followed")
     distances, similarities, centroids, names = [], [], {}, {}
     for (task, seed), checkpoint in checkpoints.items():
         split = labelled_splits(encoder, task, source, max_length(checkpoint), points, least)[TRAINING]

@@ -15,7 +15,7 @@ from torch import nn
 
 from fivelenses import tasks
 from fivelenses.activations import represent
-from fivelenses.checkpoints import Checkpoint
+from fivelenses.checkpoints import Checkpoint, check_finite, finite
 from fivelenses.checkpoints.evaluation import flat_labels
 from fivelenses.lenses import directprobe, mlp_probe
 from fivelenses.models import encoders
@@ -110,7 +110,7 @@ def geometry(
         separable.
     """
     rows = []
-    for (encoder, task, seed), checkpoint in checkpoints.items():
+    for (encoder, task, seed), checkpoint in finite(checkpoints).items():
         splits = labelled_splits(encoder, task, source, max_length(checkpoint), None, least)
         whole, test_labels = splits[TRAINING].labels, splits[HELD_OUT].labels
         sample = np.arange(len(whole)) if points is None else subset(whole, points, seed=0)
@@ -162,7 +162,7 @@ def probe_accuracy(
         `initialisation`, `accuracy` on the held-out split.
     """
     parts = []
-    for (encoder, task, seed), checkpoint in checkpoints.items():
+    for (encoder, task, seed), checkpoint in finite(checkpoints).items():
         splits = labelled_splits(encoder, task, source, max_length(checkpoint), points)
         for stage, model in _stages(checkpoint, encoder).items():
             fits = _best_probe(model, splits, (grid, initialisations, epochs), device)
@@ -208,6 +208,7 @@ def cross_task(
         `tuned_on` (`nothing` for the pre-trained encoder), seed, label, `before` and `after` (least distance to any
         other label), `accuracy` and `deviation` of the probe, `separable`.
     """
+    check_finite(checkpoints, "tuned_on")
     limit, *how = probing
     models = {("nothing", seed): None for _, seed in checkpoints} | dict(checkpoints)
     length = max_length(next(iter(checkpoints.values())))

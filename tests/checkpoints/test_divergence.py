@@ -1,0 +1,41 @@
+"""What becomes of a model whose training diverged: it is left out where others are there, and refused where not."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from fivelenses.checkpoints import check_finite, finite
+from fivelenses.exhibits import hao2020, merchant2020, zhou2022
+
+
+def gone(checkpoint) -> SimpleNamespace:
+    return SimpleNamespace(manifest=checkpoint.manifest | {"diverged": True})
+
+
+def test_the_others_are_left_and_none_is_an_error(toy_checkpoint):
+    assert finite({"a": gone(toy_checkpoint), "b": toy_checkpoint}) == {"b": toy_checkpoint}
+    with pytest.raises(ValueError, match="training of every model diverged, .* lower learning_rate"):
+        finite({"a": gone(toy_checkpoint)})
+
+
+def test_where_none_can_be_left_out_the_first_is_named_with_the_parameter(toy_checkpoint):
+    check_finite({("pos", 0): toy_checkpoint}, "followed")
+    with pytest.raises(ValueError, match=r"training of \('dep', 1\) diverged: .* out of followed"):
+        check_finite({("pos", 0): toy_checkpoint, ("dep", 1): gone(toy_checkpoint)}, "followed")
+
+
+def test_a_pair_of_data_sets_is_absent_where_one_training_diverged(toy_checkpoint):
+    checkpoints = {("rte", 0): toy_checkpoint, ("mrpc", 0): gone(toy_checkpoint)}
+    table = hao2020.between_datasets(checkpoints, [("mrpc", "rte")], "toy-bert/seed-0", "toyworld", 4)
+    for figure in (hao2020.figure_6, hao2020.figure_7):
+        assert "a training diverged" in figure(table, 4).sentence
+
+
+def test_the_first_whole_model_that_did_not_diverge_is_probed(toy_checkpoint):
+    found = merchant2020.whole_models([gone(toy_checkpoint), toy_checkpoint])
+    assert list(found.values()) == [toy_checkpoint]
+
+
+def test_states_along_a_training_that_diverged_are_refused_before_any_is_read(toy_checkpoint):
+    with pytest.raises(ValueError, match="diverged"):
+        zhou2022.dynamics({("pos", 0): gone(toy_checkpoint)}, "toy-bert/seed-0", "toyworld", None, 2)
