@@ -1,9 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, PARTLY, REPRODUCED, judge
-from fivelenses.exhibits.zhou2022 import CLAIMS, figure_1, movements
+from fivelenses.exhibits.zhou2022 import CLAIMS, figure_1, figures_7_to_10, movements
 from fivelenses.exhibits.zhou2022 import centroid_paths as paths_of
 from fivelenses.exhibits.zhou2022.along_training import Dynamics
 from fivelenses.exhibits.zhou2022.claims import MOVEMENTS
@@ -153,6 +154,19 @@ def test_movements_of_a_case_worked_by_hand():
     np.testing.assert_allclose(last["x"].abs(), [3, 4, 5, 6])
     np.testing.assert_allclose(last["y"], 0, atol=1e-12)
     np.testing.assert_allclose(last["in_two"], 1.0)
+
+
+def test_names_of_labels_stand_clear_of_one_another_and_of_the_points():
+    table = movements(made_dynamics())
+    (exhibit,) = figures_7_to_10(table, "toy-bert/seed-0")
+    for axes in exhibit.figure.axes:
+        names, reach = axes.texts, axes.get_xlim()[1]
+        assert {name.get_text() for name in names} == {"B", "C", "D"}
+        sides, heights = zip(*(name.get_position() for name in names), strict=True)
+        points = axes.collections[0].get_offsets()
+        assert len(set(sides)) == 1 and (np.sign(sides[0]) != np.sign(points[:, 0].sum()))
+        assert (np.diff(sorted(heights)) > 0.19 * reach).all() and np.abs(heights).max() < reach
+    plt.close("all")
 
 
 def test_the_closest_labels_are_followed():

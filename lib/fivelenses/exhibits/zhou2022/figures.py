@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from plotly import graph_objects
 from plotly.subplots import make_subplots
 from scipy.spatial import ConvexHull
@@ -226,21 +227,33 @@ def figure_4(similarities: pd.DataFrame, encoder: str) -> Exhibit:
     return Exhibit("zhou2022-figure-4", "Figure 4", similarities, caption, f"Curves. {'; '.join(sentences)}.", figure)
 
 
-def _apart(rows: pd.DataFrame, reach: float) -> list:
-    """The first few rows whose names, written beside their points, do not touch."""
-    chosen: list = []
-    for row in rows.itertuples():
-        if all(abs(row.y - other.y) > 0.17 * reach or abs(row.x - other.x) > reach for other in chosen):
-            chosen.append(row)
-        if len(chosen) == SHOWN:
-            break
-    return chosen
+def _name_farthest(axes: Axes, rows: pd.DataFrame, reach: float) -> None:
+    """Name the labels that moved most, at the side of a panel that has fewer points, with lines to their points."""
+    left = (rows["x"] > 0).sum() > (rows["x"] < 0).sum()
+    farthest = rows.nlargest(SHOWN, "length").sort_values("y")
+    # Names keep apart, and as near to the height of their points as that allows.
+    heights, least = farthest["y"].clip(-0.85 * reach, 0.85 * reach).to_list(), 0.2 * reach
+    for place in range(1, len(heights)):
+        heights[place] = max(heights[place], heights[place - 1] + least)
+    for place in range(len(heights) - 1, -1, -1):
+        above = heights[place + 1] - least if place + 1 < len(heights) else 0.9 * reach
+        heights[place] = min(heights[place], above)
+    for row, height in zip(farthest.itertuples(), heights, strict=True):
+        axes.annotate(
+            row.label,
+            (row.x, row.y),
+            xytext=(-0.97 * reach if left else 0.97 * reach, height),
+            ha="left" if left else "right",
+            va="center",
+            fontsize=8,
+            arrowprops=dict(arrowstyle="-", color=style.NULL_COLOUR, linewidth=0.7, shrinkA=1, shrinkB=2),
+        )
 
 
 def _movement_figure(
     moved: pd.DataFrame, task: str, layers: Sequence[int], key: str, name: str, encoder: str
 ) -> Exhibit:
-    """Arrows from the origin to where each label's centroid went, one panel a layer, one scale."""
+    """Where each label's centroid went, one panel a layer, one scale."""
     table = moved[(moved["task"] == task) & moved["layer"].isin(layers)]
     table = table[table["seed"] == table["seed"].min()].reset_index(drop=True)
     reach = 1.15 * table[["x", "y"]].abs().to_numpy().max()
@@ -260,8 +273,7 @@ def _movement_figure(
         axes.axhline(0, color="#CCCCCC", linewidth=0.8)
         axes.axvline(0, color="#CCCCCC", linewidth=0.8)
         axes.scatter(ours["x"], ours["y"], s=14, color=style.TASK_COLOURS[task])
-        for row in _apart(ours.sort_values("length", ascending=False), reach):
-            axes.annotate(row.label, (row.x, row.y), xytext=(3, 3), textcoords="offset points", fontsize=8)
+        _name_farthest(axes, ours, reach)
         axes.set_title(f"layer {layer} · {ours['in_two'].iloc[0]:.0%} in the plane", fontsize=9)
         axes.grid(False)
         axes.set_aspect("equal", adjustable="box")
@@ -271,8 +283,8 @@ def _movement_figure(
     lengths = table.groupby("layer")["length"].mean()
     caption = (
         f"Where fine-tuning on {title(task)} moves the centroid of each label in {short(encoder)}: the difference "
-        "vectors of a layer on their two principal directions (not centred), all panels on one scale; of those that "
-        "move most some are named. The percentage is the share of the squared movement that lies in the plane."
+        "vectors of a layer on their two principal directions (not centred), all panels on one scale; those that move "
+        "most are named. The percentage is the share of the squared movement that lies in the plane."
     )
     means = ", ".join(f"{value:.2f} in layer {layer}" for layer, value in lengths.items())
     alt = f"Scatter of label movements, one panel a layer. Mean length of a movement: {means}."
