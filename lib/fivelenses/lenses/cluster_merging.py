@@ -4,7 +4,6 @@ the new hull meets no other label's.
 The rule is in :func:`fivelenses.lenses.directprobe.probe`; here is what makes it fast.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -80,10 +79,8 @@ def _merge(
     rows_of = [np.array([row for row in sorted(members) if codes[row] == code]) for code in range(codes.max() + 1)]
     place = np.empty(n, dtype=np.int64)
     centroids = points.copy()
-    cluster_of = np.arange(n)
     for first, rows in members.items():
         centroids[first] = points[rows].mean(0)
-        cluster_of[rows] = first
     for rows in rows_of:
         place[rows] = np.arange(len(rows))
     # Per label: distances of centroids, infinite for pairs that are refused or no more; then each row's nearest.
@@ -98,31 +95,25 @@ def _merge(
     for code, matrix in enumerate(between):
         np.fill_diagonal(matrix, np.inf)
         find_nearest(code, np.arange(len(matrix)))
-    planes = {row: {} for row in members}
-    disjoint = _overlap_test(points, codes, meets, members, cluster_of, planes)
-    if len(members) < n:
-        # Large clusters first: they overlap most often, and one overlap is enough.
-        for cluster in sorted(members, key=lambda row: -len(members[row])):
-            if not disjoint(members[cluster], cluster, cluster):
-                return None
+    clusters = _Clusters(points, codes, meets, members)
+    # Large clusters first: they overlap most often, and one overlap is enough. Single points were checked before.
+    if len(members) < n and not all(
+        clusters.disjoint(cluster, cluster) for cluster in sorted(members, key=lambda row: -len(members[row]))
+    ):
+        return None
     while np.isfinite(nearest.min()):
         first = int(nearest.argmin())
         second = int(partner[first])
         code = codes[first]
         matrix, i, j = between[code], place[first], place[second]
-        union = np.concatenate([members[first], members[second]])
-        if not disjoint(union, first, second):
+        if not clusters.disjoint(first, second):
             matrix[i, j] = matrix[j, i] = np.inf
             find_nearest(code, np.array([i, j]))
             continue
         # What one of them could not be joined with, both cannot: hulls only grow.
         possible = np.isfinite(matrix[i]) & np.isfinite(matrix[j])
-        _hand_over(planes, first, second)
-        members[first] = union
-        second_members = members.pop(second)
-        cluster_of[second_members] = first
-        sizes = len(union) - len(second_members), len(second_members)
-        centroids[first] = (sizes[0] * centroids[first] + sizes[1] * centroids[second]) / len(union)
+        sizes = clusters.join(first, second)
+        centroids[first] = (sizes[0] * centroids[first] + sizes[1] * centroids[second]) / sum(sizes)
         rows = rows_of[code]
         matrix[j] = matrix[:, j] = np.inf
         matrix[i] = np.where(possible, cdist(centroids[first : first + 1], centroids[rows])[0], np.inf)
@@ -148,84 +139,104 @@ class _Plane(NamedTuple):
     weights: np.ndarray
 
 
-def _overlap_test(
-    points: np.ndarray,
-    codes: np.ndarray,
-    meets: np.ndarray,
-    members: dict[int, np.ndarray],
-    cluster_of: np.ndarray,
-    planes: dict[int, dict[int, _Plane]],
-) -> Callable[[np.ndarray, int, int], bool]:
-    """A function of a union and its two clusters: whether its hull meets no present cluster of another label.
+class _Clusters:
+    """The clusters of a state by their first row, and the planes known to hold them apart from those of other labels.
 
-    One direction, that of linear discriminant analysis between the union and all points, tells most clusters apart from
-    it with one product; from others a plane found earlier does, between them and a part of the union; each that is left
-    is decided by itself, from the nearest points that were found with that plane. ``planes`` holds them per cluster and
-    other cluster.
+    Args:
+        points: (n, d).
+        codes: (n,) of their labels.
+        meets: (labels, labels) whether the hulls of whole labels meet; clusters of others cannot.
+        members: first row to rows.
     """
-    centred = points - points.mean(0)
-    spread = centred.T @ centred / len(points)
-    spread.flat[:: len(spread) + 1] += 1e-3 * spread.trace() / len(spread)
-    whitened = np.linalg.solve(spread, centred.T).T
-    # At least the tolerance of every pair, whose radius is at most twice that of all points.
-    margin = 2 * TOLERANCE * np.sqrt(np.einsum("ij,ij->i", centred, centred).max())
-    place = np.empty(len(points), dtype=np.int64)
 
-    def widths(inside: np.ndarray, signs: np.ndarray, clusters: np.ndarray, known: dict[int, _Plane]) -> np.ndarray:
+    def __init__(
+        self, points: np.ndarray, codes: np.ndarray, meets: np.ndarray, members: dict[int, np.ndarray]
+    ) -> None:
+        self.members = members
+        self._codes, self._meets = codes, meets
+        self._cluster_of = np.empty(len(points), dtype=np.int64)
+        for first, rows in members.items():
+            self._cluster_of[rows] = first
+        self._planes: dict[int, dict[int, _Plane]] = {first: {} for first in members}
+        self._centred = points - points.mean(0)
+        spread = self._centred.T @ self._centred / len(points)
+        spread.flat[:: len(spread) + 1] += 1e-3 * spread.trace() / len(spread)
+        self._whitened = np.linalg.solve(spread, self._centred.T).T
+        # At least the tolerance of every pair, whose radius is at most twice that of all points.
+        self._margin = 2 * TOLERANCE * np.sqrt(np.einsum("ij,ij->i", self._centred, self._centred).max())
+
+    def join(self, first: int, second: int) -> tuple[int, int]:
+        """Make two clusters one, which keeps the number and the planes of the first; returns their sizes before."""
+        rows = self.members.pop(second)
+        sizes = len(self.members[first]), len(rows)
+        self.members[first] = np.concatenate([self.members[first], rows])
+        self._cluster_of[rows] = first
+        for cluster, plane in self._planes.pop(second).items():
+            del self._planes[cluster][second]
+            self._planes[first].setdefault(cluster, plane)
+            self._planes[cluster].setdefault(first, plane)
+        return sizes
+
+    def disjoint(self, first: int, second: int) -> bool:
+        """Whether the hull of the union of two clusters (or of one, twice) meets no cluster of another label.
+
+        One direction, that of linear discriminant analysis between the union and all points, tells most clusters apart
+        from it with one product; from others a plane found earlier does, between them and a part of the union; each
+        that is left is decided by itself, from the nearest points that were found with that plane.
+        """
+        union = np.concatenate([self.members[part] for part in dict.fromkeys((first, second))])
+        direction = self._whitened[union].mean(0)
+        scores = self._centred @ direction
+        near = scores >= scores[union].min() - self._margin * np.linalg.norm(direction)
+        near &= self._meets[self._codes[first]][self._codes]
+        clusters, counts = np.unique(self._cluster_of[near], return_counts=True)
+        # Those with most points on the wrong side first: one that meets the union ends the search.
+        clusters = clusters[np.argsort(-counts, kind="stable")]
+        signs = np.where(self._codes[first] < self._codes[clusters], 1.0, -1.0)
+        gaps = np.stack([self._gaps(union, clusters, signs, self._planes[part]) for part in (first, second)])
+        planes = {}
+        for cluster, sign, part, gap in zip(clusters.tolist(), signs, gaps.argmax(0), gaps.max(0), strict=True):
+            plane = self._planes[(first, second)[part]].get(cluster)
+            if gap <= self._margin * 1.001:
+                plane = self._separation(union, direction, cluster, sign, plane)
+            if plane is None:
+                return False
+            planes[cluster] = plane
+        for cluster, plane in planes.items():
+            self._planes[first][cluster] = self._planes[cluster][first] = plane
+        return True
+
+    def _gaps(self, union: np.ndarray, clusters: np.ndarray, signs: np.ndarray, known: dict[int, _Plane]) -> np.ndarray:
         """The gap between the union and each cluster along its known plane, -inf where there is none."""
         gaps = np.full(len(clusters), -np.inf)
         tried = np.flatnonzero([cluster in known for cluster in clusters.tolist()])
         if len(tried):
             normals = np.stack([known[cluster].normal for cluster in clusters[tried].tolist()]) * signs[tried, None]
-            rows = [members[cluster] for cluster in clusters[tried].tolist()]
+            rows = [self.members[cluster] for cluster in clusters[tried].tolist()]
             counts = np.array([len(part) for part in rows])
-            scores = np.einsum("ij,ij->i", centred[np.concatenate(rows)], np.repeat(normals, counts, axis=0))
+            outside = self._centred[np.concatenate(rows)]
+            scores = np.einsum("ij,ij->i", outside, np.repeat(normals, counts, axis=0))
             highest = np.maximum.reduceat(scores, np.cumsum(counts) - counts)
-            gaps[tried] = (inside @ normals.T).min(0) - highest
+            gaps[tried] = (self._centred[union] @ normals.T).min(0) - highest
         return gaps
 
-    def disjoint(union: np.ndarray, first: int, second: int) -> bool:
-        direction = whitened[union].mean(0)
-        scores = centred @ direction
-        near = scores >= scores[union].min() - margin * np.linalg.norm(direction)
-        near &= meets[codes[first]][codes]
-        clusters, counts = np.unique(cluster_of[near], return_counts=True)
-        # Those with most points on the wrong side first: one that meets the union ends the search.
-        clusters = clusters[np.argsort(-counts, kind="stable")]
-        signs = np.where(codes[first] < codes[clusters], 1.0, -1.0)
-        inside = centred[union]
-        gaps = np.stack([widths(inside, signs, clusters, planes[part]) for part in (first, second)])
-        planes_of_union = {}
-        for cluster, sign, part, gap in zip(clusters.tolist(), signs, gaps.argmax(0), gaps.max(0), strict=True):
-            plane = planes[(first, second)[part]].get(cluster)
-            if gap <= margin * 1.001:
-                outside, weights = members[cluster], None
-                if plane is None:
-                    guess = direction - whitened[outside].mean(0)
-                else:
-                    guess = sign * plane.normal.astype(float)
-                    place[union] = np.arange(len(union))
-                    place[outside] = len(union) + np.arange(len(outside))
-                    weights = np.zeros(len(union) + len(outside))
-                    weights[place[plane.rows]] = plane.weights
-                found = nearest_points(inside, centred[outside], guess, TOLERANCE, exact=False, weights=weights)
-                if not found.separable:
-                    return False
-                weights = np.concatenate([found.weights_a, found.weights_b])
-                used = np.flatnonzero(weights)
-                rows = np.concatenate([union, outside])[used]
-                plane = _Plane((sign * found.normal).astype(np.float32), rows, weights[used])
-            planes_of_union[cluster] = plane
-        for cluster, plane in planes_of_union.items():
-            planes[first][cluster] = planes[cluster][first] = plane
-        return True
-
-    return disjoint
-
-
-def _hand_over(planes: dict[int, dict[int, _Plane]], first: int, second: int) -> None:
-    """The planes of the second cluster, which becomes a part of the first, go to the first where it has none."""
-    for cluster, plane in planes.pop(second).items():
-        del planes[cluster][second]
-        planes[first].setdefault(cluster, plane)
-        planes[cluster].setdefault(first, plane)
+    def _separation(
+        self, union: np.ndarray, direction: np.ndarray, cluster: int, sign: float, known: _Plane | None
+    ) -> _Plane | None:
+        """The plane between the union and a cluster, or None if their hulls meet."""
+        outside, weights = self.members[cluster], None
+        rows = np.concatenate([union, outside])
+        if known is None:
+            guess = direction - self._whitened[outside].mean(0)
+        else:
+            guess = sign * known.normal.astype(float)
+            weights = np.zeros(len(self._codes))
+            weights[known.rows] = known.weights
+            weights = weights[rows]
+        inside, beyond = self._centred[union], self._centred[outside]
+        found = nearest_points(inside, beyond, guess, TOLERANCE, exact=False, weights=weights)
+        if not found.separable:
+            return None
+        weights = np.concatenate([found.weights_a, found.weights_b])
+        used = np.flatnonzero(weights)
+        return _Plane((sign * found.normal).astype(np.float32), rows[used], weights[used])
