@@ -6,9 +6,11 @@ import pytest
 from matplotlib import pyplot as plt
 
 from fivelenses.exhibits import merchant2020
+from fivelenses.runs.settings import settings
 
 LAYERS = range(7)
 OTHER = "sentence-transformers/all-MiniLM-L6-v2"
+OURS = "english-bert/seed-0"
 
 
 def probes(parsing: float) -> pd.DataFrame:
@@ -82,3 +84,15 @@ def test_only_claims_that_were_measured_are_mentioned():
     assert "few-layers-suffice" not in caption and "MNLI 0.700 (0.350)" in caption
     caption = merchant2020.figures_of_another_encoder(structure(), similarities(), scores(True), OTHER).caption
     assert "few-layers-suffice" in caption and "shallow-truncation" in caption
+
+
+def test_the_other_encoder_is_ablated_like_the_first_and_its_sister_pretrainings_are_not():
+    beside = {"beside": [OTHER], "learning_rate_by_encoder": {OTHER: 3e-4}}
+    chosen = settings(5, "small", frozen=[0, 4], truncated=[2], **beside)
+    assert chosen.others() == (OTHER,) and chosen.encoders_used()[0] == OURS
+    models = {name: chosen.trainings("mnli", name, 3000, 6) for name in chosen.encoders_used()}
+    assert [len(of_encoder) for of_encoder in models.values()] == [4, 1, 1, 4]
+    assert models[OTHER][0]["schedule"].learning_rate == 3e-4
+    assert models[OURS][0]["schedule"].learning_rate == 5e-4
+    assert len(chosen.trainings("squad", OTHER, 3000, 6)) == 1
+    assert settings(5, "small", encoder=OTHER, pretrained=[OTHER], **beside).others() == ()
