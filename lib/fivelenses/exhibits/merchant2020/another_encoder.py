@@ -12,7 +12,7 @@ from fivelenses import tasks
 from fivelenses.exhibits import claims, curves, style
 from fivelenses.exhibits.exhibit import Exhibit
 from fivelenses.exhibits.merchant2020.claims import CLAIMS
-from fivelenses.exhibits.merchant2020.figures import edge_table_exhibit, looks
+from fivelenses.exhibits.merchant2020.figures import edge_table_exhibit, looks, varied, whole_encoders
 from fivelenses.exhibits.merchant2020.measurements import BASE
 
 TEXT = "wikipedia"
@@ -54,7 +54,7 @@ def figures_of_another_encoder(
     """
     on_text = similarities[similarities["input"] == TEXT]
     distance, depth = (structure[structure["kind"] == kind] for kind in ("distance", "depth"))
-    frozen, kept = (_varied(scores, position) for position in ("frozen", "kept"))
+    frozen, kept = (varied(scores, position) for position in ("frozen", "kept"))
     # What each panel shows: its table, the columns of values, curves and positions, and the words on its axes.
     panels = {
         "merchant2020-figure-2": (on_text, "similarity", "model", "layer", "RSA to pre-trained", "layer"),
@@ -97,16 +97,9 @@ def figures_of_another_encoder(
     )
 
 
-def _varied(scores: pd.DataFrame, position: str) -> pd.DataFrame:
-    """The models that differ from a whole one in this alone, of the tasks that have some."""
-    whole = scores["kept"] == scores["layers"] if position == "frozen" else scores["frozen"] == -1
-    return scores[whole].groupby("task").filter(lambda rows: rows[position].nunique() > 1)
-
-
 def _whole_scores(scores: pd.DataFrame) -> str:
-    whole = scores[(scores["kept"] == scores["layers"]) & (scores["frozen"] == -1)]
     said = [
         f"{tasks.find(task).title} {rows['score'].mean():.3f} ({rows['null_rate'].iloc[0]:.3f})"
-        for task, rows in whole.groupby("task", sort=False)
+        for task, rows in whole_encoders(scores).groupby("task", sort=False)
     ]
     return ", ".join(said)

@@ -147,9 +147,23 @@ def figure_5(similarities: pd.DataFrame, model: str) -> Exhibit:
     return Exhibit(f"merchant2020-figure-5-{model}", f"Figure 5, {title(model)}", table, caption, alt, figure)
 
 
+def whole_encoders(scores: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `tuned_scores` whose encoders were neither frozen nor truncated."""
+    return scores[(scores["kept"] == scores["layers"]) & (scores["frozen"] == -1)]
+
+
+def varied(scores: pd.DataFrame, position: str) -> pd.DataFrame:
+    """The rows of `tuned_scores` that differ from a whole encoder in `frozen` or in `kept` alone; a task of which only
+    the whole encoder was tuned has no curve, and no rows here.
+    """
+    alone = scores["kept"] == scores["layers"] if position == "frozen" else scores["frozen"] == -1
+    found = scores[alone].groupby("task").filter(lambda rows: rows[position].nunique() > 1)
+    return found.reset_index(drop=True)
+
+
 def figure_3(scores: pd.DataFrame) -> Exhibit | Absent:
     """Figure 3: score with the bottom layers frozen."""
-    table = scores[scores["kept"] == scores["layers"]].reset_index(drop=True)
+    table = varied(scores, "frozen")
     caption = (
         "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer (-1: "
         "nothing frozen; 0: embeddings alone)."
@@ -159,7 +173,7 @@ def figure_3(scores: pd.DataFrame) -> Exhibit | Absent:
 
 def figure_4(scores: pd.DataFrame) -> Exhibit | Absent:
     """Figure 4: score of truncated encoders."""
-    table = scores[scores["frozen"] == -1].reset_index(drop=True)
+    table = varied(scores, "kept")
     caption = "Score after fine-tuning the first layers of the encoder alone, by their number."
     return _ablation(table, "kept", "layers kept", "merchant2020-figure-4", "Figure 4", caption)
 
@@ -172,9 +186,7 @@ def _metrics(table: pd.DataFrame) -> str:
     return f"{', '.join(said)}; bands from least to greatest seed."
 
 
-def _ablation(scores: pd.DataFrame, position: str, label: str, key: str, name: str, caption: str) -> Exhibit | Absent:
-    # A task of which only the whole encoder was tuned has no curve.
-    table = scores.groupby("task").filter(lambda rows: rows[position].nunique() > 1).reset_index(drop=True)
+def _ablation(table: pd.DataFrame, position: str, label: str, key: str, name: str, caption: str) -> Exhibit | Absent:
     if table.empty:
         return Absent(key, name, "only whole encoders were tuned")
     caption = f"{caption} {_metrics(table)}"
@@ -186,7 +198,7 @@ def _ablation(scores: pd.DataFrame, position: str, label: str, key: str, name: s
 
 def appendix_c(scores: pd.DataFrame) -> Exhibit:
     """Appendix C: data, training and scores of the fine-tuned models."""
-    whole = scores[(scores["kept"] == scores["layers"]) & (scores["frozen"] == -1)]
+    whole = whole_encoders(scores)
     rows = []
     for (task, encoder), models in whole.groupby(["task", "encoder"], sort=False):
         found = tasks.find(task)
