@@ -31,12 +31,15 @@
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
 # Everything below is as the profile says unless it is given here.
 encoder = None
+beside = None
 source = None
 tasks = None
 independent = None
+independent_by_encoder = None
 seeds = None
 schedules = None
 learning_rate = None
+learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
@@ -56,7 +59,8 @@ overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, sched
 overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, keep=keep)
 overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples)
 overrides |= dict(independent=independent, similarity_tokens=similarity_tokens, probe_points=probe_points)
-overrides |= dict(structural_sentences=structural_sentences, random_directions=random_directions)
+overrides |= dict(structural_sentences=structural_sentences, random_directions=random_directions, beside=beside)
+overrides |= dict(learning_rate_by_encoder=learning_rate_by_encoder, independent_by_encoder=independent_by_encoder)
 run = runs.begin(6, profile, **overrides)
 settings = run.settings
 
@@ -67,8 +71,8 @@ settings = run.settings
 # tasks with several seeds, and not trained again for this one.
 
 # %%
-beside = five_lenses.references(settings.encoder, settings.independent)
-specifications = settings.specifications()
+references = five_lenses.references(settings.encoder, settings.independent)
+specifications = [one for one in settings.specifications() if one.encoder == settings.encoder]
 names = [(one.task, one.seed) for one in specifications]
 checkpoints = dict(zip(names, run.prepare(specifications), strict=True))
 run.exhibit(five_lenses.table_of_models(list(checkpoints.values())))
@@ -84,7 +88,7 @@ run.exhibit(five_lenses.table_of_models(list(checkpoints.values())))
 # it is for.
 
 # %%
-changes = five_lenses.changes_by_layer(checkpoints, beside, settings.source, settings.measuring(), run.tell)
+changes = five_lenses.changes_by_layer(checkpoints, references, settings.source, settings.measuring(), run.tell)
 run.exhibit(five_lenses.table_of_instruments(changes))
 
 # %% [markdown]
@@ -179,6 +183,22 @@ run.exhibit(five_lenses.what_layers_add(changes))
 # moved and how much that matters are two questions: “weights” answers the first alone, “rollback” asks the second, and
 # the table has a line for either.
 #
+# ## Would it happen again? Another encoder
+#
+# Layers of one encoder share its peculiarities, and eight models of one encoder are not eight encoders. Beside it, in
+# this run: {glue:text}`others`. Each is fine-tuned on the same tasks and seen through the same instruments. The caption
+# says whether the same pairs of measures agree there: with a number near 1 agreement would belong to the lenses, with
+# one near 0 it belongs to the encoder that they look at.
+
+# %%
+for other in settings.others():
+    wanted = [one for one in settings.specifications() if one.encoder == other]
+    tuned = dict(zip([(one.task, one.seed) for one in wanted], run.prepare(wanted), strict=True))
+    of_other = five_lenses.references(other, settings.independent_of(other))
+    changed = five_lenses.changes_by_layer(tuned, of_other, settings.source, settings.measuring(), run.tell)
+    run.exhibit(five_lenses.another_encoder(changed, changes, other))
+
+# %% [markdown]
 # ## The statements
 #
 # No paper says that the lenses agree or part. These five statements are ours. Their thresholds were fixed before this
@@ -190,6 +210,7 @@ run.exhibit(five_lenses.what_layers_add(changes))
 # %% tags=["hide-input"]
 run.judge(five_lenses.CLAIMS)
 run.glue(**five_lenses.findings(run.tables["five-lenses-overview"]))
+run.glue(others=" and ".join(run.settings.others()) or "none")
 run.finish()
 
 # %% [markdown]

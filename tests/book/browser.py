@@ -105,7 +105,8 @@ def main() -> int:
     files = [file for file in files if 'http-equiv="Refresh"' not in file.read_text(encoding="utf-8")]
     files = [file for file in files if not given.page or any(part in file.name for part in given.page)]
     if not files:
-        print(f"There is no page in {folder}: build the book first with `make`.", file=sys.stderr)
+        named = f" whose name has {' or '.join(given.page)} in it" if given.page else ""
+        print(f"There is no page{named} in {folder}: build the book first with `make`.", file=sys.stderr)
         return 2
     faults = 0
     with sync_playwright() as playwright:

@@ -4,6 +4,7 @@ The same fine-tuned models are seen through all of them: `measurements` makes on
 whether its measures order the layers alike, and `statement` says in words where they part.
 """
 
+from fivelenses.exhibits.five_lenses.another_encoder import another_encoder
 from fivelenses.exhibits.five_lenses.claims import CLAIMS
 from fivelenses.exhibits.five_lenses.figures import all_curves, centres, correlations, overview
 from fivelenses.exhibits.five_lenses.measurements import Measuring, changes_by_layer, references
@@ -21,6 +22,7 @@ __all__ = [
     "CLAIMS",
     "Measuring",
     "all_curves",
+    "another_encoder",
     "centres",
     "changes_by_layer",
     "correlations",

@@ -5,15 +5,16 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from fivelenses.exhibits.five_lenses import Measuring
-from fivelenses.runs.parameters import FineTuningParameters, Positive
+from fivelenses.runs.parameters import EncodersBeside, Positive
 
 
-class FiveLenses(FineTuningParameters):
+class FiveLenses(EncodersBeside):
     """Chapter 6, on whether the lenses agree.
 
     Attributes:
         independent: an encoder of the same shape and pieces that was not trained from the same weights, for the nulls
             of attention, features, weights and similarity; `random:` and the encoder's name where there is none.
+        independent_by_encoder: the same for encoders of `beside`; `random:` and the encoder's name by default.
         keep: the share of variance that SVCCA keeps.
         similarity_tokens: on which RSA is taken, at most.
         probe_points: training examples of a classifier probe and of the loss, at most.
@@ -22,6 +23,7 @@ class FiveLenses(FineTuningParameters):
     """
 
     independent: str
+    independent_by_encoder: dict[str, str] = {}
     keep: Annotated[float, Field(gt=0, le=1)] = 0.99
     similarity_tokens: Annotated[int, Field(ge=3)] = 5000
     probe_points: Annotated[int, Field(ge=10)] = 600
@@ -30,14 +32,19 @@ class FiveLenses(FineTuningParameters):
 
     @model_validator(mode="after")
     def _two_encoders(self):
-        if self.independent == self.encoder:
-            raise ValueError(
-                f"independent is the encoder itself, {self.encoder}: name another or random:{self.encoder}"
-            )
+        for name in self.encoders_used():
+            if self.independent_of(name) == name:
+                raise ValueError(f"independent is the encoder itself, {name}: name another or random:{name}")
         return self
 
+    def independent_of(self, encoder: str) -> str:
+        """The encoder that was not trained from the same weights."""
+        if encoder == self.encoder:
+            return self.independent
+        return self.independent_by_encoder.get(encoder, f"random:{encoder}")
+
     def encoders_read(self) -> tuple[str, ...]:
-        return (self.encoder, self.independent)
+        return tuple(dict.fromkeys(read for name in self.encoders_used() for read in (name, self.independent_of(name))))
 
     def measuring(self) -> Measuring:
         """How the lenses are set."""
