@@ -2,6 +2,7 @@
 measurements, exhibits and claims.
 """
 
+from fivelenses.exhibits.hao2019.another_encoder import another_encoder
 from fivelenses.exhibits.hao2019.claims import CLAIMS
 from fivelenses.exhibits.hao2019.figures import (
     figure_1,
@@ -28,6 +29,7 @@ __all__ = [
     "CLAIMS",
     "Models",
     "Sampling",
+    "another_encoder",
     "figure_1",
     "figure_2",
     "figure_3",

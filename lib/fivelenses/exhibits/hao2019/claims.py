@@ -74,12 +74,17 @@ def _angle_at(path: pd.DataFrame, share: float) -> float:
     return float(np.interp(share, moved["share"], moved["angle"]))
 
 
+def angle_after_one_epoch(path: pd.DataFrame) -> float:
+    """Degrees between the way of the first epoch and the whole way, of a model's rows of `trajectories`."""
+    return _angle_at(path, path["share"].max() / path["epoch"].max())
+
+
 def straighter(paths: pd.DataFrame) -> pd.DataFrame:
     """Angle to the final direction after the first epoch, from scratch minus tuned."""
     rows = []
     for (task, seed), both in paths.groupby(["task", "seed"], sort=False):
         scratch, tuned = (both[both["way"] == way] for way in (SCRATCH, TUNED))
-        after_one = [_angle_at(path, path["share"].max() / path["epoch"].max()) for path in (scratch, tuned)]
+        after_one = [angle_after_one_epoch(path) for path in (scratch, tuned)]
         at_third = [_angle_at(path, THIRD) for path in (scratch, tuned)]
         more = after_one[0] - after_one[1]
         rows.append((_title(task), str(seed), more, bool(more > 0 and at_third[0] > at_third[1])))

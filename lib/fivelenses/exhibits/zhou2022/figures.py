@@ -229,7 +229,9 @@ def figure_4(similarities: pd.DataFrame, encoder: str) -> Exhibit:
 
 def _name_farthest(axes: Axes, rows: pd.DataFrame, reach: float) -> None:
     """Name the labels that moved most, at the side of a panel that has fewer points, with lines to their points."""
-    left = (rows["x"] > 0).sum() > (rows["x"] < 0).sum()
+    # Where names stand; of two sides as free there, the one with fewer points altogether.
+    points = [[(sign * rows["x"] > beyond).sum() for beyond in (reach / 2, 0)] for sign in (-1, 1)]
+    left = points[0] < points[1]
     farthest = rows.nlargest(SHOWN, "length").sort_values("y")
     # Names keep apart, and as near to the height of their points as that allows.
     heights, least = farthest["y"].clip(-0.85 * reach, 0.85 * reach).to_list(), 0.2 * reach

@@ -1,0 +1,69 @@
+"""Table 1 of Hao et al. (2019), and how its trainings begin, for an encoder beside the one that the chapter follows."""
+
+import dataclasses
+
+import pandas as pd
+
+from fivelenses.exhibits import claims
+from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.hao2019.claims import CLAIMS, angle_after_one_epoch
+from fivelenses.exhibits.hao2019.planes import WAYS
+from fivelenses.exhibits.hao2019.tables import table_1
+
+
+def another_encoder(models: Exhibit, rolled_back: pd.DataFrame, paths: pd.DataFrame, encoder: str) -> Exhibit:
+    """What is cheap to ask of another encoder, with the verdicts on the claims that are read from it.
+
+    Args:
+        models: of `table_of_models`, for this encoder.
+        rolled_back: of `rollbacks`, for this encoder.
+        paths: of `trajectories`, for this encoder; empty where none was followed.
+        encoder: its name.
+    """
+    usual, read, begins = table_1(rolled_back), {"hao2019-table-1": rolled_back}, ""
+    table, shown = rolled_back.assign(encoder=encoder), usual.shown
+    shown = shown[[column for column in shown.columns if not column.startswith("paper")]]
+    if not paths.empty:
+        read["hao2019-figure-3"] = paths
+        angles = _first_angles(paths)
+        table = table.merge(angles.reset_index(), on=["task", "seed"], how="left")
+        means = angles.groupby("task").mean().reindex(rolled_back["task"].unique())
+        # Tasks whose trajectories were not followed have none.
+        shown = shown.assign(
+            **{
+                f"first epoch, {way}": ["–" if pd.isna(angle) else f"{angle:.0f}°" for angle in means[f"angle_{way}"]]
+                for way in WAYS
+            }
+        )
+        begins = " The last two columns: the angle between the way of the first epoch and the whole way."
+    return dataclasses.replace(
+        usual,
+        key=f"hao2019-table-1-{encoder.replace('/', '-')}",
+        title="Table 1, another encoder",
+        table=table,
+        shown=shown,
+        caption=(
+            f"{usual.caption.partition(' The paper')[0]} This is Table 1 for {encoder}.{begins} Scores beside the "
+            f"null rate: {_scores(models.table)}. Of the claims that are read from this, "
+            f"{claims.in_words(CLAIMS, read)}."
+        ),
+    )
+
+
+def _scores(models: pd.DataFrame) -> str:
+    said = []
+    for task, rows in models.groupby("task", sort=False):
+        means = rows.groupby("start")["score"].mean()
+        said.append(
+            f"{task} {means['pre-trained']:.3f}, from scratch {means['random']:.3f} ({rows['null rate'].iloc[0]:.3f})"
+        )
+    return "; ".join(said)
+
+
+def _first_angles(paths: pd.DataFrame) -> pd.DataFrame:
+    """By task and seed, the angles of both ways after an epoch, in degrees: columns `angle_scratch`, `angle_tuned`."""
+    rows = [
+        {"task": task, "seed": seed, "way": f"angle_{way}", "angle": angle_after_one_epoch(path)}
+        for (task, seed, way), path in paths.groupby(["task", "seed", "way"], sort=False)
+    ]
+    return pd.DataFrame(rows).pivot(index=["task", "seed"], columns="way", values="angle").rename_axis(columns=None)
