@@ -1,14 +1,12 @@
 """Table 1 of Hao et al. (2019), and how its trainings begin, for an encoder beside the one that the chapter follows."""
 
-import dataclasses
-
 import pandas as pd
 
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.exhibit import Exhibit
 from fivelenses.exhibits.hao2019.claims import CLAIMS, angle_after_one_epoch
 from fivelenses.exhibits.hao2019.planes import WAYS
-from fivelenses.exhibits.hao2019.tables import table_1
+from fivelenses.exhibits.hao2019.tables import put_back
 
 
 def another_encoder(models: Exhibit, rolled_back: pd.DataFrame, paths: pd.DataFrame, encoder: str) -> Exhibit:
@@ -20,9 +18,8 @@ def another_encoder(models: Exhibit, rolled_back: pd.DataFrame, paths: pd.DataFr
         paths: of `trajectories`, for this encoder; empty where none was followed.
         encoder: its name.
     """
-    usual, read, begins = table_1(rolled_back), {"hao2019-table-1": rolled_back}, ""
-    table, shown = rolled_back.assign(encoder=encoder), usual.shown
-    shown = shown[[column for column in shown.columns if not column.startswith("paper")]]
+    shown, words = put_back(rolled_back)
+    table, read, begins = rolled_back.assign(encoder=encoder), {"hao2019-table-1": rolled_back}, ""
     if not paths.empty:
         read["hao2019-figure-3"] = paths
         angles = _first_angles(paths)
@@ -36,18 +33,12 @@ def another_encoder(models: Exhibit, rolled_back: pd.DataFrame, paths: pd.DataFr
             }
         )
         begins = " The last two columns: the angle between the way of the first epoch and the whole way."
-    return dataclasses.replace(
-        usual,
-        key=f"hao2019-table-1-{encoder.replace('/', '-')}",
-        title="Table 1, another encoder",
-        table=table,
-        shown=shown,
-        caption=(
-            f"{usual.caption.partition(' The paper')[0]} This is Table 1 for {encoder}.{begins} Scores beside the "
-            f"null rate: {_scores(models.table)}. Of the claims that are read from this, "
-            f"{claims.in_words(CLAIMS, read)}."
-        ),
+    caption = (
+        f"{words} This is Table 1 for {encoder}.{begins} Scores beside the null rate: {_scores(models.table)}. Of the "
+        f"claims that are read from this, {claims.in_words(CLAIMS, read)}."
     )
+    key = f"hao2019-table-1-{encoder.replace('/', '-')}"
+    return Exhibit(key, "Table 1, another encoder", table, caption, shown=shown)
 
 
 def _scores(models: pd.DataFrame) -> str:
