@@ -2,9 +2,10 @@
 
     python tests/book/browser.py [--pictures FOLDER]
 
-For each page and view a line for what a reader would stumble over: a page wider than the screen, an error of a script,
-a picture that does not load, mathematics that is not set, a request to another machine, a serious violation of what
-axe-core checks. With ``--pictures`` a screenshot of each is left in the folder. Exit status 1 when there is any fault.
+For each page and view a line for what a reader would stumble over: a page wider than the screen, a caption cut off with
+its table, an error of a script, a picture that does not load, mathematics that is not set, a request to another
+machine, a serious violation of what axe-core checks. With ``--pictures`` a screenshot of each is left in the folder.
+Exit status 1 when there is any fault.
 
 It needs the extra `browser` and a Chromium: the one that CHROMIUM names, or `chromium` on the path.
 """
@@ -48,6 +49,10 @@ TOO_WIDE = """() => {
   const wide = [...document.querySelectorAll("article *")].find((one) => one.getBoundingClientRect().right > room + 1);
   return `${document.documentElement.scrollWidth} of ${room} pixels` + (wide ? `, ${wide.tagName} first` : "");
 }"""
+CUT_CAPTIONS = """() => [...document.querySelectorAll(".exhibit-table caption")].filter((caption) => {
+  const box = caption.closest(".exhibit-table").getBoundingClientRect();
+  return caption.getBoundingClientRect().right > box.right + 1;
+}).map((caption) => caption.textContent.trim().slice(0, 40))"""
 MATHEMATICS_IS_SET = "() => !window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)"
 
 
@@ -81,6 +86,7 @@ def look(page: Page, file: Path, view: View, picture: Path | None) -> list[str]:
     wide = page.evaluate(TOO_WIDE)
     if wide:
         found.append(f"too wide: {wide}")
+    found += [f"a caption is cut off: {one}" for one in page.evaluate(CUT_CAPTIONS)]
     for violation in Axe().run(page).response["violations"]:
         if violation["impact"] in SERIOUS:
             first = violation["nodes"][0]["html"][:90]

@@ -100,17 +100,19 @@ def long_training(last_error: float, barrier: float) -> pd.DataFrame:
     return pd.concat([cells, state, between], ignore_index=True).assign(task="mrpc", seed=0)
 
 
-def groups(widths: tuple, accuracies: tuple, whole: bool = True) -> pd.DataFrame:
+def groups(widths: tuple, accuracies: tuple, whole: tuple = (True, True, True)) -> pd.DataFrame:
     rows = [
-        {"task": task, "seed": 0, "group": group, "width": across, "width_whole": whole, "accuracy": accuracy}
+        {"task": task, "seed": 0, "group": group, "width": across, "width_whole": ends, "accuracy": accuracy}
         for task in TASKS
-        for group, across, accuracy in zip(("low", "middle", "high"), widths, accuracies, strict=True)
+        for group, across, ends, accuracy in zip(("low", "middle", "high"), widths, whole, accuracies, strict=True)
     ]
     facts = {"area": 1.0, "whole": True, "rise": 0.2, "tuned": 0.8, "random": 0.75, "norm": 2.0, "relative_norm": 0.1}
     return pd.DataFrame(rows).assign(**facts)
 
 
-WIDE, NARROW = {"area": 3.0, "half_area": 4.0, "end_loss": 0.1}, {"area": 1.0, "half_area": 2.0, "end_loss": 0.3}
+WHOLE, CUT = {"whole": True, "half_whole": True}, {"whole": False, "half_whole": False}
+WIDE = {"area": 3.0, "half_area": 4.0, "end_loss": 0.1} | WHOLE
+NARROW = {"area": 1.0, "half_area": 2.0, "end_loss": 0.3} | WHOLE
 PASSING = {
     "hao2019-measures": measured(WIDE | {"correlation": 0.9}, NARROW | {"correlation": {"mnli": 0.6, "mrpc": 0.3}}),
     "hao2019-figure-2": history(30, 300),
@@ -148,9 +150,38 @@ def test_models_that_learned_nothing_have_no_optimum_to_compare():
     assert judge(BY_KEY["wider-optima"], {"hao2019-measures": table}).verdict == CANNOT_BE_TESTED
 
 
-def test_basins_that_leave_the_grid_cannot_be_ranked():
-    table = groups((4.0, 4.0, 4.0), (0.8, 0.7, 0.5), whole=False)
-    assert judge(BY_KEY["low-invariant"], {"hao2019-groups": table}).verdict == CANNOT_BE_TESTED
+@pytest.mark.parametrize(
+    ("tuned", "scratch", "verdict"),
+    [
+        (WIDE | CUT, NARROW, REPRODUCED),
+        (WIDE | CUT, NARROW | CUT, CANNOT_BE_TESTED),
+        (WIDE, NARROW | CUT, CANNOT_BE_TESTED),
+        (WIDE | {"half_whole": False}, NARROW | {"half_whole": False}, CANNOT_BE_TESTED),
+        (NARROW, WIDE | CUT, NOT_REPRODUCED),
+        (NARROW | CUT, WIDE, CANNOT_BE_TESTED),
+        # At half of the drop the tuned basin is smaller for sure, whatever the other level leaves open.
+        (WIDE | CUT | {"half_area": 1.0, "half_whole": True}, NARROW | CUT, NOT_REPRODUCED),
+    ],
+)
+def test_areas_cut_by_the_grid_are_compared_only_where_the_cut_decides_nothing(tuned, scratch, verdict):
+    assert judge(BY_KEY["wider-optima"], {"hao2019-measures": measured(tuned, scratch)}).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("widths", "whole", "verdict"),
+    [
+        ((4.0, 4.0, 4.0), (False, False, False), CANNOT_BE_TESTED),
+        ((4.0, 2.0, 1.0), (False, True, True), REPRODUCED),
+        ((4.0, 2.0, 1.0), (False, False, True), CANNOT_BE_TESTED),
+        ((4.0, 2.0, 1.0), (True, True, False), CANNOT_BE_TESTED),
+        # High layers whose basin goes on are wider than the middle ones', and that settles it.
+        ((4.0, 2.0, 3.0), (False, True, False), NOT_REPRODUCED),
+        ((2.0, 2.0, 1.0), (True, True, True), REPRODUCED),
+    ],
+)
+def test_widths_cut_by_the_grid_are_ranked_only_where_the_cut_decides_nothing(widths, whole, verdict):
+    table = groups(widths, (0.8, 0.7, 0.5), whole)
+    assert judge(BY_KEY["low-invariant"], {"hao2019-groups": table}).verdict == verdict
 
 
 CURVATURES = {TUNED: 1.0, SCRATCH: 4.0}

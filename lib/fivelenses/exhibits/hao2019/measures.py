@@ -46,7 +46,8 @@ def measures(found: Landscapes) -> pd.DataFrame:
         The columns of `Landscapes.models`, and beside them `start_loss`, `end_loss`, `learned` (the end is `RISE` below
         the entropy of the labels), `drop`, `falling` and `climb` of the straight way; `width` along the optimisation
         direction, `second_width` and `random_width` (a random direction), all at `RISE`, each with `…_whole`, False
-        where it is at least this; `area` and `whole` at `RISE`, `half_area` at half of the drop (NaN without one);
+        where it is at least this; `area` and `whole` at `RISE`, `half_area` and `half_whole` at half of the drop (NaN
+        and False without one);
         `correlation` of training loss and development error over the cells; `error` (development, at the end). Widths
         are in lengths of the model's direction, areas in their squares; a loss that is not finite at the end leaves
         its row without them.
@@ -79,9 +80,10 @@ def _basin(training: Surface, along: pd.DataFrame, null: pd.DataFrame, null_loss
         sides = half_widths(positions, line["loss"].to_numpy(), END[0], RISE)
         row[name], row[f"{name}_whole"] = width(sides, END[0], low, high)
     row["second_width"], row["second_width_whole"] = width(at_rise.second, END[1], low, high)
-    row |= {"area": at_rise.area, "whole": at_rise.whole, "half_area": np.nan}
+    row |= {"area": at_rise.area, "whole": at_rise.whole, "half_area": np.nan, "half_whole": False}
     if start > end:
-        row["half_area"] = basin(training, END, HALF * (start - end)).area
+        at_half = basin(training, END, HALF * (start - end))
+        row |= {"half_area": at_half.area, "half_whole": at_half.whole}
     return row
 
 
