@@ -16,8 +16,8 @@ from torch.optim.adam import adam
 LEARNING_RATE, BETAS, EPSILON = 1e-3, (0.9, 0.999), 1e-8
 TOLERANCE, PATIENCE = 1e-4, 10
 
-# Rows that finished probes classify at once.
-ROWS_AT_ONCE = 1024
+# Rows that finished probes classify at once: about a batch, whose memory is used again.
+ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -99,17 +99,17 @@ def train(
             steps += 1
             _adam_step(parameters, gradients, moments, taken, steps)
         loss = total.cpu().numpy() / n
-        sound = (
-            np.isfinite(loss) & torch.stack([v.isfinite().flatten(1).all(1) for v in parameters]).all(0).cpu().numpy()
-        )
-        if not sound.all():
-            one = configurations[running[sound.argmin()]]
-            raise ValueError(f"Training of {one} diverged in epoch {epoch}: scale x or alpha down.")
         best, waited = _epochs_without_improvement(loss, best, waited)
         converged = waited > PATIENCE
         ended = converged | (epoch == max_epochs)
+        leaving = [values[torch.from_numpy(ended).to(x.device)] for values in parameters]
+        # Of a probe that goes on, the next epoch's loss tells.
+        sound = np.isfinite(loss)
+        sound[ended] &= torch.stack([v.isfinite().flatten(1).all(1) for v in leaving]).all(0).cpu().numpy()
+        if not sound.all():
+            one = configurations[running[sound.argmin()]]
+            raise ValueError(f"Training of {one} diverged in epoch {epoch}: scale x or alpha down.")
         if ended.any():
-            leaving = [values[torch.from_numpy(ended).to(x.device)] for values in parameters]
             accuracies = [_accuracies(leaving, *split).tolist() for split in (training, test)]
             leavers = zip(running[ended], loss[ended], converged[ended], *accuracies, strict=True)
             results |= {place: (last, epoch, whether, *both) for place, last, whether, *both in leavers}
@@ -160,17 +160,17 @@ def _gradients(
     rounding = torch.finfo(likelihoods.dtype).eps
     total = -likelihoods.clamp_(rounding, 1 - rounding).log_().sum((1, 2), dtype=torch.float64)
     error = error.div_(m).transpose(1, 2)
-    inputs = (x.expand(k, -1, -1), first, second)
+    inputs, shrinking, squares = (x.expand(k, -1, -1), first, second), alphas / m, 0
     for layer in (2, 1, 0):
-        weights, shrinking = parameters[2 * layer], alphas / m
+        weights = parameters[2 * layer]
         torch.bmm(inputs[layer].transpose(1, 2), error, out=gradients[2 * layer]).addcmul_(weights, shrinking)
         torch.sum(error, 1, keepdim=True, out=gradients[2 * layer + 1])
-        total += alphas.flatten() / 2 * torch.linalg.vector_norm(weights, dim=(1, 2)).square()
+        squares = squares + torch.linalg.vector_norm(weights, dim=(1, 2)).square()
         if layer:
             error = torch.bmm(error, weights.transpose(1, 2))
             # The derivative of relu: the error passes where the activation is above 0.
             torch.ops.aten.threshold_backward.grad_input(error, inputs[layer], 0, grad_input=error)
-    return total
+    return total.add_(squares * alphas.flatten(), alpha=0.5)
 
 
 def _adam_step(
