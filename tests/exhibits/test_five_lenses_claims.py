@@ -96,3 +96,8 @@ def test_one_constant_measure_is_left_out_of_the_others_verdict():
 def test_the_ledger_names_these_as_statements_and_no_papers_claims():
     verdicts = [verdict(key, PASSING[key]) for key in CLAIMS]
     assert "the statement" in ledger(five_lenses.CLAIMS, verdicts).columns
+
+
+@pytest.mark.parametrize("key", ["outputs-agree-more", "layers-inherit"])
+def test_tasks_have_the_names_that_they_have_in_the_other_chapters(key):
+    assert list(verdict(key, PASSING[key]).by_group) == ["MNLI", "RTE"]

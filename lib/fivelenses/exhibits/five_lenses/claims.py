@@ -6,6 +6,7 @@ back was taken on training examples instead of development examples, which left 
 
 import pandas as pd
 
+from fivelenses import tasks
 from fivelenses.exhibits.claims import OURS, CannotTest, Claim, as_cases
 from fivelenses.exhibits.five_lenses import agreement
 from fivelenses.exhibits.five_lenses.instruments import LENSES, SIMILARITIES, name
@@ -32,6 +33,11 @@ def _cases(rows: pd.DataFrame, undefined: str) -> pd.DataFrame:
 def _models(table: pd.DataFrame) -> pd.Series:
     """A model in words: the seed of a case whose group is not a task."""
     return table["task"] + ", seed " + table["seed"].astype(str)
+
+
+def _of_tasks(rows: pd.DataFrame) -> pd.DataFrame:
+    """The same rows, grouped by the names of their tasks."""
+    return rows.assign(group=[tasks.find(task).title for task in rows["task"]])
 
 
 def rises_with_depth(changes: pd.DataFrame) -> pd.DataFrame:
@@ -71,8 +77,10 @@ def outputs_agree_more(changes: pd.DataFrame) -> pd.DataFrame:
     )
     means = [table[chosen].groupby(agreement.MODEL, sort=False)["correlation"].mean() for chosen in (inside, across)]
     rows = (means[0] - means[1]).rename("value").reset_index()
-    rows = rows.assign(group=rows["task"], holds=rows["value"] > 0)
-    return _cases(rows, "the weights, or all of attention and features, are the same at all layers")
+    return _cases(
+        _of_tasks(rows).assign(holds=rows["value"] > 0),
+        "the weights, or all of attention and features, are the same at all layers",
+    )
 
 
 def layers_inherit(changes: pd.DataFrame) -> pd.DataFrame:
@@ -81,8 +89,9 @@ def layers_inherit(changes: pd.DataFrame) -> pd.DataFrame:
     table = table[table["own"] == "weights"]
     table = table.assign(value=table["added"] - table["output"])
     rows = table.groupby(agreement.MODEL, sort=False)["value"].mean().reset_index()
-    rows = rows.assign(group=rows["task"], holds=rows["value"] > 0)
-    return _cases(rows, "the weights, or the features, are the same at all layers")
+    return _cases(
+        _of_tasks(rows).assign(holds=rows["value"] > 0), "the weights, or the features, are the same at all layers"
+    )
 
 
 CLAIMS = (
