@@ -114,7 +114,7 @@ def test_mrpc_that_diverges_later_than_large_data_fails_there():
 
     claim = BY_KEY["seeds-js"]
     result = judge(claim, {claim.exhibits[0]: curves("task", TASKS, late, "js")})
-    assert result.reason == "does not hold for mrpc"
+    assert result.reason == "does not hold for MRPC"
 
 
 def test_there_is_one_claim_for_each_key_of_the_paper():

@@ -7,11 +7,13 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
+from fivelenses import tasks
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.claims import REPRODUCED, VERDICTS, Verdict
 from fivelenses.runs import ledger, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.settings import CHAPTERS
+from fivelenses.tasks.edge_tasks import EDGE_TASKS
 
 PUBLISHED = [shown for shown in pages.shown_runs() if shown.part == pages.PUBLISHED and shown.chapter.paper]
 
@@ -98,3 +100,12 @@ def test_every_exhibit_that_a_committed_run_judges_can_be_pointed_at(shown):
     for claim in ledger.CLAIMS[shown.chapter.paper]:
         if claim.key in judged:
             assert set(claim.exhibits) <= keys
+
+
+PUBLISHED = [chapter for chapter in CHAPTERS.values() if chapter.published is not None]
+
+
+@pytest.mark.parametrize("chapter", PUBLISHED, ids=lambda chapter: chapter.slug)
+def test_verdicts_call_tasks_by_their_names_and_not_by_their_keys(chapter):
+    groups = [group for verdict in claims.load(pages.published_folder(chapter)) for group in verdict.by_group]
+    assert not {*groups} & {*tasks.TASKS, *EDGE_TASKS}

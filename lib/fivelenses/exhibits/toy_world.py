@@ -9,7 +9,7 @@ import pandas as pd
 from fivelenses import tasks
 from fivelenses.checkpoints import Checkpoint
 from fivelenses.exhibits import baselines, score_dots
-from fivelenses.exhibits.claims import Claim
+from fivelenses.exhibits.claims import Claim, as_cases
 from fivelenses.exhibits.exhibit import Exhibit
 from fivelenses.exhibits.score_dots import PRETRAINED, SCRATCH
 from fivelenses.models import encoders
@@ -139,8 +139,8 @@ def pretraining_pays(table: pd.DataFrame) -> pd.DataFrame:
     for task, group in table.groupby("task", sort=False):
         ours, theirs = (group[group["start"] == start]["score"] for start in (PRETRAINED, SCRATCH))
         margin = float(ours.min() - theirs.max())
-        rows.append((task, "all", margin, margin > 0))
-    return pd.DataFrame(rows, columns=["group", "seed", "value", "holds"])
+        rows.append((tasks.find(task).title, "all", margin, margin > 0))
+    return as_cases(rows)
 
 
 def structure_is_needed(table: pd.DataFrame) -> pd.DataFrame:
@@ -151,8 +151,8 @@ def structure_is_needed(table: pd.DataFrame) -> pd.DataFrame:
     for (task, seed), group in table[table["start"] == PRETRAINED].groupby(["task", "seed"], sort=False):
         value = float(group["score"].iloc[0])
         margin = value - float(group["bag_of_words"].iloc[0])
-        rows.append((task, seed, margin, margin > 0.03 and value < 0.995))
-    return pd.DataFrame(rows, columns=["group", "seed", "value", "holds"])
+        rows.append((tasks.find(task).title, seed, margin, margin > 0.03 and value < 0.995))
+    return as_cases(rows)
 
 
 CLAIMS = (

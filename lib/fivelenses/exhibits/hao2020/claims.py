@@ -8,6 +8,7 @@ Layers are taken relative to the depth: the lower third of 24 layers is that of 
 import pandas as pd
 from scipy.stats import spearmanr
 
+from fivelenses import tasks
 from fivelenses.exhibits.claims import CannotTest, Claim, as_cases
 
 PAPER = "hao2020"
@@ -44,8 +45,18 @@ def _onset(curve: pd.Series) -> float:
     return float(curve.index[curve >= curve.max() / 2][0] / curve.index.max())
 
 
+def _titled(cases: pd.DataFrame) -> pd.DataFrame:
+    """The same cases, their tasks, or pairs of tasks, called by their names."""
+    names = ["–".join(tasks.find(task).title for task in group.split("–")) for group in cases["group"]]
+    return cases.assign(group=names)
+
+
 def last_layers_change(table: pd.DataFrame) -> pd.DataFrame:
     """JS divergence of the last third of the layers over that of the two thirds below."""
+    return _titled(_last_layers_over_lower(table))
+
+
+def _last_layers_over_lower(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (task, seed), curve in _curves(table, "task", "js").items():
         below, last = _parts(curve, 2 / 3)
@@ -55,6 +66,10 @@ def last_layers_change(table: pd.DataFrame) -> pd.DataFrame:
 
 def distance_grows(table: pd.DataFrame) -> pd.DataFrame:
     """Rank correlation of SVCCA distance with the layer."""
+    return _titled(_rising(table))
+
+
+def _rising(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (task, seed), curve in _curves(table, "task", "svcca").items():
         rising = float(spearmanr(curve.index, curve).statistic)
@@ -68,7 +83,7 @@ def low_layers_harmless(table: pd.DataFrame) -> pd.DataFrame:
     for (task, seed), curve in _curves(table, "task", "svcca").items():
         low, above = _parts(curve, LOW_OF_24)
         rows.append((task, seed, _ratio(low, above), _ratio(low, above) <= HARMLESS))
-    return as_cases(rows)
+    return _titled(as_cases(rows))
 
 
 def _latest_onset_of_large(curves: dict, seed: str) -> float | None:
@@ -80,19 +95,19 @@ def seeds_agree_in_attention(table: pd.DataFrame) -> pd.DataFrame:
     """As `last_layers_change` between seeds; MRPC's divergence also has to begin no later than that of MNLI and
     SST-2.
     """
-    cases, curves = last_layers_change(table), _curves(table, "task", "js")
+    cases, curves = _last_layers_over_lower(table), _curves(table, "task", "js")
     for number, case in cases.iterrows():
         others = _latest_onset_of_large(curves, case["seed"])
         if case["group"] == SMALL and others is not None:
             cases.loc[number, "holds"] &= _onset(curves[SMALL, case["seed"]]) <= others
-    return cases
+    return _titled(cases)
 
 
 def seeds_part_in_features(table: pd.DataFrame) -> pd.DataFrame:
     """As `distance_grows` between seeds; MNLI and SST-2 also rise most in the last third, and MRPC no later
     than they do.
     """
-    cases, curves = distance_grows(table), _curves(table, "task", "svcca")
+    cases, curves = _rising(table), _curves(table, "task", "svcca")
     for number, case in cases.iterrows():
         curve, task = curves[case["group"], case["seed"]], case["group"]
         if task in LARGE:
@@ -101,7 +116,7 @@ def seeds_part_in_features(table: pd.DataFrame) -> pd.DataFrame:
         others = _latest_onset_of_large(curves, case["seed"])
         if task == SMALL and others is not None:
             cases.loc[number, "holds"] &= _onset(curve) <= others
-    return cases
+    return _titled(cases)
 
 
 def low_layers_agree_between_datasets(attention: pd.DataFrame, features: pd.DataFrame) -> pd.DataFrame:
@@ -117,7 +132,7 @@ def low_layers_agree_between_datasets(attention: pd.DataFrame, features: pd.Data
             _, last = _parts(curve, 2 / 3)
             ratios.append(_ratio(low, last))
         rows.append((pair, seed, max(ratios), max(ratios) <= HARMLESS))
-    return as_cases(rows)
+    return _titled(as_cases(rows))
 
 
 def distance_orders_datasets(attention: pd.DataFrame, features: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from fivelenses import tasks
 from fivelenses.exhibits.claims import CannotTest, Claim, as_cases
 from fivelenses.exhibits.merchant2020.measurements import BASE, LEXICAL, RANDOMISED
 from fivelenses.exhibits.merchant2020.paper import PAPER_COLUMNS, PAPER_TABLE_1
+from fivelenses.tasks.edge_tasks import find_edge_task
 
 PAPER = "merchant2020"
 PARSER = "parsing"
@@ -44,7 +45,7 @@ def no_forgetting(table: pd.DataFrame) -> pd.DataFrame:
     for task, of_task in scores.iterrows():
         fall = float(of_task[BASE] - of_task[tuned].min())
         least = float(of_task[BASE] - of_task[[LEXICAL, RANDOMISED]].max())
-        rows.append((task, "all", fall, fall <= LITTLE and fall <= FAR * max(least, 0.0)))
+        rows.append((find_edge_task(task).title, "all", fall, fall <= LITTLE and fall <= FAR * max(least, 0.0)))
     return as_cases(rows)
 
 
@@ -55,7 +56,10 @@ def parsing_helps_syntax(table: pd.DataFrame) -> pd.DataFrame:
     wanted = [task for task in (*SYNTAX, *NOT_SYNTAX) if task in scores.index]
     _lacks(scores.index, SYNTAX, "edge-probing task")
     changes = {task: float(scores.loc[task, PARSER] - scores.loc[task, BASE]) for task in wanted}
-    return as_cases((task, "all", change, (change > 0) == (task in SYNTAX)) for task, change in changes.items())
+    return as_cases(
+        (find_edge_task(task).title, "all", change, (change > 0) == (task in SYNTAX))
+        for task, change in changes.items()
+    )
 
 
 def structure_kept(distance: pd.DataFrame, depth: pd.DataFrame) -> pd.DataFrame:
