@@ -91,10 +91,17 @@ def label_line_ends(axes: Axes, x: float, ends: dict[str, tuple[float, str]], ga
         )
 
 
-def layer_axis(axes: Axes, layers, label: str = "layer") -> None:
-    """Whole layers on the horizontal axis, every one for a shallow encoder."""
+def layer_axis(axes: Axes, layers, label: str = "layer", most: int = 13) -> None:
+    """Whole layers on the horizontal axis, every one for a shallow encoder.
+
+    Args:
+        axes: whose axis it is.
+        layers: their numbers, with repetitions.
+        label: the words under the axis.
+        most: numbers for which there is room.
+    """
     layers = sorted(set(layers))
-    step = 1 if len(layers) <= 13 else 2 if len(layers) <= 26 else 4
+    step = 1 if len(layers) <= most else 2 if len(layers) <= 2 * most else 4
     axes.set_xticks(layers[::step])
     axes.set_xlabel(label)
 

@@ -200,6 +200,10 @@ class EncodersBeside(FineTuningParameters):
     def encoders_used(self) -> tuple[str, ...]:
         return (*self.followed_encoders(), *self.others())
 
+    def specifications_for(self, encoder: str) -> list[Specification]:
+        """What the models of one encoder are made from."""
+        return [one for one in self.specifications() if one.encoder == encoder]
+
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         rate = None if self.learning_rate else self.learning_rate_by_encoder.get(encoder)
         schedule = self.schedule(task)

@@ -2,6 +2,7 @@
 fine-tuning to analyze the contribution of layers": measurements, exhibits and claims.
 """
 
+from fivelenses.exhibits.singh2020.another_encoder import another_encoder
 from fivelenses.exhibits.singh2020.claims import CLAIMS
 from fivelenses.exhibits.singh2020.figures import (
     figure_1c,
@@ -17,6 +18,7 @@ from fivelenses.exhibits.singh2020.measurements import frozen_probes, reinitiali
 
 __all__ = [
     "CLAIMS",
+    "another_encoder",
     "figure_1c",
     "figure_4",
     "frozen_probes",

@@ -15,7 +15,8 @@ from fivelenses.exhibits.singh2020.claims import LEAST_DROP, mean_concavity, mea
 from fivelenses.exhibits.singh2020.shapes import fit_shape
 from fivelenses.tasks import TaskData
 
-# The paper's figures of each task: re-initialisation, frozen probing, weight distance.
+REINITIALISED, FROZEN, MOVED = KINDS = ("re-initialised", "frozen-probing", "weight-distance")
+# The paper's figures of each task, one a kind.
 FIGURES = {"sst2": ("1a", "2a", "3a"), "qnli": ("1b", "2b", "3b"), "cola": ("1d", "5a", "5b")}
 # Table 1, page 4: training and test examples.
 PAPER_TABLE_1 = {"sst2": ("67k", "1.8k"), "qnli": ("105k", "5.4k"), "cola": ("8.5k", "1k")}
@@ -31,27 +32,50 @@ def _metric(table: pd.DataFrame) -> str:
     return tasks.find(table["task"].iloc[0]).score_name
 
 
-def _sizes(table: pd.DataFrame) -> dict[int, str]:
-    """Numbers of training examples, the greatest first, to their names."""
-    return {int(size): f"{size:,} examples" for size in sorted(table["examples"].unique(), reverse=True)}
+def size_looks(table: pd.DataFrame) -> tuple[dict[int, str], dict[int, str], dict[int, str]]:
+    """Names, colours and markers of the numbers of training examples, the greatest first."""
+    sizes = sorted((int(size) for size in table["examples"].unique()), reverse=True)
+    names = {size: f"{size:,} examples" for size in sizes}
+    return (
+        names,
+        dict(zip(sizes, style.SEQUENCE, strict=False)),
+        dict(zip(sizes, style.SEQUENCE_MARKERS, strict=False)),
+    )
 
 
 def _spread(table: pd.DataFrame) -> str:
     return f"mean of {table['seed'].nunique()} seeds, band from least to greatest"
 
 
-def _named(task: str, place: int, kind: str) -> tuple[str, str]:
-    """The key and title of a figure of one task; a task that the paper does not have is named by what is shown."""
-    if task in FIGURES:
-        number = FIGURES[task][place]
-        return f"singh2020-figure-{number}", f"Figure {number}"
-    return f"singh2020-{kind}-{task}", f"{tasks.find(task).title}, {kind.replace('-', ' ')}"
+def figure_key(task: str, kind: str) -> str:
+    """The key of a figure of one task; a task that the paper does not have is named by what is shown."""
+    return f"singh2020-figure-{_number(task, kind)}" if task in FIGURES else f"singh2020-{kind}-{task}"
+
+
+def _number(task: str, kind: str) -> str:
+    return FIGURES[task][KINDS.index(kind)]
+
+
+def _named(task: str, kind: str) -> tuple[str, str]:
+    """The key and title of a figure of one task."""
+    title = (
+        f"Figure {_number(task, kind)}" if task in FIGURES else f"{tasks.find(task).title}, {kind.replace('-', ' ')}"
+    )
+    return figure_key(task, kind), title
+
+
+def of_sizes(scores: pd.DataFrame, task: str, sizes: Sequence[int]) -> pd.DataFrame:
+    """The scores of one task at these numbers of training examples."""
+    return scores[(scores["task"] == task) & scores["examples"].isin(sizes)].reset_index(drop=True)
+
+
+def output_projections(distances: pd.DataFrame, task: str) -> pd.DataFrame:
+    """The distances of the output projections of one task, which the paper shows."""
+    return distances[(distances["part"] == "output") & (distances["task"] == task)].reset_index(drop=True)
 
 
 def _by_size(table: pd.DataFrame, value: str, label: str, position: str, layer_label: str, **more):
-    names = _sizes(table)
-    colours = dict(zip(names, style.SEQUENCE, strict=False))
-    markers = dict(zip(names, style.SEQUENCE_MARKERS, strict=False))
+    names, colours, markers = size_looks(table)
     return per_layer(
         table, value, "examples", label, names, colours, markers, position=position, layer_label=layer_label, **more
     )
@@ -83,8 +107,8 @@ def table_1(data: Mapping[str, TaskData], used: Mapping[str, Sequence[int]]) -> 
 
 def reinitialisation(scores: pd.DataFrame, task: str, sizes: Sequence[int]) -> Exhibit:
     """Figures 1a, 1b and 1d: score against the number of re-initialised layers of one task, one curve a data size."""
-    table = scores[(scores["task"] == task) & scores["examples"].isin(sizes)].reset_index(drop=True)
-    key, title = _named(task, 0, "re-initialised")
+    table = of_sizes(scores, task, sizes)
+    key, title = _named(task, REINITIALISED)
     null = pd.Series(table["null_rate"].iloc[0], index=sorted(table["reinitialised"].unique()))
     zero = "a constant answer" if _metric(table) != "accuracy" else "always the most frequent label"
     caption = (
@@ -142,7 +166,7 @@ def figure_1c(scores: pd.DataFrame, matched: Sequence[str], examples: int) -> Ex
 
 def probing(table: pd.DataFrame) -> Exhibit:
     """Figures 2a, 2b and 5a: score of frozen probes against the number of layers removed."""
-    key, title = _named(table["task"].iloc[0], 1, "frozen-probing")
+    key, title = _named(table["task"].iloc[0], FROZEN)
     null = pd.Series(table["null_rate"].iloc[0], index=sorted(table["removed"].unique()))
     caption = (
         f"{_title(table)}: {_metric(table)} of a logistic regression on [CLS] of the frozen encoder without its top "
@@ -168,8 +192,8 @@ def probing(table: pd.DataFrame) -> Exhibit:
 
 def weight_distance(distances: pd.DataFrame, task: str) -> Exhibit:
     """Figures 3a, 3b and 5b: distance of the output projection per layer, one curve a data size."""
-    table = distances[(distances["part"] == "output") & (distances["task"] == task)].reset_index(drop=True)
-    key, title = _named(task, 2, "weight-distance")
+    table = output_projections(distances, task)
+    key, title = _named(task, MOVED)
     steps = ", ".join(
         f"{int(rows['steps'].iloc[0])} steps with {size:,}" for size, rows in table.groupby("examples", sort=False)
     )
@@ -243,7 +267,7 @@ def table_of_sublayers(distances: pd.DataFrame) -> Exhibit:
     wide = table.pivot(index="part", columns=["task", "half"], values="relative").loc[largest["part"].unique()]
     view = pd.DataFrame({"projection": wide.index})
     for task, part in wide.columns:
-        view[f"{tasks.find(task).title}, {part} half"] = [f"{value:.0%}" for value in wide[task, part]]
+        view[f"{tasks.find(task).title}, {part} half"] = [f"{value:.1%}" for value in wide[task, part]]
     caption = (
         "How far every projection moves, relative to the norm that it had before: mean over the layers of either half "
         "of the encoder and over seeds, with the most data. The paper measures the output projection alone."

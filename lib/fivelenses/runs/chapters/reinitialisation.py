@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from fivelenses.checkpoints import Schedule
-from fivelenses.runs.parameters import FineTuningParameters, Positive
+from fivelenses.runs.parameters import EncodersBeside, Positive
 
 
-class Reinitialisation(FineTuningParameters):
+class Reinitialisation(EncodersBeside):
     """Chapter 4, after Singh and Giovanardi (2020).
 
     Attributes:
@@ -55,7 +55,7 @@ class Reinitialisation(FineTuningParameters):
         return sorted({0, depth, *(range(depth) if self.depths is None else self.depths)} & {*range(depth + 1)})
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        counts = {size: {0} for size in self.sizes(rows)}
+        schedule, counts = self.schedule_of(task, encoder), {size: {0} for size in self.sizes(rows)}
         every = set(self.reinitialised(depth))
         for number, size in enumerate(self.sizes(rows)):
             if number == 0 or task in self.sized:
@@ -65,7 +65,7 @@ class Reinitialisation(FineTuningParameters):
         return [
             {
                 "seed": seed,
-                "schedule": self._lengthened(task, size),
+                "schedule": self._lengthened(schedule, size),
                 "examples": size,
                 "examples_seed": seed,
                 "reinitialised": tuple(range(depth - count + 1, depth + 1)),
@@ -76,8 +76,7 @@ class Reinitialisation(FineTuningParameters):
             for seed in self.seeds
         ]
 
-    def _lengthened(self, task: str, examples: int) -> Schedule:
-        schedule = self.schedule(task)
+    def _lengthened(self, schedule: Schedule, examples: int) -> Schedule:
         if schedule.steps(examples) >= self.least_steps:
             return schedule
         return dataclasses.replace(
