@@ -47,10 +47,9 @@ def measures(found: Landscapes) -> pd.DataFrame:
         the entropy of the labels), `drop`, `falling` and `climb` of the straight way; `width` along the optimisation
         direction, `second_width` and `random_width` (a random direction), all at `RISE`, each with `…_whole`, False
         where it is at least this; `area` and `whole` at `RISE`, `half_area` and `half_whole` at half of the drop (NaN
-        and False without one);
-        `correlation` of training loss and development error over the cells; `error` (development, at the end). Widths
-        are in lengths of the model's direction, areas in their squares; a loss that is not finite at the end leaves
-        its row without them.
+        and False without one); `correlation` of training loss and development error over the cells; `error`
+        (development, at the end). Widths are in lengths of the model's direction, areas in their squares; a loss that
+        is not finite at the end leaves its row without them.
     """
     rows = []
     keys = ["task", "way", "seed"]
