@@ -44,7 +44,7 @@ device = None
 from fivelenses import runs
 from fivelenses import tasks as task_tables
 from fivelenses.checkpoints import specify
-from fivelenses.exhibits import toy_world
+from fivelenses.papers import toy_world
 
 overrides = dict(encoder=encoder, source=source, tasks=tasks, pretrained=pretrained, seeds=seeds, schedules=schedules)
 overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, device=device)

@@ -49,7 +49,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.exhibits import hao2020
+from fivelenses.papers import hao2020
 
 overrides = dict(
     encoder=encoder, source=source, tasks=tasks, dataset_pairs=dataset_pairs, seeds=seeds, schedules=schedules

@@ -57,8 +57,8 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.exhibits import zhou2022
 from fivelenses.lenses import mlp_probe
+from fivelenses.papers import zhou2022
 
 overrides = dict(encoder=encoder, encoders=encoders, source=source, tasks=tasks, seeds=seeds, schedules=schedules)
 overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, device=device, points=points)

@@ -58,7 +58,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.exhibits import hao2019
+from fivelenses.papers import hao2019
 from fivelenses.tasks import load
 
 overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)

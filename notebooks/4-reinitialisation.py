@@ -54,7 +54,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.exhibits import singh2020
+from fivelenses.papers import singh2020
 from fivelenses.tasks import load
 
 overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)

@@ -60,8 +60,8 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.exhibits import merchant2020
 from fivelenses.models import encoders
+from fivelenses.papers import merchant2020
 from fivelenses.tasks.treebanks import treebank_of
 
 overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)

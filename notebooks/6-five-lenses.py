@@ -53,7 +53,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.exhibits import five_lenses
+from fivelenses.papers import five_lenses
 
 overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)
 overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, keep=keep)
@@ -118,7 +118,7 @@ run.exhibit(five_lenses.all_curves(changes))
 # ## Do they order the layers alike?
 #
 # Values in nats, shares and accuracies cannot be compared, orders can. Spearman's rank correlation
-# ({py:func}`fivelenses.exhibits.five_lenses.rank_statistics.rank_correlation`) is taken between two measures over the
+# ({py:func}`fivelenses.papers.five_lenses.rank_statistics.rank_correlation`) is taken between two measures over the
 # layers of one model, and then averaged over the models.
 
 # %%

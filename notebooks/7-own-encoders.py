@@ -45,7 +45,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.exhibits import own_encoders
+from fivelenses.papers import own_encoders
 
 overrides = dict(encoder=encoder, source=source, tasks=tasks, pretrained=pretrained, seeds=seeds, schedules=schedules)
 overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, device=device)

@@ -89,7 +89,7 @@ def test_a_notebook_is_kept_without_outputs_and_its_cells_are_short(percent):
 
 
 def test_the_chain_of_modules_runs_one_way():
-    order = ["world", "tasks", "models", "checkpoints", "activations", "lenses", "exhibits", "runs", "cli"]
+    order = ["tasks", "models", "checkpoints", "activations", "lenses", "exhibits", "papers", "runs", "cli"]
     package = ROOT / "lib" / "fivelenses"
     for place, name in enumerate(order):
         files = (package / name).rglob("*.py") if (package / name).is_dir() else [package / f"{name}.py"]
@@ -103,8 +103,8 @@ def test_the_chain_of_modules_runs_one_way():
 
 
 def test_a_lens_knows_nothing_of_ours_but_lenses_and_the_layers_of_a_model():
-    for folder, known in (("lenses", "lenses|models.layers"), ("world", "world")):
-        for file in (ROOT / "lib" / "fivelenses" / folder).rglob("*.py"):
+    for folder, known in (("fivelenses/lenses", "lenses|models.layers"), ("toyworld", "nothing")):
+        for file in (ROOT / "lib" / folder).rglob("*.py"):
             imported = re.findall(
                 r"^\s*(?:from|import) (fivelenses[\w.]*)", file.read_text("utf-8"), flags=re.MULTILINE
             )

@@ -235,7 +235,7 @@ def pretrain(
     with _one_sentence():
         import torch
 
-        from fivelenses.models import corpora, pretraining
+        from pretraining import corpora, pretraining
 
         if toy == bool(text):
             raise ValueError("Name either --toy or the files to read with --text.")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from fivelenses.checkpoints import check_finite, finite
-from fivelenses.exhibits import hao2020, merchant2020, zhou2022
+from fivelenses.papers import hao2020, merchant2020, zhou2022
 
 
 def gone(checkpoint) -> SimpleNamespace:

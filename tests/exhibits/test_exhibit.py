@@ -1,8 +1,8 @@
 import pandas as pd
 
-from fivelenses.exhibits import hao2020
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, judge
 from fivelenses.exhibits.exhibit import Absent
+from fivelenses.papers import hao2020
 from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings
 

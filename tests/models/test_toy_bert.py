@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from fivelenses import project
-from fivelenses.models import corpora
-from fivelenses.models.pretraining import TOY_BERT, train_wordpiece
-from fivelenses.models.text_blocks import tokenise
-from fivelenses.models.training_run import PretrainingRun
+from pretraining import corpora
+from pretraining.pretraining import TOY_BERT, train_wordpiece
+from pretraining.text_blocks import tokenise
+from pretraining.training_run import PretrainingRun
 
 FOLDER = project.root() / "models" / "toy-bert"
 STEPS_REMADE = 57

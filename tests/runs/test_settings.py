@@ -16,7 +16,7 @@ def test_every_profile_fits_every_chapter():
 
 
 def test_the_paper_profile_has_the_numbers_of_table_1():
-    from fivelenses.exhibits.hao2020.figures import PAPER_TABLE_1
+    from fivelenses.papers.hao2020.figures import PAPER_TABLE_1
 
     chosen = settings(1, "paper")
     for task, (rate, batch, epochs) in PAPER_TABLE_1.items():

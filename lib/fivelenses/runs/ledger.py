@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
-from fivelenses.exhibits import claims, five_lenses, hao2019, hao2020, merchant2020, singh2020, zhou2022
+from fivelenses.exhibits import claims
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, PARTLY, REPRODUCED, VERDICTS, Claim, Verdict
+from fivelenses.papers import five_lenses, hao2019, hao2020, merchant2020, singh2020, zhou2022
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.pages import PUBLISHED, Shown
 

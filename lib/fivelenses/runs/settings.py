@@ -12,14 +12,14 @@ from pydantic import ValidationError
 
 from fivelenses import project
 from fivelenses.runs.chapters import (
-    AttentionSvcca,
     FiveLenses,
-    Geometry,
-    Landscapes,
+    Hao2019,
+    Hao2020,
+    Merchant2020,
     OwnEncoders,
-    ProbingRsa,
-    Reinitialisation,
+    Singh2020,
     ToyWorld,
+    Zhou2022,
 )
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 
@@ -60,11 +60,11 @@ CHAPTERS = {
         Chapter(
             0, "0-toy-world", "", ToyWorld, ("tiny",), published="tiny", local=False, telling="toy-world-worth-figure"
         ),
-        Chapter(1, "1-attention-svcca", "hao2020", AttentionSvcca, telling="hao2020-figure-1"),
-        Chapter(2, "2-directprobe", "zhou2022", Geometry, telling="zhou2022-figure-4"),
-        Chapter(3, "3-landscapes", "hao2019", Landscapes, telling="hao2019-figure-1"),
-        Chapter(4, "4-reinitialisation", "singh2020", Reinitialisation, telling="singh2020-figure-1a"),
-        Chapter(5, "5-probing-rsa", "merchant2020", ProbingRsa, telling="merchant2020-figure-2"),
+        Chapter(1, "1-attention-svcca", "hao2020", Hao2020, telling="hao2020-figure-1"),
+        Chapter(2, "2-directprobe", "zhou2022", Zhou2022, telling="zhou2022-figure-4"),
+        Chapter(3, "3-landscapes", "hao2019", Hao2019, telling="hao2019-figure-1"),
+        Chapter(4, "4-reinitialisation", "singh2020", Singh2020, telling="singh2020-figure-1a"),
+        Chapter(5, "5-probing-rsa", "merchant2020", Merchant2020, telling="merchant2020-figure-2"),
         Chapter(6, "6-five-lenses", "", FiveLenses, telling="five-lenses-overview"),
         # Three dozen models again, of encoders that the project made: published, and not made anew by every `make`.
         Chapter(7, "7-own-encoders", "", OwnEncoders, ("tiny", "small"), local=False, telling="own-encoders-scores"),

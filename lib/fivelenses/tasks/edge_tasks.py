@@ -19,7 +19,7 @@ import pandas as pd
 from fivelenses.tasks import edge_readers
 from fivelenses.tasks.sources import RawFile, SourceError, raw_bytes, raw_text
 from fivelenses.tasks.treebanks import TREEBANKS
-from fivelenses.world import tables as world_tables
+from toyworld import tables as world_tables
 
 ONTONOTES = "FIVELENSES_ONTONOTES"
 SPLITS = ("train", "validation", "test")

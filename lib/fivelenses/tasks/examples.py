@@ -13,7 +13,7 @@ from fivelenses.tasks.parsing import encode_trees
 from fivelenses.tasks.sources import SOURCES, SourceError, hub_table
 from fivelenses.tasks.windows import encode_windows, word_ids
 from fivelenses.tasks.word_tasks import READ_FROM, word_tables
-from fivelenses.world import tables as world_tables
+from toyworld import tables as world_tables
 
 
 @dataclass(frozen=True)

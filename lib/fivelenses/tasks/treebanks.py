@@ -10,7 +10,7 @@ import conllu
 import pandas as pd
 
 from fivelenses.tasks.sources import RawFile, SourceError, raw_text
-from fivelenses.world import tables as world_tables
+from toyworld import tables as world_tables
 
 _EWT = "UniversalDependencies/UD_English-EWT"
 _STREUSLE = "nert-nlp/streusle"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from fivelenses.tasks import treebanks
 from fivelenses.tasks.parsing import tree_table
-from fivelenses.world import tables as world_tables
+from toyworld import tables as world_tables
 
 # Task to the treebank it is read from and to the column that holds its labels.
 READ_FROM = {

@@ -1,21 +1,21 @@
 """The parameters of each chapter."""
 
-from fivelenses.runs.chapters.attention_svcca import AttentionSvcca
 from fivelenses.runs.chapters.five_lenses import FiveLenses
-from fivelenses.runs.chapters.geometry import Geometry
-from fivelenses.runs.chapters.landscapes import Landscapes
+from fivelenses.runs.chapters.hao2019 import Hao2019
+from fivelenses.runs.chapters.hao2020 import Hao2020
+from fivelenses.runs.chapters.merchant2020 import Merchant2020
 from fivelenses.runs.chapters.own_encoders import OwnEncoders
-from fivelenses.runs.chapters.probing_rsa import ProbingRsa
-from fivelenses.runs.chapters.reinitialisation import Reinitialisation
+from fivelenses.runs.chapters.singh2020 import Singh2020
 from fivelenses.runs.chapters.toy_world import ToyWorld
+from fivelenses.runs.chapters.zhou2022 import Zhou2022
 
 __all__ = [
-    "AttentionSvcca",
+    "Hao2020",
     "FiveLenses",
-    "Geometry",
-    "Landscapes",
+    "Zhou2022",
+    "Hao2019",
     "OwnEncoders",
-    "ProbingRsa",
-    "Reinitialisation",
+    "Merchant2020",
+    "Singh2020",
     "ToyWorld",
 ]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from fivelenses.exhibits.five_lenses import Measuring
+from fivelenses.papers.five_lenses import Measuring
 from fivelenses.runs.parameters import EncodersBeside, Positive
 
 

@@ -1,0 +1,138 @@
+"""The parameters of chapter 3, after Hao et al. (2019)."""
+
+import dataclasses
+import math
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from fivelenses import tasks
+from fivelenses.checkpoints import Schedule, Specification
+from fivelenses.lenses.landscape import grid
+from fivelenses.runs.parameters import EncodersBeside, Positive
+
+# A third of the layers put back and moved at random, and the whole, as `rollbacks` measures them.
+PASSES_OF_ROLLBACKS = 15
+
+
+class Hao2019(EncodersBeside):
+    """Chapter 3, after Hao et al. (2019).
+
+    Attributes:
+        scratch_epochs: task to the epochs of its training from random weights.
+        second: task to the task whose model gives the second direction.
+        low, high, points: of each axis of a surface, in lengths of the first direction; -1, 0 and 1 are added.
+        line_points: of a curve, on the same range.
+        grid_examples: of each split at a cell of a grid; None for all.
+        bfloat16: whether landscapes are measured with matrix products in that precision.
+        followed: tasks whose trajectories are drawn (Figure 3).
+        states: along each epoch of these trainings and of the long one.
+        long_task, long_epochs: the task that is also trained for the sum of two numbers of epochs (Figure 4).
+        grouped: tasks whose thirds of layers are moved (Figure 7).
+    """
+
+    scratch_epochs: dict[str, Annotated[float, Field(gt=0)]]
+    second: dict[str, str]
+    low: Annotated[float, Field(le=-1)] = -4
+    high: Annotated[float, Field(gt=1)] = 4
+    points: Annotated[int, Field(ge=4)] = 40
+    line_points: Annotated[int, Field(ge=4)] = 40
+    grid_examples: Annotated[int, Field(ge=2)] | None = None
+    bfloat16: bool = False
+    followed: tuple[str, ...]
+    states: Positive = 1
+    long_task: str
+    long_epochs: tuple[Positive, Positive] = (5, 20)
+    grouped: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _paired(self):
+        for task in self.tasks:
+            if task not in self.scratch_epochs:
+                raise ValueError(f"scratch_epochs has none for {task}")
+            other = self.second.get(task)
+            if other == task or other not in self.tasks:
+                raise ValueError(f"second gives {other} for {task}: name another of the tasks that are run")
+        return self
+
+    @model_validator(mode="after")
+    def _longer(self):
+        if self.long_task in self.tasks and sum(self.long_epochs) <= self.schedule(self.long_task).epochs:
+            raise ValueError(f"long_epochs are no more than the usual epochs of {self.long_task}")
+        return self
+
+    def encoders_used(self) -> tuple[str, ...]:
+        return tuple(one for name in super().encoders_used() for one in (name, _from_scratch(name)))
+
+    def specifications_for(self, encoder: str) -> list[Specification]:
+        """What the models of an encoder are made from, and those of the same network without pre-training."""
+        return [one for one in self.specifications() if one.encoder in (encoder, _from_scratch(encoder))]
+
+    def followed_tasks(self) -> list[str]:
+        """The tasks of this run whose trajectories are drawn."""
+        return [task for task in self.tasks if task in self.followed]
+
+    def grouped_tasks(self) -> list[str]:
+        """The tasks of this run whose thirds of layers are moved."""
+        return [task for task in self.tasks if task in self.grouped]
+
+    def schedule_of(self, task: str, encoder: str) -> Schedule:
+        pretrained = {_from_scratch(name): name for name in super().encoders_used()}
+        schedule = super().schedule_of(task, pretrained.get(encoder, encoder))
+        if encoder not in pretrained or self.epochs:
+            return schedule
+        return dataclasses.replace(schedule, epochs=self.scratch_epochs[task])
+
+    def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
+        examples, usual = min(rows, self.training_examples or rows), self.schedule_of(task, encoder)
+        schedules = [(usual, self.states if task in self.followed else 0)]
+        if task == self.long_task and encoder == self.encoder:
+            schedules.append((dataclasses.replace(usual, epochs=sum(self.long_epochs)), self.states))
+        return [
+            {
+                "seed": seed,
+                "schedule": schedule,
+                "examples": self.training_examples,
+                "saved_steps": _steps_kept(schedule, examples, states),
+            }
+            for schedule, states in schedules
+            for seed in self.seeds
+        ]
+
+    def states_kept(self, task: str, encoder: str) -> int | None:
+        if task not in self.followed:
+            return None
+        return 1 + math.ceil(self.states * self.schedule_of(task, encoder).epochs)
+
+    def passes(self, task: str, encoder: str, depth: int) -> int:
+        if encoder in self.others():
+            return len(self.seeds) * PASSES_OF_ROLLBACKS
+        if encoder not in (self.encoder, _from_scratch(self.encoder)):
+            return 0
+        # A cell reads a part of two splits, in whole passes over the development examples that the catalogue states.
+        sizes = tasks.find(task).sizes
+        read = [min(sizes[split], self.grid_examples or sizes[split]) / sizes["validation"] for split in sizes]
+        cells, line = (len(grid(self.low, self.high, count)) for count in (self.points, self.line_points))
+        cells **= 2
+        surfaces = cells * sum(read) + 2 * line * read[0]
+        if encoder == self.encoder and task in self.grouped:
+            # Of a third of the layers, what lies below is kept: a third, two thirds and the whole.
+            surfaces += 2 * cells * read[0]
+        if encoder == self.encoder and task == self.long_task:
+            surfaces += cells * read[1]
+        return len(self.seeds) * math.ceil(surfaces)
+
+
+def _from_scratch(encoder: str) -> str:
+    """The name of the same network without pre-training."""
+    return f"random:{encoder}"
+
+
+def _steps_kept(schedule: Schedule, examples: int, states: int) -> tuple[int, ...]:
+    """The first step, and the steps at which each of so many equal parts of an epoch ends, the last one included."""
+    last = schedule.steps(examples)
+    if not states:
+        return (0,)
+    parts = math.ceil(schedule.epochs * states)
+    an_epoch = math.ceil(examples / schedule.batch_size)
+    return tuple(sorted({0, last, *(round(an_epoch * part / states) for part in range(parts))}))

@@ -1,0 +1,93 @@
+"""The parameters of chapter 5, after Merchant et al. (2020)."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from fivelenses.papers.merchant2020 import Probing
+from fivelenses.runs.parameters import EncodersBeside, Positive
+from fivelenses.tasks.edge_tasks import find_edge_task
+
+
+class Merchant2020(EncodersBeside):
+    """Chapter 5, after Merchant et al. (2020).
+
+    Attributes:
+        pretrained: encoders that differ in their pre-training seed; the first is `encoder`, which is also probed,
+            frozen and truncated, as those of `beside` are.
+        frozen: highest frozen layers (Figure 3); 0 freezes the embeddings alone, and nothing frozen is always there.
+        truncated: numbers of layers kept (Figure 4); all of them is always there.
+        ablated: the tasks for which encoders are also frozen and truncated; all of them when None.
+        edge_tasks: edge-probing tasks.
+        probe_targets: training targets of each, at most.
+        probe_learning_rate, probe_validate_every, probe_validations, probe_width, probe_seeds: of the edge probes.
+        codelength_tasks: edge-probing tasks of which codelengths are measured.
+        structural_sentences: training sentences of the structural probes, at most.
+        similarity_tokens, similarity_examples: of each input on which similarity is measured, at most.
+    """
+
+    heads: ClassVar[tuple[str, ...]] = ("sequence", "span", "biaffine")
+
+    pretrained: tuple[str, ...] = Field(min_length=1)
+    frozen: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    truncated: tuple[Positive, ...] = ()
+    ablated: tuple[str, ...] | None = None
+    edge_tasks: tuple[str, ...] = Field(min_length=1)
+    probe_targets: Annotated[int, Field(ge=20)]
+    probe_learning_rate: Annotated[float, Field(gt=0)] = 1e-4
+    probe_validate_every: Positive = 500
+    probe_validations: Positive = 200
+    probe_width: Positive = 256
+    probe_seeds: tuple[int, ...] = Field(min_length=1, default=(0,))
+    codelength_tasks: tuple[str, ...] = ()
+    structural_sentences: Annotated[int, Field(ge=4)]
+    similarity_tokens: Annotated[int, Field(ge=3)] = 5000
+    similarity_examples: Positive = 1000
+
+    @field_validator("edge_tasks", "codelength_tasks")
+    @classmethod
+    def _known_edge_tasks(cls, value):
+        for name in value:
+            find_edge_task(name)
+        return value
+
+    @model_validator(mode="after")
+    def _begins_with_the_encoder(self):
+        if self.pretrained[0] != self.encoder:
+            raise ValueError(f"pretrained has to begin with encoder, {self.encoder}")
+        lacking = [name for name in self.ablated or () if name not in self.tasks]
+        if lacking:
+            raise ValueError(f"ablated names {lacking[0]}, which is not among tasks")
+        lacking = [name for name in self.codelength_tasks if name not in self.edge_tasks]
+        if lacking:
+            raise ValueError(f"codelength_tasks names {lacking[0]}, which is not among edge_tasks")
+        return self
+
+    def followed_encoders(self) -> tuple[str, ...]:
+        return self.pretrained
+
+    def probing(self) -> Probing:
+        """How edge probes are trained."""
+        return Probing(
+            self.probe_targets,
+            self.probe_learning_rate,
+            self.probe_validate_every,
+            self.probe_validations,
+            self.probe_width,
+            self.probe_seeds,
+        )
+
+    def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
+        shared = {"schedule": self.schedule_of(task, encoder), "examples": self.training_examples}
+        if encoder in self.pretrained[1:]:
+            return [{"seed": self.seeds[0]} | shared]
+        if self.ablated is not None and task not in self.ablated:
+            return [{"seed": seed} | shared for seed in self.seeds]
+        changes = [{}]
+        changes += [{"frozen": tuple(range(top + 1))} for top in self.frozen if top <= depth]
+        changes += [{"truncated": kept} for kept in self.truncated if kept < depth]
+        return [{"seed": seed} | shared | change for change in changes for seed in self.seeds]
+
+    def passes(self, task: str, encoder: str, depth: int) -> int:
+        # Similarity reads its inputs once a model, the probes theirs.
+        return 4

@@ -1,0 +1,69 @@
+"""The parameters of chapter 2, after Zhou and Srikumar (2022)."""
+
+import dataclasses
+from typing import Annotated, ClassVar
+
+from pydantic import Field, model_validator
+
+from fivelenses.checkpoints import Schedule
+from fivelenses.runs.parameters import FineTuningParameters, Positive
+
+
+class Zhou2022(FineTuningParameters):
+    """Chapter 2, after Zhou and Srikumar (2022).
+
+    Attributes:
+        encoders: the family that is compared, the smallest first; `encoder` is the one that is followed along training.
+        epochs_by_encoder: epochs of an encoder that is trained for another number than its schedules say.
+        followed: tasks whose states along training are kept for `encoder`.
+        states: how many.
+        target, tuned_on: the task that is measured after tuning on each of these (Table 5).
+        points: labelled points of a training split in the geometry, at most; a stratified subset of one seed.
+        followed_points: the same along training and across tasks, where many states are measured.
+        least_examples: labels with fewer points in either split are left out of the geometry.
+        probe_points: training points of the classifier probes, at most.
+        probe_sizes, probe_regularisers, probe_initialisations: the grid of the classifier probes, and the fits of the
+            best of it.
+        probe_epochs: of a classifier probe, at most.
+    """
+
+    heads: ClassVar[tuple[str, ...]] = ("sequence", "token", "token-pair")
+
+    encoders: tuple[str, ...] = Field(min_length=1)
+    epochs_by_encoder: dict[str, Annotated[float, Field(gt=0)]] = {}
+    followed: tuple[str, ...]
+    states: Annotated[int, Field(ge=3)]
+    target: str
+    tuned_on: tuple[str, ...]
+    points: Positive | None = None
+    followed_points: Positive | None = None
+    least_examples: Positive = 3
+    probe_points: Positive | None = None
+    probe_sizes: tuple[Positive, ...] = Field(min_length=1)
+    probe_regularisers: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1)
+    probe_initialisations: Annotated[int, Field(ge=2)] = 5
+    probe_epochs: Positive = 1000
+
+    @model_validator(mode="after")
+    def _consistent(self):
+        if self.encoder not in self.encoders:
+            raise ValueError(f"encoders does not hold encoder, {self.encoder}, which is followed along training")
+        return self
+
+    def encoders_used(self) -> tuple[str, ...]:
+        return self.encoders
+
+    def schedule_of(self, task: str, encoder: str) -> Schedule:
+        epochs = None if self.epochs else self.epochs_by_encoder.get(encoder)
+        return self.schedule(task) if epochs is None else dataclasses.replace(self.schedule(task), epochs=epochs)
+
+    def states_kept(self, task: str, encoder: str) -> int | None:
+        return self.states if encoder == self.encoder and task in self.followed else None
+
+    def passes(self, task: str, encoder: str, depth: int) -> int:
+        # Before and after, for the geometry and for the probes, and every state that is kept.
+        return len(self.seeds) * (4 + (self.states_kept(task, encoder) or 0))
+
+    def followed_tasks(self) -> list[str]:
+        """The followed tasks among those that are run."""
+        return [task for task in self.followed if task in self.tasks]

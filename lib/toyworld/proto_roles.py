@@ -1,0 +1,61 @@
+"""Proto-role properties: what an event's participant is like, from the sense, the role and the filler."""
+
+from toyworld.meaning import CORE_ROLES, Event
+
+PROPERTIES = (
+    "awareness",
+    "change_of_location",
+    "change_of_possession",
+    "change_of_state",
+    "existed_after",
+    "instigation",
+    "manipulated",
+    "physical_contact",
+    "sentient",
+    "stationary",
+    "used",
+    "volition",
+)
+
+
+def proto_roles(event: Event, role: str) -> tuple[str, ...]:
+    """The properties that hold of a role's filler, in alphabetical order; empty for places, times and manners.
+
+    >>> from toyworld.lexicon import SENSES
+    >>> proto_roles(Event(SENSES["sleep"], ()), "place")
+    ()
+    """
+    frame, traits = event.sense.frame, event.sense.traits
+    if role not in (*CORE_ROLES[frame], "instrument") or event.get(role) is None:
+        return ()
+    filler = event.role(role)
+    found = set()
+    if filler.animate:
+        found.add("sentient")
+        if "mental" not in traits or role == "agent":
+            found.add("awareness")
+    if role == "agent" and frame not in ("mental", "having", "losing") and "mental" not in traits:
+        found |= {"instigation", "volition"}
+        if event.sense.name == "receive":
+            found -= {"instigation"}
+    if frame in ("transfer", "taking") and role == "theme" or frame in ("finding", "losing") and role == "patient":
+        found.add("change_of_possession")
+    if role in ("theme", "patient") and (frame in ("transfer", "placing") or "moves" in traits):
+        found.add("change_of_location")
+    if role == "agent" and ("mover" in traits or event.sense.name in ("chase", "follow", "carry", "visit")):
+        found.add("change_of_location")
+    if role == "patient" and ("changes" in traits or "destroys" in traits):
+        found.add("change_of_state")
+    if "destroys" not in traits or role != "patient":
+        found.add("existed_after")
+    if role in ("theme", "patient") and not filler.animate and frame in ("transfer", "taking", "change", "placing"):
+        found.add("manipulated")
+    if role in ("agent", "patient") and (
+        "touches" in traits or (frame == "change" and event.get("instrument") is None)
+    ):
+        found.add("physical_contact")
+    if role == "instrument":
+        found |= {"used", "manipulated", "physical_contact"}
+    if filler.kind in ("place", "surface", "container") and role in ("goal", "source", "topic"):
+        found.add("stationary")
+    return tuple(sorted(found))
