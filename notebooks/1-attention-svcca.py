@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -30,7 +32,6 @@
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
 # Everything below is as the profile says unless it is given here.
 encoder = None
-beside = None
 source = None
 tasks = None
 dataset_pairs = None
@@ -43,22 +44,16 @@ epochs = None
 training_examples = None
 evaluation_examples = None
 mixed_examples = None
-keep = None
+variance_kept = None
 batch_rows = None
 device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.papers import hao2020
+from fivelenses.checkpoints import tables
+from fivelenses.papers.hao2020 import claims, figures, measure
 
-overrides = dict(
-    encoder=encoder, source=source, tasks=tasks, dataset_pairs=dataset_pairs, seeds=seeds, schedules=schedules
-)
-overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, device=device, keep=keep)
-overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples)
-overrides |= dict(mixed_examples=mixed_examples, batch_rows=batch_rows, beside=beside)
-overrides |= dict(learning_rate_by_encoder=learning_rate_by_encoder)
-run = runs.begin(1, profile, **overrides)
+run = runs.begin(1, globals())
 settings = run.settings
 
 # %% [markdown]
@@ -70,10 +65,8 @@ settings = run.settings
 # Layers are counted from 1 here, and 0 is the embedding output; the paper counts its 24 layers from 0.
 
 # %%
-models = [(task, seed) for task in settings.tasks for seed in settings.seeds]
-specifications = [settings.specification(task, seed, settings.encoder) for task, seed in models]
-checkpoints = dict(zip(models, run.prepare(specifications), strict=True))
-run.exhibit(hao2020.table_1(checkpoints))
+models = run.measure(tables.models)
+run.exhibit(figures.table_1, models)
 
 # %% [markdown]
 # A model that does not beat the majority has learned nothing that its layers could show: read its curves below
@@ -94,13 +87,8 @@ run.exhibit(hao2020.table_1(checkpoints))
 # models side by side and keeps no attention map.
 
 # %%
-measuring = dict(
-    keep=settings.keep, batch_rows=settings.batch_rows, device=None if settings.device == "auto" else settings.device
-)
-changes = hao2020.changes_by_layer(
-    checkpoints, settings.encoder, settings.source, settings.evaluation_examples, **measuring
-)
-run.exhibit(hao2020.figure_1(changes))
+changes = run.measure(measure.changes_by_layer, each="task")
+run.exhibit(figures.figure_1, changes)
 
 # %% [markdown]
 # ## Features change
@@ -119,10 +107,10 @@ run.exhibit(hao2020.figure_1(changes))
 # curve near it would mean that nothing is shared.
 
 # %%
-run.exhibit(hao2020.figure_2(changes))
+run.exhibit(figures.figure_2, changes)
 
 # %%
-run.exhibit(hao2020.table_of_measures(changes, settings.keep))
+run.exhibit(figures.table_of_measures, changes, settings.variance_kept)
 
 # %% [markdown]
 # ## Putting one layer back
@@ -132,8 +120,8 @@ run.exhibit(hao2020.table_of_measures(changes, settings.keep))
 # last layer moves.
 
 # %%
-rollbacks = hao2020.rollbacks(checkpoints, settings.encoder, settings.source, settings.evaluation_examples, **measuring)
-run.exhibit(hao2020.figure_3(rollbacks))
+rollbacks = run.measure(measure.rollbacks, each=("task", "seed"))
+run.exhibit(figures.figure_3, rollbacks)
 
 # %% [markdown]
 # ## Would it happen again? Seeds
@@ -142,10 +130,10 @@ run.exhibit(hao2020.figure_3(rollbacks))
 # pre-trained start and their training examples.
 
 # %%
-run.exhibit(hao2020.figure_4(changes))
+run.exhibit(figures.figure_4, changes)
 
 # %%
-run.exhibit(hao2020.figure_5(changes))
+run.exhibit(figures.figure_5, changes)
 
 # %% [markdown]
 # ## Would it happen again? Data sets
@@ -154,30 +142,11 @@ run.exhibit(hao2020.figure_5(changes))
 # and RTE, both pairs of sentences) and far apart (MRPC and SST-2), on a mixture of their development examples.
 
 # %%
-each = settings.mixed_examples
-pairs = settings.compared_pairs()
-if pairs:
-    between = hao2020.between_datasets(checkpoints, pairs, settings.encoder, settings.source, each, **measuring)
-    run.exhibit(hao2020.figure_6(between, each))
+between = run.measure(measure.between_datasets, pairs=settings.compared_pairs())
+run.exhibit(figures.figure_6, between, settings.mixed_examples)
 
 # %%
-if pairs:
-    run.exhibit(hao2020.figure_7(between, each))
-
-# %% [markdown]
-# ## Would it happen again? Another encoder
-#
-# The paper has one encoder, so that its curves may be those of BERT-large and of no other. Encoders beside the one
-# named above, in this run: {glue:text}`others`. Each is fine-tuned on the same tasks, and gives Figures 1 and 2 once
-# more. Read the dashed line of attention first: where it is low, a layer's attention before fine-tuning was hardly more
-# than an untrained one's, and had little shape to lose.
-
-# %%
-for name in settings.others():
-    specifications = [settings.specification(task, seed, name) for task, seed in models]
-    tuned = dict(zip(models, run.prepare(specifications), strict=True))
-    moved = hao2020.changes_by_layer(tuned, name, settings.source, settings.evaluation_examples, **measuring)
-    run.exhibit(hao2020.another_encoder(moved, name, tuned))
+run.exhibit(figures.figure_7, between, settings.mixed_examples)
 
 # %% [markdown]
 # ## The claims
@@ -188,8 +157,7 @@ for name in settings.others():
 # at least half of them, and *not reproduced* otherwise.
 
 # %% tags=["hide-input"]
-run.judge(hao2020.CLAIMS)
-run.glue(others=" and ".join(run.settings.others()) or "none")
+run.judge(claims.CLAIMS)
 run.finish()
 
 # %% [markdown]

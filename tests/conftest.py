@@ -88,4 +88,4 @@ def toy_checkpoint(toy_specification, session_store):
     """One fine-tuned toy BERT."""
     from fivelenses.checkpoints import prepare
 
-    return prepare([toy_specification], session_store, workers=1, notify=lambda line: None)[0]
+    return prepare([toy_specification], session_store, workers=1, log=lambda line: None)[0]

@@ -91,7 +91,7 @@ def train(
 
         chosen = settings(chapter, profile, **parse_parameters(parameter))
         check_device(chosen, profile)
-        made = prepare(chosen.specifications(), workers=workers, notify=typer.echo, device=chosen.device)
+        made = prepare(chosen.specifications(), workers=workers, log=typer.echo, device=chosen.device)
         typer.echo(f"{len(made)} models stand")
 
 

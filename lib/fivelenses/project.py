@@ -33,3 +33,8 @@ def runs_folder() -> Path:
     """Where runs are left: FIVELENSES_RUNS, or ``runs/`` in the clone (ignored by git)."""
     named = os.environ.get("FIVELENSES_RUNS")
     return Path(named).expanduser().resolve() if named else root() / "runs"
+
+
+def records_folder() -> Path:
+    """Where this machine's own records are kept, ``records/`` in the folder of runs."""
+    return runs_folder() / "records"

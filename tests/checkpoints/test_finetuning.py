@@ -36,13 +36,13 @@ def equal(one: dict, other: dict) -> bool:
 
 def test_a_second_call_finds_the_first_ones_checkpoint(toy_specification, toy_checkpoint, session_store):
     lines = []
-    again = prepare([toy_specification, toy_specification], session_store, notify=lines.append)
+    again = prepare([toy_specification, toy_specification], session_store, log=lines.append)
     assert [one.folder for one in again] == [toy_checkpoint.folder] * 2
     assert not lines
 
 
 def test_the_same_specification_gives_the_same_weights(toy_specification, toy_checkpoint, tmp_path):
-    other = prepare([toy_specification], Store(tmp_path), workers=1, notify=silent)[0]
+    other = prepare([toy_specification], Store(tmp_path), workers=1, log=silent)[0]
     assert equal(weights(other.folder), weights(toy_checkpoint.folder))
 
 
@@ -75,13 +75,13 @@ def test_step_zero_is_the_pretrained_encoder(toy_checkpoint, toy_model):
 
 def test_nothing_reinitialised_is_plain_fine_tuning_to_the_bit(toy_specification, toy_checkpoint, tmp_path):
     zero = dataclasses.replace(toy_specification, reinitialised=(), biases_and_norms="reset")
-    other = prepare([zero], Store(tmp_path), workers=1, notify=silent)[0]
+    other = prepare([zero], Store(tmp_path), workers=1, log=silent)[0]
     assert equal(weights(other.folder), weights(toy_checkpoint.folder))
 
 
 def test_frozen_layers_do_not_move(tmp_path, toy_model):
     frozen = specify(ENCODER, "rte", "toyworld", 0, short_schedule(), examples=32, frozen=(0, 1, 2))
-    model = prepare([frozen], Store(tmp_path), workers=1, notify=silent)[0].model()
+    model = prepare([frozen], Store(tmp_path), workers=1, log=silent)[0].model()
     assert torch.equal(model.bert.encoder.layer[1].output.dense.weight, toy_model.encoder.layer[1].output.dense.weight)
     assert not torch.equal(
         model.bert.encoder.layer[2].output.dense.weight, toy_model.encoder.layer[2].output.dense.weight
@@ -90,14 +90,14 @@ def test_frozen_layers_do_not_move(tmp_path, toy_model):
 
 def test_truncated_models_have_the_layers_kept(tmp_path):
     short = specify(ENCODER, "rte", "toyworld", 0, short_schedule(epochs=0), truncated=2)
-    assert prepare([short], Store(tmp_path), workers=1, notify=silent)[0].model().config.num_hidden_layers == 2
+    assert prepare([short], Store(tmp_path), workers=1, log=silent)[0].model().config.num_hidden_layers == 2
 
 
 @pytest.mark.parametrize("damage", ["flipped byte", "lost file", "broken manifest"])
 def test_a_damaged_checkpoint_is_found_and_made_anew(tmp_path, damage):
     store = Store(tmp_path)
     one = specify(ENCODER, "rte", "toyworld", 0, short_schedule(epochs=0))
-    folder = prepare([one], store, workers=1, notify=silent)[0].folder
+    folder = prepare([one], store, workers=1, log=silent)[0].folder
     whole = weights(folder)
     if damage == "flipped byte":
         content = bytearray((folder / "model.safetensors").read_bytes())
@@ -110,7 +110,7 @@ def test_a_damaged_checkpoint_is_found_and_made_anew(tmp_path, damage):
     with pytest.raises(DamagedCheckpoint, match="made anew"):
         store.find(one)
     lines = []
-    again = prepare([one], store, workers=1, notify=lines.append)[0]
+    again = prepare([one], store, workers=1, log=lines.append)[0]
     assert "made anew" in lines[0]
     assert equal(weights(again.folder), whole)
 
@@ -149,7 +149,7 @@ def test_a_checkpoint_that_another_process_trains_is_waited_for_last(tmp_path):
 
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
     one = specify(ENCODER, "rte", "toyworld", 6, short_schedule(epochs=8), examples=160)
-    whole = prepare([one], Store(tmp_path / "whole"), workers=1, notify=silent)[0]
+    whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
     process = multiprocessing.get_context("spawn").Process(target=train, args=(one, tmp_path / "killed"))
     process.start()
     store = Store(tmp_path / "killed")
@@ -159,20 +159,20 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     assert store.unfinished() == [one.address] and not store.addresses()
-    resumed = prepare([one], store, workers=1, notify=silent)[0]
+    resumed = prepare([one], store, workers=1, log=silent)[0]
     assert equal(weights(resumed.folder), weights(whole.folder))
     assert not store.unfinished()
 
 
 def test_a_training_that_diverges_says_so(tmp_path):
     wild = specify(ENCODER, "rte", "toyworld", 0, short_schedule(learning_rate=1e30), examples=64)
-    assert prepare([wild], Store(tmp_path), workers=1, notify=silent)[0].manifest["diverged"]
+    assert prepare([wild], Store(tmp_path), workers=1, log=silent)[0].manifest["diverged"]
 
 
 @pytest.mark.parametrize("name", ["pos", "dep"])
 def test_word_tasks_are_fine_tuned_and_scored_unit_by_unit(name, tmp_path, toy_tokenizer):
     one = specify(ENCODER, name, "toyworld", 0, short_schedule(), examples=200, saved_steps=(0, 5))
-    made = prepare([one], Store(tmp_path), notify=silent)[0]
+    made = prepare([one], Store(tmp_path), log=silent)[0]
     assert made.score > made.manifest["null_rate"] + 0.1
     assert made.manifest["training_examples"] == 200
     rows = encode(tasks.load(name, "toyworld"), "validation", toy_tokenizer, 64)

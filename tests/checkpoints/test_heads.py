@@ -42,7 +42,7 @@ def made(name: str, folder, epochs: float = 1, learning_rate: float = 2e-3, **ch
     """A checkpoint of a short training."""
     schedule = short_schedule(learning_rate=learning_rate, max_length=LONGEST, epochs=epochs, by_length=True)
     one = specify(ENCODER, name, "toyworld", 0, schedule, **changes)
-    return prepare([one], Store(folder), workers=1, notify=lambda line: None)[0]
+    return prepare([one], Store(folder), workers=1, log=lambda line: None)[0]
 
 
 @pytest.fixture(scope="module", params=sorted(SECOND))

@@ -19,7 +19,7 @@ def stored(tmp_path, monkeypatch, toy_checkpoint):
 
 def said(**asked) -> list[str]:
     lines = []
-    inspect(**({"remove": [], "prune": False} | asked), notify=lines.append)
+    inspect(**({"remove": [], "prune": False} | asked), log=lines.append)
     return lines
 
 

@@ -265,7 +265,7 @@ def models(tmp_path_factory):
             (f"random:{ENCODER}", "mrpc", 2, (0, 3, 6)),
         )
     ]
-    made = prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, notify=lambda line: None)
+    made = prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
     return hao2019.Models(made, SECOND, "cpu")
 
 

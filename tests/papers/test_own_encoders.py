@@ -11,7 +11,7 @@ from fivelenses.checkpoints.evaluation import flat_labels
 from fivelenses.checkpoints.finetuning import fine_tune
 from fivelenses.exhibits.claims import NOT_REPRODUCED, PARTLY, REPRODUCED, judge
 from fivelenses.papers import own_encoders
-from fivelenses.papers.own_encoders import measurements
+from fivelenses.papers.own_encoders import measure as measurements
 from fivelenses.runs.settings import settings
 from fivelenses.tasks.examples import TaskData
 

@@ -187,7 +187,7 @@ def models(tmp_path_factory):
         specify(ENCODER, "sst2", "toyworld", 0, plain, examples=size, reinitialised=drawn)
         for size, drawn in ((48, ()), (96, ()), (96, (5, 6)))
     ]
-    return prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, notify=lambda line: None)
+    return prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
 
 
 def test_the_tables_say_what_the_models_are(models):
@@ -209,7 +209,7 @@ def test_no_reinitialised_layer_is_plain_fine_tuning():
 def test_all_layers_reinitialised_keep_embeddings_biases_and_norms(tmp_path, toy_model):
     untrained = short_schedule(epochs=0)
     wanted = specify(ENCODER, "sst2", "toyworld", 0, untrained, examples=48, reinitialised=tuple(range(1, 7)))
-    made = prepare([wanted], Store(tmp_path), workers=1, notify=lambda line: None)[0].model().base_model
+    made = prepare([wanted], Store(tmp_path), workers=1, log=lambda line: None)[0].model().base_model
     before = toy_model.state_dict()
     changed = {
         name

@@ -24,8 +24,8 @@ def chapter(tmp_path, monkeypatch):
 
 def test_a_run_is_executed_once_and_then_current(chapter):
     lines = []
-    first = execution.run(1, "tiny", notify=lines.append)
-    second = execution.run(1, "tiny", notify=lines.append)
+    first = execution.run(1, "tiny", log=lines.append)
+    second = execution.run(1, "tiny", log=lines.append)
     assert first.executed and not second.executed
     assert "current" in lines[-1]
     facts = json.loads((first.folder / "run.json").read_text())
@@ -34,12 +34,12 @@ def test_a_run_is_executed_once_and_then_current(chapter):
 
 
 def test_an_executed_notebook_holds_no_path_of_the_machine(chapter, tmp_path):
-    folder = execution.run(1, "tiny", notify=lambda line: None).folder
+    folder = execution.run(1, "tiny", log=lambda line: None).folder
     assert str(tmp_path) not in (folder / execution.EXECUTED).read_text()
 
 
 def test_a_change_of_code_makes_a_run_stale(chapter):
-    folder = execution.run(1, "tiny", notify=lambda line: None).folder
+    folder = execution.run(1, "tiny", log=lambda line: None).folder
     parameters = settings(1, "tiny").model_dump(mode="json")
     assert execution.state(chapter, folder, parameters) == ""
     assert "parameters have changed" in execution.state(chapter, folder, {})
@@ -48,35 +48,35 @@ def test_a_change_of_code_makes_a_run_stale(chapter):
 
 
 def test_a_failure_names_the_cell_and_keeps_the_last_good_run(chapter):
-    good = execution.run(1, "tiny", notify=lambda line: None).folder
+    good = execution.run(1, "tiny", log=lambda line: None).folder
     write_notebook(BEGIN, "1 / 0")
     with pytest.raises(RunError, match="cell that begins '1 / 0' failed, ZeroDivisionError"):
-        execution.run(1, "tiny", notify=lambda line: None)
+        execution.run(1, "tiny", log=lambda line: None)
     assert (good / "run.json").is_file()
 
 
 def test_a_notebook_that_does_not_finish_is_no_run(chapter):
     write_notebook(BEGIN, "pass")
     with pytest.raises(RunError, match="without run.finish"):
-        execution.run(1, "tiny", notify=lambda line: None)
+        execution.run(1, "tiny", log=lambda line: None)
 
 
 def test_halves_that_differ_are_refused(chapter):
     chapter.notebook.with_suffix(".py").write_text("# %%\n1\n", encoding="utf-8")
     with pytest.raises(RunError, match="make pair"):
-        execution.run(1, "tiny", notify=lambda line: None)
+        execution.run(1, "tiny", log=lambda line: None)
 
 
 def test_a_missing_notebook_is_named(chapter):
     chapter.notebook.unlink()
     with pytest.raises(RunError, match="1-attention-svcca.ipynb is missing"):
-        execution.run(1, "tiny", notify=lambda line: None)
+        execution.run(1, "tiny", log=lambda line: None)
 
 
 def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):
-    monkeypatch.setattr(execution, "LEAST_DISK", 10**18)
+    monkeypatch.setattr(execution, "MIN_DISK", 10**18)
     with pytest.raises(RunError, match="make room first"):
-        execution.run(1, "tiny", notify=lambda line: None)
+        execution.run(1, "tiny", log=lambda line: None)
 
 
 def executed_copy(chapter, tmp_path, change=lambda notebook: None):

@@ -92,22 +92,22 @@ def test_figures_are_shown_in_the_order_of_their_numbers():
 def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
 
-    def run(number, profile, overrides, notify):
+    def run(number, profile, overrides, log):
         if number != 1:
             raise RunError(f"Chapter {number} failed here.")
         return Finished(run_folder, True, 1.0, 1)
 
     monkeypatch.setattr(report.execution, "run", run)
-    page, failures = report.report("toy-bert/seed-0", notify=lambda line: None)
+    page, failures = report.report("toy-bert/seed-0", log=lambda line: None)
     assert page == tmp_path / "runs" / "reports" / "toy-bert-seed-0-tiny" / "index.html"
     assert len(failures) == 5 and all(sentence in page.read_text() for sentence in failures)
     assert [file.name for file in page.parent.parent.iterdir()] == ["toy-bert-seed-0-tiny"]
 
 
 def test_a_report_without_any_chapter_is_an_error(monkeypatch):
-    def run(number, profile, overrides, notify):
+    def run(number, profile, overrides, log):
         raise RunError(f"Chapter {number} failed here.")
 
     monkeypatch.setattr(report.execution, "run", run)
     with pytest.raises(RunError, match="No chapter could be run on toy-bert/seed-0: Chapter 1 failed here."):
-        report.report("toy-bert/seed-0", notify=lambda line: None)
+        report.report("toy-bert/seed-0", log=lambda line: None)

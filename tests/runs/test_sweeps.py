@@ -165,7 +165,7 @@ def test_progress_is_one_line_an_event_with_the_address_of_the_dashboard(swept):
 def test_a_sweep_whose_points_stand_runs_nothing(swept, monkeypatch):
     monkeypatch.setattr(sweeps, "connect", None)
     chosen, lines = points(1, "tiny", expand({"seed": [1, 0]}), {"tasks": ["rte"]}), []
-    outcome = sweep(1, "tiny", chosen, notify=lines.append)
+    outcome = sweep(1, "tiny", chosen, log=lines.append)
     assert lines[0].endswith("2 points, 2 current, 0 to run")
     assert {status.state for status in outcome.states.values()} == {"current"} and not outcome.failed
     again = pd.read_parquet(outcome.table)

@@ -39,6 +39,7 @@ from fivelenses.models import encoders, heads, layers
 from fivelenses.tasks.examples import TaskData, encode, subset
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
+CORES_VARIABLE = "FIVELENSES_CORES"
 SAVES = 5  # States saved along a training, for resuming after a kill.
 
 
@@ -46,7 +47,7 @@ def prepare(
     specifications: Sequence[Specification],
     store: Store | None = None,
     workers: int | None = None,
-    notify: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
     device: str = "auto",
 ) -> list[Checkpoint]:
     """The checkpoints of these specifications, in order; those that are missing or damaged are trained first.
@@ -59,7 +60,7 @@ def prepare(
         store: where checkpoints are kept; the project's when None.
         workers: processes that train side by side; by default one a core for small encoders without a GPU, one
             otherwise.
-        notify: called with one line of plain text for each event.
+        log: called with one line of plain text for each event.
         device: `auto` (a GPU when there is one), `cpu` or `cuda`.
 
     Returns:
@@ -67,7 +68,7 @@ def prepare(
     """
     store = store or Store()
     distinct = list(dict.fromkeys(specifications))
-    missing = [specification for specification in distinct if _checked(store, specification, notify) is None]
+    missing = [specification for specification in distinct if _checked(store, specification, log) is None]
     workers = min(len(missing), workers or _workers(missing, device))
     started, done, total = time.monotonic(), 0, len(missing)
     for wait in (False, True):
@@ -77,9 +78,9 @@ def prepare(
                 busy.append(one)
                 continue
             done += 1
-            _tell(notify, checkpoint, one, done, total, started)
+            _report(log, checkpoint, one, done, total, started)
         if busy:
-            notify(f"{len(busy)} more are being fine-tuned by another process: waiting")
+            log(f"{len(busy)} more are being fine-tuned by another process: waiting")
         missing = busy
     return [store.find(specification) for specification in specifications]
 
@@ -101,18 +102,18 @@ def _trained(
             yield running[future], future.result()
 
 
-def _checked(store: Store, specification: Specification, notify: Callable[[str], None]) -> Checkpoint | None:
+def _checked(store: Store, specification: Specification, log: Callable[[str], None]) -> Checkpoint | None:
     try:
         return store.find(specification)
     except DamagedCheckpoint as damage:
-        notify(str(damage))
+        log(str(damage))
         with store.lock(specification):
             store.discard(specification)
         return None
 
 
-def _tell(notify, checkpoint: Checkpoint, specification: Specification, done: int, total: int, started: float) -> None:
-    notify(
+def _report(log, checkpoint: Checkpoint, specification: Specification, done: int, total: int, started: float) -> None:
+    log(
         f"fine-tuned {done} of {total}: {specification.describe()}, score {checkpoint.score:.3f} "
         f"(null {checkpoint.manifest['null_rate']:.3f}), {time.monotonic() - started:.0f} s so far"
     )
@@ -127,7 +128,10 @@ def _workers(missing: Sequence[Specification], device: str) -> int:
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """The cores that this process may use: FIVELENSES_CORES, or those that the system gives it."""
+    named = os.environ.get(CORES_VARIABLE)
+    if named:
+        return int(named)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

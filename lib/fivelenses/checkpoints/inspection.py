@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from fivelenses.checkpoints.store import DamagedCheckpoint, Store, read
 
 
-def inspect(remove: Sequence[str], prune: bool, notify: Callable[[str], None]) -> None:
+def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> None:
     """List and verify the store.
 
     Args:
         remove: addresses of checkpoints that are removed first.
         prune: whether damaged and unfinished checkpoints are removed.
-        notify: told one line a checkpoint, and a last one with their number and size.
+        log: told one line a checkpoint, and a last one with their number and size.
 
     Raises:
         ValueError: an address to remove is not in the store.
@@ -22,20 +22,20 @@ def inspect(remove: Sequence[str], prune: bool, notify: Callable[[str], None]) -
         if address not in store.addresses():
             raise ValueError(f"There is no checkpoint {address!r} in {store.folder}.")
         shutil.rmtree(store.folder / address)
-        notify(f"{address}  removed")
+        log(f"{address}  removed")
     damaged = 0
     for address in store.addresses():
         try:
             made = read(store.folder / address).manifest["specification"]
-            notify(f"{address}  whole    {made['encoder']}, {made['task']}, seed {made['seed']}")
+            log(f"{address}  whole    {made['encoder']}, {made['task']}, seed {made['seed']}")
         except DamagedCheckpoint as damage:
             damaged += 1
-            notify(f"{address}  damaged  {damage}")
+            log(f"{address}  damaged  {damage}")
             if prune:
                 shutil.rmtree(store.folder / address)
     for address in store.unfinished():
-        notify(f"{address}  unfinished: the next run that needs it goes on from where it stopped")
+        log(f"{address}  unfinished: the next run that needs it goes on from where it stopped")
         if prune:
             shutil.rmtree(store.folder / "partial" / address)
     size = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())
-    notify(f"{len(store.addresses())} checkpoints, {damaged} damaged, {size / 1e6:.0f} MB in {store.folder}")
+    log(f"{len(store.addresses())} checkpoints, {damaged} damaged, {size / 1e6:.0f} MB in {store.folder}")

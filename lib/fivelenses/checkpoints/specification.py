@@ -108,6 +108,18 @@ class Specification:
         """The content as plain JSON values."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
+    @classmethod
+    def from_dict(cls, content: dict) -> "Specification":
+        """The specification that `as_dict` wrote.
+
+        Example:
+            >>> one = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1), frozen=(0, 1))
+            >>> Specification.from_dict(one.as_dict()) == one
+            True
+        """
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
+        return cls(**values | {"schedule": Schedule(**content["schedule"])})
+
     @property
     def address(self) -> str:
         """The hash of the content in 20 hexadecimal digits; of the encoder, its identity counts and not its name."""

@@ -45,9 +45,14 @@ class Checkpoint:
     folder: Path
     manifest: dict
 
+    @property
+    def specification(self) -> Specification:
+        """What the model was made from."""
+        return Specification.from_dict(self.manifest["specification"])
+
     def model(self) -> nn.Module:
         """The fine-tuned model with its head, in evaluation mode."""
-        return heads.read(self.folder, tasks.find(self.manifest["specification"]["task"]).head)
+        return heads.read(self.folder, tasks.find(self.specification.task).head)
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The tokeniser that the model was trained with."""

@@ -1,5 +1,5 @@
-"""Runs: parameters and profiles, notebooks executed with papermill, rehearsals, sweeps, and the book."""
+"""Runs: parameters and profiles, notebooks executed with papermill, dry runs, sweeps, and the book."""
 
-from fivelenses.runs.run import Run, begin
+from fivelenses.runs.run import begin
 
-__all__ = ["Run", "begin"]
+__all__ = ["begin"]

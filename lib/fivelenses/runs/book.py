@@ -122,7 +122,7 @@ def _mathjax() -> Path:
     raise RunError(f"The package sphinx-mathjax-offline holds no {MATHJAX}: reinstall the environment with `make`.")
 
 
-def build(notify: Callable[[str], None] = print) -> Path:
+def build(log: Callable[[str], None] = print) -> Path:
     """Build the book and return its first page; a book of the same content is left as it is.
 
     Raises:
@@ -137,9 +137,9 @@ def build(notify: Callable[[str], None] = print) -> Path:
     page, stamp = folder / "html" / "index.html", folder / "content.sha256"
     if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == digest:
         shutil.rmtree(work)
-        notify("book: current")
+        log("book: current")
         return page
-    notify("book: building")
+    log("book: building")
     program = Path(sys.executable).with_name("jupyter-book")
     command = [str(program), "build", str(work / "source"), "--path-output", str(work)]
     result = subprocess.run([*command, "-W", "-n", "--keep-going"], capture_output=True, text=True)

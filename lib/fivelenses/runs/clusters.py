@@ -223,7 +223,7 @@ def slurm(options: dict, jobs: int) -> Iterator[Client]:
 
 
 @contextlib.contextmanager
-def connect(where: Where, points: int, gpu: bool, folder: Path, notify: Callable[[str], None]) -> Iterator[tuple]:
+def connect(where: Where, points: int, gpu: bool, folder: Path, log: Callable[[str], None]) -> Iterator[tuple]:
     """A client of the chosen cluster, and the places of its workers by name (for local ones).
 
     Args:
@@ -231,7 +231,7 @@ def connect(where: Where, points: int, gpu: bool, folder: Path, notify: Callable
         points: how many are to run.
         gpu: whether the points use a GPU where there is one.
         folder: the sweep's.
-        notify: called with one line for each event.
+        log: called with one line for each event.
     """
     with contextlib.ExitStack() as stack:
         # The point of a worker that is lost goes to another; a point that has lost three of them has failed.
@@ -244,17 +244,17 @@ def connect(where: Where, points: int, gpu: bool, folder: Path, notify: Callable
         if where.scheduler is not None:
             client = stack.enter_context(running(where.scheduler))
             count = len(client.nthreads())
-            notify(f"on the cluster at {where.scheduler}, which has {count} worker{'s' if count > 1 else ''}")
+            log(f"on the cluster at {where.scheduler}, which has {count} worker{'s' if count > 1 else ''}")
         elif where.slurm is not None:
             options = slurm_options(where.slurm, folder / "slurm", gpu)
             jobs = min(points, where.workers or MOST_JOBS)
             client = stack.enter_context(slurm(options, jobs))
-            notify(f"on at most {jobs} jobs of Slurm")
+            log(f"on at most {jobs} jobs of Slurm")
         else:
             own = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(cores())
             chosen = places(where.workers, points, own, gpus() if gpu else [])
             given = dict(enumerate(chosen))
             client = stack.enter_context(local(chosen))
-            notify(f"on {len(chosen)} worker{'s' if len(chosen) > 1 else ''} of this machine")
-        notify(f"dashboard: {client.dashboard_link}")
+            log(f"on {len(chosen)} worker{'s' if len(chosen) > 1 else ''} of this machine")
+        log(f"dashboard: {client.dashboard_link}")
         yield client, given

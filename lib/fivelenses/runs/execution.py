@@ -22,14 +22,15 @@ import psutil
 import yaml
 from filelock import FileLock
 
-from fivelenses import project
-from fivelenses.checkpoints import Store
-from fivelenses.runs import seals, tethered
-from fivelenses.runs.run import FOLDER_VARIABLE, check_device, folder_name
+from fivelenses import project, records
+from fivelenses.checkpoints.finetuning import CORES_VARIABLE
+from fivelenses.runs import checksums, tethered
+from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
+from fivelenses.runs.run import check_device
 from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, find_chapter, settings
 
 EXECUTED = "notebook.ipynb"
-LEAST_DISK = 2 * 10**9  # bytes that must be free before a run starts
+MIN_DISK = 2 * 10**9  # bytes that must be free before a run starts
 
 
 class RunError(RuntimeError):
@@ -48,24 +49,37 @@ class Finished:
     peak_memory: int
 
 
-def code_digest(notebook: nbformat.NotebookNode) -> str:
+def notebook_digest(notebook: nbformat.NotebookNode) -> str:
     """A hash of a notebook's code cells: an executed copy with the same code is in step with it.
 
     Cells that papermill adds are not counted, and prose is taken from the notebook, not from the executed copy.
     """
     content = hashlib.sha256()
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and "injected-parameters" not in cell.metadata.get("tags", []):
-            content.update(cell.source.strip().encode() + b"\0")
+    for cell in _code_cells(notebook):
+        content.update(cell.source.strip().encode() + b"\0")
     return content.hexdigest()[:16]
 
 
-def library_digest() -> str:
-    """A hash of the library's source: a local run is current only for the code that made it."""
+def page_digest(notebook: nbformat.NotebookNode) -> str:
+    """A digest of the library's code that a notebook runs: what it imports, directly or not.
+
+    Docstrings, comments and what the notebook does not import change nothing; neither does code that fine-tunes or
+    runs notebooks, whose work is in the records.
+    """
+    modules = {name for cell in _code_cells(notebook) for name in records.imported_by(cell.source)}
+    return records.code_digest(modules | {"fivelenses.runs.run"}, ("pretraining",))
+
+
+def _code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [cell for cell in cells if "injected-parameters" not in cell.metadata.get("tags", [])]
+
+
+def models_digest() -> str:
+    """A digest of the encoders that the project ships: measured anew where they are made anew."""
     content = hashlib.sha256()
-    package = Path(__file__).resolve().parents[1]
-    for file in sorted(package.rglob("*.py")):
-        content.update(str(file.relative_to(package)).encode() + file.read_bytes())
+    for file in sorted((project.root() / "models").rglob("*.safetensors")):
+        content.update(str(file.relative_to(project.root())).encode() + file.read_bytes())
     return content.hexdigest()[:16]
 
 
@@ -84,14 +98,17 @@ def state(chapter: Chapter, folder: Path, parameters: dict) -> str:
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except ValueError:
         return "its run.json is damaged"
-    if facts.get("notebook") != code_digest(nbformat.read(chapter.notebook, as_version=4)):
+    notebook = nbformat.read(chapter.notebook, as_version=4)
+    if facts.get("notebook") != notebook_digest(notebook):
         return "the notebook's code has changed since"
-    if facts.get("library") != library_digest():
-        return "the library has changed since"
+    if facts.get("code") != page_digest(notebook):
+        return "the code that it runs has changed since"
     if facts.get("parameters") != parameters:
         return "the parameters have changed since"
-    damaged = seals.broken(folder, facts["files"])
-    return f"its {damaged[0]} is damaged" if damaged else ""
+    if facts.get("models") != models_digest():
+        return "the encoders under models/ have changed since"
+    broken = checksums.damaged(folder, facts["files"])
+    return f"its {broken[0]} is damaged" if broken else ""
 
 
 def run(
@@ -99,19 +116,21 @@ def run(
     profile: str,
     overrides: dict | None = None,
     force: bool = False,
-    notify: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
+    cores: int | None = None,
 ) -> Finished:
-    """Execute a chapter's notebook unless its last run is current.
+    """Execute a chapter's notebook unless its last run is current; what was measured before is not measured again.
 
-    The run is made in a folder beside and takes its place when whole; checkpoints that were trained before a kill
-    are not trained again.
+    The run is made in a folder beside and takes its place when whole; checkpoints and records that were made before a
+    kill are not made again.
 
     Args:
         number: the chapter.
         profile: `tiny`, `small` or `paper`.
         overrides: parameters by name.
         force: execute also when nothing has changed.
-        notify: called with one line of plain text for each event.
+        log: called with one line of plain text for each event.
+        cores: at most so many are used; all by default.
 
     Raises:
         ParameterError: a parameter that does not exist or fit.
@@ -121,18 +140,65 @@ def run(
     chapter = find_chapter(number)
     chosen = settings(number, profile, **overrides)
     check_device(chosen, profile)
-    check_pair(chapter)
+    check_disk(project.store_folder())
     place = project.runs_folder() / folder_name(chapter, profile, overrides)
+    # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
+    environment = {"OMP_WAIT_POLICY": "PASSIVE"}
+    if cores is not None:
+        environment |= {"OMP_NUM_THREADS": str(cores), CORES_VARIABLE: str(cores)}
+    given = {"profile": profile, **overrides}
+    return _current(chapter, place, chosen.model_dump(mode="json"), given, environment, force, log)
+
+
+def run_committed(chapter: Chapter, committed: Path, log: Callable[[str], None] = print) -> Finished:
+    """Execute a chapter's notebook on committed records, unless its page is current; nothing is measured.
+
+    Args:
+        chapter: whose notebook it is.
+        committed: the folder of its records and their ``run.json``.
+
+    Raises:
+        RunError: a record is missing or damaged, or the notebook failed.
+    """
+    facts = json.loads((committed / "run.json").read_text(encoding="utf-8"))
+    broken = checksums.damaged(committed, facts["files"])
+    if broken:
+        raise RunError(
+            f"The file {broken[0]} of chapter {chapter.number} in {committed} is not as it was written: take it from "
+            f"git again, or measure and publish the chapter anew."
+        )
+    environment = {RECORDS_VARIABLE: str(committed), "OMP_NUM_THREADS": "1"}
+    place = committed_page(committed)
+    return _current(chapter, place, facts["parameters"], {"profile": facts["profile"]}, environment, False, log)
+
+
+def committed_page(committed: Path) -> Path:
+    """Where the page of committed records is executed."""
+    return project.runs_folder() / "published" / committed.parent.name / committed.name
+
+
+def _current(
+    chapter: Chapter, place: Path, parameters: dict, given: dict, environment: dict, force: bool, log
+) -> Finished:
+    check_pair(chapter)
     place.parent.mkdir(parents=True, exist_ok=True)
+    name = f"chapter {chapter.number}, {given['profile']}"
     with FileLock(place.parent / f".{place.name}.lock"):
-        why = state(chapter, place, chosen.model_dump(mode="json"))
-        if not why and not force:
-            notify(f"chapter {number}, {profile}: current, in {place}")
+        reason = state(chapter, place, parameters)
+        committed = environment.get(RECORDS_VARIABLE)
+        if not reason and committed and _of_other_records(place, Path(committed)):
+            reason = "its records have changed since"
+        if not reason and not force:
+            log(f"{name}: current, in {place}")
             return Finished(place, False, 0.0, 0)
         check_disk(place.parent)
-        check_disk(Store().folder)
-        notify(f"chapter {number}, {profile}: running ({why or 'asked for'})")
-        return _execute(chapter, profile, overrides, place, notify)
+        log(f"{name}: running ({reason or 'asked for'})")
+        return _execute(chapter, given, place, environment, log)
+
+
+def _of_other_records(place: Path, committed: Path) -> bool:
+    facts = json.loads((place / "run.json").read_text(encoding="utf-8"))
+    return facts.get("committed") != json.loads((committed / "run.json").read_text(encoding="utf-8"))["files"]
 
 
 def check_pair(chapter: Chapter) -> None:
@@ -161,26 +227,28 @@ def check_disk(folder: Path) -> None:
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free
-    if free < LEAST_DISK:
+    if free < MIN_DISK:
         raise RunError(
-            f"Only {free / 1e9:.1f} GB are free at {folder} and a run needs {LEAST_DISK / 1e9:.0f}: make room first."
+            f"Only {free / 1e9:.1f} GB are free at {folder} and a run needs {MIN_DISK / 1e9:.0f}: make room first."
         )
 
 
-def _execute(chapter: Chapter, profile: str, overrides: dict, place: Path, notify) -> Finished:
+def _execute(chapter: Chapter, given: dict, place: Path, environment: dict, log) -> Finished:
     partial = place.with_name(f".{place.name}.partial")
-    held = place.with_name(f".{place.name}.notebook.lock")
+    lock = place.with_name(f".{place.name}.notebook.lock")
+    name = f"chapter {chapter.number}, {given['profile']}"
     # A notebook whose runner was killed this moment lets go of the folder when the last of its processes has ended.
-    with FileLock(held):
+    with FileLock(lock):
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
     started = time.monotonic()
-    command = [sys.executable, "-P", str(Path(tethered.__file__)), str(held)]
+    command = [sys.executable, "-P", str(Path(tethered.__file__)), str(lock)]
     command += [str(chapter.notebook), str(partial / EXECUTED), "--no-progress-bar"]
     command += ["--kernel", "python3", "--cwd", str(chapter.notebook.parent)]
-    command += ["--parameters_yaml", yaml.safe_dump({"profile": profile, **overrides})]
-    # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
-    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, FOLDER_VARIABLE: str(partial)}
+    command += ["--parameters_yaml", yaml.safe_dump(given)]
+    environment = {**os.environ, **environment, RUN_FOLDER_VARIABLE: str(partial)}
+    if RECORDS_VARIABLE not in environment:
+        environment.pop(RECORDS_VARIABLE, None)
     end_of_tether, tether = os.pipe()
     process = subprocess.Popen(
         command,
@@ -191,7 +259,7 @@ def _execute(chapter: Chapter, profile: str, overrides: dict, place: Path, notif
         text=True,
     )
     os.close(end_of_tether)
-    with _Watch(process.pid, partial / "progress.log", f"chapter {chapter.number}, {profile}: ", notify) as watch:
+    with _Watch(process.pid, partial / "progress.log", f"{name}: ", log) as watch:
         try:
             _, complaint = process.communicate()
         finally:
@@ -199,19 +267,20 @@ def _execute(chapter: Chapter, profile: str, overrides: dict, place: Path, notif
             os.close(tether)
             process.wait()
     if process.returncode:
-        raise RunError(f"Chapter {chapter.number}, {profile}: {_failure(partial / EXECUTED, complaint)}")
+        raise RunError(f"C{name[1:]}: {_failure(partial / EXECUTED, complaint)}")
     facts_file = partial / "run.json"
     if not facts_file.is_file():
         raise RunError(f"Chapter {chapter.number} ended without run.finish(): its last cell has to call it.")
     (partial / "progress.log").unlink(missing_ok=True)
     _scrub(partial / EXECUTED)
     facts = json.loads(facts_file.read_text(encoding="utf-8"))
-    facts |= {
-        "notebook": code_digest(nbformat.read(chapter.notebook, as_version=4)),
-        "library": library_digest(),
-        "peak_memory": watch.peak,
-        "files": seals.seal(partial),
-    }
+    notebook = nbformat.read(chapter.notebook, as_version=4)
+    facts |= {"notebook": notebook_digest(notebook), "code": page_digest(notebook), "models": models_digest()}
+    facts |= {"peak_memory": watch.peak, "files": checksums.checksums(partial)}
+    committed = environment.get(RECORDS_VARIABLE)
+    if committed:
+        published = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
+        facts |= {"committed": published["files"], "peak_memory": published["peak_memory"]}
     facts_file.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     replaced = place.with_name(f".{place.name}.replaced")
     shutil.rmtree(replaced, ignore_errors=True)
@@ -220,9 +289,7 @@ def _execute(chapter: Chapter, profile: str, overrides: dict, place: Path, notif
     partial.rename(place)
     shutil.rmtree(replaced, ignore_errors=True)
     seconds = time.monotonic() - started
-    notify(
-        f"chapter {chapter.number}, {profile}: done in {seconds:.0f} s, at most {watch.peak / 1e9:.1f} GB, in {place}"
-    )
+    log(f"{name}: done in {seconds:.0f} s, at most {watch.peak / 1e9:.1f} GB, in {place}")
     return Finished(place, True, seconds, watch.peak)
 
 
@@ -250,8 +317,8 @@ def _scrub(file: Path) -> None:
 class _Watch:
     """While a notebook runs: passes its progress lines on, and measures the memory of all its processes."""
 
-    def __init__(self, pid: int, log: Path, prefix: str, notify: Callable[[str], None]):
-        self.pid, self.log, self.prefix, self.notify = pid, log, prefix, notify
+    def __init__(self, pid: int, file: Path, prefix: str, log: Callable[[str], None]):
+        self.pid, self.file, self.prefix, self.log = pid, file, prefix, log
         self.peak, self._read, self._done = 0, 0, threading.Event()
 
     def __enter__(self):
@@ -270,10 +337,10 @@ class _Watch:
             self.peak = max(self.peak, _resident(self.pid))
 
     def _pass_on(self) -> None:
-        if self.log.is_file():
-            lines = self.log.read_text(encoding="utf-8").split("\n")[:-1]
+        if self.file.is_file():
+            lines = self.file.read_text(encoding="utf-8").split("\n")[:-1]
             for line in lines[self._read :]:
-                self.notify(self.prefix + line)
+                self.log(self.prefix + line)
             self._read = len(lines)
 
 
@@ -291,15 +358,32 @@ def _resident(pid: int) -> int:
     return total
 
 
-def run_all(profile: str, force: bool = False, notify: Callable[[str], None] = print) -> list[Finished]:
-    """Every chapter that runs locally, on a profile, side by side where cores allow (a chapter uses two).
+def run_all(profile: str, force: bool = False, log: Callable[[str], None] = print) -> list[Finished]:
+    """Every chapter that runs locally, on a profile, side by side, one per core.
 
     Raises:
         ParameterError: there is no such profile.
         RunError: after all have ended, the first that failed.
     """
     check_profile(profile)
-    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
-        chosen = [number for number, chapter in CHAPTERS.items() if chapter.local and profile in chapter.profiles]
-        futures = [pool.submit(run, number, profile, None, force, notify) for number in chosen]
+    chosen = [number for number, chapter in CHAPTERS.items() if chapter.local and profile in chapter.profiles]
+    return _side_by_side([lambda number=number: run(number, profile, None, force, log, cores=1) for number in chosen])
+
+
+def run_all_committed(log: Callable[[str], None] = print) -> list[Finished]:
+    """The pages of all committed records, side by side.
+
+    Raises:
+        RunError: after all have ended, the first that failed.
+    """
+    folders = [file.parent for file in sorted(records.committed_folder().glob("*/*/run.json"))]
+    chapters = {chapter.slug: chapter for chapter in CHAPTERS.values()}
+    return _side_by_side(
+        [lambda folder=folder: run_committed(chapters[folder.name], folder, log) for folder in folders]
+    )
+
+
+def _side_by_side(runs: list[Callable[[], Finished]]) -> list[Finished]:
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        futures = [pool.submit(one) for one in runs]
     return [future.result() for future in futures]

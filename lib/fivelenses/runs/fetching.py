@@ -8,13 +8,13 @@ from fivelenses.runs.settings import settings
 from fivelenses.tasks.edge_tasks import edge_table
 
 
-def fetch(chapter: int, profile: str, notify: Callable[[str], None]) -> None:
+def fetch(chapter: int, profile: str, log: Callable[[str], None]) -> None:
     """Fetch the encoders and data of a chapter from the hub, or check that the mirror has them.
 
     Args:
         chapter: its number.
         profile: tiny, small or paper.
-        notify: told each thing that is at hand, with where it is from.
+        log: told each thing that is at hand, with where it is from.
 
     Raises:
         ParameterError: no such chapter or profile.
@@ -25,11 +25,11 @@ def fetch(chapter: int, profile: str, notify: Callable[[str], None]) -> None:
         encoder = encoders.locate(name)
         encoders.tokenizer(encoder)
         encoders.load_weights(encoder)
-        notify(f"encoder {name}: at hand ({encoder.identity})")
+        log(f"encoder {name}: at hand ({encoder.identity})")
     for name in chosen.tasks:
         data = tasks.load(name, chosen.source)
         for split in data.splits:
-            notify(f"{data.task.title} {split}: {data.provenance(split)}")
+            log(f"{data.task.title} {split}: {data.provenance(split)}")
     for name in getattr(chosen, "edge_tasks", ()):
         counts = [f"{split} {len(table):,}" for split, table in edge_table(name, chosen.source).items()]
-        notify(f"edge probing, {name}: {', '.join(counts)} targets")
+        log(f"edge probing, {name}: {', '.join(counts)} targets")

@@ -61,7 +61,6 @@ class ChapterParameters(BaseModel):
     """What every chapter takes.
 
     Attributes:
-        encoder: a name as `models.encoders` understands it.
         source: `toyworld` or `hub` (which FIVELENSES_MIRROR turns to a folder).
         seeds: fine-tuning seeds, at least two where the chapter compares seeds.
         device: `auto`, `cpu` or `cuda`.
@@ -69,7 +68,6 @@ class ChapterParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    encoder: str
     source: Literal["toyworld", "hub"]
     seeds: tuple[int, ...] = Field(min_length=1)
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -89,8 +87,8 @@ class FineTuningParameters(ChapterParameters):
         tasks: tasks fine-tuned and compared.
         schedules: task to schedule.
         learning_rate, batch_size, epochs: when given, in place of every schedule's own.
-        training_examples: at most so many a task; None for all.
-        evaluation_examples: development examples on which models are compared, at most; None for all.
+        learning_rate_by_encoder: of an encoder that is trained at another rate than its schedules say.
+        training_examples: per task, at most; None for all.
     """
 
     heads: ClassVar[tuple[str, ...]] = ("sequence",)
@@ -100,8 +98,8 @@ class FineTuningParameters(ChapterParameters):
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     batch_size: Positive | None = None
     epochs: Annotated[float, Field(gt=0)] | None = None
+    learning_rate_by_encoder: dict[str, Annotated[float, Field(gt=0)]] = {}
     training_examples: Positive | None = None
-    evaluation_examples: Positive | None = None
 
     @field_validator("tasks")
     @classmethod
@@ -128,7 +126,7 @@ class FineTuningParameters(ChapterParameters):
 
     def encoders_used(self) -> tuple[str, ...]:
         """The encoders that are fine-tuned."""
-        return (self.encoder,)
+        raise TypeError(f"{type(self).__name__} has to name the encoders that it fine-tunes.")
 
     def encoders_read(self) -> tuple[str, ...]:
         """The encoders whose weights are read, fine-tuned or not."""
@@ -136,7 +134,9 @@ class FineTuningParameters(ChapterParameters):
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         """The schedule of a task for one of the encoders."""
-        return self.schedule(task)
+        rate = None if self.learning_rate else self.learning_rate_by_encoder.get(encoder)
+        schedule = self.schedule(task)
+        return schedule if rate is None else dataclasses.replace(schedule, learning_rate=rate)
 
     def states_kept(self, task: str, encoder: str) -> int | None:
         """How many states along training are kept, None for the last alone."""
@@ -178,33 +178,14 @@ class FineTuningParameters(ChapterParameters):
         return 2 + len(self.seeds) * (2 + depth)
 
 
-class EncodersBeside(FineTuningParameters):
-    """What a chapter takes that asks some of its questions of other encoders too.
+class EncoderParameters(FineTuningParameters):
+    """What every chapter takes that follows one encoder.
 
     Attributes:
-        beside: other encoders, fine-tuned on the same tasks; those that the chapter follows are left out of them.
-        learning_rate_by_encoder: of an encoder that is trained at another rate than its schedules say.
+        encoder: a name as `models.encoders` understands it.
     """
 
-    beside: tuple[str, ...] = ()
-    learning_rate_by_encoder: dict[str, Annotated[float, Field(gt=0)]] = {}
-
-    def followed_encoders(self) -> tuple[str, ...]:
-        """The encoders that the chapter follows."""
-        return (self.encoder,)
-
-    def others(self) -> tuple[str, ...]:
-        """The encoders beside those, each once."""
-        return tuple(name for name in dict.fromkeys(self.beside) if name not in self.followed_encoders())
+    encoder: str
 
     def encoders_used(self) -> tuple[str, ...]:
-        return (*self.followed_encoders(), *self.others())
-
-    def specifications_for(self, encoder: str) -> list[Specification]:
-        """What the models of one encoder are made from."""
-        return [one for one in self.specifications() if one.encoder == encoder]
-
-    def schedule_of(self, task: str, encoder: str) -> Schedule:
-        rate = None if self.learning_rate else self.learning_rate_by_encoder.get(encoder)
-        schedule = self.schedule(task)
-        return schedule if rate is None else dataclasses.replace(schedule, learning_rate=rate)
+        return (self.encoder,)

@@ -122,13 +122,13 @@ def report(
     tasks: Sequence[str] = (),
     seeds: Sequence[int] = (),
     examples: int | None = None,
-    notify: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> tuple[Path, list[str]]:
     """Run all chapters on an encoder and write the page; runs that are current are not made again.
 
     Args:
         encoder, profile, tasks, seeds, examples: see `plan`.
-        notify: called with one line of plain text for each event.
+        log: called with one line of plain text for each event.
 
     Returns:
         The page, and a sentence for each chapter that failed.
@@ -139,19 +139,17 @@ def report(
     """
     parts = plan(encoder, profile, tasks, seeds, examples)
     shape = check_encoder(encoder)
-    notify(f"{encoder}: {shape}")
+    log(f"{encoder}: {shape}")
     for part in parts:
         if tasks and not part.narrowed:
-            notify(f"chapter {part.chapter.number}: keeps its own tasks, {', '.join(part.tasks)}")
+            log(f"chapter {part.chapter.number}: keeps its own tasks, {', '.join(part.tasks)}")
     runs, failures = {}, []
     for part in parts:
         try:
-            runs[part.chapter.number] = execution.run(
-                part.chapter.number, profile, part.overrides, notify=notify
-            ).folder
+            runs[part.chapter.number] = execution.run(part.chapter.number, profile, part.overrides, log=log).folder
         except RunError as error:
             failures.append(str(error))
-            notify(str(error))
+            log(str(error))
     if not runs:
         raise RunError(f"No chapter could be run on {encoder}: {failures[0]}")
     place = project.runs_folder() / "reports" / f"{_folder_name(encoder)}-{profile}"

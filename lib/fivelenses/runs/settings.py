@@ -123,7 +123,8 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     file = project.root() / "notebooks" / "profiles" / f"{profile}.yaml"
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-        values = {**content["all"], **content["chapters"][number]}
+        shared = {name: value for name, value in content["all"].items() if name in chapter.parameters.model_fields}
+        values = {**shared, **content["chapters"][number]}
     except (yaml.YAMLError, KeyError, TypeError) as error:
         raise ParameterError(
             f"The profile {file} cannot be read: it needs `all`, and a mapping for chapter {number} under `chapters`."

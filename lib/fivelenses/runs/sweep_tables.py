@@ -37,7 +37,7 @@ def collect(
     chosen: Sequence[Point],
     runs: Mapping[str, Path],
     folder: Path,
-    notify: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> Path:
     """Write a sweep's tables from the runs of its points, each beside and renamed.
 
@@ -46,7 +46,7 @@ def collect(
         chosen: the points whose runs stand.
         runs: by the name of a point, its run's folder.
         folder: the sweep's.
-        notify: called with one line for each run whose models are no longer in the store.
+        log: called with one line for each run whose models are no longer in the store.
 
     Returns:
         The path of the exhibits' table.
@@ -61,7 +61,7 @@ def collect(
         fine_tuned = models(facts["specifications"])
         if len(fine_tuned) < len(facts["specifications"]):
             gone = len(facts["specifications"]) - len(fine_tuned)
-            notify(f"{point.name}: {gone} of its models have left the store, so the table lacks their scores")
+            log(f"{point.name}: {gone} of its models have left the store, so the table lacks their scores")
         if not fine_tuned.empty:
             tables.append((here, MODELS, fine_tuned))
         for verdict in claims.load(run):

@@ -25,7 +25,8 @@ from fivelenses import project
 from fivelenses.runs import execution, sweep_tables
 from fivelenses.runs.clusters import Place, Where, connect
 from fivelenses.runs.execution import Finished, RunError
-from fivelenses.runs.run import check_device, folder_name
+from fivelenses.runs.folders import folder_name
+from fivelenses.runs.run import check_device
 from fivelenses.runs.settings import find_chapter, settings
 from fivelenses.runs.sweep_points import Point
 
@@ -120,7 +121,7 @@ def sweep(
     name: str | None = None,
     where: Where | None = None,
     retries: int = 1,
-    notify: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> Outcome:
     """Run a chapter at every point whose run is not current, and gather all exhibits in one table.
 
@@ -131,7 +132,7 @@ def sweep(
         name: of the sweep's folder; made from the points when None.
         where: the cluster; this machine's when None.
         retries: how often a point that failed is tried again.
-        notify: called with one line for each event.
+        log: called with one line for each event.
 
     Raises:
         RunError: the cluster cannot be reached or went away, or the sweep is already running elsewhere.
@@ -150,7 +151,7 @@ def sweep(
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder.parent / f".{name}.lock", blocking=False):
-            return _sweep(number, profile, chosen, folder, where, retries, notify)
+            return _sweep(number, profile, chosen, folder, where, retries, log)
     except Timeout as error:
         raise RunError(f"The sweep {name} is being run by another process: wait for it, or end it.") from error
 
@@ -171,9 +172,9 @@ def why_not(number: int, profile: str, overrides: Mapping) -> str:
     return execution.state(find_chapter(number), run_folder(number, profile, overrides), parameters)
 
 
-def _sweep(number, profile, chosen, folder: Path, where: Where, retries: int, notify) -> Outcome:
+def _sweep(number, profile, chosen, folder: Path, where: Where, retries: int, log) -> Outcome:
     _write_points(number, profile, chosen, folder)
-    record = _Record(folder, {point.name: Status() for point in chosen}, notify)
+    record = _Record(folder, {point.name: Status() for point in chosen}, log)
     pending = []
     for point in chosen:
         if why_not(number, profile, point.overrides):
@@ -182,7 +183,7 @@ def _sweep(number, profile, chosen, folder: Path, where: Where, retries: int, no
             record.states[point.name].state = CURRENT
     record.write()
     count = f"{len(chosen)} point{'s' if len(chosen) > 1 else ''}"
-    notify(f"sweep {folder.name}: {count}, {len(chosen) - len(pending)} current, {len(pending)} to run")
+    log(f"sweep {folder.name}: {count}, {len(chosen) - len(pending)} current, {len(pending)} to run")
     if pending:
         gpu = any(settings(number, profile, **point.overrides).device != "cpu" for point in pending)
         environment = {name: value for name, value in os.environ.items() if name.startswith("FIVELENSES_")}
@@ -192,21 +193,21 @@ def _sweep(number, profile, chosen, folder: Path, where: Where, retries: int, no
             "FIVELENSES_STORE": str(project.store_folder()),
         }
         try:
-            with connect(where, len(pending), gpu, folder, notify) as (client, places):
+            with connect(where, len(pending), gpu, folder, log) as (client, places):
                 orders = [
                     Order(number, profile, point.name, dict(point.overrides), folder, environment, places)
                     for point in pending
                 ]
                 _run(client, orders, record, retries)
         except (KeyboardInterrupt, SystemExit):
-            notify("interrupted: the same command goes on with what is left")
+            log("interrupted: the same command goes on with what is left")
             raise
         finally:
             record.close()
     standing = [point for point in chosen if record.states[point.name].state in (DONE, CURRENT)]
     runs = {point.name: run_folder(number, profile, point.overrides) for point in standing}
-    table = sweep_tables.collect(number, profile, standing, runs, folder, notify) if standing else None
-    notify(f"{len(standing)} of {len(chosen)} points stand" + (f", their exhibits in {table}" if table else ""))
+    table = sweep_tables.collect(number, profile, standing, runs, folder, log) if standing else None
+    log(f"{len(standing)} of {len(chosen)} points stand" + (f", their exhibits in {table}" if table else ""))
     return Outcome(folder, record.states, table)
 
 
@@ -284,7 +285,7 @@ def run_point(order: Order, topic: str) -> Finished:
 
     tell(f"begins on {here['host']}, process {here['process']}")
     try:
-        return execution.run(order.number, order.profile, dict(order.overrides), notify=tell)
+        return execution.run(order.number, order.profile, dict(order.overrides), log=tell)
     except Exception as error:
         tell(f"failed: {error}")
         raise
@@ -296,7 +297,7 @@ class _Record:
 
     folder: Path
     states: dict[str, Status]
-    notify: Callable[[str], None]
+    log: Callable[[str], None]
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def write(self) -> None:
@@ -315,7 +316,7 @@ class _Record:
             status.state, status.host, status.process = RUNNING, here["host"], here["process"]
             status.begun += 1
             how = "its worker was lost, it begins again" if lost else "begins"
-            self.notify(f"{here['point']}: {how} (process {here['process']} on {here['host']})")
+            self.log(f"{here['point']}: {how} (process {here['process']} on {here['host']})")
             self.write()
 
     def finished(self, name: str, run: Finished) -> None:
@@ -323,7 +324,7 @@ class _Record:
             status = self.states[name]
             status.state, status.seconds, status.reason = DONE, round(run.seconds, 1), ""
             stand = sum(one.state in (DONE, CURRENT) for one in self.states.values())
-            self.notify(f"{name}: done in {run.seconds:.0f} s ({stand} of {len(self.states)})")
+            self.log(f"{name}: done in {run.seconds:.0f} s ({stand} of {len(self.states)})")
             self.write()
 
     def stopped(self, name: str, reason: str, again: bool) -> None:
@@ -331,7 +332,7 @@ class _Record:
             status = self.states[name]
             status.state, status.reason = WAITING if again else FAILED, reason
             status.failures += 1
-            self.notify(f"{name}: {'failed and is tried again' if again else 'failed'}: {reason}")
+            self.log(f"{name}: {'failed and is tried again' if again else 'failed'}: {reason}")
             self.write()
 
     def close(self) -> None:

@@ -1,12 +1,9 @@
 """The exhibits of Hao et al. (2020), from the tables of `measurements`."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Checkpoint
 from fivelenses.exhibits import style
 from fivelenses.exhibits.curves import per_layer
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
@@ -47,31 +44,26 @@ def untrained_null(changes: pd.DataFrame, value: str) -> pd.Series:
     return changes[changes["second"] == UNTRAINED].groupby("layer")[value].mean()
 
 
-def table_1(checkpoints: Mapping[tuple[str, int], Checkpoint]) -> Exhibit:
-    """Table 1: hyperparameters, the paper's beside ours, with the scores that ours reach."""
-    rows = []
-    for task in dict.fromkeys(task for task, _ in checkpoints):
-        ours = [checkpoint.manifest for (name, _), checkpoint in checkpoints.items() if name == task]
-        schedule, scores = ours[0]["specification"]["schedule"], [manifest["score"] for manifest in ours]
-        rate, batch, epochs = PAPER_TABLE_1.get(task, (np.nan, np.nan, np.nan))
-        rows.append(
-            {
-                "task": task,
-                "paper_learning_rate": rate,
-                "learning_rate": schedule["learning_rate"],
-                "paper_batch_size": batch,
-                "batch_size": schedule["batch_size"],
-                "paper_epochs": epochs,
-                "epochs": schedule["epochs"],
-                "training_examples": ours[0]["training_examples"],
-                "training_data": ours[0]["provenance"]["train"],
-                "score": np.mean(scores),
-                "score_spread": np.ptp(scores) / 2,
-                "null_rate": ours[0]["null_rate"],
-                "diverged": sum(manifest["diverged"] for manifest in ours),
-            }
-        )
-    table = pd.DataFrame(rows)
+def table_1(models: pd.DataFrame) -> Exhibit:
+    """Table 1: hyperparameters, the paper's in brackets, with the scores that ours reach.
+
+    Args:
+        models: of `checkpoints.tables.models`.
+    """
+    table = models.groupby("task", sort=False).agg(
+        learning_rate=("learning_rate", "first"),
+        batch_size=("batch_size", "first"),
+        epochs=("epochs", "first"),
+        training_examples=("examples", "first"),
+        training_data=("training_data", "first"),
+        score=("score", "mean"),
+        score_spread=("score", lambda scores: np.ptp(scores) / 2),
+        null_rate=("null_rate", "first"),
+        diverged=("diverged", "sum"),
+    )
+    for place, name in enumerate(("learning_rate", "batch_size", "epochs")):
+        table[f"paper_{name}"] = [PAPER_TABLE_1.get(task, (np.nan,) * 3)[place] for task in table.index]
+    table = table.reset_index()
     shown = pd.DataFrame(
         {
             "task": table["task"].map(lambda name: tasks.find(name).title),

@@ -1,8 +1,8 @@
-"""What Hao et al. (2020) measure, as tidy tables: tuned against pre-trained, layer put back, seed against seed,
-data set against data set.
+"""What Hao et al. (2020) measure, as records: tuned against pre-trained, layer rolled back, seed against seed, data set
+against data set.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 import datasets
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Checkpoint, finite
+from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.exhibits.comparison import compare, layers_put_back
 from fivelenses.models import encoders
 from fivelenses.tasks.examples import encode, subset
@@ -20,9 +20,12 @@ from fivelenses.tasks.examples import encode, subset
 PRETRAINED, UNTRAINED = "pre-trained", "untrained"
 
 
-def evaluation_examples(task: str, source: str, tokenizer, max_length: int, limit: int | None) -> datasets.Dataset:
-    """Development examples of a task, encoded; a stratified subset of `limit` when there are more."""
-    encoded = encode(tasks.load(task, source, ("validation",)), "validation", tokenizer, max_length)
+def evaluation_part(checkpoint: Checkpoint, limit: int | None) -> datasets.Dataset:
+    """Development examples of a model's task, encoded; a stratified subset of `limit` when there are more."""
+    made = checkpoint.specification
+    tokenizer = encoders.tokenizer(encoders.locate(made.encoder))
+    data = tasks.load(made.task, made.source, ("validation",))
+    encoded = encode(data, "validation", tokenizer, made.schedule.max_length)
     return encoded if limit is None else encoded.select(subset(np.array(encoded["labels"]), limit, seed=0))
 
 
@@ -35,76 +38,89 @@ def untrained(encoder: str) -> nn.Module:
 
 
 def changes_by_layer(
-    checkpoints: Mapping[tuple[str, int], Checkpoint], encoder: str, source: str, limit: int | None, **measuring
+    checkpoints: Sequence[Checkpoint],
+    evaluation_examples: int | None = None,
+    variance_kept: float = 0.99,
+    batch_rows: int = 32,
+    device: str | None = None,
 ) -> pd.DataFrame:
-    """Figures 1, 2, 4 and 5: on each task's development set, pre-trained against tuned and against untrained, and
-    seed against seed.
+    """Figures 1, 2, 4 and 5: on a task's development set, pre-trained against tuned and against untrained, and seed
+    against seed.
 
     Args:
-        checkpoints: (task, seed) to fine-tuned model; one whose training diverged is left out.
-        encoder: the pre-trained encoder's name.
-        source: of the examples.
-        limit: development examples at most.
-        measuring: `keep`, `batch_rows`, `device` of `comparison.compare`.
+        checkpoints: the models of one task and encoder, one per seed; one whose training diverged is left out.
+        evaluation_examples: development examples, at most.
+        variance_kept, batch_rows, device: of `comparison.compare`.
 
     Returns:
         The columns of `comparison.compare` with `task` before them; `first` and `second` are `pre-trained`,
         `untrained`, or a seed.
     """
-    checkpoints = finite(checkpoints)
-    found = encoders.locate(encoder)
-    original, blank = encoders.load_weights(found), untrained(encoder)
-    parts = []
-    for task in dict.fromkeys(task for task, _ in checkpoints):
-        tuned = {str(seed): checkpoint for (name, seed), checkpoint in checkpoints.items() if name == task}
-        length = next(iter(tuned.values())).manifest["specification"]["schedule"]["max_length"]
-        examples = evaluation_examples(task, source, encoders.tokenizer(found), length, limit)
-        models = {PRETRAINED: original, UNTRAINED: blank} | {seed: one.model() for seed, one in tuned.items()}
-        pairs = [(PRETRAINED, seed) for seed in tuned] + list(combinations(tuned, 2)) + [(PRETRAINED, UNTRAINED)]
-        parts.append(compare(models, pairs, examples, **measuring).assign(task=task))
-    table = pd.concat(parts, ignore_index=True)
-    return table[["task", *table.columns.drop("task")]]
+    made = checkpoints[0].specification
+    tuned = {str(one.specification.seed): one for one in checkpoints if not one.manifest["diverged"]}
+    original = encoders.load_weights(encoders.locate(made.encoder))
+    models = {PRETRAINED: original, UNTRAINED: untrained(made.encoder)}
+    models |= {seed: one.model() for seed, one in tuned.items()}
+    pairs = [(PRETRAINED, seed) for seed in tuned] + list(combinations(tuned, 2)) + [(PRETRAINED, UNTRAINED)]
+    examples = evaluation_part(checkpoints[0], evaluation_examples)
+    table = compare(models, pairs, examples, keep=variance_kept, batch_rows=batch_rows, device=device)
+    table.insert(0, "task", made.task)
+    return table
 
 
 def rollbacks(
-    checkpoints: Mapping[tuple[str, int], Checkpoint], encoder: str, source: str, limit: int | None, **measuring
+    checkpoints: Sequence[Checkpoint],
+    evaluation_examples: int | None = None,
+    variance_kept: float = 0.99,
+    batch_rows: int = 32,
+    device: str | None = None,
 ) -> pd.DataFrame:
-    """Figure 3: the last layer of each tuned model against itself with one layer put back; arguments as
+    """Figure 3: the last layer of each tuned model against itself with one layer rolled back; arguments as
     `changes_by_layer`.
     """
-    found = encoders.locate(encoder)
-    original, parts = encoders.load_weights(found), []
-    for (task, seed), checkpoint in finite(checkpoints).items():
-        length = checkpoint.manifest["specification"]["schedule"]["max_length"]
-        examples = evaluation_examples(task, source, encoders.tokenizer(found), length, limit)
-        measured = layers_put_back(checkpoint.model(), original, examples, **measuring)
-        parts.append(measured.assign(task=task, seed=seed))
-    return pd.concat(parts, ignore_index=True)
+    parts = []
+    for checkpoint in checkpoints:
+        if checkpoint.manifest["diverged"]:
+            continue
+        made = checkpoint.specification
+        original = encoders.load_weights(encoders.locate(made.encoder))
+        examples = evaluation_part(checkpoint, evaluation_examples)
+        measured = layers_put_back(checkpoint.model(), original, examples, variance_kept, batch_rows, device)
+        parts.append(measured.assign(task=made.task, seed=made.seed))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def between_datasets(
-    checkpoints: Mapping[tuple[str, int], Checkpoint],
+    checkpoints: Sequence[Checkpoint],
     pairs: Sequence[tuple[str, str]],
-    encoder: str,
-    source: str,
-    each: int,
-    **measuring,
+    mixed_examples: int,
+    variance_kept: float = 0.99,
+    batch_rows: int = 32,
+    device: str | None = None,
 ) -> pd.DataFrame:
-    """Figures 6 and 7: models of two data sets compared on `each` development examples of either, mixed.
+    """Figures 6 and 7: models of two data sets compared on development examples of both.
+
+    Args:
+        checkpoints: the models of all tasks.
+        pairs: of tasks.
+        mixed_examples: of each of the two data sets, at most.
 
     Returns:
-        The columns of `comparison.compare` with `pair` (`rte–mnli`) and `seed` before them; no row where one of the two
-        trainings diverged.
+        The columns of `comparison.compare` with `pair` (`rte–mnli`) and `seed`; no row where one of the two trainings
+        diverged.
     """
-    checkpoints = finite(checkpoints)
-    tokenizer, parts = encoders.tokenizer(encoders.locate(encoder)), []
+    models = {
+        (one.specification.task, one.specification.seed): one for one in checkpoints if not one.manifest["diverged"]
+    }
+    parts = []
     for pair in pairs:
-        for seed in dict.fromkeys(seed for _, seed in checkpoints):
-            if any((task, seed) not in checkpoints for task in pair):
+        for seed in dict.fromkeys(seed for _, seed in models):
+            if any((task, seed) not in models for task in pair):
                 continue
-            models = {task: checkpoints[task, seed].model() for task in pair}
-            length = checkpoints[pair[0], seed].manifest["specification"]["schedule"]["max_length"]
-            mixed = [evaluation_examples(task, source, tokenizer, length, each) for task in pair]
-            measured = compare(models, [pair], datasets.concatenate_datasets(mixed), **measuring)
+            of_pair = {task: models[task, seed].model() for task in pair}
+            mixed = datasets.concatenate_datasets(
+                [evaluation_part(models[task, seed], mixed_examples) for task in pair]
+            )
+            measured = compare(of_pair, [pair], mixed, keep=variance_kept, batch_rows=batch_rows, device=device)
             parts.append(measured.assign(pair="–".join(pair), seed=seed))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -9,13 +9,10 @@ from pydantic import Field, model_validator
 from fivelenses import tasks
 from fivelenses.checkpoints import Schedule, Specification
 from fivelenses.lenses.landscape import grid
-from fivelenses.runs.parameters import EncodersBeside, Positive
-
-# A third of the layers put back and moved at random, and the whole, as `rollbacks` measures them.
-PASSES_OF_ROLLBACKS = 15
+from fivelenses.runs.parameters import EncoderParameters, Positive
 
 
-class Hao2019(EncodersBeside):
+class Hao2019(EncoderParameters):
     """Chapter 3, after Hao et al. (2019).
 
     Attributes:
@@ -62,11 +59,7 @@ class Hao2019(EncodersBeside):
         return self
 
     def encoders_used(self) -> tuple[str, ...]:
-        return tuple(one for name in super().encoders_used() for one in (name, _from_scratch(name)))
-
-    def specifications_for(self, encoder: str) -> list[Specification]:
-        """What the models of an encoder are made from, and those of the same network without pre-training."""
-        return [one for one in self.specifications() if one.encoder in (encoder, _from_scratch(encoder))]
+        return (self.encoder, _from_scratch(self.encoder))
 
     def followed_tasks(self) -> list[str]:
         """The tasks of this run whose trajectories are drawn."""
@@ -77,9 +70,8 @@ class Hao2019(EncodersBeside):
         return [task for task in self.tasks if task in self.grouped]
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
-        pretrained = {_from_scratch(name): name for name in super().encoders_used()}
-        schedule = super().schedule_of(task, pretrained.get(encoder, encoder))
-        if encoder not in pretrained or self.epochs:
+        schedule = super().schedule_of(task, self.encoder)
+        if encoder == self.encoder or self.epochs:
             return schedule
         return dataclasses.replace(schedule, epochs=self.scratch_epochs[task])
 
@@ -105,10 +97,6 @@ class Hao2019(EncodersBeside):
         return 1 + math.ceil(self.states * self.schedule_of(task, encoder).epochs)
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
-        if encoder in self.others():
-            return len(self.seeds) * PASSES_OF_ROLLBACKS
-        if encoder not in (self.encoder, _from_scratch(self.encoder)):
-            return 0
         # A cell reads a part of two splits, in whole passes over the development examples that the catalogue states.
         sizes = tasks.find(task).sizes
         read = [min(sizes[split], self.grid_examples or sizes[split]) / sizes["validation"] for split in sizes]

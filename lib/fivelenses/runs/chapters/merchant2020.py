@@ -5,16 +5,16 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from fivelenses.papers.merchant2020 import Probing
-from fivelenses.runs.parameters import EncodersBeside, Positive
+from fivelenses.runs.parameters import EncoderParameters, Positive
 from fivelenses.tasks.edge_tasks import find_edge_task
 
 
-class Merchant2020(EncodersBeside):
+class Merchant2020(EncoderParameters):
     """Chapter 5, after Merchant et al. (2020).
 
     Attributes:
         pretrained: encoders that differ in their pre-training seed; the first is `encoder`, which is also probed,
-            frozen and truncated, as those of `beside` are.
+            frozen and truncated.
         frozen: highest frozen layers (Figure 3); 0 freezes the embeddings alone, and nothing frozen is always there.
         truncated: numbers of layers kept (Figure 4); all of them is always there.
         ablated: the tasks for which encoders are also frozen and truncated; all of them when None.
@@ -63,7 +63,7 @@ class Merchant2020(EncodersBeside):
             raise ValueError(f"codelength_tasks names {lacking[0]}, which is not among edge_tasks")
         return self
 
-    def followed_encoders(self) -> tuple[str, ...]:
+    def encoders_used(self) -> tuple[str, ...]:
         return self.pretrained
 
     def probing(self) -> Probing:

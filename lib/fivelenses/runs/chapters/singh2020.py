@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from fivelenses.checkpoints import Schedule
-from fivelenses.runs.parameters import EncodersBeside, Positive
+from fivelenses.runs.parameters import EncoderParameters, Positive
 
 
-class Singh2020(EncodersBeside):
+class Singh2020(EncoderParameters):
     """Chapter 4, after Singh and Giovanardi (2020).
 
     Attributes:
@@ -18,7 +18,7 @@ class Singh2020(EncodersBeside):
         sized: tasks whose layers are re-initialised at every fraction; the others' at the first alone.
         matched, matched_examples: tasks that are also compared at this equal number of examples (Figure 1c).
         depths: how many layers are re-initialised from the top; every number from 0 to all when None.
-        least_steps: optimiser steps that a model is trained for at least; few examples are then read more often.
+        min_steps: optimiser steps that a model is trained for at least; few examples are then read more often.
         biases_and_norms: whether a re-initialised layer's biases and LayerNorms are `kept` or `reset`.
     """
 
@@ -27,7 +27,7 @@ class Singh2020(EncodersBeside):
     matched: tuple[str, ...] = ()
     matched_examples: Positive = 673
     depths: tuple[Annotated[int, Field(ge=0)], ...] | None = None
-    least_steps: Annotated[int, Field(ge=0)] = 0
+    min_steps: Annotated[int, Field(ge=0)] = 0
     biases_and_norms: Literal["kept", "reset"] = "kept"
 
     @field_validator("fractions")
@@ -77,10 +77,10 @@ class Singh2020(EncodersBeside):
         ]
 
     def _lengthened(self, schedule: Schedule, examples: int) -> Schedule:
-        if schedule.steps(examples) >= self.least_steps:
+        if schedule.steps(examples) >= self.min_steps:
             return schedule
         return dataclasses.replace(
-            schedule, epochs=math.ceil(self.least_steps / math.ceil(examples / schedule.batch_size))
+            schedule, epochs=math.ceil(self.min_steps / math.ceil(examples / schedule.batch_size))
         )
 
     def passes(self, task: str, encoder: str, depth: int) -> int:

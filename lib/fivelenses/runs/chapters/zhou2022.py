@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar
 from pydantic import Field, model_validator
 
 from fivelenses.checkpoints import Schedule
-from fivelenses.runs.parameters import FineTuningParameters, Positive
+from fivelenses.runs.parameters import EncoderParameters, Positive
 
 
-class Zhou2022(FineTuningParameters):
+class Zhou2022(EncoderParameters):
     """Chapter 2, after Zhou and Srikumar (2022).
 
     Attributes:
@@ -20,7 +20,7 @@ class Zhou2022(FineTuningParameters):
         target, tuned_on: the task that is measured after tuning on each of these (Table 5).
         points: labelled points of a training split in the geometry, at most; a stratified subset of one seed.
         followed_points: the same along training and across tasks, where many states are measured.
-        least_examples: labels with fewer points in either split are left out of the geometry.
+        min_examples: labels with fewer points in either split are left out of the geometry.
         probe_points: training points of the classifier probes, at most.
         probe_sizes, probe_regularisers, probe_initialisations: the grid of the classifier probes, and the fits of the
             best of it.
@@ -37,7 +37,7 @@ class Zhou2022(FineTuningParameters):
     tuned_on: tuple[str, ...]
     points: Positive | None = None
     followed_points: Positive | None = None
-    least_examples: Positive = 3
+    min_examples: Positive = 3
     probe_points: Positive | None = None
     probe_sizes: tuple[Positive, ...] = Field(min_length=1)
     probe_regularisers: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1)
@@ -55,7 +55,8 @@ class Zhou2022(FineTuningParameters):
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         epochs = None if self.epochs else self.epochs_by_encoder.get(encoder)
-        return self.schedule(task) if epochs is None else dataclasses.replace(self.schedule(task), epochs=epochs)
+        schedule = super().schedule_of(task, encoder)
+        return schedule if epochs is None else dataclasses.replace(schedule, epochs=epochs)
 
     def states_kept(self, task: str, encoder: str) -> int | None:
         return self.states if encoder == self.encoder and task in self.followed else None

@@ -1,0 +1,286 @@
+"""Records: what was measured, raw and tidy, each a Parquet table that knows what it was measured by and from.
+
+Everything to the right of a record (figures, claims, pages) is a pure function of it. A record is known by
+
+- the code that measured it: a digest of the function's module and of all modules of ours that it imports, without
+  docstrings and comments, so that a changed sentence never causes a measurement;
+- the parameters of the measurement;
+- the addresses of the checkpoints that it was measured on, which say how these were trained and on what.
+"""
+
+import ast
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fivelenses import project
+
+LIBRARY = Path(__file__).resolve().parents[1]
+PACKAGES = ("fivelenses", "toyworld", "pretraining")
+# Modules whose work a record knows by other means than their source: how a checkpoint was made is in its address, and
+# so is the digest of the training data that the catalogue describes; paths and tables of results change no number.
+KNOWN_OTHERWISE = (
+    "fivelenses.checkpoints",
+    "fivelenses.tasks.catalogue",
+    "fivelenses.project",
+    "fivelenses.records",
+    "pretraining",
+    "toyworld",
+)
+METADATA = b"fivelenses"
+
+
+class RecordError(RuntimeError):
+    """A record that is missing or damaged; the message says which and what to do."""
+
+
+# --- the identity of code ---------------------------------------------------------------------------------------------
+
+
+def _file(module: str) -> Path | None:
+    """The source of a module of ours, None for a name that is none."""
+    place = LIBRARY.joinpath(*module.split("."))
+    for file in (place.with_suffix(".py"), place / "__init__.py"):
+        if file.is_file():
+            return file
+    return None
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                node.body = node.body[1:] or [ast.Pass()]
+    return tree
+
+
+def statements(source: str) -> str:
+    """Source code without docstrings, comments and layout: what it does, written one way.
+
+    Example:
+        >>> statements('def f(x):\\n    "Doubled."\\n    return (2 *\\n        x)  # twice')
+        'def f(x):\\n    return 2 * x'
+    """
+    return ast.unparse(_without_docstrings(ast.parse(source)))
+
+
+def _imports(tree: ast.AST) -> set[str]:
+    """The modules of ours that a piece of code imports, wherever in it."""
+    named = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                ours = submodule.split(".")[0] in PACKAGES and _file(submodule) is not None
+                named.add(submodule if ours else node.module)
+    return {name for name in named if name.split(".")[0] in PACKAGES and _file(name) is not None}
+
+
+@cache
+def _read(file: Path, changed: int) -> tuple[str, frozenset[str]]:
+    """A module's statements and its imports; `changed` is the time of its last change, so that an edit is seen."""
+    source = file.read_text(encoding="utf-8")
+    return statements(source), frozenset(_imports(ast.parse(source)))
+
+
+def _module(name: str) -> tuple[str, frozenset[str]]:
+    file = _file(name)
+    return _read(file, file.stat().st_mtime_ns)
+
+
+def closure(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> list[str]:
+    """These modules of ours and all that they import, directly or not, in alphabetical order.
+
+    Args:
+        modules: names of modules; those that are not ours are ignored.
+        left_out: modules and packages that are not followed, unless they are named in `modules`.
+
+    Example:
+        >>> closure(["fivelenses.lenses.weights"])[0]
+        'fivelenses.lenses'
+    """
+    reached, waiting = set(), [name for name in modules if _file(name) is not None]
+    while waiting:
+        name = waiting.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        parents = [".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 1)]
+        for other in (*_module(name)[1], *filter(_file, parents)):
+            if not any(other == one or other.startswith(f"{one}.") for one in left_out):
+                waiting.append(other)
+    return sorted(reached)
+
+
+def code_digest(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> str:
+    """A digest of what these modules do, with all that they import of ours."""
+    content = hashlib.sha256()
+    for name in closure(modules, left_out):
+        content.update(f"{name}\0{_module(name)[0]}\0".encode())
+    return content.hexdigest()[:16]
+
+
+def measuring_code(function: Callable) -> str:
+    """The digest of the code that measures with this function."""
+    return code_digest([function.__module__], KNOWN_OTHERWISE)
+
+
+@cache
+def toy_world_digest() -> str:
+    """The digest of the toy world's code, which is what its data are known by."""
+    return code_digest(f"toyworld.{file.stem}" for file in sorted((LIBRARY / "toyworld").glob("*.py")))
+
+
+def imported_by(source: str) -> set[str]:
+    """The modules of ours that a piece of source imports.
+
+    Example:
+        >>> sorted(imported_by("import numpy\\nfrom fivelenses.lenses import cca"))
+        ['fivelenses.lenses.cca']
+    """
+    return _imports(ast.parse(source))
+
+
+# --- records and their files ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a record was measured by and from.
+
+    Attributes:
+        function: the name of the function that measured it.
+        code: the digest of its code.
+        parameters: of the measurement, by name, as JSON has them.
+        checkpoints: the addresses of the models, in order.
+    """
+
+    function: str
+    code: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    checkpoints: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """The hash of all of it in 16 hexadecimal digits."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A measured table with what is known of its measurement.
+
+    Attributes:
+        table: tidy, one observation per row.
+        identity: what it was measured by and from.
+        facts: `device`, `versions`, `seconds` of measuring, and `trained`, address to seconds of training.
+    """
+
+    table: pd.DataFrame
+    identity: Identity
+    facts: dict
+
+
+def write(file: Path, record: Record) -> None:
+    """Write a record beside its place and rename it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.Table.from_pandas(record.table, preserve_index=False)
+    told = json.dumps({"identity": asdict(record.identity), "facts": record.facts}).encode()
+    beside = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    pq.write_table(
+        table.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: told}), beside, compression="zstd"
+    )
+    beside.replace(file)
+
+
+def read(file: Path) -> Record:
+    """Read a record.
+
+    Raises:
+        RecordError: the file is missing, damaged, or no record.
+    """
+    try:
+        table = pq.read_table(file)
+        told = json.loads(table.schema.metadata[METADATA])
+        identity = Identity(**told["identity"] | {"checkpoints": tuple(told["identity"]["checkpoints"])})
+    except FileNotFoundError as error:
+        raise RecordError(f"There is no record {file.name} in {file.parent}.") from error
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+        raise RecordError(
+            f"The record {file.name} in {file.parent} is damaged: take it from git, or measure it again."
+        ) from error
+    return Record(table.to_pandas(), identity, told["facts"])
+
+
+def merge(parts: Iterable[Record]) -> Record:
+    """The parts of one measurement (tasks, seeds) as one record.
+
+    Raises:
+        RecordError: parts of different functions.
+    """
+    parts = list(parts)
+    first = parts[0].identity
+    if any(part.identity.function != first.function for part in parts):
+        raise RecordError(f"Parts of {first.function} and of another measurement are no one record.")
+    codes = sorted({part.identity.code for part in parts})
+    shared = {
+        name: value
+        for name, value in first.parameters.items()
+        if all(part.identity.parameters.get(name) == value for part in parts)
+    }
+    addresses = dict.fromkeys(address for part in parts for address in part.identity.checkpoints)
+    facts = parts[0].facts | {
+        "seconds": round(sum(part.facts["seconds"] for part in parts), 1),
+        "trained": {address: took for part in parts for address, took in part.facts["trained"].items()},
+    }
+    tables = [part.table for part in parts if not part.table.empty] or [parts[0].table]
+    return Record(
+        pd.concat(tables, ignore_index=True),
+        Identity(first.function, "+".join(codes), shared, tuple(addresses)),
+        facts,
+    )
+
+
+def committed_folder() -> Path:
+    """Where the records of the published runs are committed: ``book/records/<profile>-<encoder>/<chapter>/``."""
+    return project.root() / "book" / "records"
+
+
+def load(profile: str, chapter: int, encoder: str | None = None) -> dict[str, pd.DataFrame]:
+    """The records of a published run, by the name of the measurement.
+
+    Args:
+        profile: `tiny` or `small`.
+        chapter: its number.
+        encoder: part of the encoder's name where several runs are published; the chapter's first run otherwise.
+
+    Raises:
+        RecordError: no such run is published.
+
+    Example:
+        >>> sorted(load("small", 1))[:2]
+        ['between_datasets', 'changes_by_layer']
+    """
+    runs = sorted(committed_folder().glob(f"{profile}-*{encoder or ''}*/{chapter}-*/run.json"))
+    runs.sort(key=lambda file: not json.loads(file.read_text(encoding="utf-8"))["leads"])
+    if not runs:
+        there = ", ".join(
+            sorted(f"{file.parent.parent.name}/{file.parent.name}" for file in committed_folder().glob("*/*/run.json"))
+        )
+        raise RecordError(f"No run of chapter {chapter} on {profile} is published: there are {there or 'none'}.")
+    return {file.stem: read(file).table for file in sorted(runs[0].parent.glob("*.parquet"))}
