@@ -1,7 +1,10 @@
 """An exhibit: one tidy table, one picture, a caption, an alternative text, and what the paper prints."""
 
 import io
+import numbers
 import os
+import string
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +15,9 @@ from matplotlib.figure import Figure
 from fivelenses.exhibits import style
 
 ALT_BEGINS = "\nAlternative text: "
+MISSING = "–"
+
+Format = str | Callable[[object], object]
 
 
 def counted(number: int, noun: str) -> str:
@@ -35,7 +41,8 @@ class Exhibit:
         caption: what is shown, with how many tasks and seeds.
         alt: what a reader who cannot see the picture should know; empty for a table without a picture.
         figure: the picture, None for a table.
-        shown: what the page prints for a table, when it is not the tidy table itself.
+        shown: what the page prints for a table of another shape than the tidy one.
+        columns, formats: which columns a page prints, under which headers, and how, see `as_html`.
         interactive: the same as a piece of a page that a reader can turn, see `interactive.folded`; or empty.
     """
 
@@ -47,6 +54,8 @@ class Exhibit:
     figure: Figure | None = None
     shown: pd.DataFrame | None = field(default=None)
     interactive: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, Format] = field(default_factory=dict)
 
     def __post_init__(self):
         if self.table.empty:
@@ -87,7 +96,8 @@ class Exhibit:
                 display(HTML(self.interactive))
             style.close(self.figure)
         else:
-            display(HTML(as_html(self.table if self.shown is None else self.shown, f"{self.title}. {self.caption}")))
+            table = self.table if self.shown is None else self.shown
+            display(HTML(as_html(table, f"{self.title}. {self.caption}", self.formats, self.columns)))
 
 
 @dataclass(frozen=True)
@@ -135,11 +145,64 @@ def read_words(file: Path) -> Words:
     return Words(title, caption.strip(), alt.strip())
 
 
-def as_html(table: pd.DataFrame, caption: str) -> str:
-    """A table as HTML with a caption; it scrolls in its own box where the page is narrow."""
-    styled = table.style.set_caption(caption).hide(axis="index").set_table_attributes('class="table exhibit"')
+def as_html(
+    table: pd.DataFrame,
+    caption: str,
+    formats: Mapping[str, Format] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> str:
+    """A table as HTML with a caption; it scrolls in its own box where the page is narrow.
+
+    Args:
+        table: what is printed; missing values as dashes, minus signs of numbers as such.
+        caption: above it.
+        formats: column to a format of its values (`"{:.3f}"`), a format filled from the row by the names of its
+            columns (`"{score:.3f} ± {spread:.3f}"`), or a function of a value that is not missing.
+        columns: those printed, in this order, with their headers; all when empty.
+
+    Raises:
+        KeyError: a format or header of a column that the table does not have.
+
+    Example:
+        >>> scores = pd.DataFrame({"task": ["rte"], "gain": [-0.25], "null": [float("nan")]})
+        >>> formats = {"gain": "{gain:.2f} ({null:.2f})", "task": str.upper}
+        >>> page = as_html(scores, "Scores.", formats, {"task": "task", "gain": "change"})
+        >>> "−0.25 (–)" in page, ">change<" in page, "RTE" in page, ">null<" in page
+        (True, True, True, False)
+    """
+    formats, columns = dict(formats or {}), dict(columns or {name: name for name in table.columns})
+    unknown = [name for name in (*formats, *columns) if name not in table.columns]
+    if unknown:
+        raise KeyError(f"The table has no column {unknown[0]!r}; it has {', '.join(map(str, table.columns))}.")
+    printed = pd.DataFrame({name: _cells(table, name, formats.get(name)) for name in columns}, index=table.index)
+    styled = printed.set_axis(list(columns.values()), axis="columns").style.set_caption(caption).hide(axis="index")
+    styled = styled.set_table_attributes('class="table exhibit"')
     # Names from the content, not from chance: the same run gives the same page.
     return f'<div class="exhibit-table" tabindex="0">{styled.set_uuid("exhibit").to_html(exclude_styles=True)}</div>'
+
+
+class _Typographic(string.Formatter):
+    """Formats numbers with minus signs, and missing values as dashes."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        if _is_missing(value):
+            return MISSING
+        text = format(value, format_spec)
+        return text.replace("-", "−") if isinstance(value, numbers.Number) else text
+
+
+def _cells(table: pd.DataFrame, column: str, form: Format | None) -> list[str]:
+    """One column as a page prints it."""
+    values, formatter = table[column].tolist(), _Typographic()
+    if callable(form):
+        return [formatter.format("{}", value if _is_missing(value) else form(value)) for value in values]
+    if form is not None and any(field for _, field, _, _ in formatter.parse(form)):
+        return [formatter.vformat(form, (), row) for row in table.to_dict("records")]
+    return [formatter.format(form or ("{:.6f}" if isinstance(value, float) else "{}"), value) for value in values]
+
+
+def _is_missing(value: object) -> bool:
+    return pd.api.types.is_scalar(value) and pd.isna(value)
 
 
 def _replace(path: Path, write) -> None:

@@ -4,9 +4,16 @@ on white.
 Colours are Okabe and Ito's; a marker repeats what the colour says, for print in grey.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
 import matplotlib
+import numpy as np
+from matplotlib import colormaps
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+
+from fivelenses import tasks
 
 TASK_COLOURS = {
     "mnli": "#0072B2",
@@ -57,7 +64,73 @@ matplotlib.rcParams.update(
 )
 
 
-def label_line_ends(axes: Axes, x: float, ends: dict[str, tuple[float, str]], gap: float = 0.06) -> None:
+@dataclass(frozen=True)
+class Looks:
+    """How the groups of a picture look, by their values in its table.
+
+    Attributes:
+        names: value to the words written in the picture, in drawing order.
+        colours: value to colour.
+        markers: value to marker; no markers when empty.
+    """
+
+    names: Mapping
+    colours: Mapping
+    markers: Mapping = field(default_factory=dict)
+
+
+def looks_of_tasks(keys: Iterable[str], **names: str) -> Looks:
+    """The colour and marker that each task has in the whole book.
+
+    Args:
+        keys: tasks, or other models, which are drawn black.
+        names: what is written instead of a task's title; needed for what is no task.
+
+    Example:
+        >>> looks_of_tasks(["rte", "base"], base="pre-trained").names
+        {'rte': 'RTE', 'base': 'pre-trained'}
+    """
+    keys = list(dict.fromkeys(keys))
+    return Looks(
+        {key: names.get(key) or tasks.find(key).title for key in keys},
+        {key: TASK_COLOURS.get(key, "#000000") for key in keys},
+        {key: TASK_MARKERS.get(key, "o") for key in keys},
+    )
+
+
+def looks_in_sequence(names: Mapping | Sequence) -> Looks:
+    """Colours and markers for groups that are no tasks, dark to light.
+
+    Raises:
+        ValueError: more groups than the house style has colours.
+
+    Example:
+        >>> looks_in_sequence({500: "500 examples", 100: "100 examples"}).colours
+        {500: '#332288', 100: '#117733'}
+    """
+    names = dict(names) if isinstance(names, Mapping) else {name: str(name) for name in names}
+    if len(names) > len(SEQUENCE):
+        raise ValueError(f"There are {len(SEQUENCE)} colours in sequence, and {len(names)} groups.")
+    colours, markers = (dict(zip(names, looks, strict=False)) for looks in (SEQUENCE, SEQUENCE_MARKERS))
+    return Looks(names, colours, markers)
+
+
+def looks_in_order(names: Mapping | Sequence) -> Looks:
+    """Shades from light to dark for any number of groups with an order, such as layers.
+
+    Example:
+        >>> len(set(looks_in_order(range(1, 13)).colours.values()))
+        12
+    """
+    names = dict(names) if isinstance(names, Mapping) else {name: str(name) for name in names}
+    shades = [tuple(shade) for shade in colormaps["viridis"](np.linspace(0.85, 0.0, len(names))).tolist()]
+    markers = {key: "os^Dv<>ph*PX"[place % 12] for place, key in enumerate(names)}
+    return Looks(names, dict(zip(names, shades, strict=True)), markers)
+
+
+def label_line_ends(
+    axes: Axes, x: float, ends: dict[str, tuple[float, str]], gap: float = 0.06, size: float = 10
+) -> None:
     """Write a name beside the end of each curve, moved apart where they would touch.
 
     Args:
@@ -65,6 +138,7 @@ def label_line_ends(axes: Axes, x: float, ends: dict[str, tuple[float, str]], ga
         x: the curves' last abscissa.
         ends: name to (ordinate of the curve's end, colour).
         gap: least distance between two names, as a fraction of the axis.
+        size: of the letters, in points.
     """
     low, high = axes.get_ylim()
     least = gap * (high - low)
@@ -85,7 +159,7 @@ def label_line_ends(axes: Axes, x: float, ends: dict[str, tuple[float, str]], ga
             textcoords="offset points",
             color=ends[name][1],
             va="center",
-            fontsize=10,
+            fontsize=size,
             fontweight="bold",
             annotation_clip=False,
         )
