@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor
 from fivelenses.lenses.moments import Moments, Scatter, check_rows
 
 # A direction is kept only if its variance is above this part of the largest: its deviation is then above 1e-5 of the

@@ -38,7 +38,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.optim.adam import adam
 
-from fivelenses.lenses import Array
+from fivelenses.lenses.arrays import Array
 from fivelenses.lenses.span_classifier import first_parameters, logits
 from fivelenses.lenses.spans import SpanBatch, SpanTargets, Split, Target
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ import pandas as pd
 import torch
 from torch.optim.adam import adam
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor
 from fivelenses.lenses.trees import Evaluation, check_gold, evaluate
 
 START, TOLERANCE, DECAY, PATIENCE = 0.05, 1e-4, 0.1, 5
