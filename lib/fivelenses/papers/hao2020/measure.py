@@ -13,7 +13,7 @@ from torch import nn
 
 from fivelenses import tasks
 from fivelenses.checkpoints import Checkpoint, finite
-from fivelenses.exhibits.comparison import compare, layers_put_back
+from fivelenses.comparison import compare, layers_rolled_back
 from fivelenses.models import encoders
 from fivelenses.tasks.examples import encode, subset
 
@@ -45,7 +45,7 @@ def changes_by_layer(
         encoder: the pre-trained encoder's name.
         source: of the examples.
         limit: development examples at most.
-        measuring: `keep`, `batch_rows`, `device` of `comparison.compare`.
+        measuring: `variance_kept`, `batch_rows`, `device` of `comparison.compare`.
 
     Returns:
         The columns of `comparison.compare` with `task` before them; `first` and `second` are `pre-trained`,
@@ -77,7 +77,7 @@ def rollbacks(
     for (task, seed), checkpoint in finite(checkpoints).items():
         length = checkpoint.manifest["specification"]["schedule"]["max_length"]
         examples = evaluation_examples(task, source, encoders.tokenizer(found), length, limit)
-        measured = layers_put_back(checkpoint.model(), original, examples, **measuring)
+        measured = layers_rolled_back(checkpoint.model(), original, examples, **measuring)
         parts.append(measured.assign(task=task, seed=seed))
     return pd.concat(parts, ignore_index=True)
 
