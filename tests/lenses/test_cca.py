@@ -21,14 +21,14 @@ def rotation(seed, d):
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
 
 
-def plain_measures(x, y, keep):
+def plain_measures(x, y, variance_kept):
     """SVCCA and PWCCA from the token-by-direction factors, linear CKA from the token-by-token kernels."""
     x, y = x - x.mean(0), y - y.mean(0)
     factors = []
     for side in (x, y):
         tokens, values, _ = np.linalg.svd(side, full_matrices=False)
         held = np.cumsum(values**2) / np.sum(values**2)
-        factors.append(tokens[:, : np.flatnonzero(held >= keep - 1e-12)[0] + 1])
+        factors.append(tokens[:, : np.flatnonzero(held >= variance_kept - 1e-12)[0] + 1])
     left, rho, right = np.linalg.svd(factors[0].T @ factors[1], full_matrices=False)
     of_x = factors[0].shape[1] <= factors[1].shape[1]
     variates, features = (factors[0] @ left, x) if of_x else (factors[1] @ right.T, y)
@@ -44,24 +44,26 @@ keeps = st.sampled_from([0.5, 0.9, 0.99, 1.0])
 
 @given(seeds, keeps)
 @settings(deadline=None, max_examples=25)
-def test_measures_agree_with_plain_numpy(seed, keep):
+def test_measures_agree_with_plain_numpy(seed, variance_kept):
     x, y = related(seed)
-    expected = plain_measures(x, y, keep)
-    measured = svcca_distance(x, y, keep), pwcca_distance(x, y, keep), linear_cka(x, y)
+    expected = plain_measures(x, y, variance_kept)
+    measured = svcca_distance(x, y, variance_kept), pwcca_distance(x, y, variance_kept), linear_cka(x, y)
     assert measured == pytest.approx(expected, abs=1e-9)
-    swapped = plain_measures(y, x, keep)
-    assert (svcca_distance(y, x, keep), pwcca_distance(y, x, keep)) == pytest.approx(swapped[:2], abs=1e-9)
+    swapped = plain_measures(y, x, variance_kept)
+    assert (svcca_distance(y, x, variance_kept), pwcca_distance(y, x, variance_kept)) == pytest.approx(
+        swapped[:2], abs=1e-9
+    )
 
 
 @given(seeds, keeps, st.floats(1e-3, 1e3), st.floats(-100, 100))
 @settings(deadline=None, max_examples=25)
-def test_rotating_scaling_and_moving_change_nothing(seed, keep, scale, moved):
+def test_rotating_scaling_and_moving_change_nothing(seed, variance_kept, scale, moved):
     x, y = related(seed)
     image = scale * y @ rotation(seed, 7) + moved
-    assert svcca_distance(x, image, keep) == pytest.approx(svcca_distance(x, y, keep), abs=1e-8)
+    assert svcca_distance(x, image, variance_kept) == pytest.approx(svcca_distance(x, y, variance_kept), abs=1e-8)
     assert linear_cka(x, image) == pytest.approx(linear_cka(x, y), abs=1e-8)
-    assert svcca_distance(y, image, keep) == pytest.approx(0, abs=1e-8)
-    assert pwcca_distance(y, image, keep) == pytest.approx(0, abs=1e-8)
+    assert svcca_distance(y, image, variance_kept) == pytest.approx(0, abs=1e-8)
+    assert pwcca_distance(y, image, variance_kept) == pytest.approx(0, abs=1e-8)
     assert linear_cka(y, image) == pytest.approx(1, abs=1e-8)
 
 
@@ -76,13 +78,13 @@ def test_an_invertible_map_changes_no_correlation_of_all_directions(seed):
 
 @given(seeds, keeps)
 @settings(deadline=None, max_examples=15)
-def test_measures_are_bounded_and_symmetric(seed, keep):
+def test_measures_are_bounded_and_symmetric(seed, variance_kept):
     x, y = related(seed)
-    assert svcca_distance(x, y, keep) == pytest.approx(svcca_distance(y, x, keep), abs=1e-10)
+    assert svcca_distance(x, y, variance_kept) == pytest.approx(svcca_distance(y, x, variance_kept), abs=1e-10)
     assert linear_cka(x, y) == pytest.approx(linear_cka(y, x), abs=1e-12)
-    for value in (svcca_distance(x, y, keep), pwcca_distance(x, y, keep), linear_cka(x, y)):
+    for value in (svcca_distance(x, y, variance_kept), pwcca_distance(x, y, variance_kept), linear_cka(x, y)):
         assert 0 <= value <= 1
-    of_both = correlations(x, y, keep)
+    of_both = correlations(x, y, variance_kept)
     assert len(of_both.correlations) == min(of_both.kept_x, of_both.kept_y)
     assert (np.diff(of_both.correlations) <= 0).all()
 
@@ -93,23 +95,23 @@ def test_measures_of_a_case_done_by_hand():
     x = np.stack([2 * one, two], axis=1)
     y = np.stack([one + three, two], axis=1)
     # The canonical correlations are cos 45° = 1/√2 and 1; the first variate is 2·one, the second two.
-    rho = correlations(x, y, keep=1.0).correlations
+    rho = correlations(x, y, variance_kept=1.0).correlations
     np.testing.assert_allclose(rho, [1, math.sqrt(0.5)], rtol=1e-12)
-    assert svcca_distance(x, y, keep=1.0) == pytest.approx(1 - (1 + math.sqrt(0.5)) / 2)
+    assert svcca_distance(x, y, variance_kept=1.0) == pytest.approx(1 - (1 + math.sqrt(0.5)) / 2)
     assert pwcca_distance(x, y) == pytest.approx(1 - (1 + 2 * math.sqrt(0.5)) / 3)
     # Scatter over 8: xx = diag(4, 1), yy = diag(2, 1), xy = diag(2, 1).
     assert linear_cka(x, y) == pytest.approx(5 / math.sqrt(17 * 5))
     # The first direction of x holds 4 of 5 parts of the variance.
-    assert correlations(x, y, keep=0.8).kept_x == 1
-    assert correlations(x, y, keep=0.81).kept_x == 2
+    assert correlations(x, y, variance_kept=0.8).kept_x == 1
+    assert correlations(x, y, variance_kept=0.81).kept_x == 2
 
 
 def test_independent_data_have_the_known_mean_correlation_and_so_has_the_null():
     random = np.random.default_rng(0)
     x, y = random.standard_normal((2, 8000, 100))
     expected = 1 - 8 / (3 * math.pi) * math.sqrt(100 / 8000)
-    assert svcca_distance(x, y, keep=1.0) == pytest.approx(expected, abs=0.005)
-    assert permuted_null(x, x, keep=1.0) == pytest.approx(expected, abs=0.005)
+    assert svcca_distance(x, y, variance_kept=1.0) == pytest.approx(expected, abs=0.005)
+    assert permuted_null(x, x, variance_kept=1.0) == pytest.approx(expected, abs=0.005)
     assert linear_cka(x, y) == pytest.approx(100 / 8100, rel=0.05)
     assert permuted_null(x, x, seed=1) == permuted_null(x, x, seed=1) != permuted_null(x, x, seed=2)
 
@@ -119,9 +121,9 @@ def test_single_precision_input_keeps_four_digits_with_a_wide_spectrum():
     scales = np.geomspace(1, 1e-3, 40)
     x = random.standard_normal((3000, 40)) * scales @ rotation(0, 40) + 20
     y = (x - 20) @ rotation(1, 40) + 0.3 * random.standard_normal((3000, 40)) * scales @ rotation(2, 40) - 5
-    for keep in (0.99, 1.0):
-        single = svcca_distance(x.astype(np.float32), y.astype(np.float32), keep)
-        assert single == pytest.approx(svcca_distance(x, y, keep), abs=2e-5)
+    for variance_kept in (0.99, 1.0):
+        single = svcca_distance(x.astype(np.float32), y.astype(np.float32), variance_kept)
+        assert single == pytest.approx(svcca_distance(x, y, variance_kept), abs=2e-5)
     assert linear_cka(x.astype(np.float32), y.astype(np.float32)) == pytest.approx(linear_cka(x, y), abs=1e-6)
 
 
@@ -137,7 +139,7 @@ def test_torch_and_numpy_of_any_layout_give_the_same():
 def test_columns_that_repeat_or_stand_still_are_no_directions():
     x, y = related(0)
     redundant = np.column_stack([x, x[:, 0], 3 * x[:, 1] - x[:, 2], np.full(len(x), 7.0)])
-    kept = correlations(redundant, y, keep=1.0)
+    kept = correlations(redundant, y, variance_kept=1.0)
     assert (kept.kept_x, kept.kept_y) == (5, 7)
     assert 1 - kept.correlations.mean() == pytest.approx(svcca_distance(x, y, 1.0), abs=1e-9)
 
@@ -145,12 +147,12 @@ def test_columns_that_repeat_or_stand_still_are_no_directions():
 def test_rounding_left_by_layer_normalisation_is_no_direction():
     x = np.random.default_rng(0).standard_normal((2000, 16)).astype(np.float32)
     normalised = torch.nn.functional.layer_norm(torch.from_numpy(x), (16,))
-    assert correlations(normalised, x, keep=1.0).kept_x == 15
+    assert correlations(normalised, x, variance_kept=1.0).kept_x == 15
 
 
 def test_equal_variances_are_counted_to_the_share():
     x = np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T.repeat(5, 0)
-    assert correlations(x, x, keep=0.5).kept_x == 2
+    assert correlations(x, x, variance_kept=0.5).kept_x == 2
 
 
 X, Y = related(0)
@@ -196,10 +198,10 @@ def test_few_rows_are_warned_of(measure):
         measure(X[:69], Y[:69])
 
 
-@pytest.mark.parametrize("keep", [0, -0.5, 1.01, math.nan])
-def test_a_share_outside_0_to_1_is_refused(keep):
+@pytest.mark.parametrize("variance_kept", [0, -0.5, 1.01, math.nan])
+def test_a_share_outside_0_to_1_is_refused(variance_kept):
     with pytest.raises(ValueError, match="not a share of variance"):
-        svcca_distance(X, Y, keep)
+        svcca_distance(X, Y, variance_kept)
 
 
 def test_a_second_side_is_asked_for():

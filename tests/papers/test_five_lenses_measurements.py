@@ -9,7 +9,7 @@ import torch
 from tests.conftest import ENCODER
 from transformers import AutoModelForSequenceClassification
 
-from fivelenses.exhibits.comparison import compare
+from fivelenses.comparison import compare
 from fivelenses.lenses import weights
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list

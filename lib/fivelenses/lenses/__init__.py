@@ -19,26 +19,7 @@
 - :mod:`~fivelenses.lenses.edge_probe`: what a small classifier reads from one span or two.
 - :mod:`~fivelenses.lenses.spans`: its targets, and their batches.
 - :mod:`~fivelenses.lenses.span_classifier`: its arithmetic.
+- :mod:`~fivelenses.lenses.arrays`: the arrays that lenses take.
 
 Lenses take NumPy arrays or torch tensors, compute with torch on the device that their input is on, and never change it.
 """
-
-import numpy as np
-import torch
-
-Array = np.ndarray | torch.Tensor
-
-
-def as_tensor(values: Array) -> torch.Tensor:
-    """The values as a tensor without gradient: shared with the caller where torch can, copied where it cannot.
-
-    Args:
-        values: any shape; what is not a tensor goes through NumPy, so nested lists work too.
-
-    Example:
-        >>> as_tensor([[1.0, 2.0]]).shape
-        torch.Size([1, 2])
-    """
-    if isinstance(values, torch.Tensor):
-        return values.detach()
-    return torch.from_numpy(np.require(values, requirements=["C", "W"]))

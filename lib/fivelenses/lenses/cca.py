@@ -16,7 +16,7 @@ products of the feature with the i-th canonical variate); linear CKA, Kornblith 
 
 Shapes: x (n, d₁), y (n, d₂), rows of the same tokens in the same order. Range: [0, 1]. The first two are distances, 0
 where one is a linear image of the other; linear CKA is a *similarity*, 1 where one is the other rotated and scaled.
-Translation changes none of them; an invertible linear map changes neither CCA nor PWCCA while ``keep=1.0``.
+Translation changes none of them; an invertible linear map changes neither CCA nor PWCCA while ``variance_kept=1.0``.
 
 Independent data do not reach the other end: their mean correlation over d directions each is about
 :math:`0.85 \sqrt{d/n}` (0.17 for d = 768 and n = 20 000). So each number has its null, the same number for permuted
@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor
 from fivelenses.lenses.moments import Moments, Scatter, check_rows
 
 # A direction is kept only if its variance is above this part of the largest: its deviation is then above 1e-5 of the
@@ -56,14 +56,14 @@ class Correlations:
     n: int
 
 
-def correlations(x: Array | Moments | Scatter, y: Array | None = None, keep: float = 0.99) -> Correlations:
+def correlations(x: Array | Moments | Scatter, y: Array | None = None, variance_kept: float = 0.99) -> Correlations:
     """Canonical correlations between the principal directions of x and those of y.
 
     Args:
         x: (n, d₁); or, without ``y``, the :class:`Moments` of one pair or the :class:`Scatter` of a chosen one.
         y: (n, d₂) of the same rows.
-        keep: the share of variance that the kept directions of a side hold at least, in (0, 1]; 1.0 keeps every
-            direction whose variance is above ``RELATIVE_TOLERANCE`` of the largest, and no ``keep`` keeps another.
+        variance_kept: the least share of variance that each side's kept directions hold, in (0, 1]; 1.0 keeps every
+            direction whose variance is above ``RELATIVE_TOLERANCE`` of the largest. No other direction is ever kept.
 
     Raises:
         ValueError: n ≤ d₁ + d₂ (some correlations are then 1 whatever the data), a representation that does not vary,
@@ -75,13 +75,13 @@ def correlations(x: Array | Moments | Scatter, y: Array | None = None, keep: flo
         array([0.7071])
     """
     scatter = _enough_rows(_scatter(x, y))
-    to_x, to_y = _whitening(scatter.xx, keep)[0], _whitening(scatter.yy, keep)[0]
+    to_x, to_y = _whitening(scatter.xx, variance_kept)[0], _whitening(scatter.yy, variance_kept)[0]
     values = torch.linalg.svdvals(to_x.T @ scatter.xy @ to_y)
     # Rounding takes a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
     return Correlations(values.clamp(0, 1).cpu().numpy(), to_x.shape[1], to_y.shape[1], scatter.n)
 
 
-def svcca_distance(x: Array | Moments | Scatter, y: Array | None = None, keep: float = 0.99) -> float:
+def svcca_distance(x: Array | Moments | Scatter, y: Array | None = None, variance_kept: float = 0.99) -> float:
     """SVCCA distance, 1 − mean correlation over min(k₁, k₂), in [0, 1]; arguments and errors of :func:`correlations`.
 
     Example:
@@ -89,10 +89,10 @@ def svcca_distance(x: Array | Moments | Scatter, y: Array | None = None, keep: f
         >>> round(svcca_distance(x, 3 - x[:, ::-1]), 6)
         0.0
     """
-    return 1 - float(correlations(x, y, keep).correlations.mean())
+    return 1 - float(correlations(x, y, variance_kept).correlations.mean())
 
 
-def pwcca_distance(x: Array | Moments | Scatter, y: Array | None = None, keep: float = 1.0) -> float:
+def pwcca_distance(x: Array | Moments | Scatter, y: Array | None = None, variance_kept: float = 1.0) -> float:
     """PWCCA distance in [0, 1]; arguments and errors of :func:`correlations`, without truncation by default.
 
     Weights come from the side of which fewer directions are kept, and from x if as many are, so that with equal numbers
@@ -104,7 +104,7 @@ def pwcca_distance(x: Array | Moments | Scatter, y: Array | None = None, keep: f
         0.0
     """
     scatter = _enough_rows(_scatter(x, y))
-    (to_x, variances_x), (to_y, variances_y) = _whitening(scatter.xx, keep), _whitening(scatter.yy, keep)
+    (to_x, variances_x), (to_y, variances_y) = (_whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
     left, values, right = torch.linalg.svd(to_x.T @ scatter.xy @ to_y, full_matrices=False)
     of_x = len(variances_x) <= len(variances_y)
     whitening, variances, variates = (to_x, variances_x, left) if of_x else (to_y, variances_y, right.T)
@@ -130,7 +130,7 @@ def linear_cka(x: Array | Moments | Scatter, y: Array | None = None) -> float:
     return min(1.0, float(scatter.xy.square().sum() / (scatter.xx.norm() * scatter.yy.norm())))
 
 
-def permuted_null(x: Array, y: Array, keep: float = 0.99, seed: int = 0) -> float:
+def permuted_null(x: Array, y: Array, variance_kept: float = 0.99, seed: int = 0) -> float:
     """SVCCA distance of x to y with its rows permuted: what independent data of these spectra show at this n.
 
     For a stream, and for the other measures, give :class:`Moments` a ``null_seed`` and measure its ``null()``.
@@ -148,7 +148,7 @@ def permuted_null(x: Array, y: Array, keep: float = 0.99, seed: int = 0) -> floa
     for first in range(0, max(len(x), len(y)), moments.block):
         rows = slice(first, first + moments.block)
         moments.update(x[rows], y[order[rows]])
-    return svcca_distance(moments, keep=keep)
+    return svcca_distance(moments, variance_kept=variance_kept)
 
 
 def _scatter(x: Array | Moments | Scatter, y: Array | None) -> Scatter:
@@ -187,15 +187,15 @@ def _warn_of_few_rows(scatter: Scatter) -> None:
         )
 
 
-def _whitening(scatter: torch.Tensor, keep: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """W = U Λ^(-1/2), (d, k), and Λ, (k,), of the principal directions that hold the share ``keep`` of the variance."""
-    if not 0 < keep <= 1:
-        raise ValueError(f"keep = {keep} is not a share of variance in (0, 1].")
+def _whitening(scatter: torch.Tensor, variance_kept: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """W = U Λ^(-1/2), (d, k), and Λ, (k,), of the first principal directions that hold this share of the variance."""
+    if not 0 < variance_kept <= 1:
+        raise ValueError(f"variance_kept = {variance_kept} is not a share of variance in (0, 1].")
     variances, directions = torch.linalg.eigh(scatter)
     variances, directions = variances.flip(0), directions.flip(1)
     kept = int((variances > RELATIVE_TOLERANCE * variances[0]).sum())
-    if keep < 1:
+    if variance_kept < 1:
         held = variances[:kept].cumsum(0)
         # The slack is for rounding: of four equal directions two hold the half.
-        kept = int((held < keep * held[-1] * (1 - 1e-12)).sum()) + 1
+        kept = int((held < variance_kept * held[-1] * (1 - 1e-12)).sum()) + 1
     return directions[:, :kept] / variances[:kept].sqrt(), variances[:kept]

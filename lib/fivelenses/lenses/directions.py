@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from fivelenses.lenses import as_tensor
+from fivelenses.lenses.arrays import as_tensor
 
 Parameters = Mapping[str, torch.Tensor]
 

@@ -28,7 +28,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fivelenses.lenses import Array
+from fivelenses.lenses.arrays import Array
 from fivelenses.lenses.cluster_merging import clusters_by_merging
 from fivelenses.lenses.hulls import (
     RELATIVE_GAP,

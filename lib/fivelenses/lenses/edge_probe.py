@@ -1,7 +1,7 @@
 r"""Edge probes: what a small classifier reads about one or two spans of words from a frozen encoder's vectors.
 
-Of a sentence's vectors :math:`x^l` (words, d) in the layers l = 0…L, for each of one or two spans, and with their own
-parameters for each,
+For a sentence's vectors :math:`x^l` (words, d) in the layers l = 0…L, and for one or two spans, each with its own
+parameters,
 
 .. math::
 
@@ -12,20 +12,20 @@ parameters for each,
 
     p = \sigma\big(\operatorname{dropout}(\operatorname{LayerNorm}(\tanh([r_1; r_2]\, W_1 + b_1)))\, W_2 + b_2\big),
 
-one probability for each label, and the loss is the mean binary cross-entropy over targets and labels, in nats. A label
-is given where its probability is at least 0.5. Only the spans that are given are classified.
+one probability per label; the loss is the mean binary cross-entropy over targets and labels, in nats. A label is
+predicted if its probability is at least 0.5. Only the given spans are classified.
 
 Source: Tenney et al. 2019, with the architecture and training of their suite: 256 features after the projection and in
-the hidden layer, dropout 0.3, first weights uniform in ± 1/√(inputs), Adam at 1e-4, gradients cut to a norm of 5,
-batches of 32 sentences with all their targets, a validation every 500 batches by micro-F1, the rate halved when 5 in a
-row were not 1e-4 above the best, the end when 20 were. The best state is kept.
+the hidden layer, dropout 0.3, initial weights uniform in ± 1/√(inputs), Adam at 1e-4, gradients clipped to a norm of 5,
+batches of 32 sentences with all their targets, a validation by micro-F1 every 500 batches. The rate is halved after
+every 5 validations in a row that were not 1e-4 above the best; training ends after 20. The best state is kept.
 
 Shapes: a sentence (layers, words, d), a span [start, end) in words. Range: micro-F1 in [0, 1]; mixing weights are
 positive and sum to 1.
 
 Probes of several models and seeds are trained side by side, with their parameters stacked, each as it would be alone.
-All meet the same batches; a seed decides the first weights and the dropout of its probes. Probes that stopped leave the
-stack. What a batch is, :mod:`~fivelenses.lenses.spans` says.
+All read the same batches (:mod:`~fivelenses.lenses.spans`); a seed decides the initial weights and the dropout of its
+probes. Probes that stopped leave the stack.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,13 +36,13 @@ import numpy as np
 import pandas as pd
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
-from torch.optim.adam import adam
 
-from fivelenses.lenses import Array
+from fivelenses.lenses.adam import adam_step
+from fivelenses.lenses.arrays import Array
 from fivelenses.lenses.span_classifier import first_parameters, logits
 from fivelenses.lenses.spans import SpanBatch, SpanTargets, Split, Target
 
-LARGEST_GRADIENT, TOLERANCE = 5.0, 1e-4
+MAX_GRADIENT_NORM, TOLERANCE = 5.0, 1e-4
 
 # Sentences classified at once.
 SENTENCES_AT_ONCE = 64
@@ -53,14 +53,14 @@ class EdgeProbe:
     """A trained probe.
 
     Attributes:
-        model: which of the models it reads.
-        seed: of its first weights and its dropout.
+        model: the number of the model that it reads.
+        seed: of its initial weights and its dropout.
         micro_f1: on the test targets, in [0, 1].
-        precision: micro-averaged, 0 where no label was given.
-        recall: micro-averaged. A label that training never showed is missed.
-        labels: what its outputs stand for, sorted.
-        mixing: (layers,) the weights s of the layers; (1,) for the top layer only.
-        scale: γ, by which the mixture is multiplied; 1 for the top layer only.
+        precision: micro-averaged, 0 if no label was predicted.
+        recall: micro-averaged. A label that does not occur in training counts as missed.
+        labels: of its outputs, sorted.
+        mixing: (layers,) the weights s of the layers; (1,) for a probe of the top layer.
+        scale: γ, by which the mixture is multiplied; 1 for a probe of the top layer.
         history: a row per validation with the columns batches, learning_rate, training_loss, development_f1.
         parameters: by name, float32.
     """
@@ -80,7 +80,7 @@ class EdgeProbe:
         """The probability of each label for each target, (targets, labels).
 
         Raises:
-            ValueError: targets or vectors that :func:`fit` would refuse, or of another shape than in training.
+            ValueError: targets or vectors that :func:`fit` would refuse, or whose shape differs from training.
         """
         top = "mix" not in self.parameters
         given = SpanTargets(([sentences], targets), self.labels, top=top)
@@ -93,73 +93,60 @@ class EdgeProbe:
         stacked = {name: values[None] for name, values in self.parameters.items()}
         batches = given.batches(SENTENCES_AT_ONCE, [0], device=self.parameters["project"].device)
         with torch.no_grad():
-            said = torch.cat([logits(stacked, [0], batch)[0] for batch in batches])
+            ordered = torch.cat([logits(stacked, [0], batch)[0] for batch in batches])
         probabilities = np.empty((len(given), len(self.labels)), dtype=np.float32)
-        probabilities[given.order] = said.sigmoid().cpu().numpy()
+        probabilities[given.order] = ordered.sigmoid().cpu().numpy()
         return probabilities
 
 
 class _Stack:
-    """Probes in training: their parameters and Adam's moments stacked, (probes, …), and where each is from."""
+    """Probes in training: parameters and Adam's moments stacked, (probes, …), with the model and seed of each."""
 
     def __init__(
-        self, first: list[dict[str, torch.Tensor]], models: list[int], seeds: list[int], device: torch.device
+        self, initial: list[dict[str, torch.Tensor]], models: list[int], seeds: list[int], device: torch.device
     ) -> None:
-        self.parameters = {name: torch.stack([one[name] for one in first]).to(device) for name in first[0]}
+        self.parameters = {name: torch.stack([one[name] for one in initial]).to(device) for name in initial[0]}
         self.moments = [{name: torch.zeros_like(v) for name, v in self.parameters.items()} for _ in range(2)]
         self.models, self.seeds = models, seeds
         self.steps = 0
 
-    def keep(self, chosen: np.ndarray) -> None:
-        """Leave all but the chosen probes, a mask, out."""
-        places = np.flatnonzero(chosen).tolist()
+    def keep(self, mask: np.ndarray) -> None:
+        """Drop the probes for which the mask is False."""
+        stay = np.flatnonzero(mask).tolist()
         self.parameters, *self.moments = (
-            {name: values[places] for name, values in stacked.items()} for stacked in (self.parameters, *self.moments)
+            {name: values[stay] for name, values in stacked.items()} for stacked in (self.parameters, *self.moments)
         )
-        self.models, self.seeds = ([values[place] for place in places] for values in (self.models, self.seeds))
+        self.models, self.seeds = ([values[probe] for probe in stay] for values in (self.models, self.seeds))
 
-    def step(self, batch: SpanBatch, kept: torch.Tensor | None, rates: np.ndarray) -> torch.Tensor:
-        """Train on a batch, ``kept`` (probes, targets, hidden) the dropout's factors; the loss of each, (probes,)."""
+    def step(self, batch: SpanBatch, dropout: torch.Tensor | None, rates: np.ndarray) -> torch.Tensor:
+        """Train on a batch with the dropout's factors (probes, targets, hidden); returns the losses, (probes,)."""
         for values in self.parameters.values():
             values.requires_grad_()
-        said = logits(self.parameters, self.models, batch, kept)
-        truth = batch.truth.expand_as(said)
-        losses = binary_cross_entropy_with_logits(said, truth, reduction="none").mean((1, 2))
+        outputs = logits(self.parameters, self.models, batch, dropout)
+        truth = batch.truth.expand_as(outputs)
+        losses = binary_cross_entropy_with_logits(outputs, truth, reduction="none").mean((1, 2))
         gradients = dict(zip(self.parameters, torch.autograd.grad(losses.sum(), self.parameters.values()), strict=True))
         self.steps += 1
         with torch.no_grad():
             for values in self.parameters.values():
                 values.requires_grad_(False)
             squares = sum(torch.linalg.vector_norm(v.flatten(1), dim=1).square() for v in gradients.values())
-            cut = (LARGEST_GRADIENT / squares.sqrt()).clamp(max=1)
+            factors = (MAX_GRADIENT_NORM / squares.sqrt()).clamp(max=1)
             for values in gradients.values():
-                values.mul_(cut.reshape(-1, *[1] * (values.ndim - 1)))
+                values.mul_(factors.reshape(-1, *[1] * (values.ndim - 1)))
             self._adam(gradients, rates)
         return losses.detach()
 
     def _adam(self, gradients: dict[str, torch.Tensor], rates: np.ndarray) -> None:
-        """A step of Adam in place by torch's fused kernel: one for all probes while their rates are equal."""
+        """A step of Adam in place: one for all probes while their rates are equal."""
         equal = len(set(rates.tolist())) == 1
-        for place in [slice(None)] if equal else range(len(rates)):
-            lists = [
-                [values[place] for values in stacked.values()]
+        for probe in [slice(None)] if equal else range(len(rates)):
+            values, own_gradients, *moments = (
+                [tensor[probe] for tensor in stacked.values()]
                 for stacked in (self.parameters, gradients, *self.moments)
-            ]
-            counted = [values.new_full((), self.steps - 1) for values in lists[0]]
-            rate = float(rates[0] if equal else rates[place])
-            adam(
-                *lists,
-                [],
-                counted,
-                fused=True,
-                amsgrad=False,
-                beta1=0.9,
-                beta2=0.999,
-                lr=rate,
-                weight_decay=0,
-                eps=1e-8,
-                maximize=False,
             )
+            steps = [one.new_full((), self.steps - 1) for one in values]
+            adam_step(values, own_gradients, moments, steps, rates[0] if equal else rates[probe])
 
 
 @torch.enable_grad()
@@ -185,30 +172,30 @@ def fit(
     """Train a probe for each model and seed, side by side.
 
     Args:
-        training: for each model its vectors, (layers, words, d) for each sentence, of any floating precision; and the
-            targets. Vectors are converted batch by batch, so they may lie in memory maps.
-        development: chooses the state that is kept.
+        training: per model its vectors, (layers, words, d) per sentence, of any floating precision; and the targets.
+            Vectors are converted batch by batch, so they may lie in memory maps.
+        development: decides which state is kept.
         test: what the probes are measured on.
-        seeds: a probe of each model is trained from each.
-        layers: "mix" learns a mixture of all layers given, "top" reads the last.
+        seeds: one probe per model is trained from each.
+        layers: "mix" learns a mixture of all given layers, "top" reads the last.
         projection: features after the projection.
         hidden: units of the hidden layer.
         dropout: the share of hidden units left out in training, in [0, 1).
         learning_rate: of Adam.
-        batch_size: sentences of a batch.
+        batch_size: sentences per batch.
         validate_every: batches between two validations.
-        max_validations: after how many training ends at the latest.
+        max_validations: training ends after this number of validations at the latest.
         halve_after: validations without improvement after which the rate is halved.
         stop_after: validations without improvement after which training ends.
         order_seed: of the order of sentences.
-        device: where to compute, by default where the first vectors are.
+        device: where to compute, by default that of the first vectors.
 
     Returns:
-        The probes, model by model, and of each model in the order of the seeds.
+        The probes, model by model, those of one model in the order of the seeds.
 
     Raises:
         ValueError: no target, a span that is empty or leaves its sentence, targets of which only some have a second
-            span, no label in training, vectors that do not fit each other, NaN or infinity, numbers below 1, or
+            span, no label in training, vectors that do not fit each other, NaN or infinity, numbers below 1, or a
             training that diverged.
 
     Example:
@@ -240,10 +227,10 @@ def fit(
     device = torch.device(splits[0].device if device is None else device)
     random = {int(seed): torch.Generator().manual_seed(int(seed)) for seed in seeds}
     widths = None if top else depth, d, spans, projection, hidden, len(labels)
-    first = {seed: first_parameters(*widths, own) for seed, own in random.items()}
+    initial = {seed: first_parameters(*widths, own) for seed, own in random.items()}
     of_model = [model for model in range(models) for _ in seeds]
     of_seed = [int(seed) for seed in seeds] * models
-    stack = _Stack([first[seed] for seed in of_seed], of_model, of_seed, device)
+    stack = _Stack([initial[seed] for seed in of_seed], of_model, of_seed, device)
     best = {name: values.clone() for name, values in stack.parameters.items()}
     running = np.arange(len(of_seed))
     rates, best_f1 = np.full(len(running), float(learning_rate)), np.full(len(running), -np.inf)
@@ -254,8 +241,8 @@ def fit(
         total = 0.0
         for _ in range(validate_every):
             batch = next(stream)
-            kept = _kept(stack.seeds, random, (len(batch.truth), hidden), dropout, device)
-            total = total + stack.step(batch, kept, rates[running])
+            factors = _dropout_factors(stack.seeds, random, (len(batch.truth), hidden), dropout, device)
+            total = total + stack.step(batch, factors, rates[running])
         losses = (total / validate_every).cpu().numpy()
         if not np.isfinite(losses).all():
             raise ValueError(f"Training diverged before validation {validation}: scale the vectors or the rate down.")
@@ -274,43 +261,31 @@ def fit(
         if not going.all():
             stack.keep(going)
             running = running[going]
-    return _results(rows, best, of_model, of_seed, labels, splits[2], device)
-
-
-def _results(
-    rows: list[tuple],
-    best: dict[str, torch.Tensor],
-    of_model: list[int],
-    of_seed: list[int],
-    labels: tuple[str, ...],
-    test: SpanTargets,
-    device: torch.device,
-) -> list[EdgeProbe]:
     columns = ["probe", "batches", "learning_rate", "training_loss", "development_f1"]
     history = pd.DataFrame(rows, columns=columns)
-    scores = _scores(best, of_model, test, device)
+    scores = _scores(best, of_model, splits[2], device)
     probes = []
-    for place, (model, seed) in enumerate(zip(of_model, of_seed, strict=True)):
-        own = {name: values[place].clone() for name, values in best.items()}
+    for probe, (model, seed) in enumerate(zip(of_model, of_seed, strict=True)):
+        own = {name: values[probe].clone() for name, values in best.items()}
         mixing = own["mix"].softmax(0).cpu().numpy() if "mix" in own else np.ones(1, dtype=np.float32)
         scale = float(own["scale"]) if "scale" in own else 1.0
-        of_probe = history[history.probe == place].drop(columns="probe").reset_index(drop=True)
-        probes.append(EdgeProbe(model, seed, *scores[place].tolist(), labels, mixing, scale, of_probe, own))
+        of_probe = history[history.probe == probe].drop(columns="probe").reset_index(drop=True)
+        probes.append(EdgeProbe(model, seed, *scores[probe].tolist(), labels, mixing, scale, of_probe, own))
     return probes
 
 
 def _endless(
     split: SpanTargets, size: int, stack: _Stack, order: torch.Generator, device: torch.device
 ) -> Iterator[SpanBatch]:
-    """Batches of all sentences in a new order each time, with the words of the models that are still probed."""
+    """Batches of all sentences, in a new order each time, with the words of the models that are still probed."""
     while True:
         yield from split.batches(size, sorted(set(stack.models)), order, device)
 
 
-def _kept(
+def _dropout_factors(
     seeds: list[int], random: dict[int, torch.Generator], shape: tuple[int, int], dropout: float, device: torch.device
 ) -> torch.Tensor | None:
-    """What dropout multiplies hidden units by, (probes, targets, hidden), the same for all probes of a seed."""
+    """The factors of the hidden units, (probes, targets, hidden), the same for all probes of a seed."""
     if not dropout:
         return None
     drawn = {
@@ -323,15 +298,14 @@ def _kept(
 def _scores(
     parameters: dict[str, torch.Tensor], models: list[int], split: SpanTargets, device: torch.device
 ) -> np.ndarray:
-    """Micro-averaged F1, precision and recall of each probe, (probes, 3), 0 where nothing was or could be found."""
-    right = given = wanted = 0
+    """Micro-averaged F1, precision and recall of each probe, (probes, 3), 0 where there was no label to predict."""
+    correct = predicted = wanted = 0
     for batch in split.batches(SENTENCES_AT_ONCE, sorted(set(models)), device=device):
-        said = logits(parameters, models, batch) >= 0
-        right = right + (said & batch.truth.bool()).sum((1, 2))
-        given = given + said.sum((1, 2))
+        positive = logits(parameters, models, batch) >= 0
+        correct = correct + (positive & batch.truth.bool()).sum((1, 2))
+        predicted = predicted + positive.sum((1, 2))
         wanted = wanted + int(batch.truth.sum())
-    right, given = (counts.cpu().numpy().astype(float) for counts in (right, given))
+    correct, predicted = (counts.cpu().numpy().astype(float) for counts in (correct, predicted))
     wanted += split.unknown
-    return np.stack(
-        [2 * right / np.maximum(given + wanted, 1), right / np.maximum(given, 1), right / max(wanted, 1)], 1
-    )
+    f1 = 2 * correct / np.maximum(predicted + wanted, 1)
+    return np.stack([f1, correct / np.maximum(predicted, 1), correct / max(wanted, 1)], 1)

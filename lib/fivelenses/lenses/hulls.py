@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import linprog
 from threadpoolctl import ThreadpoolController
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor
 
 # Hulls closer than this part of their radius meet. Single-precision activations are rounded at 6e-8 of their size, and
 # layer normalisation leaves directions in which they differ by nothing else, which a finer tolerance would call a gap.

@@ -31,7 +31,7 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, logsigmoid
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor
 
 FRACTIONS = tuple(percent / 100 for percent in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100))
 

@@ -31,7 +31,7 @@ import pandas as pd
 import torch
 from sklearn.model_selection import train_test_split
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor
 from fivelenses.lenses.perceptrons import Configuration, train
 
 __all__ = ["Configuration", "ProbeResult", "fit", "fit_grid", "grid"]

@@ -19,7 +19,7 @@ from typing import Self
 
 import torch
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """Perceptrons of two hidden layers trained side by side: the batched arithmetic of the classifier probes.
 
-What a probe is and whom it follows, :mod:`~fivelenses.lenses.mlp_probe` says. Probes of different widths share a batch
-by padding. A padded unit has weights, bias, and so activation, gradient and Adam's moments 0, and stays there, so that
-it changes nothing but the time. Probes that stopped leave the batch.
+:mod:`~fivelenses.lenses.mlp_probe` defines the probe. Probes of different widths share a batch by padding: the
+weights, bias, activation, gradient and Adam's moments of a padded unit are 0 and stay 0, so that padding costs time and
+changes nothing else. Probes that stopped leave the batch.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch.nn.functional import pad
-from torch.optim.adam import adam
 
-LEARNING_RATE, BETAS, EPSILON = 1e-3, (0.9, 0.999), 1e-8
+from fivelenses.lenses.adam import BETAS, EPSILON, adam_step
+
+LEARNING_RATE = 1e-3
 TOLERANCE, PATIENCE = 1e-4, 10
 
-# Rows that finished probes classify at once: about a batch, whose memory is used again.
+# Rows that finished probes classify at once: about a batch, whose memory they reuse.
 ROWS_AT_ONCE = 256
 
 
@@ -67,10 +68,10 @@ def train(
     max_epochs: int,
     batch_size: int,
 ) -> list[tuple[float, int, bool, float, float]]:
-    """Loss, epochs, converged and the two accuracies of probes that are trained together."""
+    """Train probes together: the loss, epochs, convergence, training and test accuracy of each."""
     x, y = training
     n, d = x.shape
-    # Probes of the same sizes and seed draw the same numbers, so they share a generator and the order of rows.
+    # Probes of the same sizes and seed draw the same numbers, so they share a generator and an order of the rows.
     generators: dict[tuple[tuple[int, int], int], np.random.RandomState] = {}
     initial = {}
     for one in configurations:
@@ -97,13 +98,16 @@ def train(
         for rows in torch.from_numpy(order).to(x.device).split(batch_size, dim=1):
             total += _gradients(parameters, x[rows], y[rows], alphas, gradients)
             steps += 1
-            _adam_step(parameters, gradients, moments, taken, steps)
+            # scikit-learn takes m √(1 − β₂ᵗ) / (1 − β₁ᵗ) / (√v + ε), torch m / (1 − β₁ᵗ) / (√v / √(1 − β₂ᵗ) + ε): the
+            # first is the second with ε / √(1 − β₂ᵗ).
+            epsilon = EPSILON / (1 - BETAS[1] ** steps) ** 0.5
+            adam_step(parameters, gradients, moments, taken, LEARNING_RATE, epsilon)
         loss = total.cpu().numpy() / n
         best, waited = _epochs_without_improvement(loss, best, waited)
         converged = waited > PATIENCE
         ended = converged | (epoch == max_epochs)
         leaving = [values[torch.from_numpy(ended).to(x.device)] for values in parameters]
-        # Of a probe that goes on, the next epoch's loss tells.
+        # Of probes that go on, the next epoch's loss shows whether their parameters are finite.
         sound = np.isfinite(loss)
         sound[ended] &= torch.stack([v.isfinite().flatten(1).all(1) for v in leaving]).all(0).cpu().numpy()
         if not sound.all():
@@ -125,7 +129,7 @@ def train(
 def _epochs_without_improvement(
     loss: np.ndarray, best: np.ndarray, waited: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best losses so far, and how many epochs in a row were not ``TOLERANCE`` below the best before them."""
+    """The best losses so far, and the number of epochs in a row that were not ``TOLERANCE`` below the earlier best."""
     return np.minimum(best, loss), np.where(loss > best - TOLERANCE, waited + 1, 0)
 
 
@@ -144,10 +148,10 @@ def _gradients(
     alphas: torch.Tensor,
     gradients: list[torch.Tensor],
 ) -> torch.Tensor:
-    """Write the gradients of the loss on a batch, x (1 or k, m, d), y (1 or k, m); m times the loss of each, (k,)."""
+    """Write the gradients of the loss on a batch, x (1 or k, m, d), y (1 or k, m); return m times the losses, (k,)."""
     first, second, logits = _forward(parameters, x)
     k, m, outputs = logits.shape
-    # Classes before rows: over the last axis torch's softmax is twenty times slower.
+    # Classes come before rows, since torch's softmax is twenty times slower over the last axis.
     error, y = logits.transpose(1, 2).contiguous(), y.expand(k, m)[:, None]
     if outputs == 1:
         error.sigmoid_().sub_(y)
@@ -173,40 +177,11 @@ def _gradients(
     return total.add_(squares * alphas.flatten(), alpha=0.5)
 
 
-def _adam_step(
-    parameters: list[torch.Tensor],
-    gradients: list[torch.Tensor],
-    moments: list[list[torch.Tensor]],
-    taken: list[torch.Tensor],
-    step: int,
-) -> None:
-    """One step of Adam in place, the ``step``-th; torch counts in ``taken`` too.
-
-    scikit-learn takes m √(1 − β₂ᵗ) / (1 − β₁ᵗ) / (√v + ε), torch m / (1 − β₁ᵗ) / (√v / √(1 − β₂ᵗ) + ε): the first is
-    the second with ε / √(1 − β₂ᵗ).
-    """
-    adam(
-        parameters,
-        gradients,
-        *moments,
-        [],
-        taken,
-        fused=True,
-        amsgrad=False,
-        beta1=BETAS[0],
-        beta2=BETAS[1],
-        lr=LEARNING_RATE,
-        weight_decay=0,
-        eps=EPSILON / (1 - BETAS[1] ** step) ** 0.5,
-        maximize=False,
-    )
-
-
 def _accuracies(parameters: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The share of rows that each probe classifies rightly, (k,)."""
-    right = 0
-    for rows, wanted in zip(x.split(ROWS_AT_ONCE), y.split(ROWS_AT_ONCE), strict=True):
+    """The share of rows that each probe classifies correctly, (k,)."""
+    correct = 0
+    for rows, labels in zip(x.split(ROWS_AT_ONCE), y.split(ROWS_AT_ONCE), strict=True):
         logits = _forward(parameters, rows[None])[-1]
-        said = logits[..., 0] > 0 if logits.shape[-1] == 1 else logits.argmax(-1)
-        right = right + (said == wanted).sum(1)
-    return right.double() / len(y)
+        predicted = logits[..., 0] > 0 if logits.shape[-1] == 1 else logits.argmax(-1)
+        correct = correct + (predicted == labels).sum(1)
+    return correct.double() / len(y)

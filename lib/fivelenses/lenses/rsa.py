@@ -34,7 +34,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor
 from fivelenses.lenses.moments import Moments, Scatter, check_rows
 
 # Cosines whose deviation is below this are equal up to the rounding of single precision.

@@ -1,6 +1,6 @@
 r"""The classifier of an edge probe, for several probes at once: their parameters are stacked, (probes, …).
 
-What it computes, :mod:`~fivelenses.lenses.edge_probe` says; the parameters are
+:mod:`~fivelenses.lenses.edge_probe` says what it computes; its parameters are
 
 .. math::
 
@@ -9,7 +9,7 @@ What it computes, :mod:`~fivelenses.lenses.edge_probe` says; the parameters are
     W_2, b_2\ (\mathrm{output}),
 
 with the projections of both spans side by side. Source: the edge-probing suite of Tenney et al. 2019, whose attention
-has a constant besides, which a softmax does not see.
+also adds a constant, which changes no softmax.
 """
 
 import torch
@@ -21,16 +21,16 @@ from fivelenses.lenses.spans import SpanBatch
 def first_parameters(
     layers: int | None, d: int, spans: int, projection: int, hidden: int, labels: int, random: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """The first parameters of a probe, uniform in ± 1/√(inputs), drawn from ``random``.
+    """The initial parameters of a probe, uniform in ± 1/√(inputs).
 
     Args:
-        layers: of the mixture, which starts as their mean; None for a probe that reads a single layer as it is.
-        d: features of a word.
+        layers: in the mixture, which starts as their mean; None for a probe that reads a single layer unchanged.
+        d: features per word.
         spans: 1 or 2.
         projection: features after the projection.
         hidden: units of the hidden layer.
-        labels: outputs.
-        random: what draws them.
+        labels: number of outputs.
+        random: of the draw.
 
     Example:
         >>> parameters = first_parameters(3, 4, 2, 5, 6, 7, torch.Generator().manual_seed(0))
@@ -56,15 +56,15 @@ def first_parameters(
 
 
 def logits(
-    parameters: dict[str, torch.Tensor], models: list[int], batch: SpanBatch, kept: torch.Tensor | None = None
+    parameters: dict[str, torch.Tensor], models: list[int], batch: SpanBatch, dropout: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """What each probe says of each target and label before the sigmoid, (probes, targets, labels).
+    """The logit of each probe for each target and label, (probes, targets, labels).
 
     Args:
-        parameters: those of :func:`first_parameters`, stacked, (probes, …).
-        models: (probes,) the model that each reads; probes of a model stand together.
-        batch: targets, with the words of these models; those of others are not read.
-        kept: (probes, targets, hidden) what dropout multiplies the hidden units by.
+        parameters: as :func:`first_parameters` gives them, stacked, (probes, …).
+        models: (probes,) the model that each probe reads; probes of one model are neighbours.
+        batch: targets, with the words of these models; words of other models are not read.
+        dropout: (probes, targets, hidden) factors of the hidden units.
 
     Example:
         >>> parameters = first_parameters(None, 2, 1, 3, 4, 5, torch.Generator().manual_seed(0))
@@ -78,8 +78,8 @@ def logits(
     spans = _pooled(words.unflatten(-1, parameters["attend"].shape[1:]), parameters["attend"], batch)
     units = torch.baddbmm(parameters["hidden_bias"], spans, parameters["hidden"]).tanh()
     units = layer_norm(units, units.shape[-1:]) * parameters["gain"] + parameters["shift"]
-    if kept is not None:
-        units = units * kept
+    if dropout is not None:
+        units = units * dropout
     return torch.baddbmm(parameters["output_bias"], units, parameters["output"])
 
 
@@ -89,9 +89,9 @@ def _mixed(parameters: dict[str, torch.Tensor], models: list[int], batch: SpanBa
         return torch.cat([batch.words[model][-1:] for model in models])
     weights = parameters["mix"].softmax(1) * parameters["scale"]
     parts = []
-    # Probes of a model stand together, so one product reads its words once for all of them.
+    # One product reads a model's words once for all its probes.
     for model, words in batch.words.items():
-        if own := [place for place, other in enumerate(models) if other == model]:
+        if own := [probe for probe, other in enumerate(models) if other == model]:
             mixed = weights[own[0] : own[-1] + 1] @ words.flatten(1)
             parts.append(mixed.unflatten(1, words.shape[1:]))
     return torch.cat(parts)

@@ -1,10 +1,10 @@
-r"""Spans of words to classify, checked, and cut into batches that hold nothing but the words they need.
+r"""Spans of words to classify, checked and cut into batches that hold only the words they need.
 
-A batch is some sentences with all their targets. The words of its spans, each once, stand end to end, in whatever
-sentence they are; a span is a row of places among them. So no word is padded, and none is read that no span holds.
+A batch is a few sentences with all their targets. It lists the U words that occur in its spans, each once, across
+sentences; a span is a row of positions in this list. So no word is padded, and no word outside the spans is read.
 
 Shapes: a sentence's vectors (layers, words, d); a span [start, end) in words; a batch's words (layers, U, d), its
-places and which of them are real (targets, spans, widest).
+positions and the mask of the real ones (targets, spans, widest).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor, checked_sentence
 
 
 @dataclass(frozen=True)
 class Target:
-    """One thing to classify: a span of a sentence, or two, [start, end) in words, and the labels that are right."""
+    """One or two spans of a sentence to classify, [start, end) in words, with the correct labels."""
 
     sentence: int
     span1: tuple[int, int]
@@ -26,7 +26,7 @@ class Target:
     labels: Collection[str]
 
 
-# For each model the vectors of the same sentences; and the targets in them.
+# Per model the vectors of the same sentences; and the targets in them.
 Split = tuple[Sequence[Sequence[Array]], Sequence[Target]]
 
 
@@ -35,10 +35,10 @@ class SpanBatch:
     """Targets of a few sentences.
 
     Attributes:
-        words: model to (layers, U, d) float32, the words that the spans hold.
-        places: (targets, spans, widest) among those words; 0 where a span is narrower.
+        words: model to (layers, U, d) float32, the words of the spans.
+        places: (targets, spans, widest) positions in these words; 0 beyond the end of a narrower span.
         inside: (targets, spans, widest) True for the words of the span.
-        truth: (targets, labels) float32, 1 for the labels that are right.
+        truth: (targets, labels) float32, 1 for the correct labels.
     """
 
     words: dict[int, torch.Tensor]
@@ -51,16 +51,16 @@ class SpanTargets:
     """The targets of one split, and the vectors of one or several models.
 
     Args:
-        split: for each model its vectors, of any floating precision, converted batch by batch; and the targets.
-        labels: those that can be given; others that a target has are only counted.
+        split: per model its vectors, of any floating precision, converted batch by batch; and the targets.
+        labels: those that can be predicted; other labels of a target are only counted.
         name: of the split, for errors.
         top: whether to read the last layer only.
 
     Attributes:
         shape: (models, layers, features, spans).
         device: of the vectors of the first model.
-        order: (targets,) the targets in the order in which :meth:`batches` of all sentences in turn give them.
-        unknown: how many right labels are not among ``labels``.
+        order: (targets,) the targets in the order of :meth:`batches` without ``random``.
+        unknown: number of correct labels that are not among ``labels``.
 
     Raises:
         ValueError: no target or model, vectors that do not fit each other, NaN or infinity, a span that is empty or
@@ -90,13 +90,13 @@ class SpanTargets:
         layers, _, d = self._models[0][0].shape
         spans = 2 if bounds[0, 1, 1] else 1
         self.shape = len(models), 1 if top else layers, d, spans
-        place_of = {label: place for place, label in enumerate(labels)}
+        column_of = {label: column for column, label in enumerate(labels)}
         truth = np.zeros((len(targets), len(labels)), dtype=np.float32)
         self.unknown = 0
         for row, target in enumerate(targets):
-            right = {place_of.get(label, -1) for label in target.labels}
-            truth[row, sorted(right - {-1})] = 1
-            self.unknown += sum(label not in place_of for label in set(target.labels))
+            correct = {column_of.get(label, -1) for label in target.labels}
+            truth[row, sorted(correct - {-1})] = 1
+            self.unknown += sum(label not in column_of for label in set(target.labels))
         self.order = np.argsort([target.sentence for target in targets], kind="stable")
         self._bounds, self._truth = bounds[self.order, :spans], truth[self.order]
         sentences, starts = np.unique([targets[row].sentence for row in self.order], return_index=True)
@@ -104,7 +104,7 @@ class SpanTargets:
         self._sentences = list(zip(sentences.tolist(), starts.tolist(), ends.tolist(), strict=True))
 
     def __len__(self) -> int:
-        """Targets."""
+        """The number of targets."""
         return len(self.order)
 
     def batches(
@@ -114,12 +114,12 @@ class SpanTargets:
         random: torch.Generator | None = None,
         device: str | torch.device | None = None,
     ) -> Iterator[SpanBatch]:
-        """All targets once, those of ``size`` sentences at a time, in turn or in an order drawn from ``random``.
+        """All targets once, those of ``size`` sentences at a time.
 
         Args:
-            size: sentences of a batch, of those that have a target.
-            models: whose words to give.
-            random: of the order.
+            size: sentences per batch; sentences without targets are left out.
+            models: those whose words the batches hold.
+            random: of the order of sentences; by default their own order.
             device: of the batches, by default that of the vectors.
         """
         models = list(models)
@@ -151,30 +151,23 @@ class SpanTargets:
 
 
 def _checked_vectors(models: list[list[torch.Tensor]], read: set[int], name: str) -> list[int]:
-    """The words of each sentence, the same for every model; numbers are checked in the sentences that are read."""
+    """The number of words in each sentence; values are checked only in the sentences that targets read."""
     if not models[0]:
         raise ValueError(f"The {name} split has no sentence.")
     lengths = [sentence.shape[1] if sentence.ndim == 3 else -1 for sentence in models[0]]
-    layers_and_features = models[0][0].shape[::2]
     for model, sentences in enumerate(models):
         if len(sentences) != len(lengths):
             raise ValueError(f"Model {model} has {len(sentences)} {name} sentences and model 0 has {len(lengths)}.")
-        for place, (sentence, words) in enumerate(zip(sentences, lengths, strict=True)):
-            where = f"Sentence {place} of model {model} in the {name} split"
-            fits = sentence.ndim == 3 and sentence.shape[::2] == layers_and_features and sentence.shape[1] == words
-            if not fits or 0 in sentence.shape:
-                raise ValueError(
-                    f"{where} has shape {tuple(sentence.shape)}, not (layers, words, features) with the layers and "
-                    "features of all and the words that model 0 has."
-                )
-            # Single precision is what the probes see, in which a large double is infinite.
-            if not sentence.is_floating_point() or (place in read and not sentence.float().isfinite().all()):
-                raise ValueError(f"{where} holds NaN, infinity in single precision, or no floating-point numbers.")
+        for number, (sentence, words) in enumerate(zip(sentences, lengths, strict=True)):
+            where = f"Sentence {number} of model {model} in the {name} split"
+            checked_sentence(where, sentence, models[0][0], values=number in read)
+            if sentence.shape[1] != words:
+                raise ValueError(f"{where} has {sentence.shape[1]} words and that of model 0 has {words}.")
     return lengths
 
 
 def _checked_bounds(place: int, target: Target, lengths: list[int], name: str) -> list[tuple[int, int]]:
-    """Start and end of both spans, 0 and 0 for one that is not there."""
+    """Start and end of both spans, 0 and 0 for a missing second one."""
     where = f"Target {place} of the {name} split"
     if isinstance(target.labels, str):
         raise ValueError(f"{where} has the string {target.labels!r} for labels: give a collection of labels.")

@@ -1,7 +1,7 @@
 r"""Structural probes: whether a linear image of word vectors has the geometry of the sentence's dependency tree.
 
-For word vectors :math:`h` (words, d) and a projection :math:`B` (d, rank), the squared length after projection stands
-for a word's depth, the squared distance for the number of edges between two words:
+For word vectors :math:`h` (words, d) and a projection :math:`B` (d, rank), the squared length of a projected word
+predicts its depth, and the squared distance of two words predicts the number of edges between them:
 
 .. math::
 
@@ -14,17 +14,17 @@ for a word's depth, the squared distance for the number of edges between two wor
     \quad\mathrm{or}\quad
     \operatorname*{mean}_{\mathrm{sentences}} \frac{1}{n} \sum_i |\hat t_i - t_i|.
 
-Source: Hewitt and Manning 2019. Trained as there: entries of B uniform in ±0.05, Adam at 1e-3 with batches of 20
-sentences, at most 40 epochs; after each epoch whose development loss is not 1e-4 below the best, Adam starts anew at a
-tenth of its rate (their paper; their code keeps Adam's moments), and after five such epochs in a row training ends. The
+Source: Hewitt and Manning 2019, with their training: entries of B uniform in ±0.05, Adam at 1e-3 on batches of 20
+sentences, at most 40 epochs. After each epoch whose development loss is not 1e-4 below the best, Adam restarts at a
+tenth of its rate (as in their paper; their code keeps Adam's moments); five such epochs in a row end training. The
 state with the best development loss is kept.
 
 Shapes: a sentence's vectors (words, d), or (k, words, d) for k layers or models, whose k probes are trained side by
-side, each as it would be alone: all start from the same B and meet the same batches. Gold distances are (words, words),
-depths (words,), both in edges. Losses are in edges too, correlations in [-1, 1], shares in [0, 1].
+side, each as it would be alone: all start from the same B and read the same batches. Gold distances are (words, words),
+depths (words,), both in edges. Losses are in edges, too, correlations in [-1, 1], shares in [0, 1].
 
-The authors build h_i − h_j for every pair, words × words × rank numbers; here G, words × words, takes their place. The
-projected words of a sentence are taken from its first one, which changes no distance and keeps the digits that
+The authors build h_i − h_j for every pair, words × words × rank numbers; here G, words × words, replaces them. We
+subtract the first projected word of a sentence from all its words, which changes no distance and keeps the digits that
 differences keep, however far from 0 all words lie.
 """
 
@@ -35,9 +35,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import torch
-from torch.optim.adam import adam
 
-from fivelenses.lenses import Array, as_tensor
+from fivelenses.lenses.adam import adam_step
+from fivelenses.lenses.arrays import Array, as_tensor, checked_sentence
 from fivelenses.lenses.trees import Evaluation, check_gold, evaluate
 
 START, TOLERANCE, DECAY, PATIENCE = 0.05, 1e-4, 0.1, 5
@@ -50,7 +50,7 @@ class StructuralProbe:
     """k trained probes.
 
     Attributes:
-        kind: what they predict, "distance" or "depth".
+        kind: what the probes predict, "distance" or "depth".
         projection: (k, d, rank) float32.
         history: a row per probe and epoch with the columns probe, epoch, learning_rate, training_loss,
             development_loss.
@@ -64,7 +64,7 @@ class StructuralProbe:
         """Per sentence the squared distances (k, words, words), or the squared lengths (k, words), float32.
 
         Raises:
-            ValueError: vectors that are not those of k probes of this width, or hold NaN or infinity.
+            ValueError: vectors that do not fit the k probes and their width, or hold NaN or infinity.
 
         Example:
             >>> probe = StructuralProbe("distance", torch.eye(2)[None], pd.DataFrame())
@@ -76,7 +76,7 @@ class StructuralProbe:
         if sentences[0].shape[::2] != (k, d):
             raise ValueError(
                 f"The vectors are of {sentences[0].shape[0]} layers of {sentences[0].shape[2]} features and the probes "
-                f"of {k} of {d}: give what they were trained on."
+                f"of {k} of {d}: give the layers that they were trained on."
             )
         predicted = []
         for sentence in sentences:
@@ -93,8 +93,8 @@ class StructuralProbe:
         Args:
             vectors: as in training.
             gold: distances (words, words) or depths (words,) of each sentence.
-            counted: per sentence (words,), False for words, such as punctuation, that neither spanning trees nor the
-                choice of a root take in.
+            counted: per sentence (words,), False for words, such as punctuation, that are left out of spanning trees
+                and are no candidates for the root.
 
         Raises:
             ValueError: sentences that do not fit each other, or as :meth:`predict`.
@@ -121,8 +121,8 @@ def fit_distance(
         development: as ``training``.
         rank: columns of B, by default d.
         seed: of the first B and of the order of sentences.
-        how: ``learning_rate`` (1e-3), ``batch_size`` (20 sentences), ``max_epochs`` (40), and ``device``, by default
-            where the vectors are.
+        how: ``learning_rate`` (1e-3), ``batch_size`` (20 sentences), ``max_epochs`` (40), and ``device`` (by default
+            that of the vectors).
 
     Raises:
         ValueError: no sentence, an empty one, shapes that do not fit each other, NaN or infinity, distances that are
@@ -142,9 +142,8 @@ def fit_distance(
 def fit_depth(
     training: Sentences, development: Sentences, rank: int | None = None, seed: int = 0, **how: object
 ) -> StructuralProbe:
-    """Train depth probes, as :func:`fit_distance`, on gold depths, (words,).
-
-    They are those of :func:`~fivelenses.lenses.trees.tree_depths`.
+    """Train depth probes as :func:`fit_distance` does, on gold depths (words,) of
+    :func:`~fivelenses.lenses.trees.tree_depths`.
 
     Example:
         >>> from fivelenses.lenses.trees import tree_depths
@@ -170,18 +169,13 @@ def _fit(
     max_epochs: int = 40,
     device: str | torch.device | None = None,
 ) -> StructuralProbe:
-    splits = []
-    for name, (vectors, gold) in (("training", training), ("development", development)):
-        sentences = _checked_vectors(vectors, f"{name} vectors")
-        splits.append(
-            (sentences, check_gold(kind, gold, [sentence.shape[1] for sentence in sentences], f"{name} gold"))
-        )
-    (sentences, gold), (held_out, held_out_gold) = splits
+    sentences, gold = _checked_split(kind, training, "training")
+    held_out, held_out_gold = _checked_split(kind, development, "development")
     k, _, d = sentences[0].shape
     if held_out[0].shape[::2] != (k, d):
         raise ValueError(
-            f"The training vectors are {k} of {d} features and the development vectors {held_out[0].shape[0]} of "
-            f"{held_out[0].shape[2]}: give the same layers of both."
+            f"The training vectors are {k} layers of {d} features and the development vectors "
+            f"{held_out[0].shape[0]} of {held_out[0].shape[2]}: give the same layers of both."
         )
     rank = d if rank is None else rank
     if min(rank, batch_size, max_epochs) < 1:
@@ -190,7 +184,7 @@ def _fit(
     random = torch.Generator().manual_seed(seed)
     start = torch.empty(d, rank).uniform_(-START, START, generator=random)
     projection = start.to(device).repeat(k, 1, 1)
-    kept = projection.clone()
+    best_projection = projection.clone()
     moments = [torch.zeros_like(projection) for _ in range(2)]
     steps = [torch.zeros((), device=device) for _ in range(k)]
     rates = np.full(k, float(learning_rate))
@@ -203,20 +197,17 @@ def _fit(
             loss, gradient = _batch(kind, projection, sentences, gold, places.tolist(), running, with_gradient=True)
             total = total + loss
             for i, probe in enumerate(running):
-                _adam_step(
-                    projection[i], gradient[i] / len(places), [m[i] for m in moments], steps[probe], rates[probe]
-                )
-        in_order = torch.arange(len(held_out)).split(batch_size)
-        losses = sum(
-            _batch(kind, projection, held_out, held_out_gold, places.tolist(), running)[0] for places in in_order
-        )
+                own = [[moment[i]] for moment in moments]
+                adam_step([projection[i]], [gradient[i] / len(places)], own, [steps[probe]], rates[probe])
+        batches = torch.arange(len(held_out)).split(batch_size)
+        losses = sum(_batch(kind, projection, held_out, held_out_gold, rows.tolist(), running)[0] for rows in batches)
         losses = (losses / len(held_out)).cpu().numpy()
         if not np.isfinite(losses).all():
             raise ValueError(f"Training diverged in epoch {epoch}: scale the vectors or the learning rate down.")
-        seen = (total / len(sentences)).cpu().numpy()
-        rows += zip(running.tolist(), [epoch] * len(running), rates[running], seen, losses, strict=True)
+        training_losses = (total / len(sentences)).cpu().numpy()
+        rows += zip(running.tolist(), [epoch] * len(running), rates[running], training_losses, losses, strict=True)
         improved = losses < best[running] - TOLERANCE
-        kept[running[improved]] = projection[torch.from_numpy(improved).to(device)]
+        best_projection[running[improved]] = projection[torch.from_numpy(improved).to(device)]
         best[running[improved]] = losses[improved]
         waited[running] = np.where(improved, 0, waited[running] + 1)
         for i in np.flatnonzero(~improved):
@@ -228,11 +219,11 @@ def _fit(
         if not going.any():
             break
         if not going.all():
-            chosen = torch.from_numpy(going).to(device)
-            projection, moments, running = projection[chosen], [m[chosen] for m in moments], running[going]
+            stay = torch.from_numpy(going).to(device)
+            projection, moments, running = projection[stay], [m[stay] for m in moments], running[going]
     columns = ["probe", "epoch", "learning_rate", "training_loss", "development_loss"]
     history = pd.DataFrame(rows, columns=columns).sort_values(["probe", "epoch"], ignore_index=True)
-    return StructuralProbe(kind, kept, history)
+    return StructuralProbe(kind, best_projection, history)
 
 
 def _batch(
@@ -287,26 +278,10 @@ def _depths(words: torch.Tensor) -> torch.Tensor:
     return words.square().sum(-1)
 
 
-def _adam_step(
-    values: torch.Tensor, gradient: torch.Tensor, moments: list[torch.Tensor], steps: torch.Tensor, rate: float
-) -> None:
-    """One step of Adam in place, with torch's fused kernel, which counts in ``steps``."""
-    adam(
-        [values],
-        [gradient],
-        [moments[0]],
-        [moments[1]],
-        [],
-        [steps],
-        fused=True,
-        amsgrad=False,
-        beta1=0.9,
-        beta2=0.999,
-        lr=float(rate),
-        weight_decay=0,
-        eps=1e-8,
-        maximize=False,
-    )
+def _checked_split(kind: str, split: Sentences, name: str) -> tuple[list[torch.Tensor], list[np.ndarray]]:
+    vectors, gold = split
+    sentences = _checked_vectors(vectors, f"{name} vectors")
+    return sentences, check_gold(kind, gold, [sentence.shape[1] for sentence in sentences], f"{name} gold")
 
 
 def _checked_vectors(vectors: Sequence[Array], name: str) -> list[torch.Tensor]:
@@ -315,15 +290,6 @@ def _checked_vectors(vectors: Sequence[Array], name: str) -> list[torch.Tensor]:
     if not sentences:
         raise ValueError(f"The {name} hold no sentence: give at least one.")
     sentences = [sentence[None] if sentence.ndim == 2 else sentence for sentence in sentences]
-    for place, sentence in enumerate(sentences):
-        if sentence.ndim != 3 or 0 in sentence.shape or sentence.shape[::2] != sentences[0].shape[::2]:
-            raise ValueError(
-                f"Sentence {place} of the {name} has shape {tuple(sentence.shape)}, not (layers, words, features) "
-                f"with the layers and features of the first, {tuple(sentences[0].shape)}."
-            )
-        # Single precision is what the probes see, in which a large double is infinite.
-        if not sentence.is_floating_point() or not sentence.float().isfinite().all():
-            raise ValueError(
-                f"Sentence {place} of the {name} holds NaN, infinity in single precision, or no floating-point numbers."
-            )
+    for number, sentence in enumerate(sentences):
+        checked_sentence(f"Sentence {number} of the {name}", sentence, sentences[0])
     return sentences

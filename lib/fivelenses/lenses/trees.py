@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.stats import rankdata
 
-from fivelenses.lenses import Array
+from fivelenses.lenses.arrays import Array
 
 # The sentence lengths over which the authors average their correlations.
 LENGTHS = range(5, 51)

@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerBase
 from fivelenses import tasks
 from fivelenses.activations import represent, stream
 from fivelenses.checkpoints import Checkpoint, finite
-from fivelenses.exhibits.comparison import check_tokens
+from fivelenses.comparison import check_tokens
 from fivelenses.lenses import attention, cca, directions, directprobe, mlp_probe, weights
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.moments import Moments
@@ -188,7 +188,7 @@ def _outputs(tuned: Mapping[int, nn.Module], beside: References, examples: datas
     curves = {
         name: {
             "js": divergence.result().layers,
-            "svcca": np.array([cca.svcca_distance(moments[layer].pair(*pair), keep=how.keep) for layer in layers]),
+            "svcca": np.array([cca.svcca_distance(moments[layer].pair(*pair), None, how.keep) for layer in layers]),
             "rsa": np.array([1 - similar[layer].similarity(*pair) for layer in layers]),
         }
         for name, pair, divergence in zip(list(models)[1:], pairs, divergences, strict=True)

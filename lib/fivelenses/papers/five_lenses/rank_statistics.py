@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import bootstrap, permutation_test, rankdata
 
-from fivelenses.lenses import Array
+from fivelenses.lenses.arrays import Array
 
 LEAST_LAYERS = 3
 LEVEL = 0.95

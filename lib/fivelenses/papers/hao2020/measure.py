@@ -13,7 +13,7 @@ from torch import nn
 
 from fivelenses import tasks
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.exhibits.comparison import compare, layers_put_back
+from fivelenses.comparison import compare, layers_rolled_back
 from fivelenses.models import encoders
 from fivelenses.tasks.examples import encode, subset
 
@@ -63,7 +63,7 @@ def changes_by_layer(
     models |= {seed: one.model() for seed, one in tuned.items()}
     pairs = [(PRETRAINED, seed) for seed in tuned] + list(combinations(tuned, 2)) + [(PRETRAINED, UNTRAINED)]
     examples = evaluation_part(checkpoints[0], evaluation_examples)
-    table = compare(models, pairs, examples, keep=variance_kept, batch_rows=batch_rows, device=device)
+    table = compare(models, pairs, examples, variance_kept=variance_kept, batch_rows=batch_rows, device=device)
     table.insert(0, "task", made.task)
     return table
 
@@ -85,7 +85,7 @@ def rollbacks(
         made = checkpoint.specification
         original = encoders.load_weights(encoders.locate(made.encoder))
         examples = evaluation_part(checkpoint, evaluation_examples)
-        measured = layers_put_back(checkpoint.model(), original, examples, variance_kept, batch_rows, device)
+        measured = layers_rolled_back(checkpoint.model(), original, examples, variance_kept, batch_rows, device)
         parts.append(measured.assign(task=made.task, seed=made.seed))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
@@ -121,6 +121,8 @@ def between_datasets(
             mixed = datasets.concatenate_datasets(
                 [evaluation_part(models[task, seed], mixed_examples) for task in pair]
             )
-            measured = compare(of_pair, [pair], mixed, keep=variance_kept, batch_rows=batch_rows, device=device)
+            measured = compare(
+                of_pair, [pair], mixed, variance_kept=variance_kept, batch_rows=batch_rows, device=device
+            )
             parts.append(measured.assign(pair="–".join(pair), seed=seed))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

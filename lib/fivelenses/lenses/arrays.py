@@ -1,0 +1,79 @@
+"""The arrays that lenses take, NumPy's or torch's, and the checks that several lenses share."""
+
+import numpy as np
+import torch
+
+Array = np.ndarray | torch.Tensor
+
+
+def as_tensor(values: Array) -> torch.Tensor:
+    """The values as a tensor without gradient: shared with the caller where torch can, copied where it cannot.
+
+    Args:
+        values: any shape; what is not a tensor goes through NumPy, so nested lists work too.
+
+    Example:
+        >>> as_tensor([[1.0, 2.0]]).shape
+        torch.Size([1, 2])
+    """
+    if isinstance(values, torch.Tensor):
+        return values.detach()
+    return torch.from_numpy(np.require(values, requirements=["C", "W"]))
+
+
+def as_array(values: Array) -> np.ndarray:
+    """The values as a NumPy array, shared with the caller where they already lie in the processor's memory.
+
+    Example:
+        >>> as_array(torch.ones(2, requires_grad=True))
+        array([1., 1.], dtype=float32)
+    """
+    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+
+
+def checked_rows(name: str, rows: Array) -> torch.Tensor:
+    """Rows as a tensor, refused if they are not (rows, features) of numbers that are finite in single precision.
+
+    Single precision is what probes compute in; a large number in double precision is infinite there.
+
+    Raises:
+        ValueError: another shape, an empty one, no floating-point numbers, or NaN or infinity.
+
+    Example:
+        >>> checked_rows("x", [[1.0, 2.0]])
+        tensor([[1., 2.]], dtype=torch.float64)
+    """
+    rows = as_tensor(rows)
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise ValueError(f"{name} has shape {tuple(rows.shape)}, not (rows, features): give at least one of each.")
+    if not rows.is_floating_point():
+        raise ValueError(f"{name} holds {rows.dtype}, not floating-point numbers: convert it.")
+    finite = rows.float().isfinite().all(1)
+    if not finite.all():
+        raise ValueError(
+            f"{name} holds NaN or infinity in single precision, first in row {int(finite.int().argmin())}: "
+            "check the model that computed it."
+        )
+    return rows
+
+
+def checked_sentence(where: str, vectors: torch.Tensor, like: torch.Tensor, values: bool = True) -> None:
+    """Refuse a sentence that is not (layers, words, features), finite, with the layers and features of another.
+
+    Args:
+        where: what an error calls the sentence.
+        vectors: of its words.
+        like: the first sentence.
+        values: whether to check its numbers, too.
+
+    Raises:
+        ValueError: another shape, no word, no floating-point numbers, or a value that is not finite in single
+            precision.
+    """
+    if vectors.ndim != 3 or 0 in vectors.shape or vectors.shape[::2] != like.shape[::2]:
+        raise ValueError(
+            f"{where} has shape {tuple(vectors.shape)}, not (layers, words, features) with the layers and features "
+            f"of the first, {tuple(like.shape)}."
+        )
+    if not vectors.is_floating_point() or (values and not vectors.float().isfinite().all()):
+        raise ValueError(f"{where} holds NaN, infinity in single precision, or no floating-point numbers.")

@@ -1,0 +1,53 @@
+"""The streaming comparison: several lenses in one pass give what each gives alone."""
+
+import numpy as np
+import pytest
+
+from fivelenses.activations import stream
+from fivelenses.comparison import CCA, RSA, AttentionJS, compare, compare_with, layers_rolled_back
+from fivelenses.lenses.cca import svcca_distance
+from fivelenses.lenses.rsa import sample_positions, similarity
+from fivelenses.models import encoders
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {f"seed {seed}": encoders.load_weights(encoders.locate(f"toy-bert/seed-{seed}")) for seed in range(3)}
+
+
+def test_lenses_share_one_pass_and_give_what_they_give_alone(models, toy_examples):
+    pairs = [("seed 0", "seed 2"), ("seed 1", "seed 0")]
+    positions = sample_positions(sum(map(len, toy_examples["input_ids"])), 100)
+    lenses = [AttentionJS(), CCA(["svcca"], 0.9), RSA(positions, null_seed=0)]
+    table = compare_with(lenses, models, pairs, toy_examples, layers=[0, 4], device="cpu")
+    measured = ["js", "js_error", "svcca", "tokens", "rsa", "rsa_null", "rsa_tokens"]
+    assert list(table) == ["first", "second", "layer", *measured, "examples"]
+    assert table["js"].isna().tolist() == [True, False] * 2
+    alone = compare(models, pairs, toy_examples, 0.9, layers=[4], device="cpu")
+    np.testing.assert_allclose(table[table["layer"] == 4][["js", "svcca"]], alone[["js", "svcca"]], rtol=1e-6)
+    x, y = (
+        np.concatenate([batch.tokens(4).numpy() for batch in stream(models[name], toy_examples, [4], device="cpu")])
+        for name in pairs[1]
+    )
+    last = table.iloc[-1]
+    # Fused attention, which the stream takes where no weights are wanted, rounds in another order.
+    assert last["svcca"] == pytest.approx(svcca_distance(x, y, variance_kept=0.9), rel=1e-6)
+    assert last["rsa"] == pytest.approx(similarity(x[positions], y[positions]), rel=1e-6)
+    assert (last["tokens"], last["rsa_tokens"], last["examples"]) == (len(x), 100, 40)
+
+
+def test_a_layer_that_did_not_change_can_be_rolled_back_without_effect(models, toy_examples):
+    model = models["seed 0"]
+    same = layers_rolled_back(model, model, toy_examples, device="cpu")
+    assert same["layer"].tolist() == [1, 2, 3, 4, 5, 6]
+    np.testing.assert_allclose(same[["svcca", "svcca_all", "pwcca"]], 0, atol=1e-6)
+    assert layers_rolled_back(model, models["seed 1"], toy_examples, device="cpu")["svcca"].min() > 0.01
+
+
+def test_what_cannot_be_compared_is_refused(models, toy_examples):
+    with pytest.raises(ValueError, match="There is no model 'seed 9' to compare: the models are seed 0"):
+        compare_with([CCA()], models, [("seed 0", "seed 9")], toy_examples, device="cpu")
+    with pytest.raises(ValueError, match="There is no measure 'ccsva': choose from svcca"):
+        CCA(["ccsva"])
+    with pytest.raises(ValueError, match="tokens and SVCCA of two layers of width 64 needs more than 128"):
+        compare(models, [("seed 0", "seed 1")], toy_examples.select([0]), device="cpu")
