@@ -16,10 +16,10 @@ from pathlib import Path
 import conllu
 import pandas as pd
 
+import toyworld
 from fivelenses.tasks import edge_readers
 from fivelenses.tasks.sources import RawFile, SourceError, raw_bytes, raw_text
 from fivelenses.tasks.treebanks import TREEBANKS
-from toyworld import tables as world_tables
 
 ONTONOTES = "FIVELENSES_ONTONOTES"
 SPLITS = ("train", "validation", "test")
@@ -219,7 +219,7 @@ _READERS: dict[str, tuple[Callable[[str], list[dict]], dict[str, RawFile]]] = {
 
 
 def _of_the_toy_world(name: str) -> dict[str, pd.DataFrame]:
-    tables = world_tables.table(f"edge_{name.removesuffix('-dpr')}")
+    tables = toyworld.table(f"edge_{name.removesuffix('-dpr')}")
     return {
         split: frame.assign(labels=[one if isinstance(one, list) else [one] for one in frame["label"]]).drop(
             columns="label"

@@ -9,8 +9,8 @@ A preposition row is one single-token preposition: ``tokens``, ``index``, ``role
 import conllu
 import pandas as pd
 
+import toyworld
 from fivelenses.tasks.sources import RawFile, SourceError, raw_text
-from toyworld import tables as world_tables
 
 _EWT = "UniversalDependencies/UD_English-EWT"
 _STREUSLE = "nert-nlp/streusle"
@@ -113,7 +113,7 @@ def treebank_of(source: str) -> dict[str, pd.DataFrame]:
         >>> list(treebank_of("toyworld"))
         ['train', 'validation', 'test']
     """
-    return world_tables.table("treebank") if source == "toyworld" else treebank("ewt")
+    return toyworld.table("treebank") if source == "toyworld" else treebank("ewt")
 
 
 def parse_conllu(text: str, empty_nodes: bool = False) -> pd.DataFrame:

@@ -10,9 +10,9 @@ from itertools import groupby
 
 import pandas as pd
 
+import toyworld
 from fivelenses.tasks import treebanks
 from fivelenses.tasks.parsing import tree_table
-from toyworld import tables as world_tables
 
 # Task to the treebank it is read from and to the column that holds its labels.
 READ_FROM = {
@@ -45,7 +45,7 @@ def word_tables(name: str, source: str) -> dict[str, pd.DataFrame]:
 
 
 def _toy(treebank: str) -> dict[str, pd.DataFrame]:
-    return world_tables.table("prepositions" if treebank == "streusle" else "treebank")
+    return toyworld.table("prepositions" if treebank == "streusle" else "treebank")
 
 
 @cache
