@@ -6,7 +6,7 @@ import torch
 from tests.conftest import ENCODER
 
 from fivelenses import tasks
-from fivelenses.models import encoders, heads
+from fivelenses.models import batches, encoders, heads
 from fivelenses.models.biaffine import BiaffineHead, parse, parsing_loss, sizes
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.parsing import check_tree
@@ -70,7 +70,7 @@ def parsed(toy_tokenizer):
 
 def test_padding_and_neighbours_do_not_change_scores_nor_loss(parsed, toy_tokenizer):
     model, rows = parsed
-    collate = heads.collator("biaffine", toy_tokenizer)
+    collate = batches.collator("biaffine", toy_tokenizer)
     wanted = [{name: value for name, value in row.items() if name != "row"} for row in rows]
     with torch.no_grad():
         together = model(**collate(wanted))
@@ -86,7 +86,7 @@ def test_padding_and_neighbours_do_not_change_scores_nor_loss(parsed, toy_tokeni
 def test_words_that_were_cut_off_have_no_place_in_a_batch(toy_tokenizer):
     cut = encode(tasks.load("parsing", "toyworld"), "validation", toy_tokenizer, 8)
     rows = [{name: value for name, value in row.items() if name != "row"} for row in cut.select(range(4))]
-    batch = heads.collator("biaffine", toy_tokenizer)(rows)
+    batch = batches.collator("biaffine", toy_tokenizer)(rows)
     words = int(batch["word_ids"].max()) + 1
     assert batch["heads"].shape == batch["labels"].shape == (4, words)
     assert int(batch["heads"].max()) <= words

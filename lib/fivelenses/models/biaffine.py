@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import nn
-from transformers import DataCollatorWithPadding, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
 from fivelenses.models.spanning_tree import spanning_tree
@@ -126,28 +125,6 @@ def parsing_loss(
     of_arcs = nn.functional.cross_entropy(arcs[counted].float(), heads[counted])
     at_gold = relations[counted].gather(1, heads[counted][:, None, None].expand(-1, 1, relations.shape[-1]))[:, 0]
     return of_arcs + nn.functional.cross_entropy(at_gold.float(), labels[counted])
-
-
-class TreeCollator:
-    """Batches for a parser: pieces, the word of each piece, and where they are given heads and relations, padded."""
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase):
-        self.pad = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)
-
-    def __call__(self, rows: list[dict]) -> dict[str, torch.Tensor]:
-        pieces = ("input_ids", "attention_mask", "token_type_ids")
-        batch = self.pad([{name: row[name] for name in pieces if name in row} for row in rows])
-        batch["word_ids"] = _padded([row["word_ids"] for row in rows], batch["input_ids"].shape[1], -1)
-        # Words that were cut off stand at the end and have no place.
-        words = 1 + int(batch["word_ids"].max())
-        for name in ("heads", "labels"):
-            if name in rows[0]:
-                batch[name] = _padded([row[name][:words] for row in rows], words, IGNORED)
-        return batch
-
-
-def _padded(rows: list[list[int]], width: int, value: int) -> torch.Tensor:
-    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
 
 
 def parse(arcs: np.ndarray, relations: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
