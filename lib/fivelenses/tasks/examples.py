@@ -13,7 +13,7 @@ from fivelenses.tasks.catalogue import Task, find
 from fivelenses.tasks.parsing import encode_trees
 from fivelenses.tasks.sources import SOURCES, SourceError, hub_table
 from fivelenses.tasks.windows import encode_windows, word_ids
-from fivelenses.tasks.word_tasks import READ_FROM, word_tables
+from fivelenses.tasks.word_tasks import word_tables
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
     if source not in SOURCES:
         raise ValueError(f"There is no source {source!r}: choose among {', '.join(SOURCES)}.")
     wanted = splits or tuple(task.splits)
-    if name in READ_FROM:
+    if task.treebank:
         return _word_data(task, source, wanted)
     if source == "toyworld":
         return TaskData(task, source, {split: _toy_split(task, split) for split in wanted}, _toy_labels(task))
