@@ -235,7 +235,7 @@ def pretrain(
     with _one_sentence():
         import torch
 
-        from pretraining import corpora, pretraining
+        import pretraining
 
         if toy == bool(text):
             raise ValueError("Name either --toy or the files to read with --text.")
@@ -244,10 +244,10 @@ def pretrain(
             torch.set_num_threads(1)
             specification = dataclasses.replace(pretraining.TOY_BERT, seed=seed)
             pretraining.pretrain(
-                corpora.toy_text("train"), specification, folder, held_out=corpora.toy_text("validation")
+                pretraining.toy_text("train"), specification, folder, held_out=pretraining.toy_text("validation")
             )
         else:
-            documents = corpora.text_files(text)
+            documents = pretraining.text_files(text)
             specification = pretraining.PretrainingSpecification(
                 layers=layers,
                 hidden=hidden,
@@ -274,7 +274,7 @@ def pretrain(
                 specification,
                 folder,
                 tokenizer,
-                held_out=corpora.text_files(held_out) if held_out else None,
+                held_out=pretraining.text_files(held_out) if held_out else None,
                 half_precision=half_precision,
                 seconds_between_lines=60.0,
             )

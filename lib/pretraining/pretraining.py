@@ -18,21 +18,9 @@ import torch
 from filelock import FileLock, Timeout
 from transformers import PreTrainedTokenizerFast
 
-from pretraining.objective import HeldOutLoss, held_out_loss, masked_losses
 from pretraining.text_blocks import tokenise
 from pretraining.training_run import RECORD, PretrainingRun, PretrainingSpecification, plan_text
 from pretraining.wordpiece import train_wordpiece
-
-__all__ = [
-    "TOY_BERT",
-    "HeldOutLoss",
-    "PretrainingSpecification",
-    "held_out_loss",
-    "masked_losses",
-    "pretrain",
-    "steps_per_pass",
-    "train_wordpiece",
-]
 
 TOY_BERT = PretrainingSpecification(
     batch_tokens=1024,

@@ -17,7 +17,7 @@ from fivelenses.checkpoints import Store, prepare, specify
 from fivelenses.checkpoints.evaluation import flat_labels, predictions
 from fivelenses.checkpoints.finetuning import fine_tune
 from fivelenses.checkpoints.store import DamagedCheckpoint
-from fivelenses.models import heads
+from fivelenses.models import batches
 from fivelenses.tasks.examples import encode
 
 
@@ -176,6 +176,6 @@ def test_word_tasks_are_fine_tuned_and_scored_unit_by_unit(name, tmp_path, toy_t
     assert made.score > made.manifest["null_rate"] + 0.1
     assert made.manifest["training_examples"] == 200
     rows = encode(tasks.load(name, "toyworld"), "validation", toy_tokenizer, 64)
-    predicted = predictions(made.model(), rows, heads.collator(tasks.find(name).head, toy_tokenizer))
+    predicted = predictions(made.model(), rows, batches.collator(tasks.find(name).head, toy_tokenizer))
     assert tasks.score("accuracy", predicted, flat_labels(rows)) == made.score
     assert made.model_at(0).classifier.weight.shape == made.model().classifier.weight.shape

@@ -10,7 +10,7 @@ from fivelenses import tasks
 from fivelenses.activations import stream
 from fivelenses.checkpoints import Store, prepare, specification, specify
 from fivelenses.checkpoints.evaluation import answers, evaluate, trees
-from fivelenses.models import heads, layers
+from fivelenses.models import batches, layers
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.parsing import check_tree
 
@@ -68,7 +68,7 @@ def test_a_short_training_is_better_than_the_null(trained):
 def test_the_score_is_that_of_the_model_that_is_read_back(trained, toy_tokenizer):
     data = tasks.load(task_name(trained), "toyworld")
     encoded = encode(data, "validation", toy_tokenizer, LONGEST)
-    collate = heads.collator(data.task.head, toy_tokenizer)
+    collate = batches.collator(data.task.head, toy_tokenizer)
     again = evaluate(trained.model(), data, "validation", encoded, collate)
     assert again == {name: trained.manifest[name] for name in again}
 
@@ -116,7 +116,7 @@ def test_a_training_that_diverges_is_scored_and_says_so(name, tmp_path):
 def test_what_was_cut_off_is_read_in_windows_or_counts_as_wrong(trained, toy_tokenizer):
     data = tasks.load(task_name(trained), "toyworld")
     encoded = encode(data, "validation", toy_tokenizer, 32 if data.task.head == "span" else 8)
-    arguments = (trained.model(), data, "validation", encoded, heads.collator(data.task.head, toy_tokenizer))
+    arguments = (trained.model(), data, "validation", encoded, batches.collator(data.task.head, toy_tokenizer))
     if data.task.head == "span":
         assert encoded.num_rows > 100
         passages = data.splits["validation"]["context"]
@@ -130,7 +130,7 @@ def test_what_was_cut_off_is_read_in_windows_or_counts_as_wrong(trained, toy_tok
 def test_predicted_trees_are_trees_and_answers_are_short(trained, toy_tokenizer):
     data = tasks.load(task_name(trained), "toyworld")
     encoded = encode(data, "validation", toy_tokenizer, LONGEST)
-    arguments = (trained.model(), data, "validation", encoded, heads.collator(data.task.head, toy_tokenizer))
+    arguments = (trained.model(), data, "validation", encoded, batches.collator(data.task.head, toy_tokenizer))
     if data.task.head == "span":
         assert max(len(toy_tokenizer(one, add_special_tokens=False)["input_ids"]) for one in answers(*arguments)) <= 30
     else:

@@ -3,58 +3,13 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from tests.conftest import ENCODER
 
 from fivelenses import tasks
-from fivelenses.models import encoders, heads
-from fivelenses.models.biaffine import BiaffineHead, parse, parsing_loss, sizes, spanning_tree
+from fivelenses.models import batches, encoders, heads
+from fivelenses.models.biaffine import BiaffineHead, parse, parsing_loss, sizes
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.parsing import check_tree
-
-
-def is_tree(candidate) -> bool:
-    try:
-        check_tree(candidate)
-    except ValueError:
-        return False
-    return True
-
-
-def scores_of(largest: int, values):
-    return st.integers(1, largest).flatmap(lambda n: arrays(float, (n, n + 1), elements=values))
-
-
-@given(scores_of(4, st.floats(-1e3, 1e3)) | scores_of(4, st.sampled_from([-1.0, 0.0, 1.0])))
-def test_the_tree_is_the_best_of_all_trees_with_one_root(scores):
-    n = len(scores)
-    best = max(
-        scores[range(n), list(one)].sum() for one in itertools.product(range(n + 1), repeat=n) if is_tree(list(one))
-    )
-    found = spanning_tree(scores)
-    assert is_tree(found.tolist())
-    assert scores[range(n), found].sum() == pytest.approx(best, rel=1e-9, abs=1e-9)
-
-
-@given(scores_of(20, st.floats(-1e6, 1e6)), st.floats(0, 1e6))
-def test_there_is_one_root_however_much_the_words_like_it(scores, liking):
-    scores[:, 0] += liking
-    check_tree(spanning_tree(scores).tolist())
-
-
-@pytest.mark.parametrize(
-    ("scores", "message"),
-    [
-        (np.zeros((0, 1)), "and a word"),
-        (np.zeros((2, 2)), "1 \\+ words"),
-        (np.full((2, 3), np.nan), "not finite"),
-    ],
-)
-def test_scores_that_are_no_sentence_are_refused(scores, message):
-    with pytest.raises(ValueError, match=message):
-        spanning_tree(scores)
 
 
 def test_a_word_without_pieces_is_in_no_tree():
@@ -115,7 +70,7 @@ def parsed(toy_tokenizer):
 
 def test_padding_and_neighbours_do_not_change_scores_nor_loss(parsed, toy_tokenizer):
     model, rows = parsed
-    collate = heads.collator("biaffine", toy_tokenizer)
+    collate = batches.collator("biaffine", toy_tokenizer)
     wanted = [{name: value for name, value in row.items() if name != "row"} for row in rows]
     with torch.no_grad():
         together = model(**collate(wanted))
@@ -131,7 +86,7 @@ def test_padding_and_neighbours_do_not_change_scores_nor_loss(parsed, toy_tokeni
 def test_words_that_were_cut_off_have_no_place_in_a_batch(toy_tokenizer):
     cut = encode(tasks.load("parsing", "toyworld"), "validation", toy_tokenizer, 8)
     rows = [{name: value for name, value in row.items() if name != "row"} for row in cut.select(range(4))]
-    batch = heads.collator("biaffine", toy_tokenizer)(rows)
+    batch = batches.collator("biaffine", toy_tokenizer)(rows)
     words = int(batch["word_ids"].max()) + 1
     assert batch["heads"].shape == batch["labels"].shape == (4, words)
     assert int(batch["heads"].max()) <= words

@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 import torch
 
+import toyworld
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, REPRODUCED, judge
 from fivelenses.models import encoders
 from fivelenses.papers import merchant2020
 from fivelenses.papers.merchant2020.measure import drawn_targets, encoded_words
 from fivelenses.tasks.edge_tasks import edge_table
-from toyworld import tables
 
 ENCODER = "toy-bert/seed-0"
 DEPTH = 12
@@ -191,7 +191,7 @@ def test_edge_probes_read_more_from_a_pretrained_encoder(models, toy_tokenizer):
 
 
 def test_structural_probes_have_a_row_a_layer(models, toy_tokenizer):
-    table = merchant2020.structural_probes({"base": models["base"]}, toy_tokenizer, tables.table("treebank"), 60)
+    table = merchant2020.structural_probes({"base": models["base"]}, toy_tokenizer, toyworld.table("treebank"), 60)
     assert table.groupby("kind")["layer"].apply(list).tolist() == [list(range(7))] * 2
     assert table["spearman"].between(0.3, 1).all() and table["tree"].between(0, 1).all()
     figure = merchant2020.figure_1(table, "distance")

@@ -42,7 +42,7 @@ def test_frequencies_of_two_equally_frequent_pieces_cost_the_logarithm_of_two(to
 
 
 def test_a_pretrained_encoder_reads_its_own_language_better_than_random_weights(monkeypatch):
-    from pretraining.corpora import toy_text
+    from pretraining import toy_text
 
     monkeypatch.setattr(measurements, "wikipedia_text", lambda source: toy_text("validation")[:60])
     table = own_encoders.language_modelling([ENCODER], "toyworld").set_index(["encoder", "text"])["masked_loss"]

@@ -1,11 +1,8 @@
 import lzma
-from types import SimpleNamespace
 
-import datasets
 import pytest
 
-from pretraining import corpora
-from pretraining.corpora import text_files, toy_text, wikipedia_text
+from pretraining import text_files, toy_text
 
 
 def test_empty_lines_part_documents_and_stops_part_sentences(tmp_path):
@@ -33,16 +30,3 @@ def test_files_that_are_no_text_are_refused(tmp_path, content, message):
 
 def test_toy_documents_are_stories_without_overlap():
     assert not {tuple(story) for story in toy_text("train")} & {tuple(story) for story in toy_text("validation")}
-
-
-def test_wikipedia_is_read_by_articles_without_headings_and_split_marks(monkeypatch):
-    lines = ["", " = A = \n", " It is 10 @,@ 000 m . A well @-@ known one . \n", " = = Part = = \n", " More . \n"]
-    table = datasets.Dataset.from_dict({"text": [*lines, " = Homarus gammarus = \n", " Last . \n", " = Empty = \n"]})
-    monkeypatch.setattr(corpora.tasks, "load", lambda *_: SimpleNamespace(splits={"validation": table}))
-    assert wikipedia_text("hub") == [["It is 10,000 m .", "A well-known one .", "More ."], ["Last ."]]
-
-
-def test_the_second_domain_keeps_its_stories():
-    stories = wikipedia_text("toyworld")
-    assert len(stories) > 100
-    assert max(map(len, stories)) < 50

@@ -18,17 +18,18 @@ from safetensors.torch import load_file
 from transformers import AutoTokenizer, BertForPreTraining
 
 import fivelenses
-from pretraining.masking import IGNORED, SpecialPieces, lay_out, make_batch, mask_pieces
-from pretraining.pretraining import (
+from pretraining import (
     TOY_BERT,
     PretrainingSpecification,
     held_out_loss,
-    masked_losses,
     pretrain,
     steps_per_pass,
+    tokenise,
     train_wordpiece,
 )
-from pretraining.text_blocks import plan_pass, tokenise
+from pretraining.masking import IGNORED, SpecialPieces, lay_out, make_batch, mask_pieces
+from pretraining.objective import masked_losses
+from pretraining.text_blocks import plan_pass
 from pretraining.training_run import PretrainingRun, configuration, plan_text
 
 PEOPLE = ("anna", "bert", "carla", "david")

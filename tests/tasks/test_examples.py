@@ -66,3 +66,7 @@ def test_an_unknown_task_names_those_there_are():
 def test_an_unknown_source_names_those_there_are():
     with pytest.raises(ValueError, match="toyworld, hub"):
         tasks.load("rte", "huh")
+
+
+def test_every_task_says_how_long_its_examples_are():
+    assert all(task.mean_tokens > 0 for task in tasks.TASKS.values())

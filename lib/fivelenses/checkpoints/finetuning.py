@@ -35,7 +35,7 @@ from fivelenses import tasks
 from fivelenses.checkpoints.evaluation import evaluate
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
-from fivelenses.models import encoders, heads, layers
+from fivelenses.models import batches, encoders, heads, layers
 from fivelenses.tasks.examples import TaskData, encode, subset
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
@@ -175,7 +175,7 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     _operate(model, specification)
 
     steps = schedule.steps(training.num_rows)
-    collate = heads.collator(data.task.head, tokenizer)
+    collate = batches.collator(data.task.head, tokenizer)
     trainer = Trainer(
         model=model,
         args=_arguments(schedule, specification.seed, steps, partial / "trainer", device),

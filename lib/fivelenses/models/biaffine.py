@@ -20,10 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import nn
-from transformers import DataCollatorWithPadding, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
-from ufal.chu_liu_edmonds import chu_liu_edmonds
 
+from fivelenses.models.spanning_tree import spanning_tree
 from fivelenses.tasks.parsing import IGNORED
 
 # Dozat and Manning's sizes and dropout.
@@ -126,64 +125,6 @@ def parsing_loss(
     of_arcs = nn.functional.cross_entropy(arcs[counted].float(), heads[counted])
     at_gold = relations[counted].gather(1, heads[counted][:, None, None].expand(-1, 1, relations.shape[-1]))[:, 0]
     return of_arcs + nn.functional.cross_entropy(at_gold.float(), labels[counted])
-
-
-class TreeCollator:
-    """Batches for a parser: pieces, the word of each piece, and where they are given heads and relations, padded."""
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase):
-        self.pad = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)
-
-    def __call__(self, rows: list[dict]) -> dict[str, torch.Tensor]:
-        pieces = ("input_ids", "attention_mask", "token_type_ids")
-        batch = self.pad([{name: row[name] for name in pieces if name in row} for row in rows])
-        batch["word_ids"] = _padded([row["word_ids"] for row in rows], batch["input_ids"].shape[1], -1)
-        # Words that were cut off stand at the end and have no place.
-        words = 1 + int(batch["word_ids"].max())
-        for name in ("heads", "labels"):
-            if name in rows[0]:
-                batch[name] = _padded([row[name][:words] for row in rows], words, IGNORED)
-        return batch
-
-
-def _padded(rows: list[list[int]], width: int, value: int) -> torch.Tensor:
-    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
-
-
-def spanning_tree(scores: np.ndarray) -> np.ndarray:
-    """The heads of the best tree with one arc from the root, by Chu and Liu's and Edmonds' algorithm.
-
-    The algorithm may give the root several arcs. Here all of the root's arcs are lowered by more than two trees can
-    differ otherwise, so that each further one costs more than it brings; among trees with one such arc nothing changes.
-
-    Args:
-        scores: (words, 1 + words), of each word's heads; column 0 is the root, a word's own column is not read.
-
-    Returns:
-        (words,) the number of each word's head, from 1, and 0 for the one root.
-
-    Raises:
-        ValueError: no word, another shape, or scores that are not finite.
-
-    Example:
-        >>> spanning_tree(np.array([[2.0, 0.0, 1.0], [2.0, 1.5, 0.0]]))
-        array([0, 1])
-    """
-    scores = np.asarray(scores, dtype=float)
-    n = len(scores)
-    if not n or scores.shape != (n, n + 1):
-        raise ValueError(f"Scores of shape {scores.shape} are none of a sentence: give (words, 1 + words), and a word.")
-    matrix = np.full((n + 1, n + 1), np.nan)  # the package takes NaN for an arc that is not there
-    matrix[1:] = scores
-    np.fill_diagonal(matrix, 0.0)
-    if not np.isfinite(matrix[1:]).all():
-        raise ValueError("Scores of arcs are not finite, so no tree is best: the parser's training has diverged.")
-    # Per word only differences count; numbers near 0 keep their digits when the root's are lowered.
-    matrix[1:] -= matrix[1:].max(1, keepdims=True)
-    matrix[1:, 0] += (n + 1) * (matrix[1:].min() - 1)
-    np.fill_diagonal(matrix, np.nan)
-    heads, _ = chu_liu_edmonds(matrix)
-    return np.array(heads[1:])
 
 
 def parse(arcs: np.ndarray, relations: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,6 @@ Transformers has the first and the span; the others read words, each the mean of
 what is fine-tuned is what is measured later.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -15,13 +14,11 @@ from transformers import (
     AutoModel,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
-    DataCollatorWithPadding,
     PreTrainedModel,
-    PreTrainedTokenizerBase,
 )
 from transformers.modeling_outputs import TokenClassifierOutput
 
-from fivelenses.models.biaffine import BiaffineHead, ParserOutput, TreeCollator, parsing_loss
+from fivelenses.models.biaffine import BiaffineHead, ParserOutput, parsing_loss
 from fivelenses.models.encoders import Encoder, load
 
 # How many words one unit of a head has.
@@ -161,30 +158,6 @@ class Parser(WordModel):
         arcs, relations = self.biaffine(means, counts > 0)
         loss = None if heads is None else parsing_loss(arcs, relations, heads, labels)
         return ParserOutput(loss=loss, arcs=arcs, relations=relations)
-
-
-class UnitCollator:
-    """Batches for a `WordClassifier`: sentences padded, units of all sentences one below the other."""
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase):
-        self.pad = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)
-
-    def __call__(self, rows: list[dict]) -> dict[str, torch.Tensor]:
-        pieces = ("input_ids", "attention_mask", "token_type_ids")
-        batch = self.pad([{name: row[name] for name in pieces if name in row} for row in rows])
-        width = batch["input_ids"].shape[1]
-        batch["word_ids"] = torch.tensor([[*row["word_ids"], *[-1] * (width - len(row["word_ids"]))] for row in rows])
-        batch["units"] = torch.tensor([[place, *unit] for place, row in enumerate(rows) for unit in row["units"]])
-        if "labels" in rows[0]:
-            batch["labels"] = torch.tensor([label for row in rows for label in row["labels"]])
-        return batch
-
-
-def collator(head: str, tokenizer: PreTrainedTokenizerBase) -> Callable:
-    """What lays encoded examples out as a batch for a head."""
-    if head in WORDS_PER_UNIT:
-        return UnitCollator(tokenizer)
-    return TreeCollator(tokenizer) if head == "biaffine" else DataCollatorWithPadding(tokenizer, "longest", None, 8)
 
 
 def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:

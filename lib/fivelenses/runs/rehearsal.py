@@ -16,9 +16,6 @@ from fivelenses.runs.parameters import ChapterParameters
 from fivelenses.runs.settings import settings
 from fivelenses.tasks.sources import SourceError, mirror
 
-# Mean pieces of an example, measured with BERT's uncased vocabulary; for the estimate alone.
-MEAN_PIECES = {"rte": 69, "mrpc": 54, "sst2": 14, "mnli": 40, "qnli": 50, "cola": 12, "trec": 12, "squad": 180}
-MEAN_PIECES |= {"pos": 28, "dep": 28, "pos-ewt": 20, "dep-ewt": 20, "parsing": 20, "ps-role": 22, "ps-fxn": 22}
 # The share of the matrix rate that fine-tuning reaches: padding, small products, the optimiser. Measured on a CPU
 # at 6 × 384.
 EFFICIENCY = 0.35
@@ -119,12 +116,12 @@ def _estimated(chosen: ChapterParameters, shapes: dict) -> list[str]:
         for name in chosen.tasks:
             rows, evaluation = _rows(chosen, name)
             trainings = chosen.trainings(name, encoder, rows, depth)
-            pieces = min(MEAN_PIECES[name], chosen.schedule_of(name, encoder).max_length)
+            tokens = min(tasks.find(name).mean_tokens, chosen.schedule_of(name, encoder).max_length)
             missing = [one for one in trainings if not _trained_already(chosen, encoder, name, one)]
             read = [min(rows, one["examples"] or rows) * one["schedule"].epochs for one in missing]
-            train = 6 * in_layers * sum(read) * pieces / rate
+            train = 6 * in_layers * sum(read) * tokens / rate
             passes = chosen.passes(name, encoder, depth)
-            measure = passes * 2 * in_layers * evaluation * pieces / rate
+            measure = passes * 2 * in_layers * evaluation * tokens / rate
             total += train + measure
             states = len(trainings) * (chosen.states_kept(name, encoder) or 0)
             disk += parameters * (4 * len(trainings) + 2 * states) / 1e9

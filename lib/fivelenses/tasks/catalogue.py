@@ -1,7 +1,14 @@
-"""The tasks by name: where their tables lie on the hub, which columns are read, what the labels mean, how they are
+"""The tasks by name: where their tables are on the hub, which columns are read, what the labels mean, how they are
 scored.
 
-The toy world's tables have the same names and columns, so one entry serves both sources.
+The toy world's tables have the same names and columns, so one entry serves both sources. A new task touches at most
+three files:
+
+1. this one, for its entry in `TASKS`;
+2. ``toyworld/tables.py``, for the builder of its toy table and its label names, where the toy world lacks the table;
+3. ``fivelenses/tasks/treebanks.py``, only for a task on words whose treebank is not read yet.
+
+A chapter uses it once its profile (``notebooks/profiles``) names it.
 """
 
 from dataclasses import dataclass, field
@@ -15,11 +22,8 @@ SCORES = {"accuracy": "accuracy", "matthews": "Matthews correlation", "exact-mat
 GLUE_REVISION = "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"
 SQUAD_REVISION = "7b6d24c440a36b6815f21b70d25016731768db1f"
 WIKITEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
-# The data set's main branch holds a loading script, which `datasets` no longer runs; the hub's own conversion is
-# served here.
+# The main branch holds a loading script, which `datasets` no longer runs; this is the hub's own conversion to Parquet.
 TREC_REVISION = "refs/convert/parquet"
-PUD, EWT = "UniversalDependencies/UD_English-PUD", "UniversalDependencies/UD_English-EWT"
-STREUSLE = "nert-nlp/streusle"
 
 
 @dataclass(frozen=True)
@@ -34,9 +38,11 @@ class Task:
         labels: label names in the order of their integers; empty where they are read from the table.
         repository, config, revision: the data set on the hub.
         splits: our split name to the hub's.
-        sizes: rows of each hub split, by our names, so that a sample can be called a sample.
+        sizes: rows of each split on the hub, by our names, so that a sample can be called a sample.
         head: the kind of prediction head.
-        metric: the score the papers print.
+        metric: the score that the papers print.
+        mean_tokens: mean tokens per example in BERT's uncased vocabulary; only estimates of time use it.
+        treebank, annotation: for a task on words, the treebank that it is read from and the column with its labels.
     """
 
     name: str
@@ -51,34 +57,55 @@ class Task:
     sizes: MappingProxyType = field(hash=False)
     head: Head = "sequence"
     metric: Metric = "accuracy"
+    mean_tokens: int = 40
+    treebank: str = ""
+    annotation: str = ""
 
     @property
     def score_name(self) -> str:
-        """How the field writes the score, empty where there is none."""
+        """How the field writes the score; empty where there is none."""
         return SCORES[self.metric]
 
 
-def _words(
-    name, title, head, repository, release, held_out, train, validation, second="units", metric="accuracy"
-) -> Task:
+def _splits(validation: str = "validation") -> MappingProxyType:
+    return MappingProxyType({"train": "train", "validation": validation})
+
+
+def _sizes(train: int, validation: int) -> MappingProxyType:
+    return MappingProxyType({"train": train, "validation": validation})
+
+
+# Treebank: repository, release, split that is evaluated on, sentences of the two splits, mean tokens per sentence.
+_TREEBANKS = {
+    "pud": ("UniversalDependencies/UD_English-PUD", "r2.7", "test", (800, 200), 28),
+    "ewt": ("UniversalDependencies/UD_English-EWT", "r2.16", "validation", (12_544, 2_001), 20),
+    "streusle": ("nert-nlp/streusle", "v4.2", "test", (1_857, 249), 22),
+}
+
+
+def _words(name, title, head, treebank, annotation, targets="units", metric="accuracy") -> Task:
     """A task on words: its inputs are the words of a sentence, and its rows are sentences, not labels."""
+    repository, release, held_out, sizes, mean_tokens = _TREEBANKS[treebank]
     return Task(
         name=name,
         title=title,
-        inputs=("tokens", second),
+        inputs=("tokens", targets),
         label="names",
         labels=(),
         repository=repository,
         config="",
         revision=release,
-        splits=MappingProxyType({"train": "train", "validation": held_out}),
-        sizes=MappingProxyType({"train": train, "validation": validation}),
+        splits=_splits(held_out),
+        sizes=_sizes(*sizes),
         head=head,
         metric=metric,
+        mean_tokens=mean_tokens,
+        treebank=treebank,
+        annotation=annotation,
     )
 
 
-def _glue(name, title, inputs, labels, train, validation, metric="accuracy", evaluated_on="validation") -> Task:
+def _glue(name, title, inputs, labels, train, validation, mean_tokens, **more) -> Task:
     return Task(
         name=name,
         title=title,
@@ -88,32 +115,26 @@ def _glue(name, title, inputs, labels, train, validation, metric="accuracy", eva
         repository="nyu-mll/glue",
         config=name,
         revision=GLUE_REVISION,
-        splits=MappingProxyType({"train": "train", "validation": evaluated_on}),
-        sizes=MappingProxyType({"train": train, "validation": validation}),
-        metric=metric,
+        sizes=_sizes(train, validation),
+        mean_tokens=mean_tokens,
+        **{"splits": _splits(), **more},
     )
 
 
 _PAIR = ("sentence1", "sentence2")
-_ENTAILMENT = ("entailment", "not_entailment")
+_ENTAILMENT, _NLI = ("entailment", "not_entailment"), ("entailment", "neutral", "contradiction")
 
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        _glue("rte", "RTE", _PAIR, _ENTAILMENT, 2_490, 277),
-        _glue("mrpc", "MRPC", _PAIR, ("not_equivalent", "equivalent"), 3_668, 408),
-        _glue("sst2", "SST-2", ("sentence",), ("negative", "positive"), 67_349, 872),
+        _glue("rte", "RTE", _PAIR, _ENTAILMENT, 2_490, 277, 69),
+        _glue("mrpc", "MRPC", _PAIR, ("not_equivalent", "equivalent"), 3_668, 408, 54),
+        _glue("sst2", "SST-2", ("sentence",), ("negative", "positive"), 67_349, 872, 14),
         _glue(
-            "mnli",
-            "MNLI",
-            ("premise", "hypothesis"),
-            ("entailment", "neutral", "contradiction"),
-            392_702,
-            9_815,
-            evaluated_on="validation_matched",
+            "mnli", "MNLI", ("premise", "hypothesis"), _NLI, 392_702, 9_815, 40, splits=_splits("validation_matched")
         ),
-        _glue("qnli", "QNLI", ("question", "sentence"), _ENTAILMENT, 104_743, 5_463),
-        _glue("cola", "CoLA", ("sentence",), ("unacceptable", "acceptable"), 8_551, 1_043, metric="matthews"),
+        _glue("qnli", "QNLI", ("question", "sentence"), _ENTAILMENT, 104_743, 5_463, 50),
+        _glue("cola", "CoLA", ("sentence",), ("unacceptable", "acceptable"), 8_551, 1_043, 12, metric="matthews"),
         Task(
             name="squad",
             title="SQuAD",
@@ -123,10 +144,11 @@ TASKS: dict[str, Task] = {
             repository="rajpurkar/squad",
             config="plain_text",
             revision=SQUAD_REVISION,
-            splits=MappingProxyType({"train": "train", "validation": "validation"}),
-            sizes=MappingProxyType({"train": 87_599, "validation": 10_570}),
+            splits=_splits(),
+            sizes=_sizes(87_599, 10_570),
             head="span",
             metric="exact-match-f1",
+            mean_tokens=180,
         ),
         Task(
             name="trec",
@@ -137,16 +159,17 @@ TASKS: dict[str, Task] = {
             repository="CogComp/trec",
             config="default",
             revision=TREC_REVISION,
-            splits=MappingProxyType({"train": "train", "validation": "test"}),
-            sizes=MappingProxyType({"train": 5_452, "validation": 500}),
+            splits=_splits("test"),
+            sizes=_sizes(5_452, 500),
+            mean_tokens=12,
         ),
-        _words("pos", "POS", "token", PUD, "r2.7", "test", 800, 200),
-        _words("dep", "DEP", "token-pair", PUD, "r2.7", "test", 800, 200),
-        _words("pos-ewt", "POS (EWT)", "token", EWT, "r2.16", "validation", 12_544, 2_001),
-        _words("dep-ewt", "DEP (EWT)", "token-pair", EWT, "r2.16", "validation", 12_544, 2_001),
-        _words("parsing", "Parsing", "biaffine", EWT, "r2.16", "validation", 12_544, 2_001, "heads", "las"),
-        _words("ps-role", "PS-role", "token", STREUSLE, "v4.2", "test", 1_857, 249),
-        _words("ps-fxn", "PS-fxn", "token", STREUSLE, "v4.2", "test", 1_857, 249),
+        _words("pos", "POS", "token", "pud", "upos"),
+        _words("dep", "DEP", "token-pair", "pud", "deprels"),
+        _words("pos-ewt", "POS (EWT)", "token", "ewt", "upos"),
+        _words("dep-ewt", "DEP (EWT)", "token-pair", "ewt", "deprels"),
+        _words("parsing", "Parsing", "biaffine", "ewt", "deprels", "heads", "las"),
+        _words("ps-role", "PS-role", "token", "streusle", "role"),
+        _words("ps-fxn", "PS-fxn", "token", "streusle", "function"),
         Task(
             name="wikitext",
             title="WikiText-2",
@@ -169,7 +192,7 @@ def find(name: str) -> Task:
     """The task of that name.
 
     Raises:
-        ValueError: there is none; the sentence lists those there are.
+        ValueError: there is none; the message lists those there are.
 
     Example:
         >>> find("mrpc").labels

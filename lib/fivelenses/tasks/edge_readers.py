@@ -1,7 +1,7 @@
 r"""Annotations of several corpora as labelled spans, from the text of their files.
 
-Every reader gives rows of one form: ``tokens``, the words of a text; ``span1`` and ``span2``, [start, end) in words,
-the second None where one span is labelled; ``labels``, a list.
+Every reader returns rows of one form: ``tokens``, the words of a text; ``span1`` and ``span2``, [start, end) in words,
+the second None where a single span is labelled; ``labels``, a list.
 """
 
 import json
@@ -11,11 +11,14 @@ from itertools import combinations
 
 import conllu
 
+from fivelenses.tasks.treebanks import words_of
+
 Row = dict
 
-# `(12-person-new-…`, closed by the same bracket for one word or by `12)` later; `12[1/2]` is a part of a mention.
+# `(12-person-new-…` opens a mention, which ends at the same word with `)` or at a later one with `12)`; `12[1/2]` is
+# one part of a discontinuous mention.
 _MENTION = re.compile(r"\((\d+)(\[[^\]]*\])?-(\w+)[^()]*(\))?|(\d+)(\[[^\]]*\])?\)")
-# The share of part-of-speech tags in which two editions of a sentence have to agree to be the same.
+# Two editions of a sentence count as the same where at least this share of their part-of-speech tags agrees.
 SAME_SENTENCE = 0.8
 
 
@@ -24,10 +27,10 @@ def _row(tokens: list[str], span1: tuple[int, int], span2: tuple[int, int] | Non
 
 
 def edge_probing_json(text: str) -> list[Row]:
-    r"""The format of the edge-probing suite: one object a line, spans in words that are split at spaces.
+    r"""The format of the edge-probing suite: one JSON object per line, spans in words split at spaces.
 
     Raises:
-        ValueError: a span that leaves its text; the sentence names the line.
+        ValueError: a span is outside its text; the message names the line.
 
     Example:
         >>> line = '{"text": "a red hen", "targets": [{"span1": [1, 2], "label": "ADJ"}]}'
@@ -50,8 +53,11 @@ def edge_probing_json(text: str) -> list[Row]:
     return rows
 
 
-def _words(sentence: conllu.TokenList) -> list[dict]:
-    return [word for word in sentence if isinstance(word["id"], int)]
+def _sentences(text: str) -> Iterator[tuple[list[dict], list[str]]]:
+    """The words of each sentence of a CoNLL-U text, with all their columns and as plain text."""
+    for sentence in conllu.parse(text):
+        words = words_of(sentence)
+        yield words, [word["form"] for word in words]
 
 
 def parts_of_speech(text: str) -> list[Row]:
@@ -61,32 +67,29 @@ def parts_of_speech(text: str) -> list[Row]:
         >>> parts_of_speech("1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n\n")[0]["labels"]
         ['VERB']
     """
-    rows = []
-    for sentence in conllu.parse(text):
-        words = _words(sentence)
-        tokens = [word["form"] for word in words]
-        rows += [_row(tokens, (place, place + 1), None, [word["upos"]]) for place, word in enumerate(words)]
-    return rows
+    return [
+        _row(tokens, (place, place + 1), None, [word["upos"]])
+        for words, tokens in _sentences(text)
+        for place, word in enumerate(words)
+    ]
 
 
 def dependencies(text: str) -> list[Row]:
-    """Each word of a CoNLL-U treebank but the roots, with its head as second span, and their relation."""
-    rows = []
-    for sentence in conllu.parse(text):
-        words = _words(sentence)
-        tokens = [word["form"] for word in words]
-        for place, word in enumerate(words):
-            if word["head"]:
-                rows.append(_row(tokens, (place, place + 1), (word["head"] - 1, word["head"]), [word["deprel"]]))
-    return rows
+    """Each word of a CoNLL-U treebank except the roots, with its head as the second span, and their relation."""
+    return [
+        _row(tokens, (place, place + 1), (word["head"] - 1, word["head"]), [word["deprel"]])
+        for words, tokens in _sentences(text)
+        for place, word in enumerate(words)
+        if word["head"]
+    ]
 
 
 def _mentions(words: list[dict]) -> Iterator[tuple[str, str, tuple[int, int]]]:
-    """The entity, its type and the span of every mention that lies in one piece inside a sentence."""
+    """The entity, its kind and the span of every mention that is continuous and inside the sentence."""
     open_mentions: dict[str, list[tuple[str, int]]] = {}
     for place, word in enumerate(words):
-        for found in _MENTION.finditer((word["misc"] or {}).get("Entity") or ""):
-            entity, part, kind, whole, closed, closed_part = found.groups()
+        for bracket in _MENTION.finditer((word["misc"] or {}).get("Entity") or ""):
+            entity, part, kind, whole, closed, closed_part = bracket.groups()
             if part or closed_part:
                 continue
             if closed is None and whole:
@@ -100,23 +103,19 @@ def _mentions(words: list[dict]) -> Iterator[tuple[str, str, tuple[int, int]]]:
 
 def entities(text: str) -> list[Row]:
     """Each mention of a GUM document with its kind."""
-    rows = []
-    for sentence in conllu.parse(text):
-        words = _words(sentence)
-        tokens = [word["form"] for word in words]
-        rows += [_row(tokens, span, None, [kind]) for _, kind, span in _mentions(words)]
-    return rows
+    return [
+        _row(tokens, span, None, [kind]) for words, tokens in _sentences(text) for _, kind, span in _mentions(words)
+    ]
 
 
 def coreference(text: str) -> list[Row]:
     """Pairs of mentions inside a sentence of a GUM document: `coreferent` or `not`.
 
-    A pair is taken if one of the two has a coreferent mention in the sentence, so that the negative ones are near.
+    A pair is taken if one of the two has a coreferent mention in the sentence, so that negative pairs are close, too.
     """
     rows = []
-    for sentence in conllu.parse(text):
-        words = _words(sentence)
-        tokens, mentions = [word["form"] for word in words], sorted(_mentions(words), key=lambda one: one[2])
+    for words, tokens in _sentences(text):
+        mentions = sorted(_mentions(words), key=lambda mention: mention[2])
         named = [entity for entity, _, _ in mentions]
         repeated = {entity for entity in named if named.count(entity) > 1}
         for (first, _, span1), (second, _, span2) in combinations(mentions, 2):
@@ -129,11 +128,11 @@ def constituents(bracketed: str, sentences: Iterable[list[str]]) -> list[Row]:
     """The phrases of a document's trees, without the root; a span that several phrases share has all their labels.
 
     Args:
-        bracketed: trees in the bracketing of the Penn Treebank, one a sentence.
+        bracketed: trees in the bracketing of the Penn Treebank, one per sentence.
         sentences: the document's words, sentence by sentence; a tree with another number of leaves is left out.
 
     Raises:
-        ValueError: another number of trees than of sentences.
+        ValueError: the numbers of trees and sentences differ.
 
     Example:
         >>> constituents("(ROOT (S (NP-SBJ (DT The) (NN hen)) (VP (VBZ sings))))", [["The", "hen", "sings"]])[0]
@@ -150,7 +149,7 @@ def constituents(bracketed: str, sentences: Iterable[list[str]]) -> list[Row]:
         for label, span in phrases:
             if label and label != "ROOT":
                 by_span.setdefault(span, set()).add(label)
-        ordered = sorted(by_span.items(), key=lambda one: (one[0][0], -one[0][1]))
+        ordered = sorted(by_span.items(), key=lambda phrase: (phrase[0][0], -phrase[0][1]))
         rows += [_row(tokens, span, None, labels) for span, labels in ordered]
     return rows
 
@@ -177,11 +176,11 @@ def _trees(bracketed: str) -> Iterator[tuple[list[tuple[str, tuple[int, int]]], 
 def semantic_roles(skeleton: str, sentences: dict[str, tuple[list[str], list[str]]]) -> list[Row]:
     """PropBank's predicates (first span) with their arguments (second span) and roles.
 
-    A sentence is kept where its treebank has as many words and at least four fifths of the same tags.
+    A sentence is kept where the treebank's sentence has as many words and at least four fifths of the same tags.
 
     Args:
         skeleton: PropBank's columns without words.
-        sentences: the treebank's sentence id to its words and their Penn tags.
+        sentences: each sentence's words and their Penn tags, by its id in the treebank.
     """
     rows = []
     for block in skeleton.split("\n\n"):

@@ -1,8 +1,8 @@
-"""The tasks of edge probing: a label, or several, for one span of words or two, by name and source.
+"""The tasks of edge probing: one label or several for one or two spans of words, by name and source.
 
-OntoNotes, which the published tasks are made of, is licensed. Where FIVELENSES_ONTONOTES names a folder that holds it
-in the format of the edge-probing suite (``<task>/train.json``, ``development.json``, ``test.json``), it is read;
-otherwise open data with the same annotation stand in, and `EdgeTask.stand_in` says which.
+OntoNotes, which most of the published tasks are made of, is licensed. Where FIVELENSES_ONTONOTES names a folder that
+holds it in the format of the edge-probing suite (``<task>/train.json``, ``development.json``, ``test.json``), it is
+read; otherwise open data with the same annotation replace it, and `EdgeTask.stand_in` says which.
 """
 
 import io
@@ -16,93 +16,57 @@ from pathlib import Path
 import conllu
 import pandas as pd
 
+import toyworld
 from fivelenses.tasks import edge_readers
-from fivelenses.tasks.sources import RawFile, SourceError, raw_bytes, raw_text
-from fivelenses.tasks.treebanks import TREEBANKS
-from toyworld import tables as world_tables
+from fivelenses.tasks.sources import RawFile, SourceError, raw_bytes, raw_splits, raw_text
+from fivelenses.tasks.treebanks import TREEBANKS, words_of
 
 ONTONOTES = "FIVELENSES_ONTONOTES"
 SPLITS = ("train", "validation", "test")
 _SUITE_SPLITS = {"train": "train", "validation": "development", "test": "test"}
 
 _SUITE = "mohsenfayyaz/edge-probing-datasets"
-_GUM = "UniversalDependencies/UD_English-GUM"
-_EWT = "UniversalDependencies/UD_English-EWT"
 FILES: dict[str, dict[str, RawFile]] = {
-    "gum": {
-        "train": RawFile(
-            _GUM,
-            "r2.16",
-            "en_gum-ud-train.conllu",
-            "ed0a0b32d4a6f7e6154a321d19bc9b7325124a0434cad2fd8143018059d6321c",
-            assembled=True,
-        ),
-        "validation": RawFile(
-            _GUM, "r2.16", "en_gum-ud-dev.conllu", "581997015a2d878ad49619032d265a9753e1b6b03d75ca18b04a00bb9ee8991d"
-        ),
-        "test": RawFile(
-            _GUM, "r2.16", "en_gum-ud-test.conllu", "fe95c0e744f81cdf2a307ce522604ecc05cd359c7c6d1abaa3a46c85d024f34c"
-        ),
-    },
-    "ewt-2.2": {
-        "train": RawFile(
-            _EWT, "r2.2", "en_ewt-ud-train.conllu", "74001b5c55bc997fc63394c46ed36207f0107d83e0e57c89699733b5dc999eae"
-        ),
-        "validation": RawFile(
-            _EWT, "r2.2", "en_ewt-ud-dev.conllu", "9e0340da5b4ede956b52c4ad2b6ce2a3192c1c7e14d5addbd2f0679a41864432"
-        ),
-        "test": RawFile(
-            _EWT, "r2.2", "en_ewt-ud-test.conllu", "849d1814228f7b124daf22c1a1bd7428fcf6d2f3337698f714fe2ea7f0b7e600"
-        ),
-    },
-    "relations": {
-        "train": RawFile(
-            _SUITE,
-            "",
-            "data/semeval_data/train.0.85.json",
-            "c8fee124fe8b1b2b143eb6e6ce0f4421e52a5285c74dc4bc6770c1c185737246",
-        ),
-        "validation": RawFile(
-            _SUITE, "", "data/semeval_data/dev.json", "8ac3ce8845790c593c88dac1a9c822d678fb78b969cc0a4a4ee08dcb983e448b"
-        ),
-        "test": RawFile(
-            _SUITE,
-            "",
-            "data/semeval_data/test.json",
-            "427831f6fc8b5fc4592ca7e71ed9a76ee5bd8677bbb52fc194ad5d1e9f79f605",
-        ),
-    },
-    "spr": {
-        "train": RawFile(
-            _SUITE,
-            "",
-            "data/spr2_data/edges.train.json",
-            "d572327b2c507ce6daafe411fbcdc5edba0a056ceaf01aa0c4e4946dee270b00",
-        ),
-        "validation": RawFile(
-            _SUITE,
-            "",
-            "data/spr2_data/edges.dev.json",
-            "a7a53ed6d7a525fdb5d256f297cf38334260930d5d6f49d090bee08e53516821",
-        ),
-        "test": RawFile(
-            _SUITE,
-            "",
-            "data/spr2_data/edges.test.json",
-            "6e1f00ed84a616379b10dfedb8fb7741674a5fe88c00380fa845d4002be71c33",
-        ),
-    },
-    "coreference-dpr": {
-        "train": RawFile(
-            _SUITE, "", "data/dpr_data/train.json", "13f6b98729e4fcba0217d1ba48c660e541a2eda642ce9e62f644b073e567ba59"
-        ),
-        "validation": RawFile(
-            _SUITE, "", "data/dpr_data/dev.json", "6b0524298c2385e537d8cd788c299eaaedd863c68225f115da8391cd9813e540"
-        ),
-        "test": RawFile(
-            _SUITE, "", "data/dpr_data/test.json", "fcb836006ff661cf278101b6d79a97da2655ca8e1d818a34fd8e5b750a0e0c1c"
-        ),
-    },
+    "gum": raw_splits(
+        "UniversalDependencies/UD_English-GUM",
+        "r2.16",
+        "en_gum-ud-{}.conllu",
+        train=("train", "ed0a0b32d4a6f7e6154a321d19bc9b7325124a0434cad2fd8143018059d6321c", "", True),
+        validation=("dev", "581997015a2d878ad49619032d265a9753e1b6b03d75ca18b04a00bb9ee8991d"),
+        test=("test", "fe95c0e744f81cdf2a307ce522604ecc05cd359c7c6d1abaa3a46c85d024f34c"),
+    ),
+    "ewt-2.2": raw_splits(
+        "UniversalDependencies/UD_English-EWT",
+        "r2.2",
+        "en_ewt-ud-{}.conllu",
+        train=("train", "74001b5c55bc997fc63394c46ed36207f0107d83e0e57c89699733b5dc999eae"),
+        validation=("dev", "9e0340da5b4ede956b52c4ad2b6ce2a3192c1c7e14d5addbd2f0679a41864432"),
+        test=("test", "849d1814228f7b124daf22c1a1bd7428fcf6d2f3337698f714fe2ea7f0b7e600"),
+    ),
+    "relations": raw_splits(
+        _SUITE,
+        "",
+        "data/semeval_data/{}.json",
+        train=("train.0.85", "c8fee124fe8b1b2b143eb6e6ce0f4421e52a5285c74dc4bc6770c1c185737246"),
+        validation=("dev", "8ac3ce8845790c593c88dac1a9c822d678fb78b969cc0a4a4ee08dcb983e448b"),
+        test=("test", "427831f6fc8b5fc4592ca7e71ed9a76ee5bd8677bbb52fc194ad5d1e9f79f605"),
+    ),
+    "spr": raw_splits(
+        _SUITE,
+        "",
+        "data/spr2_data/edges.{}.json",
+        train=("train", "d572327b2c507ce6daafe411fbcdc5edba0a056ceaf01aa0c4e4946dee270b00"),
+        validation=("dev", "a7a53ed6d7a525fdb5d256f297cf38334260930d5d6f49d090bee08e53516821"),
+        test=("test", "6e1f00ed84a616379b10dfedb8fb7741674a5fe88c00380fa845d4002be71c33"),
+    ),
+    "coreference-dpr": raw_splits(
+        _SUITE,
+        "",
+        "data/dpr_data/{}.json",
+        train=("train", "13f6b98729e4fcba0217d1ba48c660e541a2eda642ce9e62f644b073e567ba59"),
+        validation=("dev", "6b0524298c2385e537d8cd788c299eaaedd863c68225f115da8391cd9813e540"),
+        test=("test", "fcb836006ff661cf278101b6d79a97da2655ca8e1d818a34fd8e5b750a0e0c1c"),
+    ),
 }
 GUM_TREES = RawFile(
     "amir-zeldes/gum",
@@ -122,12 +86,12 @@ PROPBANK = RawFile(
 
 @dataclass(frozen=True)
 class EdgeTask:
-    """One task.
+    """One edge-probing task.
 
     Attributes:
-        name, title: short, and as the papers print it.
+        name, title: the name used in the code, and the one that the papers print.
         spans: 1 or 2.
-        stand_in: the open data that are read where OntoNotes is not at hand.
+        stand_in: the open data that are read where OntoNotes is not available.
         in_ontonotes: whether the published task is made of OntoNotes.
     """
 
@@ -158,7 +122,7 @@ def find_edge_task(name: str) -> EdgeTask:
     """The task of that name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such task.
 
     Example:
         >>> find_edge_task("srl").spans
@@ -170,7 +134,7 @@ def find_edge_task(name: str) -> EdgeTask:
 
 
 def data_behind(name: str, source: str) -> str:
-    """What a task is read from, in words for a table."""
+    """What a task is read from, as a table prints it."""
     task = find_edge_task(name)
     if source == "toyworld":
         return "toy world"
@@ -183,7 +147,7 @@ def edge_table(name: str, source: str) -> dict[str, pd.DataFrame]:
 
     Raises:
         ValueError: no such task or source.
-        SourceError: a file that cannot be had.
+        SourceError: a file cannot be had.
 
     Example:
         >>> edge_table("relations", "toyworld")["train"].loc[0, "labels"]
@@ -219,13 +183,11 @@ _READERS: dict[str, tuple[Callable[[str], list[dict]], dict[str, RawFile]]] = {
 
 
 def _of_the_toy_world(name: str) -> dict[str, pd.DataFrame]:
-    tables = world_tables.table(f"edge_{name.removesuffix('-dpr')}")
-    return {
-        split: frame.assign(labels=[one if isinstance(one, list) else [one] for one in frame["label"]]).drop(
-            columns="label"
-        )
-        for split, frame in tables.items()
-    }
+    frames = {}
+    for split, frame in toyworld.table(f"edge_{name.removesuffix('-dpr')}").items():
+        labels = [label if isinstance(label, list) else [label] for label in frame["label"]]
+        frames[split] = frame.drop(columns="label").assign(labels=labels)
+    return frames
 
 
 def _of_ontonotes(folder: Path, name: str, split: str) -> list[dict]:
@@ -240,7 +202,7 @@ def _of_ontonotes(folder: Path, name: str, split: str) -> list[dict]:
 
 @cache
 def _trees() -> dict[str, str]:
-    """GUM's documents to their bracketed trees."""
+    """The bracketed trees of each GUM document, by its name."""
     with tarfile.open(fileobj=io.BytesIO(raw_bytes(GUM_TREES))) as archive:
         members = [member for member in archive.getmembers() if member.isfile()]
         return {Path(one.name).stem: archive.extractfile(one).read().decode("utf-8") for one in members}
@@ -250,14 +212,14 @@ def _constituents(split: str) -> list[dict]:
     documents: dict[str, list[list[str]]] = {}
     for sentence in conllu.parse(raw_text(FILES["gum"][split])):
         name = sentence.metadata["sent_id"].rpartition("-")[0]
-        words = [word["form"] for word in sentence if isinstance(word["id"], int)]
-        documents.setdefault(name, []).append(words)
+        documents.setdefault(name, []).append([word["form"] for word in words_of(sentence)])
     return [row for name, words in documents.items() for row in edge_readers.constituents(_trees()[name], words)]
 
 
 def _tagged(file: RawFile) -> dict[str, tuple[list[str], list[str]]]:
-    found = {}
+    """The words and Penn tags of each sentence of a treebank, by the sentence's id."""
+    tagged = {}
     for sentence in conllu.parse(raw_text(file)):
-        words = [word for word in sentence if isinstance(word["id"], int)]
-        found[sentence.metadata["sent_id"]] = [word["form"] for word in words], [word["xpos"] for word in words]
-    return found
+        words = words_of(sentence)
+        tagged[sentence.metadata["sent_id"]] = [word["form"] for word in words], [word["xpos"] for word in words]
+    return tagged

@@ -8,12 +8,12 @@ import datasets
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
+import toyworld
 from fivelenses.tasks.catalogue import Task, find
 from fivelenses.tasks.parsing import encode_trees
 from fivelenses.tasks.sources import SOURCES, SourceError, hub_table
 from fivelenses.tasks.windows import encode_windows, word_ids
-from fivelenses.tasks.word_tasks import READ_FROM, word_tables
-from toyworld import tables as world_tables
+from fivelenses.tasks.word_tasks import word_tables
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
     if source not in SOURCES:
         raise ValueError(f"There is no source {source!r}: choose among {', '.join(SOURCES)}.")
     wanted = splits or tuple(task.splits)
-    if name in READ_FROM:
+    if task.treebank:
         return _word_data(task, source, wanted)
     if source == "toyworld":
         return TaskData(task, source, {split: _toy_split(task, split) for split in wanted}, _toy_labels(task))
@@ -104,13 +104,13 @@ def _word_data(task: Task, source: str, wanted: tuple[str, ...]) -> TaskData:
 
 def _toy_split(task: Task, split: str) -> datasets.Dataset:
     # Out-of-domain text: the toy world's second domain stands where Wikipedia does.
-    frames = world_tables.table("second_domain" if task.name == "wikitext" else task.name)
+    frames = toyworld.table("second_domain" if task.name == "wikitext" else task.name)
     frame = frames[split] if split in frames else frames[task.splits[split]]
     return datasets.Dataset.from_pandas(frame, preserve_index=False)
 
 
 def _toy_labels(task: Task) -> tuple[str, ...]:
-    return tuple(world_tables.LABELS["trec_fine"]) if task.name == "trec" else task.labels
+    return tuple(toyworld.LABELS["trec_fine"]) if task.name == "trec" else task.labels
 
 
 def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:

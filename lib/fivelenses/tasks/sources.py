@@ -1,7 +1,7 @@
-"""Where tables and raw files come from: the toy world, the hub, or a folder laid out as the hub (FIVELENSES_MIRROR).
+"""Where tables and raw files come from: the toy world, the hub, or a folder laid out like the hub (FIVELENSES_MIRROR).
 
 The hub and its mirror share one code path: the mirror only changes where the Parquet files are. What a mirror lacks is
-an error, never a guess; a split with fewer rows than the hub's is reported as a sample by `tasks.examples`.
+an error, never a guess; `tasks.examples` reports a split with fewer rows than the hub's as a sample.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import huggingface_hub
 
 from fivelenses.tasks.catalogue import Task
 
-# Progress is told in plain lines, not in bars, and a network that fails in one sentence, not once a retry.
+# Progress is logged in plain lines, not in bars, and a network failure in one sentence, not once per retry.
 datasets.disable_progress_bars()
 huggingface_hub.utils.logging.set_verbosity_error()
 
@@ -26,11 +26,11 @@ RAW_HOST = "https://raw.githubusercontent.com"
 
 
 class SourceError(RuntimeError):
-    """A table or file could not be had; the message says which, from where, and what to do."""
+    """A table or file could not be read; the message says which, from where, and what to do."""
 
 
 def cache_folder() -> Path:
-    """Where what was fetched or converted is kept, for all projects of a user."""
+    """The folder for what was fetched or converted, shared by all projects of a user."""
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses"
 
 
@@ -61,24 +61,23 @@ def hub_table(task: Task, split: str) -> datasets.Dataset:
     """
     if split not in task.splits:
         raise SourceError(f"{task.title} has no split {split!r}: it has {', '.join(task.splits)}.")
-    there = task.splits[split]
+    name = task.splits[split]
     folder = mirror()
     if folder is not None:
-        path = folder / "datasets" / task.repository / task.config / f"{there}.parquet"
+        path = folder / "datasets" / task.repository / task.config / f"{name}.parquet"
         if not path.is_file():
             raise SourceError(
-                f"The mirror has no {task.repository} {task.config} {there} (looked for {path}): "
+                f"The mirror has no {task.repository} {task.config} {name} (looked for {path}): "
                 "add that file, or unset FIVELENSES_MIRROR to read from the hub."
             )
         return datasets.load_dataset("parquet", data_files={split: str(path)}, split=split)
     try:
-        return datasets.load_dataset(task.repository, task.config, revision=task.revision, split=there)
+        return datasets.load_dataset(task.repository, task.config, revision=task.revision, split=name)
     except (OSError, datasets.exceptions.DatasetsError) as error:
         raise SourceError(
             f"{task.title} ({task.repository}, {task.config}) could not be read from the hub "
-            f"({type(error).__name__}): connect to the network, or set FIVELENSES_MIRROR to a folder laid out as "
-            "the hub, "
-            "or choose the source toyworld."
+            f"({type(error).__name__}): connect to the network, or set FIVELENSES_MIRROR to a folder laid out "
+            "like the hub, or choose the source toyworld."
         ) from error
 
 
@@ -91,9 +90,9 @@ class RawFile:
         tag: the release; empty for a file of a repository without releases, which its hash pins alone.
         path: the file inside the repository.
         sha256: of the uncompressed content.
-        git_blob: first characters of the content's git blob id, an accepted second proof where a mirror's file was
+        git_blob: first characters of the content's git blob id, accepted instead of the hash where a mirror's file was
             rebuilt.
-        assembled: True for a file that a mirror puts together from many of the repository's; it cannot be fetched.
+        assembled: True for a file that a mirror puts together from many files of the repository; it cannot be fetched.
     """
 
     repository: str
@@ -104,8 +103,23 @@ class RawFile:
     assembled: bool = False
 
 
+def raw_splits(repository: str, tag: str, path: str, **splits: tuple) -> dict[str, RawFile]:
+    """The raw files of a corpus, one per split.
+
+    Args:
+        repository, tag: as in `RawFile`.
+        path: of the file, with `{}` where the corpus names the split.
+        splits: our split name to the corpus's name, the hash and, where needed, `git_blob` and `assembled`.
+
+    Example:
+        >>> raw_splits("owner/bank", "v1", "bank-{}.conllu", validation=("dev", "53aa"))["validation"].path
+        'bank-dev.conllu'
+    """
+    return {split: RawFile(repository, tag, path.format(name), *known) for split, (name, *known) in splits.items()}
+
+
 def raw_text(file: RawFile) -> str:
-    """The content of a raw file as text; as `raw_bytes`."""
+    """The content of a raw file as text, see `raw_bytes`."""
     return raw_bytes(file).decode("utf-8")
 
 
@@ -113,7 +127,7 @@ def raw_bytes(file: RawFile) -> bytes:
     """The content of a raw file, its hash checked; from the mirror's ``raw/`` folder or from the repository.
 
     Raises:
-        SourceError: it is missing, cannot be fetched, or is not the file that it should be.
+        SourceError: the file is missing, cannot be fetched, or has another hash.
     """
     folder = mirror()
     if folder is not None:
@@ -139,8 +153,8 @@ def _downloaded(file: RawFile) -> tuple[bytes, str]:
             f"{file.path} of {file.repository} is put together from many files and cannot be fetched: set "
             "FIVELENSES_MIRROR to a folder that holds it."
         )
-    kept = cache_folder() / "raw" / file.repository / file.tag / file.path
-    if not kept.is_file():
+    cached = cache_folder() / "raw" / file.repository / file.tag / file.path
+    if not cached.is_file():
         address = f"{RAW_HOST}/{file.repository}/{file.tag or 'HEAD'}/{file.path}"
         try:
             with urllib.request.urlopen(address, timeout=60) as answer:
@@ -150,11 +164,11 @@ def _downloaded(file: RawFile) -> tuple[bytes, str]:
                 f"{file.path} of {file.repository} {file.tag} could not be fetched ({error}): connect to the network, "
                 "or set FIVELENSES_MIRROR to a folder that holds it."
             ) from error
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        beside = kept.with_name(f"{kept.name}.{os.getpid()}.partial")
-        beside.write_bytes(content)
-        beside.replace(kept)
-    return kept.read_bytes(), str(kept)
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        partial = cached.with_name(f"{cached.name}.{os.getpid()}.partial")
+        partial.write_bytes(content)
+        partial.replace(cached)
+    return cached.read_bytes(), str(cached)
 
 
 def _is_git_blob(content: bytes, prefix: str) -> bool:

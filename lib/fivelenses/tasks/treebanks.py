@@ -1,88 +1,43 @@
-"""Universal Dependencies treebanks and STREUSLE prepositions, from raw files with a hash.
+"""Universal Dependencies treebanks and STREUSLE's prepositions, from raw files whose hashes are checked.
 
-A treebank row is one sentence: ``tokens``, ``upos``, ``heads`` (0 is the root), ``deprels``. Only rows with an
-integer id are
-words, except that `empty_nodes=True` also keeps ``8.1`` rows, as the sizes printed by Zhou and Srikumar need for POS.
-A preposition row is one single-token preposition: ``tokens``, ``index``, ``role`` (scene role), ``function``.
+A row of a treebank is one sentence: ``tokens`` (its words), ``upos``, ``heads`` (0 is the root), ``deprels``. Only rows
+with an integer id are words, except that `empty_nodes=True` also keeps ``8.1`` rows, which the sizes that Zhou and
+Srikumar print for POS include. A row of prepositions is one single-token preposition: ``tokens``, ``index``, ``role``
+(scene role), ``function``.
 """
 
 import conllu
 import pandas as pd
 
-from fivelenses.tasks.sources import RawFile, SourceError, raw_text
-from toyworld import tables as world_tables
-
-_EWT = "UniversalDependencies/UD_English-EWT"
-_STREUSLE = "nert-nlp/streusle"
+import toyworld
+from fivelenses.tasks.sources import RawFile, SourceError, raw_splits, raw_text
 
 TREEBANKS: dict[str, dict[str, RawFile]] = {
-    "pud": {
-        "all": RawFile(
-            "UniversalDependencies/UD_English-PUD",
-            "r2.7",
-            "en_pud-ud-test.conllu",
-            "e312f9f0273b51634e1b32b7f8c3122341c168a22713a5eefe2d2fbe15ca6545",
-        )
-    },
-    "ewt": {
-        "train": RawFile(
-            _EWT,
-            "r2.16",
-            "en_ewt-ud-train.conllu",
-            "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
-        ),
-        "validation": RawFile(
-            _EWT, "r2.16", "en_ewt-ud-dev.conllu", "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6"
-        ),
-        "test": RawFile(
-            _EWT, "r2.16", "en_ewt-ud-test.conllu", "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd"
-        ),
-    },
-}
-
-STREUSLE: dict[str, RawFile] = {
-    "train": RawFile(
-        _STREUSLE,
-        "v4.2",
-        "train/streusle.ud_train.conllulex",
-        "9ff20e4571bde3322fa09d5b99ca623354c763e3513ba4c6c84fa550dc2ed573",
-        git_blob="6cdf4861",
+    "pud": raw_splits(
+        "UniversalDependencies/UD_English-PUD",
+        "r2.7",
+        "en_pud-ud-{}.conllu",
+        all=("test", "e312f9f0273b51634e1b32b7f8c3122341c168a22713a5eefe2d2fbe15ca6545"),
     ),
-    "validation": RawFile(
-        _STREUSLE,
-        "v4.2",
-        "dev/streusle.ud_dev.conllulex",
-        "f2c87fa6f7033b20668d7fb60ae1f10154275c6cbb1f5ab2d78fa82559529b8d",
-    ),
-    "test": RawFile(
-        _STREUSLE,
-        "v4.2",
-        "test/streusle.ud_test.conllulex",
-        "cea04218b6c195bc4fc37f85a547c9f864ae2a07ebd9eaf788b4a54268686e90",
+    "ewt": raw_splits(
+        "UniversalDependencies/UD_English-EWT",
+        "r2.16",
+        "en_ewt-ud-{}.conllu",
+        train=("train", "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b"),
+        validation=("dev", "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6"),
+        test=("test", "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd"),
     ),
 }
+STREUSLE: dict[str, RawFile] = raw_splits(
+    "nert-nlp/streusle",
+    "v4.2",
+    "{0}/streusle.ud_{0}.conllulex",
+    train=("train", "9ff20e4571bde3322fa09d5b99ca623354c763e3513ba4c6c84fa550dc2ed573", "6cdf4861"),
+    validation=("dev", "f2c87fa6f7033b20668d7fb60ae1f10154275c6cbb1f5ab2d78fa82559529b8d"),
+    test=("test", "cea04218b6c195bc4fc37f85a547c9f864ae2a07ebd9eaf788b4a54268686e90"),
+)
 
-_CONLLULEX = [
-    "id",
-    "form",
-    "lemma",
-    "upos",
-    "xpos",
-    "feats",
-    "head",
-    "deprel",
-    "deps",
-    "misc",
-    "smwe",
-    "lexcat",
-    "lexlemma",
-    "ss",
-    "ss2",
-    "wmwe",
-    "wcat",
-    "wlemma",
-    "lextag",
-]
+_CONLLULEX = "id form lemma upos xpos feats head deprel deps misc smwe lexcat lexlemma ss ss2 wmwe wcat wlemma lextag"
 _PREPOSITIONAL = ("P", "PRON.POSS", "INF.P", "POSS")
 PUD_TRAINING_SENTENCES = 800
 
@@ -91,7 +46,7 @@ def treebank(name: str) -> dict[str, pd.DataFrame]:
     """The splits of a treebank: `pud` (first 800 sentences against the last 200) or `ewt` (its own three splits).
 
     Raises:
-        SourceError: no such treebank, or its file cannot be had.
+        SourceError: there is no such treebank, or its file cannot be had.
     """
     if name not in TREEBANKS:
         raise SourceError(f"There is no treebank {name!r}: choose among {', '.join(sorted(TREEBANKS))}.")
@@ -104,20 +59,25 @@ def treebank(name: str) -> dict[str, pd.DataFrame]:
 
 
 def treebank_of(source: str) -> dict[str, pd.DataFrame]:
-    """The treebank with three splits of a source: the toy world's, or EWT.
+    """The treebank of a source that has three splits: the toy world's, or EWT.
 
     Raises:
-        SourceError: a file that cannot be had.
+        SourceError: a file cannot be had.
 
     Example:
         >>> list(treebank_of("toyworld"))
         ['train', 'validation', 'test']
     """
-    return world_tables.table("treebank") if source == "toyworld" else treebank("ewt")
+    return toyworld.table("treebank") if source == "toyworld" else treebank("ewt")
+
+
+def words_of(sentence: conllu.TokenList) -> list[dict]:
+    """The rows of a parsed sentence that are words, without multiword tokens and empty nodes."""
+    return [word for word in sentence if isinstance(word["id"], int)]
 
 
 def parse_conllu(text: str, empty_nodes: bool = False) -> pd.DataFrame:
-    r"""CoNLL-U text as a table with one row a sentence.
+    r"""CoNLL-U text as a table with one row per sentence.
 
     Example:
         >>> line = "1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n\n"
@@ -127,32 +87,24 @@ def parse_conllu(text: str, empty_nodes: bool = False) -> pd.DataFrame:
     rows = []
     for sentence in conllu.parse(text):
         words = [word for word in sentence if isinstance(word["id"], int) or (empty_nodes and word["id"][1] == ".")]
-        rows.append(
-            {
-                "tokens": [word["form"] for word in words],
-                "upos": [word["upos"] for word in words],
-                "heads": [word["head"] for word in words],
-                "deprels": [word["deprel"] for word in words],
-            }
-        )
+        rows.append([[word[field] for word in words] for field in ("form", "upos", "head", "deprel")])
     return pd.DataFrame(rows, columns=["tokens", "upos", "heads", "deprels"])
 
 
 def prepositions() -> dict[str, pd.DataFrame]:
     """Single-token prepositions and possessives of STREUSLE 4.2 with a supersense, per split.
 
-    Four lexical categories (P, PRON.POSS, INF.P, POSS) whose role starts with ``p.``; words inside a strong
-    multiword expression are
-    left out.
+    These are words of four lexical categories (P, PRON.POSS, INF.P, POSS) whose role starts with ``p.``; words inside a
+    strong multiword expression are left out.
     """
     return {split: parse_conllulex(raw_text(file)) for split, file in STREUSLE.items()}
 
 
 def parse_conllulex(text: str) -> pd.DataFrame:
-    """The prepositions of a text in STREUSLE's 19-column format, one row each."""
+    """The prepositions of a text in STREUSLE's 19-column format, one row per preposition."""
     rows = []
-    for sentence in conllu.parse(text, fields=_CONLLULEX, field_parsers={"head": lambda line, i: line[i]}):
-        words = [word for word in sentence if isinstance(word["id"], int)]
+    for sentence in conllu.parse(text, fields=_CONLLULEX.split(), field_parsers={"head": lambda line, i: line[i]}):
+        words = words_of(sentence)
         tokens = [word["form"] for word in words]
         for index, word in enumerate(words):
             role, function = word["ss"] or "_", word["ss2"] or "_"

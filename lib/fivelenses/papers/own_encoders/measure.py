@@ -24,10 +24,8 @@ from fivelenses.checkpoints.evaluation import flat_labels, predictions
 from fivelenses.models import encoders
 from fivelenses.papers import toy_world
 from fivelenses.tasks.examples import TaskData, encode, subset
-from pretraining.corpora import wikipedia_text
-from pretraining.objective import held_out_loss
-from pretraining.text_blocks import tokenise
-from pretraining.training_run import RECORD
+from fivelenses.tasks.running_text import wikipedia_text
+from pretraining import RECORD, held_out_loss, tokenise
 
 ITERATIONS = 1000
 LONGEST = 128  # pieces of a sentence that a probe reads
@@ -68,7 +66,7 @@ def language_modelling(names: Sequence[str], source: str, device: str | None = N
 
     Args:
         names: encoders that `fivelenses pretrain` made.
-        source: of the text from elsewhere, see :func:`pretraining.corpora.wikipedia_text`.
+        source: of the text from elsewhere, see :func:`fivelenses.tasks.running_text.wikipedia_text`.
         device: of torch; None for the CPU.
 
     Returns:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+import toyworld
 from fivelenses import tasks
 from fivelenses.checkpoints import Checkpoint
 from fivelenses.exhibits import baselines, score_dots
@@ -14,7 +15,6 @@ from fivelenses.exhibits.exhibit import Exhibit
 from fivelenses.exhibits.score_dots import PRETRAINED, SCRATCH
 from fivelenses.models import encoders
 from fivelenses.tasks.examples import TaskData
-from toyworld import tables
 
 
 def examples_of_tasks(names: tuple[str, ...]) -> Exhibit:
@@ -35,7 +35,7 @@ def examples_of_tasks(names: tuple[str, ...]) -> Exhibit:
 
 def tokens_with_trees(sentence: int = 0) -> Exhibit:
     """One sentence of the toy treebank with its annotation."""
-    row = tables.table("treebank")["validation"].iloc[sentence]
+    row = toyworld.table("treebank")["validation"].iloc[sentence]
     table = pd.DataFrame(
         {
             "word": row["tokens"],

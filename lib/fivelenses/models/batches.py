@@ -1,0 +1,79 @@
+"""Encoded examples as batches: lists of unequal length, padded to a tensor."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from transformers import BatchEncoding, DataCollatorWithPadding, PreTrainedTokenizerBase
+
+from fivelenses.tasks.parsing import IGNORED
+
+TOKEN_COLUMNS = ("input_ids", "attention_mask", "token_type_ids", "word_ids")
+NO_WORD = -1
+# Widths are rounded up to a multiple of this, which suits a GPU's matrix units.
+WIDTH_MULTIPLE = 8
+
+
+def padded(rows: Sequence[Sequence[int]], value: int = 0, width: int = 0) -> torch.Tensor:
+    """(rows, tokens) integers, each row filled up with `value` to the longest row, or to `width` if that is more.
+
+    Example:
+        >>> padded([[5, 6, 7], [8]], value=-1).tolist()
+        [[5, 6, 7], [8, -1, -1]]
+    """
+    width = max(width, max(len(row) for row in rows))
+    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
+
+
+def padded_tokens(
+    columns: Mapping[str, Sequence[Sequence[int]]], pad_token_id: int | None, multiple: int = 1
+) -> dict[str, torch.Tensor]:
+    """The columns of `TOKEN_COLUMNS` that are there, each as a tensor (examples, tokens).
+
+    Args:
+        columns: of encoded examples; other columns are left out.
+        pad_token_id: the encoder's; 0 where it has none. Word numbers are padded with -1, the rest with 0.
+        multiple: the width is rounded up to a multiple of it.
+
+    Example:
+        >>> batch = padded_tokens({"input_ids": [[2, 9, 3], [2, 3]], "word_ids": [[-1, 0, -1], [-1, -1]]}, 1, 4)
+        >>> batch["input_ids"].tolist(), batch["word_ids"].tolist()
+        ([[2, 9, 3, 1], [2, 3, 1, 1]], [[-1, 0, -1, -1], [-1, -1, -1, -1]])
+    """
+    longest = max(len(row) for row in columns["input_ids"])
+    width = -(-longest // multiple) * multiple
+    values = {"input_ids": pad_token_id or 0, "word_ids": NO_WORD}
+    return {name: padded(columns[name], values.get(name, 0), width) for name in TOKEN_COLUMNS if name in columns}
+
+
+class WordCollator:
+    """Batches for heads that read words: the tokens, the word of each token and the targets.
+
+    The `units` of all sentences come one below the other, (units, 1 + words): the sentence, then its words; their
+    `labels` follow in the same order. Without units, `heads` and `labels` are those of every word, (sentences, words).
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase):
+        self.pad_token_id = tokenizer.pad_token_id
+
+    def __call__(self, rows: list[dict]) -> BatchEncoding:
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        batch = padded_tokens(columns, self.pad_token_id, WIDTH_MULTIPLE)
+        if "units" in columns:
+            units = [[sentence, *unit] for sentence, of_row in enumerate(columns["units"]) for unit in of_row]
+            batch["units"] = torch.tensor(units)
+            if "labels" in columns:
+                batch["labels"] = torch.tensor([label for of_row in columns["labels"] for label in of_row])
+        else:
+            # Words that were cut off are the last ones and have no place.
+            words = 1 + int(batch["word_ids"].max())
+            for name in ("heads", "labels"):
+                if name in columns:
+                    batch[name] = padded([of_row[:words] for of_row in columns[name]], IGNORED, words)
+        return BatchEncoding(batch)
+
+
+def collator(head: str, tokenizer: PreTrainedTokenizerBase) -> Callable[[list[dict]], BatchEncoding]:
+    """What turns encoded examples into a batch for a kind of head."""
+    if head in ("sequence", "span"):
+        return DataCollatorWithPadding(tokenizer, pad_to_multiple_of=WIDTH_MULTIPLE)
+    return WordCollator(tokenizer)
