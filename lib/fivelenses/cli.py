@@ -1,4 +1,4 @@
-"""The command line: `fivelenses run | train | sweep | report | judge | book | publish | fetch | pretrain | doctor`.
+"""The command line: `fivelenses run | train | sweep | report | book | publish | fetch | pretrain | doctor`.
 
 Every error that a user can cause ends in one sentence and exit status 2.
 """
@@ -22,12 +22,13 @@ Profile = Annotated[
 @contextlib.contextmanager
 def _one_sentence():
     """Turn an error that the library words itself into one line and an exit status, without a traceback."""
+    from fivelenses.records import RecordError
     from fivelenses.runs.execution import RunError
     from fivelenses.tasks import SourceError
 
     try:
         yield
-    except (ValueError, RunError, SourceError, FileNotFoundError) as error:
+    except (ValueError, RunError, RecordError, SourceError, FileNotFoundError) as error:
         typer.echo(f"fivelenses: {error}", err=True)
         raise typer.Exit(2) from None
     except OSError as error:
@@ -170,23 +171,17 @@ def book() -> None:
 
 
 @app.command()
-def judge(
-    chapter: Annotated[int, typer.Argument(help="The chapter whose run is judged.")], profile: Profile = "tiny"
+def publish(
+    chapter: Annotated[int, typer.Argument(help="The chapter whose run is published.")],
+    profile: Profile = "small",
+    parameter: Annotated[list[str], typer.Option("-p", "--parameter", help="name=value, as the run was given.")] = [],  # noqa: B006
 ) -> None:
-    """Judge a finished run's tables again, by the claims as they are now: nothing is measured."""
+    """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
     with _one_sentence():
-        from fivelenses.runs.judging import judge_again
+        from fivelenses.runs.parameters import parse_parameters
+        from fivelenses.runs.publishing import publish as publish_run
 
-        typer.echo(f"judged again in {judge_again(chapter, profile)}")
-
-
-@app.command()
-def publish(chapter: int) -> None:
-    """Copy a chapter's run into book/published, as the run that the book shows."""
-    with _one_sentence():
-        from fivelenses.runs.book import publish as publish_run
-
-        typer.echo(f"published in {publish_run(chapter)}")
+        typer.echo(f"published in {publish_run(chapter, profile, parse_parameters(parameter))}")
 
 
 @app.command()

@@ -24,33 +24,7 @@ from fivelenses.runs.pages import HERE, assemble, facts_of, published_folder, sh
 from fivelenses.runs.run import folder_name
 from fivelenses.runs.settings import find_chapter, settings
 
-LARGEST_PUBLISHED = 3 * 10**6  # bytes of a published notebook
 MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that the book needs of MathJax
-
-
-def publish(number: int) -> Path:
-    """Copy a chapter's run, on the profile that the book shows, into ``book/published``.
-
-    Raises:
-        RunError: there is no current run, or its notebook is too large to commit.
-    """
-    chapter = find_chapter(number)
-    if chapter.published is None:
-        raise RunError(f"The book shows no committed run of chapter {number}: its entry in CHAPTERS names no profile.")
-    run = project.runs_folder() / folder_name(chapter, chapter.published, {})
-    facts_of(run, chapter, chapter.published)
-    size = (run / EXECUTED).stat().st_size
-    if size > LARGEST_PUBLISHED:
-        raise RunError(
-            f"The executed notebook of chapter {number} has {size / 1e6:.1f} MB; the book takes at most 3 MB."
-        )
-    place = published_folder(chapter)
-    beside = place.with_name(f".{place.name}.partial")
-    shutil.rmtree(beside, ignore_errors=True)
-    shutil.copytree(run, beside, ignore=shutil.ignore_patterns("*.svg"))
-    shutil.rmtree(place, ignore_errors=True)
-    beside.rename(place)
-    return place
 
 
 def stage(folder: Path) -> None:

@@ -1,0 +1,103 @@
+"""The records of a run, committed: what the published pages are made from.
+
+``book/records/<profile>-<encoder>/<chapter>/`` holds a Parquet table per measurement and ``run.json``: parameters,
+addresses of the checkpoints, and the facts of the run that measured.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+from fivelenses import project, records
+from fivelenses.runs import checksums
+from fivelenses.runs.execution import RunError, state
+from fivelenses.runs.folders import folder_name
+from fivelenses.runs.parameters import ChapterParameters
+from fivelenses.runs.settings import find_chapter, settings
+
+MAX_RECORDS = 8 * 10**6  # bytes of all published records together
+
+
+def run_name(profile: str, chosen: ChapterParameters) -> str:
+    """The name of a published run: its profile and the encoder that it follows.
+
+    Example:
+        >>> run_name("tiny", settings(1, "tiny"))
+        'tiny-toy-bert-seed-0'
+    """
+    encoder = chosen.encoder if hasattr(chosen, "encoder") else chosen.pretrained[0]
+    ours = (project.root() / "models" / encoder).is_dir()
+    return f"{profile}-{encoder.replace('/', '-') if ours else encoder.rstrip('/').split('/')[-1]}"
+
+
+def publish(number: int, profile: str = "small", overrides: dict | None = None) -> Path:
+    """Copy the records of a chapter's run into ``book/records``.
+
+    Args:
+        number: the chapter.
+        profile, overrides: of the run. The run without overrides leads its chapter: it is the one that the book's page
+            of the chapter shows.
+
+    Raises:
+        RunError: there is no current run, or the published records would become too large to commit.
+    """
+    chapter, overrides = find_chapter(number), overrides or {}
+    chosen = settings(number, profile, **overrides)
+    run = project.runs_folder() / folder_name(chapter, profile, overrides)
+    reason = state(chapter, run, chosen.model_dump(mode="json"))
+    if reason:
+        raise RunError(
+            f"Chapter {number} has no current run on {profile} ({reason}): run `fivelenses run {number} --profile {profile}`."
+        )
+    facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    place = project.records_folder() / chapter.slug
+    measured = {}
+    for files in facts["records"].values():
+        for file in files:
+            name = file.removesuffix(".parquet").rpartition(".")[0]
+            measured.setdefault(name, []).append(records.read(place / file))
+    return commit(
+        number,
+        run_name(profile, chosen),
+        {name: records.merge(parts) for name, parts in measured.items()},
+        facts,
+        not overrides,
+    )
+
+
+def commit(number: int, name: str, measured: dict[str, records.Record], facts: dict, leads: bool) -> Path:
+    """Write records and their ``run.json`` where published runs lie, in the place of the run of the same name.
+
+    Args:
+        number: the chapter.
+        name: of the run, see `run_name`.
+        measured: record by the name of its file.
+        facts: of the run: `profile`, `parameters`, `specifications`, `seconds`, `training_seconds`, `device`,
+            `versions`, `peak_memory`, and `not_measured`, the name of a measurement to why the run lacks it.
+        leads: whether the book's page of the chapter shows this run.
+
+    Raises:
+        RunError: all published records together would be too large to commit.
+    """
+    place = records.committed_folder() / name / find_chapter(number).slug
+    partial = place.with_name(f".{place.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    for measurement, record in measured.items():
+        records.write(partial / f"{measurement}.parquet", record)
+    others = [file for file in records.committed_folder().rglob("*.parquet") if place not in file.parents]
+    size = sum(file.stat().st_size for file in others if ".partial" not in str(file))
+    size += sum(file.stat().st_size for file in partial.iterdir())
+    if size > MAX_RECORDS:
+        shutil.rmtree(partial)
+        raise RunError(
+            f"With chapter {number} the published records would have {size / 1e6:.1f} MB: they take at most 8 MB."
+        )
+    kept = ("chapter", "profile", "parameters", "not_measured", "specifications", "device", "python", "versions")
+    told = {one: facts[one] for one in (*kept, "seconds", "training_seconds", "peak_memory") if one in facts}
+    told |= {"leads": leads, "files": checksums.checksums(partial)}
+    (partial / "run.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    if (place / "findings.md").is_file():
+        shutil.copy(place / "findings.md", partial)
+    shutil.rmtree(place, ignore_errors=True)
+    partial.rename(place)
+    return place
