@@ -173,24 +173,13 @@ def _draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, hue: str, looks
     if dash is not None:
         kinds = dict(style=dash, style_order=list(dashes), dashes=[DASHES[line] for _, line in dashes.values()])
     elif looks.markers:
-        kinds = dict(style=hue, style_order=list(looks.names), markers=dict(looks.markers), dashes=False)
+        marked = dict(markers=dict(looks.markers), markersize=6.5, markeredgewidth=0.5)
+        kinds = dict(style=hue, style_order=list(looks.names), dashes=False, **marked)
     else:
-        kinds = {}
-    sns.lineplot(
-        rows,
-        x=x,
-        y=y,
-        hue=hue,
-        hue_order=list(looks.names),
-        palette=dict(looks.colours),
-        units=unit,
-        estimator="mean" if unit is None else None,
-        errorbar=RANGE,
-        err_kws=dict(alpha=0.18, linewidth=0),
-        legend=False,
-        ax=axes,
-        **kinds,
-    )
+        kinds = dict(linewidth=1.4)
+    coloured = dict(hue=hue, hue_order=list(looks.names), palette=dict(looks.colours), legend=False)
+    pooled = dict(errorbar=RANGE, err_kws=dict(alpha=0.18, linewidth=0)) if unit is None else dict(estimator=None)
+    sns.lineplot(rows, x=x, y=y, units=unit, ax=axes, **coloured, **pooled, **kinds)
     ends = {}
     for key, curve in rows.groupby(parts, sort=False):
         key, group = key[0], curve[hue].iloc[0]
@@ -201,10 +190,10 @@ def _draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, hue: str, looks
 
 
 def _legend(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """One legend above everything, in as many columns as there is room for."""
-    longest = max(len(handle.get_label()) for handle in handles)
-    columns = max(1, int(figure.get_figwidth() / (0.085 * longest + 0.6)))
-    rows = -(-len(handles) // columns)
+    """One legend above everything, in as few rows as there is room for."""
+    widths = [0.085 * len(handle.get_label()) + 0.6 for handle in handles]  # inches
+    room = figure.get_figwidth()
+    rows = 1 if sum(widths) <= room else -(-len(handles) // max(1, int(room / max(widths))))
     figure.set_figheight(figure.get_figheight() + 0.25 * rows)
     figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows))
 
@@ -298,23 +287,15 @@ def dots(
         bar = dict(marker="|", markersize=72 * 0.36, markeredgewidth=2.5, color="black", linestyle="none")
         sns.pointplot(named, x=value, y=row, order=order, errorbar=None, ax=axes, **bar)
     firsts = named.groupby(row, sort=False)[list(marks)].first() if marks else None
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="none",
-            label=looks.names[one] if by_hue else one,
-            color=ink,
-            mfc="white" if one in open else ink,
-            marker=looks.markers.get(one, "o") if by_hue else "o",
-        )
-        for one in values
-        for ink in [looks.colours[one] if by_hue else INK]
-    ]
+    handles = []
+    for one in values:
+        ink, marker = (looks.colours[one], looks.markers.get(one, "o")) if by_hue else (INK, "o")
+        drawn = dict(linestyle="none", marker=marker, color=ink, mfc="white" if one in open else ink)
+        handles.append(Line2D([], [], label=looks.names[one] if by_hue else str(one), **drawn))
     for (column, name), (marker, edge, face, size) in zip(marks.items(), MARKS, strict=False):
         drawn = dict(linestyle="none", marker=marker, color=edge, mfc=face, markersize=size)
         drawn["markeredgewidth"] = 2 if marker == "|" else 1
-        axes.plot(firsts[column], firsts.index, zorder=1.9, **drawn)
+        axes.plot(firsts[column], firsts.index, zorder=2.5 if marker in "x|" else 1.9, **drawn)
         handles.append(Line2D([], [], label=name, **drawn | {"markersize": min(size, 12)}))
     for place in range(1, len(titles)):
         axes.axhline(place - 0.5, color="#E5E5E5", linewidth=0.8, zorder=0)
