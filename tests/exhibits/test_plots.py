@@ -116,7 +116,7 @@ def test_every_seed_is_a_dot_filled_with_pretraining_and_open_from_scratch(score
     dots = drawn_dots(figure)
     assert dots["filled"] == pytest.approx([0.70, 0.71, 0.72, 0.90, 0.91, 0.92])
     assert dots["open"] == pytest.approx([0.50, 0.51, 0.52, 0.60, 0.61, 0.62])
-    lines = {line.get_marker(): line.get_xdata().tolist() for line in figure.axes[0].lines if len(line.get_xdata())}
+    lines = {line.get_marker(): list(line.get_xdata()) for line in figure.axes[0].lines if len(line.get_xdata())}
     assert lines["x"] == [0.5, 0.5] and lines["|"] == [0.6, 0.6]
     assert texts(figure) == ["scratch", "pre-trained", "majority", "bag of words"]
 

@@ -344,28 +344,19 @@ def heat_maps(
         ['0.9', '−0.2', '0.8']
         >>> style.close(figure)
     """
-    columns, first = min(col_wrap, len(matrices)), next(iter(matrices.values()))
-    rows, height = -(-len(matrices) // columns), height or 0.33 * len(first) + 0.6
+    columns, height = min(col_wrap, len(matrices)), height or 0.33 * len(next(iter(matrices.values()))) + 0.6
+    rows = -(-len(matrices) // columns)
     sized = dict(figsize=(width, height * rows + 0.8), layout="constrained", squeeze=False, sharey=True)
     figure, grid = plt.subplots(rows, columns, **sized)
+    shades = dict(vmin=limits[0], vmax=limits[1], cmap=SIGNED if signed else SHADES, cbar=False)
     for axes, (title, matrix) in zip(grid.flat, matrices.items(), strict=False):
+        matrix = matrix.astype(float)
         texts = matrix.map(lambda value: written.format(value).replace("-", "−")) if written else None
+        cells = dict(annot=texts, fmt="", annot_kws=dict(fontsize=10), linewidths=0.8, linecolor="white")
         axes.set_facecolor("white" if written else MISSING)
-        sns.heatmap(
-            matrix.astype(float),
-            vmin=limits[0],
-            vmax=limits[1],
-            cmap=SIGNED if signed else SHADES,
-            annot=texts,
-            fmt="",
-            annot_kws=dict(fontsize=10),
-            cbar=False,
-            linewidths=0.8,
-            linecolor="white",
-            ax=axes,
-        )
+        sns.heatmap(matrix, ax=axes, **shades, **cells)
         missing, above = matrix.isna().to_numpy(), np.triu(np.ones(matrix.shape, dtype=bool), 1)
-        blank = above if missing[above].all() else np.zeros_like(above)
+        blank = above & missing[above].all()
         for row, column in np.argwhere(missing & ~blank) if written else ():
             axes.text(column + 0.5, row + 0.5, "–", ha="center", va="center", fontsize=10)
         for text in axes.texts if bold is not None else ():
@@ -378,23 +369,17 @@ def heat_maps(
             axes.plot(matrix.to_numpy()[whole].argmax(axis=1) + 0.5, whole + 0.5, "o", color="white", markersize=5.5)
         for place in breaks:
             axes.axhline(place, color="white", linewidth=5)
-        axes.set_title(title, fontweight="bold")
         axes.set(xlabel="", ylabel="")
+        axes.set_title(title, fontweight="bold")
         axes.grid(False)
-        axes.tick_params(length=0)
-        slanted = (
-            dict(rotation=45, ha="right", rotation_mode="anchor")
-            if not pd.api.types.is_numeric_dtype(matrix.columns)
-            else {}
-        )
-        plt.setp(axes.get_xticklabels(), **(slanted or dict(rotation=0)))
-        plt.setp(axes.get_yticklabels(), rotation=0)
+        axes.tick_params(length=0, labelrotation=0)
+        if not pd.api.types.is_numeric_dtype(matrix.columns):
+            plt.setp(axes.get_xticklabels(), rotation=45, ha="right", rotation_mode="anchor")
     for axes in grid.flat[len(matrices) :]:
         axes.set_visible(False)
     figure.supxlabel(x_label)
-    bar = figure.colorbar(
-        grid.flat[0].collections[0], ax=list(grid.flat), location="top", shrink=0.6, aspect=30, label=bar_label
-    )
+    placed = dict(ax=list(grid.flat), location="top", shrink=0.6, aspect=30, label=bar_label)
+    bar = figure.colorbar(grid.flat[0].collections[0], **placed)
     if ticks:
         bar.set_ticks(list(ticks), labels=list(ticks.values()))
     bar.outline.set_visible(False)
