@@ -81,7 +81,9 @@ def test_lines_tell_kinds_apart_and_units_are_named_at_their_ends(curves):
     assert texts(figure) == ["from scratch", "fine-tuned"]
     grown = curves.assign(change="grew")
     looks = plots.looks_in_sequence({"grew": "grows"})
-    axes = plots.curves(grown, "js", "change", looks, "JS", unit="task").axes[0]
+    dashed = dict(dash="change", dashes={"grew": ("grows", "--")})
+    axes = plots.curves(grown, "js", "change", looks, "JS", unit="task", **dashed).axes[0]
+    assert {line.get_linestyle() for line in axes.lines if len(line.get_xdata())} == {"--"}
     assert {text.get_text() for text in axes.texts} == {"rte", "sst2"}
 
 

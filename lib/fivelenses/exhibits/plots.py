@@ -110,7 +110,7 @@ def curves(
     figure = grid.figure
     figure.set_size_inches(width, height * -(-panels // columns))
     figure.set_layout_engine("constrained")
-    ends = {}
+    labels = {}
     for (_, place, _), rows in grid.facet_data():
         axes = grid.axes.flat[place]
         if col is not None:
@@ -130,14 +130,14 @@ def curves(
             axes.set_xscale("log")
         elif (rows[x] % 1 == 0).all() and np.ptp(rows[x]) <= MAX_LAYERS:
             style.layer_axis(axes, rows[x])
-        ends[axes] = rows[x].max(), names
+        labels[axes] = rows[x].max(), names
     grid.set_axis_labels(x_label, y_label)
-    for axes in ends:
+    for axes in labels:
         if bottom is not None and axes.dataLim.y0 >= bottom:
             axes.set_ylim(bottom=bottom)
-    for axes, (last, names) in ends.items():
+    for axes, (last, names) in labels.items():
         # Limits are final only now; more names than there is room for are written smaller.
-        room = 0.17 / (height - 0.9)
+        room = 0.17 / max(height - 0.9, 0.5)
         gap = min(room, 1.05 / max(len(names), 1))
         if label == "ends":
             style.label_line_ends(axes, last, names, gap, 10 * gap / room)
@@ -169,7 +169,7 @@ def _draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, hue: str, looks
         return {}
     parts = [column for column in (unit or hue, dash) if column is not None]
     if unit is not None:
-        rows = rows.groupby([hue, *parts, x], sort=False, as_index=False)[y].mean()
+        rows = rows.groupby(list(dict.fromkeys([hue, *parts, x])), sort=False, as_index=False)[y].mean()
     if dash is not None:
         kinds = dict(style=dash, style_order=list(dashes), dashes=[DASHES[line] for _, line in dashes.values()])
     elif looks.markers:
@@ -184,7 +184,7 @@ def _draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, hue: str, looks
     for key, curve in rows.groupby(parts, sort=False):
         key, group = key[0], curve[hue].iloc[0]
         name = str(key) if unit is not None else looks.names[group]
-        name += f", {dashes[curve[dash].iloc[0]][0]}" if dash is not None else ""
+        name += f", {dashes[curve[dash].iloc[0]][0]}" if dash not in (None, hue) else ""
         ends[name] = (curve.groupby(x)[y].mean().iloc[-1], looks.colours[group])
     return ends
 
@@ -269,20 +269,19 @@ def dots(
     if joined:
         means = named.groupby([row, hue])[value].mean().groupby(row).agg(["min", "max"]).loc[order]
         axes.hlines(order, means["min"], means["max"], color=MISSING, linewidth=2, zorder=1)
-    for (key, one), part in table.groupby([row, hue], sort=False):
-        look = one if by_hue else key
+    keys = dict(zip(order, titles, strict=True))
+    for (title, one), part in named.groupby([row, hue], sort=False):
+        look = one if by_hue else keys[title]
         colour, marker = looks.colours[look], looks.markers.get(look, "o") if by_hue else "o"
         face = "white" if one in open else colour
         placed = dict(x=value, y=row, order=order, hue=hue, hue_order=values, legend=False, ax=axes)
         if spread:
-            kinds = dict(
-                errorbar=RANGE, linestyle="none", markers=marker, markerfacecolor=face, palette=[colour] * len(values)
-            )
-            kinds["dodge"] = 0.8 * (1 - 1 / len(values)) if dodge else False
-            sns.pointplot(named.loc[part.index], **placed, **kinds, err_kws=dict(linewidth=1.5), markersize=6)
+            kinds = dict(errorbar=RANGE, linestyle="none", err_kws=dict(linewidth=1.5), palette=[colour] * len(values))
+            kinds |= dict(markers=marker, markerfacecolor=face, markersize=6)
+            sns.pointplot(part, **placed, **kinds, dodge=dodge and 0.8 * (1 - 1 / len(values)))
         else:
             kinds = dict(palette=[face] * len(values), edgecolor=colour, linewidth=1.3, marker=marker, size=6)
-            sns.stripplot(named.loc[part.index], **placed, **kinds, dodge=dodge, jitter=False)
+            sns.stripplot(part, **placed, **kinds, dodge=dodge, jitter=False)
     if mean:
         bar = dict(marker="|", markersize=72 * 0.36, markeredgewidth=2.5, color="black", linestyle="none")
         sns.pointplot(named, x=value, y=row, order=order, errorbar=None, ax=axes, **bar)
