@@ -376,7 +376,7 @@ def heat_maps(
             plt.setp(axes.get_xticklabels(), rotation=45, ha="right", rotation_mode="anchor")
     for axes in grid.flat[len(matrices) :]:
         axes.set_visible(False)
-    figure.supxlabel(x_label)
+    figure.supxlabel(x_label, fontsize="medium")
     placed = dict(ax=list(grid.flat), location="top", shrink=0.6, aspect=30, label=bar_label)
     bar = figure.colorbar(grid.flat[0].collections[0], **placed)
     if ticks:
