@@ -20,9 +20,8 @@ from fivelenses.exhibits import claims, interactive
 from fivelenses.runs import ledger, sweep_page
 from fivelenses.runs.execution import EXECUTED, RunError, state
 from fivelenses.runs.page_checks import faults
-from fivelenses.runs.pages import HERE, assemble, facts_of, published_folder, shown_runs
-from fivelenses.runs.run import folder_name
-from fivelenses.runs.settings import find_chapter, settings
+from fivelenses.runs.pages import HERE, assemble, facts_of, shown_runs
+from fivelenses.runs.settings import settings
 
 MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that the book needs of MathJax
 
