@@ -11,7 +11,7 @@ from torch import nn
 from fivelenses.activations import stream
 from fivelenses.lenses import attention, cca
 from fivelenses.lenses.moments import Moments
-from fivelenses.models.layers import layer_list, with_layer_put_back
+from fivelenses.models.layers import layer_list, with_layer_rolled_back
 
 NULL_SEED = 0
 
@@ -120,7 +120,7 @@ def layers_put_back(
             all of the last layer.
     """
     depth = len(layer_list(tuned))
-    views = {f"{layer}": with_layer_put_back(tuned, original, layer) for layer in range(1, depth + 1)}
+    views = {f"{layer}": with_layer_rolled_back(tuned, original, layer) for layer in range(1, depth + 1)}
     pairs = [("tuned", name) for name in views]
     table = compare({"tuned": tuned, **views}, pairs, examples, keep, [depth], False, batch_rows, device)
     return table.assign(layer=table["second"].astype(int)).drop(columns=["first", "second"])
