@@ -24,6 +24,11 @@ SQUAD_REVISION = "7b6d24c440a36b6815f21b70d25016731768db1f"
 WIKITEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
 # The main branch holds a loading script, which `datasets` no longer runs; this is the hub's own conversion to Parquet.
 TREC_REVISION = "refs/convert/parquet"
+TREEBANK_RELEASES = {
+    "pud": ("UniversalDependencies/UD_English-PUD", "r2.7"),
+    "ewt": ("UniversalDependencies/UD_English-EWT", "r2.16"),
+    "streusle": ("nert-nlp/streusle", "v4.2"),
+}
 
 
 @dataclass(frozen=True)
@@ -75,17 +80,17 @@ def _sizes(train: int, validation: int) -> MappingProxyType:
     return MappingProxyType({"train": train, "validation": validation})
 
 
-# Treebank: repository, release, split that is evaluated on, sentences of the two splits, mean tokens per sentence.
+# Treebank: the split that is evaluated on, the sentences of the two splits, mean tokens per sentence.
 _TREEBANKS = {
-    "pud": ("UniversalDependencies/UD_English-PUD", "r2.7", "test", (800, 200), 28),
-    "ewt": ("UniversalDependencies/UD_English-EWT", "r2.16", "validation", (12_544, 2_001), 20),
-    "streusle": ("nert-nlp/streusle", "v4.2", "test", (1_857, 249), 22),
+    "pud": ("test", (800, 200), 28),
+    "ewt": ("validation", (12_544, 2_001), 20),
+    "streusle": ("test", (1_857, 249), 22),
 }
 
 
 def _words(name, title, head, treebank, annotation, targets="units", metric="accuracy") -> Task:
     """A task on words: its inputs are the words of a sentence, and its rows are sentences, not labels."""
-    repository, release, held_out, sizes, mean_tokens = _TREEBANKS[treebank]
+    (repository, release), (held_out, sizes, mean_tokens) = TREEBANK_RELEASES[treebank], _TREEBANKS[treebank]
     return Task(
         name=name,
         title=title,
