@@ -14,6 +14,7 @@ A name is looked up in this order:
 import hashlib
 import importlib.util
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -116,16 +117,11 @@ def locate(name: str) -> Encoder:
             return Encoder(name, shape, None, True, f"random-{digest}")
         known = locate(shape)
         return Encoder(name, known.place, known.revision, True, f"random-{known.identity}")
-    for folder in (Path(name).expanduser(), project.root() / "models" / name):
-        if (folder / "config.json").is_file():
-            return Encoder(name, str(folder.resolve()), None, False, _folder_identity(folder))
-    hub_mirror = mirror()
-    if hub_mirror is not None and (hub_mirror / "models" / name / "config.json").is_file():
-        folder = hub_mirror / "models" / name
-        return Encoder(name, str(folder), None, False, _folder_identity(folder))
-    if name in PACKAGED:
+    folder = next((folder for folder in _folders(name) if (folder / "config.json").is_file()), None)
+    if folder is None and name in PACKAGED:
         folder = _packaged_folder(name)
-        return Encoder(name, str(folder), None, False, _folder_identity(folder))
+    if folder is not None:
+        return Encoder(name, str(folder.resolve()), None, False, _folder_identity(folder))
     if name.startswith((".", "/", "toy-bert", "english-bert")) or " " in name or name.count("/") > 1:
         raise SourceError(
             f"There is no encoder at {name!r}: give a folder that holds a config.json, a folder under models/, "
@@ -133,6 +129,14 @@ def locate(name: str) -> Encoder:
         )
     revision = REVISIONS.get(name.removeprefix("google-bert/"), "main")
     return Encoder(name, name, revision, False, f"{name}@{revision}")
+
+
+def _folders(name: str) -> Iterator[Path]:
+    """Where a name is looked up on this machine; the mirror is asked for last."""
+    yield from (Path(name).expanduser(), project.root() / "models" / name)
+    hub_mirror = mirror()
+    if hub_mirror is not None:
+        yield hub_mirror / "models" / name
 
 
 def _packaged_folder(name: str) -> Path:

@@ -54,12 +54,12 @@ class Task:
     title: str
     inputs: tuple[str, ...]
     label: str
-    labels: tuple[str, ...]
     repository: str
     config: str
     revision: str
     splits: MappingProxyType = field(hash=False)
     sizes: MappingProxyType = field(hash=False)
+    labels: tuple[str, ...] = ()
     head: Head = "sequence"
     metric: Metric = "accuracy"
     mean_tokens: int = 40
@@ -72,11 +72,7 @@ class Task:
         return SCORES[self.metric]
 
 
-def _splits(validation: str = "validation") -> MappingProxyType:
-    return MappingProxyType({"train": "train", "validation": validation})
-
-
-def _sizes(train: int, validation: int) -> MappingProxyType:
+def _by_split(train, validation) -> MappingProxyType:
     return MappingProxyType({"train": train, "validation": validation})
 
 
@@ -96,12 +92,11 @@ def _words(name, title, head, treebank, annotation, targets="units", metric="acc
         title=title,
         inputs=("tokens", targets),
         label="names",
-        labels=(),
         repository=repository,
         config="",
         revision=release,
-        splits=_splits(held_out),
-        sizes=_sizes(*sizes),
+        splits=_by_split("train", held_out),
+        sizes=_by_split(*sizes),
         head=head,
         metric=metric,
         mean_tokens=mean_tokens,
@@ -110,7 +105,7 @@ def _words(name, title, head, treebank, annotation, targets="units", metric="acc
     )
 
 
-def _glue(name, title, inputs, labels, train, validation, mean_tokens, **more) -> Task:
+def _glue(name, title, inputs, labels, sizes, mean_tokens, metric="accuracy", validation="validation") -> Task:
     return Task(
         name=name,
         title=title,
@@ -120,9 +115,10 @@ def _glue(name, title, inputs, labels, train, validation, mean_tokens, **more) -
         repository="nyu-mll/glue",
         config=name,
         revision=GLUE_REVISION,
-        sizes=_sizes(train, validation),
+        splits=_by_split("train", validation),
+        sizes=_by_split(*sizes),
+        metric=metric,
         mean_tokens=mean_tokens,
-        **{"splits": _splits(), **more},
     )
 
 
@@ -132,25 +128,22 @@ _ENTAILMENT, _NLI = ("entailment", "not_entailment"), ("entailment", "neutral", 
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        _glue("rte", "RTE", _PAIR, _ENTAILMENT, 2_490, 277, 69),
-        _glue("mrpc", "MRPC", _PAIR, ("not_equivalent", "equivalent"), 3_668, 408, 54),
-        _glue("sst2", "SST-2", ("sentence",), ("negative", "positive"), 67_349, 872, 14),
-        _glue(
-            "mnli", "MNLI", ("premise", "hypothesis"), _NLI, 392_702, 9_815, 40, splits=_splits("validation_matched")
-        ),
-        _glue("qnli", "QNLI", ("question", "sentence"), _ENTAILMENT, 104_743, 5_463, 50),
-        _glue("cola", "CoLA", ("sentence",), ("unacceptable", "acceptable"), 8_551, 1_043, 12, metric="matthews"),
+        _glue("rte", "RTE", _PAIR, _ENTAILMENT, (2_490, 277), 69),
+        _glue("mrpc", "MRPC", _PAIR, ("not_equivalent", "equivalent"), (3_668, 408), 54),
+        _glue("sst2", "SST-2", ("sentence",), ("negative", "positive"), (67_349, 872), 14),
+        _glue("mnli", "MNLI", ("premise", "hypothesis"), _NLI, (392_702, 9_815), 40, validation="validation_matched"),
+        _glue("qnli", "QNLI", ("question", "sentence"), _ENTAILMENT, (104_743, 5_463), 50),
+        _glue("cola", "CoLA", ("sentence",), ("unacceptable", "acceptable"), (8_551, 1_043), 12, "matthews"),
         Task(
             name="squad",
             title="SQuAD",
             inputs=("question", "context"),
             label="answers",
-            labels=(),
             repository="rajpurkar/squad",
             config="plain_text",
             revision=SQUAD_REVISION,
-            splits=_splits(),
-            sizes=_sizes(87_599, 10_570),
+            splits=_by_split("train", "validation"),
+            sizes=_by_split(87_599, 10_570),
             head="span",
             metric="exact-match-f1",
             mean_tokens=180,
@@ -160,12 +153,11 @@ TASKS: dict[str, Task] = {
             title="TREC-50",
             inputs=("text",),
             label="fine_label",
-            labels=(),
             repository="CogComp/trec",
             config="default",
             revision=TREC_REVISION,
-            splits=_splits("test"),
-            sizes=_sizes(5_452, 500),
+            splits=_by_split("train", "test"),
+            sizes=_by_split(5_452, 500),
             mean_tokens=12,
         ),
         _words("pos", "POS", "token", "pud", "upos"),
@@ -180,7 +172,6 @@ TASKS: dict[str, Task] = {
             title="WikiText-2",
             inputs=("text",),
             label="",
-            labels=(),
             repository="Salesforce/wikitext",
             config="wikitext-2-raw-v1",
             revision=WIKITEXT_REVISION,
