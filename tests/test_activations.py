@@ -6,7 +6,7 @@ import torch
 
 from fivelenses.activations import represent, stream
 from fivelenses.models import encoders
-from fivelenses.models.layers import put_back, with_layer_put_back
+from fivelenses.models.layers import roll_back, with_layer_rolled_back
 
 
 def by_row(model, examples, **wanted):
@@ -58,12 +58,12 @@ def test_views_that_share_layers_stream_as_copies_do(toy_model, toy_encoder, toy
     for seed in (0, 1):
         torch.manual_seed(seed)
         other = encoders.load_weights(encoders.locate(f"random:{toy_encoder.name}"))
-        views = [with_layer_put_back(other, toy_model, layer) for layer in range(1, 7)]
+        views = [with_layer_rolled_back(other, toy_model, layer) for layer in range(1, 7)]
         streams = [stream(model, toy_examples, hidden=[6], batch_size=16) for model in views]
         for batches in zip(*streams, strict=True):
             for layer, seen in zip(range(1, 7), batches, strict=True):
                 copied = copy.deepcopy(other)
-                put_back(copied, copy.deepcopy(toy_model), [layer])
+                roll_back(copied, copy.deepcopy(toy_model), [layer])
                 expected = next(stream(copied, toy_examples.select(seen.rows), hidden=[6], batch_size=16))
                 torch.testing.assert_close(seen.tokens(6), expected.tokens(6), atol=1e-5, rtol=0)
 

@@ -18,7 +18,7 @@ from fivelenses.lenses import cca
 from fivelenses.lenses.attention import JSAccumulator
 from fivelenses.lenses.moments import Moments
 from fivelenses.lenses.rsa import RSAAccumulator
-from fivelenses.models.layers import layer_list, with_layer_put_back
+from fivelenses.models.layers import layer_list, with_layer_rolled_back
 
 Pair = tuple[int, int]
 
@@ -244,7 +244,7 @@ def layers_rolled_back(
         One row per layer rolled back: `layer`, and the columns of `CCA` and `examples` for the last layer.
     """
     depth = len(layer_list(tuned))
-    rolled_back = {f"{layer}": with_layer_put_back(tuned, original, layer) for layer in range(1, depth + 1)}
+    rolled_back = {f"{layer}": with_layer_rolled_back(tuned, original, layer) for layer in range(1, depth + 1)}
     pairs = [("tuned", name) for name in rolled_back]
     models = {"tuned": tuned, **rolled_back}
     table = compare(models, pairs, examples, variance_kept, [depth], False, batch_rows, device)

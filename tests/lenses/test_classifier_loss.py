@@ -12,7 +12,7 @@ from fivelenses.lenses.directions import moved
 from fivelenses.lenses.landscape import curve, surface
 from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters, thirds
 from fivelenses.models import heads
-from fivelenses.models.layers import put_back
+from fivelenses.models.layers import roll_back
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def direct(model, examples):
 def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples):
     model, other = seeded(kind, 0), seeded(kind, 1)
     at_other = copy.deepcopy(model)
-    put_back(at_other, other, layers)
+    roll_back(at_other, other, layers)
     if kind == "electra" and 0 in layers:
         at_other.electra.embeddings_project.load_state_dict(other.electra.embeddings_project.state_dict())
     losses, wrong = direct(at_other, examples)
@@ -102,7 +102,7 @@ def test_minus_one_on_a_surface_around_the_tuned_model_is_rollback(group, classi
     loss = ClassifierLoss(tuned, toy_examples, layers)
     found = surface(loss, layer_parameters(tuned, layers), (way, across), [-1, 0], [0, 1])
     rolled_back = copy.deepcopy(tuned)
-    put_back(rolled_back, pretrained, layers)
+    roll_back(rolled_back, pretrained, layers)
     for column, model in enumerate((rolled_back, tuned)):
         losses, wrong = direct(model, toy_examples)
         assert found.losses[0, column] == pytest.approx(losses.mean(), rel=1e-5)

@@ -21,7 +21,7 @@ from transformers import (
 from fivelenses.lenses.directions import moved
 from fivelenses.lenses.landscape import curve
 from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters, placed, thirds
-from fivelenses.models.layers import layer_list, part, put_back
+from fivelenses.models.layers import layer_list, part, roll_back
 
 SHAPE = dict(vocab_size=20, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16)
 MODELS = {
@@ -143,7 +143,7 @@ def test_rollback_is_loading_the_pretrained_layers(group):
     layers = thirds(len(layer_list(tuned)))[group]
     way = layer_direction(pretrained, tuned, layers)
     loaded = copy.deepcopy(tuned)
-    put_back(loaded, pretrained, layers)
+    roll_back(loaded, pretrained, layers)
     pieces = torch.arange(12).reshape(2, 6)
     with torch.no_grad(), placed(tuned, moved(layer_parameters(tuned, layers), [way], [-1.0])):
         torch.testing.assert_close(tuned(pieces).logits, loaded(pieces).logits)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from transformers import AutoModel, BertConfig
 
 from fivelenses.lenses import weights
-from fivelenses.models.layers import PARTS, layer_list, put_back, reinitialise
+from fivelenses.models.layers import PARTS, layer_list, reinitialise, roll_back
 
 TINY = dict(hidden_size=4, num_hidden_layers=2, num_attention_heads=2, intermediate_size=8, vocab_size=10)
 
@@ -73,7 +73,7 @@ def test_it_agrees_with_the_norm_of_each_difference(toy_model):
 
 def test_a_layer_put_back_has_distance_zero(toy_model):
     tuned = shifted(toy_model, 0.01)
-    put_back(tuned, toy_model, [2])
+    roll_back(tuned, toy_model, [2])
     found = weights.distance(toy_model, tuned)
     assert not found.absolute[1].any() and found.absolute[[0, 2, 3, 4, 5]].all()
 

@@ -33,17 +33,17 @@ def test_a_layer_that_does_not_exist_is_named(toy_model, layer):
         layers.part(toy_model, layer)
 
 
-def test_putting_a_layer_back_changes_that_layer_alone(toy_model, other_model):
+def test_rolling_a_layer_back_changes_that_layer_alone(toy_model, other_model):
     before = copy.deepcopy(other_model)
-    layers.put_back(other_model, toy_model, [3])
+    layers.roll_back(other_model, toy_model, [3])
     for layer in range(7):
         expected = toy_model if layer == 3 else before
         assert states_equal(layers.part(other_model, layer), layers.part(expected, layer))
 
 
 @pytest.mark.parametrize("layer", [0, 4])
-def test_a_view_with_a_layer_put_back_shares_its_tensors(toy_model, other_model, layer):
-    view = layers.with_layer_put_back(other_model, toy_model, layer)
+def test_a_view_with_a_layer_rolled_back_shares_its_tensors(toy_model, other_model, layer):
+    view = layers.with_layer_rolled_back(other_model, toy_model, layer)
     ours = {tensor.data_ptr() for tensor in [*toy_model.parameters(), *other_model.parameters()]}
     assert {tensor.data_ptr() for tensor in view.parameters()} <= ours
     assert states_equal(layers.part(view, layer), layers.part(toy_model, layer))
@@ -53,7 +53,7 @@ def test_a_view_with_a_layer_put_back_shares_its_tensors(toy_model, other_model,
 def test_models_of_different_shapes_are_refused(toy_model):
     wider = AutoModel.from_config(type(toy_model.config)(hidden_size=32, num_hidden_layers=6, num_attention_heads=2))
     with pytest.raises(ValueError, match="does not have the same parts"):
-        layers.put_back(toy_model, wider, [1])
+        layers.roll_back(toy_model, wider, [1])
 
 
 def test_freezing_keeps_named_layers_out_of_training(toy_model):

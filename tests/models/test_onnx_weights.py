@@ -11,7 +11,7 @@ from fivelenses.models import encoders
 from fivelenses.models.onnx_weights import convert, read_weights
 
 onnx = pytest.importorskip("onnx", reason="comes with the extra minilm")
-installed = importlib.util.find_spec(encoders.CARRIED[encoders.MINILM_L3].module) is not None
+installed = importlib.util.find_spec(encoders.PACKAGED[encoders.MINILM_L3].module) is not None
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def test_the_real_encoder_agrees_with_its_graph(monkeypatch, tmp_path):
     encoders.locate.cache_clear()
     model = encoders.load_weights(found)
     inputs = encoders.tokenizer(found)(["a hen breaks a ball"], return_tensors="np")
-    carried = encoders.CARRIED[encoders.MINILM_L3]
-    folder = importlib.util.find_spec(carried.module).submodule_search_locations[0]
-    graph = onnx.load(f"{folder}/{carried.weights}")
+    packaged = encoders.PACKAGED[encoders.MINILM_L3]
+    folder = importlib.util.find_spec(packaged.module).submodule_search_locations[0]
+    graph = onnx.load(f"{folder}/{packaged.weights}")
     names = {one.name for one in graph.graph.input}
     given = {name: value.astype(np.int64) for name, value in inputs.items() if name in names}
     # The output of that number is the mean over the pieces.
@@ -77,4 +77,4 @@ def test_the_real_encoder_agrees_with_its_graph(monkeypatch, tmp_path):
     with torch.no_grad():
         ours = model(**{name: torch.tensor(value) for name, value in inputs.items()}).last_hidden_state.numpy()
     np.testing.assert_allclose(ours.mean(axis=1), theirs, atol=1e-5)
-    assert len(read_weights(type(tmp_path)(f"{folder}/{carried.weights}"))) == 53
+    assert len(read_weights(type(tmp_path)(f"{folder}/{packaged.weights}"))) == 53

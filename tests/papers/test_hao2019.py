@@ -390,7 +390,7 @@ def test_rollback_is_the_accuracy_of_a_model_with_these_layers_put_back(models, 
     tuned, pretrained = checkpoint.model(), encoders.load_weights(encoders.locate(ENCODER))
     for group, of_group in thirds(6).items():
         rolled = copy.deepcopy(tuned)
-        layers.put_back(rolled, pretrained, of_group)
+        layers.roll_back(rolled, pretrained, of_group)
         assert table.loc["mrpc", group]["accuracy"] == pytest.approx(accuracy(rolled, examples))
     assert table.loc["mrpc", "low"]["tuned"] == pytest.approx(accuracy(tuned, examples))
 

@@ -66,7 +66,7 @@ def test_pairs_of_mentions_are_near_ones():
 def test_dependencies_put_the_dependent_first():
     rows = edge_readers.dependencies(GUM)
     assert [row["labels"] for row in rows if row["span1"] == [3, 4] and row["span2"] == [1, 2]] == [["obj"]]
-    # Two words stand as roots in this text.
+    # Two words of this text are roots.
     assert len(rows) == 7
 
 

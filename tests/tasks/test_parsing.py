@@ -40,8 +40,8 @@ def test_the_null_hangs_every_word_on_the_next():
     ("heads", "message"),
     [
         ([], "no words"),
-        ([2, 1, 0], r"\[1, 2\] hang on a cycle"),
-        ([1, 0], r"\[1\] hang on a cycle"),
+        ([2, 1, 0], r"\[1, 2\] lead to a cycle"),
+        ([1, 0], r"\[1\] lead to a cycle"),
         ([0, 0], "one root"),
         ([2, 3, 2], "one root"),
         ([0, 5], "head of word 2"),

@@ -49,9 +49,9 @@ def test_scores_are_means_over_questions():
 
 
 def test_what_cannot_be_scored_is_refused():
-    with pytest.raises(ValueError, match="give one a question"):
+    with pytest.raises(ValueError, match="give one per question"):
         squad_scores(["one"], [["one"], ["two"]])
-    with pytest.raises(ValueError, match="give one a question"):
+    with pytest.raises(ValueError, match="give one per question"):
         squad_scores([], [])
     with pytest.raises(ValueError, match="no gold answer"):
         squad_scores(["one"], [[]])

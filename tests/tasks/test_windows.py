@@ -21,9 +21,9 @@ def squad():
 
 
 @pytest.mark.parametrize("overlap", [None, 0, 5])
-def test_windows_cover_every_piece_of_a_passage(squad, toy_tokenizer, overlap):
+def test_windows_cover_every_token_of_a_passage(squad, toy_tokenizer, overlap):
     windows = encode(squad, "validation", toy_tokenizer, 32, overlap=overlap)
-    assert max(len(pieces) for pieces in windows["input_ids"]) <= 32
+    assert max(len(tokens) for tokens in windows["input_ids"]) <= 32
     seen: dict[int, list[tuple[int, int]]] = {row: [] for row in range(60)}
     for row, offsets in zip(windows["row"], windows["offsets"], strict=True):
         seen[row] += [tuple(pair) for pair in offsets if pair[0] >= 0]
@@ -69,7 +69,7 @@ def test_words_of_a_passage_count_on_from_those_of_its_question(squad, toy_token
 
 @pytest.mark.parametrize(
     ("text", "start", "message"),
-    [("Ben", 0, "does not stand at character 0"), ("Ann", -1, "correct its answer_start"), (None, 0, "has no answer")],
+    [("Ben", 0, "is not at character 0"), ("Ann", -1, "correct its answer_start"), (None, 0, "has no answer")],
 )
 def test_an_answer_that_is_not_in_its_passage_is_refused(toy_tokenizer, text, start, message):
     with pytest.raises(ValueError, match=message):
@@ -83,12 +83,12 @@ def test_windows_without_room_for_their_overlap_are_refused(squad, toy_tokenizer
 
 
 @given(st.data(), st.integers(2, 12), st.integers(1, 5))
-def test_the_best_span_is_the_best_of_all_that_are_allowed(data, pieces, longest):
-    values = st.lists(st.integers(-9, 9), min_size=pieces, max_size=pieces)
+def test_the_best_span_is_the_best_of_all_that_are_allowed(data, tokens, max_tokens):
+    values = st.lists(st.integers(-9, 9), min_size=tokens, max_size=tokens)
     start, end = np.array(data.draw(values), dtype=float), np.array(data.draw(values), dtype=float)
-    first_piece = data.draw(st.integers(0, pieces - 1))
-    score, first, last = best_span(start, end, np.arange(pieces) >= first_piece, longest)
-    allowed = [(i, j) for i in range(first_piece, pieces) for j in range(i, min(pieces, i + longest))]
+    first_token = data.draw(st.integers(0, tokens - 1))
+    score, first, last = best_span(start, end, np.arange(tokens) >= first_token, max_tokens)
+    allowed = [(i, j) for i in range(first_token, tokens) for j in range(i, min(tokens, i + max_tokens))]
     assert (first, last) in allowed
     assert score == start[first] + end[last] == max(start[i] + end[j] for i, j in allowed)
 

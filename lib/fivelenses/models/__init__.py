@@ -1,1 +1,1 @@
-"""Encoders addressed by layer and part, heads, surgery on them, and pre-training."""
+"""Encoders addressed by layer and part, their heads, batches for them, and surgery on their parts."""

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from transformers import BatchEncoding, DataCollatorWithPadding, PreTrainedTokenizerBase
 
+from fivelenses.tasks.encoding import NO_WORD
 from fivelenses.tasks.parsing import IGNORED
 
 TOKEN_COLUMNS = ("input_ids", "attention_mask", "token_type_ids", "word_ids")
-NO_WORD = -1
 # Widths are rounded up to a multiple of this, which suits a GPU's matrix units.
 WIDTH_MULTIPLE = 8
 

@@ -1,16 +1,16 @@
 r"""A dependency parser on the words of an encoder: deep biaffine attention, and trees from its scores.
 
-Each word is mapped four times, as dependent and as head of an arc (:math:`d_i, h_j`) and of a relation
-(:math:`d'_i, h'_j`); j = 0 is the root, a vector of its own:
+Four linear maps give each word vectors as dependent and as head of an arc (:math:`d_i, h_j`) and of a relation
+(:math:`d'_i, h'_j`); j = 0 is the root, which has a vector of its own:
 
 .. math::
 
     s_{ij} = \tilde d_i^\top U \tilde h_j, \qquad s_{ijr} = \tilde d_i'^\top U_r \tilde h'_j,
     \qquad \tilde x = (x, 1),
 
-where the appended 1 holds the linear terms and the bias. Training minimises the cross-entropy of a word's head and
+where the appended 1 gives the linear terms and the bias. Training minimises the cross-entropy of a word's head plus
 that of its relation at the gold head; a parse is the tree with the highest sum of :math:`s_{ij}` among those with one
-arc from the root, with each arc's best relation. Source: Dozat and Manning 2017.
+arc from the root, with the best relation of each arc. Source: Dozat and Manning 2017.
 
 Shapes: words (batch, words, width), arcs (batch, words, 1 + words), relations (batch, words, 1 + words, relations).
 """
@@ -31,11 +31,11 @@ ARC_SIZE, RELATION_SIZE, DROPOUT = 500, 100, 0.33
 
 @dataclass
 class ParserOutput(ModelOutput):
-    """What a parser returns.
+    """The output of a parser.
 
     Attributes:
-        loss: of the gold heads and relations, where they were given.
-        arcs: (batch, words, 1 + words) scores of each word's heads; the lowest number where there is no such arc.
+        loss: of the gold heads and relations, where they are given.
+        arcs: (batch, words, 1 + words) scores of each word's heads; the lowest number where an arc is impossible.
         relations: (batch, words, 1 + words, relations) scores of an arc's relations.
     """
 
@@ -60,9 +60,9 @@ class BiaffineHead(nn.Module):
     """Scores of arcs and relations between words.
 
     Args:
-        width: of a word.
-        relations: how many there are.
-        dropout: on words and on their four vectors.
+        width: the width of a word.
+        relations: the number of relations.
+        dropout: applied to words and to their four vectors.
     """
 
     def __init__(self, width: int, relations: int, dropout: float = DROPOUT):
@@ -80,7 +80,7 @@ class BiaffineHead(nn.Module):
 
         Args:
             words: (batch, words, width).
-            present: (batch, words) False for places without a word, which are nobody's head.
+            present: (batch, words) False where there is no word, so that nothing can depend on it.
         """
         heads = torch.cat([self.root.expand(len(words), 1, -1), words], dim=1)
         words, heads = self.dropout(words), self.dropout(heads)
@@ -109,11 +109,11 @@ class BiaffineHead(nn.Module):
 def parsing_loss(
     arcs: torch.Tensor, relations: torch.Tensor, heads: torch.Tensor, labels: torch.Tensor
 ) -> torch.Tensor:
-    """Cross-entropy of gold heads plus that of relations at the gold heads, each the mean over words.
+    """Cross-entropy of gold heads plus that of relations at the gold heads, each a mean over words.
 
     Args:
         arcs, relations: scores.
-        heads: (batch, words) gold heads, 0 for the root; -100 for words that are left out.
+        heads: (batch, words) gold heads, 0 for the root; -100 for words that do not count.
         labels: (batch, words) gold relations; -100 likewise.
 
     Example:
@@ -131,15 +131,15 @@ def parse(arcs: np.ndarray, relations: np.ndarray, words: np.ndarray) -> tuple[n
     """One sentence's tree and the best relation of each of its arcs.
 
     Args:
-        arcs, relations: a sentence's (words, 1 + words) and (words, 1 + words, relations), of a diverged parser too:
-            what is not a number counts as 0.
-        words: (k,) the words that have pieces, counted from 0; the tree is over these.
+        arcs, relations: a sentence's scores, (words, 1 + words) and (words, 1 + words, relations); those of a diverged
+            parser, too, since NaN counts as 0.
+        words: (k,) the words that have tokens, counted from 0; the tree is over these.
 
     Returns:
         (k,) heads, counted from 1 in the whole sentence, and (k,) relations.
 
     Raises:
-        ValueError: no word.
+        ValueError: there is no word.
 
     Example:
         >>> parse(np.array([[0.0, 0, 2], [1, 0, 0]]), np.zeros((2, 3, 4)), np.array([0, 1]))

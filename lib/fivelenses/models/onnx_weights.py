@@ -1,7 +1,7 @@
-"""A BERT encoder out of an ONNX graph: its weights named again and written as a Hugging Face folder.
+"""A BERT encoder from an ONNX graph: its weights get their names back and are written as a Hugging Face folder.
 
 An exported graph keeps the names of embeddings, biases and LayerNorms, and loses those of the projections' weights,
-which it transposes. Each is found again by the bias that is added to its product.
+which it transposes. Each of these is identified by the bias that is added to its product.
 """
 
 import os
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
-ATTENTION_WIDTH = 32  # of a head, in every MiniLM
+HEAD_WIDTH = 32  # of an attention head, in every MiniLM
 
 
 def read_weights(file: Path) -> dict[str, np.ndarray]:
@@ -26,29 +26,29 @@ def read_weights(file: Path) -> dict[str, np.ndarray]:
     except ModuleNotFoundError:
         raise ValueError(f"Reading {file.name} needs the package onnx: run `make extras`.") from None
     graph = onnx.load(str(file)).graph
-    kept = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
+    stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
     product_of = {node.output[0]: node.input[1] for node in graph.node if node.op_type == "MatMul"}
     named = {}
     for node in graph.node:
         if node.op_type == "Add":
             bias = next((name for name in node.input if name.endswith(".bias")), None)
             product = next((product_of[name] for name in node.input if name in product_of), None)
-            if bias and product in kept:
-                named[bias.removesuffix("bias") + "weight"] = kept[product].T
-    whole = named | {name: weights for name, weights in kept.items() if name.endswith((".weight", ".bias"))}
-    return {name[min(place for place in _places(name)) :]: weights for name, weights in whole.items()}
+            if bias and product in stored:
+                named[bias.removesuffix("bias") + "weight"] = stored[product].T
+    whole = named | {name: weights for name, weights in stored.items() if name.endswith((".weight", ".bias"))}
+    return {name[min(_places(name)) :]: weights for name, weights in whole.items()}
 
 
 def _places(name: str) -> list[int]:
-    """Where the part of a name begins that BertModel knows."""
+    """Where the part of a name that BertModel knows can begin."""
     return [place for place in (name.find("embeddings."), name.find("encoder.layer.")) if place >= 0] or [0]
 
 
 def convert(file: Path, tokenizer: PreTrainedTokenizerBase, folder: Path) -> Path:
-    """Write the BERT of an ONNX file as a Hugging Face folder, beside and renamed; returns `folder`.
+    """Write the BERT of an ONNX file as a Hugging Face folder, which appears when it is complete, and return `folder`.
 
     Args:
-        tokenizer: the one that its word embeddings belong to.
+        tokenizer: the tokeniser that its word embeddings belong to.
 
     Raises:
         ValueError: the graph lacks a weight of a BERT, or has one of another shape.
@@ -60,7 +60,7 @@ def convert(file: Path, tokenizer: PreTrainedTokenizerBase, folder: Path) -> Pat
         vocab_size=words.shape[0],
         hidden_size=words.shape[1],
         num_hidden_layers=layers,
-        num_attention_heads=words.shape[1] // ATTENTION_WIDTH,
+        num_attention_heads=words.shape[1] // HEAD_WIDTH,
         intermediate_size=weights["encoder.layer.0.intermediate.dense.weight"].shape[0],
         max_position_embeddings=weights["embeddings.position_embeddings.weight"].shape[0],
         pad_token_id=tokenizer.pad_token_id,
@@ -73,12 +73,12 @@ def convert(file: Path, tokenizer: PreTrainedTokenizerBase, folder: Path) -> Pat
             f"{file.name} is not the graph of a BERT encoder: {str(error).splitlines()[-1].strip()}"
         ) from error
     folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
-    model.save_pretrained(beside)
-    tokenizer.save_pretrained(beside)
+    partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
+    model.save_pretrained(partial)
+    tokenizer.save_pretrained(partial)
     try:
-        beside.rename(folder)
+        partial.rename(folder)
     except OSError:
-        # Another process was first; its folder is the same.
-        shutil.rmtree(beside)
+        # Another process was first, and its folder is the same.
+        shutil.rmtree(partial)
     return folder

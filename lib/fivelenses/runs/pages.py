@@ -17,14 +17,14 @@ from pathlib import Path
 import nbformat
 from PIL import Image
 
-from fivelenses import project
+from fivelenses import project, records
 from fivelenses.exhibits.exhibit import read_words
-from fivelenses.runs import seals
-from fivelenses.runs.execution import EXECUTED, RunError, code_digest
-from fivelenses.runs.run import folder_name
+from fivelenses.runs import checksums
+from fivelenses.runs.execution import EXECUTED, RunError, committed_page, notebook_digest
+from fivelenses.runs.folders import folder_name
 from fivelenses.runs.settings import CHAPTERS, Chapter
 
-LOCAL_PROFILE = "tiny"
+LOCAL_PROFILE, LOCAL_RUN = "tiny", "tiny-toy-bert-seed-0"
 PUBLISHED, HERE = "published", "here"  # the book's two parts: committed runs, and this machine's own
 # Folders under the book's _static.
 PICTURES, CLEAN = "exhibits", "notebooks"
@@ -37,36 +37,52 @@ class Shown:
 
     Attributes:
         chapter, profile: what was run.
-        part: `published` or `here`, which is also the folder of its page.
-        folder: the run's folder.
+        part: `published` or `here`.
+        folder: of the executed page, its exhibits and verdicts.
+        name: of the run, `small-all-MiniLM-L6-v2`.
+        leads: whether it is the run that its chapter's page shows; other encoders have pages of their own.
+        committed: the folder of its committed records, None for a run of this machine.
     """
 
     chapter: Chapter
     profile: str
     part: str
     folder: Path
+    name: str = ""
+    leads: bool = True
+    committed: Path | None = None
 
     @property
     def page(self) -> str:
         """The address of its page from the book's first page, without suffix."""
-        return f"{self.part}/{self.chapter.slug}"
+        return f"{self.part}/{self.chapter.slug}" if self.leads else f"{self.part}/{self.name}/{self.chapter.slug}"
+
+    @property
+    def title(self) -> str:
+        """The run in a reader's words."""
+        encoder = self.name.removeprefix(f"{self.profile}-")
+        return f"{encoder}, real data" if self.profile != LOCAL_PROFILE else f"{encoder}, toy world"
 
 
-def published_folder(chapter: Chapter) -> Path:
-    """Where the run that the book shows is committed."""
-    return project.root() / "book" / "published" / chapter.slug
-
-
-def shown_runs() -> list[Shown]:
-    """The runs that the book shows: of each chapter the committed one, then this machine's own."""
+def published_runs() -> list[Shown]:
+    """The runs whose records are committed: by chapter, the leading run of each first."""
+    chapters = {chapter.slug: chapter for chapter in CHAPTERS.values()}
     shown = []
-    for chapter in CHAPTERS.values():
-        if chapter.published is not None:
-            shown.append(Shown(chapter, chapter.published, PUBLISHED, published_folder(chapter)))
-        if chapter.local:
-            folder = project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {})
-            shown.append(Shown(chapter, LOCAL_PROFILE, HERE, folder))
-    return shown
+    for file in sorted(records.committed_folder().glob("*/*/run.json")):
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        folder = file.parent
+        chapter, page = chapters[folder.name], committed_page(folder)
+        shown.append(Shown(chapter, facts["profile"], PUBLISHED, page, folder.parent.name, facts["leads"], folder))
+    return sorted(shown, key=lambda run: (run.chapter.number, not run.leads, run.name))
+
+
+def local_runs() -> list[Shown]:
+    """This machine's own runs on the toy world, whether they have been made or not."""
+    return [
+        Shown(chapter, LOCAL_PROFILE, HERE, project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {}), LOCAL_RUN)
+        for chapter in CHAPTERS.values()
+        if chapter.local
+    ]
 
 
 def assemble(
@@ -92,7 +108,7 @@ def assemble(
     again = f"run `fivelenses run {chapter.number} --profile {facts['profile']} --force`"
     page = nbformat.read(chapter.notebook, as_version=4)
     copy = nbformat.read(executed, as_version=4)
-    if code_digest(page) != code_digest(copy):
+    if notebook_digest(page) != notebook_digest(copy):
         raise RunError(
             f"The page of chapter {chapter.number} ({facts['profile']}) is out of step with its notebook: {again}."
         )

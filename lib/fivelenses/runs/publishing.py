@@ -46,9 +46,8 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
     run = project.runs_folder() / folder_name(chapter, profile, overrides)
     reason = state(chapter, run, chosen.model_dump(mode="json"))
     if reason:
-        raise RunError(
-            f"Chapter {number} has no current run on {profile} ({reason}): run `fivelenses run {number} --profile {profile}`."
-        )
+        again = f"run `fivelenses run {number} --profile {profile}`"
+        raise RunError(f"Chapter {number} has no current run on {profile} ({reason}): {again}.")
     facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
     place = project.records_folder() / chapter.slug
     measured = {}

@@ -24,6 +24,11 @@ SQUAD_REVISION = "7b6d24c440a36b6815f21b70d25016731768db1f"
 WIKITEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
 # The main branch holds a loading script, which `datasets` no longer runs; this is the hub's own conversion to Parquet.
 TREC_REVISION = "refs/convert/parquet"
+TREEBANK_RELEASES = {
+    "pud": ("UniversalDependencies/UD_English-PUD", "r2.7"),
+    "ewt": ("UniversalDependencies/UD_English-EWT", "r2.16"),
+    "streusle": ("nert-nlp/streusle", "v4.2"),
+}
 
 
 @dataclass(frozen=True)
@@ -49,12 +54,12 @@ class Task:
     title: str
     inputs: tuple[str, ...]
     label: str
-    labels: tuple[str, ...]
     repository: str
     config: str
     revision: str
     splits: MappingProxyType = field(hash=False)
     sizes: MappingProxyType = field(hash=False)
+    labels: tuple[str, ...] = ()
     head: Head = "sequence"
     metric: Metric = "accuracy"
     mean_tokens: int = 40
@@ -67,36 +72,31 @@ class Task:
         return SCORES[self.metric]
 
 
-def _splits(validation: str = "validation") -> MappingProxyType:
-    return MappingProxyType({"train": "train", "validation": validation})
-
-
-def _sizes(train: int, validation: int) -> MappingProxyType:
+def _by_split(train, validation) -> MappingProxyType:
     return MappingProxyType({"train": train, "validation": validation})
 
 
-# Treebank: repository, release, split that is evaluated on, sentences of the two splits, mean tokens per sentence.
+# Treebank: the split that is evaluated on, the sentences of the two splits, mean tokens per sentence.
 _TREEBANKS = {
-    "pud": ("UniversalDependencies/UD_English-PUD", "r2.7", "test", (800, 200), 28),
-    "ewt": ("UniversalDependencies/UD_English-EWT", "r2.16", "validation", (12_544, 2_001), 20),
-    "streusle": ("nert-nlp/streusle", "v4.2", "test", (1_857, 249), 22),
+    "pud": ("test", (800, 200), 28),
+    "ewt": ("validation", (12_544, 2_001), 20),
+    "streusle": ("test", (1_857, 249), 22),
 }
 
 
 def _words(name, title, head, treebank, annotation, targets="units", metric="accuracy") -> Task:
     """A task on words: its inputs are the words of a sentence, and its rows are sentences, not labels."""
-    repository, release, held_out, sizes, mean_tokens = _TREEBANKS[treebank]
+    (repository, release), (held_out, sizes, mean_tokens) = TREEBANK_RELEASES[treebank], _TREEBANKS[treebank]
     return Task(
         name=name,
         title=title,
         inputs=("tokens", targets),
         label="names",
-        labels=(),
         repository=repository,
         config="",
         revision=release,
-        splits=_splits(held_out),
-        sizes=_sizes(*sizes),
+        splits=_by_split("train", held_out),
+        sizes=_by_split(*sizes),
         head=head,
         metric=metric,
         mean_tokens=mean_tokens,
@@ -105,7 +105,7 @@ def _words(name, title, head, treebank, annotation, targets="units", metric="acc
     )
 
 
-def _glue(name, title, inputs, labels, train, validation, mean_tokens, **more) -> Task:
+def _glue(name, title, inputs, labels, sizes, mean_tokens, metric="accuracy", validation="validation") -> Task:
     return Task(
         name=name,
         title=title,
@@ -115,9 +115,10 @@ def _glue(name, title, inputs, labels, train, validation, mean_tokens, **more) -
         repository="nyu-mll/glue",
         config=name,
         revision=GLUE_REVISION,
-        sizes=_sizes(train, validation),
+        splits=_by_split("train", validation),
+        sizes=_by_split(*sizes),
+        metric=metric,
         mean_tokens=mean_tokens,
-        **{"splits": _splits(), **more},
     )
 
 
@@ -127,25 +128,22 @@ _ENTAILMENT, _NLI = ("entailment", "not_entailment"), ("entailment", "neutral", 
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        _glue("rte", "RTE", _PAIR, _ENTAILMENT, 2_490, 277, 69),
-        _glue("mrpc", "MRPC", _PAIR, ("not_equivalent", "equivalent"), 3_668, 408, 54),
-        _glue("sst2", "SST-2", ("sentence",), ("negative", "positive"), 67_349, 872, 14),
-        _glue(
-            "mnli", "MNLI", ("premise", "hypothesis"), _NLI, 392_702, 9_815, 40, splits=_splits("validation_matched")
-        ),
-        _glue("qnli", "QNLI", ("question", "sentence"), _ENTAILMENT, 104_743, 5_463, 50),
-        _glue("cola", "CoLA", ("sentence",), ("unacceptable", "acceptable"), 8_551, 1_043, 12, metric="matthews"),
+        _glue("rte", "RTE", _PAIR, _ENTAILMENT, (2_490, 277), 69),
+        _glue("mrpc", "MRPC", _PAIR, ("not_equivalent", "equivalent"), (3_668, 408), 54),
+        _glue("sst2", "SST-2", ("sentence",), ("negative", "positive"), (67_349, 872), 14),
+        _glue("mnli", "MNLI", ("premise", "hypothesis"), _NLI, (392_702, 9_815), 40, validation="validation_matched"),
+        _glue("qnli", "QNLI", ("question", "sentence"), _ENTAILMENT, (104_743, 5_463), 50),
+        _glue("cola", "CoLA", ("sentence",), ("unacceptable", "acceptable"), (8_551, 1_043), 12, "matthews"),
         Task(
             name="squad",
             title="SQuAD",
             inputs=("question", "context"),
             label="answers",
-            labels=(),
             repository="rajpurkar/squad",
             config="plain_text",
             revision=SQUAD_REVISION,
-            splits=_splits(),
-            sizes=_sizes(87_599, 10_570),
+            splits=_by_split("train", "validation"),
+            sizes=_by_split(87_599, 10_570),
             head="span",
             metric="exact-match-f1",
             mean_tokens=180,
@@ -155,12 +153,11 @@ TASKS: dict[str, Task] = {
             title="TREC-50",
             inputs=("text",),
             label="fine_label",
-            labels=(),
             repository="CogComp/trec",
             config="default",
             revision=TREC_REVISION,
-            splits=_splits("test"),
-            sizes=_sizes(5_452, 500),
+            splits=_by_split("train", "test"),
+            sizes=_by_split(5_452, 500),
             mean_tokens=12,
         ),
         _words("pos", "POS", "token", "pud", "upos"),
@@ -175,7 +172,6 @@ TASKS: dict[str, Task] = {
             title="WikiText-2",
             inputs=("text",),
             label="",
-            labels=(),
             repository="Salesforce/wikitext",
             config="wikitext-2-raw-v1",
             revision=WIKITEXT_REVISION,

@@ -10,10 +10,11 @@ from transformers import PreTrainedTokenizerBase
 
 import toyworld
 from fivelenses.tasks.catalogue import Task, find
+from fivelenses.tasks.encoding import word_ids
 from fivelenses.tasks.parsing import encode_trees
 from fivelenses.tasks.sources import SOURCES, SourceError, hub_table
-from fivelenses.tasks.windows import encode_windows, word_ids
-from fivelenses.tasks.word_tasks import word_tables
+from fivelenses.tasks.windows import encode_windows
+from fivelenses.tasks.word_tasks import encode_units, word_tables
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,11 @@ class TaskData:
 
 
 def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskData:
-    """A task's splits from `toyworld` or `hub` (which FIVELENSES_MIRROR turns to a folder).
+    """A task's splits from `toyworld` or `hub` (FIVELENSES_MIRROR names a folder that replaces the hub).
 
     Raises:
-        ValueError: no such task or source.
-        SourceError: a table that cannot be had.
+        ValueError: there is no such task or source.
+        SourceError: a table cannot be had.
 
     Example:
         >>> data = load("mrpc", "toyworld")
@@ -94,16 +95,16 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
 
 
 def _word_data(task: Task, source: str, wanted: tuple[str, ...]) -> TaskData:
-    """A word task; its labels are those of all its splits in alphabetical order, as its table names none."""
+    """A task on words; its labels are those of all its splits in alphabetical order, as its table lists none."""
     frames = word_tables(task.name, source)
-    held = {split: frames[task.splits[split]] for split in task.splits}
-    labels = tuple(sorted({name for frame in held.values() for names in frame["names"] for name in names}))
-    tables = {split: datasets.Dataset.from_pandas(held[split], preserve_index=False) for split in wanted}
+    by_split = {split: frames[name] for split, name in task.splits.items()}
+    labels = tuple(sorted({name for frame in by_split.values() for names in frame["names"] for name in names}))
+    tables = {split: datasets.Dataset.from_pandas(by_split[split], preserve_index=False) for split in wanted}
     return TaskData(task, source, tables, labels)
 
 
 def _toy_split(task: Task, split: str) -> datasets.Dataset:
-    # Out-of-domain text: the toy world's second domain stands where Wikipedia does.
+    # Out-of-domain text: the toy world's second domain takes the place of Wikipedia.
     frames = toyworld.table("second_domain" if task.name == "wikitext" else task.name)
     frame = frames[split] if split in frames else frames[task.splits[split]]
     return datasets.Dataset.from_pandas(frame, preserve_index=False)
@@ -114,14 +115,13 @@ def _toy_labels(task: Task) -> tuple[str, ...]:
 
 
 def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
-    """Row numbers of a stratified random subset; subsets of one seed are nested as `examples` grows.
+    """Row numbers of a stratified random subset; the subsets of one seed are nested.
 
-    Each label's rows are shuffled once by the seed and spread evenly over [0, 1); a subset takes the rows of lowest
-    position, so it holds
-    every label in proportion (to within one example a label) and contains every smaller subset.
+    Each label's rows are shuffled once by the seed and spread evenly over [0, 1). A subset takes the rows of lowest
+    position, so it holds every label in proportion (to within one example per label) and contains every smaller subset.
 
     Args:
-        labels: (n,) label of each row; any hashable values that NumPy can sort.
+        labels: (n,) label of each row; any values that NumPy can sort.
         examples: how many rows; all when it exceeds n.
         seed: of the shuffle.
 
@@ -129,7 +129,7 @@ def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
         (min(examples, n),) row numbers in increasing order.
 
     Raises:
-        ValueError: fewer than one example asked for, or no rows.
+        ValueError: fewer than one example is asked for, or there are no rows.
 
     Example:
         >>> subset(np.array([0, 0, 0, 1, 1, 1]), 2, seed=0).size
@@ -156,25 +156,24 @@ def encode(
     words: bool = False,
     overlap: int | None = None,
 ) -> datasets.Dataset:
-    """A split as pieces: `input_ids`, `attention_mask`, `token_type_ids` where used, and `labels`.
+    """A split as tokens: `input_ids`, `attention_mask`, `token_type_ids` where used, and `labels`.
 
-    A task on words has `word_ids` and `units` as well, and a row's `labels` are those of its units. A unit with a word
-    that was cut off, or that the tokeniser drops, is left out, and so is a sentence without units. Extractive questions
-    come as windows, see :func:`fivelenses.tasks.windows.encode_windows`, and trees with `heads`, see
+    A task on words has `word_ids` and `units` as well, see :func:`fivelenses.tasks.word_tasks.encode_units`. Extractive
+    questions come as windows, see :func:`fivelenses.tasks.windows.encode_windows`, and trees with `heads`, see
     :func:`fivelenses.tasks.parsing.encode_trees`.
 
     Args:
-        max_length: pieces that a sequence (both inputs and special pieces) is cut to.
-        words: add `word_ids`, the number of the word that each piece belongs to, -1 for special pieces; the words
-            of a second input are counted on from those of the first.
-        overlap: pieces that neighbouring windows of a passage share; a third of `max_length` when None.
+        max_length: tokens that a sequence (both inputs and special tokens) is cut to.
+        words: add `word_ids`, the number of each token's word, -1 for special tokens; the words of a second input are
+            counted on from those of the first.
+        overlap: tokens that neighbouring windows of a passage share; a third of `max_length` when None.
 
     Raises:
-        ValueError: the task has no head, so no examples to classify; or windows and answers that do not fit.
+        ValueError: the task has no head and so no examples to classify, or its windows or answers do not fit.
     """
     table, columns = data.splits[split], data.task.inputs
     if data.task.head in ("token", "token-pair"):
-        return _encode_units(data, split, tokenizer, max_length)
+        return encode_units(table, data.labels, tokenizer, max_length)
     if data.task.head == "biaffine":
         return encode_trees(table, data.labels, tokenizer, max_length)
     if data.task.head == "span":
@@ -184,20 +183,3 @@ def encode(
     encoded = tokenizer(*(list(table[column]) for column in columns), truncation=True, max_length=max_length)
     added = {"word_ids": [word_ids(encoded, row) for row in range(table.num_rows)]} if words else {}
     return datasets.Dataset.from_dict({**encoded, **added, "labels": list(table[data.task.label])})
-
-
-def _encode_units(data: TaskData, split: str, tokenizer, max_length: int) -> datasets.Dataset:
-    table, number = data.splits[split], {name: place for place, name in enumerate(data.labels)}
-    encoded = tokenizer(list(table["tokens"]), is_split_into_words=True, truncation=True, max_length=max_length)
-    columns: dict[str, list] = {name: [] for name in (*encoded, "word_ids", "units", "labels")}
-    for row, (units, names) in enumerate(zip(table["units"], table["names"], strict=True)):
-        words = [-1 if word is None else word for word in encoded.word_ids(row)]
-        there = set(words)
-        kept = [(unit, number[name]) for unit, name in zip(units, names, strict=True) if there.issuperset(unit)]
-        if kept:
-            for name in encoded:
-                columns[name].append(encoded[name][row])
-            columns["word_ids"].append(words)
-            columns["units"].append([unit for unit, _ in kept])
-            columns["labels"].append([label for _, label in kept])
-    return datasets.Dataset.from_dict(columns)

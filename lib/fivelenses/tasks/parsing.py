@@ -6,7 +6,7 @@ r"""Dependency trees as a task: the table, its encoding word by word, and attach
     \mathrm{LAS} = \frac{\#\{w : \hat h_w = h_w, \hat r_w = r_w\}}{\#\{w\}},
 
 over all words of a split, the root's word and punctuation included, with universal relations: `nsubj:pass` counts as
-`nsubj`. With gold words this is the F1 of the shared task's evaluation (Zeman et al. 2018, section 5). Range: [0, 1].
+`nsubj`. With gold words this is the F1 of the CoNLL shared task (Zeman et al. 2018, section 5). Range: [0, 1].
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,8 @@ import datasets
 import numpy as np
 import pandas as pd
 from transformers import PreTrainedTokenizerBase
+
+from fivelenses.tasks.encoding import encode_words, select
 
 # The target of a word that is not trained on, as in PyTorch's cross-entropy.
 IGNORED = -100
@@ -31,13 +33,13 @@ def universal(relation: str) -> str:
 
 
 def check_tree(heads: Sequence[int]) -> None:
-    """Refuse heads that are no tree with one root.
+    """Refuse heads that do not form a tree with one root.
 
     Args:
-        heads: per word the number of its head, from 1, or 0 for the root.
+        heads: the number of each word's head, from 1, or 0 for the root.
 
     Raises:
-        ValueError: no word, a head that is no word, no root or several, or a cycle.
+        ValueError: there is no word, a head is no word, there is no root or more than one, or there is a cycle.
 
     Example:
         >>> check_tree([2, 0, 2])
@@ -55,7 +57,7 @@ def check_tree(heads: Sequence[int]) -> None:
         path: list[int] = []
         while word not in reached:
             if word in path:
-                raise ValueError(f"The words {sorted(path)} hang on a cycle, not on the root: correct their heads.")
+                raise ValueError(f"The words {sorted(path)} lead to a cycle, not to the root: correct their heads.")
             path.append(word)
             word = heads[word - 1]
         reached.update(path)
@@ -66,10 +68,10 @@ def tree_table(frame: pd.DataFrame, column: str) -> pd.DataFrame:
 
     Args:
         frame: `tokens`, `heads` and the relations.
-        column: that holds the relations.
+        column: the column that holds the relations.
 
     Raises:
-        ValueError: a sentence whose heads are no tree; the sentence is named by its row.
+        ValueError: the heads of a sentence are no tree; the message names its row.
     """
     for row, heads in enumerate(frame["heads"]):
         try:
@@ -83,35 +85,30 @@ def tree_table(frame: pd.DataFrame, column: str) -> pd.DataFrame:
 def encode_trees(
     table: datasets.Dataset, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> datasets.Dataset:
-    """Sentences as pieces with the targets of their words.
+    """Sentences as tokens with the targets of their words.
 
-    A row has the tokeniser's columns; `word_ids`, the word of each piece, -1 for special pieces; `row`, the sentence's
-    row in the table; and `heads` and `labels`, a word's head (0: root) and the number of its relation. A word that was
-    cut off or that the tokeniser drops, and a word whose head was, has -100 for both. A sentence without any other
+    A row has the tokeniser's columns; `word_ids`, the word of each token, -1 for special tokens; `row`, the sentence's
+    row in the table; and `heads` and `labels`, a word's head (0: root) and the number of its relation. Both are -100
+    for a word that was cut off or that the tokeniser drops, and for a word whose head was. A sentence without any other
     word is left out.
 
     Args:
         table: `tokens`, `heads`, `names`.
         labels: the relations in the order of their numbers.
-        max_length: pieces that a sentence is cut to.
+        max_length: tokens that a sentence is cut to.
     """
     number = {name: place for place, name in enumerate(labels)}
-    encoded = tokenizer(list(table["tokens"]), is_split_into_words=True, truncation=True, max_length=max_length)
-    columns: dict[str, list] = {name: [] for name in (*encoded, "word_ids", "row", "heads", "labels")}
+    columns = encode_words(table["tokens"], tokenizer, max_length)
+    targets: dict[str, list] = {"row": [], "heads": [], "labels": []}
     for row, (heads, names) in enumerate(zip(table["heads"], table["names"], strict=True)):
-        words = [-1 if word is None else word for word in encoded.word_ids(row)]
-        there = {0, *(word + 1 for word in words)}
-        kept = [word in there and head in there for word, head in enumerate(heads, start=1)]
-        if any(kept):
-            for name in encoded:
-                columns[name].append(encoded[name][row])
-            columns["word_ids"].append(words)
-            columns["row"].append(row)
-            columns["heads"].append([head if keep else IGNORED for head, keep in zip(heads, kept, strict=True)])
-            columns["labels"].append(
-                [number[name] if keep else IGNORED for name, keep in zip(names, kept, strict=True)]
-            )
-    return datasets.Dataset.from_dict(columns)
+        present = {0, *(word + 1 for word in columns["word_ids"][row])}
+        counted = [word in present and head in present for word, head in enumerate(heads, start=1)]
+        if any(counted):
+            relations = [number[name] for name in names]
+            targets["row"].append(row)
+            for column, values in (("heads", heads), ("labels", relations)):
+                targets[column].append([value if yes else IGNORED for value, yes in zip(values, counted, strict=True)])
+    return datasets.Dataset.from_dict(select(columns, targets["row"]) | targets)
 
 
 def attachment_scores(
@@ -120,27 +117,27 @@ def attachment_scores(
     """UAS and LAS over all words of all sentences, each in [0, 1].
 
     Args:
-        predicted, gold: per sentence the heads and the relations of its words; subtypes are not counted.
+        predicted, gold: for each sentence, the heads and the relations of its words; subtypes do not count.
 
     Raises:
-        ValueError: no word, or sentences of different lengths.
+        ValueError: there is no word, or the sentences have different lengths.
 
     Example:
         >>> attachment_scores([([2, 0, 1], ["nsubj", "root", "obj"])], [([2, 0, 2], ["nsubj:pass", "root", "obj"])])
         (0.6666666666666666, 0.6666666666666666)
     """
-    ours, theirs = ([len(part) for sentence in side for part in sentence] for side in (predicted, gold))
-    if not sum(theirs) or ours != theirs:
+    lengths = [[len(part) for sentence in side for part in sentence] for side in (predicted, gold)]
+    if not sum(lengths[1]) or lengths[0] != lengths[1]:
         raise ValueError("Attachment scores need words, and as many predicted as gold ones in every sentence.")
     heads, relations = [], []
-    for (our_heads, our_names), (their_heads, their_names) in zip(predicted, gold, strict=True):
-        heads += [one == other for one, other in zip(our_heads, their_heads, strict=True)]
-        relations += [universal(one) == universal(other) for one, other in zip(our_names, their_names, strict=True)]
+    for (heads_here, names_here), (gold_heads, gold_names) in zip(predicted, gold, strict=True):
+        heads += [head == gold_head for head, gold_head in zip(heads_here, gold_heads, strict=True)]
+        relations += [universal(name) == universal(other) for name, other in zip(names_here, gold_names, strict=True)]
     return float(np.mean(heads)), float(np.mean(np.array(heads) & np.array(relations)))
 
 
 def chain_score(gold: Sequence[tuple[Sequence[int], Sequence[str]]]) -> float:
-    """The null LAS: every word hangs on the next, the last is the root, all by the one relation that does best so.
+    """The null LAS: each word depends on the next, the last is the root, and all have the relation that scores best.
 
     Example:
         >>> chain_score([([2, 3, 0], ["det", "nsubj", "root"])])

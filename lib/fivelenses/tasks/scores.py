@@ -7,15 +7,15 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 def score(metric: str, predicted: np.ndarray, gold: np.ndarray) -> float:
     """Accuracy in [0, 1] or Matthews correlation in [-1, 1] of predicted labels.
 
-    A constant prediction has Matthews correlation 0 (its formula is 0/0; 0 is the value of a predictor without
-    information).
+    A constant prediction has Matthews correlation 0: its formula is 0/0, and 0 is the value of a predictor without
+    information.
 
     Args:
         metric: `accuracy` or `matthews`.
         predicted, gold: (n,) integer labels.
 
     Raises:
-        ValueError: another metric, no examples, or unequal lengths.
+        ValueError: there is no such metric, there are no examples, or the lengths differ.
 
     Example:
         >>> score("matthews", np.array([1, 1, 1]), np.array([0, 1, 1]))

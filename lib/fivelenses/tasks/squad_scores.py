@@ -1,15 +1,15 @@
 r"""Exact match and F1 of extracted answers, as the official evaluation script of SQuAD 1.1 defines them.
 
-Texts are normalised (lower case, without punctuation, articles and superfluous white space) and compared with each
-gold answer of a question; the best comparison counts:
+Texts are normalised (lower case, without punctuation, articles and superfluous white space). A prediction is compared
+with each gold answer of its question, and the best comparison counts:
 
 .. math::
 
     \mathrm{F_1}(p, g) = \frac{2\,|p \cap g|}{|p| + |g|}, \qquad
     \mathrm{score} = \operatorname*{mean}_{\mathrm{questions}} \max_{g} \mathrm{F_1}(p, g),
 
-with the intersection over words as often as they occur. Source: Rajpurkar et al. 2016, section 6.1. Range: [0, 1];
-the script prints percentages.
+where the intersection counts each word as often as both have it. Source: Rajpurkar et al. 2016, section 6.1. Range:
+[0, 1]; the script prints percentages.
 """
 
 import re
@@ -37,7 +37,7 @@ def exact_match(predicted: str, gold: Sequence[str]) -> bool:
     """Whether a prediction equals one of the gold answers when both are normalised.
 
     Raises:
-        ValueError: no gold answer.
+        ValueError: there is no gold answer.
 
     Example:
         >>> exact_match("the Cat.", ["dog", "cat"])
@@ -50,10 +50,10 @@ def exact_match(predicted: str, gold: Sequence[str]) -> bool:
 def f1(predicted: str, gold: Sequence[str]) -> float:
     """The best F1 of a prediction's words against those of a gold answer, in [0, 1].
 
-    As in the script, a prediction without words has F1 0, also against a gold answer without words.
+    As in the script, a prediction without words has F1 0, even against a gold answer without words.
 
     Raises:
-        ValueError: no gold answer.
+        ValueError: there is no gold answer.
 
     Example:
         >>> f1("a big cat", ["the cat", "dog"])
@@ -74,27 +74,27 @@ def _check(gold: Sequence[str]) -> None:
 
 
 def squad_scores(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> tuple[float, float]:
-    """The shares of exact matches and the mean F1 over questions, both in [0, 1].
+    """The share of exact matches and the mean F1 over questions, both in [0, 1].
 
     Args:
-        predicted: an answer a question.
+        predicted: one answer per question.
         gold: the gold answers of each question.
 
     Raises:
-        ValueError: no question, unequal lengths, or a question without gold answers.
+        ValueError: there is no question, the lengths differ, or a question has no gold answer.
 
     Example:
         >>> squad_scores(["the cat", "two dogs"], [["cat"], ["dogs"]])
         (0.5, 0.8333333333333333)
     """
     if not len(predicted) or len(predicted) != len(gold):
-        raise ValueError(f"{len(predicted)} answers to {len(gold)} questions cannot be scored: give one a question.")
+        raise ValueError(f"{len(predicted)} answers to {len(gold)} questions cannot be scored: give one per question.")
     pairs = list(zip(predicted, gold, strict=True))
     return sum(exact_match(*pair) for pair in pairs) / len(pairs), sum(f1(*pair) for pair in pairs) / len(pairs)
 
 
 def first_sentence(passage: str) -> str:
-    """A passage up to its first full stop, question or exclamation mark before white space: the null answer.
+    """A passage up to its first full stop, question or exclamation mark before white space, as the null answer.
 
     Example:
         >>> first_sentence("Ann has 2.5 apples. Ben has none.")

@@ -10,18 +10,17 @@ import conllu
 import pandas as pd
 
 import toyworld
+from fivelenses.tasks.catalogue import TREEBANK_RELEASES
 from fivelenses.tasks.sources import RawFile, SourceError, raw_splits, raw_text
 
 TREEBANKS: dict[str, dict[str, RawFile]] = {
     "pud": raw_splits(
-        "UniversalDependencies/UD_English-PUD",
-        "r2.7",
+        *TREEBANK_RELEASES["pud"],
         "en_pud-ud-{}.conllu",
         all=("test", "e312f9f0273b51634e1b32b7f8c3122341c168a22713a5eefe2d2fbe15ca6545"),
     ),
     "ewt": raw_splits(
-        "UniversalDependencies/UD_English-EWT",
-        "r2.16",
+        *TREEBANK_RELEASES["ewt"],
         "en_ewt-ud-{}.conllu",
         train=("train", "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b"),
         validation=("dev", "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6"),
@@ -29,8 +28,7 @@ TREEBANKS: dict[str, dict[str, RawFile]] = {
     ),
 }
 STREUSLE: dict[str, RawFile] = raw_splits(
-    "nert-nlp/streusle",
-    "v4.2",
+    *TREEBANK_RELEASES["streusle"],
     "{0}/streusle.ud_{0}.conllulex",
     train=("train", "9ff20e4571bde3322fa09d5b99ca623354c763e3513ba4c6c84fa550dc2ed573", "6cdf4861"),
     validation=("dev", "f2c87fa6f7033b20668d7fb60ae1f10154275c6cbb1f5ab2d78fa82559529b8d"),

@@ -5,14 +5,18 @@ Every such task is one table: ``tokens``, the words of a sentence; ``units``, wh
 ``heads`` instead of units.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
 
+import datasets
 import pandas as pd
+from transformers import PreTrainedTokenizerBase
 
 import toyworld
 from fivelenses.tasks import treebanks
 from fivelenses.tasks.catalogue import find
+from fivelenses.tasks.encoding import encode_words, select
 from fivelenses.tasks.parsing import tree_table
 
 
@@ -65,3 +69,30 @@ def _prepositions(frame: pd.DataFrame, column: str) -> pd.DataFrame:
         of_sentence = list(group)
         rows.append((list(tokens), [[row.index] for row in of_sentence], [getattr(row, column) for row in of_sentence]))
     return pd.DataFrame(rows, columns=["tokens", "units", "names"])
+
+
+def encode_units(
+    table: datasets.Dataset, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> datasets.Dataset:
+    """Sentences as tokens with `word_ids`, the `units` and their `labels`.
+
+    A unit with a word that was cut off, or that the tokeniser drops, is left out, and so is a sentence without units.
+
+    Args:
+        table: `tokens`, `units`, `names`.
+        labels: the names in the order of their numbers.
+        max_length: tokens that a sentence is cut to.
+    """
+    number = {name: place for place, name in enumerate(labels)}
+    columns = encode_words(table["tokens"], tokenizer, max_length)
+    kept: dict[int, list[tuple[list[int], int]]] = {}
+    for row, (units, names) in enumerate(zip(table["units"], table["names"], strict=True)):
+        present = set(columns["word_ids"][row])
+        for unit, name in zip(units, names, strict=True):
+            if present.issuperset(unit):
+                kept.setdefault(row, []).append((unit, number[name]))
+    targets = {
+        "units": [[unit for unit, _ in of_row] for of_row in kept.values()],
+        "labels": [[label for _, label in of_row] for of_row in kept.values()],
+    }
+    return datasets.Dataset.from_dict(select(columns, list(kept)) | targets)
