@@ -8,66 +8,104 @@ import importlib.metadata
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import nbformat
 import plotly.offline
 import yaml
 
-from fivelenses import project
+from fivelenses import project, records
 from fivelenses.exhibits import claims, interactive
 from fivelenses.runs import ledger, sweep_page
-from fivelenses.runs.execution import EXECUTED, RunError, state
-from fivelenses.runs.page_checks import faults
-from fivelenses.runs.pages import HERE, assemble, facts_of, shown_runs
-from fivelenses.runs.settings import settings
+from fivelenses.runs.execution import RunError, run_all_committed, state
+from fivelenses.runs.pages import HERE, PUBLISHED, Shown, assemble, local_runs, published_runs, telling_picture
+from fivelenses.runs.settings import CHAPTERS, settings
 
+OTHER_RUNS = "## The same chapter on other encoders"
 MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that the book needs of MathJax
 
 
-def stage(folder: Path) -> None:
+def stage(folder: Path, runs: Sequence[Shown]) -> None:
     """Gather configuration, pages, chapters and generated tables in one folder.
+
+    Args:
+        folder: is made.
+        runs: the runs that the book shows.
 
     Raises:
         RunError: a chapter's run is missing, failed, unfinished or out of step.
     """
-    root = project.root()
-    shutil.copytree(root / "book", folder, ignore=shutil.ignore_patterns("published"))
+    root, static = project.root(), folder / "_static"
+    shutil.copytree(root / "book", folder, ignore=shutil.ignore_patterns("records"))
     configuration = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     repository = configuration.get("repository", {}).get("url", "")
-    for shown in shown_runs():
+    for shown in runs:
         if shown.part == HERE:
             parameters = settings(shown.chapter.number, shown.profile).model_dump(mode="json")
-            why = state(shown.chapter, shown.folder, parameters)
-            if why:
+            reason = state(shown.chapter, shown.folder, parameters)
+            if reason:
                 raise RunError(
-                    f"Chapter {shown.chapter.number} cannot be shown on profile {shown.profile} ({why}): "
+                    f"Chapter {shown.chapter.number} cannot be shown on profile {shown.profile} ({reason}): "
                     f"run `fivelenses run {shown.chapter.number} --profile {shown.profile}`."
                 )
-        facts = facts_of(shown.folder, shown.chapter, shown.profile)
-        page = assemble(shown.chapter, shown.folder / EXECUTED, facts, folder / "_static", repository)
+        page = assemble(shown, static, repository)
+        same = [run for run in runs if run.chapter == shown.chapter]
+        views = [view for view in (telling_picture(run, static, shown.up) for run in same) if view is not None]
+        others = ledger.other_runs(shown, runs, views)
+        if others:
+            text = f"{OTHER_RUNS}\n\n```{{raw}} html\n{others}\n```"
+            page.cells.append(nbformat.v4.new_markdown_cell(text, id="other-runs"))
         place = folder / f"{shown.page}.ipynb"
         place.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(page, place)
     sweep_page.stage(folder)
     (folder / "_generated").mkdir()
-    (folder / "_generated" / "ledger.html").write_text(ledger.page(shown_runs()), encoding="utf-8")
-    configuration.setdefault("parse", {})["myst_substitutions"] = substitutions()
+    (folder / "_generated" / "ledger.html").write_text(ledger.page(runs), encoding="utf-8")
+    configuration.setdefault("parse", {})["myst_substitutions"] = substitutions(runs)
     (folder / "_config.yml").write_text(yaml.safe_dump(configuration, sort_keys=False), encoding="utf-8")
-    shutil.copy(root / "_toc.yml", folder / "_toc.yml")
+    contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    (folder / "_toc.yml").write_text(
+        yaml.safe_dump(_table_of_contents(contents, runs), sort_keys=False), encoding="utf-8"
+    )
 
 
-def substitutions() -> dict[str, str]:
+def _table_of_contents(contents: dict, runs: Sequence[Shown]) -> dict:
+    """The project's table of contents, with the pages of other encoders under their chapter's, and without this
+    machine's own pages as long as there are none.
+    """
+    pages = {shown.page: shown for shown in runs}
+    here = any(shown.part == HERE for shown in runs)
+    parts = []
+    for part in contents["parts"]:
+        chapters = []
+        for entry in part["chapters"]:
+            if entry["file"].startswith(f"{HERE}/") and not here:
+                continue
+            shown = pages.get(entry["file"])
+            others = [
+                run
+                for run in runs
+                if shown and run.chapter == shown.chapter and run.part == shown.part and not run.leads
+            ]
+            sections = [{"file": run.page, "title": run.title} for run in others]
+            chapters.append(entry | ({"sections": sections} if sections else {}))
+        if chapters:
+            parts.append(part | {"chapters": chapters})
+    return contents | {"parts": parts}
+
+
+def substitutions(runs: Sequence[Shown]) -> dict[str, str]:
     """What pages that are no notebooks print of the runs: counts of verdicts."""
-    found = {}
-    for shown in shown_runs():
-        verdicts = [verdict.verdict for verdict in claims.load(shown.folder)]
-        prefix = f"chapter{shown.chapter.number}_{shown.part}"
+    counts = {}
+    for number, part in ((chapter.number, part) for chapter in CHAPTERS.values() for part in (PUBLISHED, HERE)):
+        leading = [run for run in runs if run.chapter.number == number and run.part == part and run.leads]
+        verdicts = [verdict.verdict for run in leading for verdict in claims.load(run.folder)]
+        prefix = f"chapter{number}_{part}"
         for kind in claims.VERDICTS:
-            found[f"{prefix}_{kind.replace(' ', '_')}"] = str(verdicts.count(kind))
-        found[f"{prefix}_claims"] = str(len(verdicts))
-    return found
+            counts[f"{prefix}_{kind.replace(' ', '_')}"] = str(verdicts.count(kind)) if leading else "–"
+        counts[f"{prefix}_claims"] = str(len(verdicts)) if leading else "–"
+    return counts
 
 
 def _gather_scripts(folder: Path) -> None:
@@ -95,48 +133,69 @@ def _mathjax() -> Path:
     raise RunError(f"The package sphinx-mathjax-offline holds no {MATHJAX}: reinstall the environment with `make`.")
 
 
-def build(log: Callable[[str], None] = print) -> Path:
+def build(log: Callable[[str], None] = print, published_alone: bool = False) -> Path:
     """Build the book and return its first page; a book of the same content is left as it is.
 
+    Pages are built anew where they have changed: the builder keeps what it has read of the others, unless a build
+    fails.
+
+    Args:
+        log: called with one line for each event.
+        published_alone: leave this machine's own runs out, for a first look before they are made.
+
     Raises:
-        RunError: a chapter is missing or out of step, the build gave a warning, or a page has a fault.
+        RunError: a chapter is missing or out of step, or the build gave a warning.
     """
+    run_all_committed(log)
+    runs = published_runs() + ([] if published_alone else local_runs())
     folder = project.root() / "build" / "book"
-    work = folder / "partial"
-    shutil.rmtree(work, ignore_errors=True)
-    stage(work / "source")
-    _gather_scripts(work / "scripts")
-    digest = _content_digest(work)
+    work, staged = folder / "work", folder / "staged"
+    shutil.rmtree(staged, ignore_errors=True)
+    stage(staged, runs)
+    digest = _content_digest(staged) + records.code_digest(["fivelenses.runs.book"])
     page, stamp = folder / "html" / "index.html", folder / "content.sha256"
     if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == digest:
-        shutil.rmtree(work)
+        shutil.rmtree(staged)
         log("book: current")
         return page
     log("book: building")
+    _take_over(staged, work / "source")
+    shutil.rmtree(staged)
     program = Path(sys.executable).with_name("jupyter-book")
     command = [str(program), "build", str(work / "source"), "--path-output", str(work)]
     result = subprocess.run([*command, "-W", "-n", "--keep-going"], capture_output=True, text=True)
     if result.returncode:
         lines = [line for line in (result.stdout + result.stderr).splitlines() if "WARNING" in line or "ERROR" in line]
-        log = folder / "build.log"
-        log.write_text(result.stdout + result.stderr, encoding="utf-8")
+        complaints = folder / "build.log"
+        complaints.write_text(result.stdout + result.stderr, encoding="utf-8")
         first = (lines or ["no line of its log says why"])[0].replace(str(work / "source"), "book")
-        raise RunError(f"The book did not build: {first} ({len(lines)} such lines in {log}).")
-    shutil.copytree(work / "scripts", work / "_build" / "html" / "_static", dirs_exist_ok=True)
-    _mend_bibliography(work / "_build" / "html")
-    found = faults(work / "_build" / "html")
-    if found:
-        log = folder / "faults.log"
-        log.write_text("\n".join(found) + "\n", encoding="utf-8")
-        raise RunError(f"The book was built but cannot be shown: {found[0]} ({len(found)} such lines in {log}).")
+        # A page whose warning was seen would pass as built the next time.
+        shutil.rmtree(work)
+        raise RunError(f"The book did not build: {first} ({len(lines)} such lines in {complaints}).")
+    finished = folder / "finished"
+    shutil.rmtree(finished, ignore_errors=True)
+    shutil.copytree(work / "_build" / "html", finished)
+    _gather_scripts(finished / "_static")
+    _mend_bibliography(finished)
     stamp.unlink(missing_ok=True)
-    for log in ("build.log", "faults.log"):
-        (folder / log).unlink(missing_ok=True)
+    (folder / "build.log").unlink(missing_ok=True)
     shutil.rmtree(folder / "html", ignore_errors=True)
-    (work / "_build" / "html").rename(folder / "html")
+    finished.rename(folder / "html")
     stamp.write_text(digest, encoding="utf-8")
-    shutil.rmtree(work)
     return page
+
+
+def _take_over(staged: Path, source: Path) -> None:
+    """Bring a folder of sources up to what was staged; files of the same content keep their time of change."""
+    new = {file.relative_to(staged): file for file in staged.rglob("*") if file.is_file()}
+    for old in [file for file in source.rglob("*") if file.is_file()]:
+        if old.relative_to(source) not in new:
+            old.unlink()
+    for name, file in new.items():
+        place = source / name
+        if not place.is_file() or place.read_bytes() != file.read_bytes():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place)
 
 
 def _content_digest(folder: Path) -> str:

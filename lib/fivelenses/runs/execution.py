@@ -55,7 +55,7 @@ def notebook_digest(notebook: nbformat.NotebookNode) -> str:
     Cells that papermill adds are not counted, and prose is taken from the notebook, not from the executed copy.
     """
     content = hashlib.sha256()
-    for cell in _code_cells(notebook):
+    for cell in code_cells(notebook):
         content.update(cell.source.strip().encode() + b"\0")
     return content.hexdigest()[:16]
 
@@ -66,11 +66,12 @@ def page_digest(notebook: nbformat.NotebookNode) -> str:
     Docstrings, comments and what the notebook does not import change nothing; neither does code that fine-tunes or
     runs notebooks, whose work is in the records.
     """
-    modules = {name for cell in _code_cells(notebook) for name in records.imported_by(cell.source)}
+    modules = {name for cell in code_cells(notebook) for name in records.imported_by(cell.source)}
     return records.code_digest(modules | {"fivelenses.runs.run"}, ("pretraining",))
 
 
-def _code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """A notebook's cells of code, but for those that papermill adds."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [cell for cell in cells if "injected-parameters" not in cell.metadata.get("tags", [])]
 

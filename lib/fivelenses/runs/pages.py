@@ -20,9 +20,10 @@ from PIL import Image
 from fivelenses import project, records
 from fivelenses.exhibits.exhibit import read_words
 from fivelenses.runs import checksums
-from fivelenses.runs.execution import EXECUTED, RunError, committed_page, notebook_digest
+from fivelenses.runs.execution import EXECUTED, RunError, code_cells, committed_page, notebook_digest
 from fivelenses.runs.folders import folder_name
 from fivelenses.runs.settings import CHAPTERS, Chapter
+from fivelenses.runs.side_by_side import Picture, picture
 
 LOCAL_PROFILE, LOCAL_RUN = "tiny", "tiny-toy-bert-seed-0"
 PUBLISHED, HERE = "published", "here"  # the book's two parts: committed runs, and this machine's own
@@ -58,10 +59,16 @@ class Shown:
         return f"{self.part}/{self.chapter.slug}" if self.leads else f"{self.part}/{self.name}/{self.chapter.slug}"
 
     @property
+    def up(self) -> str:
+        """The way from its page to the folder of the book's first page."""
+        return "../" * self.page.count("/")
+
+    @property
     def title(self) -> str:
         """The run in a reader's words."""
         encoder = self.name.removeprefix(f"{self.profile}-")
-        return f"{encoder}, real data" if self.profile != LOCAL_PROFILE else f"{encoder}, toy world"
+        world = "toy world" if self.profile == LOCAL_PROFILE else "real data"
+        return f"{encoder}, {world}{', this machine' if self.part == HERE else ''}"
 
 
 def published_runs() -> list[Shown]:
@@ -85,15 +92,11 @@ def local_runs() -> list[Shown]:
     ]
 
 
-def assemble(
-    chapter: Chapter, executed: Path, facts: dict, static: Path, repository: str = ""
-) -> nbformat.NotebookNode:
+def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.NotebookNode:
     """The page of one run.
 
     Args:
-        chapter: whose notebook it is.
-        executed: the executed copy; the exhibits' captions (``<key>.md``) lie beside it.
-        facts: the run's ``run.json``.
+        shown: the run.
         static: the book's folder of static files; pictures are written to its folder `exhibits`, named by content, and
             the notebook without outputs to its folder `notebooks`.
         repository: the address of the project on GitHub, for buttons that open the notebook elsewhere; none without.
@@ -105,54 +108,62 @@ def assemble(
     Raises:
         RunError: the copy failed, has other code, or holds a traceback; the message names the command that mends it.
     """
-    again = f"run `fivelenses run {chapter.number} --profile {facts['profile']} --force`"
+    chapter, facts = shown.chapter, facts_of(shown)
     page = nbformat.read(chapter.notebook, as_version=4)
-    copy = nbformat.read(executed, as_version=4)
+    copy = nbformat.read(shown.folder / EXECUTED, as_version=4)
     if notebook_digest(page) != notebook_digest(copy):
         raise RunError(
-            f"The page of chapter {chapter.number} ({facts['profile']}) is out of step with its notebook: {again}."
+            f"The page of chapter {chapter.number} ({shown.profile}) is out of step with its notebook: {_again(shown)}."
         )
-    runs = [
-        cell
-        for cell in copy.cells
-        if cell.cell_type == "code" and "injected-parameters" not in cell.metadata.get("tags", [])
-    ]
-    titles = exhibit_titles(executed.parent)
-    for cell, run in zip((cell for cell in page.cells if cell.cell_type == "code"), runs, strict=True):
+    titles = exhibit_titles(shown.folder)
+    for cell, run in zip(code_cells(page), code_cells(copy), strict=True):
         if run.execution_count is None or any(output.output_type in ("error", "stream") for output in run.outputs):
             raise RunError(
-                f"The page of chapter {chapter.number} ({facts['profile']}) holds a cell that failed, did not run, or "
-                f"printed a warning: {again}."
+                f"The page of chapter {chapter.number} ({shown.profile}) holds a cell that failed, did not run, or "
+                f"printed a warning: {_again(shown)}."
             )
         cell.execution_count = run.execution_count
-        cell.outputs = _anchored([_pictured(output, static) for output in run.outputs], titles)
+        cell.outputs = _anchored([_pictured(output, static, shown.up) for output in run.outputs], titles)
     (static / CLEAN).mkdir(parents=True, exist_ok=True)
     shutil.copy(chapter.notebook, static / CLEAN / chapter.notebook.name)
     # Names of their own for these cells, not ones from chance: equal content is an equal page.
-    said = f"{_run_line(facts)}\n{_elsewhere(chapter, repository)}\n:::"
+    said = f"{_run_line(facts)}\n{_elsewhere(chapter, repository, shown.up)}\n:::"
     page.cells.insert(1, nbformat.v4.new_markdown_cell(said, id="the-run"))
-    picture = _telling(chapter, executed.parent, static)
+    picture = _telling(shown, static)
     if picture:
         page.cells.insert(1, nbformat.v4.new_markdown_cell(picture, id="the-picture"))
     return page
 
 
-def _telling(chapter: Chapter, folder: Path, static: Path) -> str:
+def _again(shown: Shown) -> str:
+    return f"run `fivelenses run {shown.chapter.number} --profile {shown.profile} --force`"
+
+
+def telling_picture(shown: Shown, static: Path, up: str) -> Picture | None:
+    """The picture that a run's chapter opens with, written to the static files; None where the run lacks it."""
+    file = shown.folder / f"{shown.chapter.telling}.png"
+    if not shown.chapter.telling or not file.is_file():
+        return None
+    return picture(shown.chapter.telling, shown.folder, shown.title, _static_address(file.read_bytes(), static, up))
+
+
+def _telling(shown: Shown, static: Path) -> str:
     """The picture that a chapter opens with, as a link to where the chapter comes to it; empty where a run lacks it."""
-    picture = folder / f"{chapter.telling}.png"
-    if not chapter.telling or not picture.is_file():
+    key = shown.chapter.telling
+    file = shown.folder / f"{key}.png"
+    if not key or not file.is_file():
         return ""
-    words = read_words(picture.with_suffix(".md"))
-    element = _element(picture.read_bytes(), words.alt, static)
-    link = f'<a href="#{chapter.telling}">'
-    said = f"{html.escape(words.title)}, which {link}the chapter comes to below</a>."
-    return f'<figure class="telling">{link}{element}</a><figcaption>{said}</figcaption></figure>'
+    words = read_words(file.with_suffix(".md"))
+    link = f'<a href="#{key}">'
+    caption = f"{html.escape(words.title)}, which {link}the chapter comes to below</a>."
+    element = _element(file.read_bytes(), words.alt, static, shown.up)
+    return f'<figure class="telling">{link}{element}</a><figcaption>{caption}</figcaption></figure>'
 
 
-def _elsewhere(chapter: Chapter, repository: str) -> str:
+def _elsewhere(chapter: Chapter, repository: str, up: str) -> str:
     """Links to the notebook without outputs, here and where it can be run."""
     name = chapter.notebook.name
-    links = [f'<a href="../_static/{CLEAN}/{name}" download>The notebook without outputs</a>']
+    links = [f'<a href="{up}_static/{CLEAN}/{name}" download>The notebook without outputs</a>']
     if repository:
         place = repository.rstrip("/").removeprefix("https://github.com/")
         binder = f"https://mybinder.org/v2/gh/{place}/HEAD?labpath=notebooks/{name}"
@@ -166,25 +177,28 @@ def exhibit_titles(folder: Path) -> dict[str, str]:
     return {read_words(file).title: file.stem for file in sorted(folder.glob("*.md"))}
 
 
-def _pictured(output: nbformat.NotebookNode, static: Path) -> nbformat.NotebookNode:
+def _pictured(output: nbformat.NotebookNode, static: Path, up: str) -> nbformat.NotebookNode:
     """A picture as an element of the page with its own alternative text: the builder has one for a whole cell."""
     content = output.get("data", {}).get("image/png")
     if content is None:
         return output
     alt = output.metadata.get("image/png", {}).get("alt", "")
-    element = _element(base64.b64decode(content), alt, static)
-    return nbformat.v4.new_output("display_data", {"text/html": element})
+    return nbformat.v4.new_output("display_data", {"text/html": _element(base64.b64decode(content), alt, static, up)})
 
 
-def _element(drawn: bytes, alt: str, static: Path) -> str:
-    """An ``img`` of a picture that is written to the book's static files."""
+def _static_address(drawn: bytes, static: Path, up: str) -> str:
+    """The address of a picture that is written to the book's static files, named by its content."""
     name = f"{hashlib.sha256(drawn).hexdigest()[:16]}.png"
     place = static / PICTURES / name
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(drawn)
+    return f"{up}_static/{PICTURES}/{name}"
+
+
+def _element(drawn: bytes, alt: str, static: Path, up: str) -> str:
     width, height = Image.open(io.BytesIO(drawn)).size
     size = f'width="{width}" height="{height}"'
-    return f'<img src="../_static/{PICTURES}/{name}" alt="{html.escape(alt)}" {size} loading="lazy">'
+    return f'<img src="{_static_address(drawn, static, up)}" alt="{html.escape(alt)}" {size} loading="lazy">'
 
 
 def _anchored(outputs: list[nbformat.NotebookNode], titles: dict[str, str]) -> list[nbformat.NotebookNode]:
@@ -212,39 +226,45 @@ def _with_anchor(output: nbformat.NotebookNode, key: str) -> nbformat.NotebookNo
 def _run_line(facts: dict) -> str:
     parameters = facts["parameters"]
     names = parameters.get("encoders") or parameters.get("pretrained") or [parameters["encoder"]]
-    encoders = ", ".join(f"`{name}`" for name in dict.fromkeys([*names, *parameters.get("beside", ())]))
-    chosen = ", ".join(parameters["tasks"]) if "tasks" in parameters else ""
+    encoders = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
-    return (
-        f":::{{admonition}} The run on this page\n:class: note\n"
+    lines = [
+        ":::{admonition} The run on this page\n:class: note",
         f"Profile `{facts['profile']}`: {encoders}, source `{parameters['source']}`, tasks "
-        f"{chosen}, seeds {', '.join(map(str, parameters['seeds']))}; {facts['device']}; this run "
-        f"{facts['seconds'] / 60:.1f} min, its models {facts['training_seconds'] / 60:.0f} min of training; "
-        f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.\n"
-    )
+        f"{', '.join(parameters.get('tasks', []))}, seeds {', '.join(map(str, parameters['seeds']))}; "
+        f"{facts['device']}; measuring {facts['seconds'] / 60:.1f} min, its models {facts['training_seconds'] / 60:.0f} min of training; "
+        f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.",
+    ]
+    if facts["not_measured"]:
+        lacking = "; ".join(f"`{name}`, because {reason}" for name, reason in facts["not_measured"].items())
+        lines.append(f"This run has not measured {lacking}.")
+    if facts["outdated"]:
+        names = ", ".join(f"`{name}`" for name in facts["outdated"])
+        lines.append(f"The code that measures {names} has changed since this run measured; its numbers are of then.")
+    return "\n".join(lines) + "\n"
 
 
-def facts_of(folder: Path, chapter: Chapter, profile: str) -> dict:
+def facts_of(shown: Shown) -> dict:
     """The facts of a finished run, its ``run.json``.
 
     Raises:
         RunError: the run is missing, unfinished or damaged; the message names the command that makes it.
     """
-    again = f"run `fivelenses run {chapter.number} --profile {profile} --force`"
+    folder, number = shown.folder, shown.chapter.number
     for name in ("run.json", "claims.json", EXECUTED):
         if not (folder / name).is_file():
             raise RunError(
-                f"Chapter {chapter.number} has no finished run on profile {profile} ({folder} lacks {name}): "
-                f"run `fivelenses run {chapter.number} --profile {profile}`."
+                f"Chapter {number} has no finished run on profile {shown.profile} ({folder} lacks {name}): "
+                f"run `fivelenses run {number} --profile {shown.profile}`."
             )
     try:
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        damaged = seals.broken(folder, facts["files"])
+        broken = checksums.damaged(folder, facts["files"])
     except (ValueError, KeyError):
-        damaged = ["run.json"]
-    if damaged:
+        broken = ["run.json"]
+    if broken:
         raise RunError(
-            f"The file {damaged[0]} of chapter {chapter.number} ({profile}) in {folder} is not as it was written: "
-            f"take it from git again where it is committed, or {again}."
+            f"The file {broken[0]} of chapter {number} ({shown.profile}) in {folder} is not as it was written: "
+            f"{_again(shown)}."
         )
     return facts

@@ -7,17 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import nbformat
 import pandas as pd
 
 from fivelenses import project
 from fivelenses.exhibits import claims
 from fivelenses.models import encoders
 from fivelenses.models.layers import PARTS, layer_list, projections
-from fivelenses.runs import execution, report_page
-from fivelenses.runs.execution import RunError
+from fivelenses.runs import execution, ledger
+from fivelenses.runs.execution import EXECUTED, RunError
+from fivelenses.runs.pages import PUBLISHED, Shown, exhibit_titles, local_runs, published_runs
 from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.report_page import Section
 from fivelenses.runs.settings import CHAPTERS, Chapter, settings
+from fivelenses.runs.side_by_side import pictures, render
 
 LOCAL_CHAPTERS = [chapter for chapter in CHAPTERS.values() if chapter.local]
 
@@ -82,8 +84,6 @@ def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) 
     for name in ("encoders", "pretrained"):
         if name in type(usual).model_fields:
             overrides[name] = [encoder]
-    if "beside" in type(usual).model_fields:
-        overrides["beside"] = []
     if "independent" in type(usual).model_fields:
         # An encoder of the same shape and tokeniser that was trained on nothing: every encoder has one.
         overrides["independent"] = f"random:{encoder}"
@@ -153,20 +153,79 @@ def report(
     if not runs:
         raise RunError(f"No chapter could be run on {encoder}: {failures[0]}")
     place = project.runs_folder() / "reports" / f"{_folder_name(encoder)}-{profile}"
-    beside = place.with_name(f".{place.name}.{os.getpid()}.partial")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    sections = [
-        Section(part.chapter, runs[part.chapter.number], part.tasks, part.narrowed or not tasks)
-        for part in parts
-        if part.chapter.number in runs
-    ]
-    page = report_page.page(encoder, shape, profile, sections, failures)
-    (beside / "index.html").write_text(page, encoding="utf-8")
-    _verdicts(encoder, profile, runs).to_parquet(beside / "claims.parquet", index=False)
+    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    ran = [part for part in parts if part.chapter.number in runs]
+    page = report_page(encoder, shape, profile, [(part, runs[part.chapter.number]) for part in ran], failures)
+    (partial / "index.html").write_text(page, encoding="utf-8")
+    _verdicts(encoder, profile, runs).to_parquet(partial / "claims.parquet", index=False)
     shutil.rmtree(place, ignore_errors=True)
-    beside.rename(place)
+    partial.rename(place)
     return place / "index.html", failures
+
+
+def report_page(
+    encoder: str, shape: str, profile: str, sections: Sequence[tuple[Part, Path]], failures: Sequence[str]
+) -> str:
+    """The report as one HTML file with its pictures and its style inside, that can be sent as it is.
+
+    The claims come first, what this encoder says next to what the book's runs say; then every picture, likewise.
+
+    Args:
+        encoder: its name.
+        shape: in words.
+        profile: whose data and schedules were used.
+        sections: the chapters that ran, with their folders.
+        failures: a sentence for each that did not.
+    """
+    rows, filled = [], []
+    for part, folder in sections:
+        number, book = part.chapter.number, _book_run(part.chapter, profile)
+        books = {} if book is None else {verdict.claim: verdict for verdict in claims.load(book.folder)}
+        of_chapter = {claim.key: claim for claim in _claims(part.chapter)}
+        rows += [
+            {"chapter": number, "claim": of_chapter[one.claim], "ours": one, "books": books.get(one.claim)}
+            for one in claims.load(folder)
+        ]
+        against = "" if book is None else f" Next to it the book’s run, {book.title}."
+        views = [(folder, "this encoder")] + ([] if book is None else [(book.folder, "the book’s")])
+        drawn = [key for key in exhibit_titles(folder).values() if (folder / f"{key}.png").is_file()]
+        filled.append(
+            {
+                "number": number,
+                "title": nbformat.read(part.chapter.notebook, as_version=4).cells[0].source.splitlines()[0][2:],
+                "tasks": f"Tasks: {', '.join(part.tasks)}{'.' if part.narrowed else ', the chapter’s own.'}{against}",
+                "pictures": {key: pictures(key, views) for key in sorted(drawn, key=_order)},
+            }
+        )
+    counts = {kind: sum(row["ours"].verdict == kind for row in rows) for kind in claims.VERDICTS}
+    return render(
+        "report.html",
+        encoder=encoder,
+        shape=shape,
+        profile=profile,
+        failures=failures,
+        counts=counts,
+        rows=rows,
+        sections=filled,
+    )
+
+
+def _claims(chapter: Chapter) -> tuple[claims.Claim, ...]:
+    return ledger.CLAIMS[chapter.paper] if chapter.paper else ledger.OF_CHAPTERS[chapter.number]
+
+
+def _book_run(chapter: Chapter, profile: str) -> Shown | None:
+    """The run of a chapter that the book shows: one of the same profile where there is one, else the published one."""
+    runs = [run for run in (*published_runs(), *local_runs()) if run.chapter == chapter and run.leads]
+    runs = [run for run in runs if (run.folder / EXECUTED).is_file()]
+    return min(runs, key=lambda run: (run.profile != profile, run.part != PUBLISHED), default=None)
+
+
+def _order(key: str) -> list[tuple[int, str]]:
+    """Figures in the order of their numbers: 2 before 10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in key.split("-")]
 
 
 def _folder_name(encoder: str) -> str:

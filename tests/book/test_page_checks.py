@@ -1,8 +1,7 @@
 """The checks of built pages find each fault they are for, and nothing on a page without any."""
 
 import pytest
-
-from fivelenses.runs.page_checks import faults
+from tests.book.page_checks import faults
 
 SOUND = """<html><head><link rel="stylesheet" href="_static/a.css"></head><body><a href="#">top</a><article>
 <h1 id="title">A page</h1><a href="other.html#there">inside</a> <a href="https://example.org/paper">outside</a>

@@ -1,10 +1,12 @@
 """What a built page has to be: readable with the network off, with pictures that are described, tables that are named,
 links that lead somewhere, and no trace of something that went wrong.
 
-The build ends with these checks; a fault breaks it. What only a browser can see (widths, errors of scripts, contrast)
+Run as a program on the folder of a built book, it prints the faults and ends with status 1 where there are any. What only
+a browser can see (widths, errors of scripts, contrast)
 is looked at by `tests/book/browser.py`.
 """
 
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -99,3 +101,9 @@ def _failed(text: Tag) -> Iterator[str]:
             yield f"it says {sign!r}"
     for problem in text.select(".problematic, .system-message"):
         yield f"something was not understood by the builder: {problem.text.strip()[:60]!r}"
+
+
+if __name__ == "__main__":
+    broken = faults(Path(sys.argv[1]))
+    print("\n".join(broken) or f"no fault in {sys.argv[1]}")
+    sys.exit(bool(broken))

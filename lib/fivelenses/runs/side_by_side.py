@@ -1,0 +1,73 @@
+"""Several runs next to one another: claims by runs, and the pictures of one exhibit, for chapters, ledger and report.
+
+Pages are filled from the templates beside this file (Jinja); what they hold is read from the runs' ``claims.json`` and
+exhibits.
+"""
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, PARTLY, REPRODUCED
+from fivelenses.exhibits.exhibit import read_words
+
+# A sign beside the colour, for readers to whom colours look alike.
+SIGNS = {REPRODUCED: "●", PARTLY: "◐", NOT_REPRODUCED: "○", CANNOT_BE_TESTED: "–"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of one run, with its words.
+
+    Attributes:
+        source: the address of the picture, or its content.
+        alt: what a reader who cannot see it should know.
+        caption: in Markdown.
+        whose: the run, in a reader's words.
+    """
+
+    source: str
+    alt: str
+    caption: str
+    whose: str
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")), autoescape=True, undefined=StrictUndefined
+    )
+    environment.filters["kind"] = lambda verdict: verdict.replace(" ", "-")
+    environment.filters["markdown"] = lambda text: Markup(MarkdownIt("commonmark").render(text))
+    return environment
+
+
+def render(template: str, **content) -> str:
+    """A template of this package, filled.
+
+    Raises:
+        jinja2.UndefinedError: the template asks for something that was not given.
+    """
+    return _environment().get_template(template).render(signs=SIGNS, **content)
+
+
+def picture(key: str, folder: Path, whose: str, source: str | None = None) -> Picture | None:
+    """The picture of an exhibit in a run's folder; inside the page where no source is given, None where there is none."""
+    file = folder / f"{key}.png"
+    if not file.is_file():
+        return None
+    words = read_words(folder / f"{key}.md")
+    if source is None:
+        source = f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}"
+    return Picture(source, words.alt, words.caption, whose)
+
+
+def pictures(key: str, runs: Iterable[tuple[Path, str]]) -> list[Picture]:
+    """The pictures of one exhibit in several runs, (folder, whose) each; runs that lack it are left out."""
+    return [one for one in (picture(key, folder, whose) for folder, whose in runs) if one is not None]
