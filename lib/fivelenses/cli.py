@@ -161,12 +161,16 @@ def report(
 
 
 @app.command()
-def book() -> None:
-    """Build the book from the published runs and this machine's own, and say where it is."""
+def book(
+    published_alone: Annotated[
+        bool, typer.Option("--published-alone", help="Leave this machine's own runs out, for a first look.")
+    ] = False,
+) -> None:
+    """Build the book from the published records and this machine's own, and say where it is."""
     with _one_sentence():
         from fivelenses.runs.book import build
 
-        page = build(typer.echo)
+        page = build(typer.echo, published_alone)
         typer.echo(f"The book is at {page}")
 
 

@@ -4,30 +4,35 @@ import json
 
 import pytest
 
+from fivelenses import records
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.claims import REPRODUCED, Verdict
-from fivelenses.runs import execution, pages, seals
+from fivelenses.runs import checksums, execution, pages
 from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.settings import CHAPTERS
 
 
 @pytest.fixture
 def run(tmp_path):
-    """A finished run with a table, a picture and verdicts, sealed."""
+    """A finished run with a table, a picture and verdicts, and their checksums."""
     (tmp_path / "table.parquet").write_bytes(bytes(range(256)))
     (tmp_path / "figure.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (tmp_path / "figure.md").write_text("**Figure 1.** A caption.\n")
     (tmp_path / "figure.svg").write_text("<svg/>")
     (tmp_path / EXECUTED).write_text("{}")
     claims.save([Verdict("a-claim", REPRODUCED, 1.0, None, 1, 1, {}, "")], tmp_path)
-    facts = {"files": seals.seal(tmp_path)}
+    facts = {"files": checksums.checksums(tmp_path)}
     (tmp_path / "run.json").write_text(json.dumps(facts))
     return tmp_path
 
 
+def shown(folder):
+    return pages.Shown(CHAPTERS[1], "tiny", pages.HERE, folder)
+
+
 def test_a_run_as_it_was_written_is_whole(run):
-    assert pages.facts_of(run, CHAPTERS[1], "tiny")["files"] == seals.seal(run)
-    assert set(seals.seal(run)) == {"table.parquet", "figure.png", "figure.md", EXECUTED, "claims.json"}
+    assert pages.facts_of(shown(run))["files"] == checksums.checksums(run)
+    assert set(checksums.checksums(run)) == {"table.parquet", "figure.png", "figure.md", EXECUTED, "claims.json"}
 
 
 @pytest.mark.parametrize("name", ["table.parquet", "figure.png", "claims.json", EXECUTED])
@@ -36,40 +41,44 @@ def test_one_flipped_bit_is_found_and_named_with_the_command_that_mends_it(run, 
     content = bytearray((run / name).read_bytes())
     content[len(content) // 2] ^= 1 << bit
     (run / name).write_bytes(content)
-    assert seals.broken(run, json.loads((run / "run.json").read_text())["files"]) == [name]
+    assert checksums.damaged(run, json.loads((run / "run.json").read_text())["files"]) == [name]
     with pytest.raises(
         RunError, match=f"{name} of chapter 1 .* not as it was written.*fivelenses run 1 --profile tiny"
     ):
-        pages.facts_of(run, CHAPTERS[1], "tiny")
+        pages.facts_of(shown(run))
 
 
 def test_a_lost_table_is_found(run):
     (run / "table.parquet").unlink()
     with pytest.raises(RunError, match="table.parquet"):
-        pages.facts_of(run, CHAPTERS[1], "tiny")
+        pages.facts_of(shown(run))
 
 
 @pytest.mark.parametrize("content", ["{", "{}", '{"files": '])
 def test_damaged_facts_are_found(run, content):
     (run / "run.json").write_text(content)
     with pytest.raises(RunError, match="The file run.json of chapter 1"):
-        pages.facts_of(run, CHAPTERS[1], "tiny")
+        pages.facts_of(shown(run))
 
 
 def test_line_ends_of_another_system_are_no_damage(run):
     (run / "figure.md").write_bytes(b"**Figure 1.** A caption.\r\n")
-    assert seals.broken(run, json.loads((run / "run.json").read_text())["files"]) == []
+    assert checksums.damaged(run, json.loads((run / "run.json").read_text())["files"]) == []
 
 
-@pytest.mark.parametrize("shown", [one for one in pages.shown_runs() if one.part == pages.PUBLISHED])
-def test_committed_runs_are_as_they_were_written(shown):
-    assert pages.facts_of(shown.folder, shown.chapter, shown.profile)["files"] == seals.seal(shown.folder)
+@pytest.mark.parametrize("run", pages.published_runs(), ids=lambda run: f"{run.name}/{run.chapter.slug}")
+def test_committed_records_are_as_they_were_written(run):
+    facts = json.loads((run.committed / "run.json").read_text(encoding="utf-8"))
+    assert facts["files"] == checksums.checksums(run.committed)
+    for file in run.committed.glob("*.parquet"):
+        assert not records.read(file).table.empty
 
 
 def test_a_damaged_local_run_is_made_again(run, monkeypatch):
-    monkeypatch.setattr(execution, "library_digest", lambda: "same")
-    monkeypatch.setattr(execution, "code_digest", lambda notebook: "same")
-    facts = {"notebook": "same", "library": "same", "parameters": {}, "files": seals.seal(run)}
+    for name in ("notebook_digest", "page_digest"):
+        monkeypatch.setattr(execution, name, lambda notebook: "same")
+    facts = {"notebook": "same", "code": "same", "models": execution.models_digest(), "parameters": {}}
+    facts |= {"files": checksums.checksums(run)}
     (run / "run.json").write_text(json.dumps(facts))
     assert execution.state(CHAPTERS[1], run, {}) == ""
     (run / "table.parquet").write_bytes(b"other")

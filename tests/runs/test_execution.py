@@ -7,11 +7,12 @@ import pytest
 from PIL import Image
 from tests.runs.conftest import make_home, write_notebook
 
-from fivelenses.runs import book, execution, pages
+from fivelenses.exhibits import claims
+from fivelenses.runs import book, checksums, execution, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.settings import find_chapter, settings
 
-BEGIN = "from fivelenses import runs\nrun = runs.begin(1, profile)"
+BEGIN = "from fivelenses import runs\nrun = runs.begin(1, globals())"
 
 
 @pytest.fixture
@@ -80,24 +81,34 @@ def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):
 
 
 def executed_copy(chapter, tmp_path, change=lambda notebook: None):
-    """An executed copy of the chapter's notebook, changed, and the facts of its run."""
+    """A finished run of the chapter whose executed notebook was changed."""
     notebook = nbformat.read(chapter.notebook, as_version=4)
     for number, cell in enumerate(notebook.cells, 1):
         cell.execution_count, cell.outputs = number, []
     change(notebook)
-    place = tmp_path / "executed.ipynb"
-    nbformat.write(notebook, place)
-    parameters = settings(1, "tiny").model_dump(mode="json")
+    folder = tmp_path / "run"
+    folder.mkdir(exist_ok=True)
+    nbformat.write(notebook, folder / execution.EXECUTED)
+    claims.save([], folder)
+    return pages.Shown(chapter, "tiny", pages.HERE, folder, "tiny-toy-bert-seed-0")
+
+
+def finish(shown):
+    """Write the run's facts, when all its other files are there."""
     facts = {
         "profile": "tiny",
-        "parameters": parameters,
+        "parameters": settings(1, "tiny").model_dump(mode="json"),
         "versions": {},
         "device": "CPU",
         "seconds": 1,
         "peak_memory": 1,
         "training_seconds": 60,
+        "not_measured": {},
+        "outdated": ["rollbacks"],
+        "files": checksums.checksums(shown.folder),
     }
-    return place, facts
+    (shown.folder / "run.json").write_text(json.dumps(facts))
+    return shown
 
 
 def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, tmp_path):
@@ -108,12 +119,13 @@ def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, 
         content = {"image/png": base64.b64encode(drawn.getvalue()).decode()}
         pictures.append(nbformat.v4.new_output("display_data", content, metadata={"image/png": {"alt": alt}}))
         caption = f"**Figure {len(pictures)}.** A caption."
-        (tmp_path / f"paper-figure-{len(pictures)}.md").write_text(caption)
+        (tmp_path / "run").mkdir(exist_ok=True)
+        (tmp_path / "run" / f"paper-figure-{len(pictures)}.md").write_text(caption)
         pictures.append(nbformat.v4.new_output("display_data", {"text/markdown": caption}))
-    place, facts = executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.extend(pictures))
+    shown = finish(executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.extend(pictures)))
     static = tmp_path / "_static"
-    page = pages.assemble(chapter, place, facts, static)
-    assert page == pages.assemble(chapter, place, facts, static)
+    page = pages.assemble(shown, static)
+    assert page == pages.assemble(shown, static)
     first, _, second, _ = [cell for cell in page.cells if cell.cell_type == "code"][1].outputs
     assert first.data["text/html"].startswith('<span id="paper-figure-1"></span><img src="../_static/exhibits/')
     assert 'alt="a curve" width="4" height="3"' in first.data["text/html"]
@@ -122,14 +134,15 @@ def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, 
 
 
 def test_a_page_opens_with_its_most_telling_picture_and_offers_the_clean_notebook(chapter, tmp_path):
-    place, facts = executed_copy(chapter, tmp_path, lambda notebook: None)
-    Image.new("RGB", (4, 3)).save(tmp_path / f"{chapter.telling}.png")
-    (tmp_path / f"{chapter.telling}.md").write_text("**Figure 1.** What moves.\n\nAlternative text: A rise.\n")
-    page = pages.assemble(chapter, place, facts, tmp_path / "_static", "https://github.com/owner/name")
+    shown = executed_copy(chapter, tmp_path)
+    Image.new("RGB", (4, 3)).save(shown.folder / f"{chapter.telling}.png")
+    (shown.folder / f"{chapter.telling}.md").write_text("**Figure 1.** What moves.\n\nAlternative text: A rise.\n")
+    page = pages.assemble(finish(shown), tmp_path / "_static", "https://github.com/owner/name")
     picture, run = (cell.source for cell in page.cells if cell.cell_type == "markdown")
     assert picture.startswith(f'<figure class="telling"><a href="#{chapter.telling}"><img src="../_static/exhibits/')
     assert 'alt="A rise."' in picture and "Figure 1, which" in picture
     assert 'href="../_static/notebooks/1-attention-svcca.ipynb" download' in run
+    assert "The code that measures `rollbacks` has changed since" in run
     assert "mybinder.org/v2/gh/owner/name/HEAD?labpath=notebooks/1-attention-svcca.ipynb" in run
     assert (
         tmp_path / "_static" / "notebooks" / "1-attention-svcca.ipynb"
@@ -147,13 +160,13 @@ def test_a_page_opens_with_its_most_telling_picture_and_offers_the_clean_noteboo
     ids=["out of step", "unfinished", "failed", "warning"],
 )
 def test_a_page_that_cannot_stand_breaks_the_build_with_the_command_to_run(chapter, tmp_path, change, message):
-    place, facts = executed_copy(chapter, tmp_path, change)
+    shown = finish(executed_copy(chapter, tmp_path, change))
     with pytest.raises(RunError, match=f"{message}.*fivelenses run 1 --profile tiny --force"):
-        pages.assemble(chapter, place, facts, tmp_path / "_static")
+        pages.assemble(shown, tmp_path / "_static")
 
 
 def test_a_missing_page_breaks_the_build(chapter, tmp_path):
     (tmp_path / "book").mkdir()
     (tmp_path / "_config.yml").write_text("title: A book\n")
-    with pytest.raises(RunError, match="has no finished run on profile tiny .*fivelenses run 0 --profile tiny"):
-        book.stage(tmp_path / "staged")
+    with pytest.raises(RunError, match="cannot be shown on profile tiny .there is no run.*fivelenses run 1"):
+        book.stage(tmp_path / "staged", pages.local_runs())

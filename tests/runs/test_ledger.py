@@ -1,21 +1,15 @@
-"""The ledger: every claim once a run, computed verdicts, and the committed runs in step with the predicates."""
+"""The ledger: every claim once per run, and the runs of a chapter side by side."""
 
-import math
 from dataclasses import replace
 from html.parser import HTMLParser
 
-import pandas as pd
 import pytest
 
-from fivelenses import tasks
 from fivelenses.exhibits import claims
-from fivelenses.exhibits.claims import REPRODUCED, VERDICTS, Verdict
+from fivelenses.exhibits.claims import VERDICTS, Verdict
 from fivelenses.runs import ledger, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.settings import CHAPTERS
-from fivelenses.tasks.edge_tasks import EDGE_TASKS
-
-PUBLISHED = [shown for shown in pages.shown_runs() if shown.part == pages.PUBLISHED and shown.chapter.paper]
 
 
 class Rows(HTMLParser):
@@ -42,7 +36,7 @@ def run_of_each_verdict(tmp_path):
         for place, claim in enumerate(ledger.CLAIMS["hao2020"])
     ]
     claims.save(verdicts, tmp_path)
-    return pages.Shown(CHAPTERS[1], "tiny", pages.HERE, tmp_path)
+    return pages.Shown(CHAPTERS[1], "tiny", pages.HERE, tmp_path, "tiny-toy-bert-seed-0")
 
 
 def test_every_paper_of_a_chapter_has_its_claims_in_the_ledger():
@@ -56,7 +50,7 @@ def test_each_line_can_be_filtered_by_paper_run_and_verdict(run_of_each_verdict)
     rows = Rows(ledger.page([run_of_each_verdict])).rows
     assert [row["data-verdict"] for row in rows] == [VERDICTS[place % 4] for place in range(7)]
     assert {row["data-paper"] for row in rows} == {"hao2020"}
-    assert {row["data-run"] for row in rows} == {"tiny, this machine"}
+    assert {row["data-run"] for row in rows} == {"toy-bert-seed-0, toy world, this machine"}
 
 
 def test_signs_lead_to_lines_and_lines_to_exhibits(run_of_each_verdict):
@@ -78,34 +72,15 @@ def test_a_run_that_judged_other_claims_is_refused_with_the_command_to_run(run_o
         ledger.page([run_of_each_verdict])
 
 
-@pytest.mark.parametrize("shown", PUBLISHED, ids=lambda shown: shown.chapter.slug)
-def test_committed_verdicts_follow_from_committed_tables(shown):
-    tables = {file.stem: pd.read_parquet(file) for file in shown.folder.glob("*.parquet")}
-    again = claims.judge_all(ledger.CLAIMS[shown.chapter.paper], tables)
-    for ours, committed in zip(again, claims.load(shown.folder), strict=True):
-        assert (ours.claim, ours.verdict, ours.held, ours.groups) == (
-            committed.claim,
-            committed.verdict,
-            committed.held,
-            committed.groups,
-        )
-        assert (ours.value is None) == (committed.value is None)
-        assert ours.value is None or math.isclose(ours.value, committed.value, rel_tol=1e-9)
+def test_a_chapter_of_several_runs_sets_them_side_by_side(run_of_each_verdict, tmp_path):
+    other = replace(run_of_each_verdict, part=pages.PUBLISHED, name="small-some-encoder", profile="small", leads=False)
+    html = ledger.other_runs(other, [run_of_each_verdict, other])
+    assert html.count('<th scope="col">') == 3 and html.count('<th scope="row">') == 7
+    assert 'href="../../here/1-attention-svcca.html"' in html and "some-encoder, real data" in html
+    assert ledger.other_runs(other, [other]) == ""
 
 
-@pytest.mark.parametrize("shown", PUBLISHED, ids=lambda shown: shown.chapter.slug)
-def test_every_exhibit_that_a_committed_run_judges_can_be_pointed_at(shown):
-    keys = set(pages.exhibit_titles(shown.folder).values())
-    judged = {verdict.claim for verdict in claims.load(shown.folder) if verdict.verdict in (REPRODUCED, claims.PARTLY)}
-    for claim in ledger.CLAIMS[shown.chapter.paper]:
-        if claim.key in judged:
-            assert set(claim.exhibits) <= keys
-
-
-PUBLISHED = [chapter for chapter in CHAPTERS.values() if chapter.published is not None]
-
-
-@pytest.mark.parametrize("chapter", PUBLISHED, ids=lambda chapter: chapter.slug)
-def test_verdicts_call_tasks_by_their_names_and_not_by_their_keys(chapter):
-    groups = [group for verdict in claims.load(pages.published_folder(chapter)) for group in verdict.by_group]
-    assert not {*groups} & {*tasks.TASKS, *EDGE_TASKS}
+@pytest.mark.parametrize("number", sorted(ledger.OF_CHAPTERS))
+def test_what_the_project_says_itself_has_names_of_its_own(number):
+    papers = {claim.key for of_paper in ledger.CLAIMS.values() for claim in of_paper}
+    assert not papers & {claim.key for claim in ledger.OF_CHAPTERS[number]}

@@ -6,11 +6,10 @@ import pytest
 
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.claims import NOT_REPRODUCED, Verdict
-from fivelenses.runs import report, report_page
+from fivelenses.runs import report
 from fivelenses.runs.execution import EXECUTED, Finished, RunError
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown
 from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.report_page import Section
 from fivelenses.runs.settings import CHAPTERS, settings
 
 
@@ -64,8 +63,8 @@ def test_an_encoder_is_described_once_its_projections_are_found():
 
 
 def test_the_page_holds_everything_inside_itself(run_folder):
-    section = Section(CHAPTERS[1], run_folder, ("rte",), True)
-    page = report_page.page("a/<b>", "6 layers", "tiny", [section], ["Chapter 2 failed."])
+    part = report.Part(CHAPTERS[1], {}, ("rte",), True)
+    page = report.report_page("a/<b>", "6 layers", "tiny", [(part, run_folder)], ["Chapter 2 failed."])
     read = Page(page)
     assert read.pictures[0][1] == "A curve & its end."
     assert all(source.startswith("data:image/png;base64,") for source, _ in read.pictures)
@@ -76,17 +75,17 @@ def test_the_page_holds_everything_inside_itself(run_folder):
 
 
 def test_like_is_compared_with_like(monkeypatch, tmp_path):
-    runs = [Shown(CHAPTERS[1], "small", PUBLISHED, tmp_path), Shown(CHAPTERS[1], "tiny", HERE, tmp_path)]
-    monkeypatch.setattr(report_page, "shown_runs", lambda: runs)
-    assert report_page._book_run(CHAPTERS[1], "tiny") is None
+    monkeypatch.setattr(report, "published_runs", lambda: [Shown(CHAPTERS[1], "small", PUBLISHED, tmp_path)])
+    monkeypatch.setattr(report, "local_runs", lambda: [Shown(CHAPTERS[1], "tiny", HERE, tmp_path)])
+    assert report._book_run(CHAPTERS[1], "tiny") is None
     (tmp_path / EXECUTED).write_text("{}")
-    assert report_page._book_run(CHAPTERS[1], "tiny").part == HERE
-    assert report_page._book_run(CHAPTERS[1], "paper").part == PUBLISHED
+    assert report._book_run(CHAPTERS[1], "tiny").part == HERE
+    assert report._book_run(CHAPTERS[1], "paper").part == PUBLISHED
 
 
 def test_figures_are_shown_in_the_order_of_their_numbers():
     keys = ["p-figure-10", "p-figure-2", "p-figure-1"]
-    assert sorted(keys, key=report_page._order) == ["p-figure-1", "p-figure-2", "p-figure-10"]
+    assert sorted(keys, key=report._order) == ["p-figure-1", "p-figure-2", "p-figure-10"]
 
 
 def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path, monkeypatch):

@@ -63,7 +63,7 @@ def test_pairs_of_tasks_that_are_not_run_are_left_out():
         ((1, "tiny", {"tasks": ["rtf"]}), "no task 'rtf'"),
         ((1, "tiny", {"tasks": ["squad"]}), "squad has a span head"),
         ((1, "tiny", {"tasks": ["cola"]}), "schedules has none for cola"),
-        ((1, "tiny", {"keep": 1.5}), "keep"),
+        ((1, "tiny", {"variance_kept": 1.5}), "variance_kept"),
         ((1, "tiny", {"batch_rows": 0}), "batch_rows"),
         ((1, "tiny", {"source": "web"}), "source"),
         ((1, "tiny", {"schedules": {"rte": {"epochs": 1}}}), "schedules.rte.learning_rate"),

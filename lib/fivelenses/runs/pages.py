@@ -232,7 +232,8 @@ def _run_line(facts: dict) -> str:
         ":::{admonition} The run on this page\n:class: note",
         f"Profile `{facts['profile']}`: {encoders}, source `{parameters['source']}`, tasks "
         f"{', '.join(parameters.get('tasks', []))}, seeds {', '.join(map(str, parameters['seeds']))}; "
-        f"{facts['device']}; measuring {facts['seconds'] / 60:.1f} min, its models {facts['training_seconds'] / 60:.0f} min of training; "
+        f"{facts['device']}; measuring {facts['seconds'] / 60:.1f} min, training its models "
+        f"{facts['training_seconds'] / 60:.0f} min; "
         f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.",
     ]
     if facts["not_measured"]:

@@ -58,7 +58,7 @@ def render(template: str, **content) -> str:
 
 
 def picture(key: str, folder: Path, whose: str, source: str | None = None) -> Picture | None:
-    """The picture of an exhibit in a run's folder; inside the page where no source is given, None where there is none."""
+    """The picture of an exhibit in a run's folder, None where there is none; inside the page without a source."""
     file = folder / f"{key}.png"
     if not file.is_file():
         return None

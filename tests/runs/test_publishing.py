@@ -1,0 +1,53 @@
+"""The records of a run are published whole, in the place of those before them, or not at all."""
+
+import json
+
+import pandas as pd
+import pytest
+from tests.runs.conftest import make_home
+
+from fivelenses import records
+from fivelenses.records import Identity, Record
+from fivelenses.runs import checksums, publishing
+from fivelenses.runs.execution import RunError
+
+FACTS = {"seconds": 1.0, "trained": {"abc": 2.0}, "device": "CPU", "python": "3", "versions": {}}
+TOLD = {"chapter": 1, "profile": "small", "parameters": {}, "specifications": ["abc"], "not_measured": {}}
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    make_home(tmp_path, monkeypatch)
+    return {"heights": Record(pd.DataFrame({"height": [1.0, 2.0]}), Identity("heights", "c0de", {}, ("abc",)), FACTS)}
+
+
+def test_published_records_are_loaded_by_profile_and_chapter(measured):
+    place = publishing.commit(1, "small-a", measured, TOLD, leads=False)
+    publishing.commit(1, "small-b", {"weights": measured["heights"]}, TOLD, leads=True)
+    assert {file.name for file in place.iterdir()} == {"heights.parquet", "run.json"}
+    assert json.loads((place / "run.json").read_text())["files"] == checksums.checksums(place)
+    assert list(records.load("small", 1)) == ["weights"]  # the run that leads
+    assert records.load("small", 1, "a")["heights"]["height"].tolist() == [1.0, 2.0]
+    with pytest.raises(records.RecordError, match="No run of chapter 2 on small is published: there are small-a/1-"):
+        records.load("small", 2)
+
+
+def test_published_records_take_the_place_of_those_before_and_keep_the_findings(measured):
+    place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
+    (place / "old.parquet").touch()
+    (place / "findings.md").write_text("A finding.\n")
+    again = publishing.commit(1, "small-a", measured, TOLD, leads=True)
+    assert not (again / "old.parquet").exists() and (again / "findings.md").read_text() == "A finding.\n"
+
+
+def test_records_too_large_to_commit_are_refused_and_nothing_is_lost(measured, monkeypatch):
+    place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
+    monkeypatch.setattr(publishing, "MAX_RECORDS", 1)
+    with pytest.raises(RunError, match="at most 8 MB"):
+        publishing.commit(1, "small-a", measured, TOLD, leads=True)
+    assert (place / "heights.parquet").is_file() and len(list(place.parent.iterdir())) == 1
+
+
+def test_a_chapter_without_a_current_run_has_nothing_to_publish(measured):
+    with pytest.raises(RunError, match="Chapter 1 has no current run on tiny .there is no run.: run `fivelenses run 1"):
+        publishing.publish(1, "tiny")

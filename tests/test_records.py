@@ -1,0 +1,231 @@
+"""Records: what makes one stale and what does not, and what a run does with those that are there."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fivelenses import records
+from fivelenses.records import Identity, Record, RecordError
+from fivelenses.runs import run as running
+from fivelenses.runs.run import NotMeasured, Run
+from fivelenses.runs.settings import find_chapter, settings
+
+FACTS = {"seconds": 1.0, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """A library of three modules, in the place of ours."""
+    monkeypatch.setattr(records, "LIBRARY", tmp_path)
+    package = tmp_path / "fivelenses"
+    (package / "lenses").mkdir(parents=True)
+    for name, source in {
+        "__init__": "",
+        "lenses/__init__": "",
+        "lenses/heights": '"""A lens."""\nimport numpy\n\n\ndef height(x):\n    "Twice."\n    return 2 * x\n',
+        "lenses/other": "def other(x):\n    return x\n",
+        "measure": "def heights(x):\n    from fivelenses.lenses import heights\n    return heights.height(x)\n",
+    }.items():
+        (package / f"{name}.py").write_text(source)
+    return package
+
+
+def edit(file: Path, before: str, after: str) -> None:
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after))
+
+
+def digest() -> str:
+    records._read.cache_clear()
+    return records.code_digest(["fivelenses.measure"])
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "stale"),
+    [
+        ("lenses/heights", "Twice.", "Two times the input.", False),
+        ("lenses/heights", '"""A lens."""', "# A lens.", False),
+        ("lenses/heights", "return 2 * x", "return (2 *\n        x)  # doubled", False),
+        ("lenses/heights", "return 2 * x", "return 3 * x", True),
+        ("lenses/heights", "import numpy", "import numpy, fivelenses.lenses.other", True),
+        ("lenses/other", "return x", "return -x", False),
+        ("measure", "heights.height(x)", "heights.height(x + 1)", True),
+    ],
+    ids=["docstring", "comment", "layout", "number", "import", "not imported", "own module"],
+)
+def test_a_record_is_stale_where_what_measured_it_does_something_else(library, name, before, after, stale):
+    old = digest()
+    edit(library / f"{name}.py", before, after)
+    assert (digest() != old) is stale
+
+
+def test_an_import_inside_a_function_counts_as_one(library):
+    assert "fivelenses.lenses.heights" in records.closure(["fivelenses.measure"])
+    assert "fivelenses.lenses.other" not in records.closure(["fivelenses.measure"])
+
+
+def test_a_module_left_out_is_not_followed(library):
+    assert records.closure(["fivelenses.measure"], ("fivelenses.lenses",)) == ["fivelenses", "fivelenses.measure"]
+
+
+@pytest.mark.parametrize("paper", ["hao2020", "zhou2022", "hao2019", "singh2020", "merchant2020", "five_lenses"])
+def test_measuring_code_does_not_know_what_is_made_of_records(paper):
+    reached = records.closure([f"fivelenses.papers.{paper}.measure"], records.KNOWN_OTHERWISE)
+    right = ("fivelenses.exhibits", "fivelenses.runs", "fivelenses.cli")
+    assert not [name for name in reached if name.startswith(right) or name.endswith((".figures", ".claims"))]
+
+
+def identity(**changes) -> Identity:
+    return Identity(
+        **{"function": "heights", "code": "c0de", "parameters": {"task": "rte"}, "checkpoints": ("a",)} | changes
+    )
+
+
+def test_a_record_comes_back_as_it_was_written(tmp_path):
+    record = Record(pd.DataFrame({"task": ["rte"], "height": [0.5]}), identity(), FACTS)
+    records.write(tmp_path / "deep" / "heights.parquet", record)
+    back = records.read(tmp_path / "deep" / "heights.parquet")
+    pd.testing.assert_frame_equal(back.table, record.table)
+    assert (back.identity, back.facts) == (record.identity, FACTS)
+    assert [file.name for file in (tmp_path / "deep").iterdir()] == ["heights.parquet"]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"function": "widths"}, {"code": "d0ne"}, {"parameters": {"task": "mrpc"}}, {"checkpoints": ("b",)}]
+)
+def test_a_record_of_something_else_has_another_address(changes):
+    assert identity(**changes).digest != identity().digest
+
+
+def test_a_file_that_is_no_record_is_named(tmp_path):
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "table.parquet")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    for name in ("table", "broken"):
+        with pytest.raises(RecordError, match=f"The record {name}.parquet .* is damaged"):
+            records.read(tmp_path / f"{name}.parquet")
+    with pytest.raises(RecordError, match="There is no record none.parquet"):
+        records.read(tmp_path / "none.parquet")
+
+
+def test_parts_are_merged_with_what_they_share(tmp_path):
+    parts = [
+        Record(
+            pd.DataFrame({"task": [task]}), identity(parameters={"task": task, "points": 4}, checkpoints=(task,)), FACTS
+        )
+        for task in ("rte", "mrpc")
+    ]
+    merged = records.merge([*parts, Record(pd.DataFrame(), parts[0].identity, FACTS)])
+    assert merged.table["task"].tolist() == ["rte", "mrpc"] and merged.facts["seconds"] == 3.0
+    assert merged.identity.parameters == {"points": 4} and merged.identity.checkpoints == ("rte", "mrpc")
+    with pytest.raises(RecordError, match="no one record"):
+        records.merge([parts[0], Record(parts[0].table, identity(function="widths"), FACTS)])
+
+
+# --- a run and its records --------------------------------------------------------------------------------------------
+
+calls: list = []
+
+
+def count(seeds: tuple[int, ...], factor: int = 1, log=print) -> pd.DataFrame:
+    """A measurement that takes a parameter of the chapter, one of its own, and tells how often it was made."""
+    calls.append(factor)
+    log("measuring")
+    return pd.DataFrame({"seed": list(seeds), "value": [factor * seed for seed in seeds]})
+
+
+def several(seeds: tuple[int, ...]) -> dict[str, pd.DataFrame]:
+    return {"first": pd.DataFrame({"a": list(seeds)}), "second": pd.DataFrame({"b": [0]})}
+
+
+def asks_too_much(nobody_has_this: int) -> pd.DataFrame:
+    return pd.DataFrame()
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    calls.clear()
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(records, "measuring_code", lambda function: "c0de")
+    return Run(find_chapter(1), "tiny", settings(1, "tiny", seeds=[1, 2]), tmp_path)
+
+
+def test_what_was_measured_is_not_measured_again(run):
+    first = run.measure(count)
+    again = Run(run.chapter, run.profile, run.settings, run.folder).measure(count)
+    pd.testing.assert_frame_equal(first, again)
+    assert calls == [1] and first["value"].tolist() == [1, 2]
+
+
+def test_another_parameter_or_other_code_is_measured(run, monkeypatch):
+    run.measure(count)
+    run.measure(count, factor=2)
+    monkeypatch.setattr(records, "measuring_code", lambda function: "d0ne")
+    run.measure(count)
+    assert calls == [1, 2, 1]
+
+
+def test_values_are_measured_one_after_another_and_only_those_that_are_new(run):
+    run.measure(count, over={"factor": [1, 2]})
+    table = run.measure(count, over={"factor": [1, 2, 3]})
+    assert calls == [1, 2, 3] and table["value"].tolist() == [1, 2, 2, 4, 3, 6]
+
+
+def test_a_measurement_may_give_several_tables(run):
+    for _ in range(2):
+        tables = run.measure(several)
+        assert {name: list(table.columns) for name, table in tables.items()} == {"first": ["a"], "second": ["b"]}
+
+
+def test_a_parameter_that_nobody_gives_is_named(run):
+    with pytest.raises(TypeError, match="asks for 'nobody_has_this', which chapter 1 has not"):
+        run.measure(asks_too_much)
+    with pytest.raises(TypeError, match="count has no parameter 'points'"):
+        run.measure(count, points=3)
+
+
+def committed(run, folder, **changes) -> Run:
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps({"not_measured": {"several": "it took too long"}}))
+    records.write(folder / "count.parquet", Record(pd.DataFrame({"value": [7]}), identity(**changes), FACTS))
+    return Run(run.chapter, run.profile, run.settings, run.folder, folder)
+
+
+def test_a_published_run_reads_and_never_measures(run, tmp_path):
+    published = committed(run, tmp_path / "committed")
+    assert published.measure(count)["value"].tolist() == [7] and not calls
+    assert not published.outdated and list(published.addresses) == ["a"]
+    with pytest.raises(RecordError, match="has no record of asks_too_much: measure it with `fivelenses run 1"):
+        published.measure(asks_too_much)
+
+
+def test_a_published_record_of_older_code_is_shown_and_named(run, tmp_path):
+    published = committed(run, tmp_path / "committed", code="older")
+    published.measure(count)
+    assert published.outdated == ["count"]
+
+
+def test_an_exhibit_of_what_was_not_measured_says_so(run, tmp_path, capsys):
+    published = committed(run, tmp_path / "committed")
+    lacking = published.measure(several)
+    assert lacking == NotMeasured("several", "it took too long")
+    published.exhibit(lambda table: 1 / 0, lacking)
+    assert published.tables == {}
+
+
+@pytest.mark.parametrize("given", [{"seedz": 3}, {"seeds": "many"}])
+def test_a_notebook_that_sets_what_does_not_exist_is_refused(given, monkeypatch, tmp_path):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+    monkeypatch.delenv("FIVELENSES_RUN_FOLDER", raising=False)
+    with pytest.raises(ValueError, match=next(iter(given))):
+        running.begin(1, {"profile": "tiny", **given})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_notebook_run_by_hand_never_writes_into_a_finished_run(monkeypatch, tmp_path):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+    monkeypatch.delenv("FIVELENSES_RUN_FOLDER", raising=False)
+    begun = running.begin(1, {"profile": "tiny", "tasks": None, "pd": pd})
+    assert begun.folder == tmp_path / "by-hand" / "tiny" / "1-attention-svcca"
