@@ -8,7 +8,7 @@ For n examples :math:`(x_i, y_i)` and a model that predicts :math:`p(y \mid x)` 
     E(\theta) = \frac1n \sum_i [\arg\max_y p_\theta(y \mid x_i) \ne y_i],
 
 in nats and in [0, 1], from one pass without dropout, each with its standard error over the examples: the sample
-deviation over :math:`\sqrt n`.
+deviation over :math:`\sqrt n`. For a random subset, it estimates how far the mean over all examples is.
 
 A surface takes more than a thousand passes over the same examples, so all that stays the same is computed once.
 Examples are sorted by length, cut into batches with about the same number of tokens, and stored on the device. If only
