@@ -6,11 +6,9 @@ The direct formula takes two Kullback–Leibler divergences to the mean of the t
 examples are padded.
 """
 
-import argparse
-
 import numpy as np
 import torch
-from measure import HEADER, compare, report
+from measure import HEADER, arguments, compare, report
 
 from fivelenses.lenses.attention import js_divergence
 
@@ -51,11 +49,7 @@ def attentions(batch: int, heads: int, tokens: int) -> tuple[np.ndarray, np.ndar
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small shape, once")
-    parser.add_argument("--repeats", type=int, default=5, help="how often each side is measured (default 5)")
-    arguments = parser.parse_args()
-    quick, repeats = arguments.quick, 1 if arguments.quick else arguments.repeats
+    quick, repeats = arguments(__doc__, "a small shape, once", repeats=5)
     shapes = [(8, 4, 32)] if quick else [(8, 12, 128), (8, 16, 128), (8, 16, 384)]
     print(HEADER)
     for shape in shapes:

@@ -8,11 +8,10 @@ and tests each against every cluster of another label by a linear program; compa
 takes hours on the largest case, which only ours is measured on.
 """
 
-import argparse
 from itertools import combinations
 
 import numpy as np
-from measure import HEADER, compare, report
+from measure import HEADER, arguments, compare, report
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 from sklearn.svm import SVC
@@ -73,14 +72,11 @@ def gaussian_classes(n: int, d: int, labels: int, spread: float) -> tuple[np.nda
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small cases only, once")
-    parser.add_argument("--repeats", type=int, default=3, help="how often each separable case is measured (default 3)")
-    arguments = parser.parse_args()
+    quick, repeats = arguments(__doc__, "small cases only, once")
     separable = (plain_distances, our_distances)
     tangled = (plain_clusters, our_clusters)
     cases = [("separable", separable, (600, 64, 6, 1.0)), ("not separable", tangled, (100, 8, 5, 0.3))]
-    if not arguments.quick:
+    if not quick:
         cases = [
             ("separable", separable, (2000, 128, 10, 1.0)),
             ("separable", separable, (5000, 768, 17, 1.0)),
@@ -90,8 +86,8 @@ def main() -> None:
         ]
     print(HEADER)
     for title, (plain, ours), shape in cases:
-        repeats = 1 if arguments.quick or ours is our_clusters else arguments.repeats
-        costs = compare(plain, ours, gaussian_classes(*shape), gaussian_classes(40, 4, 4, 2.0), repeats)
+        times = 1 if ours is our_clusters else repeats
+        costs = compare(plain, ours, gaussian_classes(*shape), gaussian_classes(40, 4, 4, 2.0), times)
         print(report(f"{title} {shape[:2]}", *costs), flush=True)
 
 

@@ -7,11 +7,10 @@ and once with one at a time. Each sentence has four targets. What is apart is th
 arithmetic of eight probes takes eight times that of one, and only what surrounds it is saved.
 """
 
-import argparse
 from collections.abc import Sequence
 
 import numpy as np
-from measure import HEADER, compare, report
+from measure import HEADER, arguments, compare, report
 
 from fivelenses.lenses.edge_probe import EdgeProbe, fit
 from fivelenses.lenses.spans import Split, Target
@@ -60,11 +59,7 @@ def treebank(sentences: int, models: int, layers: int, d: int) -> tuple[np.ndarr
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small encoder only, once")
-    parser.add_argument("--repeats", type=int, default=3, help="how often each side is measured (default 3)")
-    arguments = parser.parse_args()
-    quick, repeats = arguments.quick, 1 if arguments.quick else arguments.repeats
+    quick, repeats = arguments(__doc__, "a small encoder only, once")
     shapes = [(100, 1, 7, 64), (100, 8, 7, 64)]
     if not quick:
         shapes += [(100, 1, 7, 384), (100, 1, 13, 768), (100, 8, 13, 768)]

@@ -1,5 +1,6 @@
 """Time and peak memory of a computation in a process of its own, so that no measurement inherits another's memory."""
 
+import argparse
 import multiprocessing
 import resource
 import sys
@@ -56,6 +57,22 @@ def _in_fresh_process(compute: Callable[..., float], folder: str, warm: Sequence
     return answers.get()
 
 
+def arguments(description: str, quick: str, repeats: int = 3) -> tuple[bool, int]:
+    """Whether a quick run is requested, and the number of repeats, which is 1 in a quick run.
+
+    Args:
+        description: a benchmark's docstring, whose first line describes it.
+        quick: what a quick run leaves out.
+        repeats: by default.
+    """
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=quick)
+    help_text = f"how often each side is measured (default {repeats})"
+    parser.add_argument("--repeats", type=int, default=repeats, help=help_text)
+    given = parser.parse_args()
+    return given.quick, 1 if given.quick else given.repeats
+
+
 def compare(
     plain: Callable[..., float],
     ours: Callable[..., float],
@@ -75,8 +92,8 @@ def compare(
         repeats: how often each is measured.
     """
     with tempfile.TemporaryDirectory() as folder:
-        for place, values in enumerate(inputs):
-            np.save(Path(folder, f"{place}.npy"), values)
+        for number, values in enumerate(inputs):
+            np.save(Path(folder, f"{number}.npy"), values)
         pairs = [[_in_fresh_process(compute, folder, warm) for compute in (plain, ours)] for _ in range(repeats)]
     costs = [
         Cost(median(cost.seconds for cost in side), median(cost.megabytes for cost in side), side[0].result)

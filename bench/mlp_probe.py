@@ -7,12 +7,11 @@ we train all 128. Both get single precision and train for the same number of epo
 that the work is the same. What is apart is the mean loss of the 16 in the last epoch.
 """
 
-import argparse
 import dataclasses
 import warnings
 
 import numpy as np
-from measure import HEADER, compare, report
+from measure import HEADER, arguments, compare, report
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
@@ -49,17 +48,13 @@ def clouds(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a quarter of the rows, one width, once")
-    parser.add_argument("--repeats", type=int, default=1, help="how often each side is measured (default 1)")
-    arguments = parser.parse_args()
-    shapes = [(500, 128)] if arguments.quick else [(2000, 128), (1000, 768)]
+    quick, repeats = arguments(__doc__, "a quarter of the rows, one width, once", repeats=1)
+    shapes = [(500, 128)] if quick else [(2000, 128), (1000, 768)]
     print(
         f"plain: time EXTRAPOLATED from {len(SAMPLE)} of {len(GRID)} probes × {EPOCHS} epochs; memory of one at a time"
     )
     print(HEADER)
     for n, d in shapes:
-        repeats = 1 if arguments.quick else arguments.repeats
         plain, ours = compare(plain_sample, our_grid, clouds(n, d), clouds(50, 16), repeats)
         plain = dataclasses.replace(plain, seconds=plain.seconds * len(GRID) / len(SAMPLE))
         print(report(f"grid ({n}, {d})", plain, ours), flush=True)

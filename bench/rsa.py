@@ -5,10 +5,8 @@
 The plain way makes both kernels, takes their upper triangles and correlates them, all in the precision of the input.
 """
 
-import argparse
-
 import numpy as np
-from measure import HEADER, compare, report
+from measure import HEADER, arguments, compare, report
 
 from fivelenses.lenses.rsa import similarity
 
@@ -31,11 +29,7 @@ def layer_pair(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a fifth of the rows, one width, once")
-    parser.add_argument("--repeats", type=int, default=3, help="how often each side is measured (default 3)")
-    arguments = parser.parse_args()
-    quick, repeats = arguments.quick, 1 if arguments.quick else arguments.repeats
+    quick, repeats = arguments(__doc__, "a fifth of the rows, one width, once")
     shapes = [(1000, 128)] if quick else [(5000, 384), (5000, 768)]
     print(HEADER)
     for n, d in shapes:

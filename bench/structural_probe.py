@@ -7,11 +7,9 @@ rank numbers per sentence, and lets autograd go back through them, one probe aft
 development loss after the epoch. Sentences have the lengths of a treebank, 5 to 50 words.
 """
 
-import argparse
-
 import numpy as np
 import torch
-from measure import HEADER, compare, report
+from measure import HEADER, arguments, compare, report
 
 from fivelenses.lenses.structural_probe import START, fit_distance
 from fivelenses.lenses.trees import tree_distances
@@ -72,11 +70,7 @@ def treebank(sentences: int, layers: int, d: int) -> tuple[np.ndarray, np.ndarra
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few sentences, small widths, once")
-    parser.add_argument("--repeats", type=int, default=3, help="how often each side is measured (default 3)")
-    arguments = parser.parse_args()
-    quick, repeats = arguments.quick, 1 if arguments.quick else arguments.repeats
+    quick, repeats = arguments(__doc__, "few sentences, small widths, once")
     shapes = [(60, 2, 64)] if quick else [(1000, 7, 64), (200, 1, 384), (200, 1, 768)]
     print(HEADER)
     for shape in shapes:

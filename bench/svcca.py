@@ -6,10 +6,8 @@ The recipe is the one of the first authors' tutorial: a singular value decomposi
 the reduced sides, a pseudo-inverse and a matrix square root of each, one more decomposition.
 """
 
-import argparse
-
 import numpy as np
-from measure import HEADER, compare, report
+from measure import HEADER, arguments, compare, report
 
 from fivelenses.lenses.cca import svcca_distance
 
@@ -45,11 +43,7 @@ def layer_pair(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, small widths, once")
-    parser.add_argument("--repeats", type=int, default=3, help="how often each side is measured (default 3)")
-    arguments = parser.parse_args()
-    quick, repeats = arguments.quick, 1 if arguments.quick else arguments.repeats
+    quick, repeats = arguments(__doc__, "a tenth of the rows, small widths, once")
     shapes = [(2000, 64), (2000, 128)] if quick else [(20000, 768), (20000, 1024)]
     print(HEADER)
     for n, d in shapes:

@@ -120,9 +120,9 @@ def test_a_unit_is_its_words_laid_end_to_end(toy_model, toy_examples):
     torch.testing.assert_close(pairs[1], torch.cat([single[1], batch.hidden[2][0][words == 0].mean(0)]))
 
 
-def test_a_unit_without_pieces_is_refused(toy_model, toy_examples):
+def test_a_unit_without_tokens_is_refused(toy_model, toy_examples):
     batch = next(iter(stream(toy_model, toy_examples.select(range(2)), hidden=[0])))
-    with pytest.raises(ValueError, match="no pieces"):
+    with pytest.raises(ValueError, match="no tokens"):
         batch.words[batch.words == 1] = 0
         batch.unit_means(0, [[[1]], [[0]]])
 

@@ -1,8 +1,8 @@
-"""The one streaming pass: hidden states and attentions of any layers, batch by batch, padding removed, in bounded
+"""The one streaming pass: hidden states and attentions of any layers, batch by batch, without padding, in bounded
 memory.
 
-Batches depend on the examples alone, so the streams of two models over the same examples can be zipped, and a lens that
-accumulates never keeps a token.
+Batches depend only on the examples, so that the streams of two models over the same examples can be zipped, and a lens
+that accumulates stores no token.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,15 +20,15 @@ from fivelenses.models.layers import layer_list
 
 @dataclass(frozen=True)
 class Activations:
-    """What one batch of examples does in one model.
+    """The hidden states and attentions of one model for one batch of examples.
 
     Attributes:
         rows: (batch,) the examples' rows in the table.
-        mask: (batch, tokens) True for pieces, False for padding. [CLS] and [SEP] are pieces.
+        mask: (batch, tokens) True for tokens, including [CLS] and [SEP], False for padding.
         hidden: layer 0…L to (batch, tokens, width) float32; 0 is the embedding output.
-        attention: layer 1…L to (batch, heads, tokens, tokens); rows are queries and sum to 1 over the pieces.
-        words: (batch, tokens) the word that a piece belongs to, -1 for special pieces and padding; None when the
-            table has no `word_ids`.
+        attention: layer 1…L to (batch, heads, tokens, tokens); rows are queries and sum to 1 over the tokens.
+        words: (batch, tokens) the word that a token belongs to, -1 for special tokens and padding; None if the table
+            has no `word_ids`.
     """
 
     rows: np.ndarray
@@ -38,38 +38,38 @@ class Activations:
     words: torch.Tensor | None
 
     def tokens(self, layer: int) -> torch.Tensor:
-        """(pieces of all examples, width) the hidden states of a layer without padding, example after example."""
+        """(tokens of all examples, width) the hidden states of a layer without padding, example after example."""
         return self.hidden[layer][self.mask]
 
     def word_means(self, layer: int) -> torch.Tensor:
-        """(words of all examples, width) the mean over each word's pieces, in order; special pieces belong to no word.
+        """(words of all examples, width) the mean over each word's tokens, in order; special tokens belong to no word.
 
         Raises:
             ValueError: the examples were encoded without `word_ids`.
         """
-        if self.words is None:
-            raise ValueError("Words need examples that were encoded with their word_ids: encode them with words=True.")
-        means, counts = word_means(self.hidden[layer], self.words)
+        means, counts = self._word_means(layer)
         return means[counts > 0]
 
+    def _word_means(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.words is None:
+            raise ValueError("Words need examples that were encoded with their word_ids: encode them with words=True.")
+        return word_means(self.hidden[layer], self.words)
+
     def unit_means(self, layer: int, units: list[list[list[int]]]) -> torch.Tensor:
-        """(units of all examples, words of a unit × width) the words of each unit laid end to end.
+        """(units of all examples, words of a unit × width) the word means of each unit, concatenated.
 
         Args:
-            units: for each of `rows`, its units, each a list of words.
+            units: per row of `rows` its units, each a list of words.
 
         Raises:
-            ValueError: the examples were encoded without `word_ids`, or a unit names a word without pieces.
+            ValueError: the examples were encoded without `word_ids`, or a unit names a word without tokens.
         """
-        if self.words is None:
-            raise ValueError("Units need examples that were encoded with their word_ids.")
-        means, counts = word_means(self.hidden[layer], self.words)
-        places = torch.tensor([[row, *unit] for row, of_row in enumerate(units) for unit in of_row])
-        places = places.to(means.device)
-        words = [places[:, place] for place in range(1, places.shape[1])]
-        if any((counts[places[:, 0], word] == 0).any() for word in words):
-            raise ValueError("A unit names a word that has no pieces: encode the examples with their units.")
-        return torch.cat([means[places[:, 0], word] for word in words], dim=-1)
+        means, counts = self._word_means(layer)
+        indices = torch.tensor([[row, *unit] for row, of_row in enumerate(units) for unit in of_row])
+        row, *words = indices.to(means.device).T
+        if any((counts[row, word] == 0).any() for word in words):
+            raise ValueError("A unit names a word that has no tokens: encode the examples with their units.")
+        return torch.cat([means[row, word] for word in words], dim=-1)
 
 
 def stream(
@@ -83,19 +83,18 @@ def stream(
     """One pass of a model over encoded examples.
 
     Args:
-        model: any transformers encoder, with or without a head; it is put in evaluation mode and moved to `device`.
-        examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` and `word_ids` where there are any).
-        hidden: layers 0…L whose hidden states are wanted.
-        attention: layers 1…L whose attentions are wanted; the pass then runs without fused attention.
-        batch_size: examples a batch; results do not depend on it but for rounding.
-        device: a GPU when there is one, by default.
+        model: any transformers encoder, with or without a head; it is set to evaluation mode and moved to `device`.
+        examples: encoded (`input_ids`, `attention_mask`, and `token_type_ids` and `word_ids` if there are any).
+        hidden: layers 0…L whose hidden states are read.
+        attention: layers 1…L whose attentions are read; the pass then runs without fused attention.
+        batch_size: examples per batch; results depend on it only by rounding.
+        device: by default a GPU if there is one.
 
     Yields:
         Batches, the longest examples first, so that a batch that does not fit in memory fails at once.
 
     Raises:
-        ValueError: no examples, no layer asked for, a layer that does not exist, or attentions that the model does
-            not return.
+        ValueError: no examples, no layer, a layer that does not exist, or attentions that the model does not return.
     """
     hidden, attention = sorted(set(hidden)), sorted(set(attention))
     depth = len(layer_list(model))
@@ -112,7 +111,7 @@ def stream(
         raise ValueError("There are no examples to stream: check the split and its cap.")
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     model = model.to(device).eval()
-    lengths = np.array([len(pieces) for pieces in examples["input_ids"]])
+    lengths = np.array([len(tokens) for tokens in examples["input_ids"]])
     order = np.argsort(-lengths, kind="stable")
     with _weights_returned(model, bool(attention)):
         for begin in range(0, len(order), batch_size):
@@ -142,10 +141,10 @@ def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
 
 @contextmanager
 def _captured(model: nn.Module, hidden: list[int]):
-    """The outputs of these layers while the model runs; 0 is what enters layer 1.
+    """The outputs of these layers while the model runs; 0 is the input of layer 1.
 
-    Own hooks, and not `output_hidden_states`: that patches modules for good, and a layer that two models share would
-    then report to the wrong one.
+    We use our own hooks, since `output_hidden_states` patches modules permanently, and a layer that two models share
+    would then report to the wrong one.
     """
     states: dict[int, torch.Tensor] = {}
     layers, hooks = layer_list(model), []
@@ -178,7 +177,7 @@ def _padded(rows: list[list[int]], value: int) -> torch.Tensor:
 
 @contextmanager
 def _weights_returned(model: nn.Module, wanted: bool):
-    """Eager attention while weights are wanted: the fused kernels return none."""
+    """Eager attention while weights are read: the fused kernels return none."""
     before = model.config._attn_implementation
     if wanted:
         model.set_attn_implementation("eager")
@@ -192,10 +191,10 @@ def _weights_returned(model: nn.Module, wanted: bool):
 def represent(
     model: nn.Module, examples: datasets.Dataset, layers: Iterable[int], batch_size: int = 32, device=None
 ) -> dict[int, np.ndarray]:
-    """What a classifier on some layers would read: (labelled things, width) float32 a layer.
+    """The inputs of a classifier on some layers: layer to (points, width) float32.
 
-    A labelled thing is a unit, where the examples have `units` (its words laid end to end, each the mean of its
-    pieces), and otherwise an example, represented by its first piece, [CLS]. Rows are in the order of the examples.
+    If the examples have `units`, a point is a unit (its words concatenated, each the mean of its tokens); otherwise it
+    is an example, represented by its first token, [CLS]. Rows are in the order of the examples.
 
     Args:
         model, examples, batch_size, device: as `stream`.
@@ -203,23 +202,23 @@ def represent(
     """
     layers = sorted(set(layers))
     units = list(examples["units"]) if "units" in examples.column_names else None
-    pieces: dict[int, list[np.ndarray]] = {layer: [] for layer in layers}
+    parts: dict[int, list[np.ndarray]] = {layer: [] for layer in layers}
     rows: list[np.ndarray] = []
     for batch in stream(model, examples, hidden=layers, batch_size=batch_size, device=device):
         of_rows = [[]] * len(batch.rows) if units is None else [units[row] for row in batch.rows]
         rows.append(np.repeat(batch.rows, [len(of_row) if units is not None else 1 for of_row in of_rows]))
         for layer in layers:
             states = batch.hidden[layer][:, 0] if units is None else batch.unit_means(layer, of_rows)
-            pieces[layer].append(states.cpu().numpy())
-    # The stream gives long examples first; units of one example stay in their order.
+            parts[layer].append(states.cpu().numpy())
+    # The stream gives long examples first; the units of one example keep their order.
     order = np.argsort(np.concatenate(rows), kind="stable")
-    return {layer: np.concatenate(pieces[layer])[order] for layer in layers}
+    return {layer: np.concatenate(parts[layer])[order] for layer in layers}
 
 
 def word_vectors(
     model: nn.Module, examples: datasets.Dataset, layers: Iterable[int], batch_size: int = 32, device=None
 ) -> list[np.ndarray]:
-    """The words of each example in some layers, each word the mean of its pieces.
+    """The words of each example in some layers, each word the mean of its tokens.
 
     Args:
         model, batch_size, device: as `stream`.
@@ -227,8 +226,8 @@ def word_vectors(
         layers: 0…L, in increasing order in the result.
 
     Returns:
-        For each example (layers, words, width) float16, in the order of the examples; words that were cut off are
-        left out, and a word that the tokeniser dropped is a row of zeros.
+        Per example (layers, words, width) float16, in the order of the examples; truncated words are left out, and a
+        word without tokens is a row of zeros.
 
     Raises:
         ValueError: as `stream`, or examples without `word_ids`.
@@ -236,9 +235,7 @@ def word_vectors(
     layers = sorted(set(layers))
     vectors: list[np.ndarray] = [np.empty(0)] * examples.num_rows
     for batch in stream(model, examples, hidden=layers, batch_size=batch_size, device=device):
-        if batch.words is None:
-            raise ValueError("Words need examples that were encoded with their word_ids: encode them with words=True.")
-        means = torch.stack([word_means(batch.hidden[layer], batch.words)[0] for layer in layers], dim=1)
+        means = torch.stack([batch._word_means(layer)[0] for layer in layers], dim=1)
         counts = batch.words.max(dim=1).values + 1
         for row, of_row, count in zip(batch.rows, means.half().cpu().numpy(), counts.tolist(), strict=True):
             vectors[row] = of_row[:, :count].copy()

@@ -64,7 +64,7 @@ def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples):
         at_other.electra.embeddings_project.load_state_dict(other.electra.embeddings_project.state_dict())
     losses, wrong = direct(at_other, examples)
     # All kept, a part of the batches kept, none kept; many batches, and one.
-    for options in ({}, {"kept_mb": 0.01}, {"kept_mb": 0}, {"pieces_at_once": 40}, {"pieces_at_once": 10**6}):
+    for options in ({}, {"kept_mb": 0.01}, {"kept_mb": 0}, {"tokens_at_once": 40}, {"tokens_at_once": 10**6}):
         found = ClassifierLoss(model, examples, layers, **options)(layer_parameters(other, layers))
         assert found.loss == pytest.approx(losses.mean(), rel=1e-5)
         assert found.error == pytest.approx(wrong.mean())
@@ -73,7 +73,7 @@ def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples):
 
 
 def test_a_part_of_the_states_is_kept_where_memory_ends(examples):
-    loss = ClassifierLoss(seeded(), examples, [3], kept_mb=0.01, pieces_at_once=40)
+    loss = ClassifierLoss(seeded(), examples, [3], kept_mb=0.01, tokens_at_once=40)
     kept = [batch.entering is not None for batch in loss._batches]
     assert any(kept) and not all(kept)
     assert sum(batch.entering[0][0].numel() * 4 for batch in loss._batches if batch.entering) <= 0.01 * 2**20
@@ -132,7 +132,7 @@ def test_a_subset_is_fixed_by_its_seed_and_nested(examples):
     assert all_of_them.n_examples == 60
     rows = [
         {tuple(row) for batch in loss._batches for row in batch.inputs["input_ids"].tolist()}
-        for loss in (ClassifierLoss(model, examples, [3], limit=limit, pieces_at_once=1) for limit in (5, 9))
+        for loss in (ClassifierLoss(model, examples, [3], limit=limit, tokens_at_once=1) for limit in (5, 9))
     ]
     assert rows[0] < rows[1]
 
@@ -156,7 +156,7 @@ def test_the_model_is_as_before_with_its_modes_and_hooks(kind, examples):
 def test_the_model_is_as_before_when_an_evaluation_fails_half_way(kind, examples):
     model = seeded(kind).train()
     before = snapshot(model)
-    loss = ClassifierLoss(model, examples, [1, 2, 3], pieces_at_once=40)
+    loss = ClassifierLoss(model, examples, [1, 2, 3], tokens_at_once=40)
     batches = list(loss._batches)
     loss._batches = [*batches[:2], None, *batches[2:]]
     with pytest.raises(AttributeError):

@@ -121,7 +121,9 @@ def test_a_label_that_training_never_showed_is_missed():
 def test_seeds_differ_and_remake_their_probe():
     made = splits()
     probes = fit(*made, seeds=(0, 0, 1), max_validations=2, **SMALL)
-    same = [torch.equal(probes[0].parameters["project"], probe.parameters["project"]) for probe in probes]
+    # Kernels may round differently at another position in the stack.
+    projections = [probe.parameters["project"] for probe in probes]
+    same = [torch.allclose(projections[0], projection, rtol=0, atol=1e-6) for projection in projections]
     assert same == [True, True, False]
 
 

@@ -152,7 +152,7 @@ def test_a_file_of_another_surface_is_remade_with_one_line(tmp_path, change):
     lines, remade = [], Counted()
     found = kept_surface(remade, file, notify=lines.append, **change)
     assert remade.calls == 6
-    assert len(lines) == 1 and "measured anew" in lines[0]
+    assert len(lines) == 1 and "measured again" in lines[0]
     np.testing.assert_array_equal(found.losses, kept_surface(Counted(), None, **change).losses)
 
 
@@ -253,7 +253,7 @@ def test_hostile_directions_are_refused_by_name():
     for direction, sentence in (
         (nothing, "is 0 in all its parameters"),
         (holed, "NaN or infinity in 'y'"),
-        ({"x": ALONG_X["x"]}, "'y' is in one alone"),
+        ({"x": ALONG_X["x"]}, "'y' is in one only"),
     ):
         with pytest.raises(ValueError, match=sentence):
             curve(quadratic, START, direction, [0])

@@ -160,7 +160,7 @@ X, Y = np.ones((10, 2), dtype=np.float32), np.arange(10) % 3
         ({"fractions": ()}, "must increase"),
         ({"fractions": (0, 1)}, "must increase"),
         ({"x": X * np.nan}, "NaN or infinity"),
-        ({"x": X.astype(int)}, "floating point"),
+        ({"x": X.astype(int)}, "floating-point"),
         ({"fit": answering(np.log([0.5, 0.5]))}, "answers with shape"),
         ({"fit": answering(np.log([0.5, 0.5, 0.5]))}, "do not sum to 1"),
         ({"fit": answering(np.array([0.5, 0.2, 0.3]))}, "natural logarithms"),

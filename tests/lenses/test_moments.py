@@ -129,7 +129,7 @@ def test_the_caller_may_write_over_its_rows():
 @pytest.mark.parametrize(
     "act, message",
     [
-        (lambda: gathered().update(X), "1 representations were given where the pairs name 2"),
+        (lambda: gathered().update(X), "1 representations were given and the pairs name 2"),
         (lambda: gathered().update(X[:, :3], Y), "Representation 0 has 3 features, and had 4 before"),
         (lambda: gathered().merge(Moments(pairs=((0, 2),))), "same pairs"),
         (lambda: gathered().merge(gathered(null_seed=0)), "null on both sides or on neither"),

@@ -43,9 +43,9 @@ def test_distances_and_depths_are_those_of_walked_paths(seed, n):
 @pytest.mark.parametrize(
     ("heads", "words"),
     [
-        ([], "one whole number for each word"),
-        ([0.5, 0], "one whole number for each word"),
-        ([[0]], "one whole number for each word"),
+        ([], "one whole number per word"),
+        ([0.5, 0], "one whole number per word"),
+        ([[0]], "one whole number per word"),
         ([0, 3], "The head of word 2 is none of the 2 words"),
         ([-1, 0], "The head of word 1 is none"),
         ([0, 0, 1], r"words \[1, 2\] have the head 0"),

@@ -4,24 +4,24 @@ r"""Jensen–Shannon divergence between the attentions of two models that read t
 
     \mathrm{JS}(p, q) = \tfrac12 \mathrm{KL}(p \Vert r) + \tfrac12 \mathrm{KL}(q \Vert r), \qquad r = \tfrac12 (p + q),
 
-natural logarithm, for the two distributions over keys that a head gives one query token; the mean over the real query
-tokens of an example is the divergence of that head on that example (Hao et al. 2020).
+with natural logarithms, for the two distributions over keys that a head gives one query token. The mean over the real
+query tokens of an example is the divergence of that head on that example (Hao et al. 2020).
 
 Shapes: attentions (batch, heads, tokens, tokens), queries before keys; mask (batch, tokens), 1 for a real token.
-Range: [0, ln 2]; 0 where the two agree, ln 2 where no query lets the two attend to a common key.
+Range: [0, ln 2]; 0 if the two agree, ln 2 if the two attend to no common key for any query.
 
-[CLS] and [SEP] are tokens like any other here, as in the paper. The paper's average is that of :class:`JSAccumulator`:
-tokens within an example, then heads, then examples; not the mean over all tokens, in which long examples weigh more.
+As in the paper, [CLS] and [SEP] count as tokens. :class:`JSAccumulator` takes the paper's average: over tokens within
+an example, then heads, then examples. A mean over all tokens would give long examples more weight.
 
-The sum is taken in the form
+We compute the sum as
 
 .. math::
 
     \mathrm{JS}(p, q) = \tfrac12 \sum_k r_k \left[ 2 d_k \operatorname{artanh} d_k + \ln(1 - d_k^2) \right],
     \qquad d = \frac{p - q}{p + q},
 
-in which every term is at least 0 and nothing larger than the term itself cancels, so that a divergence of 1e-8 between
-two nearly equal models keeps six digits in single precision, of which the direct formula keeps none.
+where every term is at least 0 and no large numbers cancel: a divergence of 1e-8 between two nearly equal models keeps
+six digits in single precision, and none in the direct formula.
 """
 
 import math
@@ -33,10 +33,10 @@ import torch
 
 from fivelenses.lenses.arrays import Array, as_tensor
 
-# How far a row may sum from 1: many times the rounding of a softmax in that precision, and far below what dropout does.
+# How far the sum of a row may be from 1: far above the rounding of a softmax, and far below the effect of dropout.
 ROW_SUM_TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 2e-3, torch.bfloat16: 1e-2}
 
-# Attention values taken at once: on a processor the temporaries stay in its cache, a GPU needs more to be busy.
+# Attention values computed at once: a processor keeps the temporaries in its cache, a GPU needs more to be busy.
 VALUES_AT_ONCE = {"cpu": 2**17, "cuda": 2**25}
 
 
@@ -47,12 +47,12 @@ def js_divergence(p: Array, q: Array, mask: Array) -> torch.Tensor:
     Args:
         p: attention of one model, (batch, heads, tokens, tokens); each row sums to 1 over the unmasked keys.
         q: attention of the other model, the same shape.
-        mask: (batch, tokens), 1 or True for real tokens. What stands in padded rows and columns is not read.
+        mask: (batch, tokens), 1 or True for real tokens. Padded rows and columns are not read.
 
     Returns:
-        (batch, heads) on the device of ``p``, in [0, ln 2], natural log; float64 if an input is, else float32. Half
-        precision is computed in float32. The result is cut to ln 2, which rounding, and rows that sum to more than 1
-        within the tolerance, can exceed by a relative 1e-4 in single and 1e-2 in half precision.
+        (batch, heads) on the device of ``p``, in nats, in [0, ln 2]; float64 if an input is, else float32. Half
+        precision is computed in float32. The result is cut to ln 2, which rounding, and rows whose sum exceeds 1 within
+        the tolerance, can exceed by a relative 1e-4 in single and 1e-2 in half precision.
 
     Raises:
         ValueError: wrong shapes, different numbers of tokens, an example without tokens, values that are not finite or
@@ -86,9 +86,9 @@ def _sum_of_terms(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     """The sum of all terms of each head, (batch, heads); both inputs are overwritten."""
     limits = torch.finfo(p.dtype)
     total = p + q
-    # Where both are 0 the term is 0; the smallest normal number stands in for the divisor only.
+    # If both are 0, the term is 0; the smallest normal number only avoids a division by 0.
     ratio = p.sub_(q).div_(torch.clamp(total, min=limits.tiny, out=q))
-    # At ±1 the two parts of the term are infinite; one rounding step below, they add up to 2 ln 2 within 2e-6.
+    # At ±1 the two parts of the term are infinite; one rounding step closer to 0, their sum is 2 ln 2 within 2e-6.
     ratio.clamp_(min=limits.eps / 2 - 1, max=1 - limits.eps / 2)
     terms = torch.atanh(ratio, out=q).mul_(ratio).mul_(2)
     terms.add_(ratio.square_().neg_().log1p_()).mul_(total)
@@ -106,7 +106,7 @@ def _check_shapes(p: torch.Tensor, q: torch.Tensor) -> None:
     if p.shape[-1] != q.shape[-1]:
         raise ValueError(
             f"Attentions over {p.shape[-1]} and {q.shape[-1]} tokens: "
-            "the attentions of two models of different tokenisers cannot be compared."
+            "the attentions of two models with different tokenizers cannot be compared."
         )
     if p.shape != q.shape:
         raise ValueError(
@@ -120,18 +120,18 @@ def _real_tokens(mask: Array, p: torch.Tensor) -> torch.Tensor:
         raise ValueError(f"The mask has shape {tuple(mask.shape)}, not (batch, tokens) = {(p.shape[0], p.shape[-1])}.")
     real = mask == 1
     if not (real | (mask == 0)).all():
-        raise ValueError("The mask holds values other than 0 and 1: give the tokeniser's attention mask.")
+        raise ValueError("The mask holds values other than 0 and 1: give the tokenizer's attention mask.")
     if not real.any(1).all():
         raise ValueError(f"Example {int(real.any(1).int().argmin())} of the batch has no tokens: its mask is all 0.")
     return real
 
 
 def _check_rows(name: str, attention: torch.Tensor, real: torch.Tensor, tolerance: float, first: int) -> None:
-    """Refuse masked attention of which a real row is no distribution; ``first`` is the first example's place."""
+    """Refuse masked attention with a real row that is no distribution; ``first`` is the first example's number."""
     sums = attention.sum(-1)
     within = (sums - real[:, None].to(sums.dtype)).abs() <= tolerance
     if not within.all():
-        example, head, query = (int(place) for place in (~within).nonzero()[0])
+        example, head, query = (int(index) for index in (~within).nonzero()[0])
         where = f"Attention {name}, example {first + example}, head {head}, query {query}"
         if not math.isfinite(total := sums[example, head, query].item()):
             raise ValueError(f"{where}: the row holds NaN or infinity.")
@@ -152,7 +152,7 @@ class AttentionDivergence:
         layers_error: (layers,) standard error of ``layers`` over examples.
         heads: (layers, heads) mean over examples.
         heads_error: (layers, heads) standard error of ``heads`` over examples.
-        n_examples: how many examples were averaged.
+        n_examples: number of examples averaged.
     """
 
     layers: np.ndarray
@@ -165,8 +165,8 @@ class AttentionDivergence:
 class JSAccumulator:
     """The paper's average in one pass: tokens within an example, then heads, then examples.
 
-    Keeps two sums per head and layer in float64, and no tokens, so memory does not grow with the examples. Row 0 of the
-    results is layer 1: the embeddings have no attention.
+    Stores two sums per head and layer in float64 and no tokens, so that memory does not grow with the examples. Row 0
+    of the results is layer 1: the embeddings have no attention.
 
     Args:
         layers: number of layers of both models.
@@ -186,11 +186,11 @@ class JSAccumulator:
         self._squares = np.zeros((layers, heads + 1))
 
     def update(self, p: Sequence[Array], q: Sequence[Array], mask: Array) -> None:
-        """Add a batch: for each layer the attentions of either model, as ``output.attentions`` has them, and one mask.
+        """Add a batch: per layer the attentions of both models, as in ``output.attentions``, and one mask.
 
         Raises:
             ValueError: attentions are missing, their number of layers or heads is not the accumulator's, or
-                :func:`js_divergence` refuses a layer, which the message names. The batch is then not counted.
+                :func:`js_divergence` refuses a layer, which the message names. Then the batch is not counted.
         """
         layers, heads = self._sums.shape[0], self._sums.shape[1] - 1
         for name, attentions in (("p", p), ("q", q)):

@@ -1,16 +1,16 @@
-r"""What a loss landscape looks like, in numbers: how wide and large the basin of a point is, how straight the way down.
+r"""The shape of a loss landscape in numbers: the width and area of a point's basin, and the path down to it.
 
-The basin of a point :math:`p` at a rise :math:`r` is where the loss is at most :math:`f(p) + r`. On an axis its half
-widths are the distances to where the loss first exceeds that level, linearly interpolated between grid points; on a
-plane its area is that of the part of :math:`\{f \le f(p) + r\}` that is connected to :math:`p`, with :math:`f` bilinear
-between grid points. Both are in the units of the axes, which are lengths of the directions. A rise of 0.1 nats and half
-of the drop from start to end (:attr:`Path.drop`) are the stated ones.
+The basin of a point :math:`p` at a rise :math:`r` is the part of :math:`\{f \le f(p) + r\}` that is connected to
+:math:`p`. Its half widths on an axis are the distances from :math:`p` at which the loss first exceeds that level,
+linearly interpolated between grid points; its area on a plane takes :math:`f` as bilinear between grid points. Both are
+in the units of the axes, the lengths of the directions. The chapters take rises of 0.1 nats and of half the drop from
+start to end (:attr:`Path.drop`).
 
-A cell of the grid that is NaN had no finite loss and lies above every level: a basin ends at the last finite point
+A cell of the grid that is NaN has no finite loss and lies above every level: a basin ends at the last finite point
 before it.
 
-Sharpness is a second opinion that does not depend on the axes: the mean rise when each filter of the point is moved by
-a stated share of its own length, in random directions (filter normalisation, Li et al. 2018).
+Sharpness does not depend on the axes: it is the mean rise when each filter of the point is moved by a given share of
+its own length in random directions (filter normalisation, Li et al. 2018).
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from scipy.stats import rankdata
 from fivelenses.lenses.directions import Parameters, random_direction, vector
 from fivelenses.lenses.landscape import Evaluate, Surface, curve
 
-# Squares that a cell of the grid is cut into, along each axis, to measure an area.
+# Squares per cell of the grid, along each axis, when an area is measured.
 SQUARES = 16
 
 
@@ -32,12 +32,12 @@ class Basin:
     """The basin of a point on a surface.
 
     Attributes:
-        rise: how far above the point's loss its rim lies, in nats.
-        first: half widths along the first axis, below and above the point; infinity says that the loss did not exceed
-            the rim up to the end of the grid, so the width is at least that.
+        rise: of the rim above the point's loss, in nats.
+        first: half widths along the first axis, below and above the point; infinity if the loss does not exceed the
+            rim up to the end of the grid.
         second: the same along the second axis.
-        area: of the part of the plane below the rim that is connected to the point.
-        whole: False where that part reaches the edge of the grid, so that its area is at least this.
+        area: of the basin.
+        whole: False if the basin reaches the edge of the grid, so that ``area`` is a lower bound.
     """
 
     rise: float
@@ -49,13 +49,13 @@ class Basin:
 
 @dataclass(frozen=True)
 class Path:
-    """How a loss changes on the straight way from start to end.
+    """How a loss changes on the straight path from start to end.
 
     Attributes:
-        drop: loss at the start less loss at the end.
+        drop: loss at the start minus loss at the end.
         falling: share of the steps between neighbouring grid points on which the loss falls, in [0, 1].
-        climb: the largest rise from a point of the way to a later one, at least 0; 0 says that the loss never rises,
-            infinity that it is not finite somewhere on the way.
+        climb: the largest rise from a point of the path to a later one, at least 0; 0 if the loss never rises, infinity
+            if it is not finite somewhere on the path.
     """
 
     drop: float
@@ -64,7 +64,7 @@ class Path:
 
     @property
     def monotone(self) -> bool:
-        """Whether the loss never rises on the way."""
+        """Whether the loss never rises on the path."""
         return self.climb == 0
 
 
@@ -74,7 +74,7 @@ class Sharpness:
 
     Attributes:
         radius: the share of its length by which each filter was moved.
-        rises: (draws, 2) loss at -radius and at +radius of each direction less that of the point, in nats; NaN where
+        rises: (draws, 2) loss at -radius and at +radius in each direction, minus that of the point, in nats; NaN where
             it is not finite.
     """
 
@@ -83,7 +83,7 @@ class Sharpness:
 
     @property
     def mean(self) -> float:
-        """The mean rise in nats, both ways and over directions; NaN if one is not finite."""
+        """The mean rise in nats over directions and signs; NaN if one is not finite."""
         return float(self.rises.mean())
 
     @property
@@ -94,7 +94,7 @@ class Sharpness:
 
 
 def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, rise: float) -> tuple[float, float]:
-    """How far the loss stays within a rise of its value at a grid point, to either side.
+    """The distances from a grid point, to either side, at which the loss has risen by a given amount.
 
     Args:
         positions: (k,) increasing.
@@ -103,8 +103,8 @@ def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, 
         rise: in nats, at least 0.
 
     Returns:
-        The distance below ``at`` and that above it, at least 0; infinity where the loss does not exceed the level up
-        to the end of the grid.
+        The distances below and above ``at``, at least 0; infinity if the loss does not exceed the level up to the end
+        of the grid.
 
     Raises:
         ValueError: different numbers of positions and losses, no such position, a loss there that is not finite, or a
@@ -115,26 +115,30 @@ def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, 
         (0.5, inf)
     """
     positions, losses = np.asarray(positions, dtype=float), np.asarray(losses, dtype=float)
+    _check_equal_shapes(positions, losses)
+    index = _index("positions", positions, at)
+    level = _level(losses[index], rise)
+    below = _first_crossing(positions[index] - positions[index::-1], losses[index::-1], level)
+    return below, _first_crossing(positions[index:] - positions[index], losses[index:], level)
+
+
+def _check_equal_shapes(positions: np.ndarray, losses: np.ndarray) -> None:
     if losses.shape != positions.shape:
         raise ValueError(f"Losses of shape {losses.shape} at positions of shape {positions.shape}: give one for each.")
-    place = _place("positions", positions, at)
-    level = _level(losses[place], rise)
-    below = _first_crossing(positions[place] - positions[place::-1], losses[place::-1], level)
-    return below, _first_crossing(positions[place:] - positions[place], losses[place:], level)
 
 
-def _place(name: str, positions: np.ndarray, at: float) -> int:
-    found = np.flatnonzero(positions == at)
-    if len(found) != 1:
+def _index(name: str, positions: np.ndarray, at: float) -> int:
+    matches = np.flatnonzero(positions == at)
+    if len(matches) != 1:
         raise ValueError(f"{at} is not one of the {name}: measure at a point of the grid, such as grid() gives.")
-    return int(found[0])
+    return int(matches[0])
 
 
 def _level(loss: float, rise: float) -> float:
     if not np.isfinite(loss):
         raise ValueError("The loss at the point is not finite: it has no basin.")
     if not rise >= 0:
-        raise ValueError(f"A rise of {rise}: give a number of nats from 0 up.")
+        raise ValueError(f"A rise of {rise}: give a number of nats, at least 0.")
     return float(loss + rise)
 
 
@@ -151,7 +155,7 @@ def _first_crossing(distances: np.ndarray, losses: np.ndarray, level: float) -> 
 
 
 def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
-    """The basin of a grid point: half widths along both axes, and the area connected to it.
+    """The basin of a grid point: half widths along both axes, and the area.
 
     Args:
         surface: from :func:`~fivelenses.lenses.landscape.surface`, at least 2 × 2.
@@ -166,13 +170,13 @@ def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
         >>> alphas = np.linspace(-2, 2, 41)
         >>> nothing = np.full((41, 41), np.nan)
         >>> bowl = Surface(alphas, alphas, alphas**2 + alphas[:, None] ** 2, nothing, nothing, nothing)
-        >>> found = basin(bowl, at=(0, 0), rise=1)
-        >>> found.first, round(found.area, 1), found.whole
+        >>> unit_disc = basin(bowl, at=(0, 0), rise=1)
+        >>> unit_disc.first, round(unit_disc.area, 1), unit_disc.whole
         ((1.0, 1.0), 3.1, True)
     """
     if min(surface.losses.shape) < 2:
         raise ValueError(f"A surface of {surface.losses.shape} cells has no area: give at least 2 rows and 2 columns.")
-    column, row = _place("alphas", surface.alphas, at[0]), _place("betas", surface.betas, at[1])
+    column, row = _index("alphas", surface.alphas, at[0]), _index("betas", surface.betas, at[1])
     level = _level(surface.losses[row, column], rise)
     area, whole = _connected_area(surface, row, column, level)
     return Basin(
@@ -185,9 +189,9 @@ def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
 
 
 def _connected_area(surface: Surface, row: int, column: int, level: float) -> tuple[float, bool]:
-    """The area below a level that is connected to a grid point, and whether it ends inside the grid.
+    """The area of the part below a level that is connected to a grid point, and whether it ends inside the grid.
 
-    Each cell is cut into squares, of which one belongs to the part if the bilinear loss at its centre does.
+    Each cell is cut into squares; a square belongs to the part if the bilinear loss at its centre is below the level.
     """
     losses = np.where(np.isnan(surface.losses), np.inf, surface.losses)
     for axis in (0, 1):
@@ -224,16 +228,15 @@ def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0
         Path(drop=3.0, falling=0.6666666666666666, climb=1.0)
     """
     positions, losses = np.asarray(positions, dtype=float), np.asarray(losses, dtype=float)
-    if losses.shape != positions.shape:
-        raise ValueError(f"Losses of shape {losses.shape} at positions of shape {positions.shape}: give one for each.")
-    first, last = _place("positions", positions, start), _place("positions", positions, end)
+    _check_equal_shapes(positions, losses)
+    first, last = _index("positions", positions, start), _index("positions", positions, end)
     if first >= last:
-        raise ValueError(f"The end {end} does not come after the start {start}: exchange them.")
-    way = losses[first : last + 1]
-    way = np.where(np.isfinite(way), way, np.nan)
-    # What is not finite makes the climb infinite, and no step to or from it falls.
-    climb = np.inf if np.isnan(way).any() else (way - np.minimum.accumulate(way)).max()
-    return Path(float(way[0] - way[-1]), float((np.diff(way) < 0).mean()), float(climb))
+        raise ValueError(f"The end {end} does not come after the start {start}: swap them.")
+    along = losses[first : last + 1]
+    along = np.where(np.isfinite(along), along, np.nan)
+    # A loss that is not finite makes the climb infinite, and no step to or from it falls.
+    climb = np.inf if np.isnan(along).any() else (along - np.minimum.accumulate(along)).max()
+    return Path(float(along[0] - along[-1]), float((np.diff(along) < 0).mean()), float(climb))
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
@@ -244,7 +247,7 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
         second: errors, or losses of other examples, of the same shape.
 
     Returns:
-        In [-1, 1]; NaN where one of the two is constant, or fewer than two cells are finite.
+        In [-1, 1]; NaN if one of the two is constant, or fewer than two cells are finite.
 
     Raises:
         ValueError: different shapes.
@@ -263,14 +266,14 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def sharpness(evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws: int = 10, seed: int = 0) -> Sharpness:
-    """The rise of the loss when each filter moves by a share of its length, both ways, in random directions.
+    """The rise of the loss when each filter moves by ± a share of its length in random directions.
 
     Args:
         evaluate: the loss of a point, as in :func:`~fivelenses.lenses.landscape.curve`; called 2 · draws + 1 times.
         point: names to tensors, with at least one matrix.
         radius: the share, above 0.
         draws: random directions, at least 1.
-        seed: of the first; the others count on from it.
+        seed: of the first direction; the next ones have the seeds that follow.
 
     Raises:
         ValueError: a radius that is not positive, no draw, a point without matrices, or NaN or infinity in it.

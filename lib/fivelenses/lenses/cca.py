@@ -1,7 +1,7 @@
-r"""The CCA family: how alike two representations of the same tokens are, whatever basis each is written in.
+r"""The CCA family: how similar two representations of the same tokens are, whatever the basis of each.
 
 With centred :math:`X` (n, d₁) and :math:`Y` (n, d₂), their scatter matrices :math:`S_{xx} = X^\top X`, :math:`S_{yy}`
-and :math:`S_{xy}`, and on each side the principal directions kept, :math:`S_{xx} \approx U_x \Lambda_x U_x^\top`:
+and :math:`S_{xy}`, and the first principal directions of each side, :math:`S_{xx} \approx U_x \Lambda_x U_x^\top`:
 
 .. math::
 
@@ -15,11 +15,11 @@ Sources: SVCCA, Raghu et al. 2017; PWCCA, Morcos et al. 2018 (:math:`\alpha_i` i
 products of the feature with the i-th canonical variate); linear CKA, Kornblith et al. 2019.
 
 Shapes: x (n, d₁), y (n, d₂), rows of the same tokens in the same order. Range: [0, 1]. The first two are distances, 0
-where one is a linear image of the other; linear CKA is a *similarity*, 1 where one is the other rotated and scaled.
-Translation changes none of them; an invertible linear map changes neither CCA nor PWCCA while ``variance_kept=1.0``.
+if one is a linear image of the other; linear CKA is a *similarity*, 1 if one is the other rotated and scaled.
+Translation changes none of them; an invertible linear map changes neither CCA nor PWCCA if ``variance_kept=1.0``.
 
-Independent data do not reach the other end: their mean correlation over d directions each is about
-:math:`0.85 \sqrt{d/n}` (0.17 for d = 768 and n = 20 000). So each number has its null, the same number for permuted
+Independent data do not reach the other end of the range: their mean correlation over d directions each is about
+:math:`0.85 \sqrt{d/n}` (0.17 for d = 768 and n = 20 000). So each measure has a null, the same measure for permuted
 rows, and n ≤ d₁ + d₂ is refused.
 
 All follow from second moments, which :class:`~fivelenses.lenses.moments.Moments` gathers from a stream.
@@ -34,8 +34,8 @@ import torch
 from fivelenses.lenses.arrays import Array, as_tensor
 from fivelenses.lenses.moments import Moments, Scatter, check_rows
 
-# A direction is kept only if its variance is above this part of the largest: its deviation is then above 1e-5 of the
-# largest, where single-precision input still has two digits, and correlations are off by at most about 1e-6.
+# A direction is kept only if its variance is above this share of the largest: its deviation is then above 1e-5 of the
+# largest, where single-precision input still has two digits, and the error of correlations is at most about 1e-6.
 RELATIVE_TOLERANCE = 1e-10
 
 
@@ -60,14 +60,14 @@ def correlations(x: Array | Moments | Scatter, y: Array | None = None, variance_
     """Canonical correlations between the principal directions of x and those of y.
 
     Args:
-        x: (n, d₁); or, without ``y``, the :class:`Moments` of one pair or the :class:`Scatter` of a chosen one.
-        y: (n, d₂) of the same rows.
+        x: (n, d₁); or, without ``y``, the :class:`Moments` of one pair or the :class:`Scatter` of a pair.
+        y: (n, d₂) for the same rows.
         variance_kept: the least share of variance that each side's kept directions hold, in (0, 1]; 1.0 keeps every
             direction whose variance is above ``RELATIVE_TOLERANCE`` of the largest. No other direction is ever kept.
 
     Raises:
         ValueError: n ≤ d₁ + d₂ (some correlations are then 1 whatever the data), a representation that does not vary,
-            or what :meth:`Moments.update` refuses. Below 10 × max(d₁, d₂) rows a warning is given.
+            or what :meth:`Moments.update` refuses. Fewer than 10 × max(d₁, d₂) rows raise a warning.
 
     Example:
         >>> x = np.repeat([[1.0], [-1.0]], 10, axis=0)
@@ -77,7 +77,7 @@ def correlations(x: Array | Moments | Scatter, y: Array | None = None, variance_
     scatter = _enough_rows(_scatter(x, y))
     to_x, to_y = _whitening(scatter.xx, variance_kept)[0], _whitening(scatter.yy, variance_kept)[0]
     values = torch.linalg.svdvals(to_x.T @ scatter.xy @ to_y)
-    # Rounding takes a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
+    # Rounding lifts a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
     return Correlations(values.clamp(0, 1).cpu().numpy(), to_x.shape[1], to_y.shape[1], scatter.n)
 
 
@@ -95,8 +95,8 @@ def svcca_distance(x: Array | Moments | Scatter, y: Array | None = None, varianc
 def pwcca_distance(x: Array | Moments | Scatter, y: Array | None = None, variance_kept: float = 1.0) -> float:
     """PWCCA distance in [0, 1]; arguments and errors of :func:`correlations`, without truncation by default.
 
-    Weights come from the side of which fewer directions are kept, and from x if as many are, so that with equal numbers
-    the distance of x to y is not that of y to x.
+    The weights are those of the side with fewer directions, and of x if the numbers are equal: then the distance of x
+    to y is not that of y to x.
 
     Example:
         >>> x = np.random.default_rng(0).standard_normal((100, 4))
@@ -114,10 +114,10 @@ def pwcca_distance(x: Array | Moments | Scatter, y: Array | None = None, varianc
 
 
 def linear_cka(x: Array | Moments | Scatter, y: Array | None = None) -> float:
-    """Linear CKA, a similarity in [0, 1]: 1 for equal up to rotation, scaling and translation.
+    """Linear CKA, a similarity in [0, 1]: 1 for representations equal up to rotation, scaling and translation.
 
-    Arguments are those of :func:`correlations`. Fewer rows than features are allowed, and raise it: at n rows,
-    independent white data have about d / (n + d). A warning is given below 10 × max(d₁, d₂) rows.
+    Arguments are those of :func:`correlations`. Fewer rows than features are allowed, and increase it: at n rows,
+    independent white data have about d / (n + d). Fewer than 10 × max(d₁, d₂) rows raise a warning.
 
     Example:
         >>> x = np.random.default_rng(0).standard_normal((100, 4))
@@ -126,12 +126,12 @@ def linear_cka(x: Array | Moments | Scatter, y: Array | None = None) -> float:
     """
     scatter = _scatter(x, y)
     _warn_of_few_rows(scatter)
-    # Cauchy and Schwarz bound it by 1, so only the last digit's rounding is cut.
+    # Bounded by Cauchy and Schwarz, so that only the rounding of the last digit is cut.
     return min(1.0, float(scatter.xy.square().sum() / (scatter.xx.norm() * scatter.yy.norm())))
 
 
 def permuted_null(x: Array, y: Array, variance_kept: float = 0.99, seed: int = 0) -> float:
-    """SVCCA distance of x to y with its rows permuted: what independent data of these spectra show at this n.
+    """SVCCA distance of x to y with the rows of y permuted: that of independent data with these spectra and this n.
 
     For a stream, and for the other measures, give :class:`Moments` a ``null_seed`` and measure its ``null()``.
 
@@ -141,7 +141,7 @@ def permuted_null(x: Array, y: Array, variance_kept: float = 0.99, seed: int = 0
         True
     """
     x, y = as_tensor(x), as_tensor(y)
-    # Before the rows of y move, so that a refusal names the row of the caller.
+    # Rows are checked before they are permuted, so that a refusal names the caller's row.
     check_rows(1, y, x, y)
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed)).to(y.device)
     moments = Moments()
@@ -182,7 +182,7 @@ def _warn_of_few_rows(scatter: Scatter) -> None:
     d = max(scatter.xy.shape)
     if scatter.n < 10 * d:
         warnings.warn(
-            f"n = {scatter.n} rows are fewer than 10 × d = {10 * d}: chance makes them look alike, read the null too.",
+            f"n = {scatter.n} rows are fewer than 10 × d = {10 * d}: chance makes them look alike, read the null, too.",
             stacklevel=3,
         )
 

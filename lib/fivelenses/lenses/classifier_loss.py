@@ -1,6 +1,6 @@
 r"""The loss and the error rate of a sequence classifier at any point of its parameter space.
 
-For n examples :math:`(x_i, y_i)`, and a model that gives :math:`p(y \mid x)` with parameters :math:`\theta`
+For n examples :math:`(x_i, y_i)` and a model that predicts :math:`p(y \mid x)` with parameters :math:`\theta`,
 
 .. math::
 
@@ -8,13 +8,13 @@ For n examples :math:`(x_i, y_i)`, and a model that gives :math:`p(y \mid x)` wi
     E(\theta) = \frac1n \sum_i [\arg\max_y p_\theta(y \mid x_i) \ne y_i],
 
 in nats and in [0, 1], from one pass without dropout, each with its standard error over the examples: the sample
-deviation over :math:`\sqrt n`. For a random subset that is how far the mean of the whole is from the estimate.
+deviation over :math:`\sqrt n`. For a random subset, it estimates how far the mean over all examples is.
 
-A surface takes more than a thousand passes over the same examples, so all that stays the same is done once. Examples
-are sorted by length, cut into batches of about as many pieces, and lie on the device. Where some layers move, the
-hidden states that enter the lowest of them are kept, as far as the stated memory reaches; batches beyond it are run in
-full. In the last layer only the first piece, which is all that the head reads, goes through the feed-forward part. All
-this changes results by rounding alone.
+A surface takes more than a thousand passes over the same examples, so all that stays the same is computed once.
+Examples are sorted by length, cut into batches with about the same number of tokens, and stored on the device. If only
+some layers move, the hidden states that enter the lowest of them are stored, as far as the given memory reaches; other
+batches are run in full. In the last layer only the first token, which is all that the head reads, goes through the
+feed-forward part. All this changes results only by rounding.
 """
 
 import hashlib
@@ -34,8 +34,8 @@ from fivelenses.lenses.landscape import Measurement
 from fivelenses.lenses.parameter_motion import layer_parameters, placed
 from fivelenses.models.layers import layer_list, part
 
-# Pieces of a batch: on a processor its activations stay in the cache, a GPU needs more to be busy.
-PIECES_AT_ONCE = {"cpu": 2**11, "cuda": 2**15}
+# Tokens per batch: a processor keeps their activations in its cache, a GPU needs more to be busy.
+TOKENS_AT_ONCE = {"cpu": 2**11, "cuda": 2**15}
 
 # How a head reads the states that leave the last layer, by architecture.
 HEADS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
@@ -45,7 +45,7 @@ HEADS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
     "distilbert": lambda model, states: model.classifier(model.pre_classifier(states[:, 0]).relu()),
 }
 
-# What follows the attention in a layer, and takes nothing but states: from here on a piece needs no other piece.
+# The module after a layer's attention, which takes only states: from here on a token needs no other token.
 AFTER_ATTENTION = {
     "bert": "attention.output",
     "roberta": "attention.output",
@@ -55,12 +55,12 @@ AFTER_ATTENTION = {
 
 
 class _Reached(Exception):
-    """Ends a pass at the layer whose arguments were wanted."""
+    """Ends a pass at the layer whose arguments are recorded."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """Inputs and labels on the device, and the arguments of the lowest moving layer where they are kept."""
+    """Inputs and labels on the device, and the arguments of the lowest moving layer if they are stored."""
 
     inputs: dict[str, torch.Tensor]
     labels: torch.Tensor
@@ -68,25 +68,25 @@ class _Batch:
 
 
 class ClassifierLoss:
-    """The loss of a sequence classifier as a function of some of its layers, to be given to a landscape.
+    """The loss of a sequence classifier as a function of some of its layers, as a landscape takes it.
 
-    It is called with a point and returns a :class:`~fivelenses.lenses.landscape.Measurement`. The model's parameters,
-    buffers and modes are after a call what they were before it. What does not move is read when the object is made: do
-    not change it while the object is in use.
+    It is called with a point and returns a :class:`~fivelenses.lenses.landscape.Measurement`. A call leaves the model's
+    parameters, buffers and modes as they were. The parts that do not move are read when the object is made: do not
+    change them while the object is in use.
 
     Args:
-        model: a transformers model for sequence classification, on the device where it is to be evaluated.
+        model: a transformers model for sequence classification, on the device of the evaluation.
         examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` where used, `labels`).
         layers: 0…L, those that move; 0 is the embeddings.
-        limit: how many of the examples to take, drawn without replacement; all by default. Of one seed a smaller draw
-            is part of a larger one.
+        limit: examples drawn without replacement; all by default. With one seed, a smaller draw is part of a larger
+            one.
         seed: of that draw.
-        kept_mb: megabytes that kept states may take.
-        pieces_at_once: pieces of a batch, padding included; by default what suits the device.
+        kept_mb: megabytes that stored states may take.
+        tokens_at_once: tokens per batch, padding included; by default what suits the device.
         autocast: a lower precision for matrix products, such as ``torch.bfloat16`` on a GPU.
 
     Attributes:
-        n_examples: how many examples are measured.
+        n_examples: number of examples measured.
 
     Raises:
         ValueError: no examples, a limit below 1, labels that the head does not have, a model without such a head, or
@@ -113,7 +113,7 @@ class ClassifierLoss:
         limit: int | None = None,
         seed: int = 0,
         kept_mb: float = 1000,
-        pieces_at_once: int | None = None,
+        tokens_at_once: int | None = None,
         autocast: torch.dtype | None = None,
     ) -> None:
         if not isinstance(model, PreTrainedModel) or not hasattr(model, "classifier"):
@@ -123,15 +123,15 @@ class ClassifierLoss:
         self._moving = frozenset(layer_parameters(model, layers))
         examples = examples.select(_drawn(examples.num_rows, limit, seed))
         self.n_examples = examples.num_rows
-        pieces = pieces_at_once or PIECES_AT_ONCE.get(model.device.type, 2**15)
+        tokens = tokens_at_once or TOKENS_AT_ONCE.get(model.device.type, 2**15)
         self._batches = []
         room = kept_mb * 2**20
-        for inputs, labels in _padded_batches(examples, model, pieces):
+        for inputs, labels in _padded_batches(examples, model, tokens):
             entering = None
             if layers[0] > 0 and room > 0 and model.config.model_type in HEADS:
                 entering = self._arguments_entering(layers[0], inputs)
                 room -= _bytes(entering)
-            # The batch that goes beyond the room is not kept, and neither is any after it.
+            # The states of the batch that exceeds the memory are not stored, and neither are those of later batches.
             self._batches.append(_Batch(inputs, labels, entering if room >= 0 else None))
         self._upper = [part(model, layer) for layer in range(max(layers[0], 1), len(layer_list(model)) + 1)]
 
@@ -155,7 +155,7 @@ class ClassifierLoss:
 
     @property
     def identity(self) -> str:
-        """A hash of the examples, the precision and all that does not move."""
+        """A hash of the examples, the precision and the parameters that do not move."""
         shape = self._model.config.to_dict()
         for not_shape in ("_name_or_path", "transformers_version"):
             shape.pop(not_shape, None)
@@ -199,7 +199,7 @@ class ClassifierLoss:
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:
-        """No gradients, no dropout, and the precision asked for; each module's mode comes back."""
+        """No gradients, no dropout, and the given precision; each module's mode is restored."""
         modes = {module: module.training for module in self._model.modules()}
         device = self._model.device.type
         lower = torch.autocast(device, self._autocast or torch.bfloat16, enabled=self._autocast is not None)
@@ -213,7 +213,7 @@ class ClassifierLoss:
 
     @contextmanager
     def _first_piece_alone(self) -> Iterator[None]:
-        """Only the first piece goes on after the last layer's attention: the heads that we know read no other."""
+        """Only the first token goes on after the last layer's attention: the known heads read no other."""
         kind = self._model.config.model_type
         with ExitStack() as hooks:
             if kind in AFTER_ATTENTION:
@@ -232,12 +232,12 @@ def _drawn(rows: int, limit: int | None, seed: int) -> np.ndarray:
 
 
 def _padded_batches(
-    examples: datasets.Dataset, model: PreTrainedModel, pieces: int
+    examples: datasets.Dataset, model: PreTrainedModel, tokens: int
 ) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
-    """Inputs and labels on the model's device, the longest first, so that what does not fit in memory fails at once."""
+    """Inputs and labels on the model's device, the longest first, so that too large a batch fails at once."""
     labels = np.asarray(examples["labels"])
     if labels.ndim != 1 or labels.min() < 0 or labels.max() >= model.config.num_labels:
-        raise ValueError(f"The labels are not one integer from 0 to {model.config.num_labels - 1} for each example.")
+        raise ValueError(f"The labels are not one integer from 0 to {model.config.num_labels - 1} per example.")
     columns = {
         name: list(examples[name])
         for name in ("input_ids", "attention_mask", "token_type_ids")
@@ -248,11 +248,11 @@ def _padded_batches(
     order = np.argsort(-lengths, kind="stable")
     while len(order):
         longest = lengths[order[0]]
-        rows, order = np.split(order, [max(1, pieces // longest)])
+        rows, order = np.split(order, [max(1, tokens // longest)])
         inputs = {name: np.full((len(rows), longest), padding.get(name, 0)) for name in columns}
         for name, values in inputs.items():
-            for place, row in enumerate(rows):
-                values[place, : lengths[row]] = columns[name][row]
+            for i, row in enumerate(rows):
+                values[i, : lengths[row]] = columns[name][row]
         on_device = {name: torch.from_numpy(values).to(model.device) for name, values in inputs.items()}
         yield on_device, torch.from_numpy(labels[rows]).to(model.device)
 
@@ -263,7 +263,7 @@ def _bytes(arguments: tuple[tuple, dict]) -> int:
 
 
 def _mean(values: torch.Tensor) -> tuple[float, float]:
-    """The mean of the examples' values and its standard error, which a single example does not have."""
+    """The mean of the examples' values and its standard error; NaN for a single example."""
     values = values.double()
     deviation = float(values.std(correction=1)) if len(values) > 1 else math.nan
     return float(values.mean()), deviation / math.sqrt(len(values))

@@ -1,7 +1,7 @@
-"""DirectProbe's clusters where the hulls of whole labels meet: those of one label are joined, nearest first, as long as
-the new hull meets no other label's.
+"""DirectProbe's clusters if the hulls of whole labels meet: clusters of one label are merged, nearest first, as long
+as the new hull meets no other label's.
 
-The rule is in :func:`fivelenses.lenses.directprobe.probe`; here is what makes it fast.
+:func:`fivelenses.lenses.directprobe.probe` states the rule (Zhou & Srikumar 2021); this module makes it fast.
 """
 
 from typing import NamedTuple
@@ -16,26 +16,25 @@ from fivelenses.lenses.hulls import TOLERANCE, nearest_points
 def clusters_by_merging(points: np.ndarray, codes: np.ndarray, meets: np.ndarray) -> list[np.ndarray]:
     """The rows of each cluster, in label order, then by first row; ``meets`` says which labels' whole hulls meet.
 
-    A label whose whole hull meets no other is one cluster whatever the others do, and two clusters can meet only if
-    their labels' hulls do. Hulls only grow, so that a state without overlap has none before it: the merges up to there
-    need no test. Few merges are left for testing if the state of twice as many clusters as labels is one, else that of
-    four times as many, …
+    A label whose whole hull meets no other is one cluster in any case, and two clusters can meet only if their labels'
+    hulls do. Hulls only grow, so that no state before one without overlap has any: the merges up to that state need no
+    test. We try the state with twice as many clusters as labels, then that with four times as many, …
     """
     entangled = np.flatnonzero(meets[codes].any(1))
     whole = [np.flatnonzero(codes == code) for code in np.flatnonzero(~meets.any(1))]
-    present, ours = np.unique(codes[entangled], return_inverse=True)
+    present, renumbered = np.unique(codes[entangled], return_inverse=True)
     among, inside, n = meets[np.ix_(present, present)], points[entangled], len(entangled)
-    order = _merge_order(inside, ours)
+    order = _merge_order(inside, renumbered)
     left = 2 * len(present) if order else n
-    while (found := _merge(inside, ours, among, _after(order[: max(n - left, 0)], n))) is None:
+    while (merged := _merge(inside, renumbered, among, _after(order[: max(n - left, 0)], n))) is None:
         left *= 2
-    return sorted(whole + [entangled[rows] for rows in found], key=lambda rows: (codes[rows[0]], rows[0]))
+    return sorted(whole + [entangled[rows] for rows in merged], key=lambda rows: (codes[rows[0]], rows[0]))
 
 
 def _merge_order(points: np.ndarray, codes: np.ndarray) -> list[tuple[int, int]]:
-    """The merges if none were refused, as pairs of clusters' first rows; none where equal distances leave them open.
+    """The merges if none were refused, as pairs of clusters' first rows; none if equal distances leave them open.
 
-    The next merge within a label depends on that label alone; of the labels' next merges the shortest comes first.
+    The next merge within a label depends only on that label; among the labels' next merges the shortest comes first.
     """
     waiting, lengths = [], []
     for code in range(codes.max() + 1):
@@ -71,7 +70,7 @@ def _after(merges: list[tuple[int, int]], n: int) -> dict[int, np.ndarray]:
 def _merge(
     points: np.ndarray, codes: np.ndarray, meets: np.ndarray, members: dict[int, np.ndarray]
 ) -> list[np.ndarray] | None:
-    """The clusters that come of those in ``members``, or None if hulls overlap there already.
+    """The final clusters after those in ``members``, or None if hulls of ``members`` already overlap.
 
     A cluster's number is its first row.
     """
@@ -83,7 +82,7 @@ def _merge(
         centroids[first] = points[rows].mean(0)
     for rows in rows_of:
         place[rows] = np.arange(len(rows))
-    # Per label: distances of centroids, infinite for pairs that are refused or no more; then each row's nearest.
+    # Per label: distances of centroids, infinite for pairs refused or already merged; then each row's nearest.
     between = [cdist(centroids[rows], centroids[rows]) for rows in rows_of]
     nearest, partner = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
 
@@ -96,7 +95,7 @@ def _merge(
         np.fill_diagonal(matrix, np.inf)
         find_nearest(code, np.arange(len(matrix)))
     clusters = _Clusters(points, codes, meets, members)
-    # Large clusters first: they overlap most often, and one overlap is enough. Single points were checked before.
+    # Large clusters come first: they overlap most often, and one overlap decides. Single points were checked before.
     if len(members) < n and not all(
         clusters.disjoint(cluster, cluster) for cluster in sorted(members, key=lambda row: -len(members[row]))
     ):
@@ -110,7 +109,7 @@ def _merge(
             matrix[i, j] = matrix[j, i] = np.inf
             find_nearest(code, np.array([i, j]))
             continue
-        # What one of them could not be joined with, both cannot: hulls only grow.
+        # A cluster that could not be merged with one of them cannot be merged with both: hulls only grow.
         possible = np.isfinite(matrix[i]) & np.isfinite(matrix[j])
         sizes = clusters.join(first, second)
         centroids[first] = (sizes[0] * centroids[first] + sizes[1] * centroids[second]) / sum(sizes)
@@ -126,12 +125,12 @@ def _merge(
 
 
 class _Plane(NamedTuple):
-    """What separated two clusters: a guess where it must hold for larger ones, checked before use.
+    """A plane that separated two clusters, a guess for larger ones that is checked before use.
 
     Attributes:
         normal: (d,) from the cluster of the higher label to that of the lower, in single precision.
-        rows: (s,) the points between which the nearest two of both hulls lie, as far as they were found.
-        weights: (s,) their weights, which sum to 1 in either cluster.
+        rows: (s,) the points whose convex combinations are the nearest points found of both hulls.
+        weights: (s,) their weights, which sum to 1 in each cluster.
     """
 
     normal: np.ndarray
@@ -140,12 +139,12 @@ class _Plane(NamedTuple):
 
 
 class _Clusters:
-    """The clusters of a state by their first row, and the planes known to hold them apart from those of other labels.
+    """The clusters of a state by their first row, and the known planes that separate them from those of other labels.
 
     Args:
         points: (n, d).
         codes: (n,) of their labels.
-        meets: (labels, labels) whether the hulls of whole labels meet; clusters of others cannot.
+        meets: (labels, labels) whether the hulls of whole labels meet; only then can their clusters.
         members: first row to rows.
     """
 
@@ -166,7 +165,7 @@ class _Clusters:
         self._margin = 2 * TOLERANCE * np.sqrt(np.einsum("ij,ij->i", self._centred, self._centred).max())
 
     def join(self, first: int, second: int) -> tuple[int, int]:
-        """Make two clusters one, which keeps the number and the planes of the first; returns their sizes before."""
+        """Merge two clusters into the first, which keeps its number and planes; returns their sizes before."""
         rows = self.members.pop(second)
         sizes = len(self.members[first]), len(rows)
         self.members[first] = np.concatenate([self.members[first], rows])
@@ -180,9 +179,9 @@ class _Clusters:
     def disjoint(self, first: int, second: int) -> bool:
         """Whether the hull of the union of two clusters (or of one, twice) meets no cluster of another label.
 
-        One direction, that of linear discriminant analysis between the union and all points, tells most clusters apart
-        from it with one product; from others a plane found earlier does, between them and a part of the union; each
-        that is left is decided by itself, from the nearest points that were found with that plane.
+        The direction of linear discriminant analysis between the union and all points separates most clusters from the
+        union with one product. Planes found earlier, between a cluster and a part of the union, separate others. Each
+        remaining cluster is decided by itself, starting from the nearest points found with such a plane.
         """
         union = np.concatenate([self.members[part] for part in dict.fromkeys((first, second))])
         direction = self._whitened[union].mean(0)
@@ -190,7 +189,7 @@ class _Clusters:
         near = scores >= scores[union].min() - self._margin * np.linalg.norm(direction)
         near &= self._meets[self._codes[first]][self._codes]
         clusters, counts = np.unique(self._cluster_of[near], return_counts=True)
-        # Those with most points on the wrong side first: one that meets the union ends the search.
+        # Clusters with most points on the wrong side come first: one that meets the union ends the search.
         clusters = clusters[np.argsort(-counts, kind="stable")]
         signs = np.where(self._codes[first] < self._codes[clusters], 1.0, -1.0)
         gaps = np.stack([self._gaps(union, clusters, signs, self._planes[part]) for part in (first, second)])
@@ -207,7 +206,7 @@ class _Clusters:
         return True
 
     def _gaps(self, union: np.ndarray, clusters: np.ndarray, signs: np.ndarray, known: dict[int, _Plane]) -> np.ndarray:
-        """The gap between the union and each cluster along its known plane, -inf where there is none."""
+        """The gap between the union and each cluster along its known plane, -inf without one."""
         gaps = np.full(len(clusters), -np.inf)
         tried = np.flatnonzero([cluster in known for cluster in clusters.tolist()])
         if len(tried):
@@ -234,9 +233,9 @@ class _Clusters:
             weights[known.rows] = known.weights
             weights = weights[rows]
         inside, beyond = self._centred[union], self._centred[outside]
-        found = nearest_points(inside, beyond, guess, TOLERANCE, exact=False, weights=weights)
-        if not found.separable:
+        nearest = nearest_points(inside, beyond, guess, TOLERANCE, exact=False, weights=weights)
+        if not nearest.separable:
             return None
-        weights = np.concatenate([found.weights_a, found.weights_b])
+        weights = np.concatenate([nearest.weights_a, nearest.weights_b])
         used = np.flatnonzero(weights)
-        return _Plane((sign * found.normal).astype(np.float32), rows[used], weights[used])
+        return _Plane((sign * nearest.normal).astype(np.float32), rows[used], weights[used])

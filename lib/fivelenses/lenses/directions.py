@@ -1,4 +1,4 @@
-r"""Parameters as vectors: named tensors that are subtracted, measured, turned and scaled as one vector.
+r"""Parameters as vectors: named tensors that are subtracted, measured, rotated and scaled as one vector.
 
 A point :math:`\theta` and a direction :math:`\delta` map the same names to tensors of the same shapes. Inner products
 run over all of them:
@@ -10,10 +10,10 @@ run over all of them:
     \cos \angle(\delta, \eta) = \frac{\langle \delta, \eta \rangle}{\Vert \delta \Vert \, \Vert \eta \Vert}.
 
 Filter normalisation (Li et al. 2018, section 4) gives each row of a direction's matrices the length of that row of the
-point's: :math:`\delta_{j} \leftarrow \delta_{j} \Vert \theta_{j} \Vert / \Vert \delta_{j} \Vert`, row :math:`j` being
-what feeds one output unit. Biases and normalisations, which are no matrices, are not moved.
+point's: :math:`\delta_{j} \leftarrow \delta_{j} \Vert \theta_{j} \Vert / \Vert \delta_{j} \Vert`, where row :math:`j`
+feeds one output unit. Biases and normalisations, which are no matrices, do not move.
 
-Sums are taken in double precision; results keep the precision of their input, at least single.
+Sums are computed in double precision; results keep the precision of their input, at least single.
 """
 
 import math
@@ -31,13 +31,13 @@ def vector(values: Parameters, name: str = "The point") -> dict[str, torch.Tenso
 
     Args:
         values: names to floating-point tensors or arrays of any shape.
-        name: what an error calls it, at the head of a sentence.
+        name: how an error message begins.
 
     Returns:
-        Names to tensors, shared with the caller where they need no conversion.
+        Names to tensors, shared with the caller if they need no conversion.
 
     Raises:
-        ValueError: no tensor, no numbers with a point, or a value that is NaN or infinite.
+        ValueError: no tensor, no floating-point numbers, or a value that is NaN or infinite.
 
     Example:
         >>> vector({"weight": torch.ones(2, dtype=torch.float16)})
@@ -59,12 +59,12 @@ def vector(values: Parameters, name: str = "The point") -> dict[str, torch.Tenso
 def direction_at(
     direction: Parameters, origin: Mapping[str, torch.Tensor], name: str = "The direction"
 ) -> dict[str, torch.Tensor]:
-    """A direction in which a point can be moved, in the point's precision and on its device.
+    """A direction in which a point can move, in the point's precision and on its device.
 
     Args:
         direction: names to tensors; the names and shapes are those of ``origin``.
         origin: the point, as :func:`vector` gives it.
-        name: what an error calls the direction, at the head of a sentence.
+        name: how an error message begins.
 
     Raises:
         ValueError: what :func:`vector` refuses, other names or shapes than the point's, or all values 0.
@@ -83,7 +83,7 @@ def direction_at(
 def _check_alike(one: Parameters, other: Parameters, name: str) -> None:
     unshared = sorted(set(one) ^ set(other))
     if unshared:
-        raise ValueError(f"{name} and the point do not name the same parameters: {unshared[0]!r} is in one alone.")
+        raise ValueError(f"{name} and the point do not name the same parameters: {unshared[0]!r} is in one only.")
     for key, tensor in one.items():
         if tensor.shape != other[key].shape:
             raise ValueError(
@@ -123,7 +123,7 @@ def norm(direction: Parameters) -> float:
         >>> norm({"x": torch.tensor([3.0]), "y": torch.tensor([4.0])})
         5.0
     """
-    # Squares of the tensors' norms would underflow for a direction of 1e-200.
+    # The squares of the tensors' norms would underflow for a direction of 1e-200.
     return math.hypot(*(float(torch.linalg.vector_norm(tensor.double())) for tensor in direction.values()))
 
 
@@ -142,7 +142,7 @@ def angle(first: Parameters, second: Parameters) -> float:
     if norm(first) == 0:
         raise ValueError("The first direction is 0 in all its parameters: it has no angle to another.")
     one, other = ({key: tensor.double() / norm(side) for key, tensor in side.items()} for side in (first, second))
-    # Kahan's form keeps its digits where the arc cosine has none, at nearly equal and nearly opposite directions.
+    # Kahan's form keeps its digits for nearly equal and nearly opposite directions, where the arc cosine loses them.
     apart = norm({key: one[key] - other[key] for key in one})
     together = norm({key: one[key] + other[key] for key in one})
     return math.degrees(2 * math.atan2(apart, together))
@@ -181,14 +181,14 @@ def moved(
 
 
 def filter_normalised(direction: Parameters, origin: Parameters) -> dict[str, torch.Tensor]:
-    """A direction each of whose matrix rows has the length of the point's row (Li et al. 2018).
+    """A direction whose matrix rows have the lengths of the point's rows (Li et al. 2018).
 
     Args:
         direction: names to tensors; ``origin``'s names and shapes.
-        origin: the point. A tensor of two or more axes is a matrix with a row for each place on its first axis.
+        origin: the point. A tensor of two or more axes is a matrix with one row per index of its first axis.
 
     Returns:
-        The direction; 0 in tensors of fewer than two axes, and in rows where it or the point is 0.
+        The direction; 0 in tensors of fewer than two axes, and in rows where the direction or the point is 0.
 
     Raises:
         ValueError: what :func:`direction_at` refuses, or a point without matrices.
@@ -208,11 +208,11 @@ def filter_normalised(direction: Parameters, origin: Parameters) -> dict[str, to
         if tensor.ndim < 2:
             normalised[key] = torch.zeros_like(tensor)
             continue
-        lengths, wanted = (
+        lengths, point_lengths = (
             torch.linalg.vector_norm(rows.flatten(1), dim=1).reshape(-1, *[1] * (tensor.ndim - 1))
             for rows in (tensor, origin[key])
         )
-        normalised[key] = torch.where(lengths > 0, tensor * (wanted / lengths), torch.zeros_like(tensor))
+        normalised[key] = torch.where(lengths > 0, tensor * (point_lengths / lengths), torch.zeros_like(tensor))
     return normalised
 
 
@@ -221,7 +221,7 @@ def random_direction(origin: Parameters, seed: int) -> dict[str, torch.Tensor]:
 
     Args:
         origin: the point, with at least one matrix.
-        seed: of the draw, which depends on the order of the names too; the same on every device.
+        seed: of the draw, which also depends on the order of the names; the same on every device.
 
     Raises:
         ValueError: what :func:`filter_normalised` refuses.
@@ -232,7 +232,6 @@ def random_direction(origin: Parameters, seed: int) -> dict[str, torch.Tensor]:
         tensor([1., 1., 1.])
     """
     generator = torch.Generator().manual_seed(seed)
-    drawn = {
-        key: torch.randn(tensor.shape, generator=generator).to(tensor.device) for key, tensor in vector(origin).items()
-    }
+    origin = vector(origin)
+    drawn = {key: torch.randn(value.shape, generator=generator).to(value.device) for key, value in origin.items()}
     return filter_normalised(drawn, origin)

@@ -1,7 +1,7 @@
-r"""DirectProbe: how the points of different labels lie to each other, without a classifier.
+r"""DirectProbe: the geometry of the points of different labels, without a classifier.
 
-The points of a label are covered by as few clusters as the method needs so that convex hulls of clusters of different
-labels do not meet. The distance of two hulls, twice the hard margin of a linear classifier between them, is
+The points of each label are merged into clusters, as long as the convex hulls of clusters of different labels do not
+meet. The distance of two hulls, twice the hard margin of a linear classifier between them, is
 
 .. math::
 
@@ -10,16 +10,16 @@ labels do not meet. The distance of two hulls, twice the hard margin of a linear
     \qquad \alpha, \beta \ge 0, \quad \sum_i \alpha_i = \sum_j \beta_j = 1,
 
 if it is above 0; it is 0 iff the hulls meet. Source: Zhou & Srikumar 2021. If there are as many clusters as labels, the
-labels are linearly separable, and the distances of all pairs describe their geometry; Pearson's r of two such vectors
-is the spatial similarity of two representations.
+labels are linearly separable, and the vector of the distances of all pairs describes their geometry. The spatial
+similarity of two representations is Pearson's r of two such vectors.
 
 Shapes: points (n, d), labels (n,). Distances are in the points' own units, in [0, ∞); a similarity is in [-1, 1].
 Moving and rotating the points changes nothing; scaling them scales distances and nothing else.
 
 Every answer about two hulls comes with its proof, see :mod:`~fivelenses.lenses.hulls`.
 
-n points in general position in n - 1 or more dimensions are separable whatever their labels are, so that a statement of
-separability needs the same points with random labels beside it, see :func:`random_label_control`.
+n points in general position in n - 1 or more dimensions are separable whatever their labels are, so that separability
+should be compared with that of the same points with random labels, see :func:`random_label_control`.
 """
 
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class DirectProbe:
-    """Clusters of one label each whose hulls meet no hull of another label.
+    """Clusters of one label each, whose hulls meet no hull of another label.
 
     Attributes:
         assignments: (n,) the cluster of each point; clusters are numbered in label order, then by their first point.
@@ -63,10 +63,10 @@ class DirectProbe:
         labels: (k,) the labels, sorted.
         centroids: (n_clusters, d) the mean of each cluster's points.
         distances: (n_clusters, n_clusters) between hulls; 0 on the diagonal, NaN between clusters of the same label,
-            whose hulls may meet and were never compared; None if distances were not asked for.
-        certificates: for clusters i < j of different labels the proof for i and j, a
-            :class:`~fivelenses.lenses.hulls.HullDistance`. If distances were not asked for, its distance is an upper
-            bound only, and of labels that are not separable there are none.
+            whose hulls may meet and were never compared; None if distances were not requested.
+        certificates: the proof for each pair of clusters i < j of different labels, a
+            :class:`~fivelenses.lenses.hulls.HullDistance`. If distances were not requested, its distance is only an
+            upper bound, and labels that are not separable have no certificates.
     """
 
     assignments: np.ndarray
@@ -82,7 +82,7 @@ class DirectProbe:
 
     @property
     def linearly_separable(self) -> bool:
-        """Whether each label is one cluster, so that a hyperplane separates each pair of labels."""
+        """Whether each label has one cluster, so that a hyperplane separates each pair of labels."""
         return self.n_clusters == len(self.labels)
 
     @property
@@ -90,24 +90,24 @@ class DirectProbe:
         """(k(k-1)/2,) distances of the pairs of labels (0, 1), (0, 2), …, (1, 2), …
 
         Raises:
-            ValueError: the labels are not separable, or distances were not asked for.
+            ValueError: the labels are not separable, or distances were not requested.
         """
         if not self.linearly_separable:
             raise ValueError(
                 f"{self.n_clusters} clusters for {len(self.labels)} labels: the labels are not linearly separable, "
                 "so that there is no distance per pair of labels; read min_distances."
             )
-        return _asked_for(self.distances)[np.triu_indices(self.n_clusters, 1)]
+        return _requested(self.distances)[np.triu_indices(self.n_clusters, 1)]
 
     @property
     def min_distances(self) -> np.ndarray:
-        """(k,) per label the smallest distance of any of its clusters to any cluster of another label.
+        """(k,) per label the smallest distance of its clusters to any cluster of another label.
 
         Raises:
-            ValueError: distances were not asked for.
+            ValueError: distances were not requested.
         """
         other = self.cluster_labels[:, None] != self.cluster_labels
-        nearest = np.where(other, _asked_for(self.distances), np.inf).min(1)
+        nearest = np.where(other, _requested(self.distances), np.inf).min(1)
         return np.array([nearest[self.cluster_labels == label].min() for label in self.labels])
 
 
@@ -115,17 +115,17 @@ class DirectProbe:
 def probe(points: Array, labels: Array, start: DirectProbe | None = None, distances: bool = True) -> DirectProbe:
     """Clusters by the authors' rule, and the distances between them.
 
-    Every point is a cluster. Again and again the two clusters of the same label with the nearest centroids (means of
-    all their points, Euclidean) become one, unless the new hull meets a hull of another label; such a pair is not tried
-    again, and neither is one that contains it, whose hull would meet the same. Equal distances go by the number of the
-    clusters' first points. If one cluster per label will do, which is tried first, merging one by one is not needed.
+    Initially every point is a cluster. Repeatedly, the two clusters of the same label with the nearest centroids (means
+    of all their points, Euclidean) are merged, unless the new hull meets a hull of another label; such a pair is not
+    tried again, and neither is a pair that contains it, whose hull would meet the same one. Ties are broken by the
+    clusters' first points. One cluster per label is tried first; if it suffices, no merging is needed.
 
     Args:
         points: (n, d).
         labels: (n,) integers or strings.
         start: the result for similar points, such as those of an earlier training step, whose directions are tried
             first; it saves time and changes nothing else.
-        distances: False leaves the distances out, where only the clusters count.
+        distances: False leaves the distances out, if only the clusters matter.
 
     Raises:
         ValueError: wrong shapes, values that are not finite, a single label, equal points with different labels, or a
@@ -167,7 +167,7 @@ def probe(points: Array, labels: Array, start: DirectProbe | None = None, distan
 
 
 def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
-    """Pearson's r of the distances between the labels that both results have, in [-1, 1].
+    """Pearson's r of the distances between the labels common to both results, in [-1, 1].
 
     Raises:
         ValueError: fewer than three common labels, distances that are all equal, or labels that are not separable.
@@ -182,9 +182,9 @@ def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
         raise ValueError(f"The results have {len(common)} labels in common: a correlation needs at least 3.")
     vectors = []
     for name, result in (("first", p), ("second", q)):
-        result.distance_vector  # noqa: B018  # refuses what is not separable
-        places = np.flatnonzero(np.isin(result.labels, common))
-        distances = result.distances[np.ix_(places, places)][np.triu_indices(len(common), 1)]
+        result.distance_vector  # noqa: B018  # refuses labels that are not separable
+        rows = np.flatnonzero(np.isin(result.labels, common))
+        distances = result.distances[np.ix_(rows, rows)][np.triu_indices(len(common), 1)]
         if np.ptp(distances) <= RELATIVE_GAP * distances.max():
             raise ValueError(f"All distances of the {name} result are equal: their correlation is undefined.")
         vectors.append(distances)
@@ -193,9 +193,10 @@ def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
 
 @one_thread
 def linearly_separable(points: Array, labels: Array) -> bool:
-    """Whether a hyperplane separates each pair of labels: the first question of :func:`probe`, and no other.
+    """Whether a hyperplane separates each pair of labels, which :func:`probe` decides first.
 
-    Arguments and errors are those of :func:`probe`, but equal points may have different labels: they are not separable.
+    Arguments and errors are those of :func:`probe`, but equal points may have different labels: these are not
+    separable.
 
     Example:
         >>> linearly_separable(np.array([[0.0], [1.0], [3.0]]), ["x", "y", "x"])
@@ -208,7 +209,7 @@ def linearly_separable(points: Array, labels: Array) -> bool:
 
 
 def random_label_control(points: Array, labels: Array, seed: int) -> bool:
-    """Whether the same points are separable with their labels permuted: what separability alone says.
+    """Whether the same points are separable with their labels permuted, the control for separability.
 
     Each label keeps its number of points. Arguments and errors are those of :func:`linearly_separable`.
 
@@ -225,19 +226,19 @@ def _pairs_of_different_labels(of_label: np.ndarray) -> Iterator[tuple[int, int]
 
 
 def _directions(start: DirectProbe, labels: np.ndarray, d: int) -> dict[tuple[int, int], np.ndarray]:
-    """Per pair of labels a normal between two of their clusters in an earlier result."""
+    """Per pair of labels, the normal between two of their clusters in an earlier result."""
     if start.centroids.shape[1] != d:
         raise ValueError(f"The start has {start.centroids.shape[1]} features and the points have {d}: give one of {d}.")
-    place = {label: code for code, label in enumerate(labels.tolist())}
+    code_of = {label: code for code, label in enumerate(labels.tolist())}
     directions = {}
     for (i, j), certificate in start.certificates.items():
-        pair = tuple(place.get(label) for label in start.cluster_labels[[i, j]].tolist())
+        pair = tuple(code_of.get(label) for label in start.cluster_labels[[i, j]].tolist())
         if None not in pair:
             directions.setdefault(pair, certificate.normal)
     return directions
 
 
-def _asked_for(distances: np.ndarray | None) -> np.ndarray:
+def _requested(distances: np.ndarray | None) -> np.ndarray:
     if distances is None:
         raise ValueError("The distances were left out: call probe with distances=True.")
     return distances
@@ -246,7 +247,7 @@ def _asked_for(distances: np.ndarray | None) -> np.ndarray:
 def _checked_labels(labels: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
     labels = np.asarray(labels)
     if labels.shape != (n,):
-        raise ValueError(f"labels has shape {labels.shape}, not ({n},): give one label for each point.")
+        raise ValueError(f"labels has shape {labels.shape}, not ({n},): give one label per point.")
     try:
         names, codes = np.unique(labels, return_inverse=True)
         unordered = bool((names != names).any())
@@ -255,17 +256,17 @@ def _checked_labels(labels: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
     if unordered:
         raise ValueError("labels holds missing or mixed values: give integers only, or strings only.")
     if len(names) < 2:
-        raise ValueError(f"All points have the label {names[0]!r}: a geometry of labels needs at least two.")
+        raise ValueError(f"All points have the label {names[0]!r}: a geometry of labels needs at least two labels.")
     return names, codes
 
 
 def _refuse_points_of_two_labels(points: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> None:
     seen = {}
-    # Adding 0 makes -0 the same bytes as 0.
+    # Adding 0 turns -0 into 0, which has other bytes.
     for row, point in enumerate(points + 0.0):
         first = seen.setdefault(point.tobytes(), row)
         if codes[first] != codes[row]:
             raise ValueError(
                 f"Rows {first} and {row} are the same point with the labels {labels[codes[first]]!r} and "
-                f"{labels[codes[row]]!r}, so no clusters have disjoint hulls: leave one of them out."
+                f"{labels[codes[row]]!r}, so no clusters have disjoint hulls: remove one of them."
             )

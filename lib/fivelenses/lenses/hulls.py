@@ -9,9 +9,10 @@ r"""The distance between the convex hulls of two sets of points, with its proof.
 if it is above 0, which is twice the hard margin of a linear classifier between the two sets; it is 0 iff the hulls
 meet.
 
-Nothing is taken on trust: a separation comes with a hyperplane checked against all points of both hulls, a meeting with
-a point found in both, and a distance with the bounds of the equation's two sides. Hulls meet if they are closer than
-the tolerance times the pair's radius, the largest distance of one of its points from their mean.
+Every answer comes with its proof: a separation with a hyperplane checked against all points of both hulls, a meeting
+with a point that lies in both, and a distance with the bounds from both sides of the equation. Hulls meet if they are
+closer than the tolerance times the pair's radius, the largest distance of one of its points from their mean. Source of
+the distance: Zhou & Srikumar 2021.
 
 Shapes: points (n, d). Distances are in the points' own units, in [0, ∞); moving and rotating the points changes none.
 """
@@ -25,34 +26,34 @@ from threadpoolctl import ThreadpoolController
 
 from fivelenses.lenses.arrays import Array, as_tensor
 
-# Hulls closer than this part of their radius meet. Single-precision activations are rounded at 6e-8 of their size, and
-# layer normalisation leaves directions in which they differ by nothing else, which a finer tolerance would call a gap.
+# Hulls closer than this share of their radius meet. Single-precision activations are rounded at 6e-8 of their size, and
+# after layer normalisation they differ only by rounding in some directions, where a finer tolerance would see a gap.
 TOLERANCE = 1e-6
 
-# A distance is exact when its two bounds agree to this part of it, and to ROUNDING of the radius.
+# A distance is exact if its two bounds agree to this share of it, plus ROUNDING of the radius.
 RELATIVE_GAP = 1e-9
 ROUNDING = 1e-14
 
-# A difference below this part of the radius is minimised without the Gram matrix, in which it would drown in rounding.
+# A difference below this share of the radius is minimised without the Gram matrix, where rounding would hide it.
 NEAR = 1e-4
 
-# NumPy and SciPy bring a pool of threads each, and on matrices this small they mostly wait for one another.
+# NumPy and SciPy have a thread pool each, and on matrices this small the threads mostly wait for each other.
 one_thread = ThreadpoolController().wrap(limits=1, user_api="blas")
 
 
 @dataclass(frozen=True, eq=False)
 class HullDistance:
-    """The distance between the hulls of a and b, with what proves it.
+    """The distance between the hulls of a and b, with its proof.
 
     Attributes:
-        distance: that of the nearest points found, an upper bound; 0 if the hulls meet.
-        lower: min(a @ normal) - max(b @ normal), a lower bound as checked; 0 if the hulls meet.
+        distance: between the nearest points found, an upper bound; 0 if the hulls meet.
+        lower: min(a @ normal) - max(b @ normal), a checked lower bound; 0 if the hulls meet.
         separable: whether the hulls do not meet.
         normal: (d,) unit vector from b to a, normal to a separating hyperplane; None if the hulls meet.
         offset: b @ normal < offset < a @ normal; None if the hulls meet.
-        weights_a: (n_a,) convex combination of a that is the nearest point found of its hull.
-        weights_b: (n_b,) that of b. If the hulls meet, the two points are the same within ``tolerance``.
-        tolerance: how near, in the points' units, hulls meet.
+        weights_a: (n_a,) weights of the points of a whose convex combination is the nearest point found.
+        weights_b: (n_b,) those of b. If the hulls meet, the two nearest points are equal within ``tolerance``.
+        tolerance: the distance, in the points' units, below which hulls meet.
     """
 
     distance: float
@@ -66,7 +67,7 @@ class HullDistance:
 
     @property
     def gap(self) -> float:
-        """The duality gap, by which the distance can at most differ from the true one."""
+        """The duality gap, the largest possible error of the distance."""
         return self.distance - self.lower
 
 
@@ -77,11 +78,11 @@ def hull_distance(a: Array, b: Array, direction: Array | None = None, tolerance:
     Args:
         a: (n_a, d).
         b: (n_b, d).
-        direction: (d,) from b to a, a guess at the normal that only saves time: an earlier result's.
-        tolerance: hulls closer than this part of the pair's radius meet.
+        direction: (d,) from b to a, a guess at the normal, such as an earlier result's, which only saves time.
+        tolerance: hulls closer than this share of the pair's radius meet.
 
     Raises:
-        ValueError: wrong shapes, values that are not finite, or hulls so near the tolerance that rounding cannot tell.
+        ValueError: wrong shapes, values that are not finite, or hulls so near the tolerance that rounding decides.
 
     Example:
         >>> triangle = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
@@ -96,10 +97,10 @@ def hull_distance(a: Array, b: Array, direction: Array | None = None, tolerance:
 
 @one_thread
 def separate(a: Array, b: Array, direction: Array | None = None, tolerance: float = TOLERANCE) -> HullDistance:
-    """Only whether the hulls meet, with its proof; arguments and errors of :func:`hull_distance`.
+    """Whether the hulls meet, with the proof; arguments and errors are those of :func:`hull_distance`.
 
-    Where they do not, the result's distance is a mere upper bound. If ``direction`` still separates, that is one
-    product with the points.
+    If they do not meet, the result's distance is only an upper bound. A ``direction`` that separates them is checked
+    with one product.
 
     Example:
         >>> separate(np.array([[2.0], [9.0]]), np.array([[0.0], [1.0]])).offset
@@ -118,13 +119,14 @@ def nearest_points(
 ) -> HullDistance:
     """An active-set method on the weights x = (α, β), with the points of b negated: minimise ‖zᵀx‖.
 
-    Points that the present difference w = zᵀx does not hold on its right side enter the active set, many at a time; on
-    the active set Newton's step is exact. w also gives the lower bound, with one product. ‖w‖ falls in each round, so
-    no set comes twice: it ends, in practice within ten rounds, with both bounds equal to rounding. ``weights``, (n_a +
-    n_b,), are a guess at x, such as those of a subset's nearest points, and save most of the rounds if it is good.
+    Points on the wrong side of the current difference w = zᵀx enter the active set, many at a time; on the active set
+    Newton's step is exact. One product with w also gives the lower bound. ‖w‖ falls in each round, so that no set
+    occurs twice: the method ends, in practice within ten rounds, with both bounds equal up to rounding. ``weights``,
+    (n_a + n_b,), are a guess at x, such as those of a subset's nearest points, and save most of the rounds if they are
+    good.
     """
     n_a, n = len(a), len(a) + len(b)
-    # Weights sum to 1 on either side, so the origin is free; near the points least is lost to rounding.
+    # Weights sum to 1 on either side, so that the origin is free; near the points, rounding errors are smallest.
     origin = (a.sum(0) + b.sum(0)) / n
     z = np.empty((n, a.shape[1]))
     np.subtract(a, origin, out=z[:n_a])
@@ -188,7 +190,7 @@ def nearest_points(
         cross = z[added] @ z[active].T
         gram = np.block([[gram, cross.T], [cross, z[added] @ z[added].T]])
         active = np.concatenate([active, added])
-    # Rounding has stopped the descent. What has been checked already stands; else the other method decides.
+    # Rounding has stopped the descent. A bound already checked remains valid; otherwise the other method decides.
     if best_lower > tolerance * radius:
         return result(separable=True)
     x, w = _by_linear_program(z / radius, side)
@@ -209,9 +211,9 @@ def _minimise(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimise ‖zᵀx‖ over the weights of the active points, in place; returns the points that keep weight, and Gram.
 
-    Newton's step p solves min ‖w + zᵀp‖² + ridge ‖p‖² with sums of 0 on both sides; the ridge, at rounding's level,
-    is for active points that depend on each other. Points that it would make negative leave: those that have no weight
-    yet at once, others together if the difference still gets shorter, or else the first one that reaches 0.
+    Newton's step p solves min ‖w + zᵀp‖² + ridge ‖p‖² with sums of 0 on both sides; the ridge, at the level of
+    rounding, is for linearly dependent active points. Points whose weight the step would make negative leave: those
+    without weight at once; others together if the difference still gets shorter; else the first one that reaches 0.
     """
     ridge = 1e-13 * float(np.trace(gram))
     while True:
@@ -248,8 +250,8 @@ def _minimise(
 
 
 def _step(w: np.ndarray, z: np.ndarray, sums: np.ndarray, gram: np.ndarray, ridge: float) -> tuple[np.ndarray, float]:
-    """Newton's step by a Cholesky factor of the Gram matrix, and the ridge that it took."""
-    # Steps have sums 0, on which the added ones have no effect but to make the matrix definite.
+    """Newton's step by a Cholesky factor of the Gram matrix, and the ridge that it needed."""
+    # Steps sum to 0 on both sides, so that the added ones only make the matrix definite.
     matrix = gram + (sums @ sums.T) * gram.trace() / len(gram)
     while True:
         matrix.flat[:: len(gram) + 1] += ridge
@@ -262,7 +264,7 @@ def _step(w: np.ndarray, z: np.ndarray, sums: np.ndarray, gram: np.ndarray, ridg
 
 
 def _step_without_gram(w: np.ndarray, z: np.ndarray, sums: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The same step by singular values, which do not square the condition as the Gram matrix does: for short w."""
+    """The same step by singular values for short w: unlike the Gram matrix, they do not square the condition."""
     heaviest = (x[:, None] * sums).argmax(0)
     step = np.linalg.lstsq((z - sums @ z[heaviest]).T, -w)[0]
     step[heaviest] = 0
@@ -271,20 +273,20 @@ def _step_without_gram(w: np.ndarray, z: np.ndarray, sums: np.ndarray, x: np.nda
 
 
 def _lowest(scores: np.ndarray, allowed: np.ndarray, n_a: int, count: int) -> np.ndarray:
-    """On either side the places of up to ``count`` lowest scores among those allowed."""
-    chosen = []
+    """The indices of up to ``count`` lowest scores on either side, among those allowed."""
+    lowest = []
     for first, last in ((0, n_a), (n_a, len(scores))):
         places = first + np.flatnonzero(allowed[first:last])
         if len(places) > count:
             places = places[np.argpartition(scores[places], count - 1)[:count]]
-        chosen.append(places)
-    return np.concatenate(chosen)
+        lowest.append(places)
+    return np.concatenate(lowest)
 
 
 def _by_linear_program(z: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The widest gap over directions |wᵢ| ≤ 1, and the weights that its multipliers are: slow, and only a proposal."""
+    """The widest gap over directions |wᵢ| ≤ 1, and its multipliers as weights: slow, and only a proposal."""
     n, d = z.shape
-    # By interior points: where the gap is near the tolerances, HiGHS's dual simplex may go on for hours.
+    # Interior points, since HiGHS's dual simplex may take hours if the gap is near the tolerances.
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     bounds = [(-1, 1)] * d + [(None, None)] * 2
     solved = linprog(
@@ -303,7 +305,7 @@ def checked_points(name: str, points: Array) -> np.ndarray:
         raise ValueError(f"{name} has shape {points.shape}, not (n, d) with at least one point and one feature.")
     finite = np.isfinite(points).all(1)
     if not finite.all():
-        raise ValueError(f"{name}, row {int(finite.argmin())}: the point holds NaN or infinity; leave it out.")
+        raise ValueError(f"{name}, row {int(finite.argmin())}: the point holds NaN or infinity; remove it.")
     return points
 
 

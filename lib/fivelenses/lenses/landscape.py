@@ -1,4 +1,4 @@
-r"""Loss landscapes: a loss along a line and over a plane of parameter space, and a trajectory laid on that plane.
+r"""Loss landscapes: a loss along a line and over a plane of parameter space, and a trajectory projected on that plane.
 
 For parameters :math:`\theta` and directions :math:`\delta_1, \delta_2` (Hao et al. 2019, equations 1 and 2, after
 Goodfellow and Vinyals 2015 and Li et al. 2018)
@@ -9,8 +9,8 @@ Goodfellow and Vinyals 2015 and Li et al. 2018)
     \qquad
     f(\alpha, \beta) = \mathcal{J}(\theta + \alpha \delta_1 + \beta \delta_2).
 
-A point :math:`\theta^i` of a trajectory from :math:`\theta_0`, with :math:`\delta^i = \theta^i - \theta_0`, is drawn at
-(equations 3 to 5, whose × is an inner product)
+A point :math:`\theta^i` of a trajectory from :math:`\theta_0`, with :math:`\delta^i = \theta^i - \theta_0`, has the
+coordinates (equations 3 to 5, whose × is an inner product)
 
 .. math::
 
@@ -18,13 +18,15 @@ A point :math:`\theta^i` of a trajectory from :math:`\theta_0`, with :math:`\del
     d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\Vert \delta_1 \Vert^2}, \qquad
     d^\beta = \sqrt{\frac{\Vert \delta^i \Vert^2}{\Vert \delta_1 \Vert^2} - (d^\alpha)^2}.
 
-:math:`d^\beta` has no sign and is no coordinate along :math:`\delta_2`: it is the length of all that lies outside the
-first axis, in the unit of that axis. Least squares in the plane of both directions stands beside it, with the share of
-the displacement that the plane holds.
+:math:`d^\beta` has no sign and is no coordinate along :math:`\delta_2`: it is the distance from the first axis, in the
+unit of that axis. So we also give the least-squares coordinates in the plane of both directions, with the share of the
+squared displacement that lies in the plane.
 
-Parameters are named tensors (:mod:`~fivelenses.lenses.directions`). The loss is any function of them, which is called
-with the point in place: its tensors are overwritten between calls, so it may read but neither keep nor change them. It
-returns a :class:`Measurement` or a number. A loss that is not finite marks its cell with NaN.
+Parameters are named tensors (:mod:`~fivelenses.lenses.directions`). The loss is any function of them that returns a
+:class:`Measurement` or a number. It may read the tensors but neither store nor change them, since they are overwritten
+between calls. The cell of a loss that is not finite is NaN.
+
+Shapes: curves (k,), surfaces (rows, columns). Range: losses in nats, from 0 for a cross-entropy.
 """
 
 import hashlib
@@ -32,7 +34,7 @@ import math
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +45,13 @@ from fivelenses.lenses.directions import Parameters, difference, direction_at, i
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a model does at one point.
+    """The loss and error of a model at one point.
 
     Attributes:
         loss: mean over the examples, in nats for a cross-entropy.
-        error: share of wrong predictions, in [0, 1]; NaN where there is no such thing.
-        loss_standard_error: standard error of ``loss`` over the examples; NaN where unknown.
-        error_standard_error: standard error of ``error`` over the examples; NaN where unknown.
+        error: share of wrong predictions, in [0, 1]; NaN if it is undefined.
+        loss_standard_error: standard error of ``loss`` over the examples; NaN if unknown.
+        error_standard_error: standard error of ``error`` over the examples; NaN if unknown.
     """
 
     loss: float
@@ -97,13 +99,13 @@ class Surface:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A trajectory of t points laid on a line or a plane.
+    """A trajectory of t points, projected on a line or a plane.
 
     Attributes:
         cosines: (t,) of the angle to the first direction, in [-1, 1]; NaN for a point that has not moved.
         alphas: (t,) the paper's first coordinate, in lengths of the first direction.
         betas: (t,) the paper's second coordinate, at least 0: the distance from the first axis.
-        plane: (t, 2) coordinates of the nearest point of the plane of both directions; None without a second one.
+        plane: (t, 2) coordinates of the nearest point in the plane of both directions; None without a second one.
         share: (t,) of the squared displacement that lies in the plane, in [0, 1]; NaN for a point that has not moved.
     """
 
@@ -115,11 +117,11 @@ class Projection:
 
 
 def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
-    """Equally spaced positions, and -1, 0 and 1 besides where they are in range, so that start and end are on the grid.
+    """Equally spaced positions, plus -1, 0 and 1 if they are in range, so that start and end are on the grid.
 
     Args:
         low, high: the first and the last position.
-        count: equally spaced positions, at least 2; the paper's 40 from -4 to 4 have none of the three.
+        count: equally spaced positions, at least 2; the paper's 40 from -4 to 4 include none of the three.
 
     Returns:
         (count to count + 3,) increasing positions.
@@ -152,7 +154,7 @@ def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: 
         evaluate: the loss of a point, called with named tensors that it may read only.
         start: names to tensors; never changed.
         direction: the same names and shapes.
-        alphas: (k,) increasing; 0 is the start, and 1 the end where the direction is ``difference(end, start)``.
+        alphas: (k,) increasing; 0 is the start, and 1 the end if the direction is ``difference(end, start)``.
 
     Raises:
         ValueError: positions that are empty, not finite or not increasing; names or shapes that differ; a direction
@@ -183,18 +185,18 @@ def surface(
 ) -> Surface:
     """The loss at ``origin`` + α ``directions[0]`` + β ``directions[1]`` for each pair (equation 2).
 
-    Beside the origin and the directions two copies of the parameters are held.
+    Memory: the origin, the directions, and two more copies of the parameters.
 
     Args:
         evaluate, alphas: as in :func:`curve`.
         origin: names to tensors; never changed.
-        directions: two of them, with the origin's names and shapes; the axes are in their lengths.
+        directions: two, with the origin's names and shapes; their lengths are the units of the axes.
         betas: (rows,) increasing.
-        file: where finished rows are kept, so that a surface that was interrupted goes on where it was, and one that is
-            finished is read. What was measured of another grid, origin, directions or identity is measured anew.
-        identity: what ``evaluate`` measures, in any words; it tells surfaces of different losses apart.
-        progress: called after each row with the numbers of finished rows and of all rows.
-        notify: called with one line where a file cannot be used.
+        file: stores finished rows, so that an interrupted surface resumes and a finished one is read. Rows of another
+            grid, origin, direction or identity are measured again.
+        identity: any text that tells surfaces of different losses apart.
+        progress: takes the numbers of finished rows and of all rows after each row.
+        notify: takes one line if a file cannot be used.
 
     Raises:
         ValueError: as :func:`curve`, or not two directions.
@@ -216,11 +218,11 @@ def surface(
     if file is not None:
         file = Path(file)
         fingerprint = _fingerprint(identity, alphas, betas, origin, first, second)
-        cells, finished = _kept_rows(file, fingerprint, cells, notify)
+        cells, finished = _read_rows(file, fingerprint, cells, notify)
     for row in range(finished, len(betas)):
         cells[:, row] = _row(evaluate, moved(origin, [second], [betas[row]]), first, alphas)
         if file is not None:
-            _keep_rows(file, fingerprint, cells, row + 1)
+            _write_rows(file, fingerprint, cells, row + 1)
         if progress is not None:
             progress(row + 1, len(betas))
     return Surface(alphas, betas, *cells)
@@ -231,7 +233,7 @@ def _positions(name: str, positions: Sequence[float]) -> np.ndarray:
     if positions.ndim != 1 or positions.size == 0:
         raise ValueError(f"{name} has shape {positions.shape}: give a list of at least one position.")
     if not np.isfinite(positions).all() or (np.diff(positions) <= 0).any():
-        raise ValueError(f"{name} are not finite numbers that increase: sort them and leave doubles out.")
+        raise ValueError(f"{name} are not finite numbers that increase: sort them and remove duplicates.")
     return positions
 
 
@@ -242,11 +244,11 @@ def _row(evaluate: Evaluate, base: Parameters, direction: Parameters, alphas: np
     for column, alpha in enumerate(alphas.tolist()):
         for name, tensor in point.items():
             torch.add(base[name], direction[name], alpha=alpha, out=tensor)
-        found = evaluate(point)
-        if not isinstance(found, Measurement):
-            found = Measurement(float(found))
-        if math.isfinite(found.loss):
-            cells[:, column] = found.loss, found.error, found.loss_standard_error, found.error_standard_error
+        measured = evaluate(point)
+        if not isinstance(measured, Measurement):
+            measured = Measurement(float(measured))
+        if math.isfinite(measured.loss):
+            cells[:, column] = astuple(measured)
     return cells
 
 
@@ -259,42 +261,42 @@ def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors:
     return content.hexdigest()
 
 
-def _kept_rows(
+def _read_rows(
     file: Path, fingerprint: str, cells: np.ndarray, notify: Callable[[str], None]
 ) -> tuple[np.ndarray, int]:
-    """The cells of a file and how many rows of them are finished; those given and 0 where it cannot be used."""
+    """The cells of a file and the number of its finished rows; the given cells and 0 if it cannot be used."""
     if not file.exists():
         return cells, 0
     try:
-        with np.load(file) as kept:
-            if str(kept["fingerprint"]) == fingerprint:
-                return kept["cells"], int(kept["finished"])
+        with np.load(file) as stored:
+            if str(stored["fingerprint"]) == fingerprint:
+                return stored["cells"], int(stored["finished"])
         reason = "is of another grid, origin, direction or loss"
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         reason = "cannot be read"
-    notify(f"{file} {reason}: the surface is measured anew.")
+    notify(f"{file} {reason}: the surface is measured again.")
     return cells, 0
 
 
-def _keep_rows(file: Path, fingerprint: str, cells: np.ndarray, finished: int) -> None:
+def _write_rows(file: Path, fingerprint: str, cells: np.ndarray, finished: int) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}.{os.getpid()}.partial")
-    with beside.open("wb") as opened:
+    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    with partial.open("wb") as opened:
         np.savez(opened, fingerprint=fingerprint, cells=cells, finished=finished)
-    beside.replace(file)
+    partial.replace(file)
 
 
 def project(
     trajectory: Iterable[Parameters], origin: Parameters, direction: Parameters, second: Parameters | None = None
 ) -> Projection:
-    """Where the points of a trajectory lie on a surface: the paper's coordinates, and least squares beside them.
+    """The points of a trajectory on a surface: the paper's coordinates and the least-squares ones.
 
-    The paper's second coordinate is computed as the length of what the first leaves, its square root without the
-    difference of nearly equal squares. Points are taken one at a time, so a generator may load them.
+    The paper's second coordinate is computed as the length of the residual of the first, which avoids the difference of
+    nearly equal squares. Points are taken one at a time, so that a generator may load them.
 
     Args:
         trajectory: t points, at least one.
-        origin: where the trajectory begins.
+        origin: the start of the trajectory.
         direction: of the first axis.
         second: of the second axis, for least squares in the plane.
 
@@ -305,8 +307,8 @@ def project(
     Example:
         >>> origin, first = {"x": torch.zeros(3)}, {"x": torch.tensor([2.0, 0.0, 0.0])}
         >>> second = {"x": torch.tensor([0.0, 2.0, 0.0])}
-        >>> found = project([{"x": torch.tensor([2.0, -6.0, 8.0])}], origin, first, second)
-        >>> found.alphas, found.betas, found.plane, found.share.round(3)
+        >>> projected = project([{"x": torch.tensor([2.0, -6.0, 8.0])}], origin, first, second)
+        >>> projected.alphas, projected.betas, projected.plane, projected.share.round(3)
         (array([1.]), array([5.]), array([[ 1., -3.]]), array([0.385]))
     """
     origin = vector(origin, "The origin")
@@ -314,7 +316,7 @@ def project(
     if second is not None:
         axes.append(direction_at(second, origin, "The second direction"))
     lengths = [norm(axis) for axis in axes]
-    # Axes of unit length, so that their products are cosines whatever the scale.
+    # Axes have unit length, so that their products are cosines whatever the scale.
     axes = [{name: axis[name].double() / length for name in axis} for axis, length in zip(axes, lengths, strict=True)]
     products = np.array([[inner(one, other) for other in axes] for one in axes])
     if second is not None and 1 - products[0, 1] ** 2 < 1e-12:

@@ -1,7 +1,7 @@
-r"""Minimum description length by the online code: the bits in which labels are told to one who has the vectors.
+r"""Minimum description length by the online code: the bits it takes to send labels to a receiver who has the vectors.
 
-The examples come in blocks that end at growing fractions of all n. The first is sent at :math:`\log_2 K` bits an
-example for K classes; each next by a probe trained on all examples before it, which both sides can train:
+The n examples are sent in blocks that end at growing fractions of n. The first block costs :math:`\log_2 K` bits per
+example for K classes; each later one is coded by a probe trained on all earlier examples, which both sides can train:
 
 .. math::
 
@@ -9,15 +9,15 @@ example for K classes; each next by a probe trained on all examples before it, w
     \tilde p_b = \frac{t_b\, p_b + 1 / K}{t_b + 1}, \qquad
     \mathrm{compression} = \frac{n \log_2 K}{L}.
 
-Source: Voita and Titov 2020 (after Rissanen 1984 and Blier and Ollivier 2018), who send the probe's own p. Here it is
-mixed with the uniform code, which counts as one example of the t seen: a class that training never showed then costs at
-most :math:`\log_2 K (t + 1)` bits and never infinitely many, and a perfect probe pays about 1.4 bits a block for it.
+Source: Voita and Titov 2020 (after Rissanen 1984 and Blier and Ollivier 2018), who send the probe's own p. We mix it
+with the uniform code, which counts as one of the t examples seen: a class that is missing from training then costs at
+most :math:`\log_2 K (t + 1)` bits and never infinitely many, and a perfect probe pays about 1.4 bits per block for it.
 
-With several labels at a time each of the K is a choice of its own between there and not there: the uniform code has 1
-bit for each, :math:`n K` together, and :math:`\tilde p` of a label is mixed with 1/2.
+With several labels per example, each of the K labels is a binary choice of its own: the uniform code takes 1 bit per
+label, :math:`n K` in all, and the :math:`\tilde p` of a label is mixed with 1/2.
 
-Shapes: x (n, …) of anything a probe takes, y (n,) classes or (n, K) of 0 and 1. Range: bits from 0 up, compression from
-0 up, 1 for what a uniform code does. Labels that are noise have about n times their entropy.
+Shapes: x (n, …) of anything that a probe takes, y (n,) classes or (n, K) of 0 and 1. Range: bits from 0, compression
+from 0; the uniform code has compression 1. Labels that are noise cost about n times their entropy.
 """
 
 import math
@@ -31,30 +31,30 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, logsigmoid
 
-from fivelenses.lenses.arrays import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_array, checked_rows
 
 FRACTIONS = tuple(percent / 100 for percent in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100))
 
-# A probability may sum to so much more or less than 1 by rounding in single precision.
+# How far probabilities may sum from 1 by rounding in single precision.
 SUM_TOLERANCE = 1e-3
 
-# Batches between two looks at the held-out examples, at least, and the gain in nats that is worth going on for.
-BATCHES_OF_AN_EPOCH, TOLERANCE = 20, 1e-3
+# The least number of batches per epoch, and the gain in nats for which training goes on.
+MIN_BATCHES_PER_EPOCH, TOLERANCE = 20, 1e-3
 
 # Natural logarithms of probabilities, (m, K), for rows x (m, …).
 LogProbabilities = Callable[[np.ndarray], Array]
 
-# A probe: rows x (t, …), labels y, (t,) from 0 to K - 1 or (t, K) of 0 and 1, and K, to what it then says.
+# A probe: rows x (t, …), labels y, (t,) from 0 to K - 1 or (t, K) of 0 and 1, and K, to its predictions.
 Fit = Callable[[np.ndarray, np.ndarray, int], LogProbabilities]
 
 
 @dataclass(frozen=True, eq=False)
 class OnlineCode:
-    """What it takes to send labels.
+    """The bits that it takes to send labels.
 
     Attributes:
         codelength: bits of all blocks.
-        uniform: bits of the uniform code, n log₂ K, or n K with several labels at a time.
+        uniform: bits of the uniform code, n log₂ K, or n K with several labels per example.
         blocks: a row per block with the columns first, end (its examples are first, …, end - 1, in the order sent),
             seen (examples that its probe was trained on), bits, uniform.
     """
@@ -65,7 +65,7 @@ class OnlineCode:
 
     @property
     def compression(self) -> float:
-        """How many times shorter the code is than the uniform one; infinite for a code of no bits."""
+        """The ratio of the uniform code to this one; infinite for a code of no bits."""
         return self.uniform / self.codelength if self.codelength else math.inf
 
 
@@ -81,14 +81,13 @@ def online_code(
     """The online codelength of labels given vectors.
 
     Args:
-        x: (n, …) an entry for each example; floating-point (n, d) for the default probe.
-        y: (n,) whole numbers from 0 up, or (n, K) of 0 and 1 for several labels at a time.
-        fractions: of n at which blocks end, increasing to 1. Ends are rounded up; where two fall on the same example
-            there is one block.
-        fit: the probe, trained anew for each block; by default :class:`Perceptron` with its defaults. It is given the
-            number of classes beside rows and labels, since what is seen may lack some.
-        classes: K, which both sides know; by default one more than the largest label. Labels (n, K) say it themselves.
-        seed: of the order in which the examples are sent; None sends them as they come.
+        x: (n, …) one entry per example; floating-point (n, d) for the default probe.
+        y: (n,) whole numbers from 0, or (n, K) of 0 and 1 for several labels per example.
+        fractions: of n at which blocks end, increasing to 1. Ends are rounded up, and equal ends make one block.
+        fit: the probe, trained anew for each block; by default :class:`Perceptron` with its defaults. It also takes the
+            number of classes, since some may be missing from the examples seen.
+        classes: K, known to both sides; by default one more than the largest label, or the columns of y.
+        seed: of the order in which the examples are sent; None keeps their order.
 
     Raises:
         ValueError: no example, labels that do not fit x or K, fractions that do not increase to 1, or a probe whose
@@ -100,8 +99,7 @@ def online_code(
         >>> code.uniform, code.codelength < 200
         (2000.0, True)
     """
-    x = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
-    y = y.detach().cpu().numpy() if isinstance(y, torch.Tensor) else np.asarray(y)
+    x, y = as_array(x), as_array(y)
     classes = _checked_classes(x, y, classes)
     ends = _block_ends(fractions, len(y))
     order = np.arange(len(y)) if seed is None else np.random.default_rng(seed).permutation(len(y))
@@ -110,8 +108,8 @@ def online_code(
     rows = [(0, ends[0], 0, ends[0] * bits_each, ends[0] * bits_each)]
     for seen, end in zip(ends[:-1], ends[1:], strict=True):
         before, block = order[:seen], order[seen:end]
-        said = as_tensor(fit(x[before], y[before], classes)(x[block])).cpu().numpy()
-        bits = _bits(_checked_answer(said, (len(block), classes), y.ndim == 1), y[block], seen)
+        predicted = as_array(fit(x[before], y[before], classes)(x[block]))
+        bits = _bits(_checked_predictions(predicted, (len(block), classes), y.ndim == 1), y[block], seen)
         rows.append((seen, end, seen, bits, len(block) * bits_each))
     blocks = pd.DataFrame(rows, columns=["first", "end", "seen", "bits", "uniform"])
     return OnlineCode(float(blocks.bits.sum()), float(blocks.uniform.sum()), blocks)
@@ -121,23 +119,23 @@ def online_code(
 class Perceptron:
     """A probe for :func:`online_code`: one hidden layer with relu, or none, trained by Adam on cross-entropy.
 
-    A share of what was seen, drawn anew, is held out. After each epoch, which passes small sets again until 20 batches
-    are made, the held-out loss is measured; training ends when for ``patience`` epochs it was not 0.001 nats below the
-    best, whose state is kept. The first state is one of those: its last layer is 0, so it says the uniform code, and so
-    does a probe that saw a single example, of which none can be held out. All is computed in single precision.
+    A random share of the examples is held out. An epoch passes over the others, as often as it takes to make 20
+    batches; then the held-out loss is measured. Training ends when for ``patience`` epochs the loss was not 0.001 nats
+    below the best; the best state is kept. The initial state, whose last layer is 0, is the uniform code; a probe of a
+    single example, of which none can be held out, stays there. Everything is computed in single precision.
 
     Args:
         hidden: units of the hidden layer; 0 is softmax or logistic regression.
         learning_rate: of Adam.
-        batch_size: rows of a batch.
+        batch_size: rows per batch.
         held_out: the share, in (0, 1), rounded up.
         patience: epochs without such a gain after which training ends.
-        max_epochs: where it ends at the latest.
-        seed: of the first weights, of what is held out, and of the order of rows.
+        max_epochs: training ends after this number of epochs at the latest.
+        seed: of the initial weights, of the rows held out, and of the order of rows.
         device: where to train.
 
     Raises:
-        ValueError: a share outside (0, 1), or numbers below 1 where there must be one.
+        ValueError: a share outside (0, 1), or a number below 1 where at least 1 is needed.
 
     Example:
         >>> x = np.eye(2, dtype=np.float32)
@@ -168,21 +166,27 @@ class Perceptron:
         """Train on rows x (t, d) and labels (t,) or (t, classes).
 
         Raises:
-            ValueError: rows that are not (rows, features) of finite floating-point numbers, or training that diverged.
+            ValueError: rows that are not (rows, features) of finite floating-point numbers, or a training that
+                diverged.
         """
         random = torch.Generator().manual_seed(self.seed)
         several = y.ndim == 2
-        rows = _checked_rows(x).to(self.device)
+        rows = checked_rows("x", x).to(self.device, torch.float32)
         labels = torch.from_numpy(y).to(self.device, torch.float32 if several else torch.int64)
         network = self._network(rows.shape[1], classes, random).to(self.device)
-        away, kept = torch.randperm(len(rows), generator=random).tensor_split([math.ceil(self.held_out * len(rows))])
-        if len(kept):
-            loss_of = binary_cross_entropy_with_logits if several else cross_entropy
-            self._train(network, loss_of, rows, labels, kept, away, random)
+        order = torch.randperm(len(rows), generator=random)
+        held_out, training = order.tensor_split([math.ceil(self.held_out * len(rows))])
+        loss_of = binary_cross_entropy_with_logits if several else cross_entropy
+
+        def loss(places: torch.Tensor) -> torch.Tensor:
+            return loss_of(network(rows[places]), labels[places])
+
+        if len(training):
+            self._train(network, loss, training, held_out, random)
 
         @torch.no_grad()
         def log_probabilities(x: np.ndarray) -> torch.Tensor:
-            logits = network(_checked_rows(x).to(self.device))
+            logits = network(checked_rows("x", x).to(self.device, torch.float32))
             return logsigmoid(logits) if several else logits.log_softmax(1)
 
         return log_probabilities
@@ -193,7 +197,7 @@ class Perceptron:
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
         if layers:
-            # torch's own first weights, from a generator of ours.
+            # torch's own initial weights, but from our generator.
             bound = d**-0.5
             for values in layers[0].parameters():
                 nn.init.uniform_(values, -bound, bound, generator=random)
@@ -202,57 +206,55 @@ class Perceptron:
     def _train(
         self,
         network: nn.Module,
-        loss_of: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-        x: torch.Tensor,
-        y: torch.Tensor,
-        kept: torch.Tensor,
-        away: torch.Tensor,
+        loss: Callable[[torch.Tensor], torch.Tensor],
+        training: torch.Tensor,
+        held_out: torch.Tensor,
         random: torch.Generator,
     ) -> None:
-        """Train on the rows ``kept`` until those ``away`` say that it is enough."""
+        """Train on some rows until the loss of the rows held out no longer falls."""
 
         @torch.no_grad()
         def held_out_loss() -> float:
-            return float(loss_of(network(x[away]), y[away]))
+            return float(loss(held_out))
 
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
-        passes = math.ceil(BATCHES_OF_AN_EPOCH / math.ceil(len(kept) / self.batch_size))
+        passes = math.ceil(MIN_BATCHES_PER_EPOCH / math.ceil(len(training) / self.batch_size))
         best, best_state, waited = held_out_loss(), deepcopy(network.state_dict()), 0
         for epoch in range(1, self.max_epochs + 1):
             for _ in range(passes):
-                for places in kept[torch.randperm(len(kept), generator=random)].split(self.batch_size):
+                for places in training[torch.randperm(len(training), generator=random)].split(self.batch_size):
                     optimizer.zero_grad()
-                    loss_of(network(x[places]), y[places]).backward()
+                    loss(places).backward()
                     optimizer.step()
-            loss = held_out_loss()
-            if not math.isfinite(loss):
+            current = held_out_loss()
+            if not math.isfinite(current):
                 raise ValueError(f"The probe diverged in epoch {epoch}: scale x or the learning rate down.")
-            if loss < best - TOLERANCE:
-                best, best_state, waited = loss, deepcopy(network.state_dict()), 0
+            if current < best - TOLERANCE:
+                best, best_state, waited = current, deepcopy(network.state_dict()), 0
             elif (waited := waited + 1) == self.patience:
                 break
         network.load_state_dict(best_state)
 
 
 def _bits(log_probabilities: np.ndarray, y: np.ndarray, seen: int) -> float:
-    """Bits of a block's labels under the probe mixed with the uniform code, which counts as one example."""
+    """Bits of a block's labels when the probe is mixed with the uniform code, which counts as one example."""
     weight, rest = math.log(seen / (seen + 1)), -math.log(seen + 1)
     if y.ndim == 1:
-        chosen = np.take_along_axis(log_probabilities, y[:, None], 1)
+        of_truth = np.take_along_axis(log_probabilities, y[:, None], 1)
         uniform = -math.log(log_probabilities.shape[1])
     else:
         with np.errstate(divide="ignore"):
             other = np.log1p(-np.exp(log_probabilities))
-        chosen = np.where(y == 1, log_probabilities, other)
+        of_truth = np.where(y == 1, log_probabilities, other)
         uniform = -math.log(2)
-    return float(-np.logaddexp(weight + chosen, rest + uniform).sum() / math.log(2))
+    return float(-np.logaddexp(weight + of_truth, rest + uniform).sum() / math.log(2))
 
 
 def _block_ends(fractions: Sequence[float], n: int) -> list[int]:
     fractions = list(fractions)
     growing = all(before < after for before, after in zip(fractions[:-1], fractions[1:], strict=True))
     if not fractions or not growing or not fractions[0] > 0 or fractions[-1] != 1:
-        raise ValueError(f"fractions = {fractions} must increase from above 0 to 1, where all is sent.")
+        raise ValueError(f"fractions = {fractions} must increase from above 0 to 1, where everything is sent.")
     # The slack is for rounding: 0.07 of 100 is 7.000000000000001.
     return sorted({math.ceil(fraction * n * (1 - 1e-12)) for fraction in fractions})
 
@@ -268,13 +270,13 @@ def _checked_classes(x: np.ndarray, y: np.ndarray, classes: int | None) -> int:
         if classes not in (None, y.shape[1]):
             raise ValueError(f"classes = {classes} and y has {y.shape[1]} columns of labels: leave classes out.")
         if y.min() < 0 or y.max() > 1:
-            raise ValueError(f"y with several labels at a time must be 0 or 1, and row {_first_beyond(y, 1)} is not.")
+            raise ValueError(f"y with several labels per example must be 0 or 1, and row {_first_beyond(y, 1)} is not.")
         return y.shape[1]
     classes = int(y.max()) + 1 if classes is None else classes
     if y.min() < 0 or y.max() >= classes:
         raise ValueError(f"Row {_first_beyond(y, classes - 1)} of y is no class from 0 to {classes - 1}.")
     if classes < 2:
-        raise ValueError("y holds a single class, which needs no bits: give classes, or labels that differ.")
+        raise ValueError("y holds a single class, which takes no bits to send: give classes, or labels that differ.")
     return classes
 
 
@@ -282,22 +284,13 @@ def _first_beyond(y: np.ndarray, most: int) -> int:
     return int(((y < 0) | (y > most)).reshape(len(y), -1).any(1).argmax())
 
 
-def _checked_answer(said: np.ndarray, shape: tuple[int, int], one_class: bool) -> np.ndarray:
-    if said.shape != shape:
-        raise ValueError(f"The probe answers with shape {said.shape}, not {shape}: one logarithm for each class.")
-    said = said.astype(np.float64)
-    # minus infinity is the logarithm of 0, which the mixture takes.
-    if np.isnan(said).any() or (said > SUM_TOLERANCE).any():
+def _checked_predictions(predicted: np.ndarray, shape: tuple[int, int], one_class: bool) -> np.ndarray:
+    if predicted.shape != shape:
+        raise ValueError(f"The probe answers with shape {predicted.shape}, not {shape}: one logarithm per class.")
+    predicted = predicted.astype(np.float64)
+    # Minus infinity is the logarithm of 0, which the mixture allows.
+    if np.isnan(predicted).any() or (predicted > SUM_TOLERANCE).any():
         raise ValueError("The probe answers with NaN or with a probability above 1: give natural logarithms.")
-    if one_class and (np.abs(np.exp(said).sum(1) - 1) > SUM_TOLERANCE).any():
+    if one_class and (np.abs(np.exp(predicted).sum(1) - 1) > SUM_TOLERANCE).any():
         raise ValueError("The probe's probabilities of all classes do not sum to 1: no code has these lengths.")
-    return np.minimum(said, 0)
-
-
-def _checked_rows(x: np.ndarray) -> torch.Tensor:
-    rows = as_tensor(x)
-    if rows.ndim != 2 or not rows.shape[1] or not rows.is_floating_point():
-        raise ValueError(f"x has shape {tuple(rows.shape)} of {rows.dtype}, not (rows, features) of floating point.")
-    if not rows.float().isfinite().all():
-        raise ValueError("x holds NaN or infinity in single precision: check the model that computed it.")
-    return rows.float()
+    return np.minimum(predicted, 0)

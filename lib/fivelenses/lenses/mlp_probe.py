@@ -1,7 +1,7 @@
-r"""Classifier probes: perceptrons of two hidden layers, a whole grid of them trained as one batched computation.
+r"""Classifier probes: perceptrons with two hidden layers, a whole grid of them trained as one batched computation.
 
 For a row :math:`x` (d,), weights :math:`W_1` (d, h₁), :math:`W_2` (h₁, h₂), :math:`W_3` (h₂, classes) and biases
-:math:`b`, a probe says
+:math:`b`, a probe predicts
 
 .. math::
 
@@ -10,14 +10,14 @@ For a row :math:`x` (d,), weights :math:`W_1` (d, h₁), :math:`W_2` (h₁, h₂
     \mathrm{loss} = \frac1m \Big[ \sum_{i=1}^m -\ln p_{i, y_i} + \frac{\alpha}{2} \sum_l \Vert W_l \Vert_F^2 \Big]
 
 on a batch of m rows, in nats. Source: scikit-learn 1.9's ``MLPClassifier(hidden, alpha=alpha, random_state=seed,
-batch_size=min(200, n), max_iter=1000)``, and a probe is that classifier: Glorot-uniform weights and biases from
+batch_size=min(200, n), max_iter=1000)``, which a probe reproduces: Glorot-uniform weights and biases from
 ``RandomState(seed)``, a new order of the rows each epoch from the same generator, a smaller last batch, Adam (1e-3,
-0.9, 0.999, 1e-8 beside the *uncorrected* second moment), one logistic output for two classes, and the end when in more
-than 10 epochs in a row the epoch's mean loss was not 1e-4 below the best, or after 1000 epochs. So each probe starts
-from scikit-learn's weights, meets its batches, and follows it up to rounding, which training magnifies.
+0.9, 0.999, and 1e-8 added to the *uncorrected* second moment), one logistic output for two classes. Training ends when
+the mean loss of more than 10 epochs in a row was not 1e-4 below the best, or after 1000 epochs. So each probe has
+scikit-learn's initial weights and batches, and follows it up to rounding, which training magnifies.
 
 Shapes: x (n, d), y (n,). Range: accuracies in [0, 1], losses at least 0. Everything is computed in single precision.
-The input is not standardised, as in the paper: what a probe reaches depends on its scale.
+As in the paper, the input is not standardised: accuracies depend on its scale.
 
 The batched arithmetic is in :mod:`~fivelenses.lenses.perceptrons`.
 """
@@ -31,7 +31,7 @@ import pandas as pd
 import torch
 from sklearn.model_selection import train_test_split
 
-from fivelenses.lenses.arrays import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_array, checked_rows
 from fivelenses.lenses.perceptrons import Configuration, train
 
 __all__ = ["Configuration", "ProbeResult", "fit", "fit_grid", "grid"]
@@ -39,15 +39,15 @@ __all__ = ["Configuration", "ProbeResult", "fit", "fit_grid", "grid"]
 
 @dataclass(frozen=True, eq=False)
 class ProbeResult:
-    """The configuration chosen from a grid, and how well it does from several initialisations.
+    """The configuration selected from a grid, and its accuracy from several initialisations.
 
     Attributes:
-        hidden: units of the two hidden layers of the chosen configuration.
+        hidden: units of the two hidden layers of the selected configuration.
         alpha: its α.
         accuracies: (seeds,) on the test set, trained on all training rows.
-        select_on: what chose it, "held-out" or "test".
+        select_on: the rows that decided the selection, "held-out" or "test".
         grid: a row per configuration as :func:`fit` gives it; its ``test_accuracy`` is that on ``select_on``.
-        runs: a row per initialisation as :func:`fit` gives it, with the epochs that it took.
+        runs: a row per initialisation as :func:`fit` gives it.
     """
 
     hidden: tuple[int, int]
@@ -100,14 +100,14 @@ def fit(
         x: (n, d) training rows, n ≥ 2, floating point.
         y: (n,) their labels, of at least two classes: numbers or strings.
         x_test: (n_test, d).
-        y_test: (n_test,). A label that training never showed is counted as wrong.
-        configurations: the probes; equal ones come out equal.
-        max_epochs: where training ends at the latest.
-        batch_size: rows of a batch, cut to n.
-        device: where to compute; by default where ``x`` is.
-        padded: whether probes of different sizes share a batch. By default on a GPU, where few large steps win, and not
-            on a processor, where multiplying zeros costs as much as multiplying anything else.
-        memory_mb: megabytes that the probes of a batch may take beside the rows; more probes are trained in turns.
+        y_test: (n_test,). A label that does not occur in training counts as an error.
+        configurations: the probes; equal ones have equal results.
+        max_epochs: training ends after this number of epochs at the latest.
+        batch_size: rows per batch, at most n.
+        device: where to compute; by default that of ``x``.
+        padded: whether probes of different sizes share a batch. By default they do on a GPU, where few large steps are
+            faster, and not on a processor, where multiplying zeros costs as much as multiplying other numbers.
+        memory_mb: megabytes that the probes of a batch may take, rows excluded; more probes are trained in turns.
 
     Returns:
         A row per configuration, in their order, with the columns hidden_1, hidden_2, alpha, seed, loss (of the last
@@ -116,7 +116,7 @@ def fit(
 
     Raises:
         ValueError: rows and labels that do not fit each other, NaN or infinity, fewer than 2 rows, a single class, no
-            configuration, or training that diverged.
+            configuration, or a training that diverged.
 
     Example:
         >>> x = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]).repeat(10, 0)
@@ -132,8 +132,8 @@ def fit(
         raise ValueError(f"max_epochs = {max_epochs}, batch_size = {batch_size}: give at least 1 of each.")
     device = x.device if device is None else torch.device(device)
     classes, targets = np.unique(y, return_inverse=True)
-    # The place of each test label among the classes, -1 where it is none of them and so never predicted.
-    known = {label: place for place, label in enumerate(classes.tolist())}
+    # The number of each test label's class, -1 for a label that is never predicted.
+    known = {label: number for number, label in enumerate(classes.tolist())}
     wanted = np.array([known.get(label, -1) for label in y_test.tolist()])
     splits = [
         (rows.to(device, torch.float32), torch.from_numpy(labels).to(device))
@@ -165,18 +165,18 @@ def fit_grid(
     held_out: float = 0.1,
     **how: object,
 ) -> ProbeResult:
-    """Choose a configuration by its accuracy on rows it was not trained on, then train it anew from several seeds.
+    """Select a configuration by its accuracy on rows that it was not trained on, then train it from several seeds.
 
-    The grid is trained with the first seed. Of equally accurate configurations the first in the grid is chosen.
+    The grid is trained with the first seed. The first of several equally accurate configurations is selected.
 
     Args:
         x, y, x_test, y_test: as in :func:`fit`.
         configurations: the grid; their own seeds are not used.
-        seeds: of the initialisations, and the first of the choice too.
-        select_on: "held-out" takes a share of the training rows away from the grid, and the chosen configuration is
-            trained on all of them again. "test" is the paper's way: the grid is trained on all training rows and
-            chosen by the very test accuracy that is then reported, which flatters it.
-        held_out: that share, in (0, 1), stratified by label where every label has two rows and both parts have room.
+        seeds: of the initialisations; the first is also that of the selection.
+        select_on: "held-out" withholds a share of the training rows from the grid, and trains the selected
+            configuration on all of them. "test" is the paper's way: the grid is trained on all training rows and
+            selected by the very test accuracy that is then reported, which is optimistic.
+        held_out: that share, in (0, 1), stratified by label if every label has two rows and both parts have room.
         how: ``max_epochs``, ``batch_size``, ``device``, ``padded``, ``memory_mb`` of :func:`fit`.
 
     Raises:
@@ -193,13 +193,13 @@ def fit_grid(
     x, y, x_test, y_test = _checked(x, y, x_test, y_test)
     if len(seeds) == 0:
         raise ValueError("No seeds: give at least one initialisation.")
-    chosen_by = (x, y, x_test, y_test)
+    selecting = (x, y, x_test, y_test)
     if select_on == "held-out":
-        kept, away = _held_out(y, held_out, seeds[0])
-        chosen_by = (x[kept], y[kept], x[away], y[away])
+        training, withheld = _held_out(y, held_out, seeds[0])
+        selecting = (x[training], y[training], x[withheld], y[withheld])
     elif select_on != "test":
-        raise ValueError(f"select_on = {select_on!r}: choose by 'held-out' or by 'test'.")
-    table = fit(*chosen_by, [Configuration(one.hidden, one.alpha, seeds[0]) for one in configurations], **how)
+        raise ValueError(f"select_on = {select_on!r}: select on 'held-out' or on 'test'.")
+    table = fit(*selecting, [Configuration(one.hidden, one.alpha, seeds[0]) for one in configurations], **how)
     best = configurations[int(table.test_accuracy.argmax())]
     runs = fit(x, y, x_test, y_test, [Configuration(best.hidden, best.alpha, seed) for seed in seeds], **how)
     return ProbeResult(best.hidden, best.alpha, runs.test_accuracy.to_numpy(), select_on, table, runs)
@@ -208,7 +208,7 @@ def fit_grid(
 def _batches(
     configurations: Sequence[Configuration], d: int, outputs: int, rows: int, padded: bool, memory_mb: float
 ) -> list[list[int]]:
-    """Places of the configurations that are trained together: of one size, or padded to the widest, and in memory."""
+    """Indices of the configurations trained together: of one size, or padded to the widest, within the memory."""
     groups: dict[object, list[int]] = {}
     for place, one in enumerate(configurations):
         groups.setdefault(None if padded else one.hidden, []).append(place)
@@ -224,18 +224,19 @@ def _batches(
 
 
 def _held_out(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the rows that train the grid and of those that choose from it."""
+    """Indices of the rows that train the grid and of those that select from it."""
     if not 0 < share < 1:
         raise ValueError(f"held_out = {share} is not a share of the training rows in (0, 1).")
     counts = np.unique(y, return_counts=True)[1]
-    away = int(np.ceil(share * len(y)))
-    possible = counts.min() >= 2 and len(counts) <= min(away, len(y) - away)
-    if len(y) - away >= 2:
-        parts = train_test_split(np.arange(len(y)), test_size=away, stratify=y if possible else None, random_state=seed)
+    count = int(np.ceil(share * len(y)))
+    possible = counts.min() >= 2 and len(counts) <= min(count, len(y) - count)
+    if len(y) - count >= 2:
+        strata = y if possible else None
+        parts = train_test_split(np.arange(len(y)), test_size=count, stratify=strata, random_state=seed)
         if len(np.unique(y[parts[0]])) > 1:
             return parts[0], parts[1]
     raise ValueError(
-        f"Holding out {away} of {len(y)} training rows leaves no two classes to train on: "
+        f"Holding out {count} of {len(y)} training rows leaves no two classes to train on: "
         "give more rows, a smaller held_out, or select_on='test'."
     )
 
@@ -246,34 +247,19 @@ def _checked(
     """Rows as tensors and labels as arrays, refused where they do not fit."""
     checked = []
     for name, rows, labels in (("x", x, y), ("x_test", x_test, y_test)):
-        rows = as_tensor(rows)
-        labels = labels.detach().cpu().numpy() if isinstance(labels, torch.Tensor) else np.asarray(labels)
-        named = name.replace("x", "y")
-        if rows.ndim != 2 or 0 in rows.shape:
-            raise ValueError(f"{name} has shape {tuple(rows.shape)}, not (rows, features): give at least one of each.")
-        if not rows.is_floating_point():
-            raise ValueError(f"{name} holds {rows.dtype}, not floating-point numbers: convert it.")
+        rows, labels, named = checked_rows(name, rows), as_array(labels), name.replace("x", "y")
         if labels.shape != (len(rows),):
             raise ValueError(
-                f"{named} has shape {labels.shape} and {name} has {len(rows)} rows: give one label for each row."
-            )
-        # Single precision is what the probes see, in which a large double is infinite.
-        finite = rows.float().isfinite().all(1)
-        if not finite.all():
-            raise ValueError(
-                f"{name} holds NaN or infinity in single precision, first in row {int(finite.int().argmin())}: "
-                "check the model that computed it."
+                f"{named} has shape {labels.shape} and {name} has {len(rows)} rows: give one label per row."
             )
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ValueError(f"{named} holds NaN or infinity, first in row {int(np.isfinite(labels).argmin())}.")
         checked += [rows, labels]
-    if checked[2].shape[1] != checked[0].shape[1]:
+    x, y, x_test, y_test = checked
+    if x_test.shape[1] != x.shape[1]:
+        raise ValueError(f"x_test has {x_test.shape[1]} features and x has {x.shape[1]}: give the same layer of both.")
+    if len(x) < 2 or len(np.unique(y)) < 2:
         raise ValueError(
-            f"x_test has {checked[2].shape[1]} features and x has {checked[0].shape[1]}: give the same layer of both."
+            f"y holds {len(np.unique(y))} class in {len(x)} rows: a probe needs at least 2 rows of 2 classes."
         )
-    if len(checked[0]) < 2 or len(np.unique(checked[1])) < 2:
-        raise ValueError(
-            f"y holds {len(np.unique(checked[1]))} class in {len(checked[0])} rows: "
-            "a probe needs at least 2 rows of 2 classes to tell apart."
-        )
-    return tuple(checked)
+    return x, y, x_test, y_test

@@ -6,11 +6,11 @@ r"""Second moments of several representations of the same tokens, gathered from 
            = \sum_t (x_{i,t} - c_i)(x_{j,t} - c_j)^\top - \tfrac1n s_i s_j^\top,
     \qquad s_i = \sum_t (x_{i,t} - c_i),
 
-shifted sums as in Chan, Golub and LeVeque 1983, with the mean of the first block of rows for :math:`c_i`, so that
-features far from 0 lose nothing. :math:`x_i` is (n, dᵢ), :math:`S_{ij}` is (dᵢ, dⱼ); any real value.
+shifted sums as in Chan, Golub and LeVeque 1983. The shift :math:`c_i` is the mean of the first block of rows, so that
+features far from 0 lose no digits. :math:`x_i` is (n, dᵢ), :math:`S_{ij}` is (dᵢ, dⱼ); range: any real value.
 
-Products are taken in float64. In single precision they take about half the time, but directions whose variance is below
-about 1e-7 of the largest drown in the rounding.
+Products are computed in float64. Single precision would take about half the time, but lose directions whose variance
+is below about 1e-7 of the largest in the rounding.
 """
 
 from collections.abc import Sequence
@@ -35,19 +35,19 @@ class Scatter:
 class Moments:
     """Sums and second moments of representations of the same rows, gathered in one pass.
 
-    Rows wait until ``block`` of them are there, so how the stream was cut into batches changes nothing, not even the
+    Rows wait until there are ``block`` of them, so that the size of batches does not change the result, not even its
     rounding, as long as nothing is read or merged in between. Memory: a d × d matrix of float64 per representation and
     per pair (one more per pair with a null), and up to ``block`` waiting rows of each representation.
 
     Args:
-        pairs: which representations to compare, by their place in :meth:`update`. The default is one pair; with
-            ``((0, 1), (0, 2))`` three representations share what concerns the first.
-        null_seed: gather also each pair with the rows of its second side permuted (:meth:`null`). Rows are permuted
-            within blocks, which leaves 1/``block`` of them in place on average.
-        block: rows multiplied, and permuted, at once; at least 2.
+        pairs: the representations to compare, by their position in :meth:`update`. The default is one pair; with
+            ``((0, 1), (0, 2))`` the moments of the first of three representations are gathered once.
+        null_seed: also gather each pair with the rows of its second side permuted (:meth:`null`). Rows are permuted
+            within blocks, so that 1/``block`` of them stay where they are on average.
+        block: rows multiplied and permuted at once; at least 2.
 
     Raises:
-        ValueError: no pair, a negative place or twice the same in one, or a block of fewer than 2 rows.
+        ValueError: no pair, a negative position, a pair of one position, or a block of fewer than 2 rows.
 
     Example:
         >>> moments = Moments()
@@ -61,9 +61,9 @@ class Moments:
         self, pairs: Sequence[tuple[int, int]] = ((0, 1),), null_seed: int | None = None, block: int = 1024
     ) -> None:
         if not pairs or any(i == j or min(i, j) < 0 for i, j in pairs):
-            raise ValueError(f"pairs = {pairs} must each name two representations by their places 0, 1, ….")
+            raise ValueError(f"pairs = {pairs} must each name two representations by their positions 0, 1, ….")
         if block < 2:
-            raise ValueError(f"block = {block} is too small: at least 2 rows are taken at once.")
+            raise ValueError(f"block = {block} is too small: give at least 2 rows.")
         self.n = 0
         self.pairs = tuple(pairs)
         self.block = block
@@ -81,10 +81,10 @@ class Moments:
 
         Raises:
             ValueError: a wrong number of representations, not two-dimensional, not floating, different numbers of rows,
-                another number of features than before, or NaN or infinity. Nothing is then added.
+                another number of features than before, or NaN or infinity. Then nothing is added.
         """
         if len(representations) != self.sides:
-            raise ValueError(f"{len(representations)} representations were given where the pairs name {self.sides}.")
+            raise ValueError(f"{len(representations)} representations were given and the pairs name {self.sides}.")
         tensors = [as_tensor(values) for values in representations]
         for side, rows in enumerate(tensors):
             check_rows(side, rows, tensors[0], self._waiting[side] if self._waiting else rows)
@@ -100,13 +100,13 @@ class Moments:
                 self._waiting = _no_rows(fresh)
                 self._absorb(fresh)
             else:
-                # A copy, since the caller may write over the rows it gave.
+                # A copy, since the caller may overwrite its rows.
                 self._waiting = [rows.clone() for rows in fresh]
             first = last
 
     @torch.inference_mode(False)
     def merge(self, other: Self) -> None:
-        """Add the rows of another pass, which is left with the same result.
+        """Add the rows of another pass, whose own result does not change.
 
         Raises:
             ValueError: the two have different pairs or features, or only one gathers a null.
@@ -123,21 +123,21 @@ class Moments:
         widths, others = ([shift.shape[0] for shift in moments._shifts] for moments in (self, other))
         if widths != others:
             raise ValueError(f"Moments of {widths} features cannot be merged with moments of {others}.")
-        moved = [theirs - ours for ours, theirs in zip(self._shifts, other._shifts, strict=True)]
-        for mine, theirs in ((self._products, other._products), (self._null_products, other._null_products)):
-            for (i, j), products in theirs.items():
-                # Rows less our shift are their rows less theirs, plus the difference of the shifts.
-                mine[i, j].add_(products).addr_(other._sums[i], moved[j]).addr_(moved[i], other._sums[j])
-                mine[i, j].addr_(moved[i], moved[j], alpha=other.n)
+        moved = [second - first for first, second in zip(self._shifts, other._shifts, strict=True)]
+        for own, others in ((self._products, other._products), (self._null_products, other._null_products)):
+            for (i, j), products in others.items():
+                # The other's rows minus this shift are those rows minus the other's shift, plus the shifts' difference.
+                own[i, j].add_(products).addr_(other._sums[i], moved[j]).addr_(moved[i], other._sums[j])
+                own[i, j].addr_(moved[i], moved[j], alpha=other.n)
         for side, sums in enumerate(other._sums):
             self._sums[side].add_(sums).add_(moved[side], alpha=other.n)
         self.n += other.n
 
     def pair(self, i: int = 0, j: int = 1) -> Scatter:
-        """The scatter matrices of representations i (as x) and j (as y), as the lenses take them.
+        """The scatter matrices of representations i (as x) and j (as y).
 
         Raises:
-            ValueError: the pair or no row was gathered, or a representation does not vary.
+            ValueError: this pair or any row was not gathered, or a representation does not vary.
         """
         return self._scatter(i, j, self._products)
 
@@ -164,13 +164,13 @@ class Moments:
         sums = self._sums[side]
         scatter = torch.addr(self._products[side, side], sums, sums, alpha=-1 / self.n)
         mean = self._shifts[side] + sums / self.n
-        # Rows that are all equal leave the rounding of their mean, 1e-16 of it.
+        # Equal rows leave only the rounding of their mean, 1e-16 of it.
         if scatter.trace() <= self.n * (1e-14 * mean).square().sum():
             raise ValueError(f"Representation {side} is constant: all {self.n} rows are equal.")
         return scatter.triu_().add_(scatter.triu(1).T)
 
     def _finish(self) -> None:
-        """Take in the rows that still wait."""
+        """Add the rows that still wait."""
         if self._waiting and len(self._waiting[0]):
             rows, self._waiting = self._waiting, _no_rows(self._waiting)
             self._absorb(rows)
@@ -185,7 +185,7 @@ class Moments:
 
     @torch.inference_mode(False)
     def _absorb(self, rows: list[torch.Tensor]) -> None:
-        """Add a block of rows; of a representation's products with itself only the upper triangle is kept up."""
+        """Add a block of rows; a representation's products with itself are only summed in the upper triangle."""
         if not self._shifts:
             self._start([side.mean(0, dtype=torch.float64) for side in rows])
         shifted = [side.double() - shift for side, shift in zip(rows, self._shifts, strict=True)]
@@ -204,23 +204,23 @@ class Moments:
 
 
 def _add_upper_products(products: torch.Tensor, rows: torch.Tensor, columns: int = 256) -> None:
-    """Add rowsᵀ rows to the upper triangle, some columns at a time, which is little more than half of the work."""
+    """Add rowsᵀ rows to the upper triangle, some columns at a time, which takes little more than half of the work."""
     for first in range(0, rows.shape[1], columns):
         products[first : first + columns, first:].addmm_(rows[:, first : first + columns].T, rows[:, first:])
 
 
-def check_rows(side: int, rows: torch.Tensor, beside: torch.Tensor, before: torch.Tensor) -> None:
-    """Refuse what is no representation of the rows that ``beside`` has, or not as wide as ``before``."""
+def check_rows(side: int, rows: torch.Tensor, first: torch.Tensor, before: torch.Tensor) -> None:
+    """Refuse rows that are no representation, do not match those of the ``first``, or are not as wide as ``before``."""
     name = f"Representation {side}"
     if rows.ndim != 2 or 0 in rows.shape[1:]:
         raise ValueError(f"{name} has shape {tuple(rows.shape)}, not (rows, features).")
     if not rows.is_floating_point():
         raise ValueError(f"{name} holds {rows.dtype}, not floating-point numbers.")
-    if len(rows) != len(beside):
-        raise ValueError(f"{name} has {len(rows)} rows and representation 0 has {len(beside)}: give the same tokens.")
+    if len(rows) != len(first):
+        raise ValueError(f"{name} has {len(rows)} rows and representation 0 has {len(first)}: give the same tokens.")
     if rows.shape[1] != before.shape[1]:
         raise ValueError(f"{name} has {rows.shape[1]} features, and had {before.shape[1]} before.")
-    # A sum in float64 is finite exactly where its terms are, for all that a network computes, and needs no copy.
+    # The float64 sum of a network's activations is finite if and only if its terms are, and needs no copy.
     if not rows.sum(dtype=torch.float64).isfinite():
         broken = (~rows.isfinite().all(1)).nonzero()
         where = f"row {int(broken[0])}" if len(broken) else "its sum"
@@ -228,5 +228,5 @@ def check_rows(side: int, rows: torch.Tensor, beside: torch.Tensor, before: torc
 
 
 def _no_rows(like: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Empty tensors of these widths, that keep no memory of the others alive."""
+    """Empty tensors of these widths, which do not keep the memory of the others alive."""
     return [rows.new_empty(0, rows.shape[1]) for rows in like]

@@ -1,12 +1,12 @@
-r"""Moving chosen layers of a model through parameter space, and putting everything back.
+r"""Moving some layers of a model through parameter space, and restoring them.
 
-The parameters of layers :math:`G` are a vector :math:`\theta^G`, and the way from one model to another in them is
-:math:`\delta^G = \theta_1^G - \theta_0^G`; a model can be evaluated anywhere on it, at
-:math:`\theta^G + \alpha \delta^G`, its other parameters as they are (Hao et al. 2019, on groups of layers). Layers are
-counted 1…L; 0 is the embeddings, which move only if asked for. The head, the pooler, and buffers never move.
+The parameters of layers :math:`G` are a vector :math:`\theta^G`, and the direction from one model to another is
+:math:`\delta^G = \theta_1^G - \theta_0^G`; a model can be evaluated anywhere on this line, at
+:math:`\theta^G + \alpha \delta^G`, its other parameters unchanged (Hao et al. 2019, for groups of layers). Layers are
+counted 1…L; 0 is the embeddings, which move only on request. The head, the pooler and buffers never move.
 
-Parameters are named as in the base model, so that models with different heads, or none, have the same names. They move
-by lending the model other tensors: the model's own are never written, and come back to the bit however a lending ends.
+Parameters are named as in the base model, so that models with different heads, or none, have the same names. They are
+moved by giving the model other tensors: its own are never written, and are restored bit by bit also after an exception.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from fivelenses.models.layers import part
 
 
 def thirds(depth: int) -> dict[str, tuple[int, ...]]:
-    """The low, middle and high layers of an encoder: a partition of 1…depth, as equal as can be, low ones larger.
+    """The low, middle and high layers of an encoder: 1…depth in three parts, as equal as possible, low ones larger.
 
     Raises:
         ValueError: fewer than three layers.
@@ -31,7 +31,7 @@ def thirds(depth: int) -> dict[str, tuple[int, ...]]:
         {'low': (1, 2, 3), 'middle': (4, 5), 'high': (6, 7)}
     """
     if depth < 3:
-        raise ValueError(f"An encoder of {depth} layers has no thirds: it takes at least three.")
+        raise ValueError(f"An encoder of {depth} layers has no thirds: at least three are needed.")
     groups = np.array_split(np.arange(1, depth + 1), 3)
     return {name: tuple(group.tolist()) for name, group in zip(("low", "middle", "high"), groups, strict=True)}
 
@@ -44,7 +44,7 @@ def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch
         layers: 0…L; 0 is the embeddings.
 
     Returns:
-        Names in the base model to detached tensors, which share memory with the model.
+        Names in the base model to detached tensors, which share the model's memory.
 
     Raises:
         ValueError: no layer, or one that does not exist.
@@ -58,18 +58,18 @@ def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch
     layers = sorted(set(layers))
     if not layers:
         raise ValueError("No layers: name those whose parameters move, such as range(1, 7).")
-    chosen = [parameter for layer in layers for parameter in part(model, layer).parameters()]
-    # ELECTRA widens its embeddings by a projection that stands beside them.
+    moving = [parameter for layer in layers for parameter in part(model, layer).parameters()]
+    # ELECTRA widens its embeddings by a projection outside them.
     if layers[0] == 0 and hasattr(model.base_model, "embeddings_project"):
-        chosen += model.base_model.embeddings_project.parameters()
-    wanted = {id(parameter) for parameter in chosen}
+        moving += model.base_model.embeddings_project.parameters()
+    wanted = {id(parameter) for parameter in moving}
     return {
         name: parameter.detach() for name, parameter in model.base_model.named_parameters() if id(parameter) in wanted
     }
 
 
 def layer_direction(origin: nn.Module, target: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
-    """The way from one model to another in some of their layers: 0 leads nowhere, 1 to the target.
+    """The direction from one model to another in some of their layers: α = 0 is the origin, 1 the target.
 
     Args:
         origin, target: two models of one architecture, with or without heads.
@@ -84,8 +84,8 @@ def layer_direction(origin: nn.Module, target: nn.Module, layers: Iterable[int])
     Example:
         >>> from transformers import BertConfig, BertModel
         >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=2, num_attention_heads=1)
-        >>> way = layer_direction(BertModel(shape), BertModel(shape), layers=[2])
-        >>> way["encoder.layer.1.attention.self.query.weight"].shape
+        >>> direction = layer_direction(BertModel(shape), BertModel(shape), layers=[2])
+        >>> direction["encoder.layer.1.attention.self.query.weight"].shape
         torch.Size([4, 4])
     """
     layers = list(layers)
@@ -94,10 +94,10 @@ def layer_direction(origin: nn.Module, target: nn.Module, layers: Iterable[int])
 
 @contextmanager
 def placed(model: nn.Module, point: Parameters) -> Iterator[nn.Module]:
-    """A model with other values in the parameters that a point names, for as long as the block runs.
+    """A model with a point's values in the parameters that the point names, within a ``with`` block.
 
-    Nothing is copied where precision and device agree: the model holds the point's tensors, and then its own again,
-    which were not touched, also after an exception.
+    If precision and device agree, nothing is copied: the model holds the point's tensors, and afterwards its own again,
+    which never changed.
 
     Args:
         model: a transformers model, whose parameters are named as in its base model, or any other module.
@@ -107,7 +107,7 @@ def placed(model: nn.Module, point: Parameters) -> Iterator[nn.Module]:
         The model.
 
     Raises:
-        ValueError: a name that is no parameter, as a buffer's is not, or another shape.
+        ValueError: a name that is no parameter (a buffer's is not), or another shape.
 
     Example:
         >>> line = nn.Linear(1, 1)
@@ -118,7 +118,7 @@ def placed(model: nn.Module, point: Parameters) -> Iterator[nn.Module]:
     parameters = dict(getattr(model, "base_model", model).named_parameters())
     for name, tensor in point.items():
         if name not in parameters:
-            raise ValueError(f"{name!r} is no parameter of the model: name parameters as layer_parameters does.")
+            raise ValueError(f"{name!r} is no parameter of the model: use the names of layer_parameters.")
         if tensor.shape != parameters[name].shape:
             raise ValueError(
                 f"{name!r} has shape {tuple(tensor.shape)} in the point, {tuple(parameters[name].shape)} in the model."

@@ -1,4 +1,4 @@
-r"""Representational similarity analysis (RSA): whether two representations find the same pairs of tokens alike.
+r"""Representational similarity analysis (RSA): whether the same pairs of tokens are similar in two representations.
 
 .. math::
 
@@ -7,8 +7,8 @@ r"""Representational similarity analysis (RSA): whether two representations find
 
 the correlation of the strict upper triangles of the two cosine kernels of the same n tokens (Kriegeskorte et al. 2008;
 with this kernel, Merchant et al. 2020). Shapes: x (n, d₁), y (n, d₂), rows of the same tokens in the same order. Range:
-[-1, 1]; 1 where one is the other rotated and scaled, each token by a factor of its own if need be, about 0 where they
-are independent. Translation changes it: a cosine is taken from the origin.
+[-1, 1]; 1 if one is the other rotated and scaled, possibly with a factor per token, and about 0 if they are
+independent. Translation changes it, since a cosine is taken from the origin.
 
 No kernel is computed. With the mean :math:`c` of the unit rows and their centred scatter matrices :math:`S`, the
 cosines, less their mean over all n² pairs, are :math:`u_i \cdot u_j + c \cdot u_i + c \cdot u_j` for
@@ -18,15 +18,15 @@ cosines, less their mean over all n² pairs, are :math:`u_i \cdot u_j + c \cdot 
 
     T_{xy} = \Vert S_{xy} \Vert_F^2 + 2 n\, c_x^\top S_{xy}\, c_y,
 
-and without the diagonal, whose cosines are 1 or :math:`\delta = 1 - \Vert c \Vert^2` above that mean,
+and without the diagonal, whose cosines are 1, that is :math:`\delta = 1 - \Vert c \Vert^2` above that mean,
 
 .. math::
 
     \mathrm{RSA} = \frac{R_{xy}}{\sqrt{R_{xx} R_{yy}}}, \qquad
     R_{xy} = T_{xy} - \tfrac{n^2}{n - 1} \delta_x \delta_y.
 
-So what is kept is three d × d matrices of float64, whatever n; nothing large is taken from something larger, and the
-result is that of the two full kernels to about ten digits. The paper takes 5 000 tokens, a stream may take all.
+So we store three d × d matrices of float64, whatever n; no large numbers cancel, and the result agrees with that of the
+two full kernels to about ten digits. The paper takes 5 000 tokens, a stream may take all.
 """
 
 from collections.abc import Sequence
@@ -34,10 +34,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from fivelenses.lenses.arrays import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_array, as_tensor
 from fivelenses.lenses.moments import Moments, Scatter, check_rows
 
-# Cosines whose deviation is below this are equal up to the rounding of single precision.
+# Cosines that deviate by less than this are equal up to the rounding of single precision.
 EQUAL_COSINES = 1e-12
 
 # Rows whose copies in double precision are held at once.
@@ -45,18 +45,18 @@ ROWS_AT_ONCE = 1024
 
 
 def sample_positions(total: int, sample: int | None = 5000, seed: int = 0) -> np.ndarray:
-    """Places of tokens drawn uniformly without replacement, in order, so that every model's stream gives the same ones.
+    """Positions of tokens drawn uniformly without replacement, in order, the same in every model's stream.
 
     Args:
-        total: tokens to draw from, without padding; whether special tokens are among them is the caller's choice.
-        sample: how many to draw; all where there are no more, and with None.
+        total: tokens to draw from, without padding; the caller decides whether special tokens are among them.
+        sample: tokens to draw; all if there are no more, and with None.
         seed: of the draw.
 
     Returns:
         (min(sample, total),) increasing, from 0 to total - 1.
 
     Raises:
-        ValueError: no token, or a sample below 3, which has not enough pairs for a correlation.
+        ValueError: no token, or a sample below 3, which has too few pairs for a correlation.
 
     Example:
         >>> sample_positions(10, 4), sample_positions(3)
@@ -75,14 +75,14 @@ class RSAAccumulator:
     """RSA of several representations of the same tokens, gathered from a stream in memory that does not grow.
 
     Args:
-        pairs: which representations to compare, by their place in :meth:`update`.
-        positions: places in the stream of the tokens to take, increasing, as :func:`sample_positions` draws them; the
-            default takes every token.
-        null_seed: gather also each pair with the rows of its second side permuted (:meth:`null`), within blocks of 1024
-            rows of the sample.
+        pairs: the representations to compare, by their position in :meth:`update`.
+        positions: increasing positions in the stream of the tokens to take, from :func:`sample_positions`; every token
+            by default.
+        null_seed: also gather each pair with the rows of its second side permuted (:meth:`null`), within blocks of
+            1024 rows of the sample.
 
     Raises:
-        ValueError: positions that are not increasing whole numbers from 0 up, or pairs that name no two
+        ValueError: positions that are not increasing whole numbers from 0, or a pair that does not name two
             representations.
 
     Example:
@@ -115,11 +115,11 @@ class RSAAccumulator:
 
         Raises:
             ValueError: a wrong number of representations, shapes or numbers of rows that do not fit each other, NaN or
-                infinity, or a zero vector, which has no cosine. Nothing is then added.
+                infinity, or a zero vector, which has no cosine. Then nothing is added.
         """
         if len(representations) != self._moments.sides:
             raise ValueError(
-                f"{len(representations)} representations were given where the pairs name {self._moments.sides}."
+                f"{len(representations)} representations were given and the pairs name {self._moments.sides}."
             )
         tensors = [as_tensor(rows) for rows in representations]
         for side, rows in enumerate(tensors):
@@ -129,8 +129,8 @@ class RSAAccumulator:
             self._sums = [rows.new_zeros(rows.shape[1], dtype=torch.float64) for rows in tensors]
         taken = self._taken(len(tensors[0]))
         for first in range(0, len(taken), ROWS_AT_ONCE):
-            places = taken[first : first + ROWS_AT_ONCE]
-            unit = [_unit(rows[places.to(rows.device)]) for rows in tensors]
+            block = taken[first : first + ROWS_AT_ONCE]
+            unit = [_unit(rows[block.to(rows.device)]) for rows in tensors]
             self._moments.update(*unit)
             for sums, rows in zip(self._sums, unit, strict=True):
                 sums += rows.sum(0)
@@ -143,7 +143,7 @@ class RSAAccumulator:
             ValueError: fewer than 3 tokens, a stream that ended before the last position, cosines that are all equal,
                 or a pair that was not gathered.
         """
-        self._enough(i, j)
+        self._check_complete(i, j)
         return _correlation(self._moments.pair(i, j), *(self._sums[side] / self.n for side in (i, j)))
 
     def null(self, i: int = 0, j: int = 1) -> float:
@@ -152,17 +152,17 @@ class RSAAccumulator:
         Raises:
             ValueError: no null was gathered, or as :meth:`similarity`.
         """
-        self._enough(i, j)
+        self._check_complete(i, j)
         return _correlation(self._moments.null(i, j), *(self._sums[side] / self.n for side in (i, j)))
 
     def _taken(self, rows: int) -> torch.Tensor:
-        """Places, in a batch of so many rows, of those to take."""
+        """Positions, in a batch of this many rows, of the rows to take."""
         if self._positions is None:
             return torch.arange(rows)
         first, last = np.searchsorted(self._positions, [self._seen, self._seen + rows])
         return torch.from_numpy(self._positions[first:last] - self._seen)
 
-    def _enough(self, i: int, j: int) -> None:
+    def _check_complete(self, i: int, j: int) -> None:
         if self._positions is not None and self._seen <= self._positions[-1]:
             raise ValueError(
                 f"The stream ended after {self._seen} tokens, before position {self._positions[-1]} of the sample: "
@@ -184,7 +184,7 @@ def similarity(x: Array, y: Array, sample: int | None = 5000, seed: int = 0) -> 
     Args:
         x: (n, d₁), floating point.
         y: (n, d₂) of the same tokens.
-        sample: tokens drawn, the same for both; all of them where n is not larger, and with None.
+        sample: tokens drawn, the same for both; all if n is not larger, and with None.
         seed: of the draw.
 
     Raises:
@@ -196,11 +196,11 @@ def similarity(x: Array, y: Array, sample: int | None = 5000, seed: int = 0) -> 
         >>> round(similarity(x, 2 * x[:, ::-1]), 6), round(similarity(x, x + 3), 1)
         (1.0, 0.5)
     """
-    return _of_sample(*_checked(x, y), sample, seed, None)
+    return _of_sample(x, y, sample, seed, permuted=False)
 
 
 def permuted_null(x: Array, y: Array, sample: int | None = 5000, seed: int = 0) -> float:
-    """RSA of x to y with the rows of y permuted within the sample: what independent tokens of these kernels show.
+    """RSA of x to y with the rows of y permuted within the sample: the RSA of independent tokens with these kernels.
 
     Arguments and errors are those of :func:`similarity`; for a stream see :meth:`RSAAccumulator.null`.
 
@@ -209,31 +209,26 @@ def permuted_null(x: Array, y: Array, sample: int | None = 5000, seed: int = 0) 
         >>> abs(permuted_null(x, x)) < 0.05
         True
     """
-    return _of_sample(*_checked(x, y), sample, seed, torch.Generator().manual_seed(seed))
+    return _of_sample(x, y, sample, seed, permuted=True)
 
 
-def _of_sample(
-    x: torch.Tensor, y: torch.Tensor, sample: int | None, seed: int, permutation: torch.Generator | None
-) -> float:
-    chosen = torch.from_numpy(sample_positions(len(x), sample, seed))
-    order = torch.arange(len(chosen)) if permutation is None else torch.randperm(len(chosen), generator=permutation)
-    rsa = RSAAccumulator()
-    for places, partners in zip(chosen.split(ROWS_AT_ONCE), chosen[order].split(ROWS_AT_ONCE), strict=True):
-        rsa.update(x[places.to(x.device)], y[partners.to(y.device)])
-    return rsa.similarity()
-
-
-def _checked(x: Array, y: Array) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both as tensors, refused with the rows of the caller before any is drawn or moved."""
+def _of_sample(x: Array, y: Array, sample: int | None, seed: int, permuted: bool) -> float:
     x, y = as_tensor(x), as_tensor(y)
+    # Rows are checked before they are drawn or permuted, so that a refusal names the caller's row.
     for side, rows in enumerate((x, y)):
         check_rows(side, rows, x, rows)
         _refuse_zero_vectors(side, rows, 0)
-    return x, y
+    drawn = torch.from_numpy(sample_positions(len(x), sample, seed))
+    random = torch.Generator().manual_seed(seed)
+    partners = drawn[torch.randperm(len(drawn), generator=random)] if permuted else drawn
+    rsa = RSAAccumulator()
+    for first, second in zip(drawn.split(ROWS_AT_ONCE), partners.split(ROWS_AT_ONCE), strict=True):
+        rsa.update(x[first.to(x.device)], y[second.to(y.device)])
+    return rsa.similarity()
 
 
 def _refuse_zero_vectors(side: int, rows: torch.Tensor, before: int) -> None:
-    """``before`` is how many rows of the stream came before these."""
+    """``before`` is the number of rows of the stream before these."""
     zero = _largest(rows) == 0
     if zero.any():
         raise ValueError(
@@ -256,7 +251,7 @@ def _unit(rows: torch.Tensor) -> torch.Tensor:
 
 
 def _correlation(scatter: Scatter, mean_x: torch.Tensor, mean_y: torch.Tensor) -> float:
-    """The Pearson correlation of the strict upper triangles from the moments of the unit rows, as the module says."""
+    """The Pearson correlation of the strict upper triangles, from the moments of the unit rows."""
     n = scatter.n
     above_x, above_y = (float(own.trace()) / n for own in (scatter.xx, scatter.yy))
 
@@ -267,19 +262,19 @@ def _correlation(scatter: Scatter, mean_x: torch.Tensor, mean_y: torch.Tensor) -
     spreads = []
     for side, (own, mean, above) in enumerate(((scatter.xx, mean_x, above_x), (scatter.yy, mean_y, above_y))):
         spread = over_pairs(own, (mean, mean), above**2)
-        # Where all cosines are equal, two sums of about n δ² cancel.
+        # If all cosines are equal, two sums of about n δ² cancel.
         if spread <= max((n * EQUAL_COSINES) ** 2, 1e-12 * n * above**2):
             raise ValueError(f"All cosines of side {side} of the pair are equal: there is nothing to correlate.")
         spreads.append(spread)
     together = over_pairs(scatter.xy, (mean_x, mean_y), above_x * above_y)
-    # Cauchy and Schwarz bound it, so only the last digit's rounding is cut.
+    # Bounded by Cauchy and Schwarz, so that only the rounding of the last digit is cut.
     return float(np.clip(together / np.sqrt(spreads[0] * spreads[1]), -1, 1))
 
 
 def _checked_positions(positions: Array) -> np.ndarray:
-    positions = as_tensor(positions).cpu().numpy()
+    positions = as_array(positions)
     if positions.ndim != 1 or not len(positions) or positions.dtype.kind not in "iu":
         raise ValueError(f"positions has shape {positions.shape} of {positions.dtype}: give a list of whole numbers.")
     if positions[0] < 0 or (np.diff(positions) <= 0).any():
-        raise ValueError("positions must increase from 0 up, so that each token is taken once: sort and deduplicate.")
+        raise ValueError("positions must increase from 0, so that each token is taken once: sort and deduplicate.")
     return positions.astype(np.int64)

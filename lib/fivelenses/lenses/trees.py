@@ -1,6 +1,6 @@
-r"""Dependency trees as distances and depths between words, and how well predictions of either agree with them.
+r"""Dependency trees as distances and depths of words, and how well predictions of either agree with them.
 
-The distance of two words is the number of edges on the path between them, a word's depth that between it and the root.
+The distance of two words is the number of edges on the path between them; a word's depth is its distance from the root.
 Predictions need not be in edges, since only their order counts:
 
 .. math::
@@ -10,7 +10,7 @@ Predictions need not be in edges, since only their order counts:
     \mathrm{UUAS} = \frac{\#\{\mathrm{edges\ of\ the\ minimum\ spanning\ tree\ of\ } \hat d
     \mathrm{\ that\ are\ gold}\}}{\#\{\mathrm{gold\ edges}\}},
 
-for distances with one correlation for each word's row, the word itself included. Source: Hewitt and Manning 2019.
+for distances with one correlation per word's row, the word itself included. Source: Hewitt and Manning 2019.
 
 Shapes: distances (words, words), depths (words,), predictions of k probes with a first axis of k. Range: correlations
 in [-1, 1], shares in [0, 1].
@@ -40,7 +40,7 @@ class Evaluation:
             where no sentence has such a length.
         by_length: a row per probe and length with the columns probe, length, sentences, spearman.
         uuas: (k,) for distances, the share of gold edges in the minimum spanning trees of the predictions; else None.
-        root_accuracy: (k,) for depths, the share of sentences whose root is the word of least depth; else None.
+        root_accuracy: (k,) for depths, the share of sentences whose root has the least predicted depth; else None.
     """
 
     spearman: np.ndarray
@@ -50,13 +50,13 @@ class Evaluation:
 
 
 def tree_depths(heads: Sequence[int]) -> np.ndarray:
-    """Edges between each word and the root, (words,) int64; the root has 0.
+    """The number of edges between each word and the root, (words,) int64; 0 for the root.
 
     Args:
-        heads: per word the number of its head, from 1, or 0 for the root.
+        heads: per word the number of its head, counted from 1, or 0 for the root.
 
     Raises:
-        ValueError: no word, a head that is no word, no root or several, or a cycle.
+        ValueError: no word, a head that is no word, no root, several roots, or a cycle.
 
     Example:
         >>> tree_depths([2, 0, 2, 3])
@@ -66,7 +66,7 @@ def tree_depths(heads: Sequence[int]) -> np.ndarray:
 
 
 def tree_distances(heads: Sequence[int]) -> np.ndarray:
-    """Edges on the path between each two words, (words, words) int64; arguments and errors of :func:`tree_depths`.
+    """The number of edges between each two words, (words, words) int64; arguments and errors of :func:`tree_depths`.
 
     Example:
         >>> tree_distances([2, 0, 2])
@@ -77,21 +77,21 @@ def tree_distances(heads: Sequence[int]) -> np.ndarray:
     heads = np.asarray(heads)
     n = len(heads) if heads.ndim == 1 else 0
     if not n or heads.dtype.kind not in "iu":
-        raise ValueError(f"heads has shape {heads.shape} of {heads.dtype}: give one whole number for each word.")
+        raise ValueError(f"heads has shape {heads.shape} of {heads.dtype}: give one whole number per word.")
     if heads.min() < 0 or heads.max() > n:
         raise ValueError(f"The head of word {int(((heads < 0) | (heads > n)).argmax()) + 1} is none of the {n} words.")
     roots = np.flatnonzero(heads == 0) + 1
     if len(roots) != 1:
         raise ValueError(f"A tree has one root: words {roots.tolist()} have the head 0.")
-    # From the root downwards, a word is as far from every word above or beside it as its head, and one edge more.
+    # Words are ordered from the root downwards: a word is one edge farther than its head from all words before it.
     order = [int(roots[0]) - 1]
     for head in order:
         order += np.flatnonzero(heads == head + 1).tolist()
     if len(order) < n:
         raise ValueError(f"Words {sorted(set(range(1, n + 1)) - {i + 1 for i in order})} hang on a cycle, not a root.")
     distances = np.zeros((n, n), dtype=np.int64)
-    for place, word in enumerate(order[1:], start=1):
-        before = order[:place]
+    for number, word in enumerate(order[1:], start=1):
+        before = order[:number]
         distances[word, before] = distances[before, word] = distances[heads[word] - 1, before] + 1
     return distances
 
@@ -104,16 +104,16 @@ def evaluate(
 ) -> Evaluation:
     """Compare predictions with gold trees, as the authors of the structural probe do.
 
-    Equal values have their mean rank. A prediction that does not vary orders nothing and counts as 0. Of equally short
-    edges the spanning tree takes those that SciPy takes, of equally deep words the first is the root.
+    Equal values get their mean rank. A constant prediction has correlation 0. Among equally short edges, SciPy decides
+    which are in the spanning tree; among equally deep words, the first is the root.
 
     Args:
-        kind: what is predicted.
+        kind: of the predictions.
         predicted: per sentence (k, words, words) or (k, words).
         gold: per sentence (words, words) or (words,).
         counted: per sentence (words,), False for words, such as punctuation, that are left out of the spanning trees
             and are no candidates for the root. Correlations are over all words. The gold edges are then those of the
-            spanning tree of the gold distances between the words that are left.
+            spanning tree of the gold distances between the remaining words.
 
     Raises:
         ValueError: no sentence, or sentences that do not fit each other.
@@ -128,7 +128,7 @@ def evaluate(
     gold = check_gold(kind, gold, [one.shape[-1] for one in predicted], "gold")
     masks = _checked_masks(counted, gold)
     k = len(predicted[0])
-    rows, right, possible = [], np.zeros(k), 0
+    rows, correct, possible = [], np.zeros(k), 0
     for values, truth, mask in zip(predicted, gold, masks, strict=True):
         if len(truth) > 1:
             rows += [(probe, len(truth), value) for probe, value in enumerate(_spearman(values, truth))]
@@ -137,34 +137,34 @@ def evaluate(
         if kind == "distance":
             edges = _spanning_edges(truth[np.ix_(mask, mask)])
             possible += len(edges)
-            right += [len(edges & _spanning_edges(one[np.ix_(mask, mask)])) for one in values]
+            correct += [len(edges & _spanning_edges(one[np.ix_(mask, mask)])) for one in values]
         else:
             possible += 1
-            right += np.where(mask, values, np.inf).argmin(1) == truth.argmin()
+            correct += np.where(mask, values, np.inf).argmin(1) == truth.argmin()
     correlations = pd.DataFrame(rows, columns=["probe", "length", "spearman"]).groupby(["probe", "length"]).spearman
     by_length = correlations.agg(sentences="count", spearman="mean").reset_index()
     within = by_length[by_length.length.isin(LENGTHS)].groupby("probe").spearman.mean()
     spearman = within.reindex(range(k)).to_numpy(dtype=float)
-    share = right / possible if possible else np.full(k, np.nan)
+    share = correct / possible if possible else np.full(k, np.nan)
     return Evaluation(spearman, by_length, *((share, None) if kind == "distance" else (None, share)))
 
 
 def check_gold(kind: str, gold: Sequence[Array], words: Sequence[int], name: str) -> list[np.ndarray]:
-    """Gold distances or depths of sentences of so many words as float32, refused where they are none."""
+    """Gold distances or depths as float32, refused where they are none or do not fit the sentences' words."""
     if len(gold) != len(words):
         raise ValueError(f"The {name} is of {len(gold)} sentences and the vectors of {len(words)}.")
     checked = [np.asarray(truth, dtype=np.float32) for truth in gold]
-    for place, (truth, n) in enumerate(zip(checked, words, strict=True)):
+    for number, (truth, n) in enumerate(zip(checked, words, strict=True)):
         shape = (n, n) if kind == "distance" else (n,)
         if truth.shape != shape or not np.isfinite(truth).all():
-            raise ValueError(f"Sentence {place} of the {name} has shape {truth.shape}, not {shape} of finite numbers.")
+            raise ValueError(f"Sentence {number} of the {name} has shape {truth.shape}, not {shape} of finite numbers.")
         if kind == "distance" and ((truth != truth.T).any() or truth.diagonal().any()):
-            raise ValueError(f"Sentence {place} of the {name} is no distance: it is not symmetric with 0 to itself.")
+            raise ValueError(f"Sentence {number} of the {name} is no distance: it is not symmetric with 0 to itself.")
     return checked
 
 
 def _spearman(predicted: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Spearman's correlation along the last axis, 0 where one side does not vary, then the mean over rows: (k,)."""
+    """Spearman's correlation along the last axis, 0 where one side is constant, then the mean over rows: (k,)."""
     ranks = [rankdata(values, axis=-1) for values in (predicted, truth)]
     first, second = (values - values.mean(-1, keepdims=True) for values in ranks)
     norms = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
@@ -173,7 +173,7 @@ def _spearman(predicted: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def _spanning_edges(distances: np.ndarray) -> set[tuple[int, int]]:
-    # Ranks from 1 give the same trees, and SciPy takes a distance of 0 for no edge.
+    # Ranks from 1 give the same trees; a distance of 0 would be a missing edge to SciPy.
     ranks = rankdata(distances, method="dense").reshape(distances.shape)
     tree = minimum_spanning_tree(np.triu(ranks, 1)).tocoo()
     return set(zip(tree.row.tolist(), tree.col.tolist(), strict=True))
@@ -184,5 +184,5 @@ def _checked_masks(counted: Sequence[Array] | None, gold: list[np.ndarray]) -> l
         return [np.ones(len(truth), dtype=bool) for truth in gold]
     masks = [np.asarray(mask, dtype=bool) for mask in counted]
     if [mask.shape for mask in masks] != [(len(truth),) for truth in gold]:
-        raise ValueError("counted does not fit the sentences: give one True or False for each word of each sentence.")
+        raise ValueError("counted does not fit the sentences: give one True or False per word of each sentence.")
     return masks

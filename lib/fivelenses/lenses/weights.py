@@ -5,8 +5,10 @@ norm
 
 .. math:: d(W, W') = \lVert W - W' \rVert_F ,
 
-and relative to the scale that the weights had, :math:`d(W, W') / \lVert W \rVert_F`. The absolute distance grows with
-the size of a matrix, so that only the relative one compares sub-layers of different shapes.
+and relative to the scale of the original weights, :math:`d(W, W') / \lVert W \rVert_F`. The absolute distance grows
+with the size of a matrix, so that only the relative one compares sub-layers of different shapes.
+
+Shapes: (L, P) for L layers and P = 6 projections each. Range: [0, ∞); 0 for equal weights.
 """
 
 from dataclasses import dataclass
@@ -25,7 +27,7 @@ class WeightDistance:
     Attributes:
         parts: the names of the P = 6 projections of a layer.
         absolute: (L, P) Frobenius norm of the difference, at least 0; row 0 is layer 1.
-        relative: (L, P) the same over the norm of the first model's weight.
+        relative: (L, P) the same, divided by the norm of the first model's weight.
     """
 
     parts: tuple[str, ...]
@@ -47,7 +49,7 @@ class WeightDistance:
 def distance(original: nn.Module, tuned: nn.Module) -> WeightDistance:
     """Distance of every projection of every layer between two models of one architecture; heads are not compared.
 
-    Norms are taken in double precision, whatever the weights' own.
+    Norms are computed in double precision, whatever the precision of the weights.
 
     Args:
         original, tuned: transformers models, with or without a head.
@@ -68,7 +70,7 @@ def distance(original: nn.Module, tuned: nn.Module) -> WeightDistance:
     absolute, relative = np.empty((depth, len(PARTS))), np.empty((depth, len(PARTS)))
     for layer in range(1, depth + 1):
         before, after = projections(original, layer), projections(tuned, layer)
-        for place, name in enumerate(PARTS):
+        for column, name in enumerate(PARTS):
             where = f"the {name} projection of layer {layer}"
             first, second = before[name].weight.double().cpu(), after[name].weight.double().cpu()
             if first.shape != second.shape:
@@ -81,6 +83,6 @@ def distance(original: nn.Module, tuned: nn.Module) -> WeightDistance:
             norm = first.norm()
             if norm == 0:
                 raise ValueError(f"{where.capitalize()} is zero in the first model: a relative distance needs a scale.")
-            absolute[layer - 1, place] = (first - second).norm()
-            relative[layer - 1, place] = absolute[layer - 1, place] / norm
+            absolute[layer - 1, column] = (first - second).norm()
+            relative[layer - 1, column] = absolute[layer - 1, column] / norm
     return WeightDistance(PARTS, absolute, relative)
