@@ -276,11 +276,11 @@ def load(profile: str, chapter: int, encoder: str | None = None) -> dict[str, pd
         >>> sorted(load("small", 1))[:2]
         ['between_datasets', 'changes_by_layer']
     """
-    runs = sorted(committed_folder().glob(f"{profile}-*{encoder or ''}*/{chapter}-*/run.json"))
-    runs.sort(key=lambda file: not json.loads(file.read_text(encoding="utf-8"))["leads"])
+    every = sorted(committed_folder().glob("*/*/run.json"))
+    runs = [file.parent for file in every if file.parent.parent.name.startswith(f"{profile}-")]
+    runs = [run for run in runs if run.name.startswith(f"{chapter}-") and (encoder or "") in run.parent.name]
+    runs.sort(key=lambda run: not json.loads((run / "run.json").read_text(encoding="utf-8"))["leads"])
     if not runs:
-        there = ", ".join(
-            sorted(f"{file.parent.parent.name}/{file.parent.name}" for file in committed_folder().glob("*/*/run.json"))
-        )
+        there = ", ".join(f"{file.parent.parent.name}/{file.parent.name}" for file in every)
         raise RecordError(f"No run of chapter {chapter} on {profile} is published: there are {there or 'none'}.")
-    return {file.stem: read(file).table for file in sorted(runs[0].parent.glob("*.parquet"))}
+    return {file.stem: read(file).table for file in sorted(runs[0].glob("*.parquet"))}
