@@ -278,7 +278,11 @@ def load(profile: str, chapter: int, encoder: str | None = None) -> dict[str, pd
     """
     every = sorted(committed_folder().glob("*/*/run.json"))
     runs = [file.parent for file in every if file.parent.parent.name.startswith(f"{profile}-")]
-    runs = [run for run in runs if run.name.startswith(f"{chapter}-") and (encoder or "") in run.parent.name]
+    runs = [
+        run
+        for run in runs
+        if run.name.startswith(f"{chapter}-") and (encoder or "") in run.parent.name[len(profile) + 1 :]
+    ]
     runs.sort(key=lambda run: not json.loads((run / "run.json").read_text(encoding="utf-8"))["leads"])
     if not runs:
         there = ", ".join(f"{file.parent.parent.name}/{file.parent.name}" for file in every)
