@@ -1,7 +1,10 @@
+import re
+
 import pandas as pd
+import pytest
 
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, judge
-from fivelenses.exhibits.exhibit import Absent
+from fivelenses.exhibits.exhibit import Absent, as_html
 from fivelenses.papers import hao2020
 from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings
@@ -19,3 +22,23 @@ def test_an_exhibit_that_a_run_cannot_have_says_why_and_leaves_its_claims_untest
     assert not run.tables and not list(tmp_path.glob("*.parquet"))
     of_seeds = [claim for claim in hao2020.CLAIMS if claim.key.startswith("seeds-")]
     assert {judge(claim, run.tables).verdict for claim in of_seeds} == {CANNOT_BE_TESTED}
+
+
+def test_a_table_is_printed_by_its_formats_in_the_order_of_its_columns():
+    table = pd.DataFrame({"task": ["rte", None], "rate": [1e-5, None], "paper": [-2.5, 1.0], "examples": [-1200, 3]})
+    page = as_html(
+        table,
+        "A caption.",
+        {"rate": "{rate:g} ({paper:.1f})", "task": str.upper, "examples": "{:,}"},
+        {"examples": "examples", "task": "task", "rate": "rate (paper)"},
+    )
+    headers, cells = (re.findall(rf"<{tag} *>([^<]*)<", page) for tag in ("th", "td"))
+    assert headers == ["examples", "task", "rate (paper)"]
+    assert cells == ["−1,200", "RTE", "1e−05 (−2.5)", "3", "–", "– (1.0)"]
+
+
+def test_hyphens_in_words_stay_and_columns_that_are_not_there_are_refused():
+    table = pd.DataFrame({"encoder": ["toy-bert"], "score": [0.5]})
+    assert ">toy-bert<" in as_html(table, "A caption.") and ">0.500000<" in as_html(table, "A caption.")
+    with pytest.raises(KeyError, match="no column 'accuracy'"):
+        as_html(table, "A caption.", {"accuracy": "{:.2f}"})

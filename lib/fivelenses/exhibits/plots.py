@@ -110,7 +110,7 @@ def curves(
     figure = grid.figure
     figure.set_size_inches(width, height * -(-panels // columns))
     figure.set_layout_engine("constrained")
-    ends = {}
+    labels = {}
     for (_, place, _), rows in grid.facet_data():
         axes = grid.axes.flat[place]
         if col is not None:
@@ -130,14 +130,14 @@ def curves(
             axes.set_xscale("log")
         elif (rows[x] % 1 == 0).all() and np.ptp(rows[x]) <= MAX_LAYERS:
             style.layer_axis(axes, rows[x])
-        ends[axes] = rows[x].max(), names
+        labels[axes] = rows[x].max(), names
     grid.set_axis_labels(x_label, y_label)
-    for axes in ends:
+    for axes in labels:
         if bottom is not None and axes.dataLim.y0 >= bottom:
             axes.set_ylim(bottom=bottom)
-    for axes, (last, names) in ends.items():
+    for axes, (last, names) in labels.items():
         # Limits are final only now; more names than there is room for are written smaller.
-        room = 0.17 / (height - 0.9)
+        room = 0.17 / max(height - 0.9, 0.5)
         gap = min(room, 1.05 / max(len(names), 1))
         if label == "ends":
             style.label_line_ends(axes, last, names, gap, 10 * gap / room)
@@ -169,42 +169,31 @@ def _draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, hue: str, looks
         return {}
     parts = [column for column in (unit or hue, dash) if column is not None]
     if unit is not None:
-        rows = rows.groupby([hue, *parts, x], sort=False, as_index=False)[y].mean()
+        rows = rows.groupby(list(dict.fromkeys([hue, *parts, x])), sort=False, as_index=False)[y].mean()
     if dash is not None:
         kinds = dict(style=dash, style_order=list(dashes), dashes=[DASHES[line] for _, line in dashes.values()])
     elif looks.markers:
-        kinds = dict(style=hue, style_order=list(looks.names), markers=dict(looks.markers), dashes=False)
+        marked = dict(markers=dict(looks.markers), markersize=6.5, markeredgewidth=0.5)
+        kinds = dict(style=hue, style_order=list(looks.names), dashes=False, **marked)
     else:
-        kinds = {}
-    sns.lineplot(
-        rows,
-        x=x,
-        y=y,
-        hue=hue,
-        hue_order=list(looks.names),
-        palette=dict(looks.colours),
-        units=unit,
-        estimator="mean" if unit is None else None,
-        errorbar=RANGE,
-        err_kws=dict(alpha=0.18, linewidth=0),
-        legend=False,
-        ax=axes,
-        **kinds,
-    )
+        kinds = dict(linewidth=1.4)
+    coloured = dict(hue=hue, hue_order=list(looks.names), palette=dict(looks.colours), legend=False)
+    pooled = dict(errorbar=RANGE, err_kws=dict(alpha=0.18, linewidth=0)) if unit is None else dict(estimator=None)
+    sns.lineplot(rows, x=x, y=y, units=unit, ax=axes, **coloured, **pooled, **kinds)
     ends = {}
     for key, curve in rows.groupby(parts, sort=False):
         key, group = key[0], curve[hue].iloc[0]
         name = str(key) if unit is not None else looks.names[group]
-        name += f", {dashes[curve[dash].iloc[0]][0]}" if dash is not None else ""
+        name += f", {dashes[curve[dash].iloc[0]][0]}" if dash not in (None, hue) else ""
         ends[name] = (curve.groupby(x)[y].mean().iloc[-1], looks.colours[group])
     return ends
 
 
 def _legend(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """One legend above everything, in as many columns as there is room for."""
-    longest = max(len(handle.get_label()) for handle in handles)
-    columns = max(1, int(figure.get_figwidth() / (0.085 * longest + 0.6)))
-    rows = -(-len(handles) // columns)
+    """One legend above everything, in as few rows as there is room for."""
+    widths = [0.085 * len(handle.get_label()) + 0.6 for handle in handles]  # inches
+    room = figure.get_figwidth()
+    rows = 1 if sum(widths) <= room else -(-len(handles) // max(1, int(room / max(widths))))
     figure.set_figheight(figure.get_figheight() + 0.25 * rows)
     figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows))
 
@@ -280,41 +269,32 @@ def dots(
     if joined:
         means = named.groupby([row, hue])[value].mean().groupby(row).agg(["min", "max"]).loc[order]
         axes.hlines(order, means["min"], means["max"], color=MISSING, linewidth=2, zorder=1)
-    for (key, one), part in table.groupby([row, hue], sort=False):
-        look = one if by_hue else key
+    keys = dict(zip(order, titles, strict=True))
+    for (title, one), part in named.groupby([row, hue], sort=False):
+        look = one if by_hue else keys[title]
         colour, marker = looks.colours[look], looks.markers.get(look, "o") if by_hue else "o"
         face = "white" if one in open else colour
         placed = dict(x=value, y=row, order=order, hue=hue, hue_order=values, legend=False, ax=axes)
         if spread:
-            kinds = dict(
-                errorbar=RANGE, linestyle="none", markers=marker, markerfacecolor=face, palette=[colour] * len(values)
-            )
-            kinds["dodge"] = 0.8 * (1 - 1 / len(values)) if dodge else False
-            sns.pointplot(named.loc[part.index], **placed, **kinds, err_kws=dict(linewidth=1.5), markersize=6)
+            kinds = dict(errorbar=RANGE, linestyle="none", err_kws=dict(linewidth=1.5), palette=[colour] * len(values))
+            kinds |= dict(markers=marker, markerfacecolor=face, markersize=6)
+            sns.pointplot(part, **placed, **kinds, dodge=dodge and 0.8 * (1 - 1 / len(values)))
         else:
             kinds = dict(palette=[face] * len(values), edgecolor=colour, linewidth=1.3, marker=marker, size=6)
-            sns.stripplot(named.loc[part.index], **placed, **kinds, dodge=dodge, jitter=False)
+            sns.stripplot(part, **placed, **kinds, dodge=dodge, jitter=False)
     if mean:
         bar = dict(marker="|", markersize=72 * 0.36, markeredgewidth=2.5, color="black", linestyle="none")
         sns.pointplot(named, x=value, y=row, order=order, errorbar=None, ax=axes, **bar)
     firsts = named.groupby(row, sort=False)[list(marks)].first() if marks else None
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="none",
-            label=looks.names[one] if by_hue else one,
-            color=ink,
-            mfc="white" if one in open else ink,
-            marker=looks.markers.get(one, "o") if by_hue else "o",
-        )
-        for one in values
-        for ink in [looks.colours[one] if by_hue else INK]
-    ]
+    handles = []
+    for one in values:
+        ink, marker = (looks.colours[one], looks.markers.get(one, "o")) if by_hue else (INK, "o")
+        drawn = dict(linestyle="none", marker=marker, color=ink, mfc="white" if one in open else ink)
+        handles.append(Line2D([], [], label=looks.names[one] if by_hue else str(one), **drawn))
     for (column, name), (marker, edge, face, size) in zip(marks.items(), MARKS, strict=False):
         drawn = dict(linestyle="none", marker=marker, color=edge, mfc=face, markersize=size)
         drawn["markeredgewidth"] = 2 if marker == "|" else 1
-        axes.plot(firsts[column], firsts.index, zorder=1.9, **drawn)
+        axes.plot(firsts[column], firsts.index, zorder=2.5 if marker in "x|" else 1.9, **drawn)
         handles.append(Line2D([], [], label=name, **drawn | {"markersize": min(size, 12)}))
     for place in range(1, len(titles)):
         axes.axhline(place - 0.5, color="#E5E5E5", linewidth=0.8, zorder=0)
@@ -363,28 +343,19 @@ def heat_maps(
         ['0.9', '−0.2', '0.8']
         >>> style.close(figure)
     """
-    columns, first = min(col_wrap, len(matrices)), next(iter(matrices.values()))
-    rows, height = -(-len(matrices) // columns), height or 0.33 * len(first) + 0.6
+    columns, height = min(col_wrap, len(matrices)), height or 0.33 * len(next(iter(matrices.values()))) + 0.6
+    rows = -(-len(matrices) // columns)
     sized = dict(figsize=(width, height * rows + 0.8), layout="constrained", squeeze=False, sharey=True)
     figure, grid = plt.subplots(rows, columns, **sized)
+    shades = dict(vmin=limits[0], vmax=limits[1], cmap=SIGNED if signed else SHADES, cbar=False)
     for axes, (title, matrix) in zip(grid.flat, matrices.items(), strict=False):
+        matrix = matrix.astype(float)
         texts = matrix.map(lambda value: written.format(value).replace("-", "−")) if written else None
+        cells = dict(annot=texts, fmt="", annot_kws=dict(fontsize=10), linewidths=0.8, linecolor="white")
         axes.set_facecolor("white" if written else MISSING)
-        sns.heatmap(
-            matrix.astype(float),
-            vmin=limits[0],
-            vmax=limits[1],
-            cmap=SIGNED if signed else SHADES,
-            annot=texts,
-            fmt="",
-            annot_kws=dict(fontsize=10),
-            cbar=False,
-            linewidths=0.8,
-            linecolor="white",
-            ax=axes,
-        )
+        sns.heatmap(matrix, ax=axes, **shades, **cells)
         missing, above = matrix.isna().to_numpy(), np.triu(np.ones(matrix.shape, dtype=bool), 1)
-        blank = above if missing[above].all() else np.zeros_like(above)
+        blank = above & missing[above].all()
         for row, column in np.argwhere(missing & ~blank) if written else ():
             axes.text(column + 0.5, row + 0.5, "–", ha="center", va="center", fontsize=10)
         for text in axes.texts if bold is not None else ():
@@ -397,23 +368,17 @@ def heat_maps(
             axes.plot(matrix.to_numpy()[whole].argmax(axis=1) + 0.5, whole + 0.5, "o", color="white", markersize=5.5)
         for place in breaks:
             axes.axhline(place, color="white", linewidth=5)
-        axes.set_title(title, fontweight="bold")
         axes.set(xlabel="", ylabel="")
+        axes.set_title(title, fontweight="bold")
         axes.grid(False)
-        axes.tick_params(length=0)
-        slanted = (
-            dict(rotation=45, ha="right", rotation_mode="anchor")
-            if not pd.api.types.is_numeric_dtype(matrix.columns)
-            else {}
-        )
-        plt.setp(axes.get_xticklabels(), **(slanted or dict(rotation=0)))
-        plt.setp(axes.get_yticklabels(), rotation=0)
+        axes.tick_params(length=0, labelrotation=0)
+        if not pd.api.types.is_numeric_dtype(matrix.columns):
+            plt.setp(axes.get_xticklabels(), rotation=45, ha="right", rotation_mode="anchor")
     for axes in grid.flat[len(matrices) :]:
         axes.set_visible(False)
-    figure.supxlabel(x_label)
-    bar = figure.colorbar(
-        grid.flat[0].collections[0], ax=list(grid.flat), location="top", shrink=0.6, aspect=30, label=bar_label
-    )
+    figure.supxlabel(x_label, fontsize="medium")
+    placed = dict(ax=list(grid.flat), location="top", shrink=0.6, aspect=30, label=bar_label)
+    bar = figure.colorbar(grid.flat[0].collections[0], **placed)
     if ticks:
         bar.set_ticks(list(ticks), labels=list(ticks.values()))
     bar.outline.set_visible(False)

@@ -5,12 +5,12 @@ from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
 
 from fivelenses import tasks
-from fivelenses.exhibits import curves, score_dots, style
+from fivelenses.exhibits import style
 from fivelenses.exhibits.exhibit import Exhibit
-from fivelenses.exhibits.score_dots import PRETRAINED, SCRATCH
+from fivelenses.exhibits.plots import Looks, curves, dots, looks_in_sequence, looks_of_tasks
+from fivelenses.papers.toy_world import PRETRAINED, SCRATCH, against_scratch, in_millions
 
 Published = Mapping[str, Mapping[tuple[str, str], float]]
 
@@ -44,34 +44,39 @@ def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
         table: of `loss_curves`.
         language: of `language_modelling`.
     """
-    names = list(dict.fromkeys(table["encoder"]))
-    held_out = language[language["text"] == "held out"].set_index("encoder")["masked_loss"]
-    figure, axes = plt.subplots(figsize=(style.WIDTH, 3.6), layout="constrained")
-    for name, colour, marker in zip(names, style.SEQUENCE, style.SEQUENCE_MARKERS, strict=False):
-        rows = table[table["encoder"] == name]
-        axes.plot(rows["step"], rows["masked"], color=colour, linewidth=1.2, label=_short(name))
-        axes.plot(rows["step"].iloc[-1], held_out[name], marker, color=colour, markersize=8, markeredgecolor="white")
-    frequency = language.set_index("encoder").loc["frequency", "masked_loss"]
-    axes.axhline(frequency, color=style.NULL_COLOUR, linestyle="--", linewidth=1.4)
-    axes.annotate(
-        "frequencies of pieces", (table["step"].max(), frequency), ha="right", va="bottom", color=style.NULL_COLOUR
+    of_text = language.set_index(["text", "encoder"])["masked_loss"]
+    table = table.assign(held_out=table["encoder"].map(of_text["held out"]))
+    table["frequency"] = of_text.xs("frequency", level="encoder").iloc[0]
+    looks = looks_in_sequence({name: _short(name) for name in table["encoder"].unique()})
+    figure = curves(
+        table,
+        "masked",
+        "encoder",
+        Looks(looks.names, looks.colours),
+        "masked loss (nats per token)",
+        x="step",
+        x_label="step of pre-training",
+        nulls={"frequency": "frequencies of tokens"},
+        label="legend",
+        bottom=None,
+        log_x=True,
+        height=3.4,
     )
-    axes.set_xscale("log")
-    axes.set_xlabel("step of pre-training")
-    axes.set_ylabel("masked loss (nats a piece)")
-    axes.legend(loc="lower left")
-    last = table.groupby("encoder", sort=False)["masked"].last()
-    ends = "; ".join(
-        f"{_short(name)} ends at {last[name]:.2f} in training and {held_out[name]:.2f} held out" for name in names
+    last = table.groupby("encoder", sort=False).last()
+    for name, end in last.iterrows():
+        mark = dict(color=looks.colours[name], marker=looks.markers[name], markersize=8, markeredgecolor="white")
+        figure.axes[0].plot(end["step"], end["held_out"], **mark)
+    words = "; ".join(
+        f"{_short(name)} ends at {end['masked']:.2f} in training and {end['held_out']:.2f} held out"
+        for name, end in last.iterrows()
     )
     caption = (
-        "Cross-entropy at masked pieces along pre-training, each point the mean since the one before; the larger marks "
-        "are the loss on held-out text of the same corpus. The dashed line is the entropy of the pieces of the text "
+        "Cross-entropy at masked tokens along pre-training, each point the mean since the one before; the larger marks "
+        "are the loss on held-out text of the same corpus. The dashed line is the entropy of the tokens of the text "
         "from elsewhere: what their frequencies alone would reach."
     )
-    return Exhibit(
-        "own-encoders-loss", "Pre-training", table, caption, f"Masked loss along pre-training. {ends}.", figure
-    )
+    alt = f"Masked loss along pre-training. {words}."
+    return Exhibit("own-encoders-loss", "Pre-training", table, caption, alt, figure)
 
 
 def language_table(table: pd.DataFrame, text: str) -> Exhibit:
@@ -81,24 +86,26 @@ def language_table(table: pd.DataFrame, text: str) -> Exhibit:
         table: of `language_modelling`.
         text: what "elsewhere" is, in words.
     """
-    names = {"held out": "own corpus, held out", "elsewhere": text}
-    titles = {"random": "random weights", "frequency": "frequencies of pieces"}
-    shown = pd.DataFrame(
-        {
-            "encoder": table["encoder"].map(lambda name: titles.get(name, name)),
-            "text": table["text"].map(names),
-            "masked pieces (nats)": table["masked_loss"].map("{:.2f}".format),
-            "masked pieces right": table["masked_accuracy"].map("{:.1%}".format),
-            "next sentence right": table["next_sentence_accuracy"].map(lambda v: "–" if np.isnan(v) else f"{v:.1%}"),
-            "pieces read": (table["pieces_read"] / 1e6).map("{:.1f} M".format),
-            "hours, one core": table["hours"].map("{:.1f}".format),
-        }
-    )
+    texts = {"held out": "own corpus, held out", "elsewhere": text}
+    titles = {"random": "random weights", "frequency": "frequencies of tokens"}
+    columns = {
+        "encoder": "encoder",
+        "text": "text",
+        "masked_loss": "masked tokens (nats)",
+        "masked_accuracy": "masked tokens right",
+        "next_sentence_accuracy": "next sentence right",
+        "pieces_read": "tokens read",
+        "hours": "hours, one core",
+    }
+    formats = {"encoder": lambda name: titles.get(name, name), "text": texts.get, "pieces_read": in_millions}
+    formats |= {"masked_loss": "{:.2f}", "masked_accuracy": "{:.1%}", "next_sentence_accuracy": "{:.1%}"}
+    formats |= {"hours": "{:.1f}"}
     caption = (
         f"BERT's two tasks on text held out of an encoder's own corpus, and on {text}, which it never read. Next "
-        "sentence by chance is 50 %; frequencies of pieces know how often each occurs in that text, and no more."
+        "sentence by chance is 50 %; frequencies of tokens know how often each occurs in that text, and no more."
     )
-    return Exhibit("own-encoders-language", "Masked words and next sentences", table, caption, shown=shown)
+    title = "Masked words and next sentences"
+    return Exhibit("own-encoders-language", title, table, caption, columns=columns, formats=formats)
 
 
 def _rows(table: pd.DataFrame) -> list[tuple[str, str]]:
@@ -123,11 +130,15 @@ def scores_figure(table: pd.DataFrame, published: Published) -> Exhibit:
         table: of `scores`.
         published: encoder to its scores, `PUBLISHED` where the examples are those that these are known for.
     """
-    # A measure is a line of its own, MRPC's two among them.
-    table = table.assign(line=list(zip(table["task"], table["metric"], strict=True)))
+    # A measure is a row of its own, MRPC's two among them.
+    lines = list(zip(table["task"], table["metric"], strict=True))
+    table = table.assign(**{name: [known.get(line, np.nan) for line in lines] for name, known in published.items()})
     titles = {pair: _title(*pair) for pair in _rows(table)}
-    axis_label = "development score" + ("; of the miniatures, test score" if published else "")
-    figure = score_dots.beside_baselines(table, "line", titles, axis_label, "one answer always", published)
+    looks = Looks(titles, {pair: style.TASK_COLOURS[pair[0]] for pair in titles})
+    label = "development score" + ("; of the miniatures, test score" if published else "")
+    marks = {"majority": "one answer always", "bag_of_words": "bag of words"} | {name: name for name in published}
+    drawn = table.assign(line=lines)
+    figure = dots(drawn, "score", "line", titles, label, "start", looks, open=[SCRATCH], marks=marks)
     caption = (
         f"Each dot is one of {table['seed'].nunique()} seeds, each with a pre-training of its own: filled with "
         "pre-training, open from scratch at equal steps."
@@ -137,8 +148,8 @@ def scores_figure(table: pd.DataFrame, published: Published) -> Exhibit:
             " Diamonds and stars are what Google publishes for its smallest models, on the test sets and after whole "
             "training sets: for orientation, not for comparison."
         )
-    alt = score_dots.against_scratch(table, "line", titles)
-    return Exhibit("own-encoders-scores", "Scores beside baselines", table.drop(columns="line"), caption, alt, figure)
+    alt = against_scratch(drawn, "line", titles)
+    return Exhibit("own-encoders-scores", "Scores beside baselines", table, caption, alt, figure)
 
 
 def scores_table(table: pd.DataFrame, examples: str, published: Published) -> Exhibit:
@@ -192,40 +203,29 @@ def parts_of_speech_figure(table: pd.DataFrame) -> Exhibit:
     words = float(table.loc[table["encoder"] == "words alone", "accuracy"].iloc[0])
     layered = table[table["encoder"] != "words alone"]
     random = layered[layered["encoder"] == "random"].set_index("layer")["accuracy"]
-    ours = layered[layered["encoder"] != "random"].assign(kind="ours")
-    colour, marker = style.TASK_COLOURS["pos"], style.TASK_MARKERS["pos"]
-    figure = curves.per_layer(
+    ours = layered[layered["encoder"] != "random"].assign(kind="pos", words=words)
+    ours["random"] = ours["layer"].map(random)
+    figure = curves(
         ours,
         "accuracy",
         "kind",
+        looks_of_tasks(["pos"], pos="pre-trained"),
         "accuracy on development words",
-        {"ours": "pre-trained"},
-        {"ours": colour},
-        {"ours": marker},
-        random,
-        "random weights",
-        "layer (0: embeddings)",
+        x_label="layer (0: embeddings)",
+        nulls={"random": "random weights", "words": "most frequent tag"},
         bottom=None,
-    )
-    axes = figure.axes[0]
-    axes.axhline(words, color="#333333", linestyle=":", linewidth=1.4)
-    axes.annotate(
-        "each word's most frequent tag",
-        (0, words),
-        xytext=(0, 4),
-        textcoords="offset points",
-        color="#333333",
-        fontsize=10,
     )
     count = ours["encoder"].nunique()
     caption = (
         f"Accuracy of a linear probe for parts of speech on each layer: mean of {count} encoders, with a band from the "
-        "least to the greatest; the same network with random weights; and the words without context."
+        "least to the greatest; dashed, the same network with random weights; dotted, each word's most frequent tag, "
+        "without context."
     )
     means = ours.groupby("layer")["accuracy"].mean()
     alt = (
-        f"Probe accuracy by layer: {curves.ends(ours, 'accuracy', 'kind')}, at most {means.max():.3f} at layer "
-        f"{means.idxmax()}; random weights {random.iloc[0]:.3f} to {random.iloc[-1]:.3f}; words alone {words:.3f}."
+        f"Probe accuracy by layer: pre-trained {means.iloc[0]:.3f} at {means.index[0]} and {means.iloc[-1]:.3f} at "
+        f"{means.index[-1]}, at most {means.max():.3f} at layer {means.idxmax()}; random weights "
+        f"{random.iloc[0]:.3f} to {random.iloc[-1]:.3f}; words alone {words:.3f}."
     )
     return Exhibit("own-encoders-pos", "Parts of speech", table, caption, alt, figure)
 

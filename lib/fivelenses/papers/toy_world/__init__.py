@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pandas as pd
 
-import toyworld
 from fivelenses import tasks
 from fivelenses.checkpoints import Checkpoint
-from fivelenses.exhibits import baselines, score_dots
+from fivelenses.exhibits import baselines
 from fivelenses.exhibits.claims import Claim, as_cases
 from fivelenses.exhibits.exhibit import Exhibit
-from fivelenses.exhibits.score_dots import PRETRAINED, SCRATCH
+from fivelenses.exhibits.plots import dots, looks_of_tasks
 from fivelenses.models import encoders
 from fivelenses.tasks.examples import TaskData
+from toyworld import tables
+
+PRETRAINED, SCRATCH = "pre-trained", "scratch"
 
 
 def examples_of_tasks(names: tuple[str, ...]) -> Exhibit:
@@ -35,7 +37,7 @@ def examples_of_tasks(names: tuple[str, ...]) -> Exhibit:
 
 def tokens_with_trees(sentence: int = 0) -> Exhibit:
     """One sentence of the toy treebank with its annotation."""
-    row = toyworld.table("treebank")["validation"].iloc[sentence]
+    row = tables.table("treebank")["validation"].iloc[sentence]
     table = pd.DataFrame(
         {
             "word": row["tokens"],
@@ -59,21 +61,31 @@ def pretraining(names: tuple[str, ...]) -> Exhibit:
             {"encoder": name, **record["held_out"], "pieces_seen": record["pieces_seen"], "seconds": record["seconds"]}
         )
     table = pd.DataFrame(rows)
-    shown = pd.DataFrame(
-        {
-            "encoder": table["encoder"],
-            "masked words (nats)": table["masked_loss"].map("{:.2f}".format),
-            "masked words right": table["masked_accuracy"].map("{:.2f}".format),
-            "next sentence right": table["next_sentence_accuracy"].map("{:.2f}".format),
-            "pieces read": (table["pieces_seen"] / 1e6).map("{:.1f} M".format),
-            "minutes, one core": (table["seconds"] / 60).map("{:.1f}".format),
-        }
-    )
+    columns = {
+        "encoder": "encoder",
+        "masked_loss": "masked tokens (nats)",
+        "masked_accuracy": "masked tokens right",
+        "next_sentence_accuracy": "next sentence right",
+        "pieces_seen": "tokens read",
+        "seconds": "minutes, one core",
+    }
+    formats = dict.fromkeys(("masked_loss", "masked_accuracy", "next_sentence_accuracy"), "{:.2f}")
+    formats |= {"pieces_seen": in_millions, "seconds": lambda seconds: f"{seconds / 60:.1f}"}
     caption = (
-        "The toy BERTs on held-out stories: cross-entropy and accuracy at masked pieces, accuracy of next-sentence "
-        f"prediction (chance 0.5), over {table['masked_pieces'].iloc[0]:,} masked pieces."
+        "The toy BERTs on held-out stories: cross-entropy and accuracy at masked tokens, accuracy of next-sentence "
+        f"prediction (chance 0.5), over {table['masked_pieces'].iloc[0]:,} masked tokens."
     )
-    return Exhibit("toy-world-pretraining", "Pre-training", table, caption, shown=shown)
+    return Exhibit("toy-world-pretraining", "Pre-training", table, caption, columns=columns, formats=formats)
+
+
+def in_millions(number: float) -> str:
+    """A number of tokens, as a table prints it.
+
+    Example:
+        >>> in_millions(2_340_000)
+        '2.3 M'
+    """
+    return f"{number / 1e6:.1f} M"
 
 
 def worth(checkpoints: Mapping[tuple[str, str, int], Checkpoint], data: Mapping[str, TaskData]) -> pd.DataFrame:
@@ -125,12 +137,32 @@ def worth_table(table: pd.DataFrame) -> Exhibit:
 
 def worth_figure(table: pd.DataFrame) -> Exhibit:
     """The scores as a picture: a point a seed, baselines as marks."""
-    titles = {name: tasks.find(name).title for name in dict.fromkeys(table["task"])}
-    axis_label = "development score (accuracy; CoLA: Matthews correlation)"
-    figure = score_dots.beside_baselines(table, "task", titles, axis_label, "majority")
+    looks = looks_of_tasks(table["task"])
+    label, marks = (
+        "development score (accuracy; CoLA: Matthews correlation)",
+        {"majority": "majority", "bag_of_words": "bag of words"},
+    )
+    figure = dots(table, "score", "task", looks.names, label, "start", looks, open=[SCRATCH], marks=marks)
     caption = "Each dot is one seed: filled with pre-training, open from scratch at equal steps."
-    alt = score_dots.against_scratch(table, "task", titles)
+    alt = against_scratch(table, "task", looks.names)
     return Exhibit("toy-world-worth-figure", "Worth it", table, caption, alt, figure)
+
+
+def against_scratch(table: pd.DataFrame, line: str, titles: Mapping) -> str:
+    """The mean score of each task, or measure, with pre-training and from scratch, for an alternative text.
+
+    Args:
+        table: with `start`, `score` and the column `line`.
+        titles: value of `line` to what it is called.
+
+    Example:
+        >>> table = pd.DataFrame({"task": "rte", "start": [PRETRAINED, SCRATCH], "score": [0.71, 0.52]})
+        >>> against_scratch(table, "task", {"rte": "RTE"})
+        'Development scores with pre-training against from scratch: RTE 0.71 against 0.52.'
+    """
+    means = table.groupby([line, "start"])["score"].mean()
+    pairs = [f"{title} {means[key, PRETRAINED]:.2f} against {means[key, SCRATCH]:.2f}" for key, title in titles.items()]
+    return f"Development scores with pre-training against from scratch: {'; '.join(pairs)}."
 
 
 def pretraining_pays(table: pd.DataFrame) -> pd.DataFrame:
