@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -27,7 +29,6 @@
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # this chapter has no other
 # Everything below is as the profile says unless it is given here.
-encoder = None
 source = None
 tasks = None
 pretrained = None
@@ -37,20 +38,14 @@ learning_rate = None
 batch_size = None
 epochs = None
 training_examples = None
-evaluation_examples = None
 device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses import tasks as task_tables
-from fivelenses.checkpoints import specify
-from fivelenses.papers import toy_world
+from fivelenses.checkpoints import tables
+from fivelenses.papers.toy_world import claims, figures, measure
 
-overrides = dict(encoder=encoder, source=source, tasks=tasks, pretrained=pretrained, seeds=seeds, schedules=schedules)
-overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, device=device)
-overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples)
-run = runs.begin(0, profile, **overrides)
-settings = run.settings
+run = runs.begin(0, globals())
 
 # %% [markdown]
 # ## What it is
@@ -65,14 +60,14 @@ settings = run.settings
 # sentence is positive when what happened is good for the one it happened to.
 
 # %%
-run.exhibit(toy_world.examples_of_tasks(settings.tasks))
+run.exhibit(figures.examples_of_tasks, run.measure(measure.examples_of_tasks))
 
 # %% [markdown]
 # Each sentence carries all its annotation from its derivation: parts of speech, dependencies, constituents,
 # entities, predicate and arguments, coreference, the roles of prepositions.
 
 # %%
-run.exhibit(toy_world.tokens_with_trees())
+run.exhibit(figures.sentence_with_tree, run.measure(measure.sentence_with_tree))
 
 # %% [markdown]
 # ## The toy BERT
@@ -82,7 +77,7 @@ run.exhibit(toy_world.tokens_with_trees())
 # another a held-out loss within $0.2$ nats.
 
 # %%
-run.exhibit(toy_world.pretraining(settings.pretrained))
+run.exhibit(figures.pretraining, run.measure(measure.pretraining))
 
 # %% [markdown]
 # ## Is it worth studying?
@@ -94,24 +89,13 @@ run.exhibit(toy_world.pretraining(settings.pretrained))
 # pre-training of its own.
 
 # %%
-starts = {"scratch": ["random:" + settings.pretrained[0]] * len(settings.seeds), "pre-trained": settings.pretrained}
-specifications = {
-    (task, start, seed): specify(
-        name, task, settings.source, seed, settings.schedule(task), examples=settings.training_examples
-    )
-    for task in settings.tasks
-    for start, names in starts.items()
-    for name, seed in zip(names, settings.seeds, strict=True)
-}
-checkpoints = dict(zip(specifications, run.prepare(list(specifications.values())), strict=True))
+models = run.measure(tables.models)
+baselines = run.measure(measure.without_reading)
+scores = figures.scores(models, baselines)
+run.exhibit(figures.worth_figure, scores)
 
 # %%
-data = {task: task_tables.load(task, settings.source) for task in settings.tasks}
-worth = toy_world.worth(checkpoints, data)
-run.exhibit(toy_world.worth_figure(worth))
-
-# %%
-run.exhibit(toy_world.worth_table(worth))
+run.exhibit(figures.worth_table, scores)
 
 # %% [markdown]
 # The recipe of pre-training, the schedules and the tasks themselves were settled while looking at these same
@@ -119,5 +103,5 @@ run.exhibit(toy_world.worth_table(worth))
 # as an estimate of how well such networks do on fresh data.
 
 # %%
-run.judge(toy_world.CLAIMS)
+run.judge(claims.CLAIMS)
 run.finish()

@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -31,11 +33,9 @@
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
 # Everything below is as the profile says unless it is given here.
 encoder = None
-beside = None
 source = None
 tasks = None
 independent = None
-independent_by_encoder = None
 seeds = None
 schedules = None
 learning_rate = None
@@ -44,7 +44,7 @@ batch_size = None
 epochs = None
 training_examples = None
 evaluation_examples = None
-keep = None
+variance_kept = None
 similarity_tokens = None
 probe_points = None
 structural_sentences = None
@@ -53,16 +53,10 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.papers import five_lenses
+from fivelenses.checkpoints import tables
+from fivelenses.papers.five_lenses import claims, figures, measure, statement
 
-overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)
-overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, keep=keep)
-overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples)
-overrides |= dict(independent=independent, similarity_tokens=similarity_tokens, probe_points=probe_points)
-overrides |= dict(structural_sentences=structural_sentences, random_directions=random_directions, beside=beside)
-overrides |= dict(learning_rate_by_encoder=learning_rate_by_encoder, independent_by_encoder=independent_by_encoder)
-run = runs.begin(6, profile, **overrides)
-settings = run.settings
+run = runs.begin(6, globals())
 
 # %% [markdown]
 # ## The setting
@@ -71,11 +65,8 @@ settings = run.settings
 # tasks with several seeds, and not trained again for this one.
 
 # %%
-references = five_lenses.references(settings.encoder, settings.independent)
-specifications = [one for one in settings.specifications() if one.encoder == settings.encoder]
-names = [(one.task, one.seed) for one in specifications]
-checkpoints = dict(zip(names, run.prepare(specifications), strict=True))
-run.exhibit(five_lenses.table_of_models(list(checkpoints.values())))
+models = run.measure(tables.models)
+run.exhibit(figures.table_of_models, models)
 
 # %% [markdown]
 # A model that hardly beats a constant answer was changed all the same, but for nothing: read its rows below with that
@@ -88,8 +79,8 @@ run.exhibit(five_lenses.table_of_models(list(checkpoints.values())))
 # it is for.
 
 # %%
-changes = five_lenses.changes_by_layer(checkpoints, references, settings.source, settings.measuring(), run.tell)
-run.exhibit(five_lenses.table_of_instruments(changes))
+changes = run.measure(measure.changes_by_layer, each="task")
+run.exhibit(figures.table_of_instruments, changes)
 
 # %% [markdown]
 # ## Where each lens sees the change
@@ -98,14 +89,14 @@ run.exhibit(five_lenses.table_of_instruments(changes))
 # picture by rows first: a row says where one instrument would have looked for the change.
 
 # %%
-run.exhibit(five_lenses.overview(changes))
+run.exhibit(figures.overview, changes)
 
 # %% [markdown]
 # A row is scaled to its own range, and so hides how much there was to see. The curves in their own units, beside their
 # nulls, do not.
 
 # %%
-run.exhibit(five_lenses.all_curves(changes))
+run.exhibit(figures.all_curves, changes)
 
 # %% [markdown]
 # As many points as the encoder is wide are separable whatever their labels are, so that the labels' distance is always
@@ -122,7 +113,7 @@ run.exhibit(five_lenses.all_curves(changes))
 # layers of one model, and then averaged over the models.
 
 # %%
-run.exhibit(five_lenses.correlations(changes))
+run.exhibit(figures.correlations, changes)
 
 # %% [markdown]
 # How much agreement is there to be had? In two seeds of one task, a measure agrees with itself by
@@ -134,7 +125,7 @@ run.exhibit(five_lenses.correlations(changes))
 # their encoder and so their layers' peculiarities.
 
 # %%
-run.exhibit(five_lenses.table_of_lenses(changes))
+run.exhibit(figures.table_of_lenses, changes)
 
 # %% [markdown]
 # By the second question, {glue:text}`beyond_chance` pairs are beyond chance at 5 %. The last column asks what is left
@@ -144,10 +135,10 @@ run.exhibit(five_lenses.table_of_lenses(changes))
 # ## Which layer changes most?
 
 # %%
-run.exhibit(five_lenses.centres(changes))
+run.exhibit(figures.centres, changes)
 
 # %%
-run.exhibit(five_lenses.greatest_change(changes))
+run.exhibit(figures.greatest_change, changes)
 
 # %% [markdown]
 # The most frequent layer of greatest change is layer {glue:text}`usual_top`, in {glue:text}`usual_top_share` cases, a
@@ -166,7 +157,7 @@ run.exhibit(five_lenses.greatest_change(changes))
 # :::
 
 # %%
-run.exhibit(five_lenses.what_sets_apart(changes))
+run.exhibit(figures.what_sets_apart, changes)
 
 # %% [markdown]
 # Activations inherit. Of the change in the features that the last layer puts out, {glue:text}`inherited_last` had come
@@ -175,7 +166,7 @@ run.exhibit(five_lenses.what_sets_apart(changes))
 # better with the layer's parameters than the whole does.
 
 # %%
-run.exhibit(five_lenses.what_layers_add(changes))
+run.exhibit(figures.what_layers_add, changes)
 
 # %% [markdown]
 # With the weights, what a layer adds agrees by {glue:text}`layers_inherit_value` more than the whole (`layers-inherit`:
@@ -183,22 +174,6 @@ run.exhibit(five_lenses.what_layers_add(changes))
 # moved and how much that matters are two questions: “weights” answers the first alone, “rollback” asks the second, and
 # the table has a line for either.
 #
-# ## Would it happen again? Another encoder
-#
-# Layers of one encoder share its peculiarities, and eight models of one encoder are not eight encoders. Beside it, in
-# this run: {glue:text}`others`. Each is fine-tuned on the same tasks and seen through the same instruments. The caption
-# says whether the same pairs of measures agree there: with a number near 1 agreement would belong to the lenses, with
-# one near 0 it belongs to the encoder that they look at.
-
-# %%
-for other in settings.others():
-    wanted = [one for one in settings.specifications() if one.encoder == other]
-    tuned = dict(zip([(one.task, one.seed) for one in wanted], run.prepare(wanted), strict=True))
-    of_other = five_lenses.references(other, settings.independent_of(other))
-    changed = five_lenses.changes_by_layer(tuned, of_other, settings.source, settings.measuring(), run.tell)
-    run.exhibit(five_lenses.another_encoder(changed, changes, other))
-
-# %% [markdown]
 # ## The statements
 #
 # No paper says that the lenses agree or part. These five statements are ours. Their thresholds were fixed before this
@@ -208,9 +183,8 @@ for other in settings.others():
 # verdict hung on it.
 
 # %% tags=["hide-input"]
-run.judge(five_lenses.CLAIMS)
-run.glue(**five_lenses.findings(run.tables["five-lenses-overview"]))
-run.glue(others=" and ".join(run.settings.others()) or "none")
+run.judge(claims.CLAIMS)
+run.glue(**statement.findings(changes))
 run.finish()
 
 # %% [markdown]

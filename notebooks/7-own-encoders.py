@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -21,15 +23,14 @@
 # **The answer.** Pre-training is worth {glue:text}`own_pretraining_pays_value` of score over the same network from
 # scratch, taking the worst pre-trained seed against the best from scratch (`own-pretraining-pays`:
 # {glue:text}`own_pretraining_pays_verdict`; it pays on {glue:text}`own_pretraining_pays_held` tasks). The encoders
-# predict text that they never read {glue:text}`own_reads_elsewhere_value` nats a masked piece better than the
-# frequencies of pieces would, and from context their best layer tells parts of speech better than their embeddings do,
+# predict text that they never read {glue:text}`own_reads_elsewhere_value` nats per masked token better than the
+# frequencies of tokens would, and from context their best layer tells parts of speech better than their embeddings do,
 # by {glue:text}`own_context_is_read_value` of accuracy. Their scores stand {glue:text}`behind_published`; Google's
 # smallest encoders read billions of words and were fine-tuned on whole training sets.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny or small: the files in notebooks/profiles
 # Everything below is as the profile says unless it is given here.
-encoder = None
 source = None
 tasks = None
 pretrained = None
@@ -39,45 +40,41 @@ learning_rate = None
 batch_size = None
 epochs = None
 training_examples = None
-evaluation_examples = None
 probe_sentences = None
 device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.papers import own_encoders
+from fivelenses.checkpoints import tables
+from fivelenses.papers.own_encoders import claims, figures, measure
+from fivelenses.papers.toy_world.measure import without_reading
 
-overrides = dict(encoder=encoder, source=source, tasks=tasks, pretrained=pretrained, seeds=seeds, schedules=schedules)
-overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, device=device)
-overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples)
-overrides |= dict(probe_sentences=probe_sentences)
-run = runs.begin(7, profile, **overrides)
+run = runs.begin(7, globals())
 settings = run.settings
-device = None if settings.device == "auto" else settings.device
 
 # %% [markdown]
 # ## Pre-training
 #
-# BERT's own objective {cite}`devlin2019`: 15 % of the pieces are to be predicted, most of them masked, and of two
+# BERT's own objective {cite}`devlin2019`: 15 % of the tokens are to be predicted, most of them masked, and of two
 # segments it is asked whether the second follows the first. The encoders differ in their random weights and in the
 # order in which they read their text, in nothing else. Each has a record, `pretraining.json`, beside its weights, with
 # the recipe, the text's hash and the curve below; the card in the folder names the text, its licences and its authors.
 #
-# A loss that stays at the frequencies of pieces for a while and then leaves them is what masked language modelling
-# looks like from the start: the network first learns which pieces are frequent, and only then to read. The jump half
+# A loss that stays at the frequencies of tokens for a while and then leaves them is what masked language modelling
+# looks like from the start: the network first learns which tokens are frequent, and only then to read. The jump half
 # way is where sequences become twice as long, and half of their places are new to it.
 
 # %%
-language = own_encoders.language_modelling(settings.pretrained, settings.source, device)
-run.exhibit(own_encoders.loss_figure(own_encoders.loss_curves(settings.pretrained), language))
+language = run.measure(measure.language_modelling)
+run.exhibit(figures.loss_figure, run.measure(measure.loss_curves), language)
 
 # %% [markdown]
-# Losses in nats a piece compare encoders that share a vocabulary, and no others: a model with more pieces has a harder
-# choice at each of them, and fewer choices to make.
+# Losses in nats per token compare encoders that share a vocabulary, and no others: a model with a larger vocabulary has
+# a harder choice at each token, and fewer choices to make.
 
 # %%
 elsewhere = "articles of WikiText-2" if settings.source == "hub" else "the second domain"
-run.exhibit(own_encoders.language_table(language, elsewhere))
+run.exhibit(figures.language_table, language, elsewhere)
 
 # %% [markdown]
 # ## After fine-tuning
@@ -88,25 +85,16 @@ run.exhibit(own_encoders.language_table(language, elsewhere))
 # are paraphrases.
 
 # %%
-starts = settings.starts()
-specifications = {
-    (task, start, seed): settings.specification(task, seed, name)
-    for task in settings.tasks
-    for (start, seed), name in starts.items()
-}
-checkpoints = dict(zip(specifications, run.prepare(list(specifications.values())), strict=True))
+models = run.measure(tables.models)
+baselines = run.measure(without_reading, examples=settings.training_examples)
+scores = figures.scores(models, baselines, run.measure(measure.paraphrase_f1))
+published = figures.PUBLISHED if settings.source == "hub" else {}
+run.exhibit(figures.scores_figure, scores, published)
+run.glue(behind_published=figures.behind_published(scores, published))
 
 # %%
 examples = settings.training_examples
-data = {task: own_encoders.training_part(task, settings.source, examples) for task in settings.tasks}
-scores = own_encoders.scores(checkpoints, data)
-published = own_encoders.PUBLISHED if settings.source == "hub" else {}
-run.exhibit(own_encoders.scores_figure(scores, published))
-run.glue(behind_published=own_encoders.behind_published(scores, published))
-
-# %%
-seen = f"at most {examples:,} examples" if examples else "all examples"
-run.exhibit(own_encoders.scores_table(scores, seen, published))
+run.exhibit(figures.scores_table, scores, f"at most {examples:,} examples" if examples else "all examples", published)
 
 # %% [markdown]
 # ## What the layers hold
@@ -115,8 +103,7 @@ run.exhibit(own_encoders.scores_table(scores, seen, published))
 # them, it has from context. Random weights carry words too, and blur them from layer to layer.
 
 # %%
-probes = own_encoders.parts_of_speech(settings.pretrained, settings.source, settings.probe_sentences, device, run.tell)
-run.exhibit(own_encoders.parts_of_speech_figure(probes))
+run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech))
 
 # %% [markdown]
 # ## What follows for the chapters
@@ -128,5 +115,5 @@ run.exhibit(own_encoders.parts_of_speech_figure(probes))
 # two encoders.
 
 # %%
-run.judge(own_encoders.CLAIMS)
+run.judge(claims.CLAIMS)
 run.finish()

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from fivelenses.papers import five_lenses
-from fivelenses.papers.five_lenses import agreement, instruments, rank_statistics, statement
+from fivelenses.papers.five_lenses import agreement, figures, instruments, measure, rank_statistics, statement
 from fivelenses.papers.five_lenses.rank_statistics import (
     chance_bound,
     holm,
@@ -171,8 +170,9 @@ def test_the_measures_come_in_the_order_of_their_lenses_which_is_that_of_the_cha
     assert [measure.lens for measure in instruments.MEASURES] == sorted(
         (measure.lens for measure in instruments.MEASURES), key=papers.index
     )
+    assert tuple(instruments.BY_KEY) == measure.MEASURES
     fields = {field.name for field in dataclasses.fields(instruments.Measure)}
-    assert set(instruments.DISTINCTIONS) == set(statement.DIFFERENCES) <= fields
+    assert set(instruments.DISTINCTIONS) == set(instruments.DIFFERENCES) <= fields
 
 
 def test_measures_that_rise_alike_agree_and_have_nothing_left_beside_depth():
@@ -308,15 +308,15 @@ def test_a_damaged_table_is_refused(damage, message):
 
 
 DRAWN = (
-    five_lenses.overview,
-    five_lenses.all_curves,
-    five_lenses.correlations,
-    five_lenses.centres,
-    five_lenses.table_of_instruments,
-    five_lenses.table_of_lenses,
-    five_lenses.greatest_change,
-    five_lenses.what_sets_apart,
-    five_lenses.what_layers_add,
+    figures.overview,
+    figures.all_curves,
+    figures.correlations,
+    figures.centres,
+    figures.table_of_instruments,
+    figures.table_of_lenses,
+    figures.greatest_change,
+    figures.what_sets_apart,
+    figures.what_layers_add,
 )
 TABLES = {
     "several models": changes(random_curves()),
@@ -337,24 +337,25 @@ def test_every_exhibit_stands_on_few_models_and_constant_measures(table, monkeyp
         if exhibit.figure is not None:
             exhibit.figure.canvas.draw()
             style.close(exhibit.figure)
-    findings = five_lenses.findings(table)
+    findings = statement.findings(table)
     assert all(isinstance(value, str) and "nan" not in value for value in findings.values())
 
 
 def test_the_overview_marks_the_layer_of_greatest_change():
     table = changes(lambda measure, task, seed: -((LAYERS - 4) ** 2) if measure == "js" else LAYERS)
-    exhibit = five_lenses.overview(table)
+    exhibit = figures.overview(table)
     marks = [
         line.get_xdata()[0] for axes in exhibit.figure.axes[:3] for line in axes.lines if len(line.get_xdata()) > 2
     ]
-    assert marks == [4, 4, 4]
+    # The middle of the fourth cell.
+    assert marks == [3.5, 3.5, 3.5]
     assert "attention at layer 4, features at layer 6" in exhibit.alt
 
 
 def test_undefined_correlations_are_said_in_words():
-    exhibit = five_lenses.correlations(TABLES["a constant measure"])
+    exhibit = figures.correlations(TABLES["a constant measure"])
     assert "42 correlations are undefined" in exhibit.caption
-    assert "undefined" in five_lenses.table_of_lenses(TABLES["a constant measure"]).shown.to_string()
+    assert "undefined" in figures.table_of_lenses(TABLES["a constant measure"]).shown.to_string()
 
 
 def test_the_reason_for_a_parting_is_borne_out_only_where_the_run_says_so():

@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, PARTLY, REPRODUCED, judge, ledger
-from fivelenses.papers import five_lenses
+from fivelenses.papers.five_lenses import claims
 from fivelenses.papers.five_lenses.instruments import BY_KEY, OWN
 
 LAYERS = np.arange(1, 7)
 MODELS = tuple((task, seed) for task in ("mnli", "rte") for seed in (0, 1))
-CLAIMS = {claim.key: claim for claim in five_lenses.CLAIMS}
+CLAIMS = {claim.key: claim for claim in claims.CLAIMS}
 
 
 def changes(curve, entering=lambda measure: np.zeros(6)) -> pd.DataFrame:
@@ -95,7 +95,7 @@ def test_one_constant_measure_is_left_out_of_the_others_verdict():
 
 def test_the_ledger_names_these_as_statements_and_no_papers_claims():
     verdicts = [verdict(key, PASSING[key]) for key in CLAIMS]
-    assert "the statement" in ledger(five_lenses.CLAIMS, verdicts).columns
+    assert "the statement" in ledger(claims.CLAIMS, verdicts).columns
 
 
 @pytest.mark.parametrize("key", ["outputs-agree-more", "layers-inherit"])

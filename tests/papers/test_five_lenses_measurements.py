@@ -1,6 +1,6 @@
 """What chapter 6 measures: on a model that did not change, beside the other chapters' numbers, and refusals."""
 
-import dataclasses
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,35 +9,41 @@ import torch
 from tests.conftest import ENCODER
 from transformers import AutoModelForSequenceClassification
 
+from fivelenses.checkpoints import tables
 from fivelenses.comparison import compare
 from fivelenses.lenses import weights
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.papers import five_lenses
+from fivelenses.papers.five_lenses import figures
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY
-from fivelenses.papers.hao2020.measure import evaluation_examples
+from fivelenses.papers.five_lenses.measure import changes_by_layer, references
+from fivelenses.papers.hao2020.measure import evaluation_part
 
-HOW = five_lenses.Measuring(40, 0.99, 300, 40, 12, 1, "cpu")
+INDEPENDENT = "toy-bert/seed-1"
+LIMITS = dict(evaluation_examples=40, similarity_tokens=300, probe_points=40, random_directions=1, device="cpu")
+
+
+def measured_of(checkpoints, **others):
+    return changes_by_layer(checkpoints, INDEPENDENT, 12, **LIMITS | others)
 
 
 @pytest.fixture(scope="module")
-def beside():
-    return five_lenses.references(ENCODER, "toy-bert/seed-1")
+def reference():
+    return references(ENCODER, INDEPENDENT)
 
 
 @pytest.fixture(scope="module")
-def measured(beside, toy_checkpoint, toy_specification):
+def measured(toy_checkpoint):
     """Seed 0 was fine-tuned; of seed 1 only the fifth layer's weights were doubled."""
     torch.manual_seed(0)
     model = encoders.load(encoders.locate(ENCODER), AutoModelForSequenceClassification, num_labels=2).eval()
     with torch.no_grad():
         for parameter in layer_list(model)[4].parameters():
             parameter.mul_(2)
-    manifest = {"specification": toy_specification.as_dict(), "diverged": False}
-    changed = SimpleNamespace(manifest=manifest, model=lambda: model)
+    specification = replace(toy_checkpoint.specification, seed=1)
+    changed = SimpleNamespace(specification=specification, manifest={"diverged": False}, model=lambda: model)
     lines = []
-    checkpoints = {("rte", 0): toy_checkpoint, ("rte", 1): changed}
-    table = five_lenses.changes_by_layer(checkpoints, beside, "toyworld", HOW, lines.append)
+    table = measured_of([toy_checkpoint, changed], log=lines.append)
     assert lines == ["rte: 2 models measured"]
     return table
 
@@ -81,33 +87,36 @@ def test_what_enters_a_layer_is_what_the_one_below_puts_out(measured):
             )
 
 
-def test_attention_features_and_weights_are_those_of_the_other_chapters(measured, beside, toy_checkpoint):
-    examples = evaluation_examples("rte", "toyworld", beside.tokenizer, 64, 40)
-    models = {"start": beside.pretrained, "tuned": toy_checkpoint.model(), "other": beside.independent}
+def test_attention_features_and_weights_are_those_of_the_other_chapters(measured, reference, toy_checkpoint):
+    examples = evaluation_part(toy_checkpoint, 40)
+    models = {"start": reference.pretrained, "tuned": toy_checkpoint.model(), "other": reference.independent}
     alone = compare(models, [("start", "tuned"), ("start", "other")], examples, device="cpu")
     for second, column in (("tuned", "value"), ("other", "null")):
         rows = alone[alone["second"] == second]
         np.testing.assert_allclose(curve(measured, "js", 0, column), rows["js"], rtol=1e-6)
         np.testing.assert_allclose(curve(measured, "svcca", 0, column), rows["svcca"], rtol=1e-6)
-    moved = weights.distance(beside.pretrained, models["tuned"]).relative.mean(axis=1)
+    moved = weights.distance(reference.pretrained, models["tuned"]).relative.mean(axis=1)
     np.testing.assert_allclose(curve(measured, "weights", 0), moved)
 
 
-def test_models_whose_training_diverged_are_left_out_and_refused_when_there_are_no_others(beside, toy_checkpoint):
-    diverged = SimpleNamespace(manifest=toy_checkpoint.manifest | {"diverged": True})
+def test_models_whose_training_diverged_are_left_out_and_refused_when_there_are_no_others(toy_checkpoint):
+    diverged = replace(toy_checkpoint, manifest=toy_checkpoint.manifest | {"diverged": True})
+    assert measured_of([diverged]).empty
+    assert (
+        figures.table_of_models(tables.models([diverged, toy_checkpoint])).shown.loc[0, "score of each seed"]
+        == f"diverged, {toy_checkpoint.score:.3f}"
+    )
     with pytest.raises(ValueError, match="training of every model diverged"):
-        five_lenses.changes_by_layer({("rte", 0): diverged}, beside, "toyworld", HOW)
+        figures.table_of_models(tables.models([diverged]))
 
 
-def test_too_few_tokens_are_said_before_any_model_runs(beside, toy_checkpoint):
+def test_too_few_tokens_are_said_before_any_model_runs(toy_checkpoint):
     with pytest.raises(ValueError, match="take more examples"):
-        five_lenses.changes_by_layer(
-            {("rte", 0): toy_checkpoint}, beside, "toyworld", dataclasses.replace(HOW, examples=2)
-        )
+        measured_of([toy_checkpoint], evaluation_examples=2)
 
 
 def test_an_encoder_with_random_weights_stands_for_an_independent_one():
-    found = five_lenses.references(ENCODER, f"random:{ENCODER}")
+    found = references(ENCODER, f"random:{ENCODER}")
     first, second = (weights.distance(found.pretrained, one).relative for one in (found.independent, found.untrained))
     assert first.min() > 0.5
     np.testing.assert_array_equal(first, second)
@@ -115,7 +124,7 @@ def test_an_encoder_with_random_weights_stands_for_an_independent_one():
 
 def test_encoders_that_cannot_be_compared_are_refused_in_one_sentence(tmp_path, toy_tokenizer):
     with pytest.raises(ValueError, match="name an independent encoder of the same shape"):
-        five_lenses.references(ENCODER, "random:bert-base-uncased")
+        references(ENCODER, "random:bert-base-uncased")
     shape = encoders.config(encoders.locate(ENCODER))
     shape.num_hidden_layers = 2
     from transformers import AutoModel
@@ -123,11 +132,4 @@ def test_encoders_that_cannot_be_compared_are_refused_in_one_sentence(tmp_path, 
     AutoModel.from_config(shape).save_pretrained(tmp_path)
     toy_tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="2 layers: an order of layers needs at least 3"):
-        five_lenses.references(str(tmp_path), f"random:{tmp_path}")
-
-
-def test_the_table_of_models_says_which_diverged(toy_checkpoint):
-    manifest = toy_checkpoint.manifest | {"diverged": True}
-    diverged = SimpleNamespace(manifest=manifest, score=toy_checkpoint.score)
-    shown = five_lenses.table_of_models([toy_checkpoint, diverged]).shown
-    assert shown.loc[0, "score of each seed"] == f"{toy_checkpoint.score:.3f}, diverged"
+        references(str(tmp_path), f"random:{tmp_path}")

@@ -28,22 +28,6 @@ def test_the_independent_encoder_is_read_and_not_trained():
     assert chosen.encoders_used() == (chosen.encoder,)
 
 
-def test_an_encoder_beside_has_the_models_of_chapter_1_and_an_independent_one_of_its_own():
-    first, sixth = settings(1, "small"), settings(6, "small")
-    assert sixth.others() == first.others() == ("english-bert/seed-0",)
-    (other,) = sixth.others()
-    assert sixth.schedule_of("rte", other) == first.schedule_of("rte", other)
-    assert sixth.independent_of(other) == "english-bert/seed-1" in sixth.encoders_read()
-    assert settings(6, "small", independent_by_encoder={}).independent_of(other) == f"random:{other}"
-    with pytest.raises(ParameterError, match="independent is the encoder itself, english-bert/seed-0"):
-        settings(6, "small", independent_by_encoder={other: other})
-
-
-def test_the_settings_reach_the_lenses():
-    how = settings(6, "tiny", keep=0.9, device="auto", probe_points=50, random_directions=4).measuring()
-    assert (how.keep, how.device, how.probe_points, how.random_directions, how.examples) == (0.9, None, 50, 4, 300)
-
-
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [

@@ -1,31 +1,31 @@
-"""The pictures of chapter 6, from the table of `measurements`."""
+"""The exhibits of chapter 6, from the records of `measure.changes_by_layer` (`changes`) and `tables.models`."""
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
-from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from fivelenses import tasks
-from fivelenses.exhibits import curves, style
+from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.exhibit import Exhibit, counted
 from fivelenses.papers.five_lenses import agreement
-from fivelenses.papers.five_lenses.instruments import BY_KEY, name
-from fivelenses.papers.five_lenses.rank_statistics import number, scaled
+from fivelenses.papers.five_lenses.instruments import BY_KEY, DISTINCTIONS, LENSES, name
+from fivelenses.papers.five_lenses.rank_statistics import mean_over_models, number, scaled
 
-# Narrower than a page, so that letters are read on a phone.
-WIDTH = 5.6
-COLUMNS = 2
-SHADES = "YlGnBu"  # its lightness falls evenly: it reads the same in grey and to colour-blind readers
-SIGNED = "PuOr_r"  # safe for colour-blind readers, light at 0
-MISSING = "#BBBBBB"
+WIDTH = 5.6  # narrower than a page, so that letters are read on a phone
 FAR = 2  # a null so many times above the greatest value is written, not drawn: it would press the curves together
+KINDS = {
+    (True, False): "activations",
+    (True, True): "activations, labels",
+    (False, False): "parameters",
+    (False, True): "parameters, labels",
+}
 
 
 def _titles(changes: pd.DataFrame) -> dict[str, str]:
     return {task: tasks.find(task).title for task in changes["task"].unique()}
+
+
+def _names(changes: pd.DataFrame) -> dict[str, str]:
+    return {measure: name(measure) for measure in changes["measure"].unique()}
 
 
 def models_in_words(changes: pd.DataFrame) -> str:
@@ -39,47 +39,69 @@ def models_in_words(changes: pd.DataFrame) -> str:
     return f"{counted(models, 'model')} of {counted(kinds, 'task')}"
 
 
-def _panels(count: int, height: float, sharey: bool) -> tuple[Figure, list[Axes]]:
-    """So many panels in two columns, each `height` inches high, with layers on a shared axis."""
-    rows = -(-count // COLUMNS)
-    figure, grid = plt.subplots(
-        rows, COLUMNS, figsize=(WIDTH, height * rows + 0.6), layout="constrained", squeeze=False, sharey=sharey
+def table_of_models(models: pd.DataFrame) -> Exhibit:
+    """The fine-tuned models that all lenses look at.
+
+    Args:
+        models: of `checkpoints.tables.models`.
+
+    Raises:
+        ValueError: the training of every model diverged.
+    """
+    if models["diverged"].all():
+        raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
+    rows = []
+    for task, group in models.groupby("task", sort=False):
+        scores = np.where(group["diverged"], "diverged", group["score"].map("{:.3f}".format))
+        row = {"task": tasks.find(task).title, "trained on": group["training_data"].iloc[0]}
+        row |= {"examples": f"{group['examples'].iloc[0]:,}", "score of each seed": ", ".join(scores)}
+        rows.append(row | {"null rate": f"{group['null_rate'].iloc[0]:.3f}"})
+    caption = (
+        "The fine-tuned models: development score (accuracy, or Matthews correlation where the null rate is 0) and the "
+        "score of a constant answer. A model whose training diverged is not measured."
     )
-    for axes in grid.flat[count:]:
-        axes.set_visible(False)
-    return figure, list(grid.flat[:count])
+    return Exhibit("five-lenses-models", "The models", models, caption, shown=pd.DataFrame(rows))
+
+
+def table_of_instruments(changes: pd.DataFrame) -> Exhibit:
+    """The measures: what each of them reads, in which direction it says more change, and its null."""
+    rows = []
+    for key, group in changes.groupby("measure", sort=False):
+        measure = BY_KEY[key]
+        value, null = (
+            f"{number(group[column].min())} to {number(group[column].max())}" for column in ("value", "null")
+        )
+        row = {"measure": measure.name, "lens": LENSES[measure.lens]}
+        row |= {"reads": KINDS[measure.reads_activations, measure.knows_labels], "more is": measure.more}
+        rows.append(row | {"here": value, "null": measure.null, "null here": null})
+    caption = (
+        "The measures of change. A larger value is more change in every one of them; below 0, fine-tuning went the "
+        "other way."
+    )
+    return Exhibit("five-lenses-instruments", "The instruments", pd.DataFrame(rows), caption)
 
 
 def overview(changes: pd.DataFrame) -> Exhibit:
-    """The overview: a panel a task, a row a measure, a column a layer, dark where the measure sees most change."""
-    titles = _titles(changes)
-    means = changes.groupby(["task", "measure", "layer"], sort=False)["value"].mean()
-    measures, layers = list(changes["measure"].unique()), sorted(changes["layer"].unique())
-    figure, panels = _panels(len(titles), 0.31 * len(measures) + 0.45, sharey=True)
-    shades = colormaps[SHADES].with_extremes(bad=MISSING)
-    tops = []
-    for axes, (task, title) in zip(panels, titles.items(), strict=True):
-        rows = np.stack([scaled(means[task, measure].loc[layers]) for measure in measures])
-        image = axes.pcolormesh(layers, range(len(measures)), rows, cmap=shades, vmin=0, vmax=1, edgecolors="white")
-        defined = [place for place, row in enumerate(rows) if not np.isnan(row).any()]
-        top = {place: layers[rows[place].argmax()] for place in defined}
-        axes.plot(list(top.values()), list(top), "o", color="white", markersize=5.5, markeredgecolor="white")
-        axes.set_title(title, fontweight="bold")
-        axes.grid(False)
-        axes.spines[:].set_visible(False)
-        axes.tick_params(length=0)
-        style.layer_axis(axes, layers, "")
-        tops.append(f"{title}: " + ", ".join(f"{name(measures[place])} at layer {top[place]}" for place in defined))
-    panels[0].set_yticks(range(len(measures)), [name(measure) for measure in measures])
-    panels[0].invert_yaxis()
-    _between_lenses(panels, measures)
-    figure.supxlabel("layer")
-    bar = figure.colorbar(image, ax=panels, location="top", shrink=0.6, aspect=30, ticks=[0, 1])
-    bar.ax.set_xticklabels(["the row's least change", "its greatest"])
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0)
+    """The overview: one panel per task, one row per measure, one column per layer, dark where the measure sees most."""
+    names, matrices, tops = _names(changes), {}, []
+    for task, title in _titles(changes).items():
+        means = changes[changes["task"] == task].pivot_table("value", "measure", "layer").loc[list(names)]
+        matrix = means.apply(scaled, axis=1, result_type="broadcast").rename(names)
+        matrices[title] = matrix
+        top = matrix.dropna().idxmax(axis=1)
+        tops.append(f"{title}: " + ", ".join(f"{measure} at layer {layer}" for measure, layer in top.items()))
+    lenses = [BY_KEY[measure].lens for measure in names]
+    figure = plots.heat_maps(
+        matrices,
+        "",
+        peaks=True,
+        breaks=[place for place in range(1, len(lenses)) if lenses[place] != lenses[place - 1]],
+        ticks={0: "the row's least change", 1: "its greatest"},
+        x_label="layer",
+        width=WIDTH,
+    )
     caption = (
-        f"Where fine-tuning changes an encoder, by {len(measures)} measures of five lenses "
+        f"Where fine-tuning changes an encoder, by {len(names)} measures of five lenses "
         f"({models_in_words(changes)}, mean over seeds). Each row is scaled to its own range, from least to greatest "
         "change, so that shades compare layers and not rows; a white dot marks the layer of greatest change, white "
         "lines part the lenses."
@@ -88,78 +110,40 @@ def overview(changes: pd.DataFrame) -> Exhibit:
     return Exhibit("five-lenses-overview", "Overview", changes, caption, alt, figure)
 
 
-def _between_lenses(panels: list[Axes], measures: list[str]) -> None:
-    for place in range(1, len(measures)):
-        if BY_KEY[measures[place]].lens != BY_KEY[measures[place - 1]].lens:
-            for axes in panels:
-                axes.axhline(place - 0.5, color="white", linewidth=5)
-
-
 def all_curves(changes: pd.DataFrame) -> Exhibit:
-    """Each measure in its own unit, a curve a task, with its null."""
-    titles, measures = _titles(changes), list(changes["measure"].unique())
-    figure, panels = _panels(len(measures), 1.9, sharey=False)
-    for axes, measure in zip(panels, measures, strict=True):
-        table = changes[changes["measure"] == measure]
-        null = table.groupby("layer")["null"].mean()
-        far = null.min() > FAR * table["value"].max()
-        looks = (titles, style.TASK_COLOURS, style.TASK_MARKERS)
-        curves.draw(axes, table, "value", "task", *looks, null=None if far else null)
-        axes.set_title(name(measure))
-        if far:
-            text = f"null: {number(null.min())} to {number(null.max())}"
-            axes.set_title(text, loc="right", color=style.NULL_COLOUR, fontsize=9)
-        style.layer_axis(axes, table["layer"], "layer" if measure in measures[-COLUMNS:] else "")
-    curves.task_legend(figure, titles, 3)
-    nulls = "; ".join(f"{name(measure)}: {BY_KEY[measure].null}" for measure in measures)
+    """Each measure in its own unit, one curve per task, with its null."""
+    titles, names = _titles(changes), _names(changes)
+    drawn = dict(nulls={"null": "null"}, col="measure", titles=names, far=FAR, width=WIDTH)
+    figure = plots.curves(changes, "value", "task", plots.looks_of_tasks(titles), "", **drawn)
+    nulls = "; ".join(f"{title}: {BY_KEY[measure].null}" for measure, title in names.items())
     caption = (
         f"Every measure in its own unit, more change upwards ({models_in_words(changes)}, bands from least to greatest "
         f"seed). Dashed, mean over the models: {nulls}."
     )
-    said = [
-        f"{name(measure)}, {curves.ends(changes[changes['measure'] == measure], 'value', 'task')}"
-        for measure in measures
+    ends = [
+        f"{title}, {plots.ends(changes[changes['measure'] == measure], 'value', 'task')}"
+        for measure, title in names.items()
     ]
     return Exhibit(
-        "five-lenses-curves", "All curves", changes, caption, f"Curves over layers. {'. '.join(said)}.", figure
+        "five-lenses-curves", "All curves", changes, caption, f"Curves over layers. {'. '.join(ends)}.", figure
     )
 
 
 def correlations(changes: pd.DataFrame) -> Exhibit:
     """The matrix of rank correlations between measures, and of each with itself between seeds on the diagonal."""
-    table, measures = agreement.between_measures(changes), list(changes["measure"].unique())
-    itself = agreement.between_seeds(changes).groupby("measure", sort=False)["correlation"].mean().dropna()
-    matrix = pd.DataFrame(np.nan, measures, measures)
+    table, itself, names = agreement.between_measures(changes), agreement.repeated(changes), _names(changes)
+    matrix = pd.DataFrame(np.nan, list(names), list(names))
+    bold, framed = matrix.notna(), matrix.notna() | np.eye(len(names), dtype=bool)
     for pair in table.itertuples():
         matrix.loc[pair.second, pair.first] = pair.correlation
+        # Intervals away from 0 stand out.
+        bold.loc[pair.second, pair.first] = pair.low > 0 or pair.high < 0
     for measure, correlation in itself.items():
         matrix.loc[measure, measure] = correlation
-    figure, axes = plt.subplots(figsize=(WIDTH, WIDTH), layout="constrained")
-    shades = colormaps[SIGNED].with_extremes(bad="white")
-    image = axes.pcolormesh(matrix.to_numpy(), cmap=shades, vmin=-1, vmax=1, edgecolors="white")
-    # Intervals away from 0 stand out.
-    bold = {(pair.second, pair.first) for pair in table.itertuples() if pair.low > 0 or pair.high < 0}
-    for row, below in enumerate(measures):
-        for column, beside in enumerate(measures[: row + 1]):
-            value = matrix.loc[below, beside]
-            weight = "bold" if (below, beside) in bold else "normal"
-            # Dark cells carry white figures.
-            colour = "white" if abs(value) > 0.7 else "black"
-            text = "–" if np.isnan(value) else number(value)
-            axes.text(
-                column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=10, fontweight=weight, color=colour
-            )
-            if row == column:
-                axes.add_patch(Rectangle((column + 0.06, row + 0.06), 0.88, 0.88, fill=False, color="black"))
-    places, names = np.arange(len(measures)) + 0.5, [name(measure) for measure in measures]
-    axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(places, names)
-    axes.invert_yaxis()
-    axes.grid(False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    bar = figure.colorbar(image, ax=axes, location="top", shrink=0.6, aspect=30, label="mean rank correlation")
-    bar.outline.set_visible(False)
+    # Rounded before it is written, so that no zero has a minus sign.
+    matrix = matrix.rename(index=names, columns=names).round(2) + 0.0
+    drawn = dict(limits=(-1, 1), signed=True, written="{:.2f}", bold=bold, framed=framed, width=WIDTH)
+    figure = plots.heat_maps({"": matrix}, "mean rank correlation", height=WIDTH - 0.8, col_wrap=1, **drawn)
     undefined = int(table["undefined"].sum())
     left_out = f" {undefined} correlations are undefined and left out: a measure is the same at all layers there."
     caption = (
@@ -169,45 +153,112 @@ def correlations(changes: pd.DataFrame) -> Exhibit:
         f"{left_out if undefined else ''}"
     )
     ordered = table.dropna(subset=["correlation"]).sort_values("correlation", ascending=False)
-    said = [f"{name(pair.first)} and {name(pair.second)} {number(pair.correlation)}" for pair in ordered.itertuples()]
-    repeated = [f"{name(measure)} {number(correlation)}" for measure, correlation in itself.items()]
-    alt = f"A triangle of correlations, from the highest: {'; '.join(said)}. Between seeds: {'; '.join(repeated)}."
+    pairs = [f"{name(pair.first)} and {name(pair.second)} {number(pair.correlation)}" for pair in ordered.itertuples()]
+    repeats = [f"{name(measure)} {number(correlation)}" for measure, correlation in itself.items()]
+    alt = f"A triangle of correlations, from the highest: {'; '.join(pairs)}. Between seeds: {'; '.join(repeats)}."
     return Exhibit("five-lenses-correlations", "Rank correlations", table, caption, alt, figure)
 
 
-def centres(changes: pd.DataFrame) -> Exhibit:
-    """The centre of change of each measure: a point a model, a bar at the mean."""
-    table, titles = agreement.centres(changes), _titles(changes)
-    measures, middle = list(changes["measure"].unique()), (changes["layer"].min() + changes["layer"].max()) / 2
-    figure, axes = plt.subplots(figsize=(WIDTH, 0.42 * len(measures) + 1.5), layout="constrained")
-    axes.axvline(middle, color=style.NULL_COLOUR, linestyle="--", linewidth=1.4)
-    said = []
-    for place, measure in enumerate(measures):
-        rows = table[table["measure"] == measure].dropna(subset=["centre"])
-        if rows.empty:
-            continue
-        for order, (task, title) in enumerate(titles.items()):
-            points = rows[rows["task"] == task]["centre"]
-            height = place + 0.5 * ((order + 0.5) / len(titles) - 0.5)
-            axes.plot(
-                points,
-                np.full(len(points), height),
-                style.TASK_MARKERS[task],
-                color=style.TASK_COLOURS[task],
-                markersize=5,
-                label=title if not place else None,
-            )
-        mean = rows["centre"].mean()
-        axes.plot([mean, mean], [place - 0.36, place + 0.36], color="black", linewidth=2.5)
-        said.append(f"{name(measure)} {mean:.1f}")
-    axes.set_yticks(range(len(measures)), [name(measure) for measure in measures])
-    axes.invert_yaxis()
-    axes.set_xlim(changes["layer"].min(), changes["layer"].max())
-    style.layer_axis(axes, changes["layer"])
-    figure.legend(loc="outside upper center", ncols=len(titles), columnspacing=1.0, handletextpad=0.2)
+def table_of_lenses(changes: pd.DataFrame) -> Exhibit:
+    """Each pair of lenses: their correlation, what chance would do, and what is left with depth held fixed."""
+    table = agreement.between_lenses(changes)
+    rows = []
+    for _, pair in table.sort_values("correlation", ascending=False, na_position="last").iterrows():
+        row = {"lenses": f"{LENSES[pair['first']]} / {LENSES[pair['second']]}"}
+        row |= {"rank correlation (95 % interval)": str(agreement.estimate(pair)), "models": pair["models"]}
+        row |= {
+            title: "undefined" if np.isnan(pair[column]) else f"{pair[column]:.3f}"
+            for title, column in (("p", "p"), ("p (Holm)", "p_holm"))
+        }
+        rows.append(row | {"given depth (models)": f"{number(pair['given_depth'])} ({pair['given_depth_models']})"})
     caption = (
-        "The centre of change of each measure: the mean layer, weighted by its values scaled to its own range. A point "
-        f"a model ({models_in_words(changes)}), a bar at their mean; dashed, the middle of the encoder."
+        "Pairs of lenses, from the most to the least alike: mean rank correlation over layers of their measures "
+        f"({models_in_words(changes)}), bootstrap interval over models, two-sided p-value from relabelling the layers "
+        "of one lens in all models alike, adjusted by Holm for all pairs, and the partial correlation with the layer's "
+        "number held fixed, over the models in which it is defined."
     )
-    alt = f"Points along the layers, a row a measure. Mean centres: {', '.join(said)}; the middle is {middle:g}."
+    return Exhibit("five-lenses-lenses", "Pairs of lenses", table, caption, shown=pd.DataFrame(rows))
+
+
+def centres(changes: pd.DataFrame) -> Exhibit:
+    """The centre of change of each measure: one point per model, a bar at the mean."""
+    table, names = agreement.centres(changes), _names(changes)
+    layers = changes["layer"]
+    middle = (layers.min() + layers.max()) / 2
+    looks = plots.looks_of_tasks(_titles(changes))
+    figure = plots.dots(table, "centre", "measure", names, "layer", "task", looks, mean=True, line=middle, width=WIDTH)
+    figure.axes[0].set_xlim(layers.min(), layers.max())
+    style.layer_axis(figure.axes[0], layers)
+    caption = (
+        "The centre of change of each measure: the mean layer, weighted by its values scaled to its own range. One "
+        f"point per model ({models_in_words(changes)}), a bar at their mean; dashed, the middle of the encoder."
+    )
+    means = table.groupby("measure", sort=False)["centre"].mean().dropna()
+    rows = ", ".join(f"{name(measure)} {mean:.1f}" for measure, mean in means.items())
+    alt = f"Points along the layers, one row per measure. Mean centres: {rows}; the middle is {middle:g}."
     return Exhibit("five-lenses-centres", "Centres of change", table, caption, alt, figure)
+
+
+def greatest_change(changes: pd.DataFrame) -> Exhibit:
+    """Where each measure puts its greatest change, and its centre."""
+    table, between_seeds = agreement.centres(changes), agreement.between_seeds(changes)
+    rows = []
+    for measure, group in table.groupby("measure", sort=False):
+        counts = group["top"].value_counts().sort_index()
+        tops = ", ".join(f"{layer:.0f} ({count})" for layer, count in counts.items())
+        row = {"measure": name(measure), "lens": LENSES[BY_KEY[measure].lens]}
+        row |= {"layer of greatest change (models)": tops or "undefined"}
+        row |= {"centre": _spread(group["centre"]), "with depth": _spread(group["rises"])}
+        of_measure = between_seeds[between_seeds["measure"] == measure]
+        rows.append(row | {"between seeds": _spread(of_measure["correlation"])})
+    caption = (
+        "The layer at which each measure is greatest, with the number of models; its centre; and its rank correlation "
+        "with depth, and with itself in another seed of the same task, mean ± standard deviation "
+        f"({models_in_words(changes)})."
+    )
+    return Exhibit("five-lenses-greatest", "Greatest change", table, caption, shown=pd.DataFrame(rows))
+
+
+def _spread(values: pd.Series) -> str:
+    values = values.dropna()
+    return number(values.mean()) + (f" ± {values.std():.2f}" if len(values) > 1 else "")
+
+
+def _difference(group: pd.DataFrame, columns: dict[str, str]) -> dict[str, str]:
+    """The means over models of two columns, under these headers, and of the second's difference from the first."""
+    first, second = (group[column] for column in columns.values())
+    means = dict(zip([*columns, "difference"], (first, second, second - first), strict=True))
+    return {title: str(mean_over_models(values)) for title, values in means.items()}
+
+
+def what_sets_apart(changes: pd.DataFrame) -> Exhibit:
+    """Whether measures agree more that are alike in what they read, or in whether they know the labels."""
+    table = agreement.apart(changes)
+    # The difference is that of those alike from the others.
+    columns = {"different": "different", "alike": "alike"}
+    rows = [
+        {"measures differ in": DISTINCTIONS[distinction]} | _difference(group, columns)
+        for distinction, group in table.groupby("distinction", sort=False)
+    ]
+    caption = (
+        "Mean rank correlation of two measures of different lenses that are alike, and of two that are not, with "
+        f"bootstrap intervals over models ({models_in_words(changes)})."
+    )
+    shown = pd.DataFrame(rows)[["measures differ in", "alike", "different", "difference"]]
+    return Exhibit("five-lenses-apart", "What sets measures apart", table, caption, shown=shown)
+
+
+def what_layers_add(changes: pd.DataFrame) -> Exhibit:
+    """Whether what a layer adds to the change of features agrees better with its parameters than the whole does."""
+    table = agreement.added(changes)
+    columns = {"of what it puts out": "output", "of what it adds": "added"}
+    rows = [
+        {"measure": name(measure), "correlated with": name(own)} | _difference(group, columns)
+        for (measure, own), group in table.groupby(["measure", "own"], sort=False)
+    ]
+    caption = (
+        "Rank correlation over layers with two measures of a layer's own parameters, of the change in what it puts out "
+        "and of what it adds to the change in what enters it, with bootstrap intervals over models "
+        f"({models_in_words(changes)})."
+    )
+    return Exhibit("five-lenses-added", "What a layer adds", table, caption, shown=pd.DataFrame(rows))

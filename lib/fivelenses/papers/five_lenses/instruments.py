@@ -1,4 +1,4 @@
-"""The instruments of chapter 6: one number a layer from each, and the direction in which it says "more change".
+"""The instruments of chapter 6: one number per layer from each, and the direction in which it says "more change".
 
 Two things set instruments apart, and the chapter's account of where they part rests on both. An instrument that reads a
 layer's activations sees all that changed below it too, where one that looks at the layer's own parameters does not. And
@@ -25,102 +25,55 @@ class Measure:
         key: its name in tables.
         lens: the paper that it is from, a key of LENSES.
         name: its name in pictures.
-        more: what a larger number means, with its unit.
-        null: what stands beside it as null or control.
         reads_activations: whether it reads what the layer makes of a text, and so inherits what changed below.
         knows_labels: whether it is told the task's labels.
+        null: what is shown with it as null or control.
+        more: what a larger number means, with its unit.
     """
 
     key: str
     lens: str
     name: str
-    more: str
-    null: str
     reads_activations: bool
     knows_labels: bool
+    null: str
+    more: str
 
 
 INDEPENDENT = "the same between the pre-trained and an independent encoder"
+UNTRAINED = "an untrained encoder in place of the fine-tuned one"
+JS = "JS divergence from the pre-trained encoder's attention (nats)"
+SVCCA = "SVCCA distance from the pre-trained encoder's output (0 to 1)"
+LABELS = (
+    "growth of the distance between the labels' convex hulls (natural logarithm of after over before; negative where "
+    "they moved together)"
+)
+PERMUTED = "the same with permuted labels"
+PROBE = "accuracy of a classifier probe minus that on the pre-trained encoder"
+ROLLBACK = "rise of the training loss with this layer alone put back to its pre-trained parameters (nats)"
+RANDOM = "the layer moved as far in random directions"
+WEIGHTS = "relative Frobenius distance from the pre-trained weights, mean of the six projections"
+RSA = "1 minus RSA similarity to the pre-trained encoder"
+STRUCTURE = "fall of a structural probe's rank correlation with tree distances and depths"
 MEASURES = (
-    Measure(
-        "js",
-        "hao2020",
-        "attention",
-        "JS divergence from the pre-trained encoder's attention (nats)",
-        INDEPENDENT,
-        True,
-        False,
-    ),
-    Measure(
-        "svcca",
-        "hao2020",
-        "features",
-        "SVCCA distance from the pre-trained encoder's output (0 to 1)",
-        INDEPENDENT,
-        True,
-        False,
-    ),
-    Measure(
-        "labels",
-        "zhou2022",
-        "label distance",
-        "growth of the distance between the labels' convex hulls (natural logarithm of after over before; negative "
-        "where they moved together)",
-        "the same with permuted labels",
-        True,
-        True,
-    ),
-    Measure(
-        "probe",
-        "zhou2022",
-        "probe gain",
-        "accuracy of a classifier probe minus that on the pre-trained encoder",
-        "an untrained encoder in place of the fine-tuned one",
-        True,
-        True,
-    ),
-    Measure(
-        "rollback",
-        "hao2019",
-        "rollback",
-        "rise of the training loss with this layer alone put back to its pre-trained parameters (nats)",
-        "the layer moved as far in random directions",
-        False,
-        True,
-    ),
-    Measure(
-        "weights",
-        "singh2020",
-        "weights",
-        "relative Frobenius distance from the pre-trained weights, mean of the six projections",
-        INDEPENDENT,
-        False,
-        False,
-    ),
-    Measure(
-        "rsa",
-        "merchant2020",
-        "similarity",
-        "1 minus RSA similarity to the pre-trained encoder",
-        INDEPENDENT,
-        True,
-        False,
-    ),
-    Measure(
-        "structure",
-        "merchant2020",
-        "syntax",
-        "fall of a structural probe's rank correlation with tree distances and depths",
-        "an untrained encoder in place of the fine-tuned one",
-        True,
-        False,
-    ),
+    Measure("js", "hao2020", "attention", True, False, INDEPENDENT, JS),
+    Measure("svcca", "hao2020", "features", True, False, INDEPENDENT, SVCCA),
+    Measure("labels", "zhou2022", "label distance", True, True, PERMUTED, LABELS),
+    Measure("probe", "zhou2022", "probe gain", True, True, UNTRAINED, PROBE),
+    Measure("rollback", "hao2019", "rollback", False, True, RANDOM, ROLLBACK),
+    Measure("weights", "singh2020", "weights", False, False, INDEPENDENT, WEIGHTS),
+    Measure("rsa", "merchant2020", "similarity", True, False, INDEPENDENT, RSA),
+    Measure("structure", "merchant2020", "syntax", True, False, UNTRAINED, STRUCTURE),
 )
 BY_KEY = {measure.key: measure for measure in MEASURES}
-# What sets two measures apart: an attribute of `Measure`, in words.
+# What sets two measures apart: an attribute of `Measure`, in words, and what each of its values says of a measure.
 DISTINCTIONS = {
     "reads_activations": "what they read: a layer's activations, or its parameters",
     "knows_labels": "whether they know the task's labels",
+}
+DIFFERENCES = {
+    "reads_activations": {True: "is taken from a layer's activations", False: "is taken from a layer's parameters"},
+    "knows_labels": {True: "knows the task's labels", False: "counts every change, whatever the labels"},
 }
 # Measures that are also taken on what enters a layer, so that what the layer adds can be told.
 ADDED = ("svcca", "rsa")
@@ -137,3 +90,8 @@ def name(key: str) -> str:
         'attention'
     """
     return BY_KEY[key].name
+
+
+def lens(key: str) -> str:
+    """The paper that a measure is from."""
+    return BY_KEY[key].lens

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import bootstrap, permutation_test, rankdata
+from scipy.stats import bootstrap, permutation_test, rankdata, spearmanr
 
 from fivelenses.lenses.arrays import Array
+from fivelenses.papers.five_lenses.measure import MIN_LAYERS
 
-LEAST_LAYERS = 3
 LEVEL = 0.95
 RESAMPLES = 10_000  # of a bootstrap, and orders of layers; all orders of seven layers are fewer
 SEED = 0
@@ -54,27 +54,13 @@ def number(value: float) -> str:
     return "undefined" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 
-def standardised_ranks(curve: Array) -> np.ndarray:
-    """Ranks with mean 0 and length 1, so that products of two are their correlation; NaN where all values are equal.
-
-    Args:
-        curve: (layers,) at least three.
-
-    Raises:
-        ValueError: another shape, fewer than three layers, NaN or infinity.
-
-    Example:
-        >>> standardised_ranks([10.0, 20.0, 1000.0]).round(3)
-        array([-0.707,  0.   ,  0.707])
-    """
+def _checked(curve: Array) -> np.ndarray:
     curve = np.asarray(curve, dtype=float)
-    if curve.ndim != 1 or len(curve) < LEAST_LAYERS:
-        raise ValueError(f"A curve of shape {curve.shape}: an order of layers needs at least {LEAST_LAYERS} layers.")
+    if curve.ndim != 1 or len(curve) < MIN_LAYERS:
+        raise ValueError(f"A curve of shape {curve.shape}: an order of layers needs at least {MIN_LAYERS} layers.")
     if not np.isfinite(curve).all():
         raise ValueError("A curve holds NaN or infinity: its layers have no order.")
-    ranks = rankdata(curve) - (len(curve) + 1) / 2
-    length = np.linalg.norm(ranks)
-    return ranks / length if length > 0 else np.full_like(ranks, np.nan)
+    return curve
 
 
 def rank_correlation(first: Array, second: Array) -> float:
@@ -84,17 +70,18 @@ def rank_correlation(first: Array, second: Array) -> float:
         first, second: (layers,) at least three.
 
     Raises:
-        ValueError: curves over different layers, or as :func:`standardised_ranks`.
+        ValueError: curves over different layers, another shape, fewer than three layers, NaN or infinity.
 
     Example:
         >>> rank_correlation([1, 2, 3, 9], [0.1, 0.3, 0.2, 0.4]), rank_correlation([1, 2, 3], [5, 5, 5])
         (0.8, nan)
     """
-    first, second = standardised_ranks(first), standardised_ranks(second)
+    first, second = _checked(first), _checked(second)
     if first.shape != second.shape:
         raise ValueError(f"Curves over {len(first)} and {len(second)} layers: a correlation needs the same layers.")
-    # Rounding alone takes a product of unit vectors beyond 1.
-    return float(np.round(np.clip(first @ second, -1, 1), 12))
+    if not (np.ptp(first) > 0 and np.ptp(second) > 0):
+        return np.nan
+    return float(np.round(spearmanr(first, second).statistic, 12))
 
 
 def partial_correlation(of_pair: float, first_with_third: float, second_with_third: float) -> float:
@@ -113,10 +100,10 @@ def partial_correlation(of_pair: float, first_with_third: float, second_with_thi
 
 
 def mean_over_models(values: Iterable[float], resamples: int = RESAMPLES) -> Estimate:
-    """The mean of one number a model, with percentiles of the means of models drawn anew with replacement.
+    """The mean of one number per model, with percentiles of the means of models drawn anew with replacement.
 
     Args:
-        values: one a model; NaN where it is undefined.
+        values: one per model; NaN where it is undefined.
         resamples: of the bootstrap.
 
     Raises:
@@ -134,18 +121,34 @@ def mean_over_models(values: Iterable[float], resamples: int = RESAMPLES) -> Est
         return Estimate(np.nan, np.nan, np.nan, 0)
     low = high = np.nan
     if len(values) > 1:
-        found = bootstrap(
-            (values,), np.mean, n_resamples=resamples, confidence_level=LEVEL, method="percentile", rng=SEED
-        )
-        low, high = found.confidence_interval
+        drawn = dict(n_resamples=resamples, confidence_level=LEVEL, method="percentile", rng=SEED)
+        low, high = bootstrap((values,), np.mean, **drawn).confidence_interval
     return Estimate(float(values.mean()), float(low), float(high), len(values))
 
 
-def permutation_p(beside: Array, resamples: int = RESAMPLES) -> float:
+def standardised_ranks(curve: Array) -> np.ndarray:
+    """Ranks with mean 0 and length 1, so that products of two are their correlation; NaN where all values are equal.
+
+    Args:
+        curve: (layers,) at least three.
+
+    Raises:
+        ValueError: as :func:`rank_correlation`.
+
+    Example:
+        >>> standardised_ranks([10.0, 20.0, 1000.0]).round(3)
+        array([-0.707,  0.   ,  0.707])
+    """
+    ranks = rankdata(_checked(curve)) - (len(curve) + 1) / 2
+    length = np.linalg.norm(ranks)
+    return ranks / length if length > 0 else np.full_like(ranks, np.nan)
+
+
+def permutation_p(products: Array, resamples: int = RESAMPLES) -> float:
     r"""How often another order of the layers of one side correlates with the other as strongly, two-sided.
 
     Args:
-        beside: (layers, layers), the products of standardised ranks :math:`z^a_i z^b_j`, averaged over whatever pairs
+        products: (layers, layers), the products of standardised ranks :math:`z^a_i z^b_j`, averaged over whatever pairs
             of curves are relabelled alike: the sum of the diagonal is their mean correlation.
         resamples: orders that are drawn; all of them where there are no more.
 
@@ -157,7 +160,7 @@ def permutation_p(beside: Array, resamples: int = RESAMPLES) -> float:
         >>> round(permutation_p(np.outer(rising, rising)) * 120)
         2
     """
-    return float(_permuted(np.asarray(beside, dtype=float), resamples).pvalue)
+    return float(_permuted(np.asarray(products, dtype=float), resamples).pvalue)
 
 
 def chance_bound(layers: int, resamples: int = RESAMPLES) -> float:
@@ -172,17 +175,16 @@ def chance_bound(layers: int, resamples: int = RESAMPLES) -> float:
     return float(np.quantile(np.abs(drawn), LEVEL, method="inverted_cdf"))
 
 
-def _permuted(beside: np.ndarray, resamples: int):
-    layers = np.arange(len(beside))
+def _permuted(products: np.ndarray, resamples: int):
+    layers = np.arange(len(products))
 
     def correlation(order: np.ndarray, axis: int = -1) -> np.ndarray:
         places = np.moveaxis(order, axis, -1)
         # Equal sums that were added up in another order differ in their last digits.
-        return np.round(beside[places, layers].sum(axis=-1), 12)
+        return np.round(products[places, layers].sum(axis=-1), 12)
 
-    return permutation_test(
-        (layers,), correlation, permutation_type="pairings", vectorized=True, n_resamples=resamples, rng=SEED
-    )
+    drawn = dict(permutation_type="pairings", vectorized=True, n_resamples=resamples, rng=SEED)
+    return permutation_test((layers,), correlation, **drawn)
 
 
 def holm(p_values: Iterable[float]) -> np.ndarray:

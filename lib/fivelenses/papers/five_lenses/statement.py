@@ -10,15 +10,10 @@ import pandas as pd
 
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.figures import models_in_words
-from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY, LENSES, name
-from fivelenses.papers.five_lenses.rank_statistics import Estimate, chance_bound, mean_over_models, number
+from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY, DIFFERENCES, LENSES, name
+from fivelenses.papers.five_lenses.rank_statistics import chance_bound, mean_over_models, number
 
 CHANCE = 0.05
-# What a measure is like, by an attribute of `Measure` in which two may differ.
-DIFFERENCES = {
-    "reads_activations": {True: "is taken from a layer's activations", False: "is taken from a layer's parameters"},
-    "knows_labels": {True: "knows the task's labels", False: "counts every change, whatever the labels"},
-}
 
 
 def findings(changes: pd.DataFrame) -> dict[str, str]:
@@ -29,8 +24,8 @@ def findings(changes: pd.DataFrame) -> dict[str, str]:
 def _agreement(changes: pd.DataFrame) -> dict[str, str]:
     pairs, measures = agreement.between_lenses(changes), agreement.between_measures(changes)
     defined = pairs.dropna(subset=["correlation"])
-    layers, repeated = int(changes["layer"].max()), _repeated(changes)
-    found = {
+    layers, repeated = int(changes["layer"].max()), agreement.repeated(changes)
+    words = {
         "models": models_in_words(changes),
         "layers": str(layers),
         "chance_bound": number(chance_bound(layers)),
@@ -42,22 +37,12 @@ def _agreement(changes: pd.DataFrame) -> dict[str, str]:
     }
     for which, place in (("closest", "idxmax"), ("farthest", "idxmin")):
         if defined.empty:
-            found |= {f"{which}_lenses": "none", f"{which}_value": "undefined"}
+            words |= {f"{which}_lenses": "none", f"{which}_value": "undefined"}
             continue
         pair = defined.loc[getattr(defined["correlation"], place)()]
-        found[f"{which}_lenses"] = f"{LENSES[pair['first']]} / {LENSES[pair['second']]}"
-        found[f"{which}_value"] = str(_estimate(pair))
-    return found
-
-
-def _estimate(pair: pd.Series) -> Estimate:
-    """The correlation of a row of `between_measures` or `between_lenses`."""
-    return Estimate(*(pair[key] for key in ("correlation", "low", "high", "models")))
-
-
-def _repeated(changes: pd.DataFrame) -> pd.Series:
-    """By measure, its rank correlation with itself between seeds; empty for a single seed."""
-    return agreement.between_seeds(changes).groupby("measure", sort=False)["correlation"].mean().dropna()
+        words[f"{which}_lenses"] = f"{LENSES[pair['first']]} / {LENSES[pair['second']]}"
+        words[f"{which}_value"] = str(agreement.estimate(pair))
+    return words
 
 
 def _places(changes: pd.DataFrame) -> dict[str, str]:
@@ -75,27 +60,27 @@ def _places(changes: pd.DataFrame) -> dict[str, str]:
 
 
 def _nulls(changes: pd.DataFrame) -> dict[str, str]:
-    last = changes[changes["layer"] == changes["layer"].max()].set_index("measure")
-    similarity = last.loc[["rsa"]]
+    similarity = changes[(changes["layer"] == changes["layer"].max()) & (changes["measure"] == "rsa")]
     labels = changes[changes["measure"] == "labels"].groupby(agreement.MODEL)[["value", "null"]].mean()
     return {
-        "beyond_independent": f"{int((similarity['value'] > similarity['null']).sum())} of {len(similarity)}",
-        "beyond_permuted": f"{int((labels['value'] > labels['null']).sum())} of {len(labels)}",
+        f"beyond_{null}": f"{int((rows['value'] > rows['null']).sum())} of {len(rows)}"
+        for null, rows in (("independent", similarity), ("permuted", labels))
     }
 
 
 def _parting(changes: pd.DataFrame) -> dict[str, str]:
-    found, measures = agreement.parting(changes), agreement.between_measures(changes)
-    others = measures[~measures["same_lens"] & (measures["correlation"] > found.correlation.value)]
+    parting, measures = agreement.parting(changes), agreement.between_measures(changes)
+    least = parting.correlation.value
+    others = measures[~measures["same_lens"] & (measures["correlation"] > least)]
     return {
-        "parting_higher": name(found.higher),
-        "parting_lower": name(found.lower),
-        "parting_value": str(found.correlation),
-        "parting_layer": str(found.layer),
-        "parting_ranks": f"{found.difference:.1f}",
-        "parting_reason": reason(changes, found),
-        "parting_alike": str(int((others["low"] <= found.correlation.value).sum())),
-        "inherited_there": _share_inherited(changes, found.layer),
+        "parting_higher": name(parting.higher),
+        "parting_lower": name(parting.lower),
+        "parting_value": str(parting.correlation),
+        "parting_layer": str(parting.layer),
+        "parting_ranks": f"{parting.difference:.1f}",
+        "parting_reason": reason(changes, parting),
+        "parting_alike": str(int((others["low"] <= least).sum())),
+        "inherited_there": _share_inherited(changes, parting.layer),
         "inherited_last": _share_inherited(changes, changes["layer"].max()),
     }
 
@@ -106,34 +91,34 @@ def _share_inherited(changes: pd.DataFrame, layer: int) -> str:
     return f"{(rows['entering'] / rows['value']).mean():.0%}"
 
 
-def reason(changes: pd.DataFrame, found: agreement.Parting) -> str:
+def reason(changes: pd.DataFrame, parting: agreement.Parting) -> str:
     """In what the two measures differ that agree least, and whether the run bears it out, in sentences."""
-    both = (BY_KEY[found.higher], BY_KEY[found.lower])
+    both = (BY_KEY[parting.higher], BY_KEY[parting.lower])
     sentences = []
     for distinction, words in DIFFERENCES.items():
         kinds = [getattr(measure, distinction) for measure in both]
         if kinds[0] != kinds[1]:
-            said = [f"“{measure.name}” {words[kind]}" for measure, kind in zip(both, kinds, strict=True)]
+            parts = [f"“{measure.name}” {words[kind]}" for measure, kind in zip(both, kinds, strict=True)]
             opening = "Another" if sentences else "One"
-            sentences += [f"{opening} reason may be that {' and '.join(said)}.", _borne_out(changes, distinction)]
+            sentences += [f"{opening} reason may be that {' and '.join(parts)}.", _borne_out(changes, distinction)]
     if not sentences:
-        said = [f"more of “{measure.name}” is {measure.more}" for measure in both]
-        sentences = [f"They are of one kind, and differ in what they make of it: {'; '.join(said)}."]
-    return " ".join([*sentences, *_other_way(changes, found), _noise(changes, found)])
+        parts = [f"more of “{measure.name}” is {measure.more}" for measure in both]
+        sentences = [f"They are of one kind, and differ in what they make of it: {'; '.join(parts)}."]
+    return " ".join([*sentences, *_other_way(changes, parting), _noise(changes, parting)])
 
 
-def _other_way(changes: pd.DataFrame, found: agreement.Parting) -> list[str]:
+def _other_way(changes: pd.DataFrame, parting: agreement.Parting) -> list[str]:
     """For a measure that is below 0 where the two part, in most models: what its size alone would say."""
     sentences = []
-    for measure, other in ((found.higher, found.lower), (found.lower, found.higher)):
-        ours = changes["measure"] == measure
-        below = changes[ours & (changes["layer"] == found.layer)]["value"] < 0
+    for measure, other in ((parting.higher, parting.lower), (parting.lower, parting.higher)):
+        of_measure = changes["measure"] == measure
+        below = changes[of_measure & (changes["layer"] == parting.layer)]["value"] < 0
         if below.mean() <= 0.5:
             continue
-        sized = changes.assign(value=changes["value"].where(~ours, changes["value"].abs()))
+        sized = changes.assign(value=changes["value"].where(~of_measure, changes["value"].abs()))
         pairs = agreement.between_measures(sized)
         pair = pairs[pairs["first"].isin((measure, other)) & pairs["second"].isin((measure, other))].iloc[0]
-        by_size = _estimate(pair)
+        by_size = agreement.estimate(pair)
         verdict = "which leaves open whether they see change in the same layers"
         if by_size.low > 0:
             verdict = "they see change in the same layers, and part over its direction"
@@ -147,26 +132,25 @@ def _other_way(changes: pd.DataFrame, found: agreement.Parting) -> list[str]:
     return sentences
 
 
-def _noise(changes: pd.DataFrame, found: agreement.Parting) -> str:
-    repeated = _repeated(changes)
-    if not {found.higher, found.lower} <= set(repeated.index):
+def _noise(changes: pd.DataFrame, parting: agreement.Parting) -> str:
+    repeated = agreement.repeated(changes)
+    if not {parting.higher, parting.lower} <= set(repeated.index):
         return "With one seed, nothing tells a parting from noise."
-    first, second = repeated[found.higher], repeated[found.lower]
+    first, second = repeated[parting.higher], repeated[parting.lower]
     # Spearman's attenuation: measures of one thing with these reliabilities would correlate so on average. Seeds differ
     # in more than noise, so that it is a low estimate.
     bound = math.sqrt(max(first, 0.0) * max(second, 0.0))
-    told = "does not set them apart" if bound > found.correlation.high else "could set them apart"
+    verdict = "does not set them apart" if bound > parting.correlation.high else "could set them apart"
     return (
-        f"In two seeds of a task, “{name(found.higher)}” agrees with itself by {number(first)} and "
-        f"“{name(found.lower)}” by {number(second)}; two measures of one thing that repeat so far would agree by about "
-        f"{number(bound)}, so that noise alone {told}."
+        f"In two seeds of a task, “{name(parting.higher)}” agrees with itself by {number(first)} and "
+        f"“{name(parting.lower)}” by {number(second)}; two measures of one thing that repeat so far would agree by "
+        f"about {number(bound)}, so that noise alone {verdict}."
     )
 
 
 def _borne_out(changes: pd.DataFrame, distinction: str) -> str:
     table = agreement.apart(changes)
     table = table[table["distinction"] == distinction]
-    alike, different = (mean_over_models(table[kind]) for kind in ("alike", "different"))
     gap = mean_over_models(table["alike"] - table["different"])
     verdict = "which leaves it open"
     if gap.low > 0:
@@ -174,6 +158,6 @@ def _borne_out(changes: pd.DataFrame, distinction: str) -> str:
     elif gap.high < 0:
         verdict = "which speaks against it"
     return (
-        f"Two measures that are alike in this agree by {number(alike.value)} on average and two that are not by "
-        f"{number(different.value)} (difference {gap}), {verdict}."
+        f"Two measures that are alike in this agree by {number(table['alike'].mean())} on average and two that are not "
+        f"by {number(table['different'].mean())} (difference {gap}), {verdict}."
     )

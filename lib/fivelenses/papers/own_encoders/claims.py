@@ -3,10 +3,10 @@
 import pandas as pd
 
 from fivelenses.exhibits.claims import OURS, Claim, as_cases
-from fivelenses.papers import toy_world
+from fivelenses.papers.toy_world import claims as toy_world
 
-LEAST_GAIN = 1.0  # nats below the frequencies of pieces
-LEAST_RISE = 0.005  # of accuracy above the embeddings
+MIN_GAIN = 1.0  # nats below the frequencies of tokens
+MIN_RISE = 0.005  # of accuracy above the embeddings
 
 
 def pretraining_pays(scores: pd.DataFrame) -> pd.DataFrame:
@@ -15,10 +15,10 @@ def pretraining_pays(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def reads_elsewhere(losses: pd.DataFrame) -> pd.DataFrame:
-    """Nats a masked piece, on text from elsewhere, below what the frequencies of pieces would reach; per encoder."""
+    """Nats per masked token, on text from elsewhere, below what the frequencies of tokens would reach; per encoder."""
     elsewhere = losses[losses["text"] == "elsewhere"].set_index("encoder")["masked_loss"]
     gains = elsewhere["frequency"] - elsewhere.drop(["frequency", "random"])
-    return as_cases((name, "all", float(gain), gain > LEAST_GAIN) for name, gain in gains.items())
+    return as_cases((name, "all", float(gain), gain > MIN_GAIN) for name, gain in gains.items())
 
 
 def context_is_read(probes: pd.DataFrame) -> pd.DataFrame:
@@ -36,7 +36,7 @@ def context_is_read(probes: pd.DataFrame) -> pd.DataFrame:
             name,
             "all",
             float(value - embeddings[name]),
-            value > max(words, best["random"], embeddings[name] + LEAST_RISE),
+            value > max(words, best["random"], embeddings[name] + MIN_RISE),
         )
         for name, value in best.drop("random").items()
     )
@@ -59,8 +59,8 @@ CLAIMS = (
         "It predicts words of text from elsewhere, not only of its own corpus.",
         OURS,
         ("own-encoders-language",),
-        "nats a masked piece below the frequencies of pieces",
-        f"above {LEAST_GAIN:g}",
+        "nats per masked token below the frequencies of tokens",
+        f"above {MIN_GAIN:g}",
         reads_elsewhere,
     ),
     Claim(
@@ -70,7 +70,7 @@ CLAIMS = (
         OURS,
         ("own-encoders-pos",),
         "a linear probe's accuracy on the best layer less that on the embeddings",
-        f"above {LEAST_RISE:g}, and the best layer above each word's most frequent tag and above random weights",
+        f"above {MIN_RISE:g}, and the best layer above each word's most frequent tag and above random weights",
         context_is_read,
     ),
 )

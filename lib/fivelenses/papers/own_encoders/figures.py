@@ -10,35 +10,24 @@ from fivelenses import tasks
 from fivelenses.exhibits import style
 from fivelenses.exhibits.exhibit import Exhibit
 from fivelenses.exhibits.plots import Looks, curves, dots, looks_in_sequence, looks_of_tasks
-from fivelenses.papers.toy_world import PRETRAINED, SCRATCH, against_scratch, in_millions
+from fivelenses.papers.toy_world import figures as toy_world
+from fivelenses.papers.toy_world.figures import PRETRAINED, SCRATCH, against_scratch, in_millions, mean_and_range
 
 Published = Mapping[str, Mapping[tuple[str, str], float]]
 
 # Test scores that Google publishes with its miniatures, which saw whole training sets: by task and measure.
+LINES = [("sst2", "accuracy"), ("mrpc", "F1"), *((task, "accuracy") for task in ("mnli", "qnli", "rte"))]
+LINES += [("cola", "matthews")]
 PUBLISHED: Published = MappingProxyType(
     {
-        "BERT-tiny": {
-            ("sst2", "accuracy"): 0.832,
-            ("mrpc", "F1"): 0.811,
-            ("mnli", "accuracy"): 0.702,
-            ("qnli", "accuracy"): 0.815,
-            ("rte", "accuracy"): 0.572,
-            ("cola", "matthews"): 0.0,
-        },
-        "BERT-mini": {
-            ("sst2", "accuracy"): 0.859,
-            ("mrpc", "F1"): 0.811,
-            ("mnli", "accuracy"): 0.748,
-            ("qnli", "accuracy"): 0.841,
-            ("rte", "accuracy"): 0.579,
-            ("cola", "matthews"): 0.0,
-        },
+        "BERT-tiny": dict(zip(LINES, (0.832, 0.811, 0.702, 0.815, 0.572, 0.0), strict=True)),
+        "BERT-mini": dict(zip(LINES, (0.859, 0.811, 0.748, 0.841, 0.579, 0.0), strict=True)),
     }
 )
 
 
 def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
-    """The masked loss along pre-training, one curve an encoder, and what each reached on held-out text.
+    """The masked loss along pre-training, one curve per encoder, and what each reached on held-out text.
 
     Args:
         table: of `loss_curves`.
@@ -64,7 +53,7 @@ def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
     )
     last = table.groupby("encoder", sort=False).last()
     for name, end in last.iterrows():
-        mark = dict(color=looks.colours[name], marker=looks.markers[name], markersize=8, markeredgecolor="white")
+        mark = dict(color=looks.colpretrained[name], marker=looks.markers[name], markersize=8, markeredgecolor="white")
         figure.axes[0].plot(end["step"], end["held_out"], **mark)
     words = "; ".join(
         f"{_short(name)} ends at {end['masked']:.2f} in training and {end['held_out']:.2f} held out"
@@ -108,6 +97,26 @@ def language_table(table: pd.DataFrame, text: str) -> Exhibit:
     return Exhibit("own-encoders-language", title, table, caption, columns=columns, formats=formats)
 
 
+def scores(models: pd.DataFrame, baselines: pd.DataFrame, paraphrase: pd.DataFrame) -> pd.DataFrame:
+    """Development scores beside those that need no reading, in the measures of the GLUE benchmark.
+
+    Args:
+        models: of `checkpoints.tables.models`.
+        baselines: of `toy_world.measure.without_reading`.
+        paraphrase: of `measure.paraphrase_f1`.
+
+    Returns:
+        The columns of `toy_world.figures.scores`, where `metric` is `F1` in MRPC's second set of rows; there `majority`
+        is the score of answering always that the sentences say the same.
+    """
+    table = toy_world.scores(models, baselines)
+    if paraphrase.empty:
+        return table
+    alone = paraphrase[["task"]].drop_duplicates().assign(metric="F1", length=np.nan, bag_of_words=np.nan)
+    second = toy_world.scores(paraphrase, alone.assign(majority=paraphrase["majority"].iloc[0]))
+    return pd.concat([table, second], ignore_index=True)
+
+
 def _rows(table: pd.DataFrame) -> list[tuple[str, str]]:
     """Task and measure of each line of the scores; MRPC's two measures stand together."""
     order = list(dict.fromkeys(table["task"]))
@@ -124,7 +133,7 @@ def _score_name(task: str, metric: str) -> str:
 
 
 def scores_figure(table: pd.DataFrame, published: Published) -> Exhibit:
-    """Development scores, a point a seed, beside what needs no reading and beside published encoders.
+    """Development scores, one point per seed, beside what needs no reading and beside published encoders.
 
     Args:
         table: of `scores`.
@@ -163,21 +172,12 @@ def scores_table(table: pd.DataFrame, examples: str, published: Published) -> Ex
     lines = []
     for task, metric in _rows(table):
         rows = table[(table["task"] == task) & (table["metric"] == metric)]
-        found = {start: rows[rows["start"] == start]["score"] for start in (SCRATCH, PRETRAINED)}
         words = rows["bag_of_words"].iloc[0]
-        lines.append(
-            {
-                "task": tasks.find(task).title,
-                "score": _score_name(task, metric),
-                "one answer": f"{rows['majority'].iloc[0]:.3f}",
-                "bag of words": "–" if np.isnan(words) else f"{words:.3f}",
-                **{start: f"{of.mean():.3f} ({of.min():.3f}–{of.max():.3f})" for start, of in found.items()},
-                **{
-                    name: f"{known[task, metric]:.3f}" if (task, metric) in known else "–"
-                    for name, known in published.items()
-                },
-            }
-        )
+        line = {"task": tasks.find(task).title, "score": _score_name(task, metric)}
+        line |= {"one answer": f"{rows['majority'].iloc[0]:.3f}"}
+        line |= {"bag of words": "–" if np.isnan(words) else f"{words:.3f}"} | mean_and_range(rows)
+        of_miniatures = {name: known.get((task, metric)) for name, known in published.items()}
+        lines.append(line | {name: "–" if one is None else f"{one:.3f}" for name, one in of_miniatures.items()})
     caption = (
         f"Development scores over {table['seed'].nunique()} seeds (mean, and range in brackets), after fine-tuning on "
         f"{examples}"
@@ -203,10 +203,10 @@ def parts_of_speech_figure(table: pd.DataFrame) -> Exhibit:
     words = float(table.loc[table["encoder"] == "words alone", "accuracy"].iloc[0])
     layered = table[table["encoder"] != "words alone"]
     random = layered[layered["encoder"] == "random"].set_index("layer")["accuracy"]
-    ours = layered[layered["encoder"] != "random"].assign(kind="pos", words=words)
-    ours["random"] = ours["layer"].map(random)
+    pretrained = layered[layered["encoder"] != "random"].assign(kind="pos", words=words)
+    pretrained["random"] = pretrained["layer"].map(random)
     figure = curves(
-        ours,
+        pretrained,
         "accuracy",
         "kind",
         looks_of_tasks(["pos"], pos="pre-trained"),
@@ -215,13 +215,13 @@ def parts_of_speech_figure(table: pd.DataFrame) -> Exhibit:
         nulls={"random": "random weights", "words": "most frequent tag"},
         bottom=None,
     )
-    count = ours["encoder"].nunique()
+    count = pretrained["encoder"].nunique()
     caption = (
         f"Accuracy of a linear probe for parts of speech on each layer: mean of {count} encoders, with a band from the "
         "least to the greatest; dashed, the same network with random weights; dotted, each word's most frequent tag, "
         "without context."
     )
-    means = ours.groupby("layer")["accuracy"].mean()
+    means = pretrained.groupby("layer")["accuracy"].mean()
     alt = (
         f"Probe accuracy by layer: pre-trained {means.iloc[0]:.3f} at {means.index[0]} and {means.iloc[-1]:.3f} at "
         f"{means.index[-1]}, at most {means.max():.3f} at layer {means.idxmax()}; random weights "

@@ -1,4 +1,4 @@
-"""The parameters of chapter 0, the toy world, whose encoders are fine-tuned beside the same network from scratch."""
+"""The parameters of chapter 0, the toy world, whose encoders are compared with the same network from scratch."""
 
 from pydantic import Field, model_validator
 
@@ -18,7 +18,7 @@ class ToyWorld(FineTuningParameters):
     @model_validator(mode="after")
     def _one_seed_each(self):
         if len(self.pretrained) != len(self.seeds):
-            raise ValueError("pretrained needs one encoder a seed")
+            raise ValueError("pretrained needs one encoder per seed")
         return self
 
     def encoders_used(self) -> tuple[str, ...]:
@@ -31,8 +31,3 @@ class ToyWorld(FineTuningParameters):
     def passes(self, task: str, encoder: str, depth: int) -> int:
         # The scores are those that training left behind.
         return 0
-
-    def starts(self) -> dict[tuple[str, int], str]:
-        """(`pre-trained` or `scratch`, seed) to the encoder that is fine-tuned with that seed."""
-        pretrained = {("pre-trained", seed): name for seed, name in zip(self.seeds, self.pretrained, strict=True)}
-        return pretrained | {("scratch", seed): f"random:{self.pretrained[0]}" for seed in self.seeds}

@@ -1,0 +1,138 @@
+"""The exhibits of the toy world's page, from the records of `measure` and `tables.models`."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from fivelenses import tasks
+from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.plots import dots, looks_of_tasks
+
+PRETRAINED, SCRATCH = "pre-trained", "scratch"
+
+
+def title(task: str) -> str:
+    """What a task is called."""
+    return tasks.find(task).title
+
+
+def examples_of_tasks(table: pd.DataFrame) -> Exhibit:
+    """Two development examples of each task, of different labels."""
+    caption = (
+        "Development examples of the toy world's sentence tasks, the first of two labels each; ‖ stands between two "
+        "inputs."
+    )
+    return Exhibit("toy-world-examples", "Tasks by example", table, caption, formats={"task": title})
+
+
+def sentence_with_tree(table: pd.DataFrame) -> Exhibit:
+    """One sentence of the toy treebank with its annotation."""
+    caption = (
+        "A sentence of the toy treebank: parts of speech and dependencies come from its derivation, not from a parser."
+    )
+    return Exhibit("toy-world-sentence", "Annotation", table, caption)
+
+
+def pretraining(table: pd.DataFrame) -> Exhibit:
+    """What each pre-trained encoder reached on held-out stories."""
+    columns = {
+        "encoder": "encoder",
+        "masked_loss": "masked tokens (nats)",
+        "masked_accuracy": "masked tokens right",
+        "next_sentence_accuracy": "next sentence right",
+        "pieces_seen": "tokens read",
+        "seconds": "minutes, one core",
+    }
+    formats = dict.fromkeys(("masked_loss", "masked_accuracy", "next_sentence_accuracy"), "{:.2f}")
+    formats |= {"pieces_seen": in_millions, "seconds": lambda seconds: f"{seconds / 60:.1f}"}
+    caption = (
+        "The toy BERTs on held-out stories: cross-entropy and accuracy at masked tokens, accuracy of next-sentence "
+        f"prediction (chance 0.5), over {table['masked_pieces'].iloc[0]:,} masked tokens."
+    )
+    return Exhibit("toy-world-pretraining", "Pre-training", table, caption, columns=columns, formats=formats)
+
+
+def in_millions(number: float) -> str:
+    """A number of tokens, as a table prints it.
+
+    Example:
+        >>> in_millions(2_340_000)
+        '2.3 M'
+    """
+    return f"{number / 1e6:.1f} M"
+
+
+def scores(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
+    """The scores of all models with those that need no reading.
+
+    Args:
+        models: of `checkpoints.tables.models`.
+        baselines: of `measure.without_reading`.
+
+    Returns:
+        One row per task, kind of start and seed: `task`, `start`, `seed`, `score`, `majority`, `length`,
+        `bag_of_words`, `metric`.
+    """
+    random = models["encoder"].str.startswith("random:")
+    table = models.assign(start=random.map({True: SCRATCH, False: PRETRAINED}))[["task", "start", "seed", "score"]]
+    table = baselines[["task"]].merge(table, "left").merge(baselines, "left", "task")
+    return table[["task", "start", "seed", "score", "majority", "length", "bag_of_words", "metric"]]
+
+
+def worth_table(table: pd.DataFrame) -> Exhibit:
+    """The scores as a table.
+
+    Args:
+        table: of `scores`.
+    """
+    rows = []
+    for name, group in table.groupby("task", sort=False):
+        row = {"task": title(name), "score": tasks.find(name).score_name}
+        for column in ("majority", "length", "bag_of_words"):
+            row[column.replace("_", " ")] = f"{group[column].iloc[0]:.3f}"
+        rows.append(row | mean_and_range(group))
+    caption = (
+        f"Development scores over {table['seed'].nunique()} seeds (mean, and range in brackets). Each seed has its "
+        "own pre-training; scratch is the same network from random weights, trained for the same steps. Bag of words "
+        "and length are logistic regressions."
+    )
+    return Exhibit("toy-world-worth", "What pre-training is worth", table, caption, shown=pd.DataFrame(rows))
+
+
+def mean_and_range(rows: pd.DataFrame) -> dict[str, str]:
+    """The scores of one task from scratch and with pre-training, as a table prints them.
+
+    Example:
+        >>> mean_and_range(pd.DataFrame({"start": [SCRATCH, PRETRAINED, PRETRAINED], "score": [0.5, 0.6, 0.8]}))
+        {'scratch': '0.500 (0.500–0.500)', 'pre-trained': '0.700 (0.600–0.800)'}
+    """
+    of_starts = {start: rows[rows["start"] == start]["score"] for start in (SCRATCH, PRETRAINED)}
+    return {start: f"{of.mean():.3f} ({of.min():.3f}–{of.max():.3f})" for start, of in of_starts.items()}
+
+
+def worth_figure(table: pd.DataFrame) -> Exhibit:
+    """The scores as a picture: one point per seed, baselines as marks."""
+    looks = looks_of_tasks(table["task"])
+    label = "development score (accuracy; CoLA: Matthews correlation)"
+    marks = {"majority": "majority", "bag_of_words": "bag of words"}
+    figure = dots(table, "score", "task", looks.names, label, "start", looks, open=[SCRATCH], marks=marks)
+    caption = "Each dot is one seed: filled with pre-training, open from scratch at equal steps."
+    alt = against_scratch(table, "task", looks.names)
+    return Exhibit("toy-world-worth-figure", "Worth it", table, caption, alt, figure)
+
+
+def against_scratch(table: pd.DataFrame, line: str, titles: Mapping) -> str:
+    """The mean score of each task, or measure, with pre-training and from scratch, for an alternative text.
+
+    Args:
+        table: with `start`, `score` and the column `line`.
+        titles: value of `line` to what it is called.
+
+    Example:
+        >>> table = pd.DataFrame({"task": "rte", "start": [PRETRAINED, SCRATCH], "score": [0.71, 0.52]})
+        >>> against_scratch(table, "task", {"rte": "RTE"})
+        'Development scores with pre-training against from scratch: RTE 0.71 against 0.52.'
+    """
+    means = table.groupby([line, "start"])["score"].mean()
+    pairs = [f"{title} {means[key, PRETRAINED]:.2f} against {means[key, SCRATCH]:.2f}" for key, title in titles.items()]
+    return f"Development scores with pre-training against from scratch: {'; '.join(pairs)}."
