@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -30,7 +32,6 @@
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
 # Everything below is as the profile says unless it is given here.
 encoder = None
-beside = None
 source = None
 tasks = None
 pretrained = None
@@ -41,7 +42,6 @@ learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
-evaluation_examples = None
 frozen = None
 truncated = None
 ablated = None
@@ -56,23 +56,15 @@ codelength_tasks = None
 structural_sentences = None
 similarity_tokens = None
 similarity_examples = None
+max_tokens = None
 device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.models import encoders
-from fivelenses.papers import merchant2020
-from fivelenses.tasks.treebanks import treebank_of
+from fivelenses.checkpoints import tables
+from fivelenses.papers.merchant2020 import claims, figures, measure
 
-overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)
-overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, pretrained=pretrained)
-overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples, frozen=frozen)
-overrides |= dict(truncated=truncated, ablated=ablated, edge_tasks=edge_tasks, codelength_tasks=codelength_tasks)
-overrides |= dict(probe_targets=probe_targets, probe_learning_rate=probe_learning_rate, probe_seeds=probe_seeds)
-overrides |= dict(probe_validate_every=probe_validate_every, probe_validations=probe_validations)
-overrides |= dict(probe_width=probe_width, structural_sentences=structural_sentences)
-overrides |= dict(similarity_tokens=similarity_tokens, similarity_examples=similarity_examples, beside=beside)
-run = runs.begin(5, profile, learning_rate_by_encoder=learning_rate_by_encoder, **overrides)
+run = runs.begin(5, globals())
 settings = run.settings
 
 # %% [markdown]
@@ -86,9 +78,8 @@ settings = run.settings
 # pre-training brings about by chance can be told from what fine-tuning does.
 
 # %%
-checkpoints = run.prepare([one for one in settings.specifications() if one.encoder in settings.pretrained])
-scores = merchant2020.tuned_scores(checkpoints)
-run.exhibit(merchant2020.appendix_c(scores))
+models = run.measure(tables.models)
+run.exhibit(figures.appendix_c, models)
 
 # %% [markdown]
 # ## What can be read: edge probes
@@ -100,20 +91,14 @@ run.exhibit(merchant2020.appendix_c(scores))
 # weights (randomised). The tasks are made of open data where OntoNotes is not at hand; the table names them.
 
 # %%
-on = None if settings.device == "auto" else settings.device
-whole = merchant2020.whole_models(checkpoints)
-models = merchant2020.probed_models(settings.encoder, whole)
-tokenizer = encoders.tokenizer(encoders.locate(settings.encoder))
-probes, codes = merchant2020.edge_probing(
-    models, tokenizer, settings.edge_tasks, settings.source, settings.probing(), 128, settings.codelength_tasks, on
-)
-run.exhibit(merchant2020.edge_table_exhibit(probes, "mix", settings.source))
+probes = run.measure(measure.edge_probing, of=settings.probed, over={"edge_task": settings.edge_tasks})
+run.exhibit(figures.table_1, probes)
 
 # %% [markdown]
 # The top layer alone is what the task's head reads; there the changes are larger.
 
 # %%
-run.exhibit(merchant2020.edge_table_exhibit(probes, "top", settings.source))
+run.exhibit(figures.appendix_a, probes)
 
 # %% [markdown]
 # A score says how well a probe does in the end, a codelength also how much it has to see before
@@ -121,7 +106,8 @@ run.exhibit(merchant2020.edge_table_exhibit(probes, "top", settings.source))
 # trained on all blocks before it.
 
 # %%
-run.exhibit(merchant2020.codelengths(codes))
+codes = run.measure(measure.codelengths, of=settings.probed, over={"edge_task": settings.codelength_tasks})
+run.exhibit(figures.appendix_b, codes)
 
 # %% [markdown]
 # ## Is the tree still there? Structural probes
@@ -131,14 +117,11 @@ run.exhibit(merchant2020.codelengths(codes))
 # ({py:func}`fivelenses.lenses.structural_probe.fit_distance`), one for each layer and encoder.
 
 # %%
-read = {name: model for name, model in models.items() if name != "randomised"}
-structure = merchant2020.structural_probes(
-    read, tokenizer, treebank_of(settings.source), settings.structural_sentences, 128, on
-)
-run.exhibit(merchant2020.figure_1(structure, "distance"))
+structure = run.measure(measure.structure, of=settings.probed, over={"model": ("base", *settings.tasks)})
+run.exhibit(figures.figure_1, structure, kind="distance")
 
 # %%
-run.exhibit(merchant2020.figure_1(structure, "depth"))
+run.exhibit(figures.figure_1, structure, kind="depth")
 
 # %% [markdown]
 # ## Where it changes: representational similarity
@@ -148,20 +131,18 @@ run.exhibit(merchant2020.figure_1(structure, "depth"))
 # ({py:func}`fivelenses.lenses.rsa.similarity`), each encoder against the one that it was tuned from.
 
 # %%
-similarities = merchant2020.similarities(
-    whole, settings.source, settings.similarity_tokens, settings.similarity_examples, 128, on
-)
-run.exhibit(merchant2020.figure_2(similarities))
+similarities = run.measure(measure.similarities, of=settings.whole, each="encoder")
+run.exhibit(figures.figure_2, similarities)
 
 # %% [markdown]
 # Running text is not what these encoders were tuned on. On input of their own kind they change more, or so the paper
 # finds.
 
 # %%
+by_input = run.measure(measure.similarities_by_input, of=settings.probed)
 for task in ("mnli", "squad"):
     if task in settings.tasks:
-        of_first = similarities[similarities["pretrained"] == settings.encoder]
-        run.exhibit(merchant2020.figure_5(of_first, task))
+        run.exhibit(figures.figure_5, similarities, by_input, model=task)
 
 # %% [markdown]
 # ## How many layers have to change? Freezing
@@ -169,36 +150,13 @@ for task in ("mnli", "squad"):
 # If a layer hardly changes, keeping it from changing should cost little.
 
 # %%
-of_encoder = scores[scores["encoder"] == settings.encoder]
-run.exhibit(merchant2020.figure_3(of_encoder))
+run.exhibit(figures.figure_3, models, similarities, encoder=settings.encoder)
 
 # %% [markdown]
 # ## How many layers are needed? Truncation
 
 # %%
-run.exhibit(merchant2020.figure_4(of_encoder))
-
-# %% [markdown]
-# ## Would it happen again? Another encoder
-#
-# Three pre-trainings of one network tell chance from effect, and nothing of other networks. Encoders beside them, in
-# this run: {glue:text}`others`. Each is fine-tuned on the same tasks with as many examples, and examined in the same
-# way, with the same words, probes and sentences. Read the scores in the second caption first: where an encoder learned
-# a task that the one above did not, what it keeps and loses under that task is the better test of the claim.
-
-# %%
-for name in settings.others():
-    tuned = run.prepare([one for one in settings.specifications() if one.encoder == name])
-    whole, pieces = merchant2020.whole_models(tuned), encoders.tokenizer(encoders.locate(name))
-    models, found = merchant2020.probed_models(name, whole), merchant2020.tuned_scores(tuned)
-    source, sentences = settings.source, settings.structural_sentences
-    sizes = settings.similarity_tokens, settings.similarity_examples
-    probes, _ = merchant2020.edge_probing(models, pieces, settings.edge_tasks, source, settings.probing(), device=on)
-    run.exhibit(merchant2020.table_of_another_encoder(probes, name, source))
-    del models["randomised"]
-    structure = merchant2020.structural_probes(models, pieces, treebank_of(source), sentences, 128, on)
-    moved = merchant2020.similarities(whole, source, *sizes, 128, on)
-    run.exhibit(merchant2020.figures_of_another_encoder(structure, moved, found, name))
+run.exhibit(figures.figure_4, models, similarities, encoder=settings.encoder)
 
 # %% [markdown]
 # ## The claims
@@ -207,8 +165,7 @@ for name in settings.others():
 # before any run and printed in the third column.
 
 # %% tags=["hide-input"]
-run.judge(merchant2020.CLAIMS)
-run.glue(others=" and ".join(run.settings.others()) or "none")
+run.judge(claims.CLAIMS)
 run.finish()
 
 # %% [markdown]
@@ -226,7 +183,6 @@ run.finish()
 # - **Layers.** {glue:text}`few_layers_suffice_value` of the layers can be frozen at a loss of two points
 #   (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`); half of the layers lose
 #   {glue:text}`shallow_truncation_value` (`shallow-truncation`: {glue:text}`shallow_truncation_verdict`).
-#
 # - **Learned or not.** Appendix C has each task's score beside that of a model without information. Under a task that
 #   is not learned, an encoder changes by what training does to it, not by what the task needs. Freezing and truncation
 #   are judged where a task is learned by more than four points, and a profile may leave them out for others

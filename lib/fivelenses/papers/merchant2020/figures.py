@@ -1,221 +1,207 @@
-"""The exhibits of Merchant et al. (2020), from the tables of `measurements`."""
-
-from collections.abc import Sequence
+"""The exhibits of Merchant et al. (2020), from the records of `measure`."""
 
 import pandas as pd
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Checkpoint
-from fivelenses.exhibits import style
-from fivelenses.exhibits.curves import ends, per_layer
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
-from fivelenses.models import encoders
-from fivelenses.papers.merchant2020.claims import title
-from fivelenses.papers.merchant2020.measure import BASE, LEXICAL, RANDOMISED
-from fivelenses.papers.merchant2020.paper import PAPER_COLUMNS, PAPER_TABLE_1
-from fivelenses.tasks.edge_tasks import data_behind, find_edge_task
+from fivelenses.exhibits.plots import Looks, curves, ends, looks_in_sequence, looks_of_tasks
+from fivelenses.papers.merchant2020.claims import PAPER_COLUMNS, PAPER_TABLE_1, title
+from fivelenses.papers.merchant2020.measure import BASE, RUNNING_TEXT
+from fivelenses.tasks.edge_tasks import find_edge_task
 
-BASE_COLOUR, BASE_MARKER = "#000000", "o"
-INPUTS = {"wikipedia": "running text", "mnli": "MNLI", "squad": "SQuAD"}
 POINTS = 100  # the paper prints scores in per cent
 
 
-def looks(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+def _looks(models) -> Looks:
     """Names, colours and markers of models, the pre-trained encoder in black."""
-    titles = {name: "pre-trained" if name == BASE else title(name) for name in names}
-    colours = {name: style.TASK_COLOURS.get(name, BASE_COLOUR) for name in names}
-    return titles, colours, {name: style.TASK_MARKERS.get(name, BASE_MARKER) for name in names}
+    return looks_of_tasks(models, base="pre-trained")
 
 
-def tuned_scores(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
-    """The score of each fine-tuned model, with what was frozen (-1: nothing) or kept of its encoder.
+def appendix_c(models: pd.DataFrame) -> Exhibit:
+    """Appendix C: data, training and scores of the models that were tuned whole.
 
-    Returns:
-        One row a model: `task`, `encoder`, `seed`, `frozen` (the highest frozen layer, 0 for embeddings alone),
-        `kept` (layers), `layers`, `score`, `null_rate`, `examples`, `steps`, `data`, `diverged`.
+    Args:
+        models: of `checkpoints.tables.models`, as in all functions here.
     """
-    rows = []
-    for checkpoint in checkpoints:
-        manifest, made = checkpoint.manifest, checkpoint.manifest["specification"]
-        depth = encoders.config(encoders.locate(made["encoder"])).num_hidden_layers
-        rows.append(
-            {
-                "task": made["task"],
-                "encoder": made["encoder"],
-                "seed": made["seed"],
-                "frozen": max(made["frozen"], default=-1),
-                "kept": made["truncated"] or depth,
-                "layers": depth,
-                "score": manifest["score"],
-                "null_rate": manifest["null_rate"],
-                "examples": manifest["training_examples"],
-                "steps": manifest["steps"],
-                "data": manifest["provenance"]["train"],
-                "diverged": manifest["diverged"],
-            }
-        )
-    return pd.DataFrame(rows)
+    whole = models[(models["frozen"] == -1) & (models["truncated"] == -1)]
+    table = whole.groupby(["task", "encoder"], sort=False, as_index=False).agg(
+        training_data=("training_data", "first"),
+        examples=("examples", "first"),
+        steps=("steps", "first"),
+        seeds=("seed", "nunique"),
+        score=("score", "mean"),
+        score_spread=("score", lambda scores: (scores.max() - scores.min()) / 2),
+        null_rate=("null_rate", "first"),
+    )
+    table["metric"] = [tasks.find(task).score_name for task in table["task"]]
+    caption = (
+        "The fine-tuned models: mean score over seeds and half the range. The paper reports MNLI 83.3 ± 0.1, SQuAD F1 "
+        "89.2 ± 0.2 and LAS 96.3 ± 0.1 for BERT-base on whole training sets."
+    )
+    formats = {
+        "task": title,
+        "examples": "{:,}",
+        "steps": "{:,.0f}",
+        "score": "{score:.3f} ± {score_spread:.3f}",
+        "null_rate": "{:.3f}",
+    }
+    printed = ("task", "encoder", "training_data", "examples", "steps", "metric", "score", "null_rate")
+    columns = {name: name.replace("training_data", "trained on").replace("_", " ") for name in printed}
+    return Exhibit("merchant2020-models", "Appendix C", table, caption, formats=formats, columns=columns)
 
 
-def edge_table_exhibit(scores: pd.DataFrame, layers: str, source: str) -> Exhibit:
-    """Table 1 (`layers="mix"`) or the table of appendix A (`"top"`): edge probes as differences to the encoder."""
-    table = scores[scores["layers"] == layers].reset_index(drop=True)
+def table_1(probes: pd.DataFrame) -> Exhibit:
+    """Table 1: edge probes that read all layers, as differences to the pre-trained encoder.
+
+    Args:
+        probes: of `edge_probing`.
+    """
+    return _edge_table(probes, "mix", "merchant2020-table-1", "Table 1", "a mixture of all layers", PAPER_TABLE_1)
+
+
+def appendix_a(probes: pd.DataFrame) -> Exhibit | Absent:
+    """Appendix A: edge probes that read the top layer alone."""
+    key, name = "merchant2020-top", "Appendix A"
+    if not (probes["layers"] == "top").any():
+        return Absent(key, name, "this run has only the scores of probes that read a mixture of all layers")
+    return _edge_table(probes, "top", key, name, "the top layer alone", {})
+
+
+def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: str, paper: dict) -> Exhibit:
+    table = probes[probes["layers"] == layers].reset_index(drop=True)
     means = table.pivot_table(index="task", columns="model", values="micro_f1", sort=False) * POINTS
-    view = pd.DataFrame({"task": [find_edge_task(name).title for name in means.index]})
-    view["data"] = [data_behind(name, source) for name in means.index]
-    paper = PAPER_TABLE_1 if layers == "mix" else {}
-    for column, name in enumerate(PAPER_COLUMNS):
-        if name not in means.columns:
+    view = pd.DataFrame({"task": [find_edge_task(task).title for task in means.index]})
+    view["data"] = table.groupby("task", sort=False)["data"].first().tolist()
+    for column, model in enumerate(PAPER_COLUMNS):
+        if model not in means.columns:
             continue
-        ours = means[BASE] if name == BASE else means[name] - means[BASE]
-        form = "{:.1f}" if name == BASE else "{:+.1f}"
-        view[title(name) if name not in (BASE, LEXICAL, RANDOMISED) else name] = [
-            form.format(value) + (f" ({form.format(paper[task][column])})" if task in paper else "")
-            for task, value in ours.items()
+        values, form = (means[model], "{:.1f}") if model == BASE else (means[model] - means[BASE], "{:+.1f}")
+        view[title(model)] = [
+            (form.format(value) + (f" ({form.format(paper[task][column])})" if task in paper else "")).replace("-", "−")
+            for task, value in values.items()
         ]
-    read = "a mixture of all layers" if layers == "mix" else "the top layer alone"
     caption = (
         f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and the differences to it of "
         "its embeddings alone (lexical), of random weights (randomised) and of the fine-tuned encoders (mean of "
         f"{counted(table['seed'].nunique(), 'probing seed')}; at most {table['targets'].max():,} training targets)"
         + (", with the paper's in brackets." if paper else ".")
     )
-    key, name = ("merchant2020-table-1", "Table 1") if layers == "mix" else ("merchant2020-top", "Appendix A")
     return Exhibit(key, name, table, caption, shown=view)
 
 
-def codelengths(table: pd.DataFrame) -> Exhibit:
+def appendix_b(codelengths: pd.DataFrame) -> Exhibit:
     """Appendix B: online codelengths of the labels, in thousands of bits."""
-    view = pd.DataFrame({"task": [find_edge_task(name).title for name in table["task"].unique()]})
-    bits = table.pivot(index="task", columns="model", values="bits").loc[table["task"].unique()]
-    view["uniform code"] = [f"{value / 1000:.2f}" for value in table.groupby("task", sort=False)["uniform"].first()]
-    for name in table["model"].unique():
-        view[title(name)] = [f"{value / 1000:.2f}" for value in bits[name]]
+    bits = codelengths.pivot_table(index=["task", "uniform"], columns="model", values="bits", sort=False).reset_index()
+    view = pd.DataFrame({"task": bits["task"].map(lambda task: find_edge_task(task).title)})
+    for column in bits.columns[1:]:
+        name = "uniform code" if column == "uniform" else title(column)
+        view[name] = (bits[column] / 1000).map("{:.2f}".format)
     caption = (
         "Bits, in thousands, that the labels cost when a perceptron learns as it reads them (online code with the "
         "published fractions); it reads the mean vector of each span, averaged over all layers."
     )
-    return Exhibit("merchant2020-codelengths", "Appendix B", table, caption, shown=view)
+    return Exhibit("merchant2020-codelengths", "Appendix B", codelengths, caption, shown=view)
 
 
 def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
     """Figures 1a (distances) and 1b (depths): structural probes per layer."""
     table = structure[structure["kind"] == kind].reset_index(drop=True)
     letter, tree = ("a", "UUAS") if kind == "distance" else ("b", "root accuracy")
-    best = "; ".join(
-        f"{looks([name])[0][name]} {rows['tree'].max():.2f}" for name, rows in table.groupby("model", sort=False)
-    )
+    looks, trees = _looks(table["model"].unique()), table.groupby("model", sort=False)["tree"].max()
+    best = "; ".join(f"{looks.names[model]} {value:.2f}" for model, value in trees.items())
     caption = (
         f"Spearman's correlation of predicted and true {kind}s in the syntax tree, for a linear probe of each layer "
         f"(0: embeddings), averaged over sentences of each length from 5 to 50. Best {tree} of a layer: {best}."
     )
-    alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {ends(table, 'spearman', 'model', 'layer')}."
-    drawn_as = looks(list(table["model"].unique()))
-    figure = per_layer(table, "spearman", "model", f"Spearman, {kind}", *drawn_as, bottom=None)
+    alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {ends(table, 'spearman', 'model')}."
+    figure = curves(table, "spearman", "model", looks, f"Spearman, {kind}", bottom=None)
     return Exhibit(f"merchant2020-figure-1{letter}", f"Figure 1{letter}", table, caption, alt, figure)
 
 
-def figure_2(similarities: pd.DataFrame, text: str = "wikipedia") -> Exhibit:
+def figure_2(similarities: pd.DataFrame) -> Exhibit:
     """Figure 2: similarity of each tuned encoder to its own pre-trained one, on running text."""
-    table = similarities[similarities["input"] == text].reset_index(drop=True)
-    null = table.groupby("layer")["null"].mean()
-    starts = counted(table["pretrained"].nunique(), "independent pre-training")
     caption = (
         "RSA of each fine-tuned encoder to the encoder that it was tuned from, per layer (0: embeddings), on "
-        f"{table['tokens'].max():,} tokens of running text ({starts}, bands from least to "
+        f"{similarities['tokens'].max():,} tokens of running text "
+        f"({counted(similarities['pretrained'].nunique(), 'independent pre-training')}, bands from least to "
         "greatest). Dashed: the same with tokens permuted."
     )
-    alt = f"Curves of similarity over layers. {ends(table, 'similarity', 'model', 'layer')}."
-    drawn_as = looks(list(table["model"].unique()))
-    figure = per_layer(table, "similarity", "model", "RSA to pre-trained", *drawn_as, null=null, null_name="permuted")
-    return Exhibit("merchant2020-figure-2", "Figure 2", table, caption, alt, figure)
+    alt = f"Curves of similarity over layers. {ends(similarities, 'similarity', 'model')}."
+    looks = _looks(similarities["model"].unique())
+    figure = curves(similarities, "similarity", "model", looks, "RSA to pre-trained", nulls={"null": "permuted"})
+    return Exhibit("merchant2020-figure-2", "Figure 2", similarities, caption, alt, figure)
 
 
-def figure_5(similarities: pd.DataFrame, model: str) -> Exhibit:
-    """Figure 5: similarity of one tuned encoder to its pre-trained one on several kinds of input."""
-    table = similarities[similarities["model"] == model].reset_index(drop=True)
-    inputs = list(table["input"].unique())
-    names = {name: ", ".join([INPUTS[name.split(", ")[0]], *name.split(", ")[1:]]) for name in inputs}
-    colours = dict(zip(inputs, style.SEQUENCE, strict=False))
-    markers = dict(zip(inputs, style.SEQUENCE_MARKERS, strict=False))
+def figure_5(similarities: pd.DataFrame, by_input: pd.DataFrame, model: str) -> Exhibit | Absent:
+    """Figure 5: similarity of one tuned encoder to its pre-trained one on several kinds of input.
+
+    Args:
+        similarities: on running text.
+        by_input: of `similarities_by_input`; of its encoder, the rows of `similarities` are drawn beside them.
+        model: the task.
+    """
+    key, name = f"merchant2020-figure-5-{model}", f"Figure 5, {title(model)}"
+    if by_input.empty or model not in set(by_input["model"]):
+        return Absent(key, name, f"no encoder that was tuned on {title(model)} was measured on its input")
+    table = pd.concat([similarities[similarities["pretrained"].isin(by_input["pretrained"])], by_input])
+    table = table[table["model"] == model].reset_index(drop=True)
+    names = {one: "running text" if one == RUNNING_TEXT else _input_name(one) for one in table["input"].unique()}
     caption = (
         f"RSA of the encoder tuned on {title(model)} to its pre-trained one, by the input on which it is taken "
         f"(at most {table['tokens'].max():,} tokens of each)."
     )
-    alt = f"Curves of similarity over layers, one an input. {ends(table, 'similarity', 'input', 'layer')}."
-    figure = per_layer(table, "similarity", "input", "RSA to pre-trained", names, colours, markers, bottom=None)
-    return Exhibit(f"merchant2020-figure-5-{model}", f"Figure 5, {title(model)}", table, caption, alt, figure)
+    alt = f"Curves of similarity over layers, one per input. {ends(table, 'similarity', 'input')}."
+    figure = curves(table, "similarity", "input", looks_in_sequence(names), "RSA to pre-trained", bottom=None)
+    return Exhibit(key, name, table, caption, alt, figure)
 
 
-def whole_encoders(scores: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `tuned_scores` whose encoders were neither frozen nor truncated."""
-    return scores[(scores["kept"] == scores["layers"]) & (scores["frozen"] == -1)]
+def _input_name(name: str) -> str:
+    """The name of an input in words: the task's title, and which side alone."""
+    task, *side = name.split(", ")
+    return ", ".join([title(task), *side])
 
 
-def varied(scores: pd.DataFrame, position: str) -> pd.DataFrame:
-    """The rows of `tuned_scores` that differ from a whole encoder in `frozen` or in `kept` alone; a task of which only
-    the whole encoder was tuned has no curve, and no rows here.
+def figure_3(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str) -> Exhibit | Absent:
+    """Figure 3: score with the bottom layers frozen.
+
+    Args:
+        similarities: of `measure.similarities`, which has a row for every layer of the encoder.
+        encoder: whose models are drawn.
     """
-    alone = scores["kept"] == scores["layers"] if position == "frozen" else scores["frozen"] == -1
-    found = scores[alone].groupby("task").filter(lambda rows: rows[position].nunique() > 1)
-    return found.reset_index(drop=True)
-
-
-def figure_3(scores: pd.DataFrame) -> Exhibit | Absent:
-    """Figure 3: score with the bottom layers frozen."""
-    table = varied(scores, "frozen")
     caption = (
         "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer (-1: "
         "nothing frozen; 0: embeddings alone)."
     )
+    table = varied(models, similarities, encoder, "frozen")
     return _ablation(table, "frozen", "highest frozen layer", "merchant2020-figure-3", "Figure 3", caption)
 
 
-def figure_4(scores: pd.DataFrame) -> Exhibit | Absent:
-    """Figure 4: score of truncated encoders."""
-    table = varied(scores, "kept")
+def figure_4(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str) -> Exhibit | Absent:
+    """Figure 4: score of truncated encoders; arguments as `figure_3`."""
     caption = "Score after fine-tuning the first layers of the encoder alone, by their number."
+    table = varied(models, similarities, encoder, "kept")
     return _ablation(table, "kept", "layers kept", "merchant2020-figure-4", "Figure 4", caption)
 
 
-def _metrics(table: pd.DataFrame) -> str:
-    said = [
-        f"{tasks.find(name).title} {tasks.find(name).score_name} (null {rows['null_rate'].iloc[0]:.2f})"
-        for name, rows in table.groupby("task", sort=False)
-    ]
-    return f"{', '.join(said)}; bands from least to greatest seed."
+def varied(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str, position: str) -> pd.DataFrame:
+    """The models of an encoder that differ from a whole one in `frozen` or in `kept` (layers) alone, with `layers`, the
+    depth; a task of which only the whole encoder was tuned has no curve, and no rows here.
+    """
+    table = models[models["encoder"] == encoder]
+    layers = int(similarities.loc[similarities["pretrained"] == encoder, "layer"].max())
+    table = table.assign(layers=layers, kept=table["truncated"].where(table["truncated"] != -1, layers))
+    table = table[table["kept"] == layers] if position == "frozen" else table[table["frozen"] == -1]
+    return table.groupby("task").filter(lambda rows: rows[position].nunique() > 1).reset_index(drop=True)
 
 
 def _ablation(table: pd.DataFrame, position: str, label: str, key: str, name: str, caption: str) -> Exhibit | Absent:
     if table.empty:
         return Absent(key, name, "only whole encoders were tuned")
-    caption = f"{caption} {_metrics(table)}"
-    alt = f"Curves of score over the {label}. {ends(table, 'score', 'task', position)}."
-    drawn_as = looks(list(table["task"].unique()))
-    figure = per_layer(table, "score", "task", "score", *drawn_as, position=position, layer_label=label, bottom=None)
-    return Exhibit(key, name, table, caption, alt, figure)
-
-
-def appendix_c(scores: pd.DataFrame) -> Exhibit:
-    """Appendix C: data, training and scores of the fine-tuned models."""
-    whole = whole_encoders(scores)
-    rows = []
-    for (task, encoder), models in whole.groupby(["task", "encoder"], sort=False):
-        found = tasks.find(task)
-        rows.append(
-            {
-                "task": found.title,
-                "encoder": encoder,
-                "trained on": models["data"].iloc[0],
-                "examples": f"{models['examples'].iloc[0]:,}",
-                "steps": f"{models['steps'].iloc[0]:,}",
-                "metric": found.score_name,
-                "score": f"{models['score'].mean():.3f} ± {(models['score'].max() - models['score'].min()) / 2:.3f}",
-                "null rate": f"{models['null_rate'].iloc[0]:.3f}",
-            }
-        )
-    caption = (
-        "The fine-tuned models: mean score over seeds and half the range. The paper reports MNLI 83.3 ± 0.1, SQuAD F1 "
-        "89.2 ± 0.2 and LAS 96.3 ± 0.1 for BERT-base on whole training sets."
+    metrics = ", ".join(
+        f"{title(task)} {tasks.find(task).score_name} (null {null:.2f})"
+        for task, null in table.groupby("task", sort=False)["null_rate"].first().items()
     )
-    return Exhibit("merchant2020-models", "Appendix C", whole.reset_index(drop=True), caption, shown=pd.DataFrame(rows))
+    alt = f"Curves of score over the {label}. {ends(table, 'score', 'task', position)}."
+    looks = _looks(table["task"].unique())
+    figure = curves(table, "score", "task", looks, "score", x=position, x_label=label, bottom=None)
+    return Exhibit(key, name, table, f"{caption} {metrics}; bands from least to greatest seed.", alt, figure)

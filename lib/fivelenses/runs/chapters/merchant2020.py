@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from fivelenses.papers.merchant2020 import Probing
+from fivelenses.checkpoints import Specification
 from fivelenses.runs.parameters import EncoderParameters, Positive
 from fivelenses.tasks.edge_tasks import find_edge_task
 
@@ -24,6 +24,7 @@ class Merchant2020(EncoderParameters):
         codelength_tasks: edge-probing tasks of which codelengths are measured.
         structural_sentences: training sentences of the structural probes, at most.
         similarity_tokens, similarity_examples: of each input on which similarity is measured, at most.
+        max_tokens: a sentence is cut to, in all that is measured.
     """
 
     heads: ClassVar[tuple[str, ...]] = ("sequence", "span", "biaffine")
@@ -39,10 +40,11 @@ class Merchant2020(EncoderParameters):
     probe_validations: Positive = 200
     probe_width: Positive = 256
     probe_seeds: tuple[int, ...] = Field(min_length=1, default=(0,))
-    codelength_tasks: tuple[str, ...] = ()
+    codelength_tasks: tuple[str, ...] = Field(min_length=1)
     structural_sentences: Annotated[int, Field(ge=4)]
     similarity_tokens: Annotated[int, Field(ge=3)] = 5000
     similarity_examples: Positive = 1000
+    max_tokens: Annotated[int, Field(ge=4)] = 128
 
     @field_validator("edge_tasks", "codelength_tasks")
     @classmethod
@@ -66,16 +68,13 @@ class Merchant2020(EncoderParameters):
     def encoders_used(self) -> tuple[str, ...]:
         return self.pretrained
 
-    def probing(self) -> Probing:
-        """How edge probes are trained."""
-        return Probing(
-            self.probe_targets,
-            self.probe_learning_rate,
-            self.probe_validate_every,
-            self.probe_validations,
-            self.probe_width,
-            self.probe_seeds,
-        )
+    def whole(self) -> list[Specification]:
+        """What the models are made from that were tuned without frozen or removed layers."""
+        return [one for one in self.specifications() if not one.frozen and one.truncated is None]
+
+    def probed(self) -> list[Specification]:
+        """Those of `whole` that were tuned from `encoder`."""
+        return [one for one in self.whole() if one.encoder == self.encoder]
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         shared = {"schedule": self.schedule_of(task, encoder), "examples": self.training_examples}
@@ -89,5 +88,5 @@ class Merchant2020(EncoderParameters):
         return [{"seed": seed} | shared | change for change in changes for seed in self.seeds]
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
-        # Similarity reads its inputs once a model, the probes theirs.
+        # Similarity reads its inputs once per model, the probes theirs.
         return 4
