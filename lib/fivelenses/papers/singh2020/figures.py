@@ -97,7 +97,7 @@ def reinitialisation(models: pd.DataFrame, task: str, sizes: Sequence[int]) -> E
         f"{metric} on the development examples after fine-tuning with the top layers re-initialised, by their number "
         f"and by the number of training examples ({_spread(table)}). Dashed: the null rate ({zero}), {null:.2f}."
     )
-    alt = f"Curves of {metric} on {_title(task)} over the number of re-initialised layers, null rate {null:.2f}"
+    alt = f"Curves of {metric} on {_title(task)} over the number of re-initialised layers (null rate {null:.2f})"
     return _by_size(table, KINDS[0], "score", metric, "reinitialised", REINITIALISED, words, alt)
 
 
