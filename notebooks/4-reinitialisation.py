@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -15,9 +17,9 @@
 # # What each layer's pre-training is worth
 #
 # **The question.** Pre-training gives a task more than it needs, or does it? {cite:t}`singh2020` take it away layer
-# by layer: they draw the top layers anew, fine-tune all the same, and watch what the task loses. They do so with
-# much data and with little, and set beside it what a frozen encoder without its top layers is good for, and how far
-# fine-tuning moves the weights.
+# by layer: they re-initialise the top layers, fine-tune all the same, and measure what the task loses, with much data
+# and with little. They compare this with a frozen encoder without its top layers, and measure how far fine-tuning
+# moves the weights.
 #
 # **The answer here.** Does the curve fall sooner with less data (`less-data-more-reliance`:
 # {glue:text}`less_data_more_reliance_verdict`; change of its concavity: {glue:text}`less_data_more_reliance_value`)?
@@ -32,7 +34,6 @@
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
 # Everything below is as the profile says unless it is given here.
 encoder = None
-beside = None
 source = None
 tasks = None
 seeds = None
@@ -42,27 +43,21 @@ learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
-evaluation_examples = None
 fractions = None
 sized = None
 matched = None
 matched_examples = None
 depths = None
-least_steps = None
+min_steps = None
 biases_and_norms = None
 device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.papers import singh2020
-from fivelenses.tasks import load
+from fivelenses.checkpoints import tables
+from fivelenses.papers.singh2020 import claims, figures, measure
 
-overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)
-overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, depths=depths, sized=sized)
-overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples, fractions=fractions)
-overrides |= dict(matched=matched, matched_examples=matched_examples, biases_and_norms=biases_and_norms)
-overrides |= dict(beside=beside, learning_rate_by_encoder=learning_rate_by_encoder)
-run = runs.begin(4, profile, least_steps=least_steps, **overrides)
+run = runs.begin(4, globals())
 settings = run.settings
 
 # %% [markdown]
@@ -76,21 +71,19 @@ settings = run.settings
 #
 # The report says nothing of the biases and LayerNorms of these layers; we keep them (the parameter
 # `biases_and_norms` resets them). A smaller set of examples is a part of the larger one, stratified by label, and
-# every seed draws its own. The whole figure is one list of specifications, handed over in the next cell: a model that
-# stands is not trained again, and several machines can share the list.
+# every seed draws its own.
 
 # %%
-checkpoints = run.prepare(settings.specifications_for(settings.encoder))
-scores = singh2020.reinitialised_scores(checkpoints)
-data = {task: load(task, settings.source) for task in settings.tasks}
-sizes = {task: settings.sizes(of_task.splits["train"].num_rows) for task, of_task in data.items()}
-run.exhibit(singh2020.table_1(data, sizes))
+data = run.measure(measure.sizes, over={"task": settings.tasks})
+sizes = {row.task: settings.sizes(row.training_examples) for row in data.itertuples()}
+run.exhibit(figures.table_1, data, sizes)
 
 # %% [markdown]
 # Three ways to use a pre-trained encoder, and what each of them trains:
 
 # %%
-run.exhibit(singh2020.figure_4(int(scores["layers"].max()), reinitialised=2))
+models = run.measure(tables.models)
+run.exhibit(figures.figure_4, models, reinitialised=2)
 
 # %% [markdown]
 # ## Re-initialised layers
@@ -102,7 +95,7 @@ run.exhibit(singh2020.figure_4(int(scores["layers"].max()), reinitialised=2))
 
 # %%
 for task in settings.sized_tasks():
-    run.exhibit(singh2020.reinitialisation(scores, task, sizes[task]))
+    run.exhibit(figures.reinitialisation, models, task, sizes[task])
 
 # %% [markdown]
 # With the same number of examples the tasks can be compared. Their null rates differ, so the picture shows what is
@@ -111,20 +104,19 @@ for task in settings.sized_tasks():
 # %%
 matched = settings.matched_tasks()
 if matched:
-    run.exhibit(
-        singh2020.figure_1c(scores, matched, min(settings.matched_examples, *(sizes[one][0] for one in matched)))
-    )
+    examples = min(settings.matched_examples, *(sizes[task][0] for task in matched))
+    run.exhibit(figures.figure_1c, models, matched, examples)
 
 # %%
 for task in settings.tasks:
     if task not in settings.sized_tasks():
-        run.exhibit(singh2020.reinitialisation(scores, task, sizes[task][:1]))
+        run.exhibit(figures.reinitialisation, models, task, sizes[task][:1])
 
 # %% [markdown]
 # Is a curve a line, or concave, or a step? The eye is easily persuaded, so the three forms are fitted and compared.
 
 # %%
-run.exhibit(singh2020.table_of_shapes(scores))
+run.exhibit(figures.table_of_shapes, models)
 
 # %% [markdown]
 # ## Frozen layers
@@ -136,15 +128,11 @@ run.exhibit(singh2020.table_of_shapes(scores))
 # standardised features, so that what is missing is missing in the features. The same examples are used as above.
 
 # %%
-on = None if settings.device == "auto" else settings.device
-probes = {
-    task: singh2020.frozen_probes(
-        settings.encoder, data[task], sizes[task], settings.seeds, settings.schedule(task).max_length, on
-    )
-    for task in settings.tasks
-}
+probes = run.measure(
+    measure.frozen_probes, over={"task": settings.tasks}, sizes=sizes, max_lengths=settings.max_lengths()
+)
 for task in settings.sized_tasks():
-    run.exhibit(singh2020.probing(probes[task]))
+    run.exhibit(figures.probing, probes, task)
 
 # %% [markdown]
 # ## Weights that move
@@ -155,12 +143,12 @@ for task in settings.sized_tasks():
 # captions.
 
 # %%
-distances = singh2020.weight_distances(settings.encoder, checkpoints)
+distances = run.measure(measure.weight_distances, of=settings.with_all_layers, each="task")
 for task in settings.sized_tasks():
-    run.exhibit(singh2020.weight_distance(distances, task))
+    run.exhibit(figures.weight_distance, distances, task)
 
 # %%
-run.exhibit(singh2020.table_of_sublayers(distances))
+run.exhibit(figures.table_of_sublayers, distances)
 
 # %% [markdown]
 # The paper's appendix shows the same for CoLA: frozen probes first, then the weights.
@@ -168,27 +156,8 @@ run.exhibit(singh2020.table_of_sublayers(distances))
 # %%
 for task in settings.tasks:
     if task not in settings.sized_tasks():
-        run.exhibit(singh2020.probing(probes[task]))
-        run.exhibit(singh2020.weight_distance(distances, task))
-
-# %% [markdown]
-# ## Would it happen again? Another encoder
-#
-# The paper has one encoder. Those beside the one named above, in this run: {glue:text}`others`. Each is asked all of
-# the above, on the same examples, in one picture.
-
-# %%
-used = {task: sizes[task] if task in settings.sized_tasks() else sizes[task][:1] for task in settings.tasks}
-for name in settings.others():
-    of_other = run.prepare(settings.specifications_for(name))
-    rescored, moved = singh2020.reinitialised_scores(of_other), singh2020.weight_distances(name, of_other)
-    frozen = {
-        task: singh2020.frozen_probes(
-            name, data[task], sizes[task], settings.seeds, settings.schedule(task).max_length, on
-        )
-        for task in settings.tasks
-    }
-    run.exhibit(singh2020.another_encoder(rescored, frozen, moved, used, name))
+        run.exhibit(figures.probing, probes, task)
+        run.exhibit(figures.weight_distance, distances, task)
 
 # %% [markdown]
 # ## The claims
@@ -200,8 +169,7 @@ for name in settings.others():
 # least, needs more for sure. A curve that hardly falls has no shape either, and a claim about it cannot be tested.
 
 # %% tags=["hide-input"]
-run.judge(singh2020.CLAIMS)
-run.glue(others=" and ".join(run.settings.others()) or "none")
+run.judge(claims.CLAIMS)
 run.finish()
 
 # %% [markdown]
@@ -220,7 +188,7 @@ run.finish()
 #   {glue:text}`weights_move_up_verdict`).
 # - **Steps.** Fewer examples mean fewer steps, too. Where a fine-tuned model stays at the null rate and a frozen probe
 #   on the same examples does not, steps may be lacking. On SST-2 with the least data of the run on real data they were:
-#   as many steps as the most data have, given by the parameter `least_steps`, lift all-MiniLM far above the null.
+#   as many steps as the most data have, given by the parameter `min_steps`, lift all-MiniLM far above the null.
 #
 # Spreads are standard deviations over tasks and seeds together. A model of few layers and few examples has smaller
 # drops than BERT-base, and its seeds differ by about as much as neighbouring points of its curves. Where a model whose

@@ -11,17 +11,17 @@ from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
 from fivelenses.activations import represent
-from fivelenses.checkpoints import Store, prepare, specify
+from fivelenses.checkpoints import Store, prepare, specify, tables
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, REPRODUCED, judge
 from fivelenses.models import layers
-from fivelenses.papers import singh2020
-from fivelenses.papers.singh2020.claims import layers_needed
+from fivelenses.papers.singh2020 import figures, measure
+from fivelenses.papers.singh2020.claims import CLAIMS, layers_needed
 from fivelenses.papers.singh2020.shapes import concavity, fit_shape
 from fivelenses.runs.settings import settings as chapter_settings
 from fivelenses.tasks.examples import encode, subset
 
 DEPTH = 12
-BY_KEY = {claim.key: claim for claim in singh2020.CLAIMS}
+BY_KEY = {claim.key: claim for claim in CLAIMS}
 PLACES = np.repeat(np.arange(DEPTH + 1) / DEPTH, 3)
 NOISE = np.tile([-0.002, 0.0, 0.002], DEPTH + 1)
 
@@ -185,16 +185,16 @@ def models(tmp_path_factory):
     plain = short_schedule()
     wanted = [
         specify(ENCODER, "sst2", "toyworld", 0, plain, examples=size, reinitialised=drawn)
-        for size, drawn in ((48, ()), (96, ()), (96, (5, 6)))
+        for size, drawn in ((48, ()), (96, ()), (96, (1, 2, 3, 4, 5, 6)))
     ]
     return prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
 
 
 def test_the_tables_say_what_the_models_are(models):
-    table = singh2020.reinitialised_scores(models)
-    assert table["examples"].tolist() == [48, 96, 96] and table["reinitialised"].tolist() == [0, 0, 2]
+    table = figures.scores(tables.models(models))
+    assert table["examples"].tolist() == [48, 96, 96] and table["reinitialised"].tolist() == [0, 0, 6]
     assert (table["layers"] == 6).all() and table["score"].between(0, 1).all()
-    moved = singh2020.weight_distances(ENCODER, models)
+    moved = measure.weight_distances(models)
     # The model with re-initialised layers has moved before it was trained, so it is left out.
     assert moved.groupby(["examples", "layer"])["part"].count().tolist() == [6] * 12
     assert (moved["absolute"] > 0).all() and (moved["relative"] < 1).all()
@@ -234,17 +234,20 @@ def test_the_plan_of_the_chapter_is_one_list_without_repetition():
 
 
 def test_few_examples_are_read_more_often_where_steps_are_asked_for():
-    chosen = chapter_settings(4, "tiny", least_steps=60)
+    chosen = chapter_settings(4, "tiny", min_steps=60)
     by_size = {one.examples: one.schedule for one in chosen.specifications() if one.task == "cola"}
     assert by_size[3000].epochs == 1.5
     assert by_size[900].steps(900) >= 60
 
 
-@pytest.fixture(scope="module")
-def sst2():
+@pytest.fixture
+def sst2(monkeypatch):
+    """The first examples of SST-2, which are then all that can be loaded."""
     data = tasks.load("sst2", "toyworld")
     few = {split: table.select(range(200)) for split, table in data.splits.items()}
-    return tasks.TaskData(data.task, data.source, few, data.labels)
+    some = tasks.TaskData(data.task, data.source, few, data.labels)
+    monkeypatch.setattr(tasks, "load", lambda name, source: some)
+    return some
 
 
 def test_features_of_all_truncations_equal_those_of_truncated_encoders(toy_model, toy_tokenizer, sst2):
@@ -257,7 +260,7 @@ def test_features_of_all_truncations_equal_those_of_truncated_encoders(toy_model
 
 
 def test_frozen_probes_read_the_examples_of_the_tuned_models(sst2):
-    table = singh2020.frozen_probes(ENCODER, sst2, [50, 200], [0, 1], 64)
+    table = measure.frozen_probes(ENCODER, "sst2", "toyworld", {"sst2": [50, 200]}, [0, 1], {"sst2": 64})
     assert len(table) == 2 * 2 * 6 and sorted(table["removed"].unique()) == list(range(6))
     assert table["score"].between(0, 1).all()
     # All examples are the same ones for every seed.
@@ -273,3 +276,67 @@ def test_smaller_parts_of_the_data_are_parts_of_the_larger():
         shares = [np.mean([labels[row] for row in part]) for part in parts]
         assert np.ptp(shares) < 0.03
     assert set(subset(labels, 40, 0)) != set(subset(labels, 40, 1))
+
+
+def models_table(task: str, counts, seeds=range(3)) -> pd.DataFrame:
+    """A record of models whose score falls with the number of re-initialised layers."""
+    rows = [
+        {"task": task, "examples": 90, "seed": seed, "reinitialised": count, "score": 0.9 - 0.1 * count + 0.01 * seed}
+        for count in counts
+        for seed in seeds
+    ]
+    return pd.DataFrame(rows).assign(null_rate=0.5, diverged=False)
+
+
+@pytest.mark.parametrize(("counts", "seeds"), [((0, 2, 4), range(3)), ((0, 1, 2, 4), range(1))])
+def test_curves_of_too_few_points_have_no_table_of_shapes_and_the_page_says_why(counts, seeds):
+    absent = figures.table_of_shapes(models_table("sst2", counts, seeds))
+    assert "because a shape needs 7 scores at 4 numbers of re-initialised layers" in absent.sentence
+    table = figures.reinitialisation(models_table("cola", counts, seeds), "cola", [90]).table
+    verdict = judge(BY_KEY["cola-linear"], {"singh2020-figure-1d": table})
+    assert verdict.verdict == CANNOT_BE_TESTED and "7 scores at 4 numbers" in verdict.reason
+
+
+def test_shapes_are_tabled_where_curves_have_enough_points():
+    table = figures.table_of_shapes(models_table("sst2", range(5))).table
+    assert table["line_r2"].item() > 0.99 and table["none"].item() == pytest.approx(0.51)
+
+
+def test_a_figure_has_a_row_per_model_and_the_null_that_it_draws():
+    models = pd.concat([models_table("sst2", range(5)), models_table("qnli", range(5))])
+    exhibit = figures.reinitialisation(models, "sst2", [90])
+    assert exhibit.key == "singh2020-figure-1a" and len(exhibit.table) == 15
+    assert (exhibit.table["layers"] == 4).all() and (exhibit.table["null_rate"] == 0.5).all()
+    matched = figures.figure_1c(models, ["sst2", "qnli"], 90)
+    assert set(matched.table["task"]) == {"sst2", "qnli"} and matched.table["rise"].max() == pytest.approx(0.42)
+    assert figures.reinitialisation(models.replace("sst2", "rte"), "rte", [90]).key == "singh2020-re-initialised-rte"
+
+
+def test_sublayers_need_more_than_the_output_projections():
+    outputs = distances("sst2", {1000: 0.3}).assign(relative=0.1, steps=5)
+    assert "output projections alone" in figures.table_of_sublayers(outputs).sentence
+    both = pd.concat([outputs, outputs.assign(part="query", relative=0.2)])
+    assert figures.table_of_sublayers(both).table.groupby("part")["relative"].mean().to_dict() == {
+        "output": pytest.approx(0.1),
+        "query": pytest.approx(0.2),
+    }
+
+
+def test_the_sizes_of_a_task_are_measured_in_words_and_numbers():
+    data = pd.concat([measure.sizes(task, "toyworld") for task in ("sst2", "trec")])
+    assert data["training_examples"].tolist()[0] == 4_000
+    table = figures.table_1(data, {"sst2": [3000, 900], "trec": [3000]}).table
+    assert table["sizes"].tolist() == ["3,000, 900", "3,000"] and table["paper_training"].fillna("").tolist() == [
+        "67k",
+        "",
+    ]
+
+
+def test_another_encoder_has_the_same_plan_at_its_own_rate():
+    other = "toy-bert/seed-1"
+    chosen = chapter_settings(4, "tiny", encoder=other, learning_rate_by_encoder={other: 1e-4}, min_steps=60)
+    assert {one.encoder for one in chosen.specifications()} == {other}
+    assert {one.schedule.learning_rate for one in chosen.specifications()} == {1e-4}
+    few = [one.schedule for one in chosen.specifications() if one.examples == 900]
+    assert few and all(one.steps(900) >= 60 for one in few)
+    assert {one.reinitialised for one in chosen.with_all_layers()} == {()}

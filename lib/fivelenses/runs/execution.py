@@ -281,7 +281,9 @@ def _execute(chapter: Chapter, given: dict, place: Path, environment: dict, log)
     committed = environment.get(RECORDS_VARIABLE)
     if committed:
         published = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
-        facts |= {"committed": published["files"], "peak_memory": published["peak_memory"]}
+        # What measuring took, of which making the page from records says nothing.
+        took = ("seconds", "training_seconds", "peak_memory")
+        facts |= {"committed": published["files"]} | {name: published[name] for name in took if name in published}
     facts_file.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     replaced = place.with_name(f".{place.name}.replaced")
     shutil.rmtree(replaced, ignore_errors=True)

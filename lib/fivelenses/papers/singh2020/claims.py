@@ -12,10 +12,10 @@ from scipy.stats import spearmanr
 
 from fivelenses import tasks
 from fivelenses.exhibits.claims import CannotTest, Claim, as_cases
-from fivelenses.papers.singh2020.shapes import concavity, fit_shape
+from fivelenses.papers.singh2020.shapes import MIN_PLACES, MIN_POINTS, concavity, fit_shape
 
 PAPER = "singh2020"
-LEAST_DROP = 0.03  # a curve that falls by less has no shape to speak of
+MIN_DROP = 0.03  # a curve that falls by less has no shape to speak of
 LINEAR = 0.9  # share of the variance that a straight line explains
 SIGNIFICANT = 0.05
 HALF = 0.5
@@ -39,7 +39,7 @@ def mean_drop(table: pd.DataFrame) -> float:
 
 def _falling(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of those data sizes at which the mean curve falls by enough to have a shape."""
-    kept = [rows for _, rows in table.groupby("examples") if mean_drop(rows) >= LEAST_DROP]
+    kept = [rows for _, rows in table.groupby("examples") if mean_drop(rows) >= MIN_DROP]
     return pd.concat(kept) if kept else table.iloc[:0]
 
 
@@ -69,7 +69,7 @@ def less_data_more_reliance(*tables: pd.DataFrame) -> pd.DataFrame:
         change = mean_concavity(least) - mean_concavity(most)
         rows.append((_title(table), "all", change, bool(change < 0 and kept > scratch)))
     if not rows:
-        raise CannotTest(f"no task's curve falls by {LEAST_DROP:g} or more at two data sizes")
+        raise CannotTest(f"no task's curve falls by {MIN_DROP:g} or more at two data sizes")
     return as_cases(rows)
 
 
@@ -78,30 +78,22 @@ def _largest(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shape(table: pd.DataFrame):
-    if mean_drop(table) < LEAST_DROP:
+    if mean_drop(table) < MIN_DROP:
         raise CannotTest(
             f"the curve of {_title(table)} falls by {mean_drop(table):.3f} from none to all layers re-initialised, "
-            f"less than {LEAST_DROP:g}: it has no shape"
+            f"less than {MIN_DROP:g}: it has no shape"
         )
-    if table["reinitialised"].nunique() < 4:
-        raise CannotTest("a shape needs four numbers of re-initialised layers")
+    if table["reinitialised"].nunique() < MIN_PLACES or len(table) < MIN_POINTS:
+        raise CannotTest(f"a shape needs {MIN_POINTS} scores at {MIN_PLACES} numbers of re-initialised layers")
     return fit_shape(table["reinitialised"].to_numpy() / table["layers"].iloc[0], table["score"].to_numpy())
 
 
 def qnli_concave_sst_linear(sst2: pd.DataFrame, qnli: pd.DataFrame) -> pd.DataFrame:
     """Curvature with the most data: QNLI's negative beyond chance, SST-2's closer to 0."""
     gradual, late = _shape(_largest(sst2)), _shape(_largest(qnli))
-    return as_cases(
-        [
-            ("QNLI", "all", late.curvature, late.curvature < 0 and late.curvature_p < SIGNIFICANT),
-            (
-                "SST-2",
-                "all",
-                gradual.curvature,
-                abs(gradual.curvature) < abs(late.curvature) and gradual.line_r2 >= LINEAR,
-            ),
-        ]
-    )
+    falls_late = late.curvature < 0 and late.curvature_p < SIGNIFICANT
+    is_line = abs(gradual.curvature) < abs(late.curvature) and gradual.line_r2 >= LINEAR
+    return as_cases([("QNLI", "all", late.curvature, falls_late), ("SST-2", "all", gradual.curvature, is_line)])
 
 
 def cola_linear(table: pd.DataFrame) -> pd.DataFrame:
@@ -134,7 +126,7 @@ def probing_needs_more(*tables: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for tuned, frozen in zip(tables[: len(tables) // 2], tables[len(tables) // 2 :], strict=True):
-        if mean_drop(_largest(tuned)) < LEAST_DROP:
+        if mean_drop(_largest(tuned)) < MIN_DROP:
             # Where no layer's pre-training is needed, a probe, which has one layer at least, would need more for sure.
             continue
         size = tuned["examples"].max()
@@ -142,14 +134,15 @@ def probing_needs_more(*tables: pd.DataFrame) -> pd.DataFrame:
         for (examples, seed), curve in curves(tuned).items():
             if examples != size:
                 continue
-            depth, null = tuned["layers"].iloc[0], tuned["null_rate"].iloc[0]
-            probe = by_seed[size, seed]
-            ours = layers_needed(depth - curve.index.to_numpy()[::-1], curve.to_numpy()[::-1], null)
-            theirs = layers_needed(depth - probe.index.to_numpy()[::-1], probe.to_numpy()[::-1], null)
-            more = (theirs - ours) / depth
+            depth, probe = tuned["layers"].iloc[0], by_seed[size, seed]
+            by_tuning, by_probing = (
+                layers_needed(depth - of.index.to_numpy()[::-1], of.to_numpy()[::-1], tuned["null_rate"].iloc[0])
+                for of in (curve, probe)
+            )
+            more = (by_probing - by_tuning) / depth
             rows.append((_title(tuned), str(seed), more, bool(more > 0 and probe.max() < curve.max())))
     if not rows:
-        raise CannotTest(f"no task's curve falls by {LEAST_DROP:g} or more when all layers are re-initialised")
+        raise CannotTest(f"no task's curve falls by {MIN_DROP:g} or more when all layers are re-initialised")
     return as_cases(rows)
 
 
@@ -168,15 +161,11 @@ def weights_move_up(*tables: pd.DataFrame) -> pd.DataFrame:
     """Rank correlation of the distance with the layer, with the most data; mean and slope also grow with the data."""
     rows = []
     for table in tables:
-        for seed, ours in table.groupby("seed"):
-            lines = {
-                int(size): of_size.set_index("layer")["absolute"].sort_index()
-                for size, of_size in ours.groupby("examples")
-            }
-            largest = lines[max(lines)]
-            depth = float(spearmanr(largest.index, largest).statistic)
-            means = [lines[size].mean() for size in sorted(lines)]
-            slopes = [np.polyfit(lines[size].index, lines[size], 1)[0] for size in sorted(lines)]
+        for seed, of_seed in table.groupby("seed"):
+            # One line per number of training examples, the least first.
+            lines = [rows.set_index("layer")["absolute"].sort_index() for _, rows in of_seed.groupby("examples")]
+            depth = float(spearmanr(lines[-1].index, lines[-1]).statistic)
+            means, slopes = ([line.mean() for line in lines], [np.polyfit(line.index, line, 1)[0] for line in lines])
             grows = bool((np.diff(means) > 0).all() and (np.diff(slopes) > 0).all())
             rows.append((_title(table), str(seed), depth, bool(depth >= RISING and grows)))
     return as_cases(rows)
@@ -192,7 +181,7 @@ CLAIMS = (
         ("singh2020-figure-1a", "singh2020-figure-1b"),
         "concavity of the curve with the least data minus that with the most (-1 to 1)",
         "negative, and the least data with all layers kept beats the most with all re-initialised; a size at which "
-        f"the curve falls by less than {LEAST_DROP:g} is left out",
+        f"the curve falls by less than {MIN_DROP:g} is left out",
         less_data_more_reliance,
         "QNLI: the rapid drop begins at the first three (100 %), four (10 %), five (1 %) layers",
     ),
@@ -225,7 +214,7 @@ CLAIMS = (
         ("singh2020-figure-1a", "singh2020-figure-1b", "singh2020-figure-2a", "singh2020-figure-2b"),
         "layers needed for half of the rise over the null rate, probing minus re-initialisation, over the depth",
         "positive, and the best probe scores lower than the best tuned model; a task whose re-initialised curve falls "
-        f"by less than {LEAST_DROP:g} is left out",
+        f"by less than {MIN_DROP:g} is left out",
         probing_needs_more,
     ),
     Claim(

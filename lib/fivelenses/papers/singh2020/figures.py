@@ -1,4 +1,4 @@
-"""The exhibits of Singh and Giovanardi (2020), from the tables of `measurements`."""
+"""The exhibits of Singh and Giovanardi (2020), from the records of `measure` and `checkpoints.tables.models`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,312 +8,230 @@ from matplotlib import pyplot as plt
 from matplotlib.patches import FancyBboxPatch
 
 from fivelenses import tasks
-from fivelenses.exhibits import style
-from fivelenses.exhibits.curves import ends, per_layer
-from fivelenses.exhibits.exhibit import Exhibit
-from fivelenses.papers.singh2020.claims import LEAST_DROP, mean_concavity, mean_drop
-from fivelenses.papers.singh2020.shapes import fit_shape
-from fivelenses.tasks import TaskData
+from fivelenses.exhibits import plots, style
+from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
+from fivelenses.papers.singh2020.claims import MIN_DROP, mean_concavity, mean_drop
+from fivelenses.papers.singh2020.shapes import MIN_PLACES, MIN_POINTS, fit_shape
 
-REINITIALISED, FROZEN, MOVED = KINDS = ("re-initialised", "frozen-probing", "weight-distance")
-# The paper's figures of each task, one a kind.
+# The paper's figures of each task: re-initialised, frozen, moved.
 FIGURES = {"sst2": ("1a", "2a", "3a"), "qnli": ("1b", "2b", "3b"), "cola": ("1d", "5a", "5b")}
+KINDS = ("re-initialised", "frozen-probing", "weight-distance")
 # Table 1, page 4: training and test examples.
 PAPER_TABLE_1 = {"sst2": ("67k", "1.8k"), "qnli": ("105k", "5.4k"), "cola": ("8.5k", "1k")}
-SHAPE_COLUMNS = ["task", "examples", "drop", "kept", "none", "null_rate", "concavity", "line_r2", "curvature"]
-SHAPE_COLUMNS += ["curvature_p", "step_centre", "best"]
+REINITIALISED = "layers re-initialised, from the top"
 
 
-def _title(table: pd.DataFrame) -> str:
-    return tasks.find(table["task"].iloc[0]).title
-
-
-def _metric(table: pd.DataFrame) -> str:
-    return tasks.find(table["task"].iloc[0]).score_name
-
-
-def size_looks(table: pd.DataFrame) -> tuple[dict[int, str], dict[int, str], dict[int, str]]:
-    """Names, colours and markers of the numbers of training examples, the greatest first."""
-    sizes = sorted((int(size) for size in table["examples"].unique()), reverse=True)
-    names = {size: f"{size:,} examples" for size in sizes}
-    return (
-        names,
-        dict(zip(sizes, style.SEQUENCE, strict=False)),
-        dict(zip(sizes, style.SEQUENCE_MARKERS, strict=False)),
-    )
+def _title(task: str) -> str:
+    return tasks.find(task).title
 
 
 def _spread(table: pd.DataFrame) -> str:
-    return f"mean of {table['seed'].nunique()} seeds, band from least to greatest"
+    return f"mean of {counted(table['seed'].nunique(), 'seed')}, band from least to greatest"
 
 
-def figure_key(task: str, kind: str) -> str:
-    """The key of a figure of one task; a task that the paper does not have is named by what is shown."""
-    return f"singh2020-figure-{_number(task, kind)}" if task in FIGURES else f"singh2020-{kind}-{task}"
+def scores(models: pd.DataFrame) -> pd.DataFrame:
+    """The scores of fine-tuned models by the number of their re-initialised layers.
+
+    Args:
+        models: of `checkpoints.tables.models`; all layers are re-initialised in some, which tells the encoder's depth.
+
+    Returns:
+        One row per model: `task`, `examples`, `seed`, `reinitialised`, `layers` (of the encoder), `score`, `null_rate`,
+        `diverged`.
+    """
+    table = models[["task", "examples", "seed", "reinitialised", "score", "null_rate", "diverged"]].copy()
+    table.insert(4, "layers", table["reinitialised"].max())
+    return table
 
 
-def _number(task: str, kind: str) -> str:
-    return FIGURES[task][KINDS.index(kind)]
+def _by_size(table: pd.DataFrame, kind: str, y: str, y_label: str, x: str, x_label: str, words: str, alt: str):
+    """The figure of one kind and task, one curve per number of training examples, with the null rate where there is
+    one.
+    """
+    task, place = table["task"].iloc[0], KINDS.index(kind)
+    key, title = f"singh2020-{kind}-{task}", f"{_title(task)}, {kind.replace('-', ' ')}"
+    if task in FIGURES:
+        key, title = f"singh2020-figure-{FIGURES[task][place]}", f"Figure {FIGURES[task][place]}"
+    looks = plots.looks_in_sequence({size: f"{size:,} examples" for size in sorted(set(table["examples"]))[::-1]})
+    nulls = {"null_rate": "null rate"} if "null_rate" in table else {}
+    more = {"x": x, "x_label": x_label, "nulls": nulls, "bottom": None if nulls else 0.0}
+    figure = plots.curves(table, y, "examples", looks, y_label, **more)
+    alt = f"{alt}, one per number of training examples. {plots.ends(table, y, 'examples', x)}."
+    return Exhibit(key, title, table, f"{_title(task)}: {words}", alt, figure)
 
 
-def _named(task: str, kind: str) -> tuple[str, str]:
-    """The key and title of a figure of one task."""
-    title = (
-        f"Figure {_number(task, kind)}" if task in FIGURES else f"{tasks.find(task).title}, {kind.replace('-', ' ')}"
+def table_1(data: pd.DataFrame, used: Mapping[str, Sequence[int]]) -> Exhibit:
+    """Table 1: the tasks, with the paper's sizes beside ours.
+
+    Args:
+        data: of `measure.sizes`.
+        used: task to the numbers of training examples of this run.
+    """
+    found = {name: tasks.find(name) for name in data["task"]}
+    papers = [PAPER_TABLE_1.get(name, (None, None)) for name in data["task"]]
+    table = data.assign(
+        sizes=[", ".join(f"{size:,}" for size in used[name]) for name in found],
+        inputs=[" and ".join(task.inputs) for task in found.values()],
+        metric=[task.score_name for task in found.values()],
+        paper_training=[training for training, _ in papers],
+        paper_evaluation=[evaluation for _, evaluation in papers],
     )
-    return figure_key(task, kind), title
-
-
-def of_sizes(scores: pd.DataFrame, task: str, sizes: Sequence[int]) -> pd.DataFrame:
-    """The scores of one task at these numbers of training examples."""
-    return scores[(scores["task"] == task) & scores["examples"].isin(sizes)].reset_index(drop=True)
-
-
-def output_projections(distances: pd.DataFrame, task: str) -> pd.DataFrame:
-    """The distances of the output projections of one task, which the paper shows."""
-    return distances[(distances["part"] == "output") & (distances["task"] == task)].reset_index(drop=True)
-
-
-def _by_size(table: pd.DataFrame, value: str, label: str, position: str, layer_label: str, **more):
-    names, colours, markers = size_looks(table)
-    return per_layer(
-        table, value, "examples", label, names, colours, markers, position=position, layer_label=layer_label, **more
-    )
-
-
-def table_1(data: Mapping[str, TaskData], used: Mapping[str, Sequence[int]]) -> Exhibit:
-    """Table 1: the tasks, the paper's sizes beside ours."""
-    rows = []
-    for name, of_task in data.items():
-        task, (training, evaluation) = of_task.task, PAPER_TABLE_1.get(name, ("–", "–"))
-        rows.append(
-            {
-                "task": task.title,
-                "training examples (paper)": f"{of_task.provenance('train')} ({training})",
-                "sizes used": ", ".join(f"{size:,}" for size in used[name]),
-                "evaluated on (paper)": f"{of_task.provenance('validation')} ({evaluation})",
-                "inputs": " and ".join(task.inputs),
-                "labels": ", ".join(of_task.labels),
-                "metric": task.score_name,
-            }
-        )
-    table = pd.DataFrame(rows)
+    columns = {"task": "task", "training_data": "training examples (paper)", "sizes": "sizes used"}
+    columns |= {"evaluation_data": "evaluated on (paper)", "inputs": "inputs", "labels": "labels", "metric": "metric"}
+    formats = {"task": _title, "training_data": "{training_data} ({paper_training})"}
+    formats |= {"evaluation_data": "{evaluation_data} ({paper_evaluation})"}
     caption = (
         "Tasks, with the paper's sizes in brackets. We evaluate on the development examples, as the labels of the test "
         "sets are not public; the smaller sizes are stratified parts of the larger, drawn anew for each seed."
     )
-    return Exhibit("singh2020-table-1", "Table 1", table, caption)
+    return Exhibit("singh2020-table-1", "Table 1", table, caption, columns=columns, formats=formats)
 
 
-def reinitialisation(scores: pd.DataFrame, task: str, sizes: Sequence[int]) -> Exhibit:
-    """Figures 1a, 1b and 1d: score against the number of re-initialised layers of one task, one curve a data size."""
-    table = of_sizes(scores, task, sizes)
-    key, title = _named(task, REINITIALISED)
-    null = pd.Series(table["null_rate"].iloc[0], index=sorted(table["reinitialised"].unique()))
-    zero = "a constant answer" if _metric(table) != "accuracy" else "always the most frequent label"
+def reinitialisation(models: pd.DataFrame, task: str, sizes: Sequence[int]) -> Exhibit:
+    """Figures 1a, 1b and 1d: score of one task against the number of re-initialised layers, one curve per data size."""
+    table = scores(models)
+    table = table[(table["task"] == task) & table["examples"].isin(sizes)].reset_index(drop=True)
+    metric, null = tasks.find(task).score_name, table["null_rate"].iloc[0]
+    zero = "always the most frequent label" if metric == "accuracy" else "a constant answer"
+    words = (
+        f"{metric} on the development examples after fine-tuning with the top layers re-initialised, by their number "
+        f"and by the number of training examples ({_spread(table)}). Dashed: the null rate ({zero}), {null:.2f}."
+    )
+    alt = f"Curves of {metric} on {_title(task)} over the number of re-initialised layers (null rate {null:.2f})"
+    return _by_size(table, KINDS[0], "score", metric, "reinitialised", REINITIALISED, words, alt)
+
+
+def figure_1c(models: pd.DataFrame, matched: Sequence[str], examples: int) -> Exhibit:
+    """Figure 1c: tasks at one number of training examples."""
+    table = scores(models)
+    table = table[table["task"].isin(matched) & (table["examples"] == examples)].reset_index(drop=True)
+    table = table.assign(rise=table["score"] - table["null_rate"], null=0.0)
+    looks, label = plots.looks_of_tasks(table["task"].unique()), "accuracy above null rate"
     caption = (
-        f"{_title(table)}: {_metric(table)} on the development examples after fine-tuning with the top layers "
-        f"re-initialised, by their number and by the number of training examples ({_spread(table)}). Dashed: {zero}, "
-        f"{null.iloc[0]:.2f}."
-    )
-    alt = (
-        f"Curves of {_metric(table)} on {_title(table)} over the number of re-initialised layers, one for each number "
-        f"of training examples. {ends(table, 'score', 'examples', 'reinitialised')}. Null rate {null.iloc[0]:.2f}."
-    )
-    figure = _by_size(
-        table,
-        "score",
-        _metric(table),
-        "reinitialised",
-        "layers re-initialised, from the top",
-        null=null,
-        bottom=None,
-        null_name="null rate",
-    )
-    return Exhibit(key, title, table, caption, alt, figure)
-
-
-def figure_1c(scores: pd.DataFrame, matched: Sequence[str], examples: int) -> Exhibit:
-    """Figure 1c: two tasks at one number of training examples."""
-    table = scores[scores["task"].isin(matched) & (scores["examples"] == examples)].reset_index(drop=True)
-    names = {name: tasks.find(name).title for name in table["task"].unique()}
-    share = table.assign(rise=table["score"] - table["null_rate"])
-    caption = (
-        f"{' and '.join(names.values())} with {table['examples'].iloc[0]:,} training examples each: accuracy above the "
+        f"{' and '.join(looks.names.values())} with {counted(examples, 'training example')} each: accuracy above the "
         f"null rate of the task, by the number of re-initialised layers ({_spread(table)})."
     )
     alt = (
-        "Curves of accuracy above the null rate over the number of re-initialised layers, one for each task. "
-        f"{ends(share, 'rise', 'task', 'reinitialised')}."
+        "Curves of accuracy above the null rate over the number of re-initialised layers, one per task. "
+        f"{plots.ends(table, 'rise', 'task', 'reinitialised')}."
     )
-    null = pd.Series(0.0, index=sorted(table["reinitialised"].unique()))
-    figure = per_layer(
-        share,
-        "rise",
-        "task",
-        "accuracy above null rate",
-        names,
-        style.TASK_COLOURS,
-        style.TASK_MARKERS,
-        null=null,
-        null_name="null rate",
-        position="reinitialised",
-        layer_label="layers re-initialised, from the top",
-        bottom=None,
-    )
-    return Exhibit("singh2020-figure-1c", "Figure 1c", share, caption, alt, figure)
+    more = {"x": "reinitialised", "x_label": REINITIALISED, "nulls": {"null": "null rate"}, "bottom": None}
+    figure = plots.curves(table, "rise", "task", looks, label, **more)
+    return Exhibit("singh2020-figure-1c", "Figure 1c", table, caption, alt, figure)
 
 
-def probing(table: pd.DataFrame) -> Exhibit:
-    """Figures 2a, 2b and 5a: score of frozen probes against the number of layers removed."""
-    key, title = _named(table["task"].iloc[0], FROZEN)
-    null = pd.Series(table["null_rate"].iloc[0], index=sorted(table["removed"].unique()))
-    caption = (
-        f"{_title(table)}: {_metric(table)} of a logistic regression on [CLS] of the frozen encoder without its top "
-        f"layers, by their number and by the number of training examples ({_spread(table)}). Dashed: null rate, "
-        f"{null.iloc[0]:.2f}."
+def probing(probes: pd.DataFrame, task: str) -> Exhibit:
+    """Figures 2a, 2b and 5a: score of frozen probes of one task against the number of layers removed."""
+    table, metric = probes[probes["task"] == task].reset_index(drop=True), tasks.find(task).score_name
+    words = (
+        f"{metric} of a logistic regression on [CLS] of the frozen encoder without its top layers, by their number and "
+        f"by the number of training examples ({_spread(table)}). Dashed: null rate, {table['null_rate'].iloc[0]:.2f}."
     )
-    alt = (
-        f"Curves of the {_metric(table)} of frozen probes on {_title(table)} over the number of layers removed, one "
-        f"for each number of training examples. {ends(table, 'score', 'examples', 'removed')}."
-    )
-    figure = _by_size(
-        table,
-        "score",
-        _metric(table),
-        "removed",
-        "layers removed, from the top",
-        null=null,
-        null_name="null rate",
-        bottom=None,
-    )
-    return Exhibit(key, title, table, caption, alt, figure)
+    alt = f"Curves of the {metric} of frozen probes on {_title(task)} over the number of layers removed"
+    return _by_size(table, KINDS[1], "score", metric, "removed", "layers removed, from the top", words, alt)
 
 
 def weight_distance(distances: pd.DataFrame, task: str) -> Exhibit:
-    """Figures 3a, 3b and 5b: distance of the output projection per layer, one curve a data size."""
-    table = output_projections(distances, task)
-    key, title = _named(task, MOVED)
-    steps = ", ".join(
-        f"{int(rows['steps'].iloc[0])} steps with {size:,}" for size, rows in table.groupby("examples", sort=False)
+    """Figures 3a, 3b and 5b: distance of the output projection of each layer, one curve per data size."""
+    table = distances[(distances["part"] == "output") & (distances["task"] == task)].reset_index(drop=True)
+    steps = table.drop_duplicates("examples")[["steps", "examples"]].itertuples(index=False)
+    words = (
+        "Frobenius norm of the change of each layer's output projection in fine-tuning, by the number of training "
+        f"examples ({_spread(table)}; {', '.join(f'{some} steps with {size:,}' for some, size in steps)})."
     )
-    caption = (
-        f"{_title(table)}: Frobenius norm of the change of each layer's output projection in fine-tuning, by the "
-        f"number of training examples ({_spread(table)}; {steps})."
-    )
-    alt = (
-        f"Curves of weight distance over layers on {_title(table)}, one for each number of training examples. "
-        f"{ends(table, 'absolute', 'examples', 'layer')}."
-    )
-    figure = _by_size(table, "absolute", "weight distance (L2)", "layer", "layer")
-    return Exhibit(key, title, table, caption, alt, figure)
+    alt = f"Curves of weight distance over layers on {_title(task)}"
+    return _by_size(table, KINDS[2], "absolute", "weight distance (L2)", "layer", "layer", words, alt)
 
 
-def table_of_shapes(scores: pd.DataFrame) -> Exhibit:
+def table_of_shapes(models: pd.DataFrame) -> Exhibit | Absent:
     """Beyond the paper: the shapes of all curves of Figure 1, in numbers."""
     rows = []
-    for (task, examples), part in scores.groupby(["task", "examples"], sort=False):
-        if part["reinitialised"].nunique() < 4:
+    for (task, examples), part in scores(models).groupby(["task", "examples"], sort=False):
+        if part["reinitialised"].nunique() < MIN_PLACES or len(part) < MIN_POINTS:
             continue
-        row = {"task": task, "examples": examples, "drop": mean_drop(part)}
-        ends = [part[part["reinitialised"] == count]["score"].mean() for count in (0, part["reinitialised"].max())]
-        row |= {"kept": ends[0], "none": ends[1], "null_rate": part["null_rate"].iloc[0]}
-        if row["drop"] >= LEAST_DROP:
+        means = part.groupby("reinitialised")["score"].mean()
+        row = {"task": task, "examples": examples, "drop": mean_drop(part), "kept": means.iloc[0]}
+        row |= {"none": means.iloc[-1], "null_rate": part["null_rate"].iloc[0]}
+        fields = ("line_r2", "curvature", "curvature_p", "step_centre", "best")
+        row |= dict.fromkeys(("concavity", *fields))
+        if row["drop"] >= MIN_DROP:
             shape = fit_shape(part["reinitialised"].to_numpy() / part["layers"].iloc[0], part["score"].to_numpy())
-            row |= {"concavity": mean_concavity(part), "line_r2": shape.line_r2, "curvature": shape.curvature}
-            row |= {"curvature_p": shape.curvature_p, "step_centre": shape.step_centre, "best": shape.best}
+            row |= {"concavity": mean_concavity(part)} | {name: getattr(shape, name) for name in fields}
         rows.append(row)
-    table = pd.DataFrame(rows, columns=SHAPE_COLUMNS)
-
-    def shown(column: str, form: str) -> list[str]:
-        return ["–" if pd.isna(value) else form.format(value) for value in table[column]]
-
-    view = pd.DataFrame(
-        {
-            "task": [tasks.find(name).title for name in table["task"]],
-            "examples": shown("examples", "{:,}"),
-            "all layers kept": shown("kept", "{:.3f}"),
-            "all re-initialised": shown("none", "{:.3f}"),
-            "null rate": shown("null_rate", "{:.2f}"),
-            "concavity": shown("concavity", "{:+.2f}"),
-            "line explains": shown("line_r2", "{:.0%}"),
-            "curvature (p)": [
-                "–" if pd.isna(value) else f"{value:+.2f} ({p:.2g})"
-                for value, p in zip(table["curvature"], table["curvature_p"], strict=True)
-            ],
-            "step at": shown("step_centre", "{:.0%}"),
-            "best form": shown("best", "{}"),
-        }
-    )
+    if not rows:
+        reason = f"a shape needs {MIN_POINTS} scores at {MIN_PLACES} numbers of re-initialised layers"
+        return Absent("singh2020-shapes", "The table of shapes", f"{reason}, and no curve of this run has them")
+    columns = {"task": "task", "examples": "examples", "kept": "all layers kept", "none": "all re-initialised"}
+    columns |= {"null_rate": "null rate", "concavity": "concavity", "line_r2": "line explains"}
+    columns |= {"curvature": "curvature", "curvature_p": "p", "step_centre": "step at", "best": "best form"}
+    formats = {"task": _title, "examples": "{:,}", "kept": "{:.3f}", "none": "{:.3f}", "null_rate": "{:.2f}"}
+    formats |= {"concavity": "{:+.2f}", "line_r2": "{:.0%}", "curvature": "{:+.2f}", "curvature_p": "{:.2g}"}
+    formats |= {"step_centre": "{:.0%}"}
     caption = (
         "The shapes of the curves of Figure 1. Concavity is the area between the mean curve and the straight line "
         "between its ends, over its drop: positive falls late, negative early. Line, parabola and logistic step are "
         "fitted to all seeds' points; the curvature's p is of an F-test against the line, and the best form has the "
-        f"least corrected Akaike criterion. A dash: the curve falls by less than {LEAST_DROP:g}."
+        f"least corrected Akaike criterion. A dash: the curve falls by less than {MIN_DROP:g}."
     )
-    return Exhibit("singh2020-shapes", "Shapes", table, caption, shown=view)
+    table = pd.DataFrame(rows)
+    return Exhibit("singh2020-shapes", "Shapes", table, caption, columns=columns, formats=formats)
 
 
-def table_of_sublayers(distances: pd.DataFrame) -> Exhibit:
+def table_of_sublayers(distances: pd.DataFrame) -> Exhibit | Absent:
     """Beyond the paper: relative distance of all six projections, lower and upper half of the layers."""
+    parts = distances["part"].unique()
+    if len(parts) == 1:
+        reason = f"this run recorded the {parts[0]} projections alone"
+        return Absent("singh2020-sublayers", "The table of all six projections", reason)
     largest = distances[distances["examples"] == distances.groupby("task")["examples"].transform("max")]
-    half = largest["layer"] <= largest["layer"].max() / 2
-    table = (
-        largest.assign(half=np.where(half, "lower", "upper"))
-        .groupby(["part", "task", "half"], sort=False)["relative"]
-        .mean()
-        .reset_index()
-    )
-    wide = table.pivot(index="part", columns=["task", "half"], values="relative").loc[largest["part"].unique()]
-    view = pd.DataFrame({"projection": wide.index})
-    for task, part in wide.columns:
-        view[f"{tasks.find(task).title}, {part} half"] = [f"{value:.1%}" for value in wide[task, part]]
+    half = np.where(largest["layer"] <= largest["layer"].max() / 2, "lower", "upper")
+    table = largest.assign(half=half).groupby(["part", "task", "half"], sort=False)["relative"].mean().reset_index()
+    wide = table.pivot(index="part", columns=["task", "half"], values="relative").loc[parts].map("{:.1%}".format)
+    wide.columns = [f"{_title(task)}, {half} half" for task, half in wide.columns]
     caption = (
         "How far every projection moves, relative to the norm that it had before: mean over the layers of either half "
         "of the encoder and over seeds, with the most data. The paper measures the output projection alone."
     )
-    return Exhibit("singh2020-sublayers", "All six projections", table, caption, shown=view)
+    shown = wide.rename_axis(index="projection").reset_index()
+    return Exhibit("singh2020-sublayers", "All six projections", table, caption, shown=shown)
 
 
-def figure_4(layers: int, reinitialised: int) -> Exhibit:
-    """Figure 4: what is trained from what, for the three ways of using a pre-trained encoder."""
-    figure, panels = plt.subplots(1, 3, figsize=(style.WIDTH, 3.8), layout="constrained")
-    trained, fresh, frozen = style.SEQUENCE[3], style.SEQUENCE[2], "#D0D0D0"
+def figure_4(models: pd.DataFrame, reinitialised: int) -> Exhibit:
+    """Figure 4: what is trained from what, for the three ways of using a pre-trained encoder.
+
+    Args:
+        models: of `checkpoints.tables.models`, for the encoder's depth.
+        reinitialised: layers that the second way re-initialises and the third removes.
+    """
+    layers = int(scores(models)["layers"].iloc[0])
     kept = layers - reinitialised
+    trained, fresh, frozen = "pre-trained, then trained", "random, then trained", "pre-trained, frozen"
+    colours = {trained: style.SEQUENCE[3], fresh: style.SEQUENCE[2], frozen: "#D0D0D0"}
     stacks = {
         "fine-tuning": [trained] * layers,
         f"top {reinitialised} re-initialised": [trained] * kept + [fresh] * reinitialised,
         f"frozen, top {reinitialised} removed": [frozen] * kept,
     }
     rows = []
-    for axes, (name, colours) in zip(panels, stacks.items(), strict=True):
-        bottom = frozen if colours[0] == frozen else trained
-        blocks = [("embeddings", bottom), *((f"layer {n}", colour) for n, colour in enumerate(colours, 1))]
-        blocks.append(("classifier", fresh))
-        for height, (words, colour) in enumerate(blocks):
-            box = FancyBboxPatch(
-                (0.1, height + 0.08),
-                0.8,
-                0.76,
-                boxstyle="round,pad=0,rounding_size=0.06",
-                facecolor=colour,
-                linewidth=0,
-            )
-            axes.add_patch(box)
-            axes.text(0.5, height + 0.46, words, ha="center", va="center", fontsize=9, color="black")
-            kind = {trained: "pre-trained, then trained", fresh: "random, then trained", frozen: "pre-trained, frozen"}
-            rows.append({"way": name, "block": words, "starts_as": kind[colour]})
-        axes.set(xlim=(0, 1), ylim=(0, layers + 2), xticks=[], yticks=[])
+    for name, starts in stacks.items():
+        blocks = {"embeddings": frozen if frozen in starts else trained}
+        blocks |= {f"layer {number}": start for number, start in enumerate(starts, 1)} | {"classifier": fresh}
+        rows += [{"way": name, "block": block, "starts_as": start} for block, start in blocks.items()]
+    table = pd.DataFrame(rows)
+    figure, panels = plt.subplots(1, 3, figsize=(style.WIDTH, 3.8), layout="constrained")
+    box = {"boxstyle": "round,pad=0,rounding_size=0.06", "linewidth": 0}
+    for axes, (name, stack) in zip(panels, table.groupby("way", sort=False), strict=True):
+        for height, (block, start) in enumerate(zip(stack["block"], stack["starts_as"], strict=True)):
+            axes.add_patch(FancyBboxPatch((0.1, height + 0.08), 0.8, 0.76, facecolor=colours[start], **box))
+            axes.text(0.5, height + 0.46, block, ha="center", va="center", fontsize=9, color="black")
+        axes.set(xlim=(0, 1), ylim=(0, layers + 2))
         axes.set_title(name, fontsize=10)
-        axes.grid(False)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-    handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in (trained, fresh, frozen)]
-    names = ["pre-trained, then trained", "random, then trained", "pre-trained, frozen"]
-    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=9)
+        axes.axis("off")
+    handles = [plt.Rectangle((0, 0), 1, 1, color=colour, label=start) for start, colour in colours.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)
     caption = (
         "Three ways to use a pre-trained encoder: all of it fine-tuned; its top layers re-initialised and all of it "
         "fine-tuned; its top layers removed and the rest frozen, with only a classifier trained."
     )
     alt = "Three stacks of layers whose colours tell which are pre-trained and trained, random and trained, or frozen."
-    return Exhibit("singh2020-figure-4", "Figure 4", pd.DataFrame(rows), caption, alt, figure)
+    return Exhibit("singh2020-figure-4", "Figure 4", table, caption, alt, figure)

@@ -1,6 +1,9 @@
-"""What Singh and Giovanardi (2020) measure, as tidy tables: re-initialised models, frozen probes, moved weights."""
+"""What Singh and Giovanardi (2020) measure, as records: the tasks' data, frozen probes, and weights that moved.
 
-from collections.abc import Sequence
+The scores of the fine-tuned models, with and without re-initialised layers, are in `checkpoints.tables.models`.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,44 +13,41 @@ from sklearn.preprocessing import StandardScaler
 
 from fivelenses import tasks
 from fivelenses.activations import represent
-from fivelenses.checkpoints import Checkpoint
+from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import weights
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.tasks import TaskData
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.examples import TaskData, encode, subset
 from fivelenses.tasks.scores import majority_rate
 
-MOST_ITERATIONS = 2_000
+MAX_ITERATIONS = 2_000
 
 
-def reinitialised_scores(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
-    """Figure 1: the score of each fine-tuned model.
+def sizes(task: str, source: str) -> pd.DataFrame:
+    """Table 1: the data of a task.
 
     Returns:
-        One row a model: `task`, `examples` (it was trained on), `seed`, `reinitialised` (layers, from the top),
-        `layers` (of the encoder), `score`, `null_rate` (of the majority; 0 for a correlation), `diverged`.
+        One row: `task`, `training_examples` (all that there are), `training_data` and `evaluation_data` (where they
+        come from, in words), `labels` (their names).
+
+    Example:
+        >>> sizes("rte", "toyworld")[["task", "labels"]].values.tolist()
+        [['rte', 'entailment, not_entailment']]
     """
-    rows = []
-    for checkpoint in checkpoints:
-        made = checkpoint.manifest["specification"]
-        rows.append(
-            {
-                "task": made["task"],
-                "examples": checkpoint.manifest["training_examples"],
-                "seed": made["seed"],
-                "reinitialised": len(made["reinitialised"]),
-                "layers": encoders.config(encoders.locate(made["encoder"])).num_hidden_layers,
-                "score": checkpoint.score,
-                "null_rate": checkpoint.manifest["null_rate"],
-                "diverged": checkpoint.manifest["diverged"],
-            }
-        )
-    return pd.DataFrame(rows)
+    data = tasks.load(task, source)
+    row = {"task": task, "training_examples": data.splits["train"].num_rows}
+    row |= {"training_data": data.provenance("train"), "evaluation_data": data.provenance("validation")}
+    return pd.DataFrame([row | {"labels": ", ".join(data.labels)}])
 
 
 def frozen_probes(
-    encoder: str, data: TaskData, sizes: Sequence[int], seeds: Sequence[int], max_length: int, device: str | None = None
+    encoder: str,
+    task: str,
+    source: str,
+    sizes: Mapping[str, Sequence[int]],
+    seeds: Sequence[int],
+    max_lengths: Mapping[str, int],
+    device: str | None = None,
 ) -> pd.DataFrame:
     """Figures 2 and 5a: a logistic regression on [CLS] of each layer of the frozen encoder.
 
@@ -57,37 +57,38 @@ def frozen_probes(
 
     Args:
         encoder: its name.
-        data: a task with one label a text, splits `train` and `validation`.
-        sizes: numbers of training examples; the subsets are those on which the models of the same seeds are tuned.
+        task, source: a task with one label per text.
+        sizes: task to numbers of training examples; the subsets are those on which the models of the same seeds are
+            tuned.
         seeds: of the subsets.
-        max_length: pieces that a text is cut to.
+        max_lengths: task to the tokens that a text is cut to.
         device: a GPU when there is one, by default.
 
     Returns:
-        One row a size, seed and number of layers removed: `task`, `examples`, `seed`, `removed` (0…L - 1), `layers`,
+        One row per size, seed and number of layers removed: `task`, `examples`, `seed`, `removed` (0…L - 1), `layers`,
         `score`, `null_rate`.
     """
-    found = encoders.locate(encoder)
-    model, tokenizer = encoders.load_weights(found), encoders.tokenizer(found)
+    data, located = tasks.load(task, source), encoders.locate(encoder)
+    model, tokenizer = encoders.load_weights(located), encoders.tokenizer(located)
     depth, labels = len(layer_list(model)), np.array(data.splits["train"][data.task.label])
-    chosen = {(size, seed): subset(labels, size, seed) for size in sizes for seed in seeds}
-    used = np.unique(np.concatenate(list(chosen.values())))
+    subsets = {(size, seed): subset(labels, size, seed) for size in sizes[task] for seed in seeds}
+    used = np.unique(np.concatenate(list(subsets.values())))
     needed = TaskData(data.task, data.source, {**data.splits, "train": data.splits["train"].select(used)}, data.labels)
     kept = range(1, depth + 1)
     training, evaluation = (
-        represent(model, encode(needed, split, tokenizer, max_length), kept, device=device)
+        represent(model, encode(needed, split, tokenizer, max_lengths[task]), kept, device=device)
         for split in ("train", "validation")
     )
     gold = np.array(data.splits["validation"][data.task.label])
     rows = []
-    for (_, seed), numbers in chosen.items():
+    for (_, seed), numbers in subsets.items():
         places = np.searchsorted(used, numbers)
         for layer in kept:
-            probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MOST_ITERATIONS))
+            probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS))
             probe.fit(training[layer][places], labels[numbers])
             rows.append(
                 {
-                    "task": data.task.name,
+                    "task": task,
                     "examples": len(numbers),
                     "seed": seed,
                     "removed": depth - layer,
@@ -99,30 +100,25 @@ def frozen_probes(
     return pd.DataFrame(rows)
 
 
-def weight_distances(encoder: str, checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
-    """Figures 3 and 5b: how far each projection moved in the models without re-initialised layers.
+def weight_distances(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
+    """Figures 3 and 5b: how far each projection moved in the models of one encoder without re-initialised layers.
+
+    Args:
+        checkpoints: a model with re-initialised layers, or whose training diverged, is left out.
 
     Returns:
-        One row a model, layer and projection: `task`, `examples`, `seed`, `layer`, `part`, `absolute`, `relative`,
+        One row per model, layer and projection: `task`, `examples`, `seed`, `layer`, `part`, `absolute`, `relative`,
         `steps` (of its training).
     """
-    original, rows = encoders.load_weights(encoders.locate(encoder)), []
+    original = encoders.load_weights(encoders.locate(checkpoints[0].specification.encoder))
+    columns = ["task", "examples", "seed", "layer", "part", "absolute", "relative", "steps"]
+    rows = []
     for checkpoint in checkpoints:
-        made = checkpoint.manifest["specification"]
-        if made["reinitialised"] or checkpoint.manifest["diverged"]:
+        made, manifest = checkpoint.specification, checkpoint.manifest
+        if made.reinitialised or manifest["diverged"]:
             continue
         moved = weights.distance(original, checkpoint.model())
+        model = (made.task, manifest["training_examples"], made.seed)
         for (row, place), absolute in np.ndenumerate(moved.absolute):
-            rows.append(
-                {
-                    "task": made["task"],
-                    "examples": checkpoint.manifest["training_examples"],
-                    "seed": made["seed"],
-                    "layer": row + 1,
-                    "part": moved.parts[place],
-                    "absolute": absolute,
-                    "relative": moved.relative[row, place],
-                    "steps": checkpoint.manifest["steps"],
-                }
-            )
-    return pd.DataFrame(rows)
+            rows.append((*model, row + 1, moved.parts[place], absolute, moved.relative[row, place], manifest["steps"]))
+    return pd.DataFrame(rows, columns=columns)

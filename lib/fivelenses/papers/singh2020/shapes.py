@@ -1,7 +1,7 @@
 """Is a falling curve a line, concave, or a step? Fitted and tested, not judged by eye.
 
-A curve is the score of a model against the share of its layers that are re-initialised, from 0 to 1, with one value a
-seed at each place. Three forms are fitted by least squares: a line, a parabola, and a logistic step. The parabola
+A curve is the score of a model against the share of its layers that are re-initialised, from 0 to 1, with one value
+per seed at each place. Three forms are fitted by least squares: a line, a parabola, and a logistic step. The parabola
 against the line is an F-test (are the points bent?), and all three are compared by Akaike's criterion with the
 correction for few points.
 """
@@ -14,7 +14,8 @@ from scipy.optimize import OptimizeWarning, curve_fit
 from scipy.special import expit
 from scipy.stats import f as f_distribution
 
-LEAST_WIDTH, MOST_WIDTH = 0.02, 0.5  # of a logistic step, in shares of the depth
+MIN_WIDTH, MAX_WIDTH = 0.02, 0.5  # of a logistic step, in shares of the depth
+MIN_POINTS, MIN_PLACES = 7, 4  # the step has four parameters, and its criterion needs two more points
 FLOOR = 1e-12  # share of the variance below which residuals are rounding
 
 
@@ -55,8 +56,8 @@ def fit_shape(place: np.ndarray, score: np.ndarray) -> Shape:
         The shape.
 
     Raises:
-        ValueError: unequal lengths, a value that is not finite, fewer than seven points (the step has four parameters
-            and its criterion needs two more), fewer than four places, or a curve that does not fall.
+        ValueError: unequal lengths, a value that is not finite, fewer than seven points or four places, or a curve that
+            does not fall.
 
     Example:
         >>> place = np.repeat([0.0, 0.25, 0.5, 0.75, 1.0], 2)
@@ -68,27 +69,23 @@ def fit_shape(place: np.ndarray, score: np.ndarray) -> Shape:
         raise ValueError(f"A curve needs as many scores as places, not {score.shape} and {place.shape}.")
     if not (np.isfinite(place).all() and np.isfinite(score).all()):
         raise ValueError("A curve has a place or score that is not finite: a diverged training has no score to fit.")
-    if place.size < 7 or np.unique(place).size < 4:
+    if place.size < MIN_POINTS or np.unique(place).size < MIN_PLACES:
         raise ValueError(f"A shape needs seven points at four places, not {place.size} at {np.unique(place).size}.")
     means = {at: score[place == at].mean() for at in np.unique(place)}
     fall = means[min(means)] - means[max(means)]
     if fall <= 0:
         raise ValueError("The curve does not fall from its first place to its last: it has no shape to name.")
     line, parabola = np.polyfit(place, score, 1), np.polyfit(place, score, 2)
-    floor = FLOOR * max(((score - score.mean()) ** 2).sum(), FLOOR)
-    residuals = {
-        "line": max(((score - np.polyval(line, place)) ** 2).sum(), floor),
-        "parabola": max(((score - np.polyval(parabola, place)) ** 2).sum(), floor),
-    }
-    step, residuals["step"] = _best_step(place, score, fall)
-    residuals["step"] = max(residuals["step"], floor)
-    n = place.size
+    step, n, variation = _best_step(place, score, fall), place.size, ((score - score.mean()) ** 2).sum()
+    fitted = {"line": np.polyval(line, place), "parabola": np.polyval(parabola, place), "step": _step(place, *step)}
+    floor = FLOOR * max(variation, FLOOR)
+    residuals = {name: max(((score - values) ** 2).sum(), floor) for name, values in fitted.items()}
     statistic = (residuals["line"] - residuals["parabola"]) / (residuals["parabola"] / (n - 3))
     parameters = {"line": 2, "parabola": 3, "step": 4}
     criteria = {name: _corrected_akaike(residuals[name], n, count) for name, count in parameters.items()}
     return Shape(
         drop=float(-line[0]),
-        line_r2=float(1 - residuals["line"] / ((score - score.mean()) ** 2).sum()),
+        line_r2=float(1 - residuals["line"] / variation),
         curvature=float(parabola[0] / fall),
         curvature_p=float(f_distribution.sf(max(statistic, 0.0), 1, n - 3)),
         step_centre=float(step[2]),
@@ -96,18 +93,17 @@ def fit_shape(place: np.ndarray, score: np.ndarray) -> Shape:
     )
 
 
-def _best_step(place: np.ndarray, score: np.ndarray, fall: float) -> tuple[np.ndarray, float]:
+def _best_step(place: np.ndarray, score: np.ndarray, fall: float) -> np.ndarray:
     """The logistic step of least squares, from several starts: its surface has several valleys."""
-    found = []
-    bounds = ([-np.inf, 0, 0, LEAST_WIDTH], [np.inf, np.inf, 1, MOST_WIDTH])
+    steps = []
+    bounds = ([-np.inf, 0, 0, MIN_WIDTH], [np.inf, np.inf, 1, MAX_WIDTH])
     for centre in (0.15, 0.35, 0.5, 0.65, 0.85):
         start = (score.max(), fall, centre, 0.1)
         with warnings.catch_warnings():
             # The covariance, which is not used, cannot be told where the fit is exact.
             warnings.simplefilter("ignore", OptimizeWarning)
-            fitted, _ = curve_fit(_step, place, score, start, bounds=bounds, max_nfev=5_000)
-        found.append((fitted, float(((score - _step(place, *fitted)) ** 2).sum())))
-    return min(found, key=lambda one: one[1])
+            steps.append(curve_fit(_step, place, score, start, bounds=bounds, max_nfev=5_000)[0])
+    return min(steps, key=lambda step: ((score - _step(place, *step)) ** 2).sum())
 
 
 def _corrected_akaike(residual: float, n: int, parameters: int) -> float:
@@ -120,7 +116,7 @@ def concavity(place: np.ndarray, score: np.ndarray) -> float:
 
     Args:
         place: (n,) increasing, from 0 to 1.
-        score: (n,) the score there, one a place.
+        score: (n,) the score there, one per place.
 
     Returns:
         In [-1/2, 1/2] for a curve that only falls: 1/2 falls at the very end, 0 is a line, -1/2 falls at once.

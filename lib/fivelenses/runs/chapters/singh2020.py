@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from fivelenses.checkpoints import Schedule
+from fivelenses.checkpoints import Schedule, Specification
 from fivelenses.runs.parameters import EncoderParameters, Positive
 
 
@@ -49,6 +49,14 @@ class Singh2020(EncoderParameters):
     def matched_tasks(self) -> list[str]:
         """The tasks of this run that are compared at an equal number of examples."""
         return [task for task in self.tasks if task in self.matched]
+
+    def with_all_layers(self) -> list[Specification]:
+        """What the models without re-initialised layers are made from."""
+        return [one for one in self.specifications() if not one.reinitialised]
+
+    def max_lengths(self) -> dict[str, int]:
+        """Task to the tokens that its texts are cut to."""
+        return {task: self.schedule(task).max_length for task in self.tasks}
 
     def reinitialised(self, depth: int) -> list[int]:
         """The numbers of layers re-initialised from the top of an encoder of this depth, 0 and all among them."""
