@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -30,7 +32,6 @@
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
 # Everything below is as the profile says unless it is given here.
 encoder = None
-beside = None
 source = None
 tasks = None
 seeds = None
@@ -40,7 +41,6 @@ learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
-evaluation_examples = None
 scratch_epochs = None
 second = None
 low = None
@@ -58,16 +58,11 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.papers import hao2019
-from fivelenses.tasks import load
+from fivelenses.checkpoints import tables
+from fivelenses.papers.hao2019 import claims, figures, measure
+from fivelenses.papers.hao2019.tables import table_1, table_of_groups, table_of_measures, table_of_models
 
-overrides = dict(encoder=encoder, source=source, tasks=tasks, seeds=seeds, schedules=schedules, device=device)
-overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, scratch_epochs=scratch_epochs)
-overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples, second=second)
-overrides |= dict(low=low, high=high, points=points, line_points=line_points, grid_examples=grid_examples)
-overrides |= dict(followed=followed, states=states, long_task=long_task, long_epochs=long_epochs)
-overrides |= dict(beside=beside, learning_rate_by_encoder=learning_rate_by_encoder)
-run = runs.begin(3, profile, bfloat16=bfloat16, grouped=grouped, **overrides)
+run = runs.begin(3, globals())
 settings = run.settings
 
 # %% [markdown]
@@ -77,10 +72,8 @@ settings = run.settings
 # The paper does so with BERT-large on MNLI, RTE, SST-2 and MRPC.
 
 # %%
-on = None if settings.device == "auto" else settings.device
-models = hao2019.Models(run.prepare(settings.specifications_for(settings.encoder)), settings.second, on)
-data = {task: load(task, settings.source) for task in settings.tasks}
-run.exhibit(hao2019.table_of_models(models))
+models = run.measure(tables.models)
+run.exhibit(table_of_models, models, second=settings.second)
 
 # %% [markdown]
 # A training leads from parameters $\theta_0$ to $\theta_1$. With $\delta_1 = \theta_1 - \theta_0$, and
@@ -96,10 +89,8 @@ run.exhibit(hao2019.table_of_models(models))
 # paper's 40 points from −4 to 4 miss 0 and 1, so −1, 0 and 1 are added to every grid: start and end are cells.
 
 # %%
-sampling = hao2019.Sampling(
-    settings.low, settings.high, settings.points, settings.line_points, settings.grid_examples, settings.bfloat16
-)
-found = hao2019.landscapes(models, data, sampling, run.tell)
+each_model = {"init": measure.INITS, "task": settings.tasks, "seed": settings.seeds}
+landscapes = run.measure(measure.landscapes, over=each_model)
 
 # %% [markdown]
 # ## A good place to start
@@ -109,10 +100,11 @@ found = hao2019.landscapes(models, data, sampling, run.tell)
 # has the lengths, and a measure of sharpness that does not depend on them.
 
 # %%
-run.exhibit(hao2019.figure_1(found.surfaces))
+run.exhibit(figures.figure_1, landscapes)
 
 # %%
-run.exhibit(hao2019.figure_2(hao2019.histories(models)))
+histories = run.measure(tables.histories)
+run.exhibit(figures.figure_2, histories, models, second=settings.second)
 
 # %% [markdown]
 # Where does the optimiser walk? A state $\theta^i$ with $\delta^i = \theta^i - \theta_0$ is drawn at (equations 3 to
@@ -128,7 +120,8 @@ run.exhibit(hao2019.figure_2(hao2019.histories(models)))
 
 # %%
 if settings.followed_tasks():
-    run.exhibit(hao2019.figure_3(found.surfaces, hao2019.trajectories(models, settings.followed_tasks())))
+    paths = run.measure(measure.trajectories, over={"task": settings.followed_tasks(), "seed": settings.seeds})
+    run.exhibit(figures.figure_3, landscapes, paths)
 
 # %% [markdown]
 # What if the training goes on? The paper trains five epochs and then twenty more, and looks at the error on the
@@ -137,9 +130,8 @@ if settings.followed_tasks():
 
 # %%
 if settings.long_task in settings.tasks:
-    of_task, first = data[settings.long_task], settings.long_epochs[0]
-    trained = hao2019.long_training(models, of_task, settings.seeds, first, sampling, run.tell)
-    run.exhibit(hao2019.figure_4(trained, first))
+    longer = run.measure(measure.long_training, over={"seed": settings.seeds})
+    run.exhibit(figures.figure_4, longer, epochs=settings.long_epochs[0])
 
 # %% [markdown]
 # ## Better on new examples
@@ -148,17 +140,17 @@ if settings.long_task in settings.tasks:
 # direction: the grey curves leave the end in a random direction of the same length.
 
 # %%
-run.exhibit(hao2019.figure_5(found.lines))
+run.exhibit(figures.figure_5, landscapes)
 
 # %%
-run.exhibit(hao2019.figure_6(found.surfaces))
+run.exhibit(figures.figure_6, landscapes)
 
 # %% [markdown]
 # The pictures in numbers. The basin of a model is the part of the plane around its end where the loss is less than a
 # stated rise above that of the end.
 
 # %%
-run.exhibit(hao2019.table_of_measures(hao2019.measures(found)))
+run.exhibit(table_of_measures, landscapes)
 
 # %% [markdown]
 # ## Layers that may stay as they were
@@ -169,12 +161,12 @@ run.exhibit(hao2019.table_of_measures(hao2019.measures(found)))
 
 # %%
 if settings.grouped_tasks():
-    surfaces = hao2019.group_surfaces(models, data, settings.grouped_tasks(), settings.seeds, sampling, run.tell)
-    run.exhibit(hao2019.figure_7(surfaces))
+    surfaces = run.measure(measure.group_surfaces, over={"task": settings.grouped_tasks(), "seed": settings.seeds})
+    run.exhibit(figures.figure_7, surfaces)
 
 # %%
-rolled_back = hao2019.rollbacks(models, data, settings.seeds, sampling)
-run.exhibit(hao2019.table_1(rolled_back))
+rollbacks = run.measure(measure.rollbacks, over={"task": settings.tasks, "seed": settings.seeds})
+run.exhibit(table_1, rollbacks)
 
 # %% [markdown]
 # A group may seem invariant because it has hardly moved. The widths are in lengths of each group's own direction, so
@@ -182,25 +174,7 @@ run.exhibit(hao2019.table_1(rolled_back))
 
 # %%
 if settings.grouped_tasks():
-    run.exhibit(hao2019.table_of_groups(hao2019.group_measures(surfaces, rolled_back)))
-
-# %% [markdown]
-# ## Would it happen again? Another encoder
-#
-# The paper has one encoder. Those beside the one named above, in this run: {glue:text}`others`. Each is trained on the
-# same tasks in both ways, and asked what needs no surface: what it costs to put a third of its layers back, and how the
-# first epoch points to the end.
-#
-# Which encoder is beside the other on real data was decided with results at hand: the first such run followed our own
-# (`english-bert/seed-0`), which learned one task of three, and none of the claims was reproduced there. The page of
-# sources has [its verdicts](../sources.md#what-was-chosen-with-results-at-hand).
-
-# %%
-for name in settings.others():
-    others = hao2019.Models(run.prepare(settings.specifications_for(name)), settings.second, on)
-    put_back = hao2019.rollbacks(others, data, settings.seeds, sampling)
-    paths = hao2019.trajectories(others, settings.followed_tasks())
-    run.exhibit(hao2019.another_encoder(hao2019.table_of_models(others), put_back, paths, name))
+    run.exhibit(table_of_groups, surfaces, rollbacks)
 
 # %% [markdown]
 # ## The claims
@@ -212,14 +186,13 @@ for name in settings.others():
 # with ≥.
 
 # %% tags=["hide-input"]
-run.judge(hao2019.CLAIMS)
-run.glue(others=" and ".join(run.settings.others()) or "none")
+run.judge(claims.CLAIMS)
 run.finish()
 
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Seeds.** With one seed a task, a spread is that between tasks, and says nothing of what another seed would give.
+# - **Seeds.** With one seed per task, a spread is that between tasks, and says nothing of what another seed would give.
 # - **Width.** Area of the tuned basin minus that from scratch, in squared lengths of the direction:
 #   {glue:text}`wider_optima_value` (`wider-optima`: {glue:text}`wider_optima_verdict`). The unit decides much here; see
 #   the lengths in the table. So does the grid: what lies beyond its edge is not seen.

@@ -14,19 +14,21 @@ from transformers import set_seed
 
 from fivelenses import tasks
 from fivelenses.checkpoints import Store, prepare, specify
+from fivelenses.checkpoints.tables import models as table_of
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, REPRODUCED, judge
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.parameter_motion import layer_parameters, thirds
 from fivelenses.models import encoders, heads, layers
-from fivelenses.papers import hao2019
-from fivelenses.papers.hao2019.drawing import loss_levels
-from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE, Landscapes
-from fivelenses.papers.hao2019.measures import as_surface, width
-from fivelenses.papers.hao2019.planes import SCRATCH, TUNED, WAYS, encoded
+from fivelenses.papers.hao2019 import figures, measure, tables
+from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, width
+from fivelenses.papers.hao2019.claims import CLAIMS
+from fivelenses.papers.hao2019.drawing import FLOOR, loss_levels
+from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE
+from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH, Models, encoded
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
 
-BY_KEY = {claim.key: claim for claim in hao2019.CLAIMS}
+BY_KEY = {claim.key: claim for claim in CLAIMS}
 TASKS = ("mnli", "mrpc")
 POSITIONS = np.linspace(-2, 3, 11)
 
@@ -45,8 +47,8 @@ def measured(tuned: dict, scratch: dict, learned: bool = True) -> pd.DataFrame:
     """The table of measures: both models of two tasks, the first with more examples."""
     rows = []
     for task, examples in zip(TASKS, (9_000, 900), strict=True):
-        for way, values in ((SCRATCH, scratch), (TUNED, tuned)):
-            row = {"task": task, "way": way, "seed": 0, "examples": examples, "learned": learned, "climb": 0.0}
+        for init, values in ((SCRATCH, scratch), (PRETRAINED, tuned)):
+            row = {"task": task, "init": init, "seed": 0, "examples": examples, "learned": learned, "climb": 0.0}
             rows.append(
                 row | {name: value[task] if isinstance(value, dict) else value for name, value in values.items()}
             )
@@ -57,12 +59,12 @@ def history(tuned_half: int, scratch_half: int) -> pd.DataFrame:
     """Losses that fall by half in so many steps."""
     rows = []
     for task in TASKS:
-        for way, half, last in ((SCRATCH, scratch_half, 400), (TUNED, tuned_half, 100)):
+        for init, half, last in ((SCRATCH, scratch_half, 400), (PRETRAINED, tuned_half, 100)):
             for step in range(20, last + 1, 20):
                 rows.append(
                     {
                         "task": task,
-                        "way": way,
+                        "init": init,
                         "seed": 0,
                         "step": step,
                         "epoch": step / 20,
@@ -76,11 +78,11 @@ def paths(tuned_angle: float, scratch_angle: float) -> pd.DataFrame:
     """Trainings whose angle to the final direction falls evenly to 0."""
     rows = []
     for task in TASKS:
-        for way, first, epochs in ((SCRATCH, scratch_angle, 9), (TUNED, tuned_angle, 3)):
+        for init, first, epochs in ((SCRATCH, scratch_angle, 9), (PRETRAINED, tuned_angle, 3)):
             for epoch in range(epochs + 1):
                 share = epoch / epochs
                 angle = np.nan if epoch == 0 else first * (1 - share)
-                row = {"task": task, "way": way, "seed": 0, "step": 10 * epoch, "epoch": epoch, "share": share}
+                row = {"task": task, "init": init, "seed": 0, "step": 10 * epoch, "epoch": epoch, "share": share}
                 row |= {"angle": angle, "alpha": share, "beta": 0.3 * np.sin(np.pi * share)}
                 row |= {"plane_alpha": share, "plane_beta": -0.05, "in_plane": np.nan if epoch == 0 else 0.5}
                 rows.append(row)
@@ -90,7 +92,7 @@ def paths(tuned_angle: float, scratch_angle: float) -> pd.DataFrame:
 def long_training(last_error: float, barrier: float) -> pd.DataFrame:
     cells = bowl(1.0).assign(kind=CELL)
     state = paths(40.0, 80.0)
-    state = state[(state["task"] == "mrpc") & (state["way"] == SCRATCH)].drop(columns=["task", "way", "seed"])
+    state = state[(state["task"] == "mrpc") & (state["init"] == SCRATCH)].drop(columns=["task", "init", "seed"])
     state = state.assign(kind=STATE, loss=0.5, error=np.linspace(0.5, last_error, len(state)), alpha=state["epoch"] / 5)
     state.loc[state["epoch"] == 5, "error"] = 0.2
     share = np.linspace(0, 1, 5)
@@ -110,6 +112,7 @@ def groups(widths: tuple, accuracies: tuple, whole: tuple = (True, True, True)) 
     return pd.DataFrame(rows).assign(**facts)
 
 
+ROLLED_BACK = groups((3.0, 2.0, 1.0), (0.8, 0.7, 0.5)).drop(columns=["width", "width_whole", "area", "whole", "rise"])
 WHOLE, CUT = {"whole": True, "half_whole": True}, {"whole": False, "half_whole": False}
 WIDE = {"area": 3.0, "half_area": 4.0, "end_loss": 0.1} | WHOLE
 NARROW = {"area": 1.0, "half_area": 2.0, "end_loss": 0.3} | WHOLE
@@ -184,7 +187,7 @@ def test_widths_cut_by_the_grid_are_ranked_only_where_the_cut_decides_nothing(wi
     assert judge(BY_KEY["low-invariant"], {"hao2019-groups": table}).verdict == verdict
 
 
-CURVATURES = {TUNED: 1.0, SCRATCH: 4.0}
+CURVATURES = {PRETRAINED: 1.0, SCRATCH: 4.0}
 
 
 @pytest.fixture(scope="module")
@@ -192,23 +195,42 @@ def bowls():
     surfaces, lines, rows = [], [], []
     fine = np.linspace(-2, 3, 51).round(9)
     for task in TASKS:
-        for way, curvature in CURVATURES.items():
-            which = {"task": task, "way": way, "seed": 0}
+        for init, curvature in CURVATURES.items():
+            which = {"task": task, "init": init, "seed": 0}
             for split in ("train", "validation"):
-                surfaces.append(bowl(curvature, missing=way == SCRATCH).assign(**which, split=split))
+                surfaces.append(bowl(curvature, missing=init == SCRATCH).assign(**which, split=split))
             for direction, steepness in ((OPTIMISATION, curvature), (RANDOM, 0.0)):
                 loss = 0.05 + steepness / 2 * (fine - 1) ** 2
                 line = pd.DataFrame({"direction": direction, "alpha": fine, "loss": loss})
                 lines.append(line.assign(**which, loss_standard_error=0.01))
             facts = {"examples": 100, "null_loss": 0.69, "norm": 2.0, "relative_norm": 0.1, "angle": 80.0}
             rows.append(which | facts | {"sharpness": 0.1, "sharpness_standard_error": 0.01})
-    return Landscapes(pd.concat(surfaces), pd.concat(lines), pd.DataFrame(rows))
+    return {
+        "surfaces": pd.concat(surfaces, ignore_index=True),
+        "lines": pd.concat(lines, ignore_index=True),
+        "models": pd.DataFrame(rows),
+    }
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Both models of two tasks as `checkpoints.tables.models` has them, and a long training, with their histories."""
+    kinds = (("toy-bert", PRETRAINED, 5.0), ("random:toy-bert", SCRATCH, 20.0), ("toy-bert", "long", 25.0))
+    rows = [
+        {"encoder": encoder, "task": task, "seed": 0, "examples": 100, "epochs": epochs, "address": f"{task} {init}"}
+        for task in TASKS
+        for encoder, init, epochs in kinds
+    ]
+    facts = {"steps": 400, "metric": "accuracy", "score": 0.7, "null_rate": 0.5, "diverged": False}
+    losses = history(30, 300)
+    losses = losses.assign(address=losses["task"] + " " + losses["init"], steps=losses["step"].max())
+    return pd.DataFrame(rows).assign(**facts), losses.drop(columns=["task", "init", "seed", "epoch"])
 
 
 def test_a_bowl_has_the_width_and_the_area_of_its_curvature(bowls):
-    table = hao2019.measures(bowls).set_index(["task", "way"])
-    for way, curvature in CURVATURES.items():
-        row, radius = table.loc["mrpc", way], np.sqrt(2 * 0.1 / curvature)
+    table = measures(bowls).set_index(["task", "init"])
+    for init, curvature in CURVATURES.items():
+        row, radius = table.loc["mrpc", init], np.sqrt(2 * 0.1 / curvature)
         assert row["width"] == pytest.approx(2 * radius, rel=0.05) and row["width_whole"]
         assert row["drop"] == pytest.approx(curvature / 2) and row["climb"] == 0 and row["falling"] == 1
         # Half of the drop is a circle of radius 1/√2 whatever the curvature; the grid is coarse.
@@ -222,39 +244,54 @@ def test_a_width_that_reaches_the_edge_is_at_least_that():
     assert width((np.inf, 1.0), at=1.0, low=-4, high=4) == (6.0, False)
 
 
-def test_contours_hold_all_values_and_are_enough():
-    for values in ([0.6, 0.9], [0.001, 30.0], [0.5, 0.5]):
-        levels = loss_levels(np.array([*values, np.nan]))
-        assert levels[0] <= max(values[0], levels[0]) and levels[-1] >= values[1]
-        assert np.allclose(np.diff(np.log(levels)), np.log(levels[1] / levels[0]))
-    assert len(loss_levels(np.array([0.2, 0.9]))) >= 12
+@pytest.mark.parametrize("values", [[0.6, 0.9], [0.001, 30.0], [0.5, 0.5], [0.0, 0.001]])
+def test_contours_hold_all_values_in_equal_ratios(values):
+    levels = loss_levels(np.array([*values, np.nan]))
+    assert levels[0] == pytest.approx(max(values[0], FLOOR)) and levels[-1] >= values[1] * (1 - 1e-9)
+    ratios = levels[1:] / levels[:-1]
+    assert ratios.min() > 1 and np.allclose(ratios, ratios[0]) and len(levels) >= 12
 
 
-def test_every_figure_and_table_is_drawn_from_small_tables(bowls, tmp_path):
+def test_every_figure_and_table_is_drawn_from_small_tables(bowls, trained, tmp_path):
     of_groups = pd.concat(
         bowl(1.0).assign(task=task, seed=0, group=group) for task in TASKS for group in ("low", "middle", "high")
     )
+    models, histories = trained
+    second = {"mnli": "mrpc", "mrpc": "mnli"}
     made = [
-        hao2019.figure_1(bowls.surfaces),
-        hao2019.figure_2(history(30, 300)),
-        hao2019.figure_3(bowls.surfaces, paths(40.0, 80.0)),
-        hao2019.figure_4(long_training(0.2, 0.02), 5),
-        hao2019.figure_5(bowls.lines),
-        hao2019.figure_6(bowls.surfaces),
-        hao2019.figure_7(of_groups),
-        hao2019.table_1(PASSING["hao2019-table-1"]),
-        hao2019.table_of_measures(hao2019.measures(bowls)),
-        hao2019.table_of_groups(PASSING["hao2019-groups"]),
+        figures.figure_1(bowls),
+        figures.figure_2(histories, models, second),
+        figures.figure_3(bowls, paths(40.0, 80.0)),
+        figures.figure_4(long_training(0.2, 0.02), 5),
+        figures.figure_5(bowls),
+        figures.figure_6(bowls),
+        figures.figure_7(of_groups),
+        tables.table_1(PASSING["hao2019-table-1"]),
+        tables.table_of_measures(bowls),
+        tables.table_of_groups(of_groups, ROLLED_BACK),
+        tables.table_of_models(models, second),
     ]
     made[6].save(tmp_path)
     assert len(list(tmp_path.glob("hao2019-figure-7.*"))) == 4
     assert len({exhibit.key for exhibit in made}) == len(made)
     assert "<details" in made[0].interactive and "NaN" not in made[0].interactive
+    curves = made[1].table.groupby(["task", "init"])["step"].max()
+    assert curves["mnli"].to_dict() == {PRETRAINED: 100, SCRATCH: 400}, "the long training is not a task's model"
+
+
+def test_a_loss_that_does_not_fall_is_named_and_not_scaled(bowls):
+    flat = bowls["lines"].assign(loss=0.7)
+    flat = flat.where((flat["task"] == "mrpc") & (flat["init"] == SCRATCH), bowls["lines"])
+    exhibit = figures.figure_5(bowls | {"lines": flat})
+    assert exhibit.caption.endswith("falls by less than 0.01 nats: MRPC from scratch.")
+    missing = exhibit.table[exhibit.table["height"].isna()]
+    assert set(zip(missing["task"], missing["init"], strict=True)) == {("mrpc", SCRATCH)}
+    assert exhibit.table.query("direction == 'optimisation' and alpha == 0")["height"].dropna().eq(1).all()
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    """Two tasks, both ways, and one that is trained for longer."""
+def checkpoints(tmp_path_factory):
+    """Two tasks, both inits, and one that is trained for longer."""
     wanted = [
         specify(encoder, task, "toyworld", 0, short_schedule(epochs=epochs), examples=48, saved_steps=steps)
         for encoder, task, epochs, steps in (
@@ -265,40 +302,45 @@ def models(tmp_path_factory):
             (f"random:{ENCODER}", "mrpc", 2, (0, 3, 6)),
         )
     ]
-    made = prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
-    return hao2019.Models(made, SECOND, "cpu")
-
-
-@pytest.fixture
-def with_diverged(models):
-    """The same models, and beside them those of a second seed, of which some have diverged."""
-
-    def found(*which):
-        again = []
-        for one in (models._models[key] for key in models.trained()):
-            for checkpoint in one:
-                made = checkpoint.manifest["specification"] | {"seed": 1}
-                key = made["task"], SCRATCH if made["encoder"].startswith("random:") else TUNED
-                gone = (*key, made["schedule"]["epochs"]) in which or key in which
-                manifest = checkpoint.manifest | {"specification": made, "diverged": gone}
-                again.append(dataclasses.replace(checkpoint, manifest=manifest))
-        return again
-
-    return found
+    return prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
 
 
 @pytest.fixture(scope="module")
-def data():
-    few = {}
-    for task in ("rte", "mrpc"):
-        whole = tasks.load(task, "toyworld")
-        splits = {"train": whole.splits["train"], "validation": whole.splits["validation"].select(range(40))}
-        few[task] = tasks.TaskData(whole.task, whole.source, splits, whole.labels)
-    return few
+def models(checkpoints):
+    return Models(checkpoints, SECOND, "cpu")
+
+
+@pytest.fixture
+def with_diverged(checkpoints):
+    """The models of a second seed, of which some have diverged: task, encoder, and epochs where these matter."""
+
+    def second_seed(*which):
+        again = []
+        for one in checkpoints:
+            made = one.manifest["specification"] | {"seed": 1}
+            key = made["task"], SCRATCH if made["encoder"].startswith("random:") else PRETRAINED
+            diverged = (*key, made["schedule"]["epochs"]) in which or key in which
+            manifest = one.manifest | {"specification": made, "diverged": diverged}
+            again.append(dataclasses.replace(one, manifest=manifest))
+        return again
+
+    return second_seed
+
+
+@pytest.fixture(autouse=True)
+def forty_development_examples(monkeypatch):
+    load = tasks.load
+
+    def few(name, source, splits=None):
+        data = load(name, source, splits)
+        validation = {split: table.select(range(40)) for split, table in data.splits.items() if split == "validation"}
+        return dataclasses.replace(data, splits=data.splits | validation)
+
+    monkeypatch.setattr(tasks, "load", few)
 
 
 SECOND = {"rte": "mrpc", "mrpc": "rte"}
-SAMPLING = hao2019.Sampling(low=-1, high=2, points=4, line_points=7, examples=20)
+GRID = {"second": SECOND, "low": -1, "high": 2, "points": 4, "grid_examples": 20, "device": "cpu"}
 
 
 def quiet(line: str) -> None:
@@ -306,8 +348,9 @@ def quiet(line: str) -> None:
 
 
 def test_models_are_told_apart(models):
-    assert set(models) == {(task, way, 0) for task in ("rte", "mrpc") for way in WAYS}
-    assert models.usual("mrpc", TUNED, 0).manifest["steps"] == 3 and models.long("mrpc", 0).manifest["steps"] == 6
+    assert models.usual("mrpc", PRETRAINED, 0).manifest["steps"] == 3
+    assert models.usual("mrpc", SCRATCH, 0).manifest["steps"] == models.long("mrpc", 0).manifest["steps"] == 6
+    assert models.long("mrpc", 0).specification.encoder == ENCODER
 
 
 def test_the_start_from_scratch_is_the_drawn_one_to_half_precision(models, toy_data):
@@ -319,22 +362,21 @@ def test_the_start_from_scratch_is_the_drawn_one_to_half_precision(models, toy_d
 
 
 def test_both_directions_begin_at_one_point_and_are_of_one_length(models):
-    plane = models.plane("rte", TUNED, 0)
+    plane = models.plane("rte", PRETRAINED, 0)
     lengths = [sum(float(part.square().sum()) for part in one.values()) for one in (plane.first, plane.second)]
     assert lengths[0] == pytest.approx(lengths[1], rel=1e-4)
     starts = [models.start(task, SCRATCH, 0, range(7)) for task in ("rte", "mrpc")]
     assert all(torch.equal(starts[0][name], starts[1][name]) for name in starts[0])
 
 
-def test_start_and_end_of_a_surface_are_the_models_themselves(models, data, tmp_path, monkeypatch):
+def test_start_and_end_of_a_surface_are_the_models_themselves(models, checkpoints, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
-    tuned = [models.usual(task, TUNED, 0) for task in ("rte", "mrpc")]
-    models = hao2019.Models(tuned, SECOND, "cpu")
-    found = hao2019.landscapes(models, data, SAMPLING, quiet)
-    assert len(found.surfaces) == 2 * 2 * 16 and len(found.models) == 2
-    cells = found.surfaces[(found.surfaces[["task", "way", "split"]] == ["mrpc", TUNED, "train"]).all(axis=1)]
-    model = models.usual("mrpc", TUNED, 0).model()
-    examples = encoded(models.usual("mrpc", TUNED, 0), data["mrpc"], "train")
+    one = {"task": "mrpc", "init": PRETRAINED, "seed": 0, "line_points": 7} | GRID
+    landscapes = measure.landscapes(checkpoints, **one, log=quiet)
+    assert len(landscapes["surfaces"]) == 2 * 16 and len(landscapes["models"]) == 1
+    cells = landscapes["surfaces"].query("split == 'train'")
+    model = models.usual("mrpc", PRETRAINED, 0).model()
+    examples = encoded(models.usual("mrpc", PRETRAINED, 0), "train")
     assert examples.num_rows == 48
     evaluate = ClassifierLoss(model, examples, range(7), limit=20)
     surface, pretrained = as_surface(cells), encoders.load_weights(encoders.locate(ENCODER))
@@ -344,27 +386,28 @@ def test_start_and_end_of_a_surface_are_the_models_themselves(models, data, tmp_
         direct = evaluate(layer_parameters(there, range(7)))
         assert surface.losses[row, column] == pytest.approx(direct.loss, abs=1e-5)
         assert surface.errors[row, column] == pytest.approx(direct.error)
-    table = hao2019.measures(found)
+    table = measures(landscapes)
     assert table["angle"].between(1, 179).all() and (table["norm"] > 0).all()
 
-    told = []
-    again = hao2019.landscapes(models, data, SAMPLING, told.append)
-    assert told == [], "a finished surface is read, not measured again"
-    pd.testing.assert_frame_equal(again.surfaces, found.surfaces)
-    assert len(list((tmp_path / "surfaces").glob("*.npz"))) == 4
+    logged = []
+    again = measure.landscapes(checkpoints, **one, log=logged.append)
+    assert logged == [], "a finished surface is read, not measured again"
+    pd.testing.assert_frame_equal(again["surfaces"], landscapes["surfaces"])
+    assert len(list((tmp_path / "surfaces").glob("*.npz"))) == 2
 
 
-def test_trajectories_end_at_the_end(models):
-    table = hao2019.trajectories(models, ["mrpc"])
-    ends = table.groupby("way").last()
+def test_trajectories_end_at_the_end(checkpoints):
+    table = measure.trajectories(checkpoints, "mrpc", 0, SECOND, "cpu")
+    ends = table.groupby("init").last()
+    assert set(ends.index) == set(INITS)
     assert ends["alpha"].between(0.99, 1.01).all() and (ends["beta"] < 0.05).all() and (ends["share"] == 1).all()
-    starts = table.groupby("way").first()
+    starts = table.groupby("init").first()
     assert (starts["alpha"] == 0).all() and table[table["step"] == 0]["angle"].isna().all()
 
 
-def test_a_long_training_passes_through_the_end_of_its_plane(models, data, tmp_path, monkeypatch):
+def test_a_long_training_passes_through_the_end_of_its_plane(checkpoints, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
-    table = hao2019.long_training(models, data["mrpc"], [0], 1, SAMPLING, quiet)
+    table = measure.long_training(checkpoints, "mrpc", 0, (1, 1), **GRID, log=quiet)
     states = table[table["kind"] == STATE]
     assert states["epoch"].tolist() == [0, 1, 2]
     assert states["alpha"].iloc[1] == pytest.approx(1) and states["beta"].iloc[1] == pytest.approx(0, abs=1e-4)
@@ -383,22 +426,22 @@ def accuracy(model, examples) -> float:
     return float(np.mean(right))
 
 
-def test_rollback_is_the_accuracy_of_a_model_with_these_layers_put_back(models, data):
-    table = hao2019.rollbacks(models, data, [0], SAMPLING).set_index(["task", "group"])
-    checkpoint = models.usual("mrpc", TUNED, 0)
-    examples = encoded(checkpoint, data["mrpc"], "validation")
+def test_rollback_is_the_accuracy_of_a_model_with_these_layers_put_back(models, checkpoints):
+    table = measure.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu").set_index("group")
+    checkpoint = models.usual("mrpc", PRETRAINED, 0)
+    examples = encoded(checkpoint, "validation")
     tuned, pretrained = checkpoint.model(), encoders.load_weights(encoders.locate(ENCODER))
     for group, of_group in thirds(6).items():
         rolled = copy.deepcopy(tuned)
-        layers.roll_back(rolled, pretrained, of_group)
-        assert table.loc["mrpc", group]["accuracy"] == pytest.approx(accuracy(rolled, examples))
-    assert table.loc["mrpc", "low"]["tuned"] == pytest.approx(accuracy(tuned, examples))
+        layers.put_back(rolled, pretrained, of_group)
+        assert table.loc[group]["accuracy"] == pytest.approx(accuracy(rolled, examples))
+    assert table.loc["low"]["tuned"] == pytest.approx(accuracy(tuned, examples))
 
 
-def test_a_group_put_back_is_the_same_on_its_surface_and_in_its_measures(models, data, tmp_path, monkeypatch):
+def test_a_group_put_back_is_the_same_on_its_surface_and_in_its_measures(checkpoints, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
-    cells = hao2019.group_surfaces(models, data, ["mrpc"], [0], SAMPLING, quiet)
-    table = hao2019.group_measures(cells, hao2019.rollbacks(models, data, [0], SAMPLING))
+    cells = measure.group_surfaces(checkpoints, "mrpc", 0, **GRID, log=quiet)
+    table = group_measures(cells, measure.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu"))
     assert table["group"].tolist() == ["low", "middle", "high"]
     at_end = cells[(cells["alpha"] == 0) & (cells["beta"] == 0)]["loss"]
     assert np.ptp(at_end) < 1e-5
@@ -434,38 +477,45 @@ def test_the_states_of_followed_trainings_are_kept_by_epoch():
     assert scratch["schedule"].epochs == chosen.scratch_epochs[task] and 0 in scratch["saved_steps"]
 
 
-def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged(models, with_diverged, data):
-    whole = [one for key in models.trained() for one in models._models[key]]
-    both = hao2019.Models([*whole, *with_diverged(("rte", SCRATCH))], SECOND, "cpu")
-    assert set(both) == set(models) and len(both.trained()) == 2 * len(models.trained())
-    assert both.finite("rte", 0) and not both.finite("rte", 1) and not both.finite("mrpc", 1)
-    assert set(hao2019.rollbacks(both, data, [0, 1], SAMPLING)["seed"]) == {0}
-    assert set(hao2019.trajectories(both, ["rte", "mrpc"])["seed"]) == {0}
-    exhibit = hao2019.table_of_models(both)
+def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged(checkpoints, with_diverged):
+    both = [*checkpoints, *with_diverged(("rte", SCRATCH))]
+    found = Models(both, SECOND, "cpu")
+    assert found.finite("rte", 0) and not found.finite("rte", 1) and not found.finite("mrpc", 1)
+    assert measure.rollbacks(both, "mrpc", 1, SECOND, device="cpu").empty
+    assert measure.trajectories(both, "mrpc", 1, SECOND, "cpu").empty
+    assert measure.group_surfaces(both, "rte", 1, **GRID).empty
+    landscapes = measure.landscapes(both, "rte", PRETRAINED, 1, line_points=7, **GRID)
+    assert set(landscapes) == {"surfaces", "lines", "models"} and all(table.empty for table in landscapes.values())
+    exhibit = tables.table_of_models(table_of(both), SECOND)
     assert exhibit.table.groupby("seed")["diverged"].sum().tolist() == [0, 1]
     assert exhibit.caption.endswith("second direction: RTE (seed 1), MRPC (seed 1).")
-    assert "Left out" not in hao2019.table_of_models(models).caption
+    assert "Left out" not in tables.table_of_models(table_of(checkpoints), SECOND).caption
 
 
-def test_a_long_training_that_diverged_leaves_one_figure_out_alone(with_diverged, data):
-    found = hao2019.Models(with_diverged(("mrpc", TUNED, 2)), SECOND, "cpu")
-    assert len(list(found)) == 4
-    table = hao2019.long_training(found, data["mrpc"], [1], 1, SAMPLING, quiet)
-    assert "a training diverged" in hao2019.figure_4(table, 1).sentence
+def test_a_long_training_that_diverged_leaves_one_figure_out_alone(with_diverged):
+    again = with_diverged(("mrpc", PRETRAINED, 2))
+    assert (
+        Models(again, SECOND, "cpu").finite("mrpc", 1)
+        and not tables.task_models(table_of(again), SECOND)["left_out"].any()
+    )
+    table = measure.long_training(again, "mrpc", 1, (1, 1), **GRID)
+    assert "a training diverged" in figures.figure_4(table, 1).sentence
 
 
 def test_exhibits_without_a_finite_training_are_absent_and_their_claims_cannot_be_tested():
     nothing = pd.DataFrame()
     absent = [
-        hao2019.figure_3(nothing, nothing),
-        hao2019.figure_4(nothing, 1),
-        hao2019.figure_7(nothing),
-        hao2019.table_of_groups(hao2019.group_measures(nothing, nothing)),
+        figures.figure_3({"surfaces": nothing}, nothing),
+        figures.figure_4(nothing, 1),
+        figures.figure_7(nothing),
+        tables.table_1(nothing),
+        tables.table_of_groups(nothing, nothing),
     ]
-    assert {one.key for one in absent} == {f"hao2019-{name}" for name in ("figure-3", "figure-4", "figure-7", "groups")}
+    names = ("figure-3", "figure-4", "figure-7", "table-1", "groups")
+    assert {one.key for one in absent} == {f"hao2019-{name}" for name in names}
     assert judge(BY_KEY["straighter"], {}).verdict == CANNOT_BE_TESTED
 
 
 def test_a_run_in_which_all_diverged_is_refused_with_what_to_do(with_diverged):
     with pytest.raises(ValueError, match="lower learning_rate"):
-        hao2019.Models(with_diverged(("rte", SCRATCH), ("mrpc", TUNED)), SECOND, "cpu")
+        Models(with_diverged(("rte", SCRATCH), ("mrpc", PRETRAINED)), SECOND, "cpu")

@@ -14,9 +14,9 @@ import pandas as pd
 
 from fivelenses import tasks
 from fivelenses.exhibits.claims import CannotTest, Claim, as_cases
+from fivelenses.papers.hao2019.basins import RISE
 from fivelenses.papers.hao2019.measure import BETWEEN, STATE
-from fivelenses.papers.hao2019.measures import RISE
-from fivelenses.papers.hao2019.planes import SCRATCH, TUNED
+from fivelenses.papers.hao2019.planes import PRETRAINED, SCRATCH
 from fivelenses.papers.hao2019.tables import PAPER_TABLE_1
 
 PAPER = "hao2019"
@@ -34,11 +34,11 @@ def _title(task: str) -> str:
 
 def _pairs(measures: pd.DataFrame) -> list[tuple[str, str, pd.Series, pd.Series]]:
     """Task, seed, and the rows of the two models, from scratch and tuned."""
-    found = []
+    pairs = []
     for (task, seed), rows in measures.groupby(["task", "seed"], sort=False):
-        by_way = rows.set_index("way")
-        found.append((_title(task), str(seed), by_way.loc[SCRATCH], by_way.loc[TUNED]))
-    return found
+        by_init = rows.set_index("init")
+        pairs.append((_title(task), str(seed), by_init.loc[SCRATCH], by_init.loc[PRETRAINED]))
+    return pairs
 
 
 def exceeds(extent: float, whole: bool, other: float, other_whole: bool) -> bool | None:
@@ -97,12 +97,12 @@ def _mean_loss(history: pd.DataFrame, until: int) -> float:
 def easier(history: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFrame:
     """Mean training loss over the tuned model's steps, from scratch minus tuned."""
     rows = []
-    curves = dict(list(history.groupby(["task", "seed", "way"])))
+    curves = dict(list(history.groupby(["task", "seed", "init"])))
     for (task, seed), models in measures.groupby(["task", "seed"], sort=False):
-        by_way, ours, theirs = models.set_index("way"), curves[task, seed, TUNED], curves[task, seed, SCRATCH]
-        faster = _mean_loss(theirs, ours["step"].max()) - _mean_loss(ours, ours["step"].max())
-        lower = by_way.loc[TUNED, "end_loss"] < by_way.loc[SCRATCH, "end_loss"]
-        falls = by_way.loc[TUNED, "climb"] <= RISE
+        by_init, tuned, scratch = models.set_index("init"), curves[task, seed, PRETRAINED], curves[task, seed, SCRATCH]
+        faster = _mean_loss(scratch, tuned["step"].max()) - _mean_loss(tuned, tuned["step"].max())
+        lower = by_init.loc[PRETRAINED, "end_loss"] < by_init.loc[SCRATCH, "end_loss"]
+        falls = by_init.loc[PRETRAINED, "climb"] <= RISE
         rows.append((_title(task), str(seed), faster, bool(faster > 0 and lower and falls)))
     return as_cases(rows)
 
@@ -112,17 +112,12 @@ def _angle_at(path: pd.DataFrame, share: float) -> float:
     return float(np.interp(share, moved["share"], moved["angle"]))
 
 
-def angle_after_one_epoch(path: pd.DataFrame) -> float:
-    """Degrees between the way of the first epoch and the whole way, of a model's rows of `trajectories`."""
-    return _angle_at(path, path["share"].max() / path["epoch"].max())
-
-
 def straighter(paths: pd.DataFrame) -> pd.DataFrame:
     """Angle to the final direction after the first epoch, from scratch minus tuned."""
     rows = []
     for (task, seed), both in paths.groupby(["task", "seed"], sort=False):
-        scratch, tuned = (both[both["way"] == way] for way in (SCRATCH, TUNED))
-        after_one = [angle_after_one_epoch(path) for path in (scratch, tuned)]
+        scratch, tuned = (both[both["init"] == init] for init in (SCRATCH, PRETRAINED))
+        after_one = [_angle_at(path, path["share"].max() / path["epoch"].max()) for path in (scratch, tuned)]
         at_third = [_angle_at(path, THIRD) for path in (scratch, tuned)]
         more = after_one[0] - after_one[1]
         rows.append((_title(task), str(seed), more, bool(more > 0 and at_third[0] > at_third[1])))
@@ -132,9 +127,9 @@ def straighter(paths: pd.DataFrame) -> pd.DataFrame:
 def robust_overfitting(table: pd.DataFrame) -> pd.DataFrame:
     """Development error at the end of the long training minus that after its first epochs."""
     rows = []
-    for (task, seed), ours in table.groupby(["task", "seed"], sort=False):
-        between = ours[ours["kind"] == BETWEEN].sort_values("share")
-        states = ours[ours["kind"] == STATE].sort_values("step")
+    for (task, seed), training in table.groupby(["task", "seed"], sort=False):
+        between = training[training["kind"] == BETWEEN].sort_values("share")
+        states = training[training["kind"] == STATE].sort_values("step")
         first = states.iloc[(states["alpha"] - 1).abs().argmin()]
         more = float(states["error"].iloc[-1] - first["error"])
         climb = float((between["loss"] - between["loss"].cummin()).max())
@@ -154,7 +149,7 @@ def error_follows_loss(measures: pd.DataFrame) -> pd.DataFrame:
         rows.append((title, seed, more, bool(more > 0 and tuned["correlation"] >= AGREEING)))
     if not rows:
         raise CannotTest("the development error is the same in all cells of a surface")
-    for seed, models in measures[measures["way"] == SCRATCH].groupby("seed"):
+    for seed, models in measures[measures["init"] == SCRATCH].groupby("seed"):
         sizes = models.dropna(subset="correlation").groupby("examples")["correlation"].mean()
         if len(sizes) > 1:
             more = float(sizes.iloc[-1] - sizes.iloc[0])
@@ -165,8 +160,8 @@ def error_follows_loss(measures: pd.DataFrame) -> pd.DataFrame:
 def low_invariant(groups: pd.DataFrame) -> pd.DataFrame:
     """Width along the low layers minus that along the high ones."""
     rows = []
-    for (task, seed), ours in groups.groupby(["task", "seed"], sort=False):
-        by_group = ours.set_index("group")
+    for (task, seed), thirds in groups.groupby(["task", "seed"], sort=False):
+        by_group = thirds.set_index("group")
         of_group = {group: by_group.loc[group, ["width", "width_whole"]] for group in (LOW, MIDDLE, HIGH)}
         contrary = [exceeds(*of_group[one], *of_group[other]) for one, other in ((MIDDLE, LOW), (HIGH, MIDDLE))]
         ordered = _all([exceeds(*of_group[LOW], *of_group[HIGH]), *(_not(answer) for answer in contrary)])
@@ -181,8 +176,8 @@ def low_invariant(groups: pd.DataFrame) -> pd.DataFrame:
 def rollback(table: pd.DataFrame) -> pd.DataFrame:
     """Accuracy with the low layers put back minus that with the high ones put back."""
     rows = []
-    for (task, seed), ours in table.groupby(["task", "seed"], sort=False):
-        left = ours.set_index("group")["accuracy"]
+    for (task, seed), thirds in table.groupby(["task", "seed"], sort=False):
+        left = thirds.set_index("group")["accuracy"]
         more = float(left[LOW] - left[HIGH])
         rows.append((_title(task), str(seed), more, bool(more > 0 and left[LOW] >= left[MIDDLE] >= left[HIGH])))
     return as_cases(rows)

@@ -19,8 +19,7 @@ from fivelenses.lenses.landscape import Surface
 
 MAP = "viridis"
 FLOOR = 0.0125  # nats; what is lower has its colour
-RATIOS = (2.0, 2**0.5, 2**0.25, 2**0.125)  # of neighbouring contours of a loss
-LEAST_CONTOURS = 12
+CONTOURS = 15  # of a loss
 ERROR_STEP = 0.05
 RIM = dict(colors="white", linestyles="--", linewidths=1.6)
 START_MARK = dict(marker="o", color="white", markeredgecolor="black", markersize=8, linestyle="none", zorder=5)
@@ -30,21 +29,15 @@ ALPHA, BETA = "α, along δ₁", "β, along δ₂"
 
 
 def loss_levels(values: np.ndarray) -> np.ndarray:
-    """Contours of a loss in equal ratios, from the least value or `FLOOR` to beyond the greatest; NaN is left out.
+    """Contours of a loss in equal ratios, from the least value or `FLOOR` to the greatest; NaN is left out.
 
     Example:
-        >>> loss_levels(np.array([0.2, 1.2])).round(2)
-        array([0.2 , 0.24, 0.28, 0.34, 0.4 , 0.48, 0.57, 0.67, 0.8 , 0.95, 1.13,
-               1.35])
+        >>> loss_levels(np.array([0.2, np.nan, 1.2])).round(2)
+        array([0.2 , 0.23, 0.26, 0.29, 0.33, 0.38, 0.43, 0.49, 0.56, 0.63, 0.72,
+               0.82, 0.93, 1.06, 1.2 ])
     """
-    low, high = max(np.nanmin(values), FLOOR), max(np.nanmax(values), 2 * FLOOR)
-    for ratio in RATIOS:
-        first, last = (np.log(value / FLOOR) / np.log(ratio) for value in (low, high))
-        # A value on a contour is not moved beyond it by rounding.
-        powers = np.arange(np.floor(first + 1e-9), np.ceil(last - 1e-9) + 1)
-        if len(powers) >= LEAST_CONTOURS:
-            break
-    return FLOOR * ratio**powers
+    low = max(np.nanmin(values), FLOOR)
+    return np.geomspace(low, max(np.nanmax(values), 1.05 * low), CONTOURS)
 
 
 def error_levels(values: np.ndarray) -> np.ndarray:
@@ -58,13 +51,13 @@ def error_levels(values: np.ndarray) -> np.ndarray:
     return ERROR_STEP * np.arange(first, max(last, first + 1) + 1)
 
 
-def panels(count: int, bar: bool = True) -> tuple[Figure, list[Axes]]:
-    """So many square panels in two columns, with the same axes."""
+def panels(count: int) -> tuple[Figure, list[Axes]]:
+    """Square panels in two columns, with the same axes."""
     rows = -(-count // 2)
     figure, grid = plt.subplots(
         rows,
         2,
-        figsize=(style.WIDTH, 3.35 * rows + (1.1 if bar else 0.3)),
+        figsize=(style.WIDTH, 3.35 * rows + 1.1),
         layout="constrained",
         squeeze=False,
         sharex=True,
@@ -75,17 +68,18 @@ def panels(count: int, bar: bool = True) -> tuple[Figure, list[Axes]]:
     return figure, list(grid.flat[:count])
 
 
-def draw(axes: Axes, surface: Surface, values: np.ndarray, levels: np.ndarray, rim: float | None = None):
+def draw(axes: Axes, surface: Surface, value: str, levels: np.ndarray, rim: float | None = None):
     """One surface: filled contours, thin lines between them, and the rim of a basin.
 
     Args:
-        values: the surface's losses or errors.
+        value: `loss` or `error`.
         levels: those of the whole figure.
         rim: a level that is drawn dashed and white.
 
     Returns:
         What a colour bar is made from.
     """
+    values = surface.losses if value == "loss" else surface.errors
     # What has no number is left white and crossed.
     shown = np.ma.masked_invalid(values.clip(levels[0], levels[-1]))
     filled = axes.contourf(

@@ -1,34 +1,35 @@
-"""The figures of Hao et al. (2019), from the tables of `measurements`."""
+"""The figures of Hao et al. (2019), from the records of `measure`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 from plotly import graph_objects
 from plotly.subplots import make_subplots
 
-from fivelenses import tasks
-from fivelenses.exhibits import style
+from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.exhibit import Absent, Exhibit
 from fivelenses.exhibits.interactive import folded
 from fivelenses.lenses.basin import rank_correlation
 from fivelenses.papers.hao2019 import drawing
-from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, STATE
-from fivelenses.papers.hao2019.measures import BACK, END, RISE, START, as_surface
-from fivelenses.papers.hao2019.planes import SCRATCH, TUNED, WAYS
-from fivelenses.papers.hao2019.tables import DIVERGED
+from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface
+from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE
+from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH
+from fivelenses.papers.hao2019.tables import DIVERGED, task_models, title
 
-LEAST_FALL = 0.01  # nats; the loss of a model that learned nothing has no shape to be scaled
-NAMES = {SCRATCH: "from scratch", TUNED: "fine-tuned"}
-MARKS = (("start", drawing.START_MARK), ("end", drawing.END_MARK))
+MIN_FALL = 0.01  # nats; the loss of a model that learned nothing has no shape to be scaled
+NAMES = {SCRATCH: "from scratch", PRETRAINED: "fine-tuned"}
+DASHES = {SCRATCH: (NAMES[SCRATCH], "--"), PRETRAINED: (NAMES[PRETRAINED], "-")}
+WAY = {"start": (START, drawing.START_MARK), "end": (END, drawing.END_MARK)}
+ROLLED_BACK = {"fine-tuned": (START, drawing.END_MARK), "group put back": (BACK, drawing.PUT_BACK_MARK)}
+LABELS = {"loss": "training loss (nats)", "error": "development error"}
+LEVELS = {"loss": drawing.loss_levels, "error": drawing.error_levels}
 RIM_MARK = (f"{RISE:g} nats above the end", dict(color="white", linestyle="--", linewidth=1.6))
 PATH = dict(color="#FF6B6B", linewidth=2, marker="o", markersize=4, markeredgecolor="black", markeredgewidth=0.4)
 IN_PLANE = dict(color="white", linewidth=1.4, linestyle=":", marker="s", markersize=4, markeredgecolor="black")
-
-
-def _title(task: str) -> str:
-    return tasks.find(task).title
+PATH_MARKS = (("equations 3–5", PATH), ("in the plane", IN_PLANE))
 
 
 def _first_seed(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -48,49 +49,73 @@ def _at(cells: pd.DataFrame, place: tuple[float, float], value: str) -> float:
     return float(cells[(cells["alpha"] == place[0]) & (cells["beta"] == place[1])][value].iloc[0])
 
 
-def _both_ways(cells: pd.DataFrame, names: Sequence[str], value: str, levels: np.ndarray, rim: bool):
-    """A row of two panels a task: from scratch and fine-tuned. The figure, its panels, and words on each panel."""
-    figure, shown = drawing.panels(2 * len(names))
-    said, places = [], [(task, way) for task in names for way in WAYS]
-    for axes, (task, way) in zip(shown, places, strict=True):
-        ours = _one(cells, task=task, way=way)
-        surface, start, end = as_surface(ours), _at(ours, START, value), _at(ours, END, value)
-        values = surface.losses if value == "loss" else surface.errors
-        filled = drawing.draw(axes, surface, values, levels, end + RISE if rim and np.isfinite(end) else None)
-        axes.plot(*START, **drawing.START_MARK)
-        axes.plot(*END, **drawing.END_MARK)
-        axes.set_title(f"{_title(task)}, {NAMES[way]}", fontsize=10)
-        said.append(f"{_title(task)} {NAMES[way]}: {start:.2f} at the start, {end:.2f} at the end")
-    return figure, shown, filled, "; ".join(said)
+def _panels_of_both(cells: pd.DataFrame) -> dict[str, dict]:
+    """One row of two panels per task, from scratch and fine-tuned: their titles, and what tells their cells apart."""
+    places = [(task, init) for task in cells["task"].unique() for init in INITS]
+    return {f"{title(task)}, {NAMES[init]}": {"task": task, "init": init} for task, init in places}
 
 
-def figure_1(surfaces: pd.DataFrame) -> Exhibit:
-    """Figure 1: training-loss surfaces of all tasks, both ways."""
-    table = _one(surfaces, split="train").reset_index(drop=True)
+def _surfaces(
+    cells: pd.DataFrame,
+    panels: Mapping[str, Mapping],
+    value: str,
+    marks: Mapping[str, tuple],
+    rim: str | None = None,
+    paths: pd.DataFrame | None = None,
+) -> tuple[Figure, str]:
+    """One panel per surface, all with the same colours, and words on what lies at the marks.
+
+    Args:
+        panels: title to what tells a surface's cells apart.
+        value: `loss` or `error`.
+        marks: words to a place and its mark.
+        rim: the words of the place around which the rim of the basin is drawn.
+        paths: states that are drawn on the surfaces.
+    """
+    figure, shown = drawing.panels(len(panels))
+    levels, words = LEVELS[value](cells[value].to_numpy()), []
+    for axes, (name, which) in zip(shown, panels.items(), strict=True):
+        surface = _one(cells, **which)
+        at = {mark: _at(surface, place, value) for mark, (place, _) in marks.items()}
+        level = at[rim] + RISE if rim is not None and np.isfinite(at[rim]) else None
+        filled = drawing.draw(axes, as_surface(surface), value, levels, level)
+        for place, mark in marks.values():
+            axes.plot(*place, **mark)
+        if paths is not None:
+            _draw_path(axes, _one(paths, **which).sort_values("step"))
+        axes.set_title(name, fontsize=10)
+        words.append(f"{name}: {', '.join(f'{mark} {height:.2f}' for mark, height in at.items())}")
+    legend = [(words, mark) for words, (_, mark) in marks.items()]
+    legend += [] if rim is None else [RIM_MARK]
+    legend += [] if paths is None else PATH_MARKS
+    drawing.finish(figure, shown, filled, LABELS[value], legend)
+    return figure, "; ".join(words)
+
+
+def figure_1(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
+    """Figure 1: training-loss surfaces of all tasks, from scratch and fine-tuned."""
+    table = _one(landscapes["surfaces"], split="train").reset_index(drop=True)
     cells, seeds = _first_seed(table)
-    names = list(cells["task"].unique())
-    levels = drawing.loss_levels(cells["loss"].to_numpy())
-    figure, shown, filled, said = _both_ways(cells, names, "loss", levels, rim=True)
-    drawing.finish(figure, shown, filled, "training loss (nats)", (*MARKS, RIM_MARK))
+    figure, words = _surfaces(cells, _panels_of_both(cells), "loss", WAY, rim="end")
     caption = (
         "Training loss around the way from the start (0, 0) to the end (1, 0), on the plane of the task's direction "
         "and that of the model trained on its second task, rescaled; both axes are in lengths of δ₁. All panels share "
         f"the colours, whose contours are in equal ratios. Dashed: {RISE:g} nats above the end.{seeds}"
     )
-    alt = f"Surfaces of training loss, a row a task. {said}."
+    alt, first = f"Surfaces of training loss, one row per task. {words}.", cells["task"].iloc[0]
     turning = folded(
-        _turning(cells, names[0]), "hao2019-figure-1", f"Turn it: {_title(names[0])}, both ways", f"{alt} Turnable."
+        _turning(cells, first), "hao2019-figure-1", f"Turn it: {title(first)}, both ways", f"{alt} Turnable."
     )
     return Exhibit("hao2019-figure-1", "Figure 1", table, caption, alt, figure, interactive=turning)
 
 
 def _turning(cells: pd.DataFrame, task: str) -> graph_objects.Figure:
     """The surfaces of one task in three dimensions, on one scale; heights are logarithms of the loss."""
-    figure = make_subplots(1, 2, specs=[[{"type": "scene"}] * 2], subplot_titles=[NAMES[way] for way in WAYS])
+    figure = make_subplots(1, 2, specs=[[{"type": "scene"}] * 2], subplot_titles=[NAMES[init] for init in INITS])
     heights = np.log10(_one(cells, task=task)["loss"].clip(lower=drawing.FLOOR))
-    for column, way in enumerate(WAYS, start=1):
-        ours = _one(cells, task=task, way=way)
-        surface = as_surface(ours)
+    for column, init in enumerate(INITS, start=1):
+        of_init = _one(cells, task=task, init=init)
+        surface = as_surface(of_init)
         losses = np.maximum(surface.losses, drawing.FLOOR)
         sheet = graph_objects.Surface(
             x=surface.alphas.round(3).tolist(),
@@ -106,7 +131,7 @@ def _turning(cells: pd.DataFrame, task: str) -> graph_objects.Figure:
         marks = graph_objects.Scatter3d(
             x=[START[0], END[0]],
             y=[START[1], END[1]],
-            z=[float(np.log10(max(_at(ours, place, "loss"), drawing.FLOOR))) + 0.05 for place in (START, END)],
+            z=[float(np.log10(max(_at(of_init, place, "loss"), drawing.FLOOR))) + 0.05 for place in (START, END)],
             text=["start", "end"],
             hoverinfo="text",
             mode="markers+text",
@@ -120,57 +145,51 @@ def _turning(cells: pd.DataFrame, task: str) -> graph_objects.Figure:
     return figure
 
 
-def figure_2(history: pd.DataFrame) -> Exhibit:
-    """Figure 2: training loss over steps, both ways."""
-    drawn, seeds = _first_seed(history)
-    names = list(drawn["task"].unique())
-    rows = -(-len(names) // 2)
-    figure, grid = plt.subplots(rows, 2, figsize=(style.WIDTH, 2.8 * rows), layout="constrained", squeeze=False)
-    said = []
-    for axes, task in zip(grid.flat, names, strict=False):
-        for way, line in zip(WAYS, ("--", "-"), strict=True):
-            ours = _one(drawn, task=task, way=way)
-            axes.plot(ours["step"], ours["loss"], line, color=style.TASK_COLOURS[task], label=NAMES[way])
-            said.append(f"{_title(task)} {NAMES[way]}: {ours['loss'].iloc[0]:.2f} to {ours['loss'].iloc[-1]:.2f}")
-        axes.set_title(_title(task))
-        axes.set_xlabel("step")
-        axes.set_ylim(bottom=0)
-        axes.legend(fontsize=9)
-    for axes in grid.flat[len(names) :]:
-        axes.set_visible(False)
-    for axes in grid[:, 0]:
-        axes.set_ylabel("training loss (nats)")
+def figure_2(histories: pd.DataFrame, models: pd.DataFrame, second: Mapping[str, str]) -> Exhibit:
+    """Figure 2: training loss over steps, from scratch and fine-tuned.
+
+    Args:
+        histories, models: of `checkpoints.tables`.
+        second: task to the task that gives the second direction.
+    """
+    table = task_models(models, second).query("not left_out")[["init", "task", "seed", "epochs", "address"]]
+    table = table.merge(histories[["address", "steps", "step", "loss"]], on="address")
+    table["epoch"] = table["step"] * (table["epochs"] / table["steps"])
+    table = table[["task", "init", "seed", "step", "epoch", "loss"]]
+    drawn, seeds = _first_seed(table)
+    looks = plots.looks_of_tasks(drawn["task"])
+    panels = dict(x="step", x_label="step", col="task", titles=looks.names, dash="init", dashes=DASHES)
+    figure = plots.curves(drawn, "loss", "task", looks, LABELS["loss"], **panels)
+    words = [
+        f"{title(task)} {NAMES[init]}: {curve['loss'].iloc[0]:.2f} to {curve['loss'].iloc[-1]:.2f}"
+        for (task, init), curve in drawn.groupby(["task", "init"], sort=False)
+    ]
     caption = f"Training loss along training, as the optimiser sees it, with dropout.{seeds}"
-    alt = f"Curves of training loss over steps, one panel a task. {'; '.join(said)}."
-    return Exhibit("hao2019-figure-2", "Figure 2", history, caption, alt, figure)
+    alt = f"Curves of training loss over steps, one panel per task. {'; '.join(words)}."
+    return Exhibit("hao2019-figure-2", "Figure 2", table, caption, alt, figure)
 
 
-def figure_3(surfaces: pd.DataFrame, paths: pd.DataFrame) -> Exhibit | Absent:
-    """Figure 3: trajectories on the surfaces of Figure 1, both ways."""
+def figure_3(landscapes: Mapping[str, pd.DataFrame], paths: pd.DataFrame) -> Exhibit | Absent:
+    """Figure 3: trajectories on the surfaces of Figure 1, from scratch and fine-tuned."""
     if paths.empty:
         return Absent("hao2019-figure-3", "Figure 3", DIVERGED)
     drawn, seeds = _first_seed(paths)
-    cells, _ = _first_seed(_one(surfaces, split="train"))
-    names = list(drawn["task"].unique())
-    cells = cells[cells["task"].isin(names)]
-    levels = drawing.loss_levels(cells["loss"].to_numpy())
-    figure, shown, filled, _ = _both_ways(cells, names, "loss", levels, rim=False)
-    said, places = [], [(task, way) for task in names for way in WAYS]
-    for axes, (task, way) in zip(shown, places, strict=True):
-        ours = _one(drawn, task=task, way=way).sort_values("step")
-        _draw_path(axes, ours)
-        angle, epoch = ours[["angle", "epoch"]].iloc[1]
-        said.append(f"{_title(task)} {NAMES[way]}: {angle:.0f} degrees off after epoch {epoch:g}")
-    marks = (*MARKS, ("equations 3–5", PATH), ("in the plane", IN_PLANE))
-    drawing.finish(figure, shown, filled, "training loss (nats)", marks)
-    held = drawn.groupby("way")["in_plane"].median()
+    cells, _ = _first_seed(_one(landscapes["surfaces"], split="train"))
+    cells = cells[cells["task"].isin(drawn["task"])]
+    panels = _panels_of_both(cells)
+    figure, _ = _surfaces(cells, panels, "loss", WAY, paths=drawn)
+    words = []
+    for name, which in panels.items():
+        angle, epoch = _one(drawn, **which).sort_values("step")[["angle", "epoch"]].iloc[1]
+        words.append(f"{name}: {angle:.0f} degrees off after epoch {epoch:g}")
+    held = drawn.groupby("init")["in_plane"].median()
     caption = (
         "States along training on the surfaces of Figure 1. Red: the paper's coordinates, whose second has no sign and "
         "is the distance from the first axis in any direction. White: the nearest point of the plane, which holds "
-        f"{held[SCRATCH]:.0%} (scratch) and {held[TUNED]:.0%} (fine-tuned) of the squared displacement of a state "
+        f"{held[SCRATCH]:.0%} (scratch) and {held[PRETRAINED]:.0%} (fine-tuned) of the squared displacement of a state "
         f"(median).{seeds}"
     )
-    return Exhibit("hao2019-figure-3", "Figure 3", paths, caption, f"Paths on surfaces. {'; '.join(said)}.", figure)
+    return Exhibit("hao2019-figure-3", "Figure 3", paths, caption, f"Paths on surfaces. {'; '.join(words)}.", figure)
 
 
 def _draw_path(axes, states: pd.DataFrame) -> None:
@@ -191,26 +210,21 @@ def figure_4(table: pd.DataFrame, epochs: int) -> Exhibit | Absent:
         return Absent("hao2019-figure-4", "Figure 4", DIVERGED)
     drawn, seeds = _first_seed(table)
     cells, states, between = (_one(drawn, kind=kind) for kind in (CELL, STATE, BETWEEN))
-    title = _title(drawn["task"].iloc[0])
+    task = drawn["task"].iloc[0]
     figure, (axes, side) = plt.subplots(1, 2, figsize=(style.WIDTH, 4.9), layout="constrained", width_ratios=(1.25, 1))
-    filled = drawing.draw(axes, as_surface(cells), as_surface(cells).errors, drawing.error_levels(cells["error"]))
+    filled = drawing.draw(axes, as_surface(cells), "error", drawing.error_levels(cells["error"].to_numpy()))
     axes.plot(*START, **drawing.START_MARK)
     axes.plot(*END, **drawing.END_MARK)
     _draw_path(axes, states)
-    marks = (
-        MARKS[0],
-        (f"after {epochs} epochs", drawing.END_MARK),
-        ("equations 3–5", PATH),
-        ("in the plane", IN_PLANE),
-    )
-    drawing.finish(figure, [axes], filled, "development error", marks)
-    side.plot(states["epoch"], states["error"], color=style.TASK_COLOURS[drawn["task"].iloc[0]], marker="o")
+    marks = (("start", drawing.START_MARK), (f"after {epochs} epochs", drawing.END_MARK), *PATH_MARKS)
+    drawing.finish(figure, [axes], filled, LABELS["error"], marks)
+    side.plot(states["epoch"], states["error"], color=style.TASK_COLOURS[task], marker="o")
     side.axvline(epochs, color=style.NULL_COLOUR, linestyle="--", linewidth=1.4)
-    side.set(xlabel="epoch", ylabel="development error", ylim=(0, None))
+    side.set(xlabel="epoch", ylabel=LABELS["error"], ylim=(0, None))
     first = states.iloc[(states["epoch"] - epochs).abs().argmin()]
     last, climb = states.iloc[-1], float((between["loss"] - between["loss"].cummin()).max())
     caption = (
-        f"{title}: {last['epoch']:g} epochs of one training on the surface of the development error, whose first "
+        f"{title(task)}: {last['epoch']:g} epochs of one training on the surface of the development error, whose first "
         f"direction leads to the state after {epochs}. The development error goes from {first['error']:.3f} there to "
         f"{last['error']:.3f} at the end; on the straight way between the two the training loss climbs by at most "
         f"{climb:.2g} nats.{seeds}"
@@ -222,74 +236,51 @@ def figure_4(table: pd.DataFrame, epochs: int) -> Exhibit | Absent:
     return Exhibit("hao2019-figure-4", "Figure 4", table, caption, alt, figure)
 
 
-def figure_5(lines: pd.DataFrame) -> Exhibit:
-    """Figure 5: training loss along the direction, both ways, axes normalised; and along a random direction."""
-    drawn, seeds = _first_seed(lines)
-    names = list(drawn["task"].unique())
-    rows = -(-len(names) // 2)
-    figure, grid = plt.subplots(
-        rows, 2, figsize=(style.WIDTH, 2.9 * rows + 0.5), layout="constrained", squeeze=False, sharey=True
-    )
-    flat = []
-    for axes, task in zip(grid.flat, names, strict=False):
-        for way, line in zip(WAYS, ("--", "-"), strict=True):
-            ours = _one(drawn, task=task, way=way)
-            along = _one(ours, direction=OPTIMISATION)
-            least = along["loss"].min()
-            unit = along["loss"][along["alpha"] == START[0]].iloc[0] - least
-            if unit < LEAST_FALL:
-                flat.append(f"{_title(task)} {NAMES[way]}")
-                continue
-            for direction, of_direction in ours.groupby("direction"):
-                optimised = direction == OPTIMISATION
-                colour = style.TASK_COLOURS[task] if optimised else style.NULL_COLOUR
-                label = NAMES[way] if optimised else f"{NAMES[way]}, random direction"
-                height = (of_direction["loss"] - least) / unit
-                axes.plot(
-                    of_direction["alpha"], height, line, color=colour, label=label, linewidth=1.8 if optimised else 1.2
-                )
-        axes.set_title(_title(task))
-        axes.set_xlabel(drawing.ALPHA)
-        axes.set_ylim(0, 2)
-    for axes in grid.flat[len(names) :]:
-        axes.set_visible(False)
-    for axes in grid[:, 0]:
-        axes.set_ylabel("loss, its start as 1")
-    handles = [
-        plt.Line2D([], [], color=colour, linestyle=line)
-        for colour in ("black", style.NULL_COLOUR)
-        for line in ("--", "-")
-    ]
-    labels = [f"{NAMES[way]}{ending}" for ending in ("", ", random direction") for way in WAYS]
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
+def figure_5(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
+    """Figure 5: training loss along the direction from start to end and along a random one, axes normalised."""
+    keys, lines = ["task", "init", "seed"], landscapes["lines"]
+    along = _one(lines, direction=OPTIMISATION)
+    least = along.groupby(keys)["loss"].min().rename("least")
+    unit = (_one(along, alpha=START[0]).set_index(keys)["loss"] - least).rename("unit")
+    table = lines.join(least, on=keys).join(unit.where(unit >= MIN_FALL), on=keys)
+    table["height"] = (table["loss"] - table["least"]) / table["unit"]
+    drawn, seeds = _first_seed(table)
+    drawn = drawn.assign(line=drawn["task"].where(drawn["direction"] == OPTIMISATION, RANDOM))
+    looks = plots.looks_of_tasks(drawn["task"])
+    names = looks.names | {RANDOM: "in a random direction"}
+    with_null = plots.Looks(names, looks.colours | {RANDOM: style.NULL_COLOUR})
+    panels = dict(x="alpha", x_label=drawing.ALPHA, col="task", titles=looks.names, dash="init", dashes=DASHES)
+    panels |= dict(sharey=True, missing=f"falls by less than {MIN_FALL} nats")
+    figure = plots.curves(drawn, "height", "line", with_null, "loss, its start as 1", **panels)
+    figure.axes[0].set_ylim(0, 2)
+    flat = drawn[drawn["unit"].isna()].drop_duplicates(["task", "init"])
+    flat = [f"{title(row.task)} {NAMES[row.init]}" for row in flat.itertuples()]
     caption = (
         "Training loss along the direction from start (0) to end (1), above its least value on the curve and in units "
         "of that of the start. Grey: the same around the end in a random direction of equal length, "
         f"filter-normalised and rescaled.{seeds}"
-        + (f" Not drawn, since the loss falls by less than {LEAST_FALL} nats: {', '.join(flat)}." if flat else "")
+        + (f" Not drawn, since the loss falls by less than {MIN_FALL} nats: {', '.join(flat)}." if flat else "")
     )
-    alt = f"Curves of normalised training loss along a line, one panel a task: {', '.join(map(_title, names))}."
-    return Exhibit("hao2019-figure-5", "Figure 5", lines, caption, alt, figure)
+    tasks = ", ".join(looks.names.values())
+    alt = f"Curves of normalised training loss along a line, one panel per task: {tasks}."
+    return Exhibit("hao2019-figure-5", "Figure 5", table, caption, alt, figure)
 
 
-def figure_6(surfaces: pd.DataFrame) -> Exhibit:
-    """Figure 6: surfaces of the development error of all tasks, both ways."""
-    table = _one(surfaces, split="validation").reset_index(drop=True)
+def figure_6(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
+    """Figure 6: surfaces of the development error of all tasks, from scratch and fine-tuned."""
+    table = _one(landscapes["surfaces"], split="validation").reset_index(drop=True)
     cells, seeds = _first_seed(table)
-    training, _ = _first_seed(_one(surfaces, split="train"))
-    names = list(cells["task"].unique())
-    figure, shown, filled, said = _both_ways(cells, names, "error", drawing.error_levels(cells["error"]), rim=False)
-    drawing.finish(figure, shown, filled, "development error", MARKS)
+    training, _ = _first_seed(_one(landscapes["surfaces"], split="train"))
+    panels = _panels_of_both(cells)
+    figure, words = _surfaces(cells, panels, "error", WAY)
     spread = cells["error_standard_error"].median()
     caption = (
         "Share of development examples that are classified wrongly, on the planes of Figure 1; all panels share the "
         f"colours. The standard error of a cell is {spread:.3f} (median).{seeds}"
     )
-    agree = []
-    for (task, way), ours in cells.groupby(["task", "way"], sort=False):
-        of_loss = as_surface(_one(training, task=task, way=way)).losses
-        agree.append(f"{_title(task)} {NAMES[way]} {rank_correlation(of_loss, as_surface(ours).errors):.2f}")
-    alt = f"Surfaces of development error. {said}. Rank correlation with the training loss: {', '.join(agree)}."
+    pairs = {name: [as_surface(_one(table, **which)) for table in (training, cells)] for name, which in panels.items()}
+    agree = [f"{name} {rank_correlation(one.losses, other.errors):.2f}" for name, (one, other) in pairs.items()]
+    alt = f"Surfaces of development error. {words}. Rank correlation with the training loss: {'; '.join(agree)}."
     return Exhibit("hao2019-figure-6", "Figure 6", table, caption, alt, figure)
 
 
@@ -298,25 +289,13 @@ def figure_7(surfaces: pd.DataFrame) -> Exhibit | Absent:
     if surfaces.empty:
         return Absent("hao2019-figure-7", "Figure 7", DIVERGED)
     cells, seeds = _first_seed(surfaces)
-    names, groups = list(cells["task"].unique()), list(cells["group"].unique())
-    levels = drawing.loss_levels(cells["loss"].to_numpy())
-    # Two tasks side by side, a row a group; a single task goes on from column to column.
-    places = [(task, group) for group in groups for task in names]
-    figure, shown = drawing.panels(len(places))
-    said = []
-    for axes, (task, group) in zip(shown, places, strict=True):
-        ours = _one(cells, task=task, group=group)
-        surface, end, back = as_surface(ours), _at(ours, START, "loss"), _at(ours, BACK, "loss")
-        filled = drawing.draw(axes, surface, surface.losses, levels, end + RISE)
-        axes.plot(*START, **drawing.END_MARK)
-        axes.plot(*BACK, **drawing.PUT_BACK_MARK)
-        axes.set_title(f"{_title(task)}, {group} layers", fontsize=10)
-        said.append(f"{_title(task)} {group} layers: {end:.2f} tuned, {back:.2f} put back")
-    marks = (("fine-tuned", drawing.END_MARK), ("group put back", drawing.PUT_BACK_MARK), RIM_MARK)
-    drawing.finish(figure, shown, filled, "training loss (nats)", marks)
+    # Two tasks side by side, one row per group; a single task goes on from column to column.
+    places = [(task, group) for group in cells["group"].unique() for task in cells["task"].unique()]
+    panels = {f"{title(task)}, {group} layers": {"task": task, "group": group} for task, group in places}
+    figure, words = _surfaces(cells, panels, "loss", ROLLED_BACK, rim="fine-tuned")
     caption = (
         "Training loss around the fine-tuned model (0, 0) when one third of its layers moves: at (−1, 0) these layers "
         f"are as they were pre-trained. Dashed: {RISE:g} nats above the fine-tuned model.{seeds}"
     )
-    alt = f"Surfaces of training loss, one for each task and group of layers. {'; '.join(said)}."
+    alt = f"Surfaces of training loss, one for each task and group of layers. {words}."
     return Exhibit("hao2019-figure-7", "Figure 7", surfaces, caption, alt, figure)

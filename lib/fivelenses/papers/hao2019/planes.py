@@ -1,13 +1,13 @@
 r"""The models of Hao et al. (2019) and the planes that they are seen in.
 
-A model has been trained on a task from a start :math:`\theta_0` to an end :math:`\theta_1`: *tuned*, where the start is
-the pre-trained encoder, or from *scratch*, where it is random. All parameters of the encoder move, its embeddings too;
-the pooler and the classifier keep the values that they learned. The first direction is :math:`\theta_1 - \theta_0`, the
+A model has been trained on a task from a start :math:`\theta_0` to an end :math:`\theta_1`: from the *pre-trained*
+encoder, or from *scratch*, where the start is random. All parameters of the encoder move, its embeddings too; the
+pooler and the classifier keep the values that they learned. The first direction is :math:`\theta_1 - \theta_0`, the
 second that of the model that was trained from the same start on another task, in the first one's length.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import datasets
@@ -15,17 +15,18 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from fivelenses.checkpoints import Checkpoint
+from fivelenses import tasks
+from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions
 from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.parameter_motion import layer_parameters, thirds
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode, subset
 
-SCRATCH, TUNED = "scratch", "tuned"
-WAYS = (SCRATCH, TUNED)
+SCRATCH, PRETRAINED = "scratch", "pre-trained"
+INITS = (SCRATCH, PRETRAINED)
+RANDOM_ENCODER = "random:"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +52,12 @@ class Plane:
         return layer_parameters(self.model, self.layers)
 
     def random(self, seed: int) -> dict[str, torch.Tensor]:
-        """A random direction of the first one's length, the null beside it."""
+        """A random direction of the first one's length, the null of what is seen along it."""
         return directions.rescaled(directions.random_direction(self.end(), seed), self.first)
 
 
 class Models:
-    """The models of a run by task, way and seed.
+    """The models of a run by task, init and seed.
 
     Args:
         checkpoints: of one encoder and its random twin. Of two that differ in their epochs alone the one with fewer is
@@ -72,59 +73,44 @@ class Models:
         self._second = dict(second)
         self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self._models: dict[tuple[str, str, int], list[Checkpoint]] = {}
-        for checkpoint in checkpoints:
-            made = checkpoint.manifest["specification"]
-            way = SCRATCH if made["encoder"].startswith("random:") else TUNED
-            self._models.setdefault((made["task"], way, made["seed"]), []).append(checkpoint)
-        for same in self._models.values():
-            same.sort(key=lambda one: one.manifest["specification"]["schedule"]["epochs"])
-        if not any(True for _ in self):
+        for one in sorted(checkpoints, key=lambda one: one.specification.schedule.epochs):
+            made = one.specification
+            init = SCRATCH if made.encoder.startswith(RANDOM_ENCODER) else PRETRAINED
+            self._models.setdefault((made.task, init, made.seed), []).append(one)
+        if not any(self.finite(task, seed) for task, _, seed in self._models):
             raise ValueError(
                 "On every task a training diverged, or one of the task that gives the second direction, so that there "
                 "is no landscape to look at: lower learning_rate."
             )
 
-    def trained(self) -> list[tuple[str, str, int]]:
-        """Task, way and seed of each model: from scratch before tuned, in the order of the checkpoints."""
-        return sorted(self._models, key=lambda which: WAYS.index(which[1]))
-
-    def __iter__(self) -> Iterator[tuple[str, str, int]]:
-        """The same of those that are looked at."""
-        return (which for which in self.trained() if self.finite(which[0], which[2]))
-
     def finite(self, task: str, seed: int) -> bool:
-        """Whether no training diverged that the landscapes of a task and seed need: both ways are compared, and both
+        """Whether no training diverged that the landscapes of a task and seed need: both inits are compared, and both
         take their second direction from another task.
         """
-        needed = [(name, way, seed) for name in (task, self._second[task]) for way in WAYS]
-        return not any(self.usual(*which).manifest["diverged"] for which in needed if which in self._models)
+        needed = [(name, init, seed) for name in (task, self._second[task]) for init in INITS]
+        return not any(self.usual(*key).manifest["diverged"] for key in needed if key in self._models)
 
-    def long_finite(self, task: str, seed: int) -> bool:
-        """Whether neither these diverged nor the task's long training."""
-        return self.finite(task, seed) and not self.long(task, seed).manifest["diverged"]
-
-    def usual(self, task: str, way: str, seed: int) -> Checkpoint:
+    def usual(self, task: str, init: str, seed: int) -> Checkpoint:
         """The task's model."""
-        return self._models[task, way, seed][0]
+        return self._models[task, init, seed][0]
 
     def long(self, task: str, seed: int) -> Checkpoint:
-        """The tuned model that was trained for longest."""
-        return self._models[task, TUNED, seed][-1]
+        """The fine-tuned model that was trained for longest."""
+        return self._models[task, PRETRAINED, seed][-1]
 
-    def start(self, task: str, way: str, seed: int, layers: Sequence[int]) -> dict[str, torch.Tensor]:
+    def start(self, task: str, init: str, seed: int, layers: Sequence[int]) -> dict[str, torch.Tensor]:
         """The parameters that a model was trained from.
 
         A pre-trained encoder is read from where it lies. A random one was kept in half precision, which moves a
         parameter by at most 1/2048 of itself.
         """
-        checkpoint = self.usual(task, way, seed)
-        if way == SCRATCH:
+        checkpoint = self.usual(task, init, seed)
+        if init == SCRATCH:
             return layer_parameters(checkpoint.model_at(0), layers)
-        encoder = encoders.locate(checkpoint.manifest["specification"]["encoder"])
-        return layer_parameters(encoders.load_weights(encoder), layers)
+        return layer_parameters(encoders.load_weights(encoders.locate(checkpoint.specification.encoder)), layers)
 
     def plane(
-        self, task: str, way: str, seed: int, layers: Sequence[int] | None = None, model: PreTrainedModel | None = None
+        self, task: str, init: str, seed: int, layers: Sequence[int] | None = None, model: PreTrainedModel | None = None
     ) -> Plane:
         """The plane of a model and of the one trained from the same start on its second task.
 
@@ -132,26 +118,27 @@ class Models:
             layers: that move, 0 for the embeddings; all by default.
             model: the end, where it is another than the task's model.
         """
-        model = model or self.usual(task, way, seed).model()
+        model = model or self.usual(task, init, seed).model()
         layers = tuple(range(len(layer_list(model)) + 1) if layers is None else layers)
-        other = layer_parameters(self.usual(self._second[task], way, seed).model(), layers)
-        start = self.start(task, way, seed, layers)
+        other = layer_parameters(self.usual(self._second[task], init, seed).model(), layers)
+        start = self.start(task, init, seed, layers)
         first = directions.difference(layer_parameters(model, layers), start)
         second = directions.rescaled(directions.difference(other, start), first)
         laid = ({name: part.to(self._device) for name, part in one.items()} for one in (start, first, second))
         return Plane(model.to(self._device), layers, *laid)
 
     def planes_of_thirds(self, task: str, seed: int) -> dict[str, Plane]:
-        """The planes of the low, middle and high thirds of a tuned model's layers, without its embeddings."""
-        groups = thirds(len(layer_list(self.usual(task, TUNED, seed).model())))
-        return {name: self.plane(task, TUNED, seed, layers) for name, layers in groups.items()}
+        """The planes of the low, middle and high thirds of a fine-tuned model's layers, without its embeddings."""
+        groups = thirds(len(layer_list(self.usual(task, PRETRAINED, seed).model())))
+        return {name: self.plane(task, PRETRAINED, seed, layers) for name, layers in groups.items()}
 
 
-def encoded(checkpoint: Checkpoint, data: TaskData, split: str) -> datasets.Dataset:
+def encoded(checkpoint: Checkpoint, split: str) -> datasets.Dataset:
     """A split as the model reads it; of the training examples those that it was trained on."""
-    made = checkpoint.manifest["specification"]
-    if split == "train" and made["examples"] is not None:
+    made = checkpoint.specification
+    data = tasks.load(made.task, made.source, (split,))
+    if split == "train" and made.examples is not None:
         table = data.splits["train"]
-        kept = subset(np.array(table[data.task.label]), made["examples"], made["examples_seed"])
+        kept = subset(np.array(table[data.task.label]), made.examples, made.examples_seed)
         data = dataclasses.replace(data, splits={"train": table.select(kept)})
-    return encode(data, split, checkpoint.tokenizer(), made["schedule"]["max_length"])
+    return encode(data, split, checkpoint.tokenizer(), made.schedule.max_length)

@@ -59,7 +59,7 @@ class Hao2019(EncoderParameters):
         return self
 
     def encoders_used(self) -> tuple[str, ...]:
-        return (self.encoder, _from_scratch(self.encoder))
+        return (self.encoder, f"random:{self.encoder}")
 
     def followed_tasks(self) -> list[str]:
         """The tasks of this run whose trajectories are drawn."""
@@ -109,11 +109,6 @@ class Hao2019(EncoderParameters):
         if encoder == self.encoder and task == self.long_task:
             surfaces += cells * read[1]
         return len(self.seeds) * math.ceil(surfaces)
-
-
-def _from_scratch(encoder: str) -> str:
-    """The name of the same network without pre-training."""
-    return f"random:{encoder}"
 
 
 def _steps_kept(schedule: Schedule, examples: int, states: int) -> tuple[int, ...]:

@@ -1,11 +1,13 @@
-"""The pictures of Hao et al. (2019) in numbers: tables of cells to one row a model, and one a group of layers."""
+"""The pictures of Hao et al. (2019) in numbers, from its records: one row per model, and one per group of layers."""
+
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation
 from fivelenses.lenses.landscape import Surface
-from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM, Landscapes
+from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
 
 RISE = 0.1  # nats above the end
 HALF = 0.5  # of the drop from start to end
@@ -39,38 +41,47 @@ def _at(surface: Surface, values: np.ndarray, place: tuple[float, float]) -> flo
     return float(values[surface.betas == place[1], surface.alphas == place[0]][0])
 
 
-def measures(found: Landscapes) -> pd.DataFrame:
-    """One row a model.
+def measures(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row per model.
+
+    Args:
+        landscapes: of `measure.landscapes`.
 
     Returns:
-        The columns of `Landscapes.models`, and beside them `start_loss`, `end_loss`, `learned` (the end is `RISE` below
-        the entropy of the labels), `drop`, `falling` and `climb` of the straight way; `width` along the optimisation
+        The columns of its `models`, and beside them `start_loss`, `end_loss`, `learned` (the end is `RISE` below the
+        entropy of the labels), `drop`, `falling` and `climb` of the straight way; `width` along the optimisation
         direction, `second_width` and `random_width` (a random direction), all at `RISE`, each with `…_whole`, False
         where it is at least this; `area` and `whole` at `RISE`, `half_area` and `half_whole` at half of the drop (NaN
         and False without one); `correlation` of training loss and development error over the cells; `error`
         (development, at the end). Widths are in lengths of the model's direction, areas in their squares; a loss that
         is not finite at the end leaves its row without them.
     """
+    keys = ["task", "init", "seed"]
+    surfaces = dict(list(landscapes["surfaces"].groupby([*keys, "split"])))
+    lines = dict(list(landscapes["lines"].groupby([*keys, "direction"])))
     rows = []
-    keys = ["task", "way", "seed"]
-    surfaces = dict(list(found.surfaces.groupby([*keys, "split"])))
-    lines = dict(list(found.lines.groupby([*keys, "direction"])))
-    for model in found.models.to_dict("records"):
-        which = tuple(model[key] for key in keys)
-        training, development = (as_surface(surfaces[*which, split]) for split in ("train", "validation"))
+    for model in landscapes["models"].to_dict("records"):
+        key = tuple(model[name] for name in keys)
+        training, development = (as_surface(surfaces[*key, split]) for split in ("train", "validation"))
         row = model | {
             "correlation": rank_correlation(training.losses, development.errors),
             "error": _at(development, development.errors, END),
         }
-        rows.append(row | _basin(training, lines[*which, OPTIMISATION], lines[*which, RANDOM], model["null_loss"]))
+        rows.append(row | _basin(training, lines[*key, OPTIMISATION], lines[*key, RANDOM], model["null_loss"]))
     return pd.DataFrame(rows)
 
 
 def _basin(training: Surface, along: pd.DataFrame, null: pd.DataFrame, null_loss: float) -> dict:
     positions, low, high = along["alpha"].to_numpy(), training.alphas[0], training.alphas[-1]
-    way = path(positions, along["loss"].to_numpy())
+    straight = path(positions, along["loss"].to_numpy())
     start, end = (_at(training, training.losses, place) for place in (START, END))
-    row = {"start_loss": start, "end_loss": end, "drop": start - end, "falling": way.falling, "climb": way.climb}
+    row = {
+        "start_loss": start,
+        "end_loss": end,
+        "drop": start - end,
+        "falling": straight.falling,
+        "climb": straight.climb,
+    }
     row["learned"] = bool(end <= null_loss - RISE)
     if not np.isfinite(end):
         return row
@@ -86,32 +97,25 @@ def _basin(training: Surface, along: pd.DataFrame, null: pd.DataFrame, null_loss
     return row
 
 
-def group_measures(surfaces: pd.DataFrame, rolled_back: pd.DataFrame) -> pd.DataFrame:
-    """One row a task, seed and group of layers that has a surface.
+def group_measures(surfaces: pd.DataFrame, rollbacks: pd.DataFrame) -> pd.DataFrame:
+    """One row per task, seed and group of layers that has a surface.
+
+    Args:
+        surfaces, rollbacks: of `measure.group_surfaces` and `measure.rollbacks`.
 
     Returns:
         `task`, `seed`, `group`, `width` along the group's optimisation direction around the fine-tuned point at `RISE`
-        with `width_whole`, `area`, `whole`, `rise` (of the loss when the group is put back), and the group's columns
-        of `rollbacks`; empty without surfaces.
+        with `width_whole`, `area`, `whole`, `rise` (of the loss when the group is rolled back), and the group's
+        columns of `rollbacks`; empty without surfaces.
     """
     if surfaces.empty:
         return pd.DataFrame()
     rows = []
     for (task, seed, group), cells in surfaces.groupby(["task", "seed", "group"], sort=False):
-        found = as_surface(cells)
-        at_rise = basin(found, START, RISE)
-        across, whole = width(at_rise.first, START[0], found.alphas[0], found.alphas[-1])
-        rise = _at(found, found.losses, BACK) - _at(found, found.losses, START)
-        rows.append(
-            {
-                "task": task,
-                "seed": seed,
-                "group": group,
-                "width": across,
-                "width_whole": whole,
-                "area": at_rise.area,
-                "whole": at_rise.whole,
-                "rise": rise,
-            }
-        )
-    return pd.DataFrame(rows).merge(rolled_back, on=["task", "seed", "group"])
+        surface = as_surface(cells)
+        at_rise = basin(surface, START, RISE)
+        across, whole = width(at_rise.first, START[0], surface.alphas[0], surface.alphas[-1])
+        rise = _at(surface, surface.losses, BACK) - _at(surface, surface.losses, START)
+        row = {"task": task, "seed": seed, "group": group, "width": across, "width_whole": whole}
+        rows.append(row | {"area": at_rise.area, "whole": at_rise.whole, "rise": rise})
+    return pd.DataFrame(rows).merge(rollbacks, on=["task", "seed", "group"])
