@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from fivelenses.papers.five_lenses import agreement, figures, instruments, measure, rank_statistics, statement
+from fivelenses.papers.five_lenses import agreement, figures, instruments, rank_statistics, statement
+from fivelenses.papers.five_lenses.measure import MEASURES
 from fivelenses.papers.five_lenses.rank_statistics import (
     chance_bound,
     holm,
@@ -170,7 +171,7 @@ def test_the_measures_come_in_the_order_of_their_lenses_which_is_that_of_the_cha
     assert [measure.lens for measure in instruments.MEASURES] == sorted(
         (measure.lens for measure in instruments.MEASURES), key=papers.index
     )
-    assert tuple(instruments.BY_KEY) == measure.MEASURES
+    assert tuple(instruments.BY_KEY) == MEASURES
     fields = {field.name for field in dataclasses.fields(instruments.Measure)}
     assert set(instruments.DISTINCTIONS) == set(instruments.DIFFERENCES) <= fields
 

@@ -6,16 +6,16 @@ import pytest
 from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
-from fivelenses.checkpoints import specify
+from fivelenses.checkpoints import specify, tables
 from fivelenses.checkpoints.evaluation import flat_labels
 from fivelenses.checkpoints.finetuning import fine_tune
 from fivelenses.exhibits.claims import NOT_REPRODUCED, PARTLY, REPRODUCED, judge
-from fivelenses.papers import own_encoders
-from fivelenses.papers.own_encoders import measure as measurements
+from fivelenses.papers.own_encoders import claims, figures, measure
+from fivelenses.papers.toy_world.measure import record, training_part, without_reading
 from fivelenses.runs.settings import settings
 from fivelenses.tasks.examples import TaskData
 
-CLAIMS = {claim.key: claim for claim in own_encoders.CLAIMS}
+CLAIMS = {claim.key: claim for claim in claims.CLAIMS}
 
 
 @pytest.fixture(scope="module")
@@ -25,18 +25,18 @@ def paraphrase_model(session_store):
 
 def test_an_encoder_without_a_record_is_refused():
     with pytest.raises(ValueError, match="fivelenses pretrain"):
-        own_encoders.loss_curves(["random:bert-base-uncased"])
+        measure.loss_curves(["random:bert-base-uncased"])
 
 
 def test_loss_curves_are_those_that_pretraining_wrote():
-    table = own_encoders.loss_curves(["toy-bert/seed-0", "toy-bert/seed-1"])
-    written = measurements.record("toy-bert/seed-1")["loss_curve"]
+    table = measure.loss_curves(["toy-bert/seed-0", "toy-bert/seed-1"])
+    written = record("toy-bert/seed-1")["loss_curve"]
     assert table[table["encoder"] == "toy-bert/seed-1"]["masked"].tolist() == [row["masked"] for row in written]
 
 
 def test_frequencies_of_two_equally_frequent_pieces_cost_the_logarithm_of_two(toy_tokenizer):
     word, other = (toy_tokenizer.convert_ids_to_tokens(piece) for piece in toy_tokenizer("the was")["input_ids"][1:3])
-    found = measurements._frequencies(ENCODER, [[f"{word} {other}"], [f"{other} {word}"]])
+    found = measure._frequencies(ENCODER, [[f"{word} {other}"], [f"{other} {word}"]])
     assert found["masked_loss"] == pytest.approx(np.log(2))
     assert found["masked_accuracy"] == 0.5
 
@@ -44,8 +44,8 @@ def test_frequencies_of_two_equally_frequent_pieces_cost_the_logarithm_of_two(to
 def test_a_pretrained_encoder_reads_its_own_language_better_than_random_weights(monkeypatch):
     from pretraining import toy_text
 
-    monkeypatch.setattr(measurements, "wikipedia_text", lambda source: toy_text("validation")[:60])
-    table = own_encoders.language_modelling([ENCODER], "toyworld").set_index(["encoder", "text"])["masked_loss"]
+    monkeypatch.setattr(measure, "wikipedia_text", lambda source: toy_text("validation")[:60])
+    table = measure.language_modelling([ENCODER], "toyworld", "cpu").set_index(["encoder", "text"])["masked_loss"]
     assert table[ENCODER, "elsewhere"] == pytest.approx(table[ENCODER, "held out"], abs=0.3)
     assert table[ENCODER, "elsewhere"] < table["frequency", "elsewhere"] < table["random", "elsewhere"]
 
@@ -59,11 +59,11 @@ def test_tags_of_words_are_counted_and_unseen_words_get_the_most_frequent():
     training = split(("The dog", "DET NOUN"), ("dog dog", "NOUN VERB"), ("cats", "NOUN"))
     held_out = split(("the dog runs", "DET VERB NOUN"), ("DOG", "NOUN"))
     data = TaskData(tasks.find("pos-ewt"), "toyworld", {"train": training, "validation": held_out}, ())
-    assert measurements._most_frequent_tags(data) == pytest.approx(3 / 4)
+    assert measure._most_frequent_tags(data) == pytest.approx(3 / 4)
 
 
 def test_a_probe_reads_every_layer_of_every_encoder():
-    table = own_encoders.parts_of_speech([ENCODER], "toyworld", 20)
+    table = measure.parts_of_speech([ENCODER], "toyworld", 20, "cpu")
     assert table.groupby("encoder")["layer"].apply(list).to_dict() == {
         ENCODER: list(range(7)),
         "random": list(range(7)),
@@ -78,43 +78,55 @@ def test_baselines_see_the_examples_that_models_were_trained_on(paraphrase_model
 
     specification = specify(ENCODER, "mrpc", "toyworld", 0, short_schedule(), examples=96)
     trained_on = _training_examples(tasks.load("mrpc", "toyworld"), specification, toy_tokenizer)
-    part = own_encoders.training_part("mrpc", "toyworld", 96)
+    part = training_part("mrpc", "toyworld", 96)
     encoded = toy_tokenizer(*(list(part.splits["train"][column]) for column in part.task.inputs))
     assert list(trained_on["input_ids"]) == encoded["input_ids"]
-    assert own_encoders.training_part("mrpc", "toyworld", None).splits["train"].num_rows > 96
+    assert training_part("mrpc", "toyworld", None).splits["train"].num_rows > 96
 
 
 def test_f1_counts_paraphrases_found(paraphrase_model, monkeypatch):
-    data = tasks.load("mrpc", "toyworld")
-    gold = np.array(data.splits["validation"]["label"])
+    gold = np.array(tasks.load("mrpc", "toyworld").splits["validation"]["label"])
     predicted = np.arange(len(gold)) % 2
-    monkeypatch.setattr(measurements, "predictions", lambda model, encoded, collate: predicted)
-    table = own_encoders.scores({("mrpc", "pre-trained", 0): paraphrase_model}, {"mrpc": data})
-    row = table[table["metric"] == "F1"].iloc[0]
+    monkeypatch.setattr(measure, "predictions", lambda model, encoded, collate: predicted)
+    row = measure.paraphrase_f1([paraphrase_model], "cpu").iloc[0]
     hits = ((predicted == 1) & (gold == 1)).sum()
     assert row["score"] == pytest.approx(2 * hits / (predicted.sum() + gold.sum()))
     assert row["majority"] == pytest.approx(2 * gold.sum() / (len(gold) + gold.sum()))
-    assert table[table["metric"] == "accuracy"]["score"].item() == paraphrase_model.score
 
 
 def test_f1_is_taken_on_the_predictions_whose_accuracy_the_manifest_records(paraphrase_model, monkeypatch):
-    seen, predict = [], measurements.predictions
+    seen, predict = [], measure.predictions
 
     def kept(model, encoded, collate):
         seen.append(predict(model, encoded, collate) == flat_labels(encoded))
         return flat_labels(encoded)
 
-    monkeypatch.setattr(measurements, "predictions", kept)
-    data = {"mrpc": tasks.load("mrpc", "toyworld")}
-    table = own_encoders.scores({("mrpc", "pre-trained", 0): paraphrase_model}, data)
+    monkeypatch.setattr(measure, "predictions", kept)
+    assert measure.paraphrase_f1([paraphrase_model], "cpu")["score"].tolist() == [1.0]
     assert np.mean(seen) == pytest.approx(paraphrase_model.score)
-    assert table[table["metric"] == "F1"]["score"].item() == 1
 
 
-def made_scores(ours=(0.8, 0.9), theirs=(0.6, 0.7), task="sst2", metric="accuracy"):
+def test_scores_are_those_of_the_models_with_both_measures_of_mrpc(paraphrase_model):
+    scratch = pd.DataFrame({"encoder": [f"random:{ENCODER}"], "task": ["mrpc"], "seed": [0], "score": [0.5]})
+    models = pd.concat([tables.models([paraphrase_model]), scratch])
+    baselines = without_reading(["mrpc"], "toyworld", 96)
+    f1 = measure.paraphrase_f1([paraphrase_model], "cpu")
+    table = figures.scores(models, baselines, f1)
+    assert list(table[["start", "metric"]].itertuples(index=False, name=None)) == [
+        ("pre-trained", "accuracy"),
+        ("scratch", "accuracy"),
+        ("pre-trained", "F1"),
+    ]
+    assert table["score"].tolist() == [paraphrase_model.score, 0.5, f1["score"].item()]
+    assert table["majority"].tolist() == [*baselines["majority"].tolist() * 2, f1["majority"].item()]
+    none = measure.paraphrase_f1([], "cpu")
+    assert figures.scores(models, baselines, none)["metric"].unique().tolist() == ["accuracy"]
+
+
+def made_scores(pretrained=(0.8, 0.9), scratch=(0.6, 0.7), task="sst2", metric="accuracy"):
     rows = [
         {"task": task, "start": start, "seed": seed, "score": score, "majority": 0.5, "metric": metric}
-        for start, scores in (("pre-trained", ours), ("scratch", theirs))
+        for start, scores in (("pre-trained", pretrained), ("scratch", scratch))
         for seed, score in enumerate(scores)
     ]
     return pd.DataFrame(rows).assign(length=0.5, bag_of_words=0.6 if metric != "F1" else np.nan)
@@ -154,15 +166,15 @@ def test_context_is_read_where_a_layer_beats_the_embeddings_and_the_words(layers
 def test_points_behind_published_encoders_are_means_over_shared_tasks():
     table = pd.concat([made_scores((0.7, 0.9)), made_scores((0.5, 0.5), task="cola", metric="matthews")])
     published = {"Known": {("sst2", "accuracy"): 0.9, ("cola", "matthews"): 0.4, ("rte", "accuracy"): 1.0}}
-    assert own_encoders.behind_published(table, published) == "0.0 points behind Known"
-    assert own_encoders.behind_published(table, {}).startswith("beside no published encoder")
+    assert figures.behind_published(table, published) == "0.0 points behind Known"
+    assert figures.behind_published(table, {}).startswith("beside no published encoder")
 
 
 def test_published_scores_are_drawn_only_where_they_are_given():
     table = made_scores()
-    alone, beside = own_encoders.scores_figure(table, {}), own_encoders.scores_figure(table, own_encoders.PUBLISHED)
+    alone, beside = figures.scores_figure(table, {}), figures.scores_figure(table, figures.PUBLISHED)
     assert "Google" not in alone.caption and "Google" in beside.caption
-    assert "BERT-mini" in own_encoders.scores_table(table, "few", own_encoders.PUBLISHED).shown.columns
+    assert "BERT-mini" in figures.scores_table(table, "few", figures.PUBLISHED).shown.columns
     plt.close("all")
 
 
@@ -170,4 +182,3 @@ def test_each_encoder_is_fine_tuned_with_the_seed_of_its_place_and_scratch_with_
     chosen = settings(7, "tiny")
     by_encoder = {name: [one.seed for one in chosen.specifications_of("sst2", name)] for name in chosen.encoders_used()}
     assert by_encoder == {"toy-bert/seed-0": [0], "toy-bert/seed-1": [1], "random:toy-bert/seed-0": [0, 1]}
-    assert chosen.starts()["scratch", 1] == "random:toy-bert/seed-0"

@@ -53,7 +53,7 @@ def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
     )
     last = table.groupby("encoder", sort=False).last()
     for name, end in last.iterrows():
-        mark = dict(color=looks.colpretrained[name], marker=looks.markers[name], markersize=8, markeredgecolor="white")
+        mark = dict(color=looks.colours[name], marker=looks.markers[name], markersize=8, markeredgecolor="white")
         figure.axes[0].plot(end["step"], end["held_out"], **mark)
     words = "; ".join(
         f"{_short(name)} ends at {end['masked']:.2f} in training and {end['held_out']:.2f} held out"
