@@ -1,22 +1,25 @@
 """Chapter 5: each predicate on tables made to pass and to fail, and the measurements on the toy world."""
 
+import dataclasses
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 import toyworld
+from fivelenses.activations import word_vectors
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, REPRODUCED, judge
-from fivelenses.models import encoders
-from fivelenses.papers import merchant2020
+from fivelenses.papers.merchant2020 import claims, figures, measure
 from fivelenses.papers.merchant2020.measure import drawn_targets, encoded_words
+from fivelenses.runs.settings import settings
 from fivelenses.tasks.edge_tasks import edge_table
 
 ENCODER = "toy-bert/seed-0"
+OTHER = "sentence-transformers/all-MiniLM-L6-v2"
 DEPTH = 12
 LAYERS = range(DEPTH + 1)
-BY_KEY = {claim.key: claim for claim in merchant2020.CLAIMS}
+BY_KEY = {claim.key: claim for claim in claims.CLAIMS}
 EDGE = ("pos", "constituents", "dependencies", "coreference", "spr", "relations")
 
 
@@ -146,12 +149,46 @@ def test_a_task_that_is_not_learned_is_not_judged_by_what_it_loses(key, figure):
 
 
 def test_a_task_without_ablations_has_no_curve():
-    scores = ablations("frozen", lambda task, place: 0.0).assign(kept=DEPTH)
-    scores = scores[(scores["task"] != "squad") | (scores["frozen"] == -1)]
-    exhibit = merchant2020.figure_3(scores)
+    models = ablations("frozen", lambda task, place: 0.0).drop(columns="layers").assign(encoder=ENCODER, truncated=-1)
+    models = models[(models["task"] != "squad") | (models["frozen"] == -1)]
+    others = models.assign(encoder="another", score=0.0)
+    depth = similar(falls_on_top).assign(pretrained=ENCODER)
+    exhibit = figures.figure_3(pd.concat([models, others]), depth, ENCODER)
     assert set(exhibit.table["task"]) == {"mnli", "parsing"} and "SQuAD" not in exhibit.caption
-    assert "whole encoders" in merchant2020.figure_3(scores[scores["frozen"] == -1]).sentence
-    plt.close("all")
+    assert set(exhibit.table["encoder"]) == {ENCODER} and set(exhibit.table["layers"]) == {DEPTH}
+    assert "whole encoders" in figures.figure_3(models[models["frozen"] == -1], depth, ENCODER).sentence
+
+
+def test_truncated_encoders_are_drawn_by_the_layers_they_keep():
+    models = ablations("truncated", lambda task, place: 0.0).assign(encoder=ENCODER, frozen=-1)
+    models["truncated"] = models["truncated"].where(models["truncated"] < DEPTH, -1)
+    table = figures.figure_4(models, similar(falls_on_top).assign(pretrained=ENCODER), ENCODER).table
+    assert sorted(table["kept"].unique()) == list(range(1, DEPTH + 1))
+
+
+def test_a_picture_of_inputs_takes_running_text_from_the_other_record():
+    inputs = {"mnli": 0.5, "mnli, premise alone": 0.6}
+    by_input = similar(lambda model, layer, text: inputs[text], tuple(inputs), ("mnli",)).assign(tokens=100)
+    by_input = by_input[by_input["pretrained"] == "one"]
+    exhibit = figures.figure_5(similar(falls_on_top).assign(tokens=200), by_input, "mnli")
+    assert list(exhibit.table["input"].unique()) == ["wikipedia", *inputs] and set(exhibit.table["model"]) == {"mnli"}
+    assert set(exhibit.table["pretrained"]) == {"one"} and "at most 200 tokens" in exhibit.caption
+    names = {text.get_text() for text in exhibit.figure.axes[0].texts}
+    assert names == {"running text", "MNLI", "MNLI, premise alone"}
+    assert "no encoder that was tuned on SQuAD" in figures.figure_5(by_input, by_input, "squad").sentence
+
+
+def test_a_run_that_kept_no_probes_of_the_top_layer_says_so():
+    assert "mixture of all layers" in figures.appendix_a(PASSING["merchant2020-table-1"]).sentence
+
+
+def test_models_tuned_whole_are_averaged_over_seeds():
+    row = {"task": "mnli", "encoder": ENCODER, "training_data": "toy world", "examples": 1200, "steps": 1000}
+    row |= {"null_rate": 0.35, "truncated": -1}
+    scores = [(0, -1, 0.5), (1, -1, 0.6), (0, 3, 0.1)]
+    models = pd.DataFrame([row | {"seed": seed, "frozen": top, "score": score} for seed, top, score in scores])
+    table = figures.appendix_c(models).table
+    assert table[["score", "score_spread", "seeds"]].to_numpy().tolist() == [[0.55, pytest.approx(0.05), 2]]
 
 
 def test_a_run_without_a_parser_cannot_test_what_it_helps():
@@ -160,12 +197,15 @@ def test_a_run_without_a_parser_cannot_test_what_it_helps():
     assert verdict.verdict == CANNOT_BE_TESTED and "parsing" in verdict.reason
 
 
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
 @pytest.fixture(scope="module")
-def models():
-    found = encoders.locate(ENCODER)
-    torch.manual_seed(0)
-    blank = encoders.load_weights(encoders.locate(f"random:{ENCODER}"))
-    return {"base": encoders.load_weights(found), "randomised": blank}
+def models(toy_checkpoint):
+    return measure.probed_models([toy_checkpoint], ("base", "randomised"))
 
 
 def test_drawn_targets_are_whole_sentences_and_the_same_each_time():
@@ -178,40 +218,86 @@ def test_drawn_targets_are_whole_sentences_and_the_same_each_time():
     assert all(of_sentence[place] == counts[tuple(words)] for place, words in enumerate(sentences))
 
 
-def test_edge_probes_read_more_from_a_pretrained_encoder(models, toy_tokenizer):
-    quick = merchant2020.Probing(400, 2e-3, 15, 6, 32)
-    scores, codes = merchant2020.edge_probing(models, toy_tokenizer, ["pos"], "toyworld", quick, codelengths=["pos"])
-    mean = scores.set_index(["layers", "model"])["micro_f1"]
+def test_edge_probes_read_more_from_a_pretrained_encoder(toy_checkpoint):
+    tuned = toy_checkpoint.specification.task
+    table = measure.edge_probing([toy_checkpoint], "pos", 400, 2e-3, 15, 6, 32)
+    mean = table.set_index(["layers", "model"])["micro_f1"]
     assert mean["mix", "base"] > mean["mix", "randomised"] and mean["top", "base"] > mean["top", "randomised"]
-    assert set(scores["model"]) == {"base", "randomised", "lexical"}
-    bits = codes.set_index("model")
-    assert bits.loc["base", "bits"] < bits.loc["randomised", "bits"] < bits.loc["base", "uniform"]
-    exhibit = merchant2020.edge_table_exhibit(scores, "mix", "toyworld")
+    assert set(table["model"]) == {"base", "randomised", "lexical", tuned} and set(table["task"]) == {"pos"}
+    exhibit = figures.table_1(table)
     assert "97.5" in exhibit.shown.loc[0, "base"] and exhibit.shown.loc[0, "data"] == "toy world"
 
 
-def test_structural_probes_have_a_row_a_layer(models, toy_tokenizer):
-    table = merchant2020.structural_probes({"base": models["base"]}, toy_tokenizer, toyworld.table("treebank"), 60)
+def test_a_pretrained_encoder_makes_labels_cheaper(toy_checkpoint):
+    table = measure.codelengths([toy_checkpoint], "pos", 400)
+    bits = table.set_index("model")
+    assert bits.loc["base", "bits"] < bits.loc["randomised", "bits"] < bits.loc["base", "uniform"]
+    shown = figures.appendix_b(table).shown
+    assert shown.loc[0, "base"] == f"{bits.loc['base', 'bits'] / 1000:.2f}" and shown.columns[1] == "uniform code"
+
+
+def test_structural_probes_have_a_row_per_layer(toy_checkpoint, models, toy_tokenizer):
+    table = measure.structure([toy_checkpoint], "base", 60)
     assert table.groupby("kind")["layer"].apply(list).tolist() == [list(range(7))] * 2
     assert table["spearman"].between(0.3, 1).all() and table["tree"].between(0, 1).all()
-    figure = merchant2020.figure_1(table, "distance")
+    given = measure.structural_probes({"base": models["base"]}, toy_tokenizer, toyworld.table("treebank"), 60)
+    pd.testing.assert_frame_equal(table, given)
+    figure = figures.figure_1(table, "distance")
     assert figure.key == "merchant2020-figure-1a" and "UUAS" in figure.caption
 
 
 def test_an_encoder_is_like_itself_and_unlike_random_weights(models, toy_tokenizer):
-    inputs = merchant2020.plain_inputs("toyworld", toy_tokenizer, 64, 30)
-    assert set(inputs) == {"wikipedia", "mnli", "mnli, premise alone", "squad", "squad, question alone"}
-    tuned = {"same": models["base"], "other": models["randomised"]}
-    table = merchant2020.similarity_to_base(models["base"], tuned, {"wikipedia": inputs["wikipedia"]}, 200)
+    texts = measure.inputs("toyworld", ["wikipedia", "mnli", "squad"], 30)
+    assert list(texts) == ["wikipedia", "mnli", "mnli, premise alone", "squad", "squad, question alone"]
+    assert [len(sides) for sides in texts.values()] == [1, 2, 1, 2, 1]
+    three = {"base": models["base"], "same": models["base"], "other": models["randomised"]}
+    table = measure.similarity_to_base(three, {"wikipedia": texts["wikipedia"]}, toy_tokenizer, 200, 64)
     by_model = table.groupby("model")["similarity"]
     np.testing.assert_allclose(by_model.min()["same"], 1.0, atol=1e-6)
     assert by_model.max()["other"] < 0.6
     assert (table["tokens"] == 200).all() and table["null"].abs().max() < 0.2
 
 
-def test_words_that_were_cut_off_are_no_targets(toy_tokenizer, models):
-    from fivelenses.activations import word_vectors
+def diverged(checkpoint):
+    return dataclasses.replace(checkpoint, manifest=checkpoint.manifest | {"diverged": True})
 
+
+def test_the_first_model_that_did_not_diverge_is_probed(toy_checkpoint):
+    models = measure.first_models([diverged(toy_checkpoint), toy_checkpoint])
+    assert list(models.values()) == [toy_checkpoint]
+
+
+def test_a_pretraining_whose_trainings_all_diverged_has_no_similarity_and_no_probes(toy_checkpoint):
+    assert measure.similarities([diverged(toy_checkpoint)], 100, 10).empty
+    with pytest.raises(ValueError, match="every model diverged"):
+        measure.edge_probing([diverged(toy_checkpoint)], "pos", 40)
+
+
+def test_similarity_by_input_is_measured_where_a_model_has_its_own_kind(toy_checkpoint):
+    assert toy_checkpoint.specification.task not in measure.SIDES
+    assert measure.similarities_by_input([toy_checkpoint], 100, 10).empty
+
+
+def test_whole_models_are_probed_and_those_of_all_pretrainings_compared():
+    chosen = settings(5, "tiny")
+    whole = chosen.whole()
+    assert {one.encoder for one in whole} == set(chosen.pretrained) and len(whole) == 9
+    assert not any(one.frozen or one.truncated for one in whole)
+    assert {one.encoder for one in chosen.probed()} == {ENCODER} and len(chosen.probed()) == 3
+
+
+def test_the_first_encoder_is_ablated_and_other_pretrainings_are_not():
+    chosen = settings(5, "small", frozen=[0, 4], truncated=[2])
+    models = {name: chosen.trainings("mnli", name, 3000, 6) for name in chosen.encoders_used()}
+    assert [len(of_encoder) for of_encoder in models.values()] == [4, 1, 1]
+    assert len(chosen.trainings("squad", chosen.encoder, 3000, 6)) == 1
+    alone = settings(5, "small", encoder=OTHER, pretrained=[OTHER], frozen=[0, 4], truncated=[2])
+    tuned = alone.trainings("mnli", OTHER, 3000, 6)
+    assert len(tuned) == 4 and tuned[0]["schedule"].learning_rate == 3e-4
+    assert models["english-bert/seed-0"][0]["schedule"].learning_rate == 5e-4
+
+
+def test_words_that_were_cut_off_are_no_targets(toy_tokenizer, models):
     long = [["hen"] * 30, ["hen"]]
     vectors = word_vectors(models["base"], encoded_words(long, toy_tokenizer, 12), [0, 6])
     assert vectors[0].shape[0] == 2 and vectors[0].shape[1] < 30 and vectors[1].shape == (2, 1, 64)

@@ -48,8 +48,8 @@ def first_models(checkpoints: Sequence[Checkpoint]) -> dict[str, Checkpoint]:
     return models
 
 
-def _encoder(checkpoints: Sequence[Checkpoint]) -> encoders.Encoder:
-    return encoders.locate(checkpoints[0].specification.encoder)
+def _tokenizer(checkpoints: Sequence[Checkpoint]) -> PreTrainedTokenizerBase:
+    return encoders.tokenizer(encoders.locate(checkpoints[0].specification.encoder))
 
 
 def _randomised(encoder: str) -> nn.Module:
@@ -106,20 +106,20 @@ def _vectors_and_targets(
     """Model and split to the vectors of its sentences in all layers, and split to its targets that were not cut off."""
     table = edge_table(edge_task, checkpoints[0].specification.source)
     drawn = {split: drawn_targets(table[split], most if split == "train" else most // 2) for split in splits}
-    tokenizer = encoders.tokenizer(_encoder(checkpoints))
+    tokenizer = _tokenizer(checkpoints)
     words = {split: encoded_words(sentences, tokenizer, max_tokens) for split, (sentences, _) in drawn.items()}
     vectors = {
         name: {split: word_vectors(model, words[split], _layers(model), device=device) for split in splits}
         for name, model in probed_models(checkpoints).items()
     }
-    targets = {
-        split: [
+    targets = {}
+    for split in splits:
+        ends = [max(target.span1[1], (target.span2 or target.span1)[1]) for target in drawn[split][1]]
+        targets[split] = [
             target
-            for target in drawn[split][1]
-            if max(target.span1[1], (target.span2 or target.span1)[1]) <= vectors[BASE][split][target.sentence].shape[1]
+            for target, end in zip(drawn[split][1], ends, strict=True)
+            if end <= vectors[BASE][split][target.sentence].shape[1]
         ]
-        for split in splits
-    }
     return vectors, targets
 
 
@@ -229,7 +229,7 @@ def structure(
         structural_sentences, max_tokens: of `structural_probes`.
     """
     treebank = treebank_of(checkpoints[0].specification.source)
-    tokenizer = encoders.tokenizer(_encoder(checkpoints))
+    tokenizer = _tokenizer(checkpoints)
     models = probed_models(checkpoints, [model])
     return structural_probes(models, tokenizer, treebank, structural_sentences, max_tokens, device)
 
@@ -318,31 +318,24 @@ def similarity_to_base(
     return table[["input", "model", "layer", "similarity", "null", "tokens"]]
 
 
-def running_text(source: str, examples: int) -> dict[str, tuple[list[str], ...]]:
-    """Lines of running text, for `similarity_to_base`."""
-    lines = tasks.load("wikitext", source, ("validation",)).splits["validation"]["text"]
-    # Headings and empty lines are no running text.
-    return {RUNNING_TEXT: ([line for line in lines if line.strip() and not line.strip().startswith("=")][:examples],)}
+def inputs(source: str, names: Iterable[str], examples: int) -> dict[str, tuple[list[str], ...]]:
+    """Texts for `similarity_to_base`: lines of running text, or the pairs of a task and their first sides alone.
 
-
-def task_inputs(source: str, examples: int) -> dict[str, tuple[list[str], ...]]:
-    """The inputs of MNLI and SQuAD, both sides and the first alone, for `similarity_to_base`."""
+    Args:
+        names: `RUNNING_TEXT`, or of `SIDES`.
+        examples: lines or pairs, at most.
+    """
     texts = {}
-    for name, (first, second) in SIDES.items():
-        table = tasks.load(name, source, ("validation",)).splits["validation"]
-        table = table.select(range(min(examples, table.num_rows)))
-        texts[name] = (list(table[first]), list(table[second]))
-        texts[f"{name}, {first} alone"] = (list(table[first]),)
+    for name in names:
+        table = tasks.load("wikitext" if name == RUNNING_TEXT else name, source, ("validation",)).splits["validation"]
+        if name == RUNNING_TEXT:
+            # Headings and empty lines are no running text.
+            lines = [line for line in table["text"] if line.strip() and not line.strip().startswith("=")]
+            texts[name] = (lines[:examples],)
+        else:
+            sides = [list(table[side][:examples]) for side in SIDES[name]]
+            texts |= {name: tuple(sides), f"{name}, {SIDES[name][0]} alone": (sides[0],)}
     return texts
-
-
-def _similarities(checkpoints: Sequence[Checkpoint], texts, tokens: int, max_tokens: int, device) -> pd.DataFrame:
-    encoder = _encoder(checkpoints)
-    models = {BASE: encoders.load_weights(encoder)}
-    models |= {task: checkpoint.model() for task, checkpoint in first_models(checkpoints).items()}
-    table = similarity_to_base(models, texts, encoders.tokenizer(encoder), tokens, max_tokens, device)
-    table.insert(0, "pretrained", checkpoints[0].specification.encoder)
-    return table
 
 
 def similarities(
@@ -351,20 +344,26 @@ def similarities(
     similarity_examples: int = 1000,
     max_tokens: int = 128,
     device: str | None = None,
+    names: Sequence[str] = (RUNNING_TEXT,),
 ) -> pd.DataFrame:
     """Figure 2: similarity of the tuned encoders of one pre-training to it on running text.
 
     Args:
         similarity_tokens, similarity_examples: of each input, at most.
         max_tokens: a text is cut to.
+        names: of `inputs`.
 
     Returns:
         `pretrained` (the encoder) and the columns of `similarity_to_base`; no rows where every training diverged.
     """
     if all(checkpoint.manifest["diverged"] for checkpoint in checkpoints):
         return pd.DataFrame()
-    texts = running_text(checkpoints[0].specification.source, similarity_examples)
-    return _similarities(checkpoints, texts, similarity_tokens, max_tokens, device)
+    made = checkpoints[0].specification
+    models = probed_models(checkpoints, (BASE, *{checkpoint.specification.task for checkpoint in checkpoints}))
+    texts, tokenizer = inputs(made.source, names, similarity_examples), _tokenizer(checkpoints)
+    table = similarity_to_base(models, texts, tokenizer, similarity_tokens, max_tokens, device)
+    table.insert(0, "pretrained", made.encoder)
+    return table
 
 
 def similarities_by_input(
@@ -376,7 +375,4 @@ def similarities_by_input(
 ) -> pd.DataFrame:
     """Figure 5: as `similarities` on the inputs of MNLI and SQuAD, for the models of these two tasks."""
     of_inputs = [checkpoint for checkpoint in checkpoints if checkpoint.specification.task in SIDES]
-    if all(checkpoint.manifest["diverged"] for checkpoint in of_inputs):
-        return pd.DataFrame()
-    texts = task_inputs(checkpoints[0].specification.source, similarity_examples)
-    return _similarities(of_inputs, texts, similarity_tokens, max_tokens, device)
+    return similarities(of_inputs, similarity_tokens, similarity_examples, max_tokens, device, tuple(SIDES))
