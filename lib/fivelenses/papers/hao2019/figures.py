@@ -158,7 +158,7 @@ def figure_2(histories: pd.DataFrame, models: pd.DataFrame, second: Mapping[str,
     table = table[["task", "init", "seed", "step", "epoch", "loss"]]
     drawn, seeds = _first_seed(table)
     looks = plots.looks_of_tasks(drawn["task"])
-    panels = dict(x="step", x_label="step", col="task", titles=looks.names, dash="init", dashes=DASHES)
+    panels = dict(x="step", x_label="step", col="task", titles=looks.names, dash="init", dashes=DASHES, height=2.8)
     figure = plots.curves(drawn, "loss", "task", looks, LABELS["loss"], **panels)
     words = [
         f"{title(task)} {NAMES[init]}: {curve['loss'].iloc[0]:.2f} to {curve['loss'].iloc[-1]:.2f}"
@@ -249,7 +249,9 @@ def figure_5(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     looks = plots.looks_of_tasks(drawn["task"])
     names = looks.names | {RANDOM: "in a random direction"}
     with_null = plots.Looks(names, looks.colours | {RANDOM: style.NULL_COLOUR})
-    panels = dict(x="alpha", x_label=drawing.ALPHA, col="task", titles=looks.names, dash="init", dashes=DASHES)
+    panels = dict(
+        x="alpha", x_label=drawing.ALPHA, col="task", titles=looks.names, dash="init", dashes=DASHES, height=2.8
+    )
     panels |= dict(sharey=True, missing=f"falls by less than {MIN_FALL} nats")
     figure = plots.curves(drawn, "height", "line", with_null, "loss, its start as 1", **panels)
     figure.axes[0].set_ylim(0, 2)

@@ -89,7 +89,7 @@ def table_1(rollbacks: pd.DataFrame) -> Exhibit | Absent:
             row[f"{group} put back"] = f"{left:.1%} ({100 * (left - tuned):+.1f})"
             printed = "–" if paper is None else f"{paper[place]:.2f} ({paper[place] - paper[0]:+.2f})"
             row[f"paper, {group}"] = printed
-        rows.append(row)
+        rows.append({name: value.replace("-", "−") if name != "task" else value for name, value in row.items()})
     seeds = rollbacks["seed"].nunique()
     caption = (
         "Accuracy on all development examples, fine-tuned and with the low, middle or high third of the layers as they "
@@ -113,7 +113,7 @@ def _at_least(table: pd.DataFrame, extents: Mapping[str, str]) -> pd.DataFrame:
 
 def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Beyond the paper: the landscapes in numbers."""
-    table = basins.measures(landscapes).sort_values(["task", "init"], kind="stable", ignore_index=True)
+    table = basins.measures(landscapes).sort_values("task", kind="stable", ignore_index=True)
     extents = {name: f"{name}_whole" for name in ("width", "second_width", "random_width")} | {"area": "whole"}
     columns = {
         "task": "task",
