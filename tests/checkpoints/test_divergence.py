@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from fivelenses.checkpoints import check_finite, finite
-from fivelenses.papers import hao2020, merchant2020, zhou2022
+from fivelenses.papers import hao2020, merchant2020
 
 
 def gone(checkpoint) -> SimpleNamespace:
@@ -34,8 +34,3 @@ def test_a_pair_of_data_sets_is_absent_where_one_training_diverged(toy_checkpoin
 def test_the_first_whole_model_that_did_not_diverge_is_probed(toy_checkpoint):
     found = merchant2020.whole_models([gone(toy_checkpoint), toy_checkpoint])
     assert list(found.values()) == [toy_checkpoint]
-
-
-def test_states_along_a_training_that_diverged_are_refused_before_any_is_read(toy_checkpoint):
-    with pytest.raises(ValueError, match="diverged"):
-        zhou2022.dynamics({("pos", 0): gone(toy_checkpoint)}, "toy-bert/seed-0", "toyworld", None, 2)
