@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -36,18 +38,18 @@ tasks = None
 seeds = None
 schedules = None
 learning_rate = None
+learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 epochs_by_encoder = None
 training_examples = None
-evaluation_examples = None
 followed = None
 states = None
 target = None
 tuned_on = None
 points = None
 followed_points = None
-least_examples = None
+min_examples = None
 probe_points = None
 probe_sizes = None
 probe_regularisers = None
@@ -57,19 +59,10 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.lenses import mlp_probe
-from fivelenses.papers import zhou2022
+from fivelenses.papers.zhou2022 import claims, figures, labelled, measure, probing, tables
 
-overrides = dict(encoder=encoder, encoders=encoders, source=source, tasks=tasks, seeds=seeds, schedules=schedules)
-overrides |= dict(learning_rate=learning_rate, batch_size=batch_size, epochs=epochs, device=device, points=points)
-overrides |= dict(training_examples=training_examples, evaluation_examples=evaluation_examples, states=states)
-overrides |= dict(epochs_by_encoder=epochs_by_encoder, followed=followed, target=target, tuned_on=tuned_on)
-overrides |= dict(least_examples=least_examples, probe_points=probe_points, probe_sizes=probe_sizes)
-overrides |= dict(probe_regularisers=probe_regularisers, probe_initialisations=probe_initialisations)
-overrides |= dict(followed_points=followed_points, probe_epochs=probe_epochs)
-run = runs.begin(2, profile, **overrides)
+run = runs.begin(2, globals())
 settings = run.settings
-place = None if settings.device == "auto" else settings.device
 
 # %% [markdown]
 # ## The setting
@@ -78,29 +71,20 @@ place = None if settings.device == "auto" else settings.device
 # run names:
 
 # %%
-run.exhibit(zhou2022.table_1(zhou2022.family(settings.encoders)))
+run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
 
 # %% [markdown]
 # Five tasks ask for a label: of a word (POS, its part of speech), of a pair of words (DEP, the relation of a word to
 # its head in the sentence), of a preposition (PS-role, what it contributes to the scene; PS-fxn, what it marks by
-# itself) and of a question (TREC-50, what kind of answer it wants). A word is the mean of its pieces, a pair two words
+# itself) and of a question (TREC-50, what kind of answer it wants). A word is the mean of its tokens, a pair two words
 # laid end to end, a question its [CLS].
 
 # %%
-run.exhibit(zhou2022.table_6(zhou2022.task_sizes(settings.tasks, settings.source)))
+run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
 
 # %% [markdown]
 # Every encoder is fine-tuned on every task, with a linear learning rate after 10 % of warm-up. For the encoder
 # followed along training, the weights at some steps are kept.
-
-# %%
-specifications = {
-    (name, task, seed): settings.specification(task, seed, name)
-    for name in settings.encoders
-    for task in settings.tasks
-    for seed in settings.seeds
-}
-checkpoints = dict(zip(specifications, run.prepare(list(specifications.values())), strict=True))
 
 # %% [markdown]
 # ## Clusters whose hulls keep clear of each other
@@ -111,7 +95,7 @@ checkpoints = dict(zip(specifications, run.prepare(list(specifications.values())
 # that the boundary must make.
 
 # %%
-run.exhibit(zhou2022.figure_1())
+run.exhibit(figures.figure_1)
 
 # %% [markdown]
 # The distance between two clusters is that of their hulls,
@@ -130,14 +114,13 @@ run.exhibit(zhou2022.figure_1())
 # {glue:text}`initialisations` initialisations ({py:func}`fivelenses.lenses.mlp_probe.fit_grid`).
 
 # %%
-geometry = zhou2022.geometry(checkpoints, settings.source, settings.points, settings.least_examples, place)
-grid = mlp_probe.grid(settings.probe_sizes, settings.probe_regularisers)
-probing = (settings.probe_points, grid, settings.probe_initialisations, settings.probe_epochs)
-probes = zhou2022.probe_accuracy(checkpoints, settings.source, *probing, place)
-run.exhibit(zhou2022.table_2(geometry, probes))
+one_by_one = ("encoder", "task", "seed")
+geometry = run.measure(measure.geometry, each=one_by_one)
+probes = run.measure(probing.probe_accuracy, each=one_by_one)
+run.exhibit(tables.table_2, geometry, probes)
 
 # %% [markdown]
-# Labels with fewer than {glue:text}`least_examples` points in either split are left out of the geometry (not of the
+# Labels with fewer than {glue:text}`min_examples` points in either split are left out of the geometry (not of the
 # probes): a hull of one or two points says nothing about a label.
 #
 # ## Fine-tuning makes the space simpler
@@ -147,11 +130,10 @@ run.exhibit(zhou2022.table_2(geometry, probes))
 # separable too.
 
 # %%
-run.exhibit(zhou2022.table_3(geometry, probes))
+run.exhibit(tables.table_3, geometry, probes)
 
 # %%
-if "trec" in settings.tasks:
-    run.exhibit(zhou2022.table_4(geometry, probes))
+run.exhibit(tables.table_4, geometry, probes)
 
 # %% [markdown]
 # ## Fine-tuning pushes labels apart
@@ -160,22 +142,11 @@ if "trec" in settings.tasks:
 # label, the figure follows the least distance to any other label.
 
 # %%
-followed = {
-    (task, seed): checkpoints[settings.encoder, task, seed]
-    for task in settings.followed_tasks()
-    for seed in settings.seeds
-}
-measured = (settings.source, settings.followed_points, settings.least_examples)
-along = zhou2022.dynamics(followed, settings.encoder, *measured, place)
-run.exhibit(zhou2022.figure_2(along.distances, settings.encoder))
+along = run.measure(measure.along_training, of=settings.followed_models, each=("task", "seed"))
+run.exhibit(figures.figure_2, along, settings.encoder)
 
 # %%
-first_task, first_seed = (
-    ("pos" if "pos" in settings.followed_tasks() else settings.followed_tasks()[0]),
-    settings.seeds[0],
-)
-paths = zhou2022.centroid_paths(along, first_task, first_seed)
-run.exhibit(zhou2022.figure_3(paths, first_task, settings.encoder))
+run.exhibit(figures.figure_3, along, settings.encoder)
 
 # %% [markdown]
 # ## Tuning on one task, measuring another
@@ -185,11 +156,9 @@ run.exhibit(zhou2022.figure_3(paths, first_task, settings.encoder))
 # together.
 
 # %%
-tuned = {
-    (task, seed): checkpoints[settings.encoder, task, seed] for task in settings.tuned_on for seed in settings.seeds
-}
-across = zhou2022.cross_task(tuned, settings.encoder, settings.target, *measured, probing, place)
-run.exhibit(zhou2022.table_5(across))
+distances = run.measure(measure.target_distances, of=settings.models_for_target, each="seed")
+accuracies = run.measure(probing.target_accuracy, of=settings.models_for_target, each="seed")
+run.exhibit(tables.table_5, distances, accuracies)
 
 # %% [markdown]
 # ## What stays as it was
@@ -198,11 +167,10 @@ run.exhibit(zhou2022.table_5(across))
 # same vector before fine-tuning says how much of that order is kept.
 
 # %%
-run.exhibit(zhou2022.figure_4(along.similarities, settings.encoder))
+run.exhibit(figures.figure_4, along, settings.encoder)
 
 # %%
-moved = zhou2022.movements(along)
-run.exhibit(zhou2022.figure_5(moved, first_task, settings.encoder))
+run.exhibit(figures.figure_5, along, settings.encoder)
 
 # %% [markdown]
 # ## All tasks, all layers
@@ -210,14 +178,14 @@ run.exhibit(zhou2022.figure_5(moved, first_task, settings.encoder))
 # The paper's appendices show the same for every task.
 
 # %%
-run.exhibit(zhou2022.table_7(geometry, probes))
+run.exhibit(tables.table_7, geometry, probes)
 
 # %%
-run.exhibit(zhou2022.figure_6(along.distances, settings.encoder))
+run.exhibit(figures.figure_6, along, settings.encoder)
 
 # %%
-for exhibit in zhou2022.figures_7_to_10(moved, settings.encoder):
-    run.exhibit(exhibit)
+for task in settings.followed_tasks():
+    run.exhibit(figures.figure_of_movements, along, task, settings.encoder)
 
 # %% [markdown]
 # ## The claims
@@ -227,9 +195,8 @@ for exhibit in zhou2022.figures_7_to_10(moved, settings.encoder):
 # in at least half of them, and *not reproduced* otherwise.
 
 # %% tags=["hide-input"]
-run.judge(zhou2022.CLAIMS)
-chosen = run.settings
-run.glue(initialisations=str(chosen.probe_initialisations), least_examples=str(chosen.least_examples))
+run.judge(claims.CLAIMS)
+run.glue(initialisations=str(settings.probe_initialisations), min_examples=str(settings.min_examples))
 run.finish()
 
 # %% [markdown]

@@ -6,7 +6,7 @@ Thresholds are ours, fixed before any run on real data and stated in each claim.
 import pandas as pd
 
 from fivelenses.exhibits.claims import CannotTest, Claim, as_cases
-from fivelenses.papers.zhou2022.tables import PAPER_CHANGE_AFTER_POS, short, title
+from fivelenses.papers.zhou2022.tables import APPENDIX_E, PAPER_CHANGE_AFTER_POS, short, title
 
 PAPER = "zhou2022"
 NEARLY_ALWAYS = 0.8  # share of the tasks of an encoder
@@ -108,7 +108,7 @@ def low_moves_little(*tables: pd.DataFrame) -> pd.DataFrame:
     return as_cases(rows)
 
 
-MOVEMENTS = tuple(f"zhou2022-figure-{number}" for number in (7, 8, 9, 10))
+MOVEMENTS = tuple(f"zhou2022-figure-{number}" for number in APPENDIX_E.values())
 
 CLAIMS = (
     Claim(

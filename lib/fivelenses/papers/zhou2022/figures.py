@@ -1,10 +1,9 @@
-"""The figures of Zhou and Srikumar (2022), from the tables of `measurements`."""
+"""The figures of Zhou and Srikumar (2022), from records: `along` is what `measure.along_training` gives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from plotly import graph_objects
@@ -12,13 +11,18 @@ from plotly.subplots import make_subplots
 from scipy.spatial import ConvexHull
 
 from fivelenses.exhibits import style
-from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
 from fivelenses.exhibits.interactive import folded
+from fivelenses.exhibits.plots import curves
 from fivelenses.lenses import directprobe
-from fivelenses.papers.zhou2022.tables import short, title
+from fivelenses.papers.zhou2022.tables import APPENDIX_E, short, title
 
 SHOWN = 3  # labels whose distance grows most, and least
-GREW, SHRANK = "#0072B2", "#D55E00"
+GREW = style.Looks(
+    {"most": "grows most", "least": "grows least"}, {"most": "#0072B2", "least": "#D55E00"}, {"most": "o", "least": "s"}
+)
+
+Along = Mapping[str, pd.DataFrame]
 
 
 def sketch_points() -> pd.DataFrame:
@@ -73,70 +77,66 @@ def figure_1() -> Exhibit:
     return Exhibit("zhou2022-figure-1", "Figure 1", table, caption, alt, figure)
 
 
-def _extreme_labels(curves: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """The labels whose least distance grows most, and least, from the first step to the last."""
-    change = (curves.iloc[-1] - curves.iloc[0]).sort_values()
-    count = min(SHOWN, len(change) // 2)
-    return list(change.index[-count:][::-1]), list(change.index[:count])
+def _named_curves(rows: pd.DataFrame) -> pd.DataFrame:
+    """One task's rows with `grows`: `most` or `least` for the labels that grow so from the first step to the last,
+    empty for the others.
+    """
+    means = rows.pivot_table(index="step", columns="label", values="min_distance")
+    order = (means.iloc[-1] - means.iloc[0]).sort_values().index
+    count = min(SHOWN, len(order) // 2)
+    grows = dict.fromkeys(order[-count:], "most") | dict.fromkeys(order[:count], "least")
+    return rows.assign(grows=rows["label"].map(grows).fillna(""))
 
 
-def _last_layer(distances: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame:
-    table = distances[distances["task"].isin(tasks)]
-    return table[table["layer"] == table["layer"].max()]
-
-
-def _distance_panel(axes, rows: pd.DataFrame, task: str) -> str:
-    """One task's curves; the sentence on them for the alternative text."""
-    curves = rows.pivot_table(index="step", columns="label", values="min_distance", aggfunc="mean")
-    most, least = _extreme_labels(curves)
-    ends = {}
-    for names, colour, line in ((most, GREW, "-"), (least, SHRANK, "--")):
-        for name in names:
-            axes.plot(curves.index, curves[name], color=colour, linestyle=line, marker="o", markersize=3)
-            ends[name] = (curves[name].iloc[-1], colour)
-    axes.set_title(title(task))
-    axes.set_xlabel("step")
-    axes.set_ylim(bottom=0)
-    style.label_line_ends(axes, curves.index.max(), ends, gap=0.085)
-    first, last = curves[most[0]].iloc[[0, -1]]
-    low_first, low_last = curves[least[0]].iloc[[0, -1]]
-    return f"{title(task)}: {most[0]} from {first:.2f} to {last:.2f}, {least[0]} from {low_first:.2f} to {low_last:.2f}"
-
-
-def _distance_figure(distances: pd.DataFrame, tasks: Sequence[str], key: str, name: str, encoder: str) -> Exhibit:
-    table = _last_layer(distances, tasks)
-    tasks = [task for task in tasks if task in set(table["task"])]
-    rows = (len(tasks) + 1) // 2
-    figure, panels = plt.subplots(rows, 2, figsize=(style.WIDTH, 3.2 * rows), layout="constrained", squeeze=False)
-    sentences = [
-        _distance_panel(axes, table[table["task"] == task], task)
-        for axes, task in zip(panels.flat, tasks, strict=False)
-    ]
-    for axes in panels.flat[len(tasks) :]:
-        axes.set_visible(False)
-    for axes in panels[:, 0]:
-        axes.set_ylabel("least distance to another label")
+def _distance_figure(along: Along, tasks: Sequence[str], number: int, encoder: str) -> Exhibit | Absent:
+    key, name, distances = f"zhou2022-figure-{number}", f"Figure {number}", along["distances"]
+    last = distances[(distances["layer"] == distances["layer"].max()) & distances["task"].isin(tasks)]
+    tasks = [task for task in tasks if (last["task"] == task).any()]
+    if not tasks:
+        return Absent(key, name, "none of its tasks is followed along training")
+    table = pd.concat([_named_curves(rows) for _, rows in last.groupby("task", sort=False)], ignore_index=True)
+    drawn = table[table["grows"] != ""]
+    titles = {task: title(task) for task in tasks}
+    panels = dict(col="task", titles=titles, unit="label", label="ends", height=3.2, x="step", x_label="step")
+    figure = curves(drawn, "min_distance", "grows", GREW, "least distance to another label", **panels)
+    sentences = []
+    for task in tasks:
+        means = drawn[drawn["task"] == task].pivot_table(
+            index="step", columns=["grows", "label"], values="min_distance"
+        )
+        change = means.iloc[-1] - means.iloc[0]
+        ends = [f"{label[1]} from {means[label].iloc[0]:.2f} to {means[label].iloc[-1]:.2f}"
+                for label in (change.idxmax(), change.idxmin())]  # fmt: skip
+        sentences.append(f"{titles[task]}: {', '.join(ends)}")
     seeds = table["seed"].nunique()
     caption = (
         f"Least distance of a label to any other along fine-tuning, last layer of {short(encoder)} "
-        f"({seeds} {'seed' if seeds == 1 else 'seeds, their mean'}): the three labels that grow most (blue, "
-        "solid) and the three that grow least (orange, dashed), in units of the hidden states."
+        f"({counted(seeds, 'seed')}{', their mean' if seeds > 1 else ''}): the three labels that grow most (blue, "
+        "circles) and the three that grow least (orange, squares), in units of the hidden states."
     )
     return Exhibit(key, name, table, caption, f"Curves of distance over steps. {'; '.join(sentences)}.", figure)
 
 
-def figure_2(distances: pd.DataFrame, encoder: str) -> Exhibit:
+def figure_2(along: Along, encoder: str) -> Exhibit | Absent:
     """Figure 2: least distances along training, PS-role and POS."""
-    return _distance_figure(distances, ("ps-role", "pos"), "zhou2022-figure-2", "Figure 2", encoder)
+    return _distance_figure(along, ("ps-role", "pos"), 2, encoder)
 
 
-def figure_6(distances: pd.DataFrame, encoder: str) -> Exhibit:
+def figure_6(along: Along, encoder: str) -> Exhibit | Absent:
     """Figure 6 (Appendix D): as Figure 2, all followed tasks."""
-    return _distance_figure(distances, tuple(distances["task"].unique()), "zhou2022-figure-6", "Figure 6", encoder)
+    return _distance_figure(along, tuple(along["distances"]["task"].unique()), 6, encoder)
 
 
-def figure_3(paths: pd.DataFrame, task: str, encoder: str) -> Exhibit:
-    """Figure 3: the paths of three labels' centroids, first layer against last."""
+def _first_task(table: pd.DataFrame) -> str:
+    """The task that Figures 3 and 5 show: POS where it is followed."""
+    return "pos" if (table["task"] == "pos").any() else table["task"].iloc[0]
+
+
+def figure_3(along: Along, encoder: str) -> Exhibit:
+    """Figure 3: the paths of three labels' centroids of the first seed, first layer against last."""
+    paths, task = along["paths"], _first_task(along["paths"])
+    paths = paths[paths["task"] == task]
+    paths = paths[paths["seed"] == paths["seed"].iloc[0]].reset_index(drop=True)
     layers = sorted(paths["layer"].unique())
     figure, panels = plt.subplots(1, 2, figsize=(style.WIDTH, 3.6), layout="constrained")
     sentences = []
@@ -189,42 +189,24 @@ def _turning_paths(paths: pd.DataFrame) -> graph_objects.Figure:
     return figure.update_layout(legend=dict(orientation="h"))
 
 
-def figure_4(similarities: pd.DataFrame, encoder: str) -> Exhibit:
+def figure_4(along: Along, encoder: str) -> Exhibit:
     """Figure 4: similarity of every other layer to itself before training, along training."""
-    names = list(similarities["task"].unique())
-    rows = (len(names) + 1) // 2
-    figure, panels = plt.subplots(
-        rows, 2, figsize=(style.WIDTH, 3 * rows), layout="constrained", squeeze=False, sharey=True
+    table = along["similarities"]
+    titles = {task: title(task) for task in table["task"].unique()}
+    looks = style.looks_in_order({layer: f"layer {layer}" for layer in sorted(table["layer"].unique())})
+    panels = dict(col="task", titles=titles, sharey=True, label="ends", missing="not separable", height=3)
+    figure = curves(
+        table, "similarity", "layer", looks, "similarity to itself before", x="step", x_label="step", **panels
     )
-    sentences = []
-    for axes, task in zip(panels.flat, names, strict=False):
-        ours = similarities[similarities["task"] == task]
-        layers = sorted(ours["layer"].unique())
-        shades = colormaps["viridis"](np.linspace(0.85, 0.0, len(layers)))
-        ends = {}
-        for layer, shade, marker in zip(layers, shades, "os^Dv<>ph*PX", strict=False):
-            curve = ours[ours["layer"] == layer].groupby("step")["similarity"].mean().dropna()
-            if len(curve):
-                axes.plot(curve.index, curve, color=shade, marker=marker, markersize=4)
-                ends[f"layer {layer}"] = (curve.iloc[-1], shade)
-                sentences.append(f"{title(task)}, layer {layer}: {curve.iloc[-1]:.2f} at the end")
-        axes.set_title(title(task))
-        axes.set_xlabel("step")
-        axes.set_ylim(min(0, similarities["similarity"].min()) - 0.02, 1.05)
-        if ends:
-            style.label_line_ends(axes, ours["step"].max(), ends, gap=0.1)
-        else:
-            axes.annotate("not separable", (0.5, 0.5), xycoords="axes fraction", ha="center", color=style.NULL_COLOUR)
-    for axes in panels.flat[len(names) :]:
-        axes.set_visible(False)
-    for axes in panels[:, 0]:
-        axes.set_ylabel("similarity to itself before")
+    ends = table.dropna().groupby(["task", "layer", "step"], sort=False)["similarity"].mean()
+    ends = ends.groupby(["task", "layer"], sort=False).last()
+    sentences = [f"{titles[task]}, layer {layer}: {end:.2f} at the end" for (task, layer), end in ends.items()]
     caption = (
         f"Similarity of every other layer of {short(encoder)} to itself before fine-tuning (Pearson correlation of the "
         "distances between labels). A layer is missing where its labels are not linearly separable, before or at that "
         "step."
     )
-    return Exhibit("zhou2022-figure-4", "Figure 4", similarities, caption, f"Curves. {'; '.join(sentences)}.", figure)
+    return Exhibit("zhou2022-figure-4", "Figure 4", table, caption, f"Curves. {'; '.join(sentences)}.", figure)
 
 
 def _name_farthest(axes: Axes, rows: pd.DataFrame, reach: float) -> None:
@@ -255,7 +237,7 @@ def _name_farthest(axes: Axes, rows: pd.DataFrame, reach: float) -> None:
 def _movement_figure(
     moved: pd.DataFrame, task: str, layers: Sequence[int], key: str, name: str, encoder: str
 ) -> Exhibit:
-    """Where each label's centroid went, one panel a layer, one scale."""
+    """Where each label's centroid of the first seed went, one panel per layer, one scale."""
     table = moved[(moved["task"] == task) & moved["layer"].isin(layers)]
     table = table[table["seed"] == table["seed"].min()].reset_index(drop=True)
     reach = 1.15 * table[["x", "y"]].abs().to_numpy().max()
@@ -293,17 +275,18 @@ def _movement_figure(
     return Exhibit(key, name, table, caption, alt, figure)
 
 
-def figure_5(moved: pd.DataFrame, task: str, encoder: str) -> Exhibit:
+def figure_5(along: Along, encoder: str) -> Exhibit:
     """Figure 5: movement of the labels' centroids, every other layer."""
-    last = int(moved["layer"].max())
-    layers = [layer for layer in range(1, last + 1) if (last - layer) % 2 == 0]
-    return _movement_figure(moved, task, layers, "zhou2022-figure-5", "Figure 5", encoder)
+    moved = along["movements"]
+    layers = list(range(int(moved["layer"].max()), 0, -2))[::-1]
+    return _movement_figure(moved, _first_task(moved), layers, "zhou2022-figure-5", "Figure 5", encoder)
 
 
-def figures_7_to_10(moved: pd.DataFrame, encoder: str) -> list[Exhibit]:
-    """Figures 7 to 10 (Appendix E): as Figure 5, all layers, one for each followed task."""
-    layers = [int(layer) for layer in sorted(moved["layer"].unique()) if layer > 0]
-    return [
-        _movement_figure(moved, task, layers, f"zhou2022-figure-{number}", f"Figure {number}", encoder)
-        for number, task in enumerate(moved["task"].unique(), start=7)
-    ]
+def figure_of_movements(along: Along, task: str, encoder: str) -> Exhibit:
+    """Figures 7 to 10 (Appendix E): as Figure 5, all layers, one for each followed task; a task that the paper does not
+    follow has a figure without a number.
+    """
+    number, moved = APPENDIX_E.get(task), along["movements"]
+    key, name = (f"figure-{number}", f"Figure {number}") if number else (f"movements-{task}", title(task))
+    layers = [int(layer) for layer in sorted(moved["layer"].unique())]
+    return _movement_figure(moved, task, layers, f"zhou2022-{key}", name, encoder)

@@ -1,130 +1,61 @@
-"""What Zhou and Srikumar (2022) measure, as tidy tables: the geometry of labels before and after fine-tuning, what
-classifier probes read, and what tuning on one task does to another. How both change on the way is in `along_training`.
-
-A point is a word, a pair of words or a sentence in one layer of one model; `before` is the pre-trained encoder, `after`
-the fine-tuned one.
+"""What DirectProbe measures in Zhou and Srikumar (2022), as records: the geometry of labels before, after and along
+fine-tuning, and what tuning on one task does to the labels of another.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-import datasets
 import numpy as np
 import pandas as pd
-from torch import nn
+from sklearn.decomposition import PCA
 
-from fivelenses import tasks
-from fivelenses.activations import represent
-from fivelenses.checkpoints import Checkpoint, check_finite, finite
-from fivelenses.checkpoints.evaluation import flat_labels
-from fivelenses.lenses import directprobe, mlp_probe
-from fivelenses.models import encoders
+from fivelenses.checkpoints.store import Checkpoint, check_finite
+from fivelenses.lenses import directprobe
 from fivelenses.models.layers import layer_list
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.papers.zhou2022.labelled import HELD_OUT, TRAINING, before_and_after, labelled_splits, pretrained
+from fivelenses.tasks.examples import subset
 
-BEFORE, AFTER = "before", "after"
-TRAINING, HELD_OUT = "train", "validation"
 CONTROL_SEED = 0
 
-# (encoder, task, seed) to fine-tuned model.
-Checkpoints = Mapping[tuple[str, str, int], Checkpoint]
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """One split of a task as an encoder reads it.
-
-    Attributes:
-        examples: encoded sentences.
-        labels: (points,) the label of each point.
-        rows: which points are measured.
-    """
-
-    examples: datasets.Dataset
-    labels: np.ndarray
-    rows: np.ndarray
-
-    def points(self, model: nn.Module, layers: Iterable[int], device: str | None) -> dict[int, np.ndarray]:
-        """The measured points in some layers of a model, (points, width) each."""
-        return {
-            layer: states[self.rows] for layer, states in represent(model, self.examples, layers, device=device).items()
-        }
-
-
-def labelled_splits(
-    encoder: str, task: str, source: str, max_length: int, points: int | None, least: int = 1
-) -> dict[str, Labelled]:
-    """Both splits of a task, without the labels that have fewer than `least` points in either.
-
-    A text that occurs more than once in a split is measured once: its points are equal in every model.
-
-    Args:
-        points: training points that are measured, at most: a stratified subset.
-    """
-    data, tokenizer = tasks.load(task, source), encoders.tokenizer(encoders.locate(encoder))
-    encoded = {split: encode(data, split, tokenizer, max_length) for split in (TRAINING, HELD_OUT)}
-    encoded = {split: examples.select(first_occurrences(examples)) for split, examples in encoded.items()}
-    labels = {split: np.array(data.labels)[flat_labels(examples)] for split, examples in encoded.items()}
-    kept = set(data.labels)
-    for of_split in labels.values():
-        names, counts = np.unique(of_split, return_counts=True)
-        kept &= set(names[counts >= least])
-    splits = {}
-    for split, examples in encoded.items():
-        rows = np.flatnonzero(np.isin(labels[split], sorted(kept)))
-        if split == TRAINING and points is not None:
-            rows = rows[subset(labels[split][rows], points, seed=0)]
-        splits[split] = Labelled(examples, labels[split][rows], rows)
-    return splits
-
-
-def first_occurrences(examples: datasets.Dataset) -> list[int]:
-    """The rows of encoded examples without those whose pieces an earlier row has."""
-    first: dict[tuple[int, ...], int] = {}
-    for row, pieces in enumerate(examples["input_ids"]):
-        first.setdefault(tuple(pieces), row)
-    return list(first.values())
-
-
-def _stages(checkpoint: Checkpoint, encoder: str) -> dict[str, nn.Module]:
-    return {BEFORE: encoders.load_weights(encoders.locate(encoder)), AFTER: checkpoint.model()}
-
-
-def max_length(checkpoint: Checkpoint) -> int:
-    """Pieces that a sequence was cut to in training."""
-    return checkpoint.manifest["specification"]["schedule"]["max_length"]
+# (step, layer) to the centroids of the labels, (labels, width).
+Centroids = Mapping[tuple[int, int], np.ndarray]
 
 
 def geometry(
-    checkpoints: Checkpoints, source: str, points: int | None, least: int, device: str | None = None
+    checkpoints: Sequence[Checkpoint], points: int | None = None, min_examples: int = 3, device: str | None = None
 ) -> pd.DataFrame:
     """Tables 2, 3, 4 and 7: clusters of the last layer before and after, and how alike training and test set lie.
 
     Clusters are counted on at most `points` of the training points; whether planes separate the labels is asked of all
     of them, and of all of them with permuted labels.
 
+    Args:
+        checkpoints: fine-tuned models; one whose training diverged is left out.
+        points: a stratified subset of so many training points.
+        min_examples: labels with fewer points in either split are left out.
+
     Returns:
-        One row an encoder, task, seed and stage: `points`, `dimensions`, `labels`, `clusters`, `all_points`,
-        `separable`, `control_separable` (all points, and the same with permuted labels), `test_clusters`, and
-        `similarity` of the distances between labels in training and test set, missing where one of the two is not
-        separable.
+        One row per model and stage: `encoder`, `task`, `seed`, `stage`, `points`, `dimensions`, `labels`, `clusters`,
+        `all_points`, `separable`, `control_separable` (all points, and the same with permuted labels),
+        `test_clusters`, and `similarity` of the distances between labels in training and test set, missing where one of
+        the two is not separable.
     """
     rows = []
-    for (encoder, task, seed), checkpoint in finite(checkpoints).items():
-        splits = labelled_splits(encoder, task, source, max_length(checkpoint), None, least)
+    for checkpoint in checkpoints:
+        made = checkpoint.specification
+        splits = labelled_splits(made, None, min_examples)
         whole, test_labels = splits[TRAINING].labels, splits[HELD_OUT].labels
         sample = np.arange(len(whole)) if points is None else subset(whole, points, seed=0)
-        for stage, model in _stages(checkpoint, encoder).items():
-            last = len(layer_list(model))
-            states, test_states = (splits[split].points(model, [last], device)[last] for split in (TRAINING, HELD_OUT))
+        for stage, model in before_and_after(checkpoint).items():
+            states, test_states = (splits[split].last_layer(model, device) for split in (TRAINING, HELD_OUT))
             training = directprobe.probe(states[sample], whole[sample])
             test = directprobe.probe(test_states, test_labels)
             both = training.linearly_separable and test.linearly_separable
             rows.append(
                 {
-                    "encoder": encoder,
-                    "task": task,
-                    "seed": seed,
+                    "encoder": made.encoder,
+                    "task": made.task,
+                    "seed": made.seed,
                     "stage": stage,
                     "points": len(sample),
                     "dimensions": states.shape[1],
@@ -140,132 +71,144 @@ def geometry(
     return pd.DataFrame(rows)
 
 
-def probe_accuracy(
-    checkpoints: Checkpoints,
-    source: str,
-    points: int | None,
-    grid: Sequence[mlp_probe.Configuration],
-    initialisations: int,
-    epochs: int,
+def along_training(
+    checkpoints: Sequence[Checkpoint],
+    followed_points: int | None = None,
+    min_examples: int = 3,
     device: str | None = None,
-) -> pd.DataFrame:
-    """Tables 2 and 7: what a classifier probe reads from the last layer, before and after.
+) -> dict[str, pd.DataFrame]:
+    """Figures 2 to 10: how the labels move, at every state that was kept.
+
+    Distances are taken on every other layer, the last included; each state's search for separating planes begins with
+    those of the state before.
 
     Args:
-        points: training points at most, a stratified subset.
-        grid: configurations that are tried.
-        initialisations: fits of the best configuration.
-        epochs: at most, of every fit.
+        checkpoints: models with their states along training.
+        followed_points, min_examples: as `points` and `min_examples` of `geometry`.
 
     Returns:
-        One row an initialisation: encoder, task, seed, stage, `hidden_1`, `hidden_2`, `regulariser`,
-        `initialisation`, `accuracy` on the held-out split.
+        Each with `task` and `seed`:
+        distances: `step`, `layer`, `label`, `min_distance` to any other label, `separable`.
+        similarities: `step`, `layer`, `similarity` of the labels' distances to those at step 0, missing where the
+        labels are not separable.
+        movements, paths: the columns of `movements` and `closest_paths`.
+
+    Raises:
+        ValueError: a training has diverged.
     """
-    parts = []
-    for (encoder, task, seed), checkpoint in finite(checkpoints).items():
-        splits = labelled_splits(encoder, task, source, max_length(checkpoint), points)
-        for stage, model in _stages(checkpoint, encoder).items():
-            fits = _best_probe(model, splits, (grid, initialisations, epochs), device)
-            parts.append(fits.assign(encoder=encoder, task=task, seed=seed, stage=stage))
+    check_finite({(one.specification.task, one.specification.seed): one for one in checkpoints}, "followed")
+    tables = {"distances": [], "similarities": [], "movements": [], "paths": []}
+    for checkpoint in checkpoints:
+        made = checkpoint.specification
+        model = {"task": made.task, "seed": made.seed}
+        part = labelled_splits(made, followed_points, min_examples)[TRAINING]
+        centroids = {}
+        first: dict[int, directprobe.DirectProbe] = {}
+        before: dict[int, directprobe.DirectProbe] = {}
+        for step in checkpoint.steps():
+            state = checkpoint.model_at(step)
+            depth = len(layer_list(state))
+            for layer, points in part.points(state, range(1, depth + 1), device).items():
+                names = np.unique(part.labels)
+                centroids[step, layer] = np.stack([points[part.labels == name].mean(axis=0) for name in names])
+                if (depth - layer) % 2:
+                    continue
+                probed = directprobe.probe(points, part.labels, start=before.get(layer))
+                before[layer] = probed
+                first.setdefault(layer, probed)
+                row, separable = model | {"step": step, "layer": layer}, probed.linearly_separable
+                nearest = pd.DataFrame({"label": probed.labels.astype(str), "min_distance": probed.min_distances})
+                tables["distances"].append(nearest.assign(**row, separable=separable))
+                both = separable and first[layer].linearly_separable
+                similarity = directprobe.spatial_similarity(first[layer], probed) if both else np.nan
+                tables["similarities"].append(pd.DataFrame([row | {"similarity": similarity}]))
+        tables["movements"].append(movements(centroids, names).assign(**model))
+        tables["paths"].append(closest_paths(centroids, names).assign(**model))
+    return {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
+
+
+def movements(centroids: Centroids, labels: Sequence[str]) -> pd.DataFrame:
+    """Figures 5 and 7 to 10: how far each label's centroid has moved from the first state to the last.
+
+    Returns:
+        `layer`, `label`, `x` and `y` (the difference vectors of a layer on their two principal directions), `length` of
+        the whole vector, `in_two` (share of the layer's squared lengths that lies in the two directions), `spread`
+        (mean distance between the labels' centroids before, the scale of the layer).
+    """
+    parts, steps = [], [step for step, _ in centroids]
+    for layer in sorted({layer for _, layer in centroids}):
+        start, end = (centroids[step, layer].astype(np.float64) for step in (min(steps), max(steps)))
+        moved = end - start
+        # Not centred: a movement that all labels share is part of the picture.
+        _, strengths, directions = np.linalg.svd(moved, full_matrices=False)
+        squared = strengths**2
+        between = np.linalg.norm(start[:, None] - start[None], axis=-1)
+        x, y = (moved @ directions[:2].T).T
+        of_layer = {"layer": layer, "label": labels, "x": x, "y": y, "length": np.linalg.norm(moved, axis=1)}
+        of_layer["in_two"] = squared[:2].sum() / squared.sum() if squared.sum() else np.nan
+        of_layer["spread"] = between[np.triu_indices(len(between), 1)].mean()
+        parts.append(pd.DataFrame(of_layer))
     return pd.concat(parts, ignore_index=True)
 
 
-def _best_probe(model, splits: Mapping[str, Labelled], probing: tuple, device) -> pd.DataFrame:
-    grid, initialisations, epochs = probing
-    last = len(layer_list(model))
-    training, test = (splits[split].points(model, [last], device)[last] for split in (TRAINING, HELD_OUT))
-    labelled = (training, splits[TRAINING].labels, test, splits[HELD_OUT].labels)
-    best = mlp_probe.fit_grid(*labelled, grid, range(initialisations), max_epochs=epochs, device=device)
-    return pd.DataFrame(
-        {
-            "hidden_1": best.hidden[0],
-            "hidden_2": best.hidden[1],
-            "regulariser": best.alpha,
-            "initialisation": range(initialisations),
-            "accuracy": best.accuracies,
-            "points": len(training),
-        }
-    )
+def closest_paths(centroids: Centroids, labels: Sequence[str], count: int = 3) -> pd.DataFrame:
+    """Figure 3: the paths of the `count` closest labels' centroids, in layer 1 and in the last.
+
+    The closest are those whose centroids have the least mean distance to one another before training, in the last
+    layer.
+
+    Returns:
+        `layer`, `label`, `step`, `x`, `y`, `z`: each layer's paths on their own three principal components.
+    """
+    steps, last = sorted({step for step, _ in centroids}), max(layer for _, layer in centroids)
+    start = centroids[steps[0], last]
+    apart = np.linalg.norm(start[:, None] - start[None], axis=-1)
+    others = np.argsort(apart + np.diag(np.full(len(apart), np.inf)), axis=1)[:, : count - 1]
+    groups = np.column_stack([np.arange(len(apart)), others])
+    closest = min(groups, key=lambda group: apart[np.ix_(group, group)].sum())
+    parts = []
+    for layer in (1, last):
+        paths = np.concatenate([centroids[step, layer][closest] for step in steps])
+        x, y, z = PCA(3, svd_solver="full").fit_transform(paths.astype(np.float64)).T
+        names = np.tile(np.asarray(labels, dtype=str)[closest], len(steps))
+        table = {"layer": layer, "label": names, "step": np.repeat(steps, len(closest)), "x": x, "y": y, "z": z}
+        parts.append(pd.DataFrame(table))
+    return pd.concat(parts, ignore_index=True)
 
 
-def cross_task(
-    checkpoints: Mapping[tuple[str, int], Checkpoint],
-    encoder: str,
+def target_distances(
+    checkpoints: Sequence[Checkpoint],
     target: str,
-    source: str,
-    points: int | None,
-    least: int,
-    probing: tuple[int | None, Sequence[mlp_probe.Configuration], int, int],
+    followed_points: int | None = None,
+    min_examples: int = 3,
     device: str | None = None,
 ) -> pd.DataFrame:
-    """Table 5: the labels of one task in the last layer of models tuned on it and on others.
+    """Table 5: the labels of one task in the last layer of models that were tuned on it and on others.
 
     Args:
-        checkpoints: (task tuned on, seed) to fine-tuned model.
-        probing: training points, grid, initialisations and epochs of the classifier probe, as `probe_accuracy`.
+        checkpoints: models of one encoder and seed.
+        target: the task whose labels are measured.
+        followed_points, min_examples: as `points` and `min_examples` of `geometry`.
 
     Returns:
-        `tuned_on` (`nothing` for the pre-trained encoder), seed, label, `before` and `after` (least distance to any
-        other label), `accuracy` and `deviation` of the probe, `separable`.
+        `tuned_on` (`nothing` for the pre-trained encoder), `seed`, `label`, `before` and `after` (least distance to any
+        other label), `separable`.
+
+    Raises:
+        ValueError: a training has diverged.
     """
-    check_finite(checkpoints, "tuned_on")
-    limit, *how = probing
-    models = {("nothing", seed): None for _, seed in checkpoints} | dict(checkpoints)
-    length = max_length(next(iter(checkpoints.values())))
-    measured = labelled_splits(encoder, target, source, length, points, least)[TRAINING]
-    probed = labelled_splits(encoder, target, source, length, limit)
-    original = encoders.load_weights(encoders.locate(encoder))
-    last = len(layer_list(original))
-    start = directprobe.probe(measured.points(original, [last], device)[last], measured.labels)
+    check_finite({one.specification.task: one for one in checkpoints}, "tuned_on")
+    made = checkpoints[0].specification
+    part = labelled_splits(replace(made, task=target), followed_points, min_examples)[TRAINING]
+    start = directprobe.probe(part.last_layer(pretrained(made), device), part.labels)
+    probed = {"nothing": start}
+    for one in checkpoints:
+        points = part.last_layer(one.model(), device)
+        probed[one.specification.task] = directprobe.probe(points, part.labels, start=start)
     parts = []
-    for (tuned_on, seed), checkpoint in models.items():
-        model = original if checkpoint is None else checkpoint.model()
-        found = directprobe.probe(measured.points(model, [last], device)[last], measured.labels, start=start)
-        fits = _best_probe(model, probed, tuple(how), device)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "tuned_on": tuned_on,
-                    "seed": seed,
-                    "label": [str(name) for name in found.labels],
-                    "before": start.min_distances,
-                    "after": found.min_distances,
-                    "accuracy": fits["accuracy"].mean(),
-                    "deviation": fits["accuracy"].std(),
-                    "separable": found.linearly_separable and start.linearly_separable,
-                }
-            )
-        )
+    for tuned_on, geometry_after in probed.items():
+        distances = {"before": start.min_distances, "after": geometry_after.min_distances}
+        table = pd.DataFrame({"tuned_on": tuned_on, "seed": made.seed, "label": start.labels.astype(str)} | distances)
+        both = geometry_after.linearly_separable and start.linearly_separable
+        parts.append(table.assign(separable=both))
     return pd.concat(parts, ignore_index=True)
-
-
-def family(names: Iterable[str]) -> pd.DataFrame:
-    """Table 1: layers, width and parameters of each encoder (the pooler, which nothing here reads, not counted)."""
-    rows = []
-    for name in names:
-        model = encoders.load_weights(encoders.locate(name))
-        counted = sum(weights.numel() for part, weights in model.named_parameters() if not part.startswith("pooler."))
-        rows.append(
-            {
-                "encoder": name,
-                "layers": len(layer_list(model)),
-                "hidden": model.config.hidden_size,
-                "parameters": counted,
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def task_sizes(names: Iterable[str], source: str) -> pd.DataFrame:
-    """Table 6: labelled points of each split and labels, counted from the data."""
-    rows = []
-    for name in names:
-        data = tasks.load(name, source)
-        counts, labels = {}, set()
-        for split in (TRAINING, HELD_OUT):
-            column = data.splits[split][data.task.label]
-            flat = [label for row in column for label in row] if isinstance(column[0], list) else list(column)
-            counts[split] = len(flat)
-            labels |= set(flat)
-        rows.append({"task": name, "training": counts[TRAINING], "test": counts[HELD_OUT], "labels": len(labels)})
-    return pd.DataFrame(rows)

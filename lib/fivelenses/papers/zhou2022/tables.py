@@ -1,11 +1,11 @@
-"""The tables of Zhou and Srikumar (2022), from the tables of `measurements`."""
+"""The tables of Zhou and Srikumar (2022), from records."""
 
 import numpy as np
 import pandas as pd
 
 from fivelenses import tasks
-from fivelenses.exhibits.exhibit import Exhibit
-from fivelenses.papers.zhou2022.measure import AFTER, BEFORE
+from fivelenses.exhibits.exhibit import Absent, Exhibit
+from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE
 
 # Table 6: training and test points, labels; the paper's POS counts its six and one empty nodes.
 PAPER_TABLE_6 = {
@@ -17,6 +17,8 @@ PAPER_TABLE_6 = {
 }
 # Table 5: the mean change of the least distances of PS-fxn's labels after tuning on POS.
 PAPER_CHANGE_AFTER_POS = -1.68
+# Appendix E: the figure of each task.
+APPENDIX_E = {"pos": 7, "dep": 8, "ps-role": 9, "ps-fxn": 10}
 
 
 def title(task: str) -> str:
@@ -29,204 +31,164 @@ def short(encoder: str) -> str:
     return encoder.rpartition("/")[2] if not encoder.startswith(("toy-bert", "english-bert")) else encoder
 
 
-def _number(value: float, digits: int = 2) -> str:
-    return "–" if pd.isna(value) else f"{value:.{digits}f}"
+def _yes(share: float) -> str:
+    return "yes" if share == 1 else "no"
 
 
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
+# How the columns of `before_and_after` are printed.
+FORMATS = {"encoder": short, "task": title, "labels_before": "{:.0f}"}
+for stage in (BEFORE, AFTER):
+    FORMATS |= {f"clusters_{stage}": "{:.4g}", f"similarity_{stage}": "{:.2f}"}
+    FORMATS |= {f"separable_{stage}": _yes, f"control_separable_{stage}": _yes}
+    FORMATS[f"accuracy_{stage}"] = f"{{accuracy_{stage}:.3f}} ± {{deviation_{stage}:.3f}}"
+    FORMATS[f"hidden_1_{stage}"] = f"{{hidden_1_{stage}}}, {{hidden_2_{stage}}}"
+LINEARITY = {
+    "labels_before": "labels",
+    "clusters_before": "clusters before",
+    "clusters_after": "clusters after",
+    "separable_before": "separable before",
+    "separable_after": "separable after",
+    "control_separable_before": "random labels before",
+    "control_separable_after": "random labels after",
+}
 
 
-def table_1(family: pd.DataFrame) -> Exhibit:
+def table_1(sizes: pd.DataFrame) -> Exhibit:
     """Table 1: the encoders."""
-    shown = family.assign(encoder=family["encoder"].map(short), parameters=family["parameters"].map("{:,}".format))
     caption = "The encoders, with their embeddings and without pooler. The paper has five BERTs, 2 × 128 to 12 × 768."
-    return Exhibit("zhou2022-table-1", "Table 1", family, caption, shown=shown)
+    formats = {"encoder": short, "parameters": "{:,}"}
+    return Exhibit("zhou2022-table-1", "Table 1", sizes, caption, formats=formats)
 
 
 def table_6(sizes: pd.DataFrame) -> Exhibit:
     """Table 6: the tasks, counted from the data."""
-    paper = sizes["task"].map(lambda task: PAPER_TABLE_6.get(task, (np.nan,) * 3))
-    table = sizes.assign(
-        **{f"paper_{name}": [row[place] for row in paper] for place, name in enumerate(("training", "test", "labels"))}
-    )
-    shown = pd.DataFrame({"task": table["task"].map(title)})
-    for name, heading in (("training", "training points"), ("test", "test points"), ("labels", "labels")):
-        shown[f"{heading} (paper)"] = [
-            f"{ours:,} ({theirs:,.0f})" if pd.notna(theirs) else f"{ours:,}"
-            for ours, theirs in zip(table[name], table[f"paper_{name}"], strict=True)
-        ]
+    counts = ("training", "test", "labels")
+    paper = [PAPER_TABLE_6.get(task, (np.nan,) * 3) for task in sizes["task"]]
+    table = sizes.join(pd.DataFrame(paper, sizes.index, [f"paper_{name}" for name in counts]))
     caption = (
         "Labelled points of each task, counted from the data, with the paper's numbers in brackets. The paper's POS "
         "counts the seven empty nodes of its treebank as words; no word of a text stands there."
     )
-    return Exhibit("zhou2022-table-6", "Table 6", table, caption, shown=shown)
+    formats = {name: f"{{{name}:,}} ({{paper_{name}:,.0f}})" for name in counts}
+    headers = ("training points (paper)", "test points (paper)", "labels (paper)")
+    columns = {"task": "task"} | dict(zip(counts, headers, strict=True))
+    return Exhibit("zhou2022-table-6", "Table 6", table, caption, formats={"task": title} | formats, columns=columns)
 
 
-def _means(geometry: pd.DataFrame, probes: pd.DataFrame) -> pd.DataFrame:
-    """One row an encoder and task: accuracies, similarities and clusters before and after, means over seeds."""
-    keys = ["encoder", "task"]
-    wide = geometry.pivot_table(
-        index=keys,
-        columns="stage",
-        values=[
-            *(
-                "similarity",
-                "clusters",
-                "separable",
-                "control_separable",
-                "labels",
-                "points",
-                "all_points",
-                "dimensions",
-            )
-        ],
-        sort=False,
-        dropna=False,
-        aggfunc="mean",
+def before_and_after(geometry: pd.DataFrame, probes: pd.DataFrame) -> pd.DataFrame:
+    """One row per encoder and task: what `geometry` and `probe_accuracy` measure, before and after, means over seeds
+    (for the probe's sizes, those of the first seed).
+
+    Raises:
+        ValueError: there is no model.
+    """
+    if geometry.empty:
+        raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
+    keys = ["encoder", "task", "stage"]
+    means = geometry.drop(columns="seed").groupby(keys, sort=False).mean()
+    sizes = {name: (name, "first") for name in ("hidden_1", "hidden_2")}
+    means = means.join(
+        probes.groupby(keys, sort=False).agg(accuracy=("accuracy", "mean"), deviation=("deviation", "mean"), **sizes)
     )
-    wide.columns = [f"{value}_{stage}" for value, stage in wide.columns]
-    by_stage = probes.groupby([*keys, "stage"], sort=False)["accuracy"]
-    for stage in (BEFORE, AFTER):
-        wide[f"accuracy_{stage}"] = by_stage.mean().xs(stage, level="stage")
-        wide[f"deviation_{stage}"] = by_stage.std().xs(stage, level="stage")
-        best = probes[probes["stage"] == stage].groupby(keys, sort=False)[["hidden_1", "hidden_2"]].first()
-        wide[f"sizes_{stage}"] = [
-            f"{one}, {two}" for one, two in best.reindex(wide.index).itertuples(index=False, name=None)
-        ]
-    return wide.reset_index()
+    by_stage = [means.xs(stage, level="stage").add_suffix(f"_{stage}") for stage in (BEFORE, AFTER)]
+    return pd.concat(by_stage, axis="columns").reset_index()
 
 
-def _accuracy(row, stage: str) -> str:
-    return f"{row[f'accuracy_{stage}']:.3f} ± {row[f'deviation_{stage}']:.3f}"
+def _shown(*names: str) -> dict[str, str]:
+    """Columns as they are headed: `accuracy_before` under `accuracy before`."""
+    return {name: name.replace("_", " ") for name in names}
 
 
 def table_2(geometry: pd.DataFrame, probes: pd.DataFrame) -> Exhibit:
     """Table 2: accuracy of the probes, and the similarity of training and test set, before and after."""
-    table = _means(geometry, probes)
-    shown = pd.DataFrame(
-        {
-            "encoder": table["encoder"].map(short),
-            "task": table["task"].map(title),
-            "accuracy before": table.apply(_accuracy, axis=1, stage=BEFORE),
-            "accuracy after": table.apply(_accuracy, axis=1, stage=AFTER),
-            "similarity before": table["similarity_before"].map(_number),
-            "similarity after": table["similarity_after"].map(_number),
-        }
-    )
     caption = (
         "Accuracy of the classifier probe on the last layer before and after fine-tuning, and the similarity of "
         "training and test set (Pearson correlation of the distances between labels); – where the labels of one of "
         "them are not linearly separable and have no such distances. In the paper similarity falls in every row, and "
         "BERT-small on PS-fxn, with the lowest (0.44), is the one whose accuracy does not improve."
     )
-    return Exhibit("zhou2022-table-2", "Table 2", table, caption, shown=shown)
-
-
-def _linearity(table: pd.DataFrame, first: str, naming) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            first: table[first].map(naming),
-            "labels": table["labels_before"].astype(int),
-            "clusters before": table["clusters_before"].map("{:.4g}".format),
-            "clusters after": table["clusters_after"].map("{:.4g}".format),
-            "separable before, after": _before_and_after(table, "separable"),
-            "random labels": _before_and_after(table, "control_separable"),
-        }
-    )
-
-
-def _before_and_after(table: pd.DataFrame, column: str) -> list[str]:
-    pairs = zip(table[f"{column}_{BEFORE}"], table[f"{column}_{AFTER}"], strict=True)
-    return [f"{_yes(before == 1)}, {_yes(after == 1)}" for before, after in pairs]
+    columns = _shown("encoder", "task", "accuracy_before", "accuracy_after", "similarity_before", "similarity_after")
+    table = before_and_after(geometry, probes)
+    return Exhibit("zhou2022-table-2", "Table 2", table, caption, formats=FORMATS, columns=columns)
 
 
 def _what_was_counted(table: pd.DataFrame) -> str:
     """The sentence on points and control under Tables 3 and 4."""
+    least, greatest = (table[["points_before", "all_points_before"]].agg(which).astype(int) for which in ("min", "max"))
     counted, whole = (
-        sorted({int(value) for value in table[column]}) for column in ("points_before", "all_points_before")
+        f"{low:,}" if low == high else f"{low:,} to {high:,}" for low, high in zip(least, greatest, strict=True)
     )
-
-    def span(values: list[int]) -> str:
-        return f"{values[0]:,}" if len(values) == 1 else f"{values[0]:,} to {values[-1]:,}"
-
     return (
-        f"Clusters are counted on {span(counted)} training points; whether planes separate the labels is asked of all "
-        f"{span(whole)}. Random labels: all points with their labels permuted; where these are separable too, being "
+        f"Clusters are counted on {counted} training points; whether planes separate the labels is asked of all "
+        f"{whole}. Random labels: whether planes separate all points with their labels permuted; where they do, being "
         "separable says nothing about the encoder."
     )
 
 
 def table_3(geometry: pd.DataFrame, probes: pd.DataFrame) -> Exhibit:
     """Table 3: the smallest encoder: separable or not, and clusters before and after."""
-    table = _means(geometry, probes)
+    table = before_and_after(geometry, probes)
     table = table[table["encoder"] == table["encoder"].iloc[0]].reset_index(drop=True)
     caption = (
         f"The smallest encoder, {short(table['encoder'].iloc[0])}: the clusters of its labels in the last layer. "
         f"{_what_was_counted(table)}"
     )
-    return Exhibit("zhou2022-table-3", "Table 3", table, caption, shown=_linearity(table, "task", title))
+    columns = {"task": "task"} | LINEARITY
+    return Exhibit("zhou2022-table-3", "Table 3", table, caption, formats=FORMATS, columns=columns)
 
 
-def table_4(geometry: pd.DataFrame, probes: pd.DataFrame, task: str = "trec") -> Exhibit:
-    """Table 4: TREC-50 in all encoders.
-
-    Raises:
-        ValueError: that task was not measured.
-    """
-    table = _means(geometry, probes)
+def table_4(geometry: pd.DataFrame, probes: pd.DataFrame, task: str = "trec") -> Exhibit | Absent:
+    """Table 4: TREC-50 in all encoders."""
+    table = before_and_after(geometry, probes)
     table = table[table["task"] == task].reset_index(drop=True)
     if table.empty:
-        raise ValueError(f"Table 4 is about {title(task)}, which this run has not measured.")
+        return Absent("zhou2022-table-4", "Table 4", f"it is about {title(task)}, which this run has not measured")
     caption = (
         f"{title(task)} in all encoders, as Table 3. In the paper it is not separable even after fine-tuning, with "
         f"fewer clusters than before. {_what_was_counted(table)}"
     )
-    return Exhibit("zhou2022-table-4", "Table 4", table, caption, shown=_linearity(table, "encoder", short))
+    columns = {"encoder": "encoder"} | LINEARITY
+    return Exhibit("zhou2022-table-4", "Table 4", table, caption, formats=FORMATS, columns=columns)
 
 
-def table_5(measured: pd.DataFrame) -> Exhibit:
-    """Table 5: the labels of one task after tuning on it and on others."""
-    rows = []
-    for tuned_on, ours in measured.groupby("tuned_on", sort=False):
-        change = ours["after"] - ours["before"]
-        rows.append(
-            {
-                "tuned on": tuned_on if tuned_on == "nothing" else title(tuned_on),
-                "distance grew": int((change > 0).sum()) if tuned_on != "nothing" else "–",
-                "shrank": int((change < 0).sum()) if tuned_on != "nothing" else "–",
-                "mean change": f"{change.mean():+.2f}" if tuned_on != "nothing" else "–",
-                "relative": f"{change.mean() / ours['before'].mean():+.0%}" if tuned_on != "nothing" else "–",
-                "accuracy": f"{ours['accuracy'].mean():.3f} ± {ours['deviation'].mean():.3f}",
-            }
-        )
+def table_5(distances: pd.DataFrame, accuracies: pd.DataFrame) -> Exhibit:
+    """Table 5: the labels of one task after tuning on it and on others.
+
+    Args:
+        distances, accuracies: of `measure.target_distances` and `probing.target_accuracy`.
+    """
+    keys = ["tuned_on", "seed"]
+    table = distances.merge(accuracies[[*keys, "accuracy", "deviation"]], on=keys, validate="many_to_one")
+    change = table["after"] - table["before"]
+    changes = table.assign(change=change, grew=change > 0, shrank=change < 0).groupby("tuned_on", sort=False)
+    counts = changes.agg({"grew": "sum", "shrank": "sum", "change": "mean", "before": "mean"}).astype(float)
+    counts["relative"] = counts["change"] / counts["before"]
+    # Without tuning nothing changes, and there is nothing to count.
+    counts.loc["nothing"] = np.nan
+    shown = counts.join(changes[["accuracy", "deviation"]].mean()).reset_index()
+    formats = {"tuned_on": lambda task: task if task == "nothing" else title(task), "grew": "{:.0f}"}
+    formats |= {"shrank": "{:.0f}", "change": "{:+.2f}", "relative": "{:+.0%}"}
+    formats["accuracy"] = "{accuracy:.3f} ± {deviation:.3f}"
+    columns = {"tuned_on": "tuned on", "grew": "distance grew", "shrank": "shrank", "change": "mean change"}
+    columns |= _shown("relative", "accuracy")
     caption = (
-        f"The {measured['label'].nunique()} labels of PS-fxn in the last layer of models that were tuned on other "
+        f"The {table['label'].nunique()} labels of PS-fxn in the last layer of models that were tuned on other "
         "tasks: for how many of them the least distance to any other label grew or shrank, the mean change, and the "
         f"accuracy of a probe. In the paper tuning on POS changes it by {PAPER_CHANGE_AFTER_POS}."
     )
-    return Exhibit("zhou2022-table-5", "Table 5", measured, caption, shown=pd.DataFrame(rows))
+    return Exhibit("zhou2022-table-5", "Table 5", table, caption, shown=shown, formats=formats, columns=columns)
 
 
 def table_7(geometry: pd.DataFrame, probes: pd.DataFrame) -> Exhibit:
     """Table 7 (Appendix C): all tasks and encoders."""
-    table = _means(geometry, probes)
-    shown = pd.DataFrame(
-        {
-            "task": table["task"].map(title),
-            "encoder": table["encoder"].map(short),
-            "probe before": table["sizes_before"],
-            "accuracy before": table.apply(_accuracy, axis=1, stage=BEFORE),
-            "probe after": table["sizes_after"],
-            "accuracy after": table.apply(_accuracy, axis=1, stage=AFTER),
-            "labels": table["labels_before"].astype(int),
-            "clusters before": table["clusters_before"].map("{:.4g}".format),
-            "clusters after": table["clusters_after"].map("{:.4g}".format),
-        }
-    ).sort_values("task", kind="stable")
+    table = before_and_after(geometry, probes)
+    columns = _shown("task", "encoder") | {"hidden_1_before": "probe before"} | _shown("accuracy_before")
+    columns |= {"hidden_1_after": "probe after"} | _shown("accuracy_after") | {"labels_before": "labels"}
+    columns |= _shown("clusters_before", "clusters_after")
     caption = (
         "All tasks and encoders: hidden sizes of the best probe, its accuracy (mean ± standard deviation over "
-        f"{probes['initialisation'].nunique()} initialisations), and the number of clusters, before and after "
+        f"{probes['initialisations'].iloc[0]} initialisations), and the number of clusters, before and after "
         "fine-tuning."
     )
-    return Exhibit("zhou2022-table-7", "Table 7", table, caption, shown=shown)
+    shown = table.sort_values("task", key=lambda names: names.map(title), kind="stable")
+    return Exhibit("zhou2022-table-7", "Table 7", table, caption, shown=shown, formats=FORMATS, columns=columns)

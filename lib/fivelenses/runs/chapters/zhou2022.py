@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from fivelenses.checkpoints import Schedule
+from fivelenses.checkpoints import Schedule, Specification
 from fivelenses.runs.parameters import EncoderParameters, Positive
 
 
@@ -48,6 +48,9 @@ class Zhou2022(EncoderParameters):
     def _consistent(self):
         if self.encoder not in self.encoders:
             raise ValueError(f"encoders does not hold encoder, {self.encoder}, which is followed along training")
+        for name in ("followed", "tuned_on"):
+            if not set(getattr(self, name)) & set(self.tasks):
+                raise ValueError(f"{name} has none of the tasks, {', '.join(self.tasks)}: name one of them")
         return self
 
     def encoders_used(self) -> tuple[str, ...]:
@@ -68,3 +71,12 @@ class Zhou2022(EncoderParameters):
     def followed_tasks(self) -> list[str]:
         """The followed tasks among those that are run."""
         return [task for task in self.followed if task in self.tasks]
+
+    def followed_models(self) -> list[Specification]:
+        """What the models that are followed along training are made from."""
+        return [self.specification(task, seed, self.encoder) for task in self.followed_tasks() for seed in self.seeds]
+
+    def models_for_target(self) -> list[Specification]:
+        """What the models are made from in which `target` is measured."""
+        tuned_on = [task for task in self.tuned_on if task in self.tasks]
+        return [self.specification(task, seed, self.encoder) for task in tuned_on for seed in self.seeds]
