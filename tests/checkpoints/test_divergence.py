@@ -1,15 +1,16 @@
 """What becomes of a model whose training diverged: it is left out where others are there, and refused where not."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
 
 from fivelenses.checkpoints import check_finite, finite
-from fivelenses.papers.hao2020 import figures as hao2020
+from fivelenses.papers.hao2020 import figures, measure
 
 
 def gone(checkpoint) -> SimpleNamespace:
-    return SimpleNamespace(manifest=checkpoint.manifest | {"diverged": True})
+    return SimpleNamespace(manifest=checkpoint.manifest | {"diverged": True}, specification=checkpoint.specification)
 
 
 def test_the_others_are_left_and_none_is_an_error(toy_checkpoint):
@@ -25,7 +26,8 @@ def test_where_none_can_be_left_out_the_first_is_named_with_the_parameter(toy_ch
 
 
 def test_a_pair_of_data_sets_is_absent_where_one_training_diverged(toy_checkpoint):
-    checkpoints = {("rte", 0): toy_checkpoint, ("mrpc", 0): gone(toy_checkpoint)}
-    table = hao2020.between_datasets(checkpoints, [("mrpc", "rte")], "toy-bert/seed-0", "toyworld", 4)
-    for figure in (hao2020.figure_6, hao2020.figure_7):
+    other = gone(toy_checkpoint)
+    other.specification = dataclasses.replace(toy_checkpoint.specification, task="mrpc")
+    table = measure.between_datasets([toy_checkpoint, other], [("mrpc", "rte")], 4)
+    for figure in (figures.figure_6, figures.figure_7):
         assert "a training diverged" in figure(table, 4).sentence

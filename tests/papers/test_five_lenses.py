@@ -222,7 +222,7 @@ def test_agreement_does_not_depend_on_the_unit_of_a_measure(scale, shift, measur
 
 
 def test_centres_worked_by_hand():
-    def curve(key, task, seed):
+    def curve(measure, task, seed):
         # Scaled: 0, 0.5, 1; and 1, 0, 1 with the lower of the two tops.
         return [1.0, 2.0, 3.0] if measure == "js" else [5.0, -1.0, 5.0]
 
@@ -233,7 +233,7 @@ def test_centres_worked_by_hand():
 
 
 def test_lenses_of_two_measures_are_averaged_within_a_model():
-    def curve(key, task, seed):
+    def curve(measure, task, seed):
         return LAYERS if measure in ("js", "weights") else -LAYERS
 
     found = agreement.lenses_by_model(changes(curve)).set_index(["first", "second"])["correlation"]
@@ -243,7 +243,7 @@ def test_lenses_of_two_measures_are_averaged_within_a_model():
 
 
 def test_seeds_are_compared_within_their_task():
-    def curve(key, task, seed):
+    def curve(measure, task, seed):
         return LAYERS if seed == 0 or task == "rte" else -LAYERS
 
     found = agreement.between_seeds(changes(curve)).groupby("task")["correlation"].mean()
@@ -254,7 +254,7 @@ def test_seeds_are_compared_within_their_task():
 def test_what_a_layer_adds_is_its_output_less_its_input():
     steps = np.array([3.0, 1.0, 2.0, 5.0, 4.0, 6.0])
 
-    def curve(key, task, seed):
+    def curve(measure, task, seed):
         return steps if measure in instruments.OWN else np.cumsum(steps)
 
     table = changes(curve, entering=lambda measure, task, seed: np.cumsum(steps) - steps)
@@ -263,7 +263,7 @@ def test_what_a_layer_adds_is_its_output_less_its_input():
 
 
 def test_measures_that_are_alike_are_told_from_those_that_are_not():
-    def curve(key, task, seed):
+    def curve(measure, task, seed):
         return LAYERS if instruments.BY_KEY[measure].reads_activations else -LAYERS
 
     found = agreement.apart(changes(curve)).groupby("distinction")[["alike", "different"]].mean()
@@ -275,7 +275,7 @@ def test_the_widest_parting_is_named_with_its_layer():
     random = np.random.default_rng(0)
     jitter = {model: random.permutation(6) * 1e-3 for model in MODELS}
 
-    def curve(key, task, seed):
+    def curve(measure, task, seed):
         straight = LAYERS + jitter[task, seed]
         # The layer of greatest change is the lowest for the weights, and the highest for all others.
         return np.roll(straight, 1) if measure == "weights" else straight
