@@ -179,6 +179,12 @@ def test_a_measurement_may_give_several_tables(run):
         assert {name: list(table.columns) for name, table in tables.items()} == {"first": ["a"], "second": ["b"]}
 
 
+def test_a_measurement_that_was_killed_between_two_tables_is_made_again(run):
+    run.measure(several)
+    next(iter((run.folder / "runs" / "records" / run.chapter.slug).glob("several.second.*"))).unlink()
+    assert set(run.measure(several)) == {"first", "second"}
+
+
 def test_a_parameter_that_nobody_gives_is_named(run):
     with pytest.raises(TypeError, match="asks for 'nobody_has_this', which chapter 1 has not"):
         run.measure(asks_too_much)

@@ -55,7 +55,8 @@ def run(
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
     with _one_sentence():
-        from fivelenses.runs import execution, rehearsal
+        from fivelenses.runs import execution
+        from fivelenses.runs.dry_run import dry_run as describe
         from fivelenses.runs.parameters import parse_parameters
 
         overrides = parse_parameters(parameter)
@@ -67,7 +68,7 @@ def run(
         if not chapter.isdigit():
             raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
         if dry_run:
-            for line in rehearsal.rehearse(int(chapter), profile, overrides):
+            for line in describe(int(chapter), profile, overrides):
                 typer.echo(line)
             return
         execution.run(int(chapter), profile, overrides, force, typer.echo)

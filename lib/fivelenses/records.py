@@ -11,7 +11,6 @@ Everything to the right of a record (figures, claims, pages) is a pure function 
 import ast
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fivelenses import project
+from fivelenses.files import written_beside
 
 LIBRARY = Path(__file__).resolve().parents[1]
 PACKAGES = ("fivelenses", "toyworld", "pretraining")
@@ -30,6 +30,7 @@ PACKAGES = ("fivelenses", "toyworld", "pretraining")
 KNOWN_OTHERWISE = (
     "fivelenses.checkpoints",
     "fivelenses.tasks.catalogue",
+    "fivelenses.files",
     "fivelenses.project",
     "fivelenses.records",
     "pretraining",
@@ -198,14 +199,11 @@ class Record:
 
 def write(file: Path, record: Record) -> None:
     """Write a record beside its place and rename it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_pandas(record.table, preserve_index=False)
     told = json.dumps({"identity": asdict(record.identity), "facts": record.facts}).encode()
-    beside = file.with_name(f".{file.name}.{os.getpid()}.partial")
-    pq.write_table(
-        table.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: told}), beside, compression="zstd"
-    )
-    beside.replace(file)
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: told})
+    with written_beside(file) as place:
+        pq.write_table(table, place, compression="zstd")
 
 
 def read(file: Path) -> Record:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.sweep_points import LONGEST_NAME, expand, points, read_grid, read_list
+from fivelenses.runs.sweep_points import MAX_NAME_LENGTH, expand, points, read_grid, read_list
 
 words = some.text("abcdefgh", min_size=1, max_size=3)
 values = some.lists(some.integers(-9, 9) | words, min_size=1, max_size=4, unique=True)
@@ -56,7 +56,7 @@ def test_a_list_of_points_has_a_column_for_every_name_in_it(tmp_path):
 def test_the_name_of_a_point_is_the_name_of_a_file(encoder):
     names = [point.name for point in points(1, "tiny", [{"encoder": encoder}, {"encoder": f"{encoder}x"}])]
     assert len(set(names)) == 2
-    assert all(len(name) <= LONGEST_NAME and re.fullmatch(r"[\w.,=+\[\]-]+", name) for name in names)
+    assert all(len(name) <= MAX_NAME_LENGTH and re.fullmatch(r"[\w.,=+\[\]-]+", name) for name in names)
 
 
 @pytest.mark.parametrize(

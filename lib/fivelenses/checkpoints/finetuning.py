@@ -35,6 +35,7 @@ from fivelenses import tasks
 from fivelenses.checkpoints.evaluation import evaluate
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
+from fivelenses.files import written_beside
 from fivelenses.models import batches, encoders, heads, layers
 from fivelenses.tasks.examples import TaskData, encode, subset
 
@@ -303,11 +304,9 @@ class _StepsKept(TrainerCallback):
 
     def _keep(self, step: int, model: nn.Module) -> None:
         if step in self.steps:
-            self.folder.mkdir(parents=True, exist_ok=True)
             weights = {name: tensor.detach().to("cpu", torch.float16) for name, tensor in model.state_dict().items()}
-            beside = self.folder / f"{step}.partial"
-            save_file({name: tensor.clone() for name, tensor in weights.items()}, beside)
-            beside.replace(self.folder / f"{step}.safetensors")
+            with written_beside(self.folder / f"{step}.safetensors") as place:
+                save_file({name: tensor.clone() for name, tensor in weights.items()}, place)
 
 
 class _StopOnDivergence(TrainerCallback):

@@ -7,7 +7,6 @@ Layout under the root::
     locks/<address>.lock  held by the process that trains it
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from fivelenses import project, tasks
 from fivelenses.checkpoints.specification import Specification
+from fivelenses.files import sha256
 from fivelenses.models import heads
 
 MANIFEST = "manifest.json"
@@ -143,7 +143,7 @@ class Store:
     def publish(self, specification: Specification, finished: Path, manifest: dict) -> Checkpoint:
         """Write the manifest into a finished folder and rename it to its place."""
         files = sorted(file for file in finished.rglob("*") if file.is_file() and file.name != MANIFEST)
-        hashes = {str(file.relative_to(finished)): _sha256(file) for file in files}
+        hashes = {str(file.relative_to(finished)): sha256(file) for file in files}
         whole = {"specification": specification.as_dict(), **manifest, "files": hashes}
         (finished / MANIFEST).write_text(json.dumps(whole, indent=1), encoding="utf-8")
         place = self.place(specification)
@@ -183,13 +183,8 @@ def read(folder: Path) -> Checkpoint:
         ) from error
     for name, digest in files.items():
         file = folder / name
-        if not file.is_file() or _sha256(file) != digest:
+        if not file.is_file() or sha256(file) != digest:
             raise DamagedCheckpoint(
                 f"The file {name} of checkpoint {folder.name} is missing or changed: it has to be made anew."
             )
     return Checkpoint(folder, manifest)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

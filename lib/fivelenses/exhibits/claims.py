@@ -12,12 +12,13 @@ a number and whether the claim holds there. One rule turns cases into a verdict,
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
+
+from fivelenses.files import written_beside
 
 REPRODUCED = "reproduced"
 PARTLY = "partly"
@@ -188,9 +189,8 @@ def ledger(claims: Iterable[Claim], verdicts: Iterable[Verdict]) -> pd.DataFrame
 
 def save(verdicts: Iterable[Verdict], folder: Path) -> None:
     """Write ``claims.json`` into a run's folder, beside and renamed."""
-    beside = folder / f".claims.{os.getpid()}.partial"
-    beside.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1), encoding="utf-8")
-    beside.replace(folder / "claims.json")
+    with written_beside(folder / "claims.json") as place:
+        place.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1), encoding="utf-8")
 
 
 def load(folder: Path) -> list[Verdict]:

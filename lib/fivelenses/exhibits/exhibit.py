@@ -2,7 +2,6 @@
 
 import io
 import numbers
-import os
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from IPython.display import HTML, Image, Markdown, display
 from matplotlib.figure import Figure
 
 from fivelenses.exhibits import style
+from fivelenses.files import written_beside
 
 ALT_BEGINS = "\nAlternative text: "
 MISSING = "–"
@@ -67,16 +67,16 @@ class Exhibit:
         """Write ``<key>.parquet``, ``.png``, ``.svg`` and ``.md`` (the caption and alternative text), each
         beside and renamed.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / f"{self.key}.parquet", lambda path: self.table.to_parquet(path, index=False))
+        with written_beside(folder / f"{self.key}.parquet") as place:
+            self.table.to_parquet(place, index=False)
         text = f"**{self.title}.** {self.caption}\n" + (f"{ALT_BEGINS}{self.alt}\n" if self.alt else "")
-        _replace(folder / f"{self.key}.md", lambda path: path.write_text(text, encoding="utf-8"))
+        with written_beside(folder / f"{self.key}.md") as place:
+            place.write_text(text, encoding="utf-8")
         if self.figure is not None:
-            _replace(folder / f"{self.key}.png", lambda path: path.write_bytes(self.png()))
-            _replace(
-                folder / f"{self.key}.svg",
-                lambda path: self.figure.savefig(path, format="svg", metadata={"Date": None}),
-            )
+            with written_beside(folder / f"{self.key}.png") as place:
+                place.write_bytes(self.png())
+            with written_beside(folder / f"{self.key}.svg") as place:
+                self.figure.savefig(place, format="svg", metadata={"Date": None})
 
     def png(self) -> bytes:
         """The picture as a PNG with at most 256 colours, a third of its size and no difference to the eye."""
@@ -203,9 +203,3 @@ def _cells(table: pd.DataFrame, column: str, form: Format | None) -> list[str]:
 
 def _is_missing(value: object) -> bool:
     return pd.api.types.is_scalar(value) and pd.isna(value)
-
-
-def _replace(path: Path, write) -> None:
-    beside = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
-    write(beside)
-    beside.replace(path)

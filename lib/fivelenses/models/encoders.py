@@ -23,6 +23,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, BertConfig, Pretr
 from transformers.utils import logging
 
 from fivelenses import project
+from fivelenses.files import sha256
 from fivelenses.models.onnx_weights import convert
 from fivelenses.tasks.sources import SourceError, cache_folder, mirror
 
@@ -147,7 +148,7 @@ def _packaged_folder(name: str) -> Path:
             f"{name} comes with the package {packaged.package}, which is not installed: run `make extras`."
         )
     weights = Path(module.origin).parent / packaged.weights
-    if not weights.is_file() or _sha256(weights) != packaged.sha256:
+    if not weights.is_file() or sha256(weights) != packaged.sha256:
         raise SourceError(
             f"The weights of {name}, {weights}, do not have the expected hash: reinstall {packaged.package}."
         )
@@ -159,11 +160,6 @@ def _packaged_folder(name: str) -> Path:
     return convert(weights, tokenizer(locate(packaged.tokenizer)), folder)
 
 
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
 def _folder_identity(folder: Path) -> str:
     content = hashlib.sha256()
     for file in sorted(folder.glob("*")):
@@ -171,7 +167,7 @@ def _folder_identity(folder: Path) -> str:
             file.name in ("config.json", "tokenizer.json", "vocab.txt", "pytorch_model.bin")
             or file.suffix == ".safetensors"
         ):
-            content.update(file.name.encode() + bytes.fromhex(_sha256(file)))
+            content.update(file.name.encode() + bytes.fromhex(sha256(file)))
     return content.hexdigest()[:16]
 
 

@@ -22,7 +22,7 @@ from fivelenses.runs.execution import RunError
 
 PATIENCE = 10  # seconds in which a scheduler that is up has to answer
 CORES_OF_A_CHAPTER = 2
-MOST_JOBS = 8  # of Slurm, unless the caller says how many
+MAX_JOBS = 8  # of Slurm, unless the caller says how many
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def connect(where: Where, points: int, gpu: bool, folder: Path, log: Callable[[s
             log(f"on the cluster at {where.scheduler}, which has {count} worker{'s' if count > 1 else ''}")
         elif where.slurm is not None:
             options = slurm_options(where.slurm, folder / "slurm", gpu)
-            jobs = min(points, where.workers or MOST_JOBS)
+            jobs = min(points, where.workers or MAX_JOBS)
             client = stack.enter_context(slurm(options, jobs))
             log(f"on at most {jobs} jobs of Slurm")
         else:

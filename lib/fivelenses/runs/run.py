@@ -25,6 +25,7 @@ from myst_nb import glue
 from fivelenses import project, records
 from fivelenses.exhibits import claims as ledger
 from fivelenses.exhibits.exhibit import Absent, Exhibit, as_html
+from fivelenses.files import written_beside
 from fivelenses.records import Identity, Record
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
@@ -176,7 +177,8 @@ class Run:
         identity = Identity(function.__name__, records.measuring_code(function), described, addresses)
         place = project.records_folder() / self.chapter.slug
         files = sorted(place.glob(f"{function.__name__}.*{identity.digest}.parquet"))
-        if not files:
+        # A run that was killed between two tables of one measurement left a part of them.
+        if not files or len(files) < records.read(files[0]).facts.get("tables", 1):
             files = self._measured(function, arguments, group, groups, identity, place)
         self.used.setdefault(function.__name__, []).extend(file.name for file in files)
         found = {file.name.split(".")[1] if file.name.count(".") == 3 else "": records.read(file) for file in files}
@@ -218,6 +220,7 @@ class Run:
             "trained": trained,
         }
         tables = result if isinstance(result, dict) else {"": result}
+        facts["tables"] = len(tables)
         files = []
         for key, table in tables.items():
             files.append(place / ".".join(filter(None, (function.__name__, key, identity.digest, "parquet"))))
@@ -293,9 +296,8 @@ class Run:
             "seconds": round(sum(facts["seconds"] for facts in self.facts), 1),
             "training_seconds": round(sum(trained.values()), 1),
         }
-        beside = self.folder / f".run.{os.getpid()}.partial"
-        beside.write_text(json.dumps(facts, indent=1), encoding="utf-8")
-        beside.replace(self.folder / "run.json")
+        with written_beside(self.folder / "run.json") as place:
+            place.write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
 def _as_json(value):

@@ -14,7 +14,7 @@ import yaml
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import find_chapter, settings
 
-LONGEST_NAME = 80  # characters of a point's name: it is also the name of a file
+MAX_NAME_LENGTH = 80  # characters of a point's name: it is also the name of a file
 
 
 @dataclass(frozen=True)
@@ -176,6 +176,6 @@ def _words(values: Mapping) -> str:
 def _name(values: Mapping) -> str:
     words = _words(values).replace('"', "").replace(" ", "")
     safe = re.sub(r"[^\w.,=+\[\]-]+", "-", words)
-    if safe == words and len(safe) <= LONGEST_NAME:
+    if safe == words and len(safe) <= MAX_NAME_LENGTH:
         return safe
-    return f"{safe[: LONGEST_NAME - 9]}-{hashlib.sha256(_words(values).encode()).hexdigest()[:8]}"
+    return f"{safe[: MAX_NAME_LENGTH - 9]}-{hashlib.sha256(_words(values).encode()).hexdigest()[:8]}"

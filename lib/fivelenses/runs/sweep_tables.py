@@ -15,7 +15,6 @@ The exhibit `MODELS` is not the chapter's: it has one row for each fine-tuned mo
 """
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +24,7 @@ import pandas as pd
 from fivelenses.checkpoints import Store
 from fivelenses.checkpoints.store import MANIFEST
 from fivelenses.exhibits import claims
+from fivelenses.files import written_beside
 from fivelenses.runs.sweep_points import Point
 
 TABLE, CLAIMS = "sweep.parquet", "claims.parquet"
@@ -144,6 +144,5 @@ def models(addresses: Iterable[str]) -> pd.DataFrame:
 
 
 def _write(table: pd.DataFrame, place: Path) -> None:
-    beside = place.with_name(f".{place.stem}.{os.getpid()}.partial.parquet")
-    table.to_parquet(beside, index=False)
-    beside.replace(place)
+    with written_beside(place) as partial:
+        table.to_parquet(partial, index=False)

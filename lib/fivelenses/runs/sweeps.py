@@ -22,6 +22,7 @@ from distributed import Client, KilledWorker, as_completed, get_worker
 from filelock import FileLock, Timeout
 
 from fivelenses import project
+from fivelenses.files import written_beside
 from fivelenses.runs import execution, sweep_tables
 from fivelenses.runs.clusters import Place, Where, connect
 from fivelenses.runs.execution import Finished, RunError
@@ -230,9 +231,8 @@ def _write_points(number: int, profile: str, chosen: Sequence[Point], folder: Pa
         "swept": list(chosen[0].values),
         "points": {point.name: dict(point.overrides) for point in chosen},
     }
-    beside = folder / f".{POINTS}.partial"
-    beside.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    beside.replace(place)
+    with written_beside(place) as partial:
+        partial.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
 def _run(client: Client, orders: Sequence[Order], record: "_Record", retries: int) -> None:
@@ -302,10 +302,9 @@ class _Record:
 
     def write(self) -> None:
         with self._lock:
-            beside = self.folder / f".{STATUS}.partial"
             content = {name: asdict(status) for name, status in self.states.items()}
-            beside.write_text(json.dumps(content, indent=1), encoding="utf-8")
-            beside.replace(self.folder / STATUS)
+            with written_beside(self.folder / STATUS) as place:
+                place.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
     def began(self, event: tuple[float, dict]) -> None:
         """Take note of a worker's word that it begins a point."""

@@ -15,6 +15,7 @@ from pathlib import Path
 import datasets
 import huggingface_hub
 
+from fivelenses.files import written_beside
 from fivelenses.tasks.catalogue import Task
 
 # Progress is logged in plain lines, not in bars, and a network failure in one sentence, not once per retry.
@@ -164,10 +165,8 @@ def _downloaded(file: RawFile) -> tuple[bytes, str]:
                 f"{file.path} of {file.repository} {file.tag} could not be fetched ({error}): connect to the network, "
                 "or set FIVELENSES_MIRROR to a folder that holds it."
             ) from error
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        partial = cached.with_name(f"{cached.name}.{os.getpid()}.partial")
-        partial.write_bytes(content)
-        partial.replace(cached)
+        with written_beside(cached) as place:
+            place.write_bytes(content)
     return cached.read_bytes(), str(cached)
 
 

@@ -1,4 +1,4 @@
-"""A rehearsal: what a run would fetch, train and measure, with estimates of time and memory, without doing any of it.
+"""A dry run: what a run would fetch, train and measure, with estimates of time and memory, without doing any of it.
 
 Training takes about 6 × (parameters in the layers) × (pieces) floating-point operations, a forward pass a third of
 that; the rate is
@@ -37,7 +37,7 @@ def matrix_rate(device: str, size: int = 1024) -> float:
     return 2 * size**3 / best
 
 
-def rehearse(number: int, profile: str, overrides: dict | None = None) -> list[str]:
+def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[str]:
     """The lines that `--dry-run` prints for a chapter.
 
     Raises:
@@ -53,7 +53,7 @@ def rehearse(number: int, profile: str, overrides: dict | None = None) -> list[s
         encoder = encoders.locate(name)
         local = encoder.revision is None
         lines.append(f"{name}: {'on this machine' if local else f'from the hub, revision {encoder.revision}'}")
-        # A shape that is known is not asked for: a rehearsal needs no network.
+        # A shape that is known is not asked for: a dry run needs no network.
         known = name.removeprefix("google-bert/")
         try:
             shapes[name] = encoders.config(encoders.locate(f"random:{known}") if known in encoders.SHAPES else encoder)

@@ -1,0 +1,34 @@
+"""Files that are whole or not there: written beside their place and renamed; and their hashes."""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def written_beside(file: Path) -> Iterator[Path]:
+    """The path to write a file to; it takes the file's place when the block has ended, and is removed if it failed.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with written_beside(folder / "deep" / "a.txt") as place:
+        ...     _ = place.write_text("whole")
+        >>> [one.name for one in (folder / "deep").iterdir()]
+        ['a.txt']
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.stem}.{os.getpid()}.partial{file.suffix}")
+    try:
+        yield partial
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def sha256(file: Path) -> str:
+    """The SHA-256 of a file in hexadecimal digits."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
