@@ -20,7 +20,8 @@ import numpy as np
 import torch
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Schedule, prepare, specify
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import difference
 from fivelenses.lenses.landscape import curve, grid

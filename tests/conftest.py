@@ -64,21 +64,21 @@ def toy_model(toy_encoder):
 
 @pytest.fixture(scope="session")
 def session_store(tmp_path_factory):
-    from fivelenses.checkpoints import Store
+    from fivelenses.checkpoints.store import Store
 
     return Store(tmp_path_factory.mktemp("store"))
 
 
 def short_schedule(**changes):
     """A schedule of a few seconds."""
-    from fivelenses.checkpoints import Schedule
+    from fivelenses.checkpoints.specification import Schedule
 
     return Schedule(**{"learning_rate": 1e-3, "batch_size": 16, "epochs": 1, "max_length": 64} | changes)
 
 
 @pytest.fixture(scope="session")
 def toy_specification():
-    from fivelenses.checkpoints import specify
+    from fivelenses.checkpoints.specification import specify
 
     return specify(ENCODER, "rte", "toyworld", 0, short_schedule(), examples=96, saved_steps=(0, 3))
 
@@ -86,6 +86,6 @@ def toy_specification():
 @pytest.fixture(scope="session")
 def toy_checkpoint(toy_specification, session_store):
     """One fine-tuned toy BERT."""
-    from fivelenses.checkpoints import prepare
+    from fivelenses.checkpoints.finetuning import prepare
 
     return prepare([toy_specification], session_store, workers=1, log=lambda line: None)[0]

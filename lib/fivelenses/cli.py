@@ -86,7 +86,7 @@ def train(
     Several processes or machines that share the store may do so at once: each takes what no other has begun.
     """
     with _one_sentence():
-        from fivelenses.checkpoints import prepare
+        from fivelenses.checkpoints.finetuning import prepare
         from fivelenses.runs.parameters import parse_parameters
         from fivelenses.runs.run import check_device
         from fivelenses.runs.settings import settings

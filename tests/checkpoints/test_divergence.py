@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fivelenses.checkpoints import check_finite, finite
+from fivelenses.checkpoints.store import check_finite, finite
 from fivelenses.papers.hao2020 import figures, measure
 
 

@@ -13,10 +13,10 @@ from tests.conftest import ENCODER, short_schedule
 from transformers import DataCollatorWithPadding
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Store, prepare, specify
 from fivelenses.checkpoints.evaluation import flat_labels, predictions
-from fivelenses.checkpoints.finetuning import fine_tune
-from fivelenses.checkpoints.store import DamagedCheckpoint
+from fivelenses.checkpoints.finetuning import fine_tune, prepare
+from fivelenses.checkpoints.specification import specify
+from fivelenses.checkpoints.store import DamagedCheckpoint, Store
 from fivelenses.models import batches
 from fivelenses.tasks.examples import encode
 

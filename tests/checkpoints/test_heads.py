@@ -8,8 +8,11 @@ from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
 from fivelenses.activations import stream
-from fivelenses.checkpoints import Store, prepare, specification, specify
+from fivelenses.checkpoints import specification
 from fivelenses.checkpoints.evaluation import answers, evaluate, trees
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.checkpoints.specification import specify
+from fivelenses.checkpoints.store import Store
 from fivelenses.models import batches, layers
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.parsing import check_tree

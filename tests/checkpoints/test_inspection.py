@@ -2,8 +2,8 @@ import shutil
 
 import pytest
 
-from fivelenses.checkpoints import Store
 from fivelenses.checkpoints.inspection import inspect
+from fivelenses.checkpoints.store import Store
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
-from fivelenses.checkpoints import Schedule, specify
 from fivelenses.checkpoints.finetuning import rate_multiplier
+from fivelenses.checkpoints.specification import Schedule, specify
 
 
 def test_equal_content_has_one_address(toy_specification):

@@ -13,7 +13,9 @@ from tests.conftest import ENCODER, short_schedule
 from transformers import set_seed
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Store, prepare, specify
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.checkpoints.specification import specify
+from fivelenses.checkpoints.store import Store
 from fivelenses.checkpoints.tables import models as table_of
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, REPRODUCED, judge
 from fivelenses.lenses.classifier_loss import ClassifierLoss

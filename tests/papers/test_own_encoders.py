@@ -6,9 +6,10 @@ import pytest
 from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
-from fivelenses.checkpoints import specify, tables
+from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.evaluation import flat_labels
 from fivelenses.checkpoints.finetuning import fine_tune
+from fivelenses.checkpoints.specification import specify
 from fivelenses.exhibits.claims import NOT_REPRODUCED, PARTLY, REPRODUCED, judge
 from fivelenses.papers.own_encoders import claims, figures, measure
 from fivelenses.papers.toy_world.measure import record, training_part, without_reading

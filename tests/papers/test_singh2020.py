@@ -11,7 +11,10 @@ from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
 from fivelenses.activations import represent
-from fivelenses.checkpoints import Store, prepare, specify, tables
+from fivelenses.checkpoints import tables
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.checkpoints.specification import specify
+from fivelenses.checkpoints.store import Store
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, REPRODUCED, judge
 from fivelenses.models import layers
 from fivelenses.papers.singh2020 import figures, measure

@@ -4,7 +4,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from fivelenses import records
-from fivelenses.checkpoints import Schedule, specify
+from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, PARTLY, REPRODUCED, judge
 from fivelenses.exhibits.exhibit import Absent

@@ -42,7 +42,8 @@ wait_for("go")
 MEASURING = """
 import pandas as pd
 from fivelenses import runs
-from fivelenses.checkpoints import Schedule, finetuning, specify
+from fivelenses.checkpoints import finetuning
+from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.exhibit import Exhibit
 train = finetuning._train

@@ -10,7 +10,8 @@ import time
 import torch
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Store, specify
+from fivelenses.checkpoints.specification import specify
+from fivelenses.checkpoints.store import Store
 from fivelenses.models import encoders
 from fivelenses.runs.parameters import ChapterParameters
 from fivelenses.runs.settings import settings

@@ -24,6 +24,7 @@ from filelock import FileLock
 
 from fivelenses import project, records
 from fivelenses.checkpoints.finetuning import CORES_VARIABLE
+from fivelenses.files import sha256
 from fivelenses.runs import checksums, tethered
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
 from fivelenses.runs.run import check_device
@@ -199,7 +200,7 @@ def _current(
 
 def _of_other_records(place: Path, committed: Path) -> bool:
     facts = json.loads((place / "run.json").read_text(encoding="utf-8"))
-    return facts.get("committed") != json.loads((committed / "run.json").read_text(encoding="utf-8"))["files"]
+    return facts.get("committed") != sha256(committed / "run.json")
 
 
 def check_pair(chapter: Chapter) -> None:
@@ -283,7 +284,8 @@ def _execute(chapter: Chapter, given: dict, place: Path, environment: dict, log)
         published = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
         # What measuring took, of which making the page from records says nothing.
         took = ("seconds", "training_seconds", "peak_memory")
-        facts |= {"committed": published["files"]} | {name: published[name] for name in took if name in published}
+        facts |= {name: published[name] for name in took if name in published}
+        facts["committed"] = sha256(Path(committed) / "run.json")
     facts_file.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     replaced = place.with_name(f".{place.name}.replaced")
     shutil.rmtree(replaced, ignore_errors=True)

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Schedule, Specification, specify, training_rows
+from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_rows
 from fivelenses.models import encoders
 
 Positive = Annotated[int, Field(gt=0)]

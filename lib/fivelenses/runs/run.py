@@ -123,6 +123,8 @@ class Run:
             for values in product(*(over or {}).values()):
                 arguments = self._arguments(function, names, given | dict(zip(over or {}, values, strict=True)))
                 parts.append(self._part(function, arguments, group, groups))
+        if not parts:
+            return pd.DataFrame()
         return _tables([(name, records.merge(of_table)) for name, of_table in _by_name(parts)])
 
     @cached_property
@@ -241,7 +243,9 @@ class Run:
         """
         lacking = [one for one in measured if isinstance(one, NotMeasured)]
         if lacking:
-            Absent(draw.__name__, draw.__name__.replace("_", " ").capitalize(), lacking[0].reason).show()
+            of = [str(one) for one in (*measured, *options.values()) if isinstance(one, str)]
+            title = draw.__name__.replace("_", " ").capitalize() + (f" of {', '.join(of)}" if of else "")
+            Absent(draw.__name__, title, lacking[0].reason).show()
             return
         drawn = draw(*measured, **options)
         if isinstance(drawn, Absent):

@@ -21,8 +21,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fivelenses.checkpoints import Store
-from fivelenses.checkpoints.store import MANIFEST
+from fivelenses.checkpoints.store import MANIFEST, Store
 from fivelenses.exhibits import claims
 from fivelenses.files import written_beside
 from fivelenses.runs.sweep_points import Point

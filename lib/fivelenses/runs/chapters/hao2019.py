@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from fivelenses import tasks
-from fivelenses.checkpoints import Schedule
+from fivelenses.checkpoints.specification import Schedule
 from fivelenses.lenses.landscape import grid
 from fivelenses.runs.parameters import EncoderParameters, Positive
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from fivelenses.checkpoints import Specification
+from fivelenses.checkpoints.specification import Specification
 from fivelenses.runs.parameters import EncoderParameters, Positive
 from fivelenses.tasks.edge_tasks import find_edge_task
 

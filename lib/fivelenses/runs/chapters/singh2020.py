@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from fivelenses.checkpoints import Schedule, Specification
+from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.runs.parameters import EncoderParameters, Positive
 
 

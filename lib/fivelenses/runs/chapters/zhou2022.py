@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from fivelenses.checkpoints import Schedule, Specification
+from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.runs.parameters import EncoderParameters, Positive
 
 
