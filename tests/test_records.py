@@ -1,13 +1,16 @@
 """Records: what makes one stale and what does not, and what a run does with those that are there."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
-from fivelenses import records
+from fivelenses import project, records
 from fivelenses.records import Identity, Record, RecordError
+from fivelenses.runs import publishing
 from fivelenses.runs import run as running
 from fivelenses.runs.run import NotMeasured, Run
 from fivelenses.runs.settings import find_chapter, settings
@@ -235,3 +238,14 @@ def test_a_notebook_run_by_hand_never_writes_into_a_finished_run(monkeypatch, tm
     monkeypatch.delenv("FIVELENSES_RUN_FOLDER", raising=False)
     begun = running.begin(1, {"profile": "tiny", "tasks": None, "pd": pd})
     assert begun.folder == tmp_path / "by-hand" / "tiny" / "1-attention-svcca"
+
+
+def test_every_column_of_a_committed_record_is_in_the_codebook():
+    named = set(re.findall(r"`([\w ]+)`", (project.root() / "book" / "codebook.md").read_text(encoding="utf-8")))
+    for file in records.committed_folder().rglob("*.parquet"):
+        assert set(pq.read_schema(file).names) <= named, file
+
+
+def test_all_committed_records_are_small():
+    size = sum(file.stat().st_size for file in records.committed_folder().rglob("*") if file.is_file())
+    assert size <= publishing.MAX_RECORDS
