@@ -16,7 +16,6 @@ from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 import pandas as pd
 from IPython.display import HTML, display
@@ -34,8 +33,8 @@ from fivelenses.runs.settings import Chapter, find_chapter, settings
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
 # Parameters of a measurement that say where and how loudly it runs, not what it measures.
 NOT_MEASURED = ("checkpoints", "device", "log")
-# What a notebook's namespace holds that nobody set.
-NO_PARAMETERS = (ModuleType, FunctionType, BuiltinFunctionType, MethodType, type)
+# What a parameter's value can be; everything else in a notebook's namespace is none.
+PLAIN = (str, int, float, bool, list, tuple, dict)
 
 
 @dataclass(frozen=True)
@@ -356,7 +355,7 @@ def begin(number: int, given: Mapping) -> Run:
 
 
 def set_by_hand(namespace: Mapping) -> dict:
-    """What a notebook's namespace sets: every plain value that IPython has not put there, but for None.
+    """What a notebook's namespace sets: every plain value that IPython has not put there.
 
     Example:
         >>> set_by_hand({"profile": "tiny", "seeds": [0, 1], "tasks": None, "In": [], "_": 3, "json": json})
@@ -366,10 +365,7 @@ def set_by_hand(namespace: Mapping) -> dict:
     return {
         name: value
         for name, value in namespace.items()
-        if value is not None
-        and not name.startswith("_")
-        and name not in of_ipython
-        and not isinstance(value, NO_PARAMETERS)
+        if value is not None and not name.startswith("_") and name not in of_ipython and isinstance(value, PLAIN)
     }
 
 
