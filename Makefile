@@ -25,9 +25,7 @@ run: $(READY)
 
 # The published chapters first, where there is no book yet: something to read while this machine's own are measured.
 book: $(READY)
-	@test -f build/book/html/index.html || $(BIN)/fivelenses book --published-alone
-	@$(BIN)/fivelenses run all --profile tiny
-	@$(BIN)/fivelenses book
+	@$(BIN)/fivelenses book --run
 
 test: $(READY)
 	@$(BIN)/python -m pytest -n 2

@@ -163,15 +163,21 @@ def report(
 
 @app.command()
 def book(
-    published_alone: Annotated[
-        bool, typer.Option("--published-alone", help="Leave this machine's own runs out, for a first look.")
+    run: Annotated[
+        bool, typer.Option("--run", help="Run this machine's own chapters first; a book without them comes before.")
     ] = False,
 ) -> None:
     """Build the book from the published records and this machine's own, and say where it is."""
     with _one_sentence():
-        from fivelenses.runs.book import build
+        from fivelenses.runs.book import build, first_page
+        from fivelenses.runs.execution import run_all
+        from fivelenses.runs.pages import LOCAL_PROFILE
 
-        page = build(typer.echo, published_alone)
+        if run:
+            if not first_page().is_file():
+                typer.echo(f"A first look, the published chapters, is at {build(typer.echo, published_alone=True)}")
+            run_all(LOCAL_PROFILE, log=typer.echo)
+        page = build(typer.echo)
         typer.echo(f"The book is at {page}")
 
 

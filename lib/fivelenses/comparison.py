@@ -152,7 +152,7 @@ def compare_with(
         device: a GPU when there is one, by default.
 
     Returns:
-        One row per pair and layer: `first`, `second`, `layer`, the columns of each lens, and `examples`.
+        One row per pair and layer, with `first`, `second`, `layer`, the columns of each lens, and `examples`.
 
     Raises:
         ValueError: a pair that names no model, or what `stream` or a lens refuses.
@@ -200,8 +200,8 @@ def compare(
         with_attention: also compare attentions.
 
     Returns:
-        One row per pair and layer: `first`, `second`, `layer`, the columns of `AttentionJS` (unless `with_attention` is
-        False) and of `CCA`, and `examples`.
+        One row per pair and layer, with `first`, `second`, `layer`, the columns of `AttentionJS` (unless
+        `with_attention` is False) and of `CCA`, and `examples`.
 
     Raises:
         ValueError: too few tokens for CCA, reported before any model runs, or as `compare_with`.
@@ -241,7 +241,7 @@ def layers_rolled_back(
     the memory of two.
 
     Returns:
-        One row per layer rolled back: `layer`, and the columns of `CCA` and `examples` for the last layer.
+        One row per layer rolled back, with `layer`, and the columns of `CCA` and `examples` for the last layer.
     """
     depth = len(layer_list(tuned))
     rolled_back = {f"{layer}": with_layer_rolled_back(tuned, original, layer) for layer in range(1, depth + 1)}

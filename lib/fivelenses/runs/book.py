@@ -21,8 +21,13 @@ from fivelenses.runs import ledger, sweep_page
 from fivelenses.runs.execution import RunError, run_all_committed, state
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown, assemble, local_runs, published_runs, telling_picture
 from fivelenses.runs.settings import CHAPTERS, settings
+from fivelenses.runs.sweeps import sweeps_folder
 
 OTHER_RUNS = "## The same chapter on other encoders"
+AWAITED = """# Chapter {number} on this machine
+
+Not measured yet: `make` measures it on the toy world, and builds the book again when it is done.
+"""
 MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that the book needs of MathJax
 
 
@@ -59,6 +64,12 @@ def stage(folder: Path, runs: Sequence[Shown]) -> None:
         place = folder / f"{shown.page}.ipynb"
         place.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(page, place)
+    for awaited in local_runs():
+        place = folder / f"{awaited.page}.md"
+        if awaited not in runs:
+            # Other pages lead here; the first look comes before these chapters have been measured.
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(AWAITED.format(number=awaited.chapter.number), encoding="utf-8")
     sweep_page.stage(folder)
     (folder / "_generated").mkdir()
     (folder / "_generated" / "ledger.html").write_text(ledger.page(runs), encoding="utf-8")
@@ -71,17 +82,12 @@ def stage(folder: Path, runs: Sequence[Shown]) -> None:
 
 
 def _table_of_contents(contents: dict, runs: Sequence[Shown]) -> dict:
-    """The project's table of contents, with the pages of other encoders under their chapter's, and without this
-    machine's own pages as long as there are none.
-    """
+    """The project's table of contents, with the pages of other encoders under their chapter's."""
     pages = {shown.page: shown for shown in runs}
-    here = any(shown.part == HERE for shown in runs)
     parts = []
     for part in contents["parts"]:
         chapters = []
         for entry in part["chapters"]:
-            if entry["file"].startswith(f"{HERE}/") and not here:
-                continue
             shown = pages.get(entry["file"])
             others = [
                 run
@@ -90,8 +96,7 @@ def _table_of_contents(contents: dict, runs: Sequence[Shown]) -> dict:
             ]
             sections = [{"file": run.page, "title": run.title} for run in others]
             chapters.append(entry | ({"sections": sections} if sections else {}))
-        if chapters:
-            parts.append(part | {"chapters": chapters})
+        parts.append(part | {"chapters": chapters})
     return contents | {"parts": parts}
 
 
@@ -133,6 +138,11 @@ def _mathjax() -> Path:
     raise RunError(f"The package sphinx-mathjax-offline holds no {MATHJAX}: reinstall the environment with `make`.")
 
 
+def first_page() -> Path:
+    """Where the first page of the built book is."""
+    return project.root() / "build" / "book" / "html" / "index.html"
+
+
 def build(log: Callable[[str], None] = print, published_alone: bool = False) -> Path:
     """Build the book and return its first page; a book of the same content is left as it is.
 
@@ -148,17 +158,15 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     """
     run_all_committed(log)
     runs = published_runs() + ([] if published_alone else local_runs())
-    folder = project.root() / "build" / "book"
-    work, staged = folder / "work", folder / "staged"
-    shutil.rmtree(staged, ignore_errors=True)
-    stage(staged, runs)
-    digest = _content_digest(staged) + records.code_digest(["fivelenses.runs.book"])
-    page, stamp = folder / "html" / "index.html", folder / "content.sha256"
+    page, folder = first_page(), first_page().parents[1]
+    work, staged, stamp = folder / "work", folder / "staged", folder / "made-from.sha256"
+    digest = _made_from(runs)
     if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == digest:
-        shutil.rmtree(staged)
         log("book: current")
         return page
     log("book: building")
+    shutil.rmtree(staged, ignore_errors=True)
+    stage(staged, runs)
     _take_over(staged, work / "source")
     shutil.rmtree(staged)
     program = Path(sys.executable).with_name("jupyter-book")
@@ -198,8 +206,15 @@ def _take_over(staged: Path, source: Path) -> None:
             shutil.copy(file, place)
 
 
-def _content_digest(folder: Path) -> str:
-    content = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        content.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
+def _made_from(runs: Sequence[Shown]) -> str:
+    """A digest of all that a book is made from: pages, notebooks, runs, sweeps, and the library that it documents."""
+    root = project.root()
+    files = [file for file in (root / "book").rglob("*") if file.is_file() and file.suffix != ".parquet"]
+    files += [root / "_config.yml", root / "_toc.yml", *(root / "notebooks").glob("*.ipynb")]
+    files += [file for package in records.PACKAGES for file in (records.LIBRARY / package).rglob("*.*")]
+    # A run's facts hold the checksums of its other files.
+    files += [run.folder / "run.json" for run in runs] + list(sweeps_folder().glob("*/*"))
+    content = hashlib.sha256(repr([run.page for run in runs]).encode())
+    for file in sorted(file for file in files if file.suffix != ".pyc"):
+        content.update(file.name.encode() + b"\0" + (file.read_bytes() if file.is_file() else b""))
     return content.hexdigest()

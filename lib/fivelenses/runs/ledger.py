@@ -53,6 +53,11 @@ class Entry:
         return self.shown.title
 
     @property
+    def exhibits(self) -> list[str]:
+        """The keys of the claim's exhibits that the run has."""
+        return [key for key in self.claim.exhibits if (self.shown.folder / f"{key}.parquet").is_file()]
+
+    @property
     def anchor(self) -> str:
         """The name of the line on its page."""
         return f"{self.claim.key}-{self.shown.part if self.shown.leads else self.shown.name}"

@@ -164,7 +164,7 @@ def centres(changes: pd.DataFrame) -> pd.DataFrame:
     """Where in the encoder each measure sees change.
 
     Returns:
-        One row per model and measure: `task`, `seed`, `measure`, `centre` (of the scaled values), `top` (the layer of
+        One row per model and measure, with `task`, `seed`, `measure`, `centre` (of the scaled values), `top` (the layer of
         greatest change, the lowest of equals), `rises` (rank correlation with depth); NaN where it is constant.
     """
     rows = []
@@ -184,7 +184,7 @@ def added(changes: pd.DataFrame) -> pd.DataFrame:
     Of a measure of a layer's output, what the layer adds is its value less that of what enters the layer.
 
     Returns:
-        One row per model, measure of the output and measure of the parameters: `task`, `seed`, `measure`, `own`,
+        One row per model, measure of the output and measure of the parameters, with `task`, `seed`, `measure`, `own`,
         `output` and `added` (rank correlations with `own`).
     """
     rows = []
@@ -201,7 +201,7 @@ def apart(changes: pd.DataFrame) -> pd.DataFrame:
     """Whether measures of different lenses agree more that are alike in one respect.
 
     Returns:
-        One row per model and distinction: `task`, `seed`, `distinction` (a key of `instruments.DISTINCTIONS`), `alike`
+        One row per model and distinction, with `task`, `seed`, `distinction` (a key of `instruments.DISTINCTIONS`), `alike`
         and `different` (mean correlation of the pairs of either kind; NaN where there is none).
     """
     table = by_model(changes)

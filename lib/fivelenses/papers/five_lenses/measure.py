@@ -116,7 +116,7 @@ def changes_by_layer(
         log: takes a line of progress.
 
     Returns:
-        One row per model, measure and layer: `task`, `seed`, `measure`, `layer` (1…L), `value` (larger is more change,
+        One row per model, measure and layer, with `task`, `seed`, `measure`, `layer` (1…L), `value` (larger is more change,
         as its instrument says), `null`, and `entering` (the same measure of what enters the layer, where it is taken).
         No row when every training diverged.
 

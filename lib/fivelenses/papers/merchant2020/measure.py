@@ -300,7 +300,7 @@ def similarity_to_base(
         max_length: tokens that a text or pair is cut to.
 
     Returns:
-        One row per input, model and layer (0…L): `similarity`, `null` (rows of one side permuted), `tokens`.
+        One row per input, model and layer (0…L), with `similarity`, `null` (rows of one side permuted), `tokens`.
     """
     base, *tuned = models
     parts = []

@@ -140,7 +140,7 @@ def parts_of_speech(
         log: takes a line of progress.
 
     Returns:
-        One row per encoder and layer (0, the embeddings, to the last): `encoder`, `layer`, `accuracy`; `words alone`
+        One row per encoder and layer (0, the embeddings, to the last), with `encoder`, `layer`, `accuracy`; `words alone`
         has layer 0 only.
     """
     data = load("pos-ewt", source)

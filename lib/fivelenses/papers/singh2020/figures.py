@@ -36,7 +36,7 @@ def scores(models: pd.DataFrame) -> pd.DataFrame:
         models: of `checkpoints.tables.models`; all layers are re-initialised in some, which tells the encoder's depth.
 
     Returns:
-        One row per model: `task`, `examples`, `seed`, `reinitialised`, `layers` (of the encoder), `score`, `null_rate`,
+        One row per model, with `task`, `examples`, `seed`, `reinitialised`, `layers` (of the encoder), `score`, `null_rate`,
         `diverged`.
     """
     table = models[["task", "examples", "seed", "reinitialised", "score", "null_rate", "diverged"]].copy()

@@ -70,7 +70,7 @@ def scores(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
         baselines: of `measure.without_reading`.
 
     Returns:
-        One row per task, kind of start and seed: `task`, `start`, `seed`, `score`, `majority`, `length`,
+        One row per task, kind of start and seed, with `task`, `start`, `seed`, `score`, `majority`, `length`,
         `bag_of_words`, `metric`.
     """
     random = models["encoder"].str.startswith("random:")

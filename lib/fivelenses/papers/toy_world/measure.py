@@ -34,7 +34,7 @@ def sentence_with_tree(sentence: int = 0) -> pd.DataFrame:
     """One sentence of the toy treebank with its annotation.
 
     Returns:
-        One row per word: `word`, `part of speech`, `head` (a word, or `(root)`), `relation`.
+        One row per word, with `word`, `part of speech`, `head` (a word, or `(root)`), `relation`.
     """
     row = toyworld.table("treebank")["validation"].iloc[sentence]
     heads = ["(root)" if head == 0 else row["tokens"][head - 1] for head in row["heads"]]

@@ -37,7 +37,7 @@ def probe_accuracy(
         probe_epochs: at most, of every fit.
 
     Returns:
-        One row per model and stage: `encoder`, `task`, `seed`, `stage`, and the columns of `_best_probe`.
+        One row per model and stage, with `encoder`, `task`, `seed`, `stage`, and the columns of `_best_probe`.
     """
     grid, how = mlp_probe.grid(probe_sizes, probe_regularisers), dict(max_epochs=probe_epochs, device=device)
     rows = []
@@ -67,7 +67,7 @@ def target_accuracy(
         target: the task that is read; the other arguments as in `probe_accuracy`.
 
     Returns:
-        One row per model: `tuned_on` (`nothing` for the pre-trained encoder), `seed`, and the columns of `_best_probe`.
+        One row per model, with `tuned_on` (`nothing` for the pre-trained encoder), `seed`, and the columns of `_best_probe`.
 
     Raises:
         ValueError: a training has diverged.
