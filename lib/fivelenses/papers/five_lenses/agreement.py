@@ -164,8 +164,9 @@ def centres(changes: pd.DataFrame) -> pd.DataFrame:
     """Where in the encoder each measure sees change.
 
     Returns:
-        One row per model and measure, with `task`, `seed`, `measure`, `centre` (of the scaled values), `top` (the layer of
-        greatest change, the lowest of equals), `rises` (rank correlation with depth); NaN where it is constant.
+        One row per model and measure, with `task`, `seed`, `measure`, `centre` (of the scaled values), `top` (the
+        layer of greatest change, the lowest of equals), `rises` (rank correlation with depth); NaN where it is
+        constant.
     """
     rows = []
     for model, table in curves(changes).items():
@@ -201,8 +202,8 @@ def apart(changes: pd.DataFrame) -> pd.DataFrame:
     """Whether measures of different lenses agree more that are alike in one respect.
 
     Returns:
-        One row per model and distinction, with `task`, `seed`, `distinction` (a key of `instruments.DISTINCTIONS`), `alike`
-        and `different` (mean correlation of the pairs of either kind; NaN where there is none).
+        One row per model and distinction, with `task`, `seed`, `distinction` (a key of `instruments.DISTINCTIONS`),
+        `alike` and `different` (mean correlation of the pairs of either kind; NaN where there is none).
     """
     table = by_model(changes)
     table = table[table["first"].map(lens) != table["second"].map(lens)]

@@ -116,9 +116,9 @@ def changes_by_layer(
         log: takes a line of progress.
 
     Returns:
-        One row per model, measure and layer, with `task`, `seed`, `measure`, `layer` (1…L), `value` (larger is more change,
-        as its instrument says), `null`, and `entering` (the same measure of what enters the layer, where it is taken).
-        No row when every training diverged.
+        One row per model, measure and layer, with `task`, `seed`, `measure`, `layer` (1…L), `value` (larger is more
+        change, as its instrument says), `null`, and `entering` (the same measure of what enters the layer, where it
+        is taken). No row when every training diverged.
 
     Raises:
         ValueError: encoders that cannot be compared, or too few tokens for SVCCA, reported before any model runs.

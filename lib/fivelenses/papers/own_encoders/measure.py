@@ -140,8 +140,8 @@ def parts_of_speech(
         log: takes a line of progress.
 
     Returns:
-        One row per encoder and layer (0, the embeddings, to the last), with `encoder`, `layer`, `accuracy`; `words alone`
-        has layer 0 only.
+        One row per encoder and layer (0, the embeddings, to the last), with `encoder`, `layer`, `accuracy`; `words
+        alone` has layer 0 only.
     """
     data = load("pos-ewt", source)
     table = data.splits["train"]

@@ -36,8 +36,8 @@ def scores(models: pd.DataFrame) -> pd.DataFrame:
         models: of `checkpoints.tables.models`; all layers are re-initialised in some, which tells the encoder's depth.
 
     Returns:
-        One row per model, with `task`, `examples`, `seed`, `reinitialised`, `layers` (of the encoder), `score`, `null_rate`,
-        `diverged`.
+        One row per model, with `task`, `examples`, `seed`, `reinitialised`, `layers` (of the encoder), `score`,
+        `null_rate`, `diverged`.
     """
     table = models[["task", "examples", "seed", "reinitialised", "score", "null_rate", "diverged"]].copy()
     table.insert(4, "layers", table["reinitialised"].max())

@@ -65,8 +65,8 @@ def frozen_probes(
         device: a GPU when there is one, by default.
 
     Returns:
-        One row per size, seed and number of layers removed, with `task`, `examples`, `seed`, `removed` (0…L - 1), `layers`,
-        `score`, `null_rate`.
+        One row per size, seed and number of layers removed, with `task`, `examples`, `seed`, `removed` (0…L - 1),
+        `layers`, `score`, `null_rate`.
     """
     data, located = tasks.load(task, source), encoders.locate(encoder)
     model, tokenizer = encoders.load_weights(located), encoders.tokenizer(located)
@@ -107,8 +107,8 @@ def weight_distances(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
         checkpoints: a model with re-initialised layers, or whose training diverged, is left out.
 
     Returns:
-        One row per model, layer and projection, with `task`, `examples`, `seed`, `layer`, `part`, `absolute`, `relative`,
-        `steps` (of its training).
+        One row per model, layer and projection, with `task`, `examples`, `seed`, `layer`, `part`, `absolute`,
+        `relative`, `steps` (of its training).
     """
     original = encoders.load_weights(encoders.locate(checkpoints[0].specification.encoder))
     columns = ["task", "examples", "seed", "layer", "part", "absolute", "relative", "steps"]

@@ -35,10 +35,10 @@ def geometry(
         min_examples: labels with fewer points in either split are left out.
 
     Returns:
-        One row per model and stage, with `encoder`, `task`, `seed`, `stage`, `points`, `dimensions`, `labels`, `clusters`,
-        `all_points`, `separable`, `control_separable` (all points, and the same with permuted labels),
-        `test_clusters`, and `similarity` of the distances between labels in training and test set, missing where one of
-        the two is not separable.
+        One row per model and stage, with `encoder`, `task`, `seed`, `stage`, `points`, `dimensions`, `labels`,
+        `clusters`, `all_points`, `separable`, `control_separable` (all points, and the same with permuted labels),
+        `test_clusters`, and `similarity` of the distances between labels in training and test set, missing where one
+        of the two is not separable.
     """
     rows = []
     for checkpoint in checkpoints:

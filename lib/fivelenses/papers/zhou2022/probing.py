@@ -67,7 +67,8 @@ def target_accuracy(
         target: the task that is read; the other arguments as in `probe_accuracy`.
 
     Returns:
-        One row per model, with `tuned_on` (`nothing` for the pre-trained encoder), `seed`, and the columns of `_best_probe`.
+        One row per model, with `tuned_on` (`nothing` for the pre-trained encoder), `seed`, and the columns of
+        `_best_probe`.
 
     Raises:
         ValueError: a training has diverged.
