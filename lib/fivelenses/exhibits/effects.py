@@ -38,8 +38,7 @@ class Interval:
 
     Attributes:
         estimate, low, high, standard_error: in the measure's own units.
-        degrees: of freedom (Satterthwaite); NaN for a percentile interval.
-        level: two-sided, 0.95 for 95 %.
+        degrees, level: of freedom (Satterthwaite; NaN for a percentile interval), and two-sided, 0.95 for 95 %.
         models, examples: how many there are, models on the smaller side of a comparison; 0 examples if they are given.
         of_this_model: a side has one model, so the interval says nothing about other seeds.
         parts: M, E and I above; empty for a percentile interval.
@@ -102,18 +101,14 @@ def multibootstrap(
     if resamples < 2:
         raise ValueError(f"A bootstrap needs at least two resamples, not {resamples}.")
     sides = _sides(scores, reference, paired_models)
+    examples, *models = counts = [sides[0].shape[-1], *(side.shape[-2] for side in sides)]
     rng = np.random.default_rng(seed)
-
-    def weights(count: int) -> Values:
-        return rng.multinomial(count, np.full(count, 1 / count), size=resamples) / count
-
-    of_examples = weights(sides[0].shape[-1])
-    means = [np.einsum("...mb,bm->...b", side @ of_examples.T, weights(side.shape[-2])) for side in sides]
-    drawn, estimate = _minus(means), _minus([side.mean((-2, -1)) for side in sides])
+    v, *us = (rng.multinomial(count, np.full(count, 1 / count), size=resamples) / count for count in counts)
+    drawn = _minus([np.einsum("...mb,bm->...b", side @ v.T, u) for side, u in zip(sides, us, strict=True)])
     low, high = np.quantile(drawn, _tails(level), axis=-1)
+    estimate = _minus([side.mean((-2, -1)) for side in sides])
     numbers = map(_plain, (estimate, low, high, drawn.std(-1, ddof=1), np.full_like(estimate, np.nan)))
-    models = min(side.shape[-2] for side in sides)
-    return Interval(*numbers, level, models, sides[0].shape[-1], models == 1)
+    return Interval(*numbers, level, min(models), examples, min(models) == 1)
 
 
 def from_replicates(
@@ -132,8 +127,7 @@ def from_replicates(
     (K−1)/K Σ_k (θ.(k) − θ.(.))² of the *mean over models*: what a fold does to all models alike does not average out.
 
     Args:
-        estimates: (…, models), θ.
-        replicates: (…, models, folds), θ(k).
+        estimates, replicates: θ (…, models) and θ(k) (…, models, folds).
         reference: estimates and replicates of what is subtracted, on the same folds.
         examples: how many sentences the folds hold together, which `needed` counts in; the folds if not given.
         paired_models, level: as for `interval`.
@@ -147,9 +141,7 @@ def from_replicates(
         whole, left_out = _numbers(whole, "estimates", 1)[..., None], _numbers(left_out, "replicates", 2)
         folds = left_out.shape[-1]
         if whole.shape[:-1] != left_out.shape[:-1] or folds < 2:
-            raise ValueError(
-                f"Replicates of shape {left_out.shape} leave no folds out of {whole.shape[:-1]} estimates."
-            )
+            raise ValueError(f"Replicates {left_out.shape} leave no folds out of {whole.shape[:-1]} estimates.")
         values.append(np.concatenate([whole, folds * whole - (folds - 1) * left_out], -1))
     sides = _sides(values[0], None if reference is None else values[1], paired_models)
     return _from_sides([side[..., 0] for side in sides], [side[..., 1:] for side in sides], level, examples or folds)
@@ -165,17 +157,15 @@ def over_models(values: ArrayLike, level: float = 0.95) -> Interval:
     5.0 in [2.52, 7.48]
     """
     values = _numbers(values, "values", 1)
-    given, models = Part(0.0, 0.0), values.shape[-1]
-    part = _of_mean(values) if models > 1 else Part(np.full(values.shape[:-1], np.inf), 0.0)
-    return _from_parts(values.mean(-1), (part, given, given), level, models, 0)
+    part = _of_mean(values) if values.shape[-1] > 1 else Part(np.full(values.shape[:-1], np.inf), 0.0)
+    return _from_parts(values.mean(-1), (part, *[Part(0.0, 0.0)] * 2), level, values.shape[-1], 0)
 
 
 def independent_difference(first: Interval, second: Interval) -> Interval:
-    """First minus second, where they share neither models nor examples (two tasks), at the first's level: each part adds.
+    """First minus second, which share neither models nor examples (two tasks), at the first's level: each part adds.
 
-    >>> effect = independent_difference(over_models([4, 6, 5]), over_models([1, 2, 3]))
-    >>> print(f"{effect.estimate} in [{effect.low:.2f}, {effect.high:.2f}], {effect.degrees:.0f} degrees of freedom")
-    3.0 in [0.73, 5.27], 4 degrees of freedom
+    >>> f"{independent_difference(over_models([4, 6, 5]), over_models([1, 2, 3])).low:.2f}"
+    '0.73'
     """
     parts = tuple(_added(pair) for pair in zip(_parts(first), _parts(second), strict=True))
     models, examples = min(first.models, second.models), min(first.examples, second.examples)
@@ -279,17 +269,13 @@ def _interaction(values: Values) -> Part:
     return Part(np.square(rest).sum((-2, -1)) / (max(degrees, 1.0) * models * examples), degrees)
 
 
-def _satterthwaite(variance: Values, parts: Iterable[tuple[Number, Part]]) -> Values:
-    """variance² / Σ part²/degrees over the parts that count; one degree where nothing varies."""
+def _added(parts: Iterable[Part], signs: Iterable[Number] = (1, 1)) -> Part:
+    """Independent parts added (1), subtracted (−1) or left out (0), with Satterthwaite's degrees, at least one."""
+    terms = [(sign * np.asarray(part.variance), part.degrees) for part, sign in zip(parts, signs, strict=False)]
+    variance = np.asarray(sum(term for term, _ in terms))
     scale = np.where((variance > 0) & np.isfinite(variance), variance, 1.0)
-    total = sum(np.square(counts * part.variance / scale) / np.fmax(part.degrees, 1e-9) for counts, part in parts)
-    return 1 / np.where(total > 0, total, 1.0)
-
-
-def _added(parts: Sequence[Part]) -> Part:
-    """Independent parts summed."""
-    variance = np.asarray(sum(part.variance for part in parts))
-    return Part(variance, _satterthwaite(variance, [(True, part) for part in parts]))
+    total = sum(np.square(term / scale) / np.fmax(degrees, 1e-9) for term, degrees in terms)
+    return Part(variance, 1 / np.where(total > 0, np.fmin(total, 1.0), 1.0))
 
 
 def _from_sides(estimates: Sequence[Values], values: Sequence[Values], level: float, examples: int) -> Interval:
@@ -302,12 +288,10 @@ def _from_sides(estimates: Sequence[Values], values: Sequence[Values], level: fl
 
 def _from_parts(estimate: Values, parts: tuple[Part, ...], level: float, *counts: int) -> Interval:
     """Interval from the models' part, the examples' part and the interaction that both contain."""
-    models, examples, both = (np.asarray(part.variance) for part in parts)
-    variance = np.maximum(models, both) + np.maximum(examples, both) - both
-    of_models, of_examples = models > both * TIE, examples > both * TIE
-    counted = zip((of_models, of_examples, of_models == of_examples), parts, strict=True)
-    degrees, error = _satterthwaite(variance, counted), np.sqrt(variance)
-    reach = stdtrit(np.fmax(degrees, 1e-9), _tails(level)[1]) * error
+    models, examples, both = (part.variance for part in parts)
+    own = np.greater(models, both * TIE), np.greater(examples, both * TIE)
+    variance, degrees = _added(parts, (*own, 1 - own[0] - own[1]))
+    reach = stdtrit(degrees, _tails(level)[1]) * (error := np.sqrt(variance))
     numbers = map(_plain, (estimate, estimate - reach, estimate + reach, error, degrees))
     return Interval(*numbers, level, *counts, counts[0] == 1, tuple(Part(*map(_plain, part)) for part in parts))
 
