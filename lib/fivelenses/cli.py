@@ -22,17 +22,22 @@ Profile = Annotated[
 @contextlib.contextmanager
 def _one_sentence():
     """Turn an error that the library words itself into one line and an exit status, without a traceback."""
-    from fivelenses.records import RecordError
-    from fivelenses.runs.execution import RunError
-    from fivelenses.tasks import SourceError
-
     try:
         yield
-    except (ValueError, RunError, RecordError, SourceError, FileNotFoundError) as error:
-        typer.echo(f"fivelenses: {error}", err=True)
-        raise typer.Exit(2) from None
-    except OSError as error:
-        typer.echo(f"fivelenses: {error.strerror or error} ({error.filename or 'no file named'}).", err=True)
+    except typer.Exit:
+        raise
+    except Exception as error:
+        # Imported here, since these modules take seconds and most calls end without an error.
+        from fivelenses.records import RecordError
+        from fivelenses.runs.execution import RunError
+        from fivelenses.tasks import SourceError
+
+        if isinstance(error, ValueError | RunError | RecordError | SourceError | FileNotFoundError):
+            typer.echo(f"fivelenses: {error}", err=True)
+        elif isinstance(error, OSError):
+            typer.echo(f"fivelenses: {error.strerror or error} ({error.filename or 'no file named'}).", err=True)
+        else:
+            raise
         raise typer.Exit(2) from None
 
 
@@ -169,15 +174,22 @@ def book(
 ) -> None:
     """Build the book from the published records and this machine's own, and say where it is."""
     with _one_sentence():
-        from fivelenses.runs.book import build, first_page
+        from fivelenses.runs import unchanged
+
+        if run and unchanged.is_unchanged():
+            typer.echo(f"Nothing has changed. The book is at {unchanged.first_page()}")
+            return
+        from fivelenses.runs.book import build
         from fivelenses.runs.execution import run_all
         from fivelenses.runs.pages import LOCAL_PROFILE
 
         if run:
-            if not first_page().is_file():
+            if not unchanged.first_page().is_file():
                 typer.echo(f"A first look, the published chapters, is at {build(typer.echo, published_alone=True)}")
             run_all(LOCAL_PROFILE, log=typer.echo)
         page = build(typer.echo)
+        if run:
+            unchanged.remember()
         typer.echo(f"The book is at {page}")
 
 

@@ -22,6 +22,7 @@ from fivelenses.runs.execution import RunError, run_all_committed, state
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown, assemble, local_runs, published_runs, telling_picture
 from fivelenses.runs.settings import CHAPTERS, settings
 from fivelenses.runs.sweeps import sweeps_folder
+from fivelenses.runs.unchanged import first_page
 
 OTHER_RUNS = "## The same chapter on other encoders"
 AWAITED = """# Chapter {number} on this machine
@@ -136,11 +137,6 @@ def _mathjax() -> Path:
         if file.name == MATHJAX:
             return Path(file.locate())
     raise RunError(f"The package sphinx-mathjax-offline holds no {MATHJAX}: reinstall the environment with `make`.")
-
-
-def first_page() -> Path:
-    """Where the first page of the built book is."""
-    return project.root() / "build" / "book" / "html" / "index.html"
 
 
 def build(log: Callable[[str], None] = print, published_alone: bool = False) -> Path:
