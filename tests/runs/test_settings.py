@@ -85,6 +85,14 @@ def test_values_are_yaml():
     }
 
 
+@pytest.mark.parametrize("number", sorted(CHAPTERS))
+def test_every_chapter_has_a_dry_run(number):
+    result = CliRunner().invoke(app, ["run", str(number), "--profile", "tiny", "--dry-run"])
+    assert result.exit_code == 0
+    assert f"chapter {number}, profile tiny: toy-bert/seed-0" in result.stdout
+    assert "from the toy world, generated" in result.stdout and "altogether about" in result.stdout
+
+
 def test_a_dry_run_says_what_the_paper_would_take():
     result = CliRunner().invoke(app, ["run", "1", "--profile", "paper", "--dry-run"])
     assert result.exit_code == 0

@@ -154,19 +154,19 @@ def test_a_point_that_fails_is_tried_again_and_reported_at_the_end(swept):
     assert states == {"seed=0": "done", "seed=1": "done", "seed=2": "failed"}
 
 
-def test_progress_is_one_line_an_event_with_the_address_of_the_dashboard(swept):
+def test_progress_is_one_line_per_event_with_the_address_of_the_dashboard(swept):
     lines = swept.result.stdout.splitlines()
     assert lines[0] == "sweep toy: 3 points, 0 current, 3 to run"
     assert lines[1] == "on 2 workers of this machine"
     assert lines[2].startswith("dashboard: http://127.0.0.1:")
     assert sum("done in" in line and "(1 of 3)" in line for line in lines) == 1
-    assert lines[-1].startswith("2 of 3 points stand, their exhibits in ")
+    assert lines[-1].startswith("2 of 3 points have a run; their exhibits are in ")
 
 
-def test_a_sweep_whose_points_stand_runs_nothing(swept, monkeypatch):
+def test_a_sweep_whose_points_are_current_runs_nothing(swept, monkeypatch):
     monkeypatch.setattr(sweeps, "connect", None)
-    chosen, lines = points(1, "tiny", expand({"seed": [1, 0]}), {"tasks": ["rte"]}), []
-    outcome = sweep(1, "tiny", chosen, log=lines.append)
+    made, lines = points(1, "tiny", expand({"seed": [1, 0]}), {"tasks": ["rte"]}), []
+    outcome = sweep(1, "tiny", made, log=lines.append)
     assert lines[0].endswith("2 points, 2 current, 0 to run")
     assert {status.state for status in outcome.states.values()} == {"current"} and not outcome.failed
     again = pd.read_parquet(outcome.table)
@@ -175,13 +175,13 @@ def test_a_sweep_whose_points_stand_runs_nothing(swept, monkeypatch):
         swept.table.sort_values(["seed", "exhibit", "row"], ignore_index=True),
     )
     # The same points are the same sweep, in whatever order.
-    assert outcome.folder.name == sweeps.sweep_name(1, "tiny", chosen[::-1])
+    assert outcome.folder.name == sweeps.sweep_name(1, "tiny", made[::-1])
 
 
 def test_a_sweep_is_run_by_one_process_at_a_time(swept):
-    chosen = points(1, "tiny", [{"seed": 0}])
+    one = points(1, "tiny", [{"seed": 0}])
     with FileLock(swept.folder.parent / ".held.lock"), pytest.raises(RunError, match="run by another process"):
-        sweep(1, "tiny", chosen, name="held")
+        sweep(1, "tiny", one, name="held")
 
 
 def test_the_folder_of_another_sweep_is_not_taken(swept):

@@ -7,31 +7,38 @@ import dataclasses
 from typing import Annotated, ClassVar, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from fivelenses import tasks
 from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_rows
 from fivelenses.models import encoders
-
-Positive = Annotated[int, Field(gt=0)]
 
 
 class ParameterError(ValueError):
     """A parameter, profile or chapter that does not exist or does not fit; the message says which and what to do."""
 
 
-def parse_parameters(given: list[str]) -> dict:
+def parse_parameters(pairs: list[str]) -> dict:
     """``name=value`` pairs, values read as YAML.
 
     Raises:
-        ValueError: not of that form, or no YAML.
+        ValueError: not of that form, or not YAML.
 
     Example:
-        >>> parse_parameters(["tasks=[rte, mrpc]", "keep=0.9"])
-        {'tasks': ['rte', 'mrpc'], 'keep': 0.9}
+        >>> parse_parameters(["tasks=[rte, mrpc]", "epochs=3"])
+        {'tasks': ['rte', 'mrpc'], 'epochs': 3}
     """
     parsed = {}
-    for pair in given:
+    for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise ValueError(f"A parameter is written name=value, not {pair!r}.")
@@ -47,12 +54,12 @@ class ScheduleParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    learning_rate: Annotated[float, Field(gt=0)]
-    batch_size: Positive
-    epochs: Annotated[float, Field(ge=0)]
+    learning_rate: PositiveFloat
+    batch_size: PositiveInt
+    epochs: NonNegativeFloat
     shape: Literal["slanted-triangular", "linear"] = "slanted-triangular"
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    weight_decay: NonNegativeFloat = 0.01
     max_length: Annotated[int, Field(ge=4)] = 128
     by_length: bool = False
 
@@ -72,11 +79,11 @@ class ChapterParameters(BaseModel):
     seeds: tuple[int, ...] = Field(min_length=1)
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
-    @field_validator("seeds")
+    @field_validator("seeds", "tasks", check_fields=False)
     @classmethod
-    def _distinct(cls, value):
+    def _distinct(cls, value, info):
         if len(set(value)) != len(value):
-            raise ValueError("a seed is named twice")
+            raise ValueError(f"a {info.field_name.removesuffix('s')} is named twice")
         return value
 
 
@@ -86,8 +93,8 @@ class FineTuningParameters(ChapterParameters):
     Attributes:
         tasks: tasks fine-tuned and compared.
         schedules: task to schedule.
-        learning_rate, batch_size, epochs: when given, in place of every schedule's own.
-        learning_rate_by_encoder: of an encoder that is trained at another rate than its schedules say.
+        learning_rate, batch_size, epochs: when given, instead of every schedule's own.
+        learning_rate_by_encoder: encoder to its own learning rate, instead of its schedules'.
         training_examples: per task, at most; None for all.
     """
 
@@ -95,11 +102,11 @@ class FineTuningParameters(ChapterParameters):
 
     tasks: tuple[str, ...] = Field(min_length=1)
     schedules: dict[str, ScheduleParameters]
-    learning_rate: Annotated[float, Field(gt=0)] | None = None
-    batch_size: Positive | None = None
-    epochs: Annotated[float, Field(gt=0)] | None = None
-    learning_rate_by_encoder: dict[str, Annotated[float, Field(gt=0)]] = {}
-    training_examples: Positive | None = None
+    learning_rate: PositiveFloat | None = None
+    batch_size: PositiveInt | None = None
+    epochs: PositiveFloat | None = None
+    learning_rate_by_encoder: dict[str, PositiveFloat] = {}
+    training_examples: PositiveInt | None = None
 
     @field_validator("tasks")
     @classmethod
@@ -107,8 +114,6 @@ class FineTuningParameters(ChapterParameters):
         for name in value:
             if tasks.find(name).head not in cls.heads:
                 raise ValueError(f"{name} has a {tasks.find(name).head} head, which this chapter does not fine-tune")
-        if len(set(value)) != len(value):
-            raise ValueError("a task is named twice")
         return value
 
     @model_validator(mode="after")
@@ -119,10 +124,10 @@ class FineTuningParameters(ChapterParameters):
         return self
 
     def schedule(self, task: str) -> Schedule:
-        """The schedule of a task, with `learning_rate`, `batch_size` and `epochs` in their places."""
-        overrides = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "epochs": self.epochs}
-        given = {key: value for key, value in overrides.items() if value is not None}
-        return Schedule(**self.schedules[task].model_dump() | given)
+        """The schedule of a task, with `learning_rate`, `batch_size` and `epochs` where they are given."""
+        overrides = {name: getattr(self, name) for name in ("learning_rate", "batch_size", "epochs")}
+        overrides = {name: value for name, value in overrides.items() if value is not None}
+        return Schedule(**self.schedules[task].model_dump() | overrides)
 
     def encoders_used(self) -> tuple[str, ...]:
         """The encoders that are fine-tuned."""
@@ -143,7 +148,7 @@ class FineTuningParameters(ChapterParameters):
         return None
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        """What sets apart the models of one task and encoder: arguments of `checkpoints.specify`, one set a model.
+        """What sets apart the models of one task and encoder: arguments of `checkpoints.specify`, one set per model.
 
         Args:
             rows: training examples of the task.
@@ -174,7 +179,7 @@ class FineTuningParameters(ChapterParameters):
     def passes(self, task: str, encoder: str, depth: int) -> int:
         """Passes over a task's measured examples, for an estimate of time."""
         # The pre-trained and an untrained encoder, each tuned model, and each of those with one layer after another
-        # put back.
+        # rolled back.
         return 2 + len(self.seeds) * (2 + depth)
 
 

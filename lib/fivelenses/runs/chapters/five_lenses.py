@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
-from fivelenses.runs.parameters import EncoderParameters, Positive
+from fivelenses.runs.parameters import EncoderParameters
 
 
 class FiveLenses(EncoderParameters):
@@ -22,12 +22,12 @@ class FiveLenses(EncoderParameters):
     """
 
     independent: str
-    evaluation_examples: Positive | None = None
+    evaluation_examples: PositiveInt | None = None
     variance_kept: Annotated[float, Field(gt=0, le=1)] = 0.99
     similarity_tokens: Annotated[int, Field(ge=3)] = 5000
     probe_points: Annotated[int, Field(ge=10)] = 600
     structural_sentences: Annotated[int, Field(ge=4)]
-    random_directions: Positive = 3
+    random_directions: PositiveInt = 3
 
     @model_validator(mode="after")
     def _two_encoders(self):

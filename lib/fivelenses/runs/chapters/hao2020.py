@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
-from fivelenses.runs.parameters import EncoderParameters, Positive
+from fivelenses.runs.parameters import EncoderParameters
 
 
 class Hao2020(EncoderParameters):
@@ -19,10 +19,10 @@ class Hao2020(EncoderParameters):
     """
 
     dataset_pairs: tuple[tuple[str, str], ...]
-    evaluation_examples: Positive | None = None
-    mixed_examples: Positive = 200
+    evaluation_examples: PositiveInt | None = None
+    mixed_examples: PositiveInt = 200
     variance_kept: Annotated[float, Field(gt=0, le=1)] = 0.99
-    batch_rows: Positive = 32
+    batch_rows: PositiveInt = 32
 
     def compared_pairs(self) -> list[tuple[str, str]]:
         """The pairs of data sets of which both tasks are run."""

@@ -4,10 +4,10 @@ import dataclasses
 import math
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
 
 from fivelenses.checkpoints.specification import Schedule, Specification
-from fivelenses.runs.parameters import EncoderParameters, Positive
+from fivelenses.runs.parameters import EncoderParameters
 
 
 class Singh2020(EncoderParameters):
@@ -25,9 +25,9 @@ class Singh2020(EncoderParameters):
     fractions: tuple[Annotated[float, Field(gt=0, le=1)], ...] = Field(min_length=1)
     sized: tuple[str, ...]
     matched: tuple[str, ...] = ()
-    matched_examples: Positive = 673
-    depths: tuple[Annotated[int, Field(ge=0)], ...] | None = None
-    min_steps: Annotated[int, Field(ge=0)] = 0
+    matched_examples: PositiveInt = 673
+    depths: tuple[NonNegativeInt, ...] | None = None
+    min_steps: NonNegativeInt = 0
     biases_and_norms: Literal["kept", "reset"] = "kept"
 
     @field_validator("fractions")
