@@ -130,11 +130,11 @@ def test_the_command_line_answers_with_one_sentence_and_leaves_nothing_behind(co
     folder.mkdir()
     result = CliRunner().invoke(app, split(command, folder))
     assert result.exit_code == 2
-    said = result.stderr.strip()
-    assert sentence in said
-    assert "Traceback" not in said and isinstance(result.exception, SystemExit)
-    if "Usage:" not in said:  # the command line's own answer to an argument that is no number
-        assert said.startswith("fivelenses: ") and len(said.splitlines()) == 1
+    answer = result.stderr.strip()
+    assert sentence in answer
+    assert "Traceback" not in answer and isinstance(result.exception, SystemExit)
+    if "Usage:" not in answer:  # the command line's own answer to an argument that is no number
+        assert answer.startswith("fivelenses: ") and len(answer.splitlines()) == 1
     assert not list(folder.iterdir())
     assert not list((empty / "runs").rglob("*.ipynb")) and not list((empty / "store").glob("[0-9a-f]*"))
 
@@ -170,4 +170,4 @@ def test_a_damaged_profile_is_named(empty, monkeypatch):
 
 def test_a_run_cannot_be_begun_without_a_profile_that_exists(empty):
     with pytest.raises(ParameterError, match="There is no profile"):
-        runs.begin(1, "")
+        runs.begin(1, {"profile": ""})

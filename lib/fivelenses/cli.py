@@ -236,42 +236,24 @@ def pretrain(
     if toy:
         # One thread, so that the weights do not depend on the number of cores; run two seeds side by side instead.
         torch.set_num_threads(1)
-        specification = dataclasses.replace(pretraining.TOY_BERT, seed=seed)
-        pretraining.pretrain(
-            pretraining.toy_text("train"), specification, folder, held_out=pretraining.toy_text("validation")
-        )
+        toy_bert = dataclasses.replace(pretraining.TOY_BERT, seed=seed)
+        held_out_text = pretraining.toy_text("validation")
+        pretraining.pretrain(pretraining.toy_text("train"), toy_bert, folder, held_out=held_out_text)
     else:
         documents = pretraining.text_files(text)
-        specification = pretraining.PretrainingSpecification(
-            layers=layers,
-            hidden=hidden,
-            heads=heads,
-            intermediate=4 * hidden,
-            vocabulary_size=vocabulary,
-            sequence_length=length,
-            batch_tokens=batch_tokens,
-            first_length=first_length,
-            first_share=0.5 if first_length else 0.0,
-            steps=1 if steps is None else steps,
-            learning_rate=learning_rate,
-            warm_up=warm_up,
-            dropout=dropout,
-            initial_deviation=0.02 * (768 / hidden) ** 0.5 if deviation is None else deviation,
-            seed=seed,
-        )
+        shape = dict(layers=layers, hidden=hidden, heads=heads, intermediate=4 * hidden, vocabulary_size=vocabulary)
+        lengths = dict(first_length=first_length, first_share=0.5 if first_length else 0.0, sequence_length=length)
+        training = dict(learning_rate=learning_rate, warm_up=warm_up, dropout=dropout, batch_tokens=batch_tokens)
+        training["initial_deviation"] = 0.02 * (768 / hidden) ** 0.5 if deviation is None else deviation
+        training |= dict(steps=1 if steps is None else steps, seed=seed)
+        specification = pretraining.PretrainingSpecification(**shape, **lengths, **training)
         tokenizer = pretraining.train_wordpiece(documents, vocabulary)
         if steps is None:
             steps = max(1, round(passes * pretraining.steps_per_pass(documents, specification, tokenizer)))
             specification = dataclasses.replace(specification, steps=steps)
-        pretraining.pretrain(
-            documents,
-            specification,
-            folder,
-            tokenizer,
-            held_out=pretraining.text_files(held_out) if held_out else None,
-            half_precision=half_precision,
-            seconds_between_lines=60.0,
-        )
+        held_out_text = pretraining.text_files(held_out) if held_out else None
+        options = dict(held_out=held_out_text, half_precision=half_precision, seconds_between_lines=60.0)
+        pretraining.pretrain(documents, specification, folder, tokenizer, **options)
     typer.echo(f"pre-trained, in {folder}")
 
 

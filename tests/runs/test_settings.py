@@ -18,9 +18,9 @@ def test_every_profile_fits_every_chapter():
 def test_the_paper_profile_has_the_numbers_of_table_1():
     from fivelenses.papers.hao2020.figures import PAPER_TABLE_1
 
-    chosen = settings(1, "paper")
+    parameters = settings(1, "paper")
     for task, (rate, batch, epochs) in PAPER_TABLE_1.items():
-        schedule = chosen.schedule(task)
+        schedule = parameters.schedule(task)
         assert (schedule.learning_rate, schedule.batch_size, schedule.epochs) == (rate, batch, epochs)
 
 
@@ -43,8 +43,8 @@ def test_overrides_that_are_none_leave_the_profile_as_it_is():
 
 
 def test_one_learning_rate_for_all_tasks():
-    chosen = settings(1, "tiny", learning_rate=5e-4)
-    assert {chosen.schedule(task).learning_rate for task in chosen.tasks} == {5e-4}
+    parameters = settings(1, "tiny", learning_rate=5e-4)
+    assert {parameters.schedule(task).learning_rate for task in parameters.tasks} == {5e-4}
 
 
 def test_pairs_of_tasks_that_are_not_run_are_left_out():

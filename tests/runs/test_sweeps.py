@@ -24,6 +24,7 @@ from fivelenses.runs.sweeps import sweep
 
 PATIENCE = 300  # seconds, for a machine with busy neighbours
 PARAMETERS = 'profile = "tiny"\nseeds = None\ntasks = None'
+BEGIN = "from fivelenses import runs\nrun = runs.begin(1, globals())"
 # The first two seeds wait to be let go, and for each other where they need the same checkpoint; the third fails.
 WAITING = f"""
 import os, pathlib, time
@@ -41,8 +42,7 @@ wait_for("go")
 """
 MEASURING = """
 import pandas as pd
-from fivelenses import runs
-from fivelenses.checkpoints import finetuning
+from fivelenses.checkpoints import finetuning, tables
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.exhibit import Exhibit
@@ -54,10 +54,10 @@ def counted(*arguments):
 finetuning._train = counted
 (home / f"ready-{seed}").touch()
 wait_for(f"ready-{1 - seed}")
-run = runs.begin(1, profile, seeds=seeds, tasks=tasks)
-run.prepare([specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 16, 1, max_length=64), examples=32)])
+schedule = Schedule(1e-3, 16, 1, max_length=64)
+run.measure(tables.models, of=lambda: [specify("toy-bert/seed-0", "rte", "toyworld", 0, schedule, examples=32)])
 table = pd.DataFrame({"layer": [1, 2], "seed": "all", "value": [seed + 0.25, seed + 0.5]})
-run.exhibit(Exhibit("toy-table", "Table 1", table, "A caption."))
+run.exhibit(lambda: Exhibit("toy-table", "Table 1", table, "A caption."))
 cases = claims.as_cases([("rte", "0", 1.0, seed == 0)])
 run.judge([claims.Claim("rises", "toy", "It rises.", "p. 1", ("toy-table",), "m", "c", lambda table: cases)])
 run.finish()
@@ -106,7 +106,7 @@ def swept(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         make_home(home, patch)
-        write_notebook(WAITING, MEASURING, parameters=PARAMETERS)
+        write_notebook(BEGIN, WAITING, MEASURING, parameters=PARAMETERS)
         killer = threading.Thread(target=kill_a_worker)
         killer.start()
         command = ["sweep", "1", "--grid", "seed=0,1,2", "-p", "tasks=[rte]", "--name", "toy", "--workers", "2"]

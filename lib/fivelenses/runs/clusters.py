@@ -108,24 +108,6 @@ def places(workers: int | None, points: int, own_cores: Sequence[int], own_gpus:
 
 
 @contextlib.contextmanager
-def local(places: Sequence[Place]) -> Iterator[Client]:
-    """Worker processes of this machine, named by the numbers of their places; a nanny starts a killed one again."""
-    # Workers of a sweep hold no data: their notebooks are processes of their own, with a memory of their own.
-    with (
-        LocalCluster(
-            n_workers=len(places),
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=0,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
-@contextlib.contextmanager
 def running(address: str) -> Iterator[Client]:
     """The cluster whose scheduler is at an address.
 
@@ -148,13 +130,13 @@ def running(address: str) -> Iterator[Client]:
         yield client
 
 
-def slurm_options(given: str, folder: Path, gpu: bool) -> dict:
+def slurm_options(text: str, folder: Path, gpu: bool) -> dict:
     """The options of a SLURMCluster: each job is one worker, which runs one point at a time on all the job's cores.
 
     Args:
-        given: ``name=value,name=value``, or the path of a YAML file with a mapping.
+        text: ``name=value,name=value``, or the path of a YAML file with a mapping.
         folder: where the jobs' own logs go.
-        gpu: whether each job asks for a GPU, unless `given` has directives that do.
+        gpu: whether each job asks for a GPU, unless `text` has directives that do.
 
     Raises:
         ValueError: not of that form, or refused by dask-jobqueue.
@@ -166,45 +148,42 @@ def slurm_options(given: str, folder: Path, gpu: bool) -> dict:
     """
     from dask_jobqueue.slurm import SLURMJob
 
-    options = _slurm_mapping(given)
+    options = _slurm_file(Path(text)) if Path(text).suffix in (".yaml", ".yml") else _slurm_pairs(text)
     try:
         count = int(options.pop("cores"))
     except (KeyError, ValueError) as error:
         raise ValueError("Slurm has to know the cores of a job: --slurm cores=8,memory=32GB,…") from error
-    # To dask, cores are tasks at a time.
-    options |= {"cores": 1, "processes": 1, "job_cpu": count}
-    options["job_script_prologue"] = [f"export OMP_NUM_THREADS={count}", *options.get("job_script_prologue", [])]
-    directives = list(options.get("job_extra_directives", []))
+    directives = list(options.pop("job_extra_directives", []))
     if gpu and not any("gpu" in directive or "gres" in directive for directive in directives):
         directives.append("--gres=gpu:1")
-    options["job_extra_directives"] = directives
+    prologue = [f"export OMP_NUM_THREADS={count}", *options.pop("job_script_prologue", [])]
+    # To dask, cores are tasks at a time.
+    options |= dict(cores=1, processes=1, job_cpu=count, job_script_prologue=prologue, job_extra_directives=directives)
     try:
         # Without its folder of logs, which it would make.
-        SLURMJob(scheduler="tcp://127.0.0.1:0", name="check", **{**options, "log_directory": None})
+        SLURMJob(scheduler="tcp://127.0.0.1:0", name="check", **options | {"log_directory": None})
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"dask-jobqueue does not take these options of Slurm: {' '.join(str(error).split())}"
-        ) from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"dask-jobqueue does not take these options of Slurm: {reason}") from error
     return {"log_directory": str(folder), **options}
 
 
-def _slurm_mapping(given: str) -> dict:
-    if Path(given).suffix in (".yaml", ".yml"):
-        try:
-            # Every scalar as it is written: YAML would read the time 12:00:00 as a number.
-            mapping = yaml.load(Path(given).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-        except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ValueError(
-                f"The options of Slurm in {given} cannot be read: {' '.join(str(error).split())}."
-            ) from error
-        if not isinstance(mapping, dict):
-            raise ValueError(f"The options of Slurm in {given} have to be a mapping, `queue: gpu` a line.")
-        return mapping
-    pairs = [pair.partition("=") for pair in given.split(",")]
-    for name, equals, value in pairs:
-        if not re.fullmatch(r"\w+", name) or not equals or not value:
-            raise ValueError(f"The options of Slurm are written name=value,name=value, not {given!r}.")
-    return {name: value for name, _, value in pairs}
+def _slurm_file(file: Path) -> dict:
+    try:
+        # Every scalar as it is written: YAML would read the time 12:00:00 as a number.
+        options = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"The options of Slurm in {file} cannot be read: {' '.join(str(error).split())}.") from error
+    if not isinstance(options, dict):
+        raise ValueError(f"The options of Slurm in {file} have to be a mapping, one `queue: gpu` per line.")
+    return options
+
+
+def _slurm_pairs(text: str) -> dict:
+    pairs = re.findall(r"(?:^|,)(\w+)=([^,]+)", text)
+    if ",".join(map("=".join, pairs)) != text:
+        raise ValueError(f"The options of Slurm are written name=value,name=value, not {text!r}.")
+    return dict(pairs)
 
 
 @contextlib.contextmanager
@@ -252,7 +231,10 @@ def connect(cluster: Cluster, points: int, gpu: bool, folder: Path, log: Callabl
         else:
             own_cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(cores())
             own = places(cluster.workers, points, own_cores, gpus() if gpu else [])
-            client = stack.enter_context(local(own))
+            # Workers hold no data: their notebooks are processes of their own. A nanny restarts one that is killed.
+            workers = dict(n_workers=len(own), threads_per_worker=1, processes=True, memory_limit=0)
+            quiet = dict(dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL)
+            client = stack.enter_context(Client(stack.enter_context(LocalCluster(**workers, **quiet))))
             log(f"on {counted(len(own), 'worker')} of this machine")
         log(f"dashboard: {client.dashboard_link}")
         yield client, dict(enumerate(own))

@@ -7,16 +7,7 @@ import dataclasses
 from typing import Annotated, ClassVar, Literal
 
 import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    PositiveFloat,
-    PositiveInt,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from fivelenses import tasks
 from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_rows
@@ -56,10 +47,10 @@ class ScheduleParameters(BaseModel):
 
     learning_rate: PositiveFloat
     batch_size: PositiveInt
-    epochs: NonNegativeFloat
+    epochs: Annotated[float, Field(ge=0)]
     shape: Literal["slanted-triangular", "linear"] = "slanted-triangular"
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    weight_decay: NonNegativeFloat = 0.01
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
     max_length: Annotated[int, Field(ge=4)] = 128
     by_length: bool = False
 
@@ -162,17 +153,17 @@ class FineTuningParameters(ChapterParameters):
         return [{"seed": seed} | shared for seed in self.seeds]
 
     def specification(self, task: str, seed: int, encoder: str) -> Specification:
-        """What a model of this run is made from, where one seed is one model."""
+        """The specification of one model of this run, where one seed is one model."""
         return next(one for one in self.specifications_of(task, encoder) if one.seed == seed)
 
     def specifications_of(self, task: str, encoder: str) -> list[Specification]:
-        """What the models of one task and encoder are made from."""
+        """The specifications of the models of one task and encoder."""
         depth = encoders.config(encoders.locate(encoder)).num_hidden_layers
         trainings = self.trainings(task, encoder, training_rows(task, self.source), depth)
         return [specify(encoder, task, self.source, **training) for training in trainings]
 
     def specifications(self) -> list[Specification]:
-        """What all models of this run are made from, each once."""
+        """The specifications of all models of this run, each once."""
         every = (self.specifications_of(task, encoder) for encoder in self.encoders_used() for task in self.tasks)
         return list(dict.fromkeys(one for some in every for one in some))
 

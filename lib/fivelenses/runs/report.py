@@ -177,19 +177,19 @@ def report_page(
         sections: the chapters that ran, with their folders.
         failures: a sentence for each that did not.
     """
-    rows, filled = [], []
+    rows, chapters = [], []
     for part, folder in sections:
         number, book = part.chapter.number, _book_run(part.chapter, profile)
-        books = {} if book is None else {verdict.claim: verdict for verdict in claims.load(book.folder)}
+        in_book = {} if book is None else {verdict.claim: verdict for verdict in claims.load(book.folder)}
         of_chapter = {claim.key: claim for claim in _claims(part.chapter)}
         rows += [
-            {"chapter": number, "claim": of_chapter[one.claim], "ours": one, "books": books.get(one.claim)}
+            {"chapter": number, "claim": of_chapter[one.claim], "verdict": one, "in_book": in_book.get(one.claim)}
             for one in claims.load(folder)
         ]
         beside = "" if book is None else f" Next to it the book’s run, {book.title}."
         views = [(folder, "this encoder")] + ([] if book is None else [(book.folder, "the book’s")])
         drawn = [key for key in exhibit_titles(folder).values() if (folder / f"{key}.png").is_file()]
-        filled.append(
+        chapters.append(
             {
                 "number": number,
                 "title": nbformat.read(part.chapter.notebook, as_version=4).cells[0].source.splitlines()[0][2:],
@@ -197,17 +197,9 @@ def report_page(
                 "pictures": {key: pictures(key, views) for key in sorted(drawn, key=_order)},
             }
         )
-    counts = {kind: sum(row["ours"].verdict == kind for row in rows) for kind in claims.VERDICTS}
-    return render(
-        "report.html",
-        encoder=encoder,
-        shape=shape,
-        profile=profile,
-        failures=failures,
-        counts=counts,
-        rows=rows,
-        sections=filled,
-    )
+    counts = {kind: sum(row["verdict"].verdict == kind for row in rows) for kind in claims.VERDICTS}
+    facts = dict(encoder=encoder, shape=shape, profile=profile, failures=failures)
+    return render("report.html", **facts, counts=counts, rows=rows, sections=chapters)
 
 
 def _claims(chapter: Chapter) -> tuple[claims.Claim, ...]:

@@ -37,9 +37,9 @@ def stage(folder: Path) -> None:
 def _content(sweep: Path, pictures: Path) -> dict:
     """What the page says of one sweep; its pictures are written."""
     try:
-        made = yaml.safe_load((sweep / POINTS).read_text(encoding="utf-8"))
+        content = yaml.safe_load((sweep / POINTS).read_text(encoding="utf-8"))
         table, verdicts = pd.read_parquet(sweep / TABLE), pd.read_parquet(sweep / CLAIMS)
-        number, profile, swept, points = (made[name] for name in ("chapter", "profile", "swept", "points"))
+        number, profile, swept, points = (content[name] for name in ("chapter", "profile", "swept", "points"))
         exhibits = _scores(table[table["exhibit"] == MODELS], swept, f"chapter {number} on profile {profile}")
     except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())

@@ -39,7 +39,7 @@ def collect(
     folder: Path,
     log: Callable[[str], None] = print,
 ) -> Path:
-    """Write a sweep's tables from the runs of its points, each beside and renamed.
+    """Write a sweep's tables from the runs of its points.
 
     Args:
         number, profile: the chapter, and the profile of the sweep.

@@ -42,5 +42,5 @@ class FiveLenses(EncoderParameters):
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
         # The pre-trained, the independent and the untrained encoder, and of each tuned model its activations twice, its
-        # loss, and its loss with one layer after another put back or moved at random.
+        # loss, and its loss with one layer after another rolled back or moved at random.
         return 4 + len(self.seeds) * (3 + depth * (1 + self.random_directions))

@@ -15,7 +15,7 @@ class Hao2020(EncoderParameters):
         evaluation_examples: development examples on which models are compared, at most; None for all.
         mixed_examples: development examples of each data set in Figures 6 and 7.
         variance_kept: the share of variance that SVCCA keeps in the figures.
-        batch_rows: examples a batch in the measuring pass.
+        batch_rows: examples per batch in the measuring pass.
     """
 
     dataset_pairs: tuple[tuple[str, str], ...]

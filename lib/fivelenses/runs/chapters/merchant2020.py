@@ -67,7 +67,7 @@ class Merchant2020(EncoderParameters):
         return self.pretrained
 
     def whole(self) -> list[Specification]:
-        """What the models are made from that were tuned without frozen or removed layers."""
+        """The specifications of the models without frozen or removed layers."""
         return [one for one in self.specifications() if not one.frozen and one.truncated is None]
 
     def probed(self) -> list[Specification]:

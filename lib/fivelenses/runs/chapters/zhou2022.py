@@ -73,10 +73,10 @@ class Zhou2022(EncoderParameters):
         return [task for task in self.followed if task in self.tasks]
 
     def followed_models(self) -> list[Specification]:
-        """What the models that are followed along training are made from."""
+        """The specifications of the models that are followed along training."""
         return [self.specification(task, seed, self.encoder) for task in self.followed_tasks() for seed in self.seeds]
 
     def models_for_target(self) -> list[Specification]:
-        """What the models are made from in which `target` is measured."""
+        """The specifications of the models in which `target` is measured."""
         tuned_on = [task for task in self.tuned_on if task in self.tasks]
         return [self.specification(task, seed, self.encoder) for task in tuned_on for seed in self.seeds]
