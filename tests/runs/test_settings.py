@@ -3,7 +3,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fivelenses.cli import app
-from fivelenses.runs.parameters import ParameterError, parse_parameters
+from fivelenses.runs.parameters import parse_parameters
 from fivelenses.runs.settings import CHAPTERS, profiles, settings
 
 
@@ -49,32 +49,6 @@ def test_one_learning_rate_for_all_tasks():
 
 def test_pairs_of_tasks_that_are_not_run_are_left_out():
     assert settings(1, "tiny", tasks=["rte", "mnli"]).compared_pairs() == [("rte", "mnli")]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((9, "tiny", {}), "no chapter 9"),
-        ((1, "huge", {}), "no profile 'huge': choose among paper, small, tiny"),
-        ((1, "tiny", {"task": "rte"}), "no parameter 'task'"),
-        ((1, "tiny", {"seeds": "zero"}), "seeds"),
-        ((1, "tiny", {"seeds": [0, 0]}), "a seed is named twice"),
-        ((1, "tiny", {"seeds": []}), "seeds"),
-        ((1, "tiny", {"tasks": ["rtf"]}), "no task 'rtf'"),
-        ((1, "tiny", {"tasks": ["squad"]}), "squad has a span head"),
-        ((1, "tiny", {"tasks": ["cola"]}), "schedules has none for cola"),
-        ((1, "tiny", {"variance_kept": 1.5}), "variance_kept"),
-        ((1, "tiny", {"batch_rows": 0}), "batch_rows"),
-        ((1, "tiny", {"source": "web"}), "source"),
-        ((1, "tiny", {"schedules": {"rte": {"epochs": 1}}}), "schedules.rte.learning_rate"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_sentence(arguments, message):
-    number, profile, overrides = arguments
-    with pytest.raises(ParameterError) as refusal:
-        settings(number, profile, **overrides)
-    assert message in str(refusal.value)
-    assert "\n" not in str(refusal.value)
 
 
 def test_values_are_yaml():

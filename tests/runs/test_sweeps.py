@@ -191,32 +191,3 @@ def test_the_folder_of_another_sweep_is_not_taken(swept):
         file.write_text(content)
         with pytest.raises(ValueError, match=f"{message}.* choose another name"):
             sweep(1, "tiny", points(1, "tiny", [{"seed": 0}]), name="other")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["9", "--grid", "task=rte"], "no chapter 9"),
-        (["1"], "either as --grid"),
-        (["1", "task=rte", "--list", "points.yaml"], "either as --grid"),
-        (["1", "--list", "points.yaml"], "list of points cannot be read"),
-        (["1", "--grid", "task="], "gives task no value"),
-        (["1", "--grid", "task=rte", "seed=x"], "The point task=rte,seed=x does not fit"),
-        (["1", "--grid", "task=rte", "-p", "colour=red"], "no parameter 'colour'"),
-        (["1", "--grid", "task=rte", "--profile", "paper"], "asks for a GPU and there is none here"),
-        (["1", "--grid", "task=rte", "--name", "a/b"], "sweep's name is made of"),
-        (["1", "--grid", "task=rte", "--retries", "-1"], "cannot be tried again -1 times"),
-        (["1", "--grid", "task=rte", "--workers", "0"], "at least one worker"),
-        (["1", "--grid", "task=rte", "--scheduler", "tcp://127.0.0.1:1"], "No dask scheduler answers"),
-    ],
-)
-def test_the_command_line_answers_bad_input_in_one_line(arguments, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FIVELENSES_HOME", raising=False)
-    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr("fivelenses.runs.clusters.PATIENCE", 0.2)
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    result = CliRunner().invoke(app, ["sweep", *arguments])
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1
