@@ -52,6 +52,8 @@ COMMANDS = [
     ("run 1 -p device=cuda", "there is none here"),
     ("run 1 -p schedules={rte: 3}", "schedules"),
     ("run 1 -p schedules={rte: {epochs: 1}}", "schedules.rte.learning_rate"),
+    ("run 1 -p schedules={rte: {learning_rate: 1e-3, batch_size: 8, epochs: 1, colour: 2}}", "schedules.rte.colour"),
+    ("run 1 -p schedules={rte: {learning_rate: 0, batch_size: 8, epochs: 1}}", "a positive rate and batch size"),
     ("run 1 --profile paper", "asks for a GPU and there is none here"),
     ("run 2 -p encoders=[]", "encoders (overridden)"),
     ("run 2 -p encoder=toy-bert/seed-2", "encoders does not hold encoder, toy-bert/seed-2"),
@@ -119,8 +121,8 @@ CELLS = [
 
 
 def split(command: str, folder: Path) -> list[str]:
-    """The arguments of a command; a space after a colon belongs to a value."""
-    return re.split(r"(?<!:) ", command.replace("{folder}", str(folder)))
+    """The arguments of a command; a space after a colon or comma belongs to a value."""
+    return re.split(r"(?<![:,]) ", command.replace("{folder}", str(folder)))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ Each chapter's own are in `chapters`; `settings` fills them in from a profile.
 """
 
 import dataclasses
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
@@ -38,21 +38,6 @@ def parse_parameters(pairs: list[str]) -> dict:
         except yaml.YAMLError as error:
             raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
     return parsed
-
-
-class ScheduleParameters(BaseModel):
-    """A fine-tuning schedule as a profile writes it; see `checkpoints.Schedule`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    learning_rate: PositiveFloat
-    batch_size: PositiveInt
-    epochs: Annotated[float, Field(ge=0)]
-    shape: Literal["slanted-triangular", "linear"] = "slanted-triangular"
-    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    max_length: Annotated[int, Field(ge=4)] = 128
-    by_length: bool = False
 
 
 class ChapterParameters(BaseModel):
@@ -92,7 +77,7 @@ class FineTuningParameters(ChapterParameters):
     heads: ClassVar[tuple[str, ...]] = ("sequence",)
 
     tasks: tuple[str, ...] = Field(min_length=1)
-    schedules: dict[str, ScheduleParameters]
+    schedules: dict[str, Schedule]
     learning_rate: PositiveFloat | None = None
     batch_size: PositiveInt | None = None
     epochs: PositiveFloat | None = None
@@ -112,13 +97,16 @@ class FineTuningParameters(ChapterParameters):
         lacking = [name for name in self.tasks if name not in self.schedules]
         if lacking:
             raise ValueError(f"schedules has none for {', '.join(lacking)}")
+        negative = [name for name, schedule in self.schedules.items() if schedule.weight_decay < 0]
+        if negative:
+            raise ValueError(f"the weight_decay of {negative[0]} is negative")
         return self
 
     def schedule(self, task: str) -> Schedule:
         """The schedule of a task, with `learning_rate`, `batch_size` and `epochs` where they are given."""
         overrides = {name: getattr(self, name) for name in ("learning_rate", "batch_size", "epochs")}
         overrides = {name: value for name, value in overrides.items() if value is not None}
-        return Schedule(**self.schedules[task].model_dump() | overrides)
+        return dataclasses.replace(self.schedules[task], **overrides)
 
     def encoders_used(self) -> tuple[str, ...]:
         """The encoders that are fine-tuned."""
