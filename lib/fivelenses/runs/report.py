@@ -31,7 +31,7 @@ class Part:
 
     Attributes:
         chapter: which.
-        overrides: its parameters in place of the profile's.
+        overrides: its parameters, instead of the profile's.
         tasks: its tasks, as it will run them.
         narrowed: whether these are tasks that were asked for, or the chapter's own because it has none of them.
     """
@@ -56,7 +56,7 @@ def plan(
         profile: whose data, schedules and sizes are used.
         tasks: the tasks of interest. A chapter runs those among its own; one that has none of them, or cannot be run on
             so few, keeps its own, since its paper's claims are about those.
-        seeds: fine-tuning seeds in place of the profile's.
+        seeds: fine-tuning seeds, instead of the profile's.
         examples: training examples per task, at most.
 
     Raises:
