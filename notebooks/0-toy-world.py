@@ -35,6 +35,7 @@ pretrained = None
 seeds = None
 schedules = None
 learning_rate = None
+learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None

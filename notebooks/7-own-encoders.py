@@ -37,6 +37,7 @@ pretrained = None
 seeds = None
 schedules = None
 learning_rate = None
+learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None

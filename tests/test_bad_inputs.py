@@ -28,6 +28,7 @@ COMMANDS = [
     ("run 1 -p =3", "A parameter is written name=value, not '=3'"),
     ("run 1 -p seeds=[1", "The value of seeds is not YAML"),
     ("run 1 -p layers=3", "Chapter 1 has no parameter 'layers': it has batch_rows"),
+    ("run 1 -p task=rte", "Chapter 1 has no parameter 'task'"),
     ("run 1 -p seeds=zero", "seeds (overridden)"),
     ("run 1 -p seeds=[]", "seeds (overridden)"),
     ("run 1 -p seeds=[1,1]", "a seed is named twice"),
@@ -42,6 +43,7 @@ COMMANDS = [
     ("run 1 -p variance_kept=most", "variance_kept (overridden)"),
     ("run 1 -p batch_size=0", "batch_size (overridden)"),
     ("run 1 -p batch_size=2.5", "batch_size (overridden)"),
+    ("run 1 -p batch_rows=0", "batch_rows (overridden)"),
     ("run 1 -p epochs=-1", "epochs (overridden)"),
     ("run 1 -p learning_rate=0", "learning_rate (overridden)"),
     ("run 1 -p training_examples=-5", "training_examples (overridden)"),
@@ -49,7 +51,9 @@ COMMANDS = [
     ("run 1 -p device=tpu", "device (overridden)"),
     ("run 1 -p device=cuda", "there is none here"),
     ("run 1 -p schedules={rte: 3}", "schedules"),
-    ("run 1 -p schedules={rte: {epochs: 1}}", "schedules"),
+    ("run 1 -p schedules={rte: {epochs: 1}}", "schedules.rte.learning_rate"),
+    ("run 1 -p schedules={rte: {learning_rate: 1e-3, batch_size: 8, epochs: 1, colour: 2}}", "schedules.rte.colour"),
+    ("run 1 -p schedules={rte: {learning_rate: 0, batch_size: 8, epochs: 1}}", "a positive rate and batch size"),
     ("run 1 --profile paper", "asks for a GPU and there is none here"),
     ("run 2 -p encoders=[]", "encoders (overridden)"),
     ("run 2 -p encoder=toy-bert/seed-2", "encoders does not hold encoder, toy-bert/seed-2"),
@@ -74,7 +78,15 @@ COMMANDS = [
     ("sweep 1 --grid task=", "no value"),
     ("sweep 1 --grid task=rte --grid task=mrpc", "The grid names task twice"),
     ("sweep 1 --grid task=rte --list points.yaml", "either as --grid"),
-    ("sweep 1 --list {folder}/none.yaml", "none.yaml"),
+    ("sweep 1 task=rte --list points.yaml", "either as --grid"),
+    ("sweep 1 --list {folder}/none.yaml", "list of points cannot be read: No such file or directory ({folder}/none"),
+    ("sweep 1 --grid task=rte seed=x", "The point task=rte,seed=x does not fit"),
+    ("sweep 1 --grid task=rte -p colour=red", "no parameter 'colour'"),
+    ("sweep 1 --grid task=rte --profile paper", "asks for a GPU and there is none here"),
+    ("sweep 1 --grid task=rte --name a/b", "sweep's name is made of"),
+    ("sweep 1 --grid task=rte --retries -1", "cannot be tried again -1 times"),
+    ("sweep 1 --grid task=rte --workers 0", "at least one worker"),
+    ("sweep 1 --grid task=rte --scheduler tcp://127.0.0.1:1", "No dask scheduler answers"),
     ("sweep 1 --grid width=3", "width"),
     ("sweep 1 --grid task=rte,sst3", "sst3"),
     ("sweep 8 --grid task=rte", "There is no chapter 8"),
@@ -109,8 +121,8 @@ CELLS = [
 
 
 def split(command: str, folder: Path) -> list[str]:
-    """The arguments of a command; a space after a colon belongs to a value."""
-    return re.split(r"(?<!:) ", command.replace("{folder}", str(folder)))
+    """The arguments of a command; a space after a colon or comma belongs to a value."""
+    return re.split(r"(?<![:,]) ", command.replace("{folder}", str(folder)))
 
 
 @pytest.fixture
@@ -121,6 +133,7 @@ def empty(tmp_path, monkeypatch):
     monkeypatch.delenv("FIVELENSES_MIRROR", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("fivelenses.runs.clusters.PATIENCE", 0.2)
     return tmp_path
 
 
@@ -130,11 +143,11 @@ def test_the_command_line_answers_with_one_sentence_and_leaves_nothing_behind(co
     folder.mkdir()
     result = CliRunner().invoke(app, split(command, folder))
     assert result.exit_code == 2
-    said = result.stderr.strip()
-    assert sentence in said
-    assert "Traceback" not in said and isinstance(result.exception, SystemExit)
-    if "Usage:" not in said:  # the command line's own answer to an argument that is no number
-        assert said.startswith("fivelenses: ") and len(said.splitlines()) == 1
+    answer = result.stderr.strip()
+    assert sentence.replace("{folder}", str(folder)) in answer
+    assert "Traceback" not in answer and isinstance(result.exception, SystemExit)
+    if "Usage:" not in answer:  # the command line's own answer to an argument that is no number
+        assert answer.startswith("fivelenses: ") and len(answer.splitlines()) == 1
     assert not list(folder.iterdir())
     assert not list((empty / "runs").rglob("*.ipynb")) and not list((empty / "store").glob("[0-9a-f]*"))
 
@@ -170,4 +183,4 @@ def test_a_damaged_profile_is_named(empty, monkeypatch):
 
 def test_a_run_cannot_be_begun_without_a_profile_that_exists(empty):
     with pytest.raises(ParameterError, match="There is no profile"):
-        runs.begin(1, "")
+        runs.begin(1, {"profile": ""})

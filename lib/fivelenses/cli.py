@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 Profile = Annotated[
-    str, typer.Option("--profile", help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")
+    str, Option("--profile", help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")
 ]
+Parameters = Annotated[list[str], Option("-p", "--parameter", help="name=value, as often as you like.")]
+Files = list[Path]
 
 
 @contextlib.contextmanager
@@ -49,266 +52,240 @@ def main() -> None:
 
 
 @app.command()
+@_one_sentence()
 def run(
-    chapter: Annotated[str, typer.Argument(help="A chapter's number, or `all`.")],
+    chapter: Annotated[str, Argument(help="A chapter's number, or `all`.")],
     profile: Profile = "tiny",
-    parameter: Annotated[list[str], typer.Option("-p", "--parameter", help="name=value, as often as you like.")] = [],  # noqa: B006
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be fetched, trained and measured.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Run also when nothing has changed.")] = False,
+    parameter: Parameters = [],  # noqa: B006
+    dry_run: Annotated[bool, Option("--dry-run", help="Print what would be fetched, trained and measured.")] = False,
+    force: Annotated[bool, Option("--force", help="Run also when nothing has changed.")] = False,
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
-    with _one_sentence():
-        from fivelenses.runs import execution
-        from fivelenses.runs.dry_run import dry_run as describe
-        from fivelenses.runs.parameters import parse_parameters
+    from fivelenses.runs import execution
+    from fivelenses.runs.dry_run import dry_run as describe
+    from fivelenses.runs.parameters import parse_parameters
 
-        overrides = parse_parameters(parameter)
-        if chapter == "all":
-            if overrides or dry_run:
-                raise ValueError("Parameters and --dry-run go with one chapter: name its number.")
-            execution.run_all(profile, force, typer.echo)
-            return
-        if not chapter.isdigit():
-            raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
-        if dry_run:
-            for line in describe(int(chapter), profile, overrides):
-                typer.echo(line)
-            return
+    overrides = parse_parameters(parameter)
+    if chapter == "all":
+        if overrides or dry_run:
+            raise ValueError("Parameters and --dry-run go with one chapter: name its number.")
+        execution.run_all(profile, force, typer.echo)
+    elif not chapter.isdigit():
+        raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
+    elif dry_run:
+        typer.echo("\n".join(describe(int(chapter), profile, overrides)))
+    else:
         execution.run(int(chapter), profile, overrides, force, typer.echo)
 
 
 @app.command()
+@_one_sentence()
 def train(
-    chapter: Annotated[int, typer.Argument(help="The chapter whose models are wanted.")],
+    chapter: Annotated[int, Argument(help="The chapter whose models are fine-tuned.")],
     profile: Profile = "tiny",
-    parameter: Annotated[list[str], typer.Option("-p", "--parameter", help="name=value, as often as you like.")] = [],  # noqa: B006
-    workers: Annotated[int | None, typer.Option(help="Trainings side by side; as the cores allow by default.")] = None,
+    parameter: Parameters = [],  # noqa: B006
+    workers: Annotated[int | None, Option(help="Trainings side by side; as the cores allow by default.")] = None,
 ) -> None:
     """Fine-tune a chapter's models without measuring them.
 
     Several processes or machines that share the store may do so at once: each takes what no other has begun.
     """
-    with _one_sentence():
-        from fivelenses.checkpoints.finetuning import prepare
-        from fivelenses.runs.parameters import parse_parameters
-        from fivelenses.runs.run import check_device
-        from fivelenses.runs.settings import settings
+    from fivelenses.checkpoints.finetuning import prepare
+    from fivelenses.runs.parameters import parse_parameters
+    from fivelenses.runs.run import check_device
+    from fivelenses.runs.settings import settings
 
-        chosen = settings(chapter, profile, **parse_parameters(parameter))
-        check_device(chosen, profile)
-        made = prepare(chosen.specifications(), workers=workers, log=typer.echo, device=chosen.device)
-        typer.echo(f"{len(made)} models stand")
+    parameters = settings(chapter, profile, **parse_parameters(parameter))
+    check_device(parameters, profile)
+    models = prepare(parameters.specifications(), workers=workers, log=typer.echo, device=parameters.device)
+    typer.echo(f"{len(models)} models are in the store")
 
 
 @app.command()
+@_one_sentence()
 def sweep(
-    chapter: Annotated[int, typer.Argument(help="The chapter that is run at every point.")],
-    more: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME=VALUE,VALUE]...", help="More names of the grid.")
-    ] = None,
+    chapter: Annotated[int, Argument(help="The chapter that is run at every point.")],
+    more: Annotated[list[str] | None, Argument(metavar="[NAME=VALUE,VALUE]...", help="More names of the grid.")] = None,
     profile: Profile = "tiny",
-    grid: Annotated[list[str], typer.Option("--grid", help="name=value,value; every combination is a point.")] = [],  # noqa: B006
+    grid: Annotated[list[str], Option("--grid", help="name=value,value; every combination is a point.")] = [],  # noqa: B006
     points_file: Annotated[
-        Path | None, typer.Option("--list", help="Instead of a grid: a YAML list of mappings, one a point.")
+        Path | None, Option("--list", help="Instead of a grid: a YAML list of mappings, one per point.")
     ] = None,
-    parameter: Annotated[list[str], typer.Option("-p", "--parameter", help="name=value, the same at all points.")] = [],  # noqa: B006
-    name: Annotated[str | None, typer.Option(help="Of its folder under runs/sweeps; made from the points.")] = None,
+    parameter: Annotated[list[str], Option("-p", "--parameter", help="name=value, the same at all points.")] = [],  # noqa: B006
+    name: Annotated[str | None, Option(help="Of its folder under runs/sweeps; made from the points.")] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes of this machine, or jobs of Slurm; as its GPUs or cores allow.")
+        int | None, Option(help="Processes of this machine, or Slurm jobs; as its GPUs or cores allow.")
     ] = None,
-    scheduler: Annotated[str | None, typer.Option(help="The address of a dask scheduler that is up.")] = None,
+    scheduler: Annotated[str | None, Option(help="The address of a running dask scheduler.")] = None,
     slurm: Annotated[
-        str | None, typer.Option(help="Jobs of Slurm: queue=gpu,cores=8,memory=32GB, or a YAML file of such options.")
+        str | None, Option(help="Run as Slurm jobs: queue=gpu,cores=8,memory=32GB, or a YAML file of such options.")
     ] = None,
-    retries: Annotated[int, typer.Option(help="How often a point that failed is tried again.")] = 1,
+    retries: Annotated[int, Option(help="How often a point that failed is tried again.")] = 1,
 ) -> None:
     """Run a chapter at many points of its parameters, side by side, and gather all exhibits in one table.
 
-    Points whose run is current are not run again: the same command goes on where it was interrupted.
+    Points whose run is current are not run again: the same command continues where it was interrupted.
     """
-    with _one_sentence():
-        from fivelenses.runs import sweep_points
-        from fivelenses.runs.clusters import Where
-        from fivelenses.runs.parameters import parse_parameters
-        from fivelenses.runs.sweeps import sweep as run_sweep
+    from fivelenses.runs import sweep_points
+    from fivelenses.runs.clusters import Cluster
+    from fivelenses.runs.parameters import parse_parameters
+    from fivelenses.runs.sweeps import sweep as run_sweep
 
-        wanted = sweep_points.read([*grid, *(more or [])], points_file)
-        chosen = sweep_points.points(chapter, profile, wanted, parse_parameters(parameter))
-        outcome = run_sweep(chapter, profile, chosen, name, Where(workers, scheduler, slurm), retries, typer.echo)
+    entries = sweep_points.read([*grid, *(more or [])], points_file)
+    points = sweep_points.points(chapter, profile, entries, parse_parameters(parameter))
+    outcome = run_sweep(chapter, profile, points, name, Cluster(workers, scheduler, slurm), retries, typer.echo)
     if outcome.failed:
         typer.echo(outcome.complaint(), err=True)
         raise typer.Exit(1)
 
 
 @app.command()
+@_one_sentence()
 def report(
-    encoder: Annotated[str, typer.Argument(help="A name of the hub, a folder, or an entry of the mirror.")],
-    tasks: Annotated[str, typer.Option("--tasks", help="Tasks of interest, rte,mrpc; each chapter's own else.")] = "",
+    encoder: Annotated[str, Argument(help="A name of the hub, a folder, or an entry of the mirror.")],
+    tasks: Annotated[str, Option("--tasks", help="Tasks of interest, rte,mrpc; by default each chapter's own.")] = "",
     profile: Profile = "tiny",
-    seeds: Annotated[str, typer.Option("--seeds", help="Fine-tuning seeds, 0,1; the profile's else.")] = "",
-    examples: Annotated[int | None, typer.Option("--examples", help="Training examples of a task, at most.")] = None,
+    seeds: Annotated[str, Option("--seeds", help="Fine-tuning seeds, 0,1; by default the profile's.")] = "",
+    examples: Annotated[int | None, Option("--examples", help="Training examples per task, at most.")] = None,
 ) -> None:
-    """Run every chapter on an encoder, and leave one page that says which of the claims hold for it."""
-    with _one_sentence():
-        from fivelenses.runs.report import report as run_report
+    """Run every chapter on an encoder, and write one page that says which of the claims hold for it."""
+    from fivelenses.runs.report import report as run_report
 
-        named = [task.strip() for task in tasks.split(",") if task.strip()]
-        try:
-            numbers = [int(seed) for seed in seeds.split(",") if seed.strip()]
-        except ValueError:
-            raise ValueError(f"Seeds are whole numbers with commas between them, not {seeds!r}.") from None
-        page, failures = run_report(encoder, profile, named, numbers, examples, typer.echo)
-        typer.echo(f"The report is at {page}")
+    names = [task.strip() for task in tasks.split(",") if task.strip()]
+    try:
+        numbers = [int(seed) for seed in seeds.split(",") if seed.strip()]
+    except ValueError:
+        raise ValueError(f"Seeds are whole numbers with commas between them, not {seeds!r}.") from None
+    page, failures = run_report(encoder, profile, names, numbers, examples, typer.echo)
+    typer.echo(f"The report is at {page}")
     if failures:
         typer.echo(f"fivelenses: {len(failures)} chapters failed; the page says which.", err=True)
         raise typer.Exit(1)
 
 
 @app.command()
+@_one_sentence()
 def book(
     run: Annotated[
-        bool, typer.Option("--run", help="Run this machine's own chapters first; a book without them comes before.")
+        bool, Option("--run", help="Run this machine's own chapters first; a book without them comes before.")
     ] = False,
 ) -> None:
-    """Build the book from the published records and this machine's own, and say where it is."""
-    with _one_sentence():
-        from fivelenses.runs import unchanged
+    """Build the book from the published records and this machine's own, and print where it is."""
+    from fivelenses.runs import unchanged
 
-        if run and unchanged.is_unchanged():
-            typer.echo(f"Nothing has changed. The book is at {unchanged.first_page()}")
-            return
-        from fivelenses.runs.book import build
-        from fivelenses.runs.execution import run_all
-        from fivelenses.runs.pages import LOCAL_PROFILE
+    if run and unchanged.is_unchanged():
+        typer.echo(f"Nothing has changed. The book is at {unchanged.first_page()}")
+        return
+    from fivelenses.runs.book import build
+    from fivelenses.runs.execution import run_all
+    from fivelenses.runs.pages import LOCAL_PROFILE
 
-        if run:
-            if not unchanged.first_page().is_file():
-                typer.echo(f"A first look, the published chapters, is at {build(typer.echo, published_alone=True)}")
-            run_all(LOCAL_PROFILE, log=typer.echo)
-        page = build(typer.echo)
-        if run:
-            unchanged.remember()
-        typer.echo(f"The book is at {page}")
+    if run:
+        if not unchanged.first_page().is_file():
+            typer.echo(f"A first look, the published chapters, is at {build(typer.echo, published_alone=True)}")
+        run_all(LOCAL_PROFILE, log=typer.echo)
+    page = build(typer.echo)
+    if run:
+        unchanged.remember()
+    typer.echo(f"The book is at {page}")
 
 
 @app.command()
+@_one_sentence()
 def publish(
-    chapter: Annotated[int, typer.Argument(help="The chapter whose run is published.")],
+    chapter: Annotated[int, Argument(help="The chapter whose run is published.")],
     profile: Profile = "small",
-    parameter: Annotated[list[str], typer.Option("-p", "--parameter", help="name=value, as the run was given.")] = [],  # noqa: B006
+    parameter: Parameters = [],  # noqa: B006
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
-    with _one_sentence():
-        from fivelenses.runs.parameters import parse_parameters
-        from fivelenses.runs.publishing import publish as publish_run
+    from fivelenses.runs.parameters import parse_parameters
+    from fivelenses.runs.publishing import publish as publish_run
 
-        typer.echo(f"published in {publish_run(chapter, profile, parse_parameters(parameter))}")
+    typer.echo(f"published in {publish_run(chapter, profile, parse_parameters(parameter))}")
 
 
 @app.command()
+@_one_sentence()
 def fetch(
-    chapter: Annotated[int, typer.Argument(help="The chapter whose encoders and data are wanted.")],
+    chapter: Annotated[int, Argument(help="The chapter whose encoders and data are fetched.")],
     profile: Profile = "paper",
 ) -> None:
     """Fetch what a chapter needs from the hub (or check it in the mirror), for a machine that will have no network."""
-    with _one_sentence():
-        from fivelenses.runs.fetching import fetch as fetch_all
+    from fivelenses.runs.fetching import fetch as fetch_all
 
-        fetch_all(chapter, profile, typer.echo)
+    fetch_all(chapter, profile, typer.echo)
 
 
 @app.command()
+@_one_sentence()
 def pretrain(
-    folder: Annotated[Path, typer.Option("--folder", help="Where the checkpoint goes; it must not hold another.")],
-    text: Annotated[
-        list[Path], typer.Option("--text", help="Files: a paragraph a line, documents split by empty lines.")
-    ] = [],  # noqa: B006
-    toy: Annotated[bool, typer.Option("--toy", help="The toy world's text and the toy BERT's recipe.")] = False,
-    seed: Annotated[int, typer.Option("--seed")] = 0,
-    layers: Annotated[int, typer.Option("--layers")] = 12,
-    hidden: Annotated[int, typer.Option("--hidden")] = 128,
-    heads: Annotated[int, typer.Option("--heads")] = 4,
-    vocabulary: Annotated[int, typer.Option("--vocabulary", help="WordPieces.")] = 8_000,
-    length: Annotated[int, typer.Option("--length", help="Pieces of a sequence.")] = 128,
-    steps: Annotated[int | None, typer.Option("--steps", help="Steps of the optimiser, instead of --passes.")] = None,
-    passes: Annotated[float, typer.Option("--passes", help="How often the text is read.")] = 1.0,
-    batch_tokens: Annotated[int, typer.Option("--batch-tokens", help="Pieces of a batch, padding included.")] = 8192,
+    folder: Annotated[Path, Option("--folder", help="Where the checkpoint goes; it must not hold another.")],
+    text: Annotated[Files, Option("--text", help="Files: one paragraph per line, empty lines between documents.")] = [],  # noqa: B006
+    toy: Annotated[bool, Option("--toy", help="The toy world's text and the toy BERT's recipe.")] = False,
+    seed: Annotated[int, Option("--seed")] = 0,
+    layers: Annotated[int, Option("--layers")] = 12,
+    hidden: Annotated[int, Option("--hidden")] = 128,
+    heads: Annotated[int, Option("--heads")] = 4,
+    vocabulary: Annotated[int, Option("--vocabulary", help="WordPieces.")] = 8_000,
+    length: Annotated[int, Option("--length", help="Tokens per sequence.")] = 128,
+    steps: Annotated[int | None, Option("--steps", help="Optimiser steps, instead of --passes.")] = None,
+    passes: Annotated[float, Option("--passes", help="How often the text is read.")] = 1.0,
+    batch_tokens: Annotated[int, Option("--batch-tokens", help="Tokens per batch, padding included.")] = 8192,
     first_length: Annotated[
-        int | None, typer.Option("--first-length", help="Pieces of a sequence in the first half of the steps.")
+        int | None, Option("--first-length", help="Tokens per sequence in the first half of the steps.")
     ] = None,
-    learning_rate: Annotated[float, typer.Option("--learning-rate")] = 1e-3,
-    warm_up: Annotated[float, typer.Option("--warm-up", help="Share of the steps.")] = 0.1,
-    dropout: Annotated[float, typer.Option("--dropout", help="0 where no text is read twice.")] = 0.1,
+    learning_rate: Annotated[float, Option("--learning-rate")] = 1e-3,
+    warm_up: Annotated[float, Option("--warm-up", help="Share of the steps.")] = 0.1,
+    dropout: Annotated[float, Option("--dropout", help="0 where no text is read twice.")] = 0.1,
     deviation: Annotated[
-        float | None, typer.Option("--deviation", help="Of the first weights; BERT's 0.02, scaled to the width.")
+        float | None, Option("--deviation", help="Of the initial weights; BERT's 0.02, scaled to the width.")
     ] = None,
     held_out: Annotated[
-        list[Path], typer.Option("--held-out", help="Files that are not trained on; the loss on them is recorded.")
+        Files, Option("--held-out", help="Files that are not trained on; the loss on them is recorded.")
     ] = [],  # noqa: B006
-    half_precision: Annotated[bool, typer.Option("--half-precision", help="Store the weights in float16.")] = False,
+    half_precision: Annotated[bool, Option("--half-precision", help="Store the weights in float16.")] = False,
 ) -> None:
-    """Pre-train a BERT on the toy world's text, or on your own; a killed run goes on from its last saved state."""
-    with _one_sentence():
-        import torch
+    """Pre-train a BERT on the toy world's text, or on your own; a killed run continues from its last saved state."""
+    import torch
 
-        import pretraining
+    import pretraining
 
-        if toy == bool(text):
-            raise ValueError("Name either --toy or the files to read with --text.")
-        if toy:
-            # One thread, so that the weights do not depend on the number of cores; run two seeds side by side instead.
-            torch.set_num_threads(1)
-            specification = dataclasses.replace(pretraining.TOY_BERT, seed=seed)
-            pretraining.pretrain(
-                pretraining.toy_text("train"), specification, folder, held_out=pretraining.toy_text("validation")
-            )
-        else:
-            documents = pretraining.text_files(text)
-            specification = pretraining.PretrainingSpecification(
-                layers=layers,
-                hidden=hidden,
-                heads=heads,
-                intermediate=4 * hidden,
-                vocabulary_size=vocabulary,
-                sequence_length=length,
-                batch_tokens=batch_tokens,
-                first_length=first_length,
-                first_share=0.5 if first_length else 0.0,
-                steps=1 if steps is None else steps,
-                learning_rate=learning_rate,
-                warm_up=warm_up,
-                dropout=dropout,
-                initial_deviation=0.02 * (768 / hidden) ** 0.5 if deviation is None else deviation,
-                seed=seed,
-            )
-            tokenizer = pretraining.train_wordpiece(documents, vocabulary)
-            if steps is None:
-                a_pass = pretraining.steps_per_pass(documents, specification, tokenizer)
-                specification = dataclasses.replace(specification, steps=max(1, round(passes * a_pass)))
-            pretraining.pretrain(
-                documents,
-                specification,
-                folder,
-                tokenizer,
-                held_out=pretraining.text_files(held_out) if held_out else None,
-                half_precision=half_precision,
-                seconds_between_lines=60.0,
-            )
-        typer.echo(f"pre-trained, in {folder}")
+    if toy == bool(text):
+        raise ValueError("Name either --toy or the files to read with --text.")
+    if toy:
+        # One thread, so that the weights do not depend on the number of cores; run two seeds side by side instead.
+        torch.set_num_threads(1)
+        toy_bert = dataclasses.replace(pretraining.TOY_BERT, seed=seed)
+        held_out_text = pretraining.toy_text("validation")
+        pretraining.pretrain(pretraining.toy_text("train"), toy_bert, folder, held_out=held_out_text)
+    else:
+        documents = pretraining.text_files(text)
+        shape = dict(layers=layers, hidden=hidden, heads=heads, intermediate=4 * hidden, vocabulary_size=vocabulary)
+        lengths = dict(first_length=first_length, first_share=0.5 if first_length else 0.0, sequence_length=length)
+        training = dict(learning_rate=learning_rate, warm_up=warm_up, dropout=dropout, batch_tokens=batch_tokens)
+        training["initial_deviation"] = 0.02 * (768 / hidden) ** 0.5 if deviation is None else deviation
+        training |= dict(steps=1 if steps is None else steps, seed=seed)
+        specification = pretraining.PretrainingSpecification(**shape, **lengths, **training)
+        tokenizer = pretraining.train_wordpiece(documents, vocabulary)
+        if steps is None:
+            steps = max(1, round(passes * pretraining.steps_per_pass(documents, specification, tokenizer)))
+            specification = dataclasses.replace(specification, steps=steps)
+        held_out_text = pretraining.text_files(held_out) if held_out else None
+        options = dict(held_out=held_out_text, half_precision=half_precision, seconds_between_lines=60.0)
+        pretraining.pretrain(documents, specification, folder, tokenizer, **options)
+    typer.echo(f"pre-trained, in {folder}")
 
 
 @app.command()
+@_one_sentence()
 def doctor(
-    prune: Annotated[bool, typer.Option("--prune", help="Remove damaged and unfinished checkpoints.")] = False,
-    remove: Annotated[list[str], typer.Option("--remove", help="Remove the checkpoint of this address.")] = [],  # noqa: B006
+    prune: Annotated[bool, Option("--prune", help="Remove damaged and unfinished checkpoints.")] = False,
+    remove: Annotated[list[str], Option("--remove", help="Remove the checkpoint of this address.")] = [],  # noqa: B006
 ) -> None:
     """List and verify the store of checkpoints."""
-    with _one_sentence():
-        from fivelenses.checkpoints.inspection import inspect
+    from fivelenses.checkpoints.inspection import inspect
 
-        inspect(remove, prune, typer.echo)
+    inspect(remove, prune, typer.echo)
 
 
 if __name__ == "__main__":

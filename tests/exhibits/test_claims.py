@@ -70,10 +70,14 @@ def test_a_number_that_is_not_finite_is_an_error():
 
 
 @given(st.lists(st.sampled_from([-1.0, 1.0]), min_size=1, max_size=6))
-def test_more_groups_that_hold_never_worsen_a_verdict(values):
+def test_one_more_group_that_holds_never_worsens_a_verdict(values):
     rank = {claims.NOT_REPRODUCED: 0, claims.PARTLY: 1, claims.REPRODUCED: 2}
-    before = judge(POSITIVE, cases(*values)).verdict
-    assert rank[judge(POSITIVE, cases(*values, 1.0)).verdict] >= min(rank[before], 1) * (rank[before] > 0)
+    before, after = judge(POSITIVE, cases(*values)), judge(POSITIVE, cases(*values, 1.0))
+    assert (after.held, after.groups) == (before.held + 1, before.groups + 1)
+    assert after.held / after.groups >= before.held / before.groups
+    assert rank[after.verdict] >= rank[before.verdict]
+    # A group in which it fails is never outweighed.
+    assert (after.verdict == claims.REPRODUCED) == (before.verdict == claims.REPRODUCED)
 
 
 def test_verdicts_survive_the_disk(tmp_path):
@@ -97,9 +101,15 @@ def test_a_number_is_said_as_exactly_as_its_spread_allows(value, spread, said):
     assert claims.Verdict("deeper", claims.PARTLY, value, spread, 1, 1, {}, "").number == said
 
 
-def test_the_ledger_prints_number_spread_and_place():
-    row = claims.ledger([POSITIVE], [judge(POSITIVE, cases(1, 3))]).iloc[0]
-    assert row["ours"] == "2.0 ± 1.2"
-    assert row["holds in"] == "2 of 2"
-    assert row["verdict"] == "reproduced"
-    assert dataclasses.is_dataclass(POSITIVE)
+def test_the_ledger_prints_sentence_criterion_number_groups_and_reason():
+    verdicts = [judge(POSITIVE, cases(1, 3)), judge(POSITIVE, cases(1, -1)), judge(POSITIVE, {})]
+    table = claims.ledger([POSITIVE] * 3, verdicts)
+    assert set(table["the paper says"]) == {"It holds. (section 1)"}
+    assert set(table["our measure"]) == {"number; holds if above 0"}
+    assert table[["ours", "holds in", "verdict"]].values.tolist() == [
+        ["2.0 ± 1.2", "2 of 2", "reproduced"],
+        ["0.0 ± 1.2", "1 of 2", "partly: does not hold for g1"],
+        ["–", "–", "cannot be tested: this run has no table"],
+    ]
+    own = dataclasses.replace(POSITIVE, place=claims.OURS)
+    assert claims.ledger([own], verdicts[:1])["the statement"].tolist() == ["It holds. (this project)"]

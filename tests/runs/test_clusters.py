@@ -2,7 +2,7 @@ import pytest
 from dask_jobqueue.slurm import SLURMJob
 
 from fivelenses.runs import clusters
-from fivelenses.runs.clusters import Where, places, slurm_options
+from fivelenses.runs.clusters import Cluster, places, slurm_options
 from fivelenses.runs.execution import RunError
 
 
@@ -44,7 +44,7 @@ def script(options: dict) -> str:
     return SLURMJob(scheduler="tcp://127.0.0.1:1", name="1", **options).job_script()
 
 
-def test_a_job_of_slurm_is_one_worker_that_runs_one_point_on_all_its_cores(tmp_path):
+def test_a_slurm_job_is_one_worker_that_runs_one_point_on_all_its_cores(tmp_path):
     written = script(slurm_options("queue=gpu,cores=8,memory=32GB,walltime=12:00:00", tmp_path / "logs", gpu=True))
     for line in ("-p gpu", "--cpus-per-task=8", "--mem=30G", "-t 12:00:00", "--gres=gpu:1"):
         assert f"#SBATCH {line}\n" in written
@@ -83,7 +83,7 @@ def test_options_of_slurm_can_be_a_file_and_keep_their_own_directives(tmp_path):
 def test_a_cluster_that_cannot_be_is_refused_in_one_sentence(asked, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=message) as refusal:
-        Where(**asked)
+        Cluster(**asked)
     assert "\n" not in str(refusal.value)
     assert not list(tmp_path.iterdir())
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.exhibits import claims
 from fivelenses.runs import sweep_page
 from fivelenses.runs.execution import RunError
@@ -60,8 +61,10 @@ def collected(tmp_path, monkeypatch):
     """A sweep of two points whose runs were written by hand, one with a model that has left the store."""
     for variable in ("RUNS", "STORE"):
         monkeypatch.setenv(f"FIVELENSES_{variable}", str(tmp_path / variable.lower()))
-    specification = {"encoder": "toy-bert/seed-0", "task": "rte", "seed": 0, "frozen": [], "truncated": None}
-    specification |= {"reinitialised": [], "schedule": {"learning_rate": 1e-3, "batch_size": 16, "epochs": 1.0}}
+    specification = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 16, 1))
+    manifest = {"specification": specification.as_dict(), "provenance": {"train": "by hand"}, "training_examples": 32}
+    manifest |= {"metric": "accuracy", "null_rate": 0.5, "evaluation_examples": 8, "diverged": False}
+    manifest |= {"steps": 2, "seconds": 1.0}
     runs, points = {}, []
     for place, rate in enumerate((0.001, 0.002)):
         name = f"learning_rate={rate:g}"
@@ -72,15 +75,14 @@ def collected(tmp_path, monkeypatch):
         facts = {"exhibits": ["figure"], "specifications": [f"model-{place}", "gone"][: 2 - place]}
         (runs[name] / "run.json").write_text(json.dumps(facts))
         claims.save([claims.Verdict("rises", claims.VERDICTS[place], 1.0, None, 1, 1, {"rte": 1.0}, "")], runs[name])
-        manifest = {"specification": specification, "score": 0.6 + place / 10, "metric": "accuracy", "null_rate": 0.5}
-        manifest |= {"diverged": False, "seconds": 1.0, "training_examples": 32}
-        (tmp_path / "store" / f"model-{place}").mkdir(parents=True)
-        (tmp_path / "store" / f"model-{place}" / "manifest.json").write_text(json.dumps(manifest))
+        model = tmp_path / "store" / f"model-{place}"
+        model.mkdir(parents=True)
+        (model / "manifest.json").write_text(json.dumps(manifest | {"score": 0.6 + place / 10}))
     folder, lines = tmp_path / "runs" / "sweeps" / "by-hand", []
     folder.mkdir(parents=True)
-    what = {"chapter": 1, "profile": "tiny", "swept": ["learning_rate"]}
-    what["points"] = {point.name: point.overrides for point in points}
-    (folder / "sweep.yaml").write_text(yaml.safe_dump(what))
+    content = {"chapter": 1, "profile": "tiny", "swept": ["learning_rate"]}
+    content["points"] = {point.name: point.overrides for point in points}
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(content))
     collect(1, "tiny", points, runs, folder, lines.append)
     return folder, lines
 
@@ -92,7 +94,7 @@ def test_the_scores_of_a_runs_models_are_in_the_table(collected):
         [0.001, 0.001, 0.6],
         [0.002, 0.001, 0.7],
     ]
-    assert lines == ["learning_rate=0.001: 1 of its models have left the store, so the table lacks their scores"]
+    assert lines == ["learning_rate=0.001: 1 of its models are no longer in the store, so the table lacks their scores"]
 
 
 def test_the_page_shows_every_sweep_with_picture_alternative_text_and_claims(collected, tmp_path):
@@ -101,7 +103,7 @@ def test_the_page_shows_every_sweep_with_picture_alternative_text_and_claims(col
     assert "## Chapter 1 against learning_rate\n\nThe sweep `by-hand`" in page
     assert ":alt: Scores against learning_rate: rte at 0.001 0.600; rte at 0.002 0.700." in page
     assert (tmp_path / "book" / "here" / "sweeps" / "by-hand-learning_rate.png").is_file()
-    assert "At how many of the 2 points each claim came out how." in page
+    assert "The number of points, of 2, at which each claim has each verdict." in page
     assert "2 of its 2 points have no run of the code as it is now" in page
 
 

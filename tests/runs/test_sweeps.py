@@ -24,6 +24,7 @@ from fivelenses.runs.sweeps import sweep
 
 PATIENCE = 300  # seconds, for a machine with busy neighbours
 PARAMETERS = 'profile = "tiny"\nseeds = None\ntasks = None'
+BEGIN = "from fivelenses import runs\nrun = runs.begin(1, globals())"
 # The first two seeds wait to be let go, and for each other where they need the same checkpoint; the third fails.
 WAITING = f"""
 import os, pathlib, time
@@ -41,8 +42,7 @@ wait_for("go")
 """
 MEASURING = """
 import pandas as pd
-from fivelenses import runs
-from fivelenses.checkpoints import finetuning
+from fivelenses.checkpoints import finetuning, tables
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.exhibit import Exhibit
@@ -54,10 +54,10 @@ def counted(*arguments):
 finetuning._train = counted
 (home / f"ready-{seed}").touch()
 wait_for(f"ready-{1 - seed}")
-run = runs.begin(1, profile, seeds=seeds, tasks=tasks)
-run.prepare([specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 16, 1, max_length=64), examples=32)])
+schedule = Schedule(1e-3, 16, 1, max_length=64)
+run.measure(tables.models, of=lambda: [specify("toy-bert/seed-0", "rte", "toyworld", 0, schedule, examples=32)])
 table = pd.DataFrame({"layer": [1, 2], "seed": "all", "value": [seed + 0.25, seed + 0.5]})
-run.exhibit(Exhibit("toy-table", "Table 1", table, "A caption."))
+run.exhibit(lambda: Exhibit("toy-table", "Table 1", table, "A caption."))
 cases = claims.as_cases([("rte", "0", 1.0, seed == 0)])
 run.judge([claims.Claim("rises", "toy", "It rises.", "p. 1", ("toy-table",), "m", "c", lambda table: cases)])
 run.finish()
@@ -106,7 +106,7 @@ def swept(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         make_home(home, patch)
-        write_notebook(WAITING, MEASURING, parameters=PARAMETERS)
+        write_notebook(BEGIN, WAITING, MEASURING, parameters=PARAMETERS)
         killer = threading.Thread(target=kill_a_worker)
         killer.start()
         command = ["sweep", "1", "--grid", "seed=0,1,2", "-p", "tasks=[rte]", "--name", "toy", "--workers", "2"]
@@ -154,19 +154,19 @@ def test_a_point_that_fails_is_tried_again_and_reported_at_the_end(swept):
     assert states == {"seed=0": "done", "seed=1": "done", "seed=2": "failed"}
 
 
-def test_progress_is_one_line_an_event_with_the_address_of_the_dashboard(swept):
+def test_progress_is_one_line_per_event_with_the_address_of_the_dashboard(swept):
     lines = swept.result.stdout.splitlines()
     assert lines[0] == "sweep toy: 3 points, 0 current, 3 to run"
     assert lines[1] == "on 2 workers of this machine"
     assert lines[2].startswith("dashboard: http://127.0.0.1:")
     assert sum("done in" in line and "(1 of 3)" in line for line in lines) == 1
-    assert lines[-1].startswith("2 of 3 points stand, their exhibits in ")
+    assert lines[-1].startswith("2 of 3 points have a run; their exhibits are in ")
 
 
-def test_a_sweep_whose_points_stand_runs_nothing(swept, monkeypatch):
+def test_a_sweep_whose_points_are_current_runs_nothing(swept, monkeypatch):
     monkeypatch.setattr(sweeps, "connect", None)
-    chosen, lines = points(1, "tiny", expand({"seed": [1, 0]}), {"tasks": ["rte"]}), []
-    outcome = sweep(1, "tiny", chosen, log=lines.append)
+    made, lines = points(1, "tiny", expand({"seed": [1, 0]}), {"tasks": ["rte"]}), []
+    outcome = sweep(1, "tiny", made, log=lines.append)
     assert lines[0].endswith("2 points, 2 current, 0 to run")
     assert {status.state for status in outcome.states.values()} == {"current"} and not outcome.failed
     again = pd.read_parquet(outcome.table)
@@ -175,13 +175,13 @@ def test_a_sweep_whose_points_stand_runs_nothing(swept, monkeypatch):
         swept.table.sort_values(["seed", "exhibit", "row"], ignore_index=True),
     )
     # The same points are the same sweep, in whatever order.
-    assert outcome.folder.name == sweeps.sweep_name(1, "tiny", chosen[::-1])
+    assert outcome.folder.name == sweeps.sweep_name(1, "tiny", made[::-1])
 
 
 def test_a_sweep_is_run_by_one_process_at_a_time(swept):
-    chosen = points(1, "tiny", [{"seed": 0}])
+    one = points(1, "tiny", [{"seed": 0}])
     with FileLock(swept.folder.parent / ".held.lock"), pytest.raises(RunError, match="run by another process"):
-        sweep(1, "tiny", chosen, name="held")
+        sweep(1, "tiny", one, name="held")
 
 
 def test_the_folder_of_another_sweep_is_not_taken(swept):
@@ -191,32 +191,3 @@ def test_the_folder_of_another_sweep_is_not_taken(swept):
         file.write_text(content)
         with pytest.raises(ValueError, match=f"{message}.* choose another name"):
             sweep(1, "tiny", points(1, "tiny", [{"seed": 0}]), name="other")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["9", "--grid", "task=rte"], "no chapter 9"),
-        (["1"], "either as --grid"),
-        (["1", "task=rte", "--list", "points.yaml"], "either as --grid"),
-        (["1", "--list", "points.yaml"], "list of points cannot be read"),
-        (["1", "--grid", "task="], "gives task no value"),
-        (["1", "--grid", "task=rte", "seed=x"], "The point task=rte,seed=x does not fit"),
-        (["1", "--grid", "task=rte", "-p", "colour=red"], "no parameter 'colour'"),
-        (["1", "--grid", "task=rte", "--profile", "paper"], "asks for a GPU and there is none here"),
-        (["1", "--grid", "task=rte", "--name", "a/b"], "sweep's name is made of"),
-        (["1", "--grid", "task=rte", "--retries", "-1"], "cannot be tried again -1 times"),
-        (["1", "--grid", "task=rte", "--workers", "0"], "at least one worker"),
-        (["1", "--grid", "task=rte", "--scheduler", "tcp://127.0.0.1:1"], "No dask scheduler answers"),
-    ],
-)
-def test_the_command_line_answers_bad_input_in_one_line(arguments, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FIVELENSES_HOME", raising=False)
-    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr("fivelenses.runs.clusters.PATIENCE", 0.2)
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    result = CliRunner().invoke(app, ["sweep", *arguments])
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1

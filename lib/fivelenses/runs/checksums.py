@@ -15,7 +15,7 @@ VERDICTS = "claims.json"
 def checksums(folder: Path) -> dict[str, str]:
     """The name of each checked file of a run, with its SHA-256.
 
-    Line ends are not told apart in files of text: git may change them on another system.
+    Line ends of text files do not matter: git may change them on another system.
     """
     files = [file for file in sorted(folder.iterdir()) if file.suffix in CHECKED or file.name == VERDICTS]
     return {file.name: _checksum(file) for file in files}

@@ -1,6 +1,7 @@
-"""Where the points of a sweep run: worker processes of this machine, a dask cluster that is up, or jobs of Slurm."""
+"""Where the points of a sweep run: worker processes of this machine, a running dask cluster, or Slurm jobs."""
 
 import contextlib
+import itertools
 import logging
 import os
 import re
@@ -18,11 +19,13 @@ from distributed import Client, LocalCluster
 from distributed.utils import silence_logging_cmgr
 
 from fivelenses.checkpoints.finetuning import cores
+from fivelenses.exhibits.exhibit import counted
 from fivelenses.runs.execution import RunError
 
 PATIENCE = 10  # seconds in which a scheduler that is up has to answer
 CORES_OF_A_CHAPTER = 2
 MAX_JOBS = 8  # of Slurm, unless the caller says how many
+MAX_LOST_WORKERS = 2  # the point of a lost worker goes to another; one that loses more has failed
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Place:
 
     Attributes:
         cores: the numbers of its cores.
-        threads: of its numerical libraries: OMP_NUM_THREADS where that is set, and one a core otherwise.
+        threads: of its numerical libraries: OMP_NUM_THREADS where that is set, and one per core otherwise.
         gpu: its GPU as CUDA_VISIBLE_DEVICES names it; empty for none.
     """
 
@@ -48,13 +51,13 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Where:
-    """Which cluster a sweep runs on.
+class Cluster:
+    """What a sweep runs on.
 
     Attributes:
-        workers: local processes, or jobs of Slurm; None for as many as there are GPUs, or pairs of cores, here, and at
+        workers: local processes, or Slurm jobs; None for as many as this machine has GPUs, or pairs of cores, and at
             most 8 jobs.
-        scheduler: the address of a dask scheduler that is up.
+        scheduler: the address of a running dask scheduler.
         slurm: options of dask-jobqueue's SLURMCluster, ``queue=gpu,cores=8,memory=32GB`` or the path of a YAML file.
 
     Raises:
@@ -83,7 +86,7 @@ def gpus() -> list[str]:
 
 
 def places(workers: int | None, points: int, own_cores: Sequence[int], own_gpus: Sequence[str]) -> list[Place]:
-    """The places of local workers: a GPU each where there are GPUs, and equal shares of the cores.
+    """The places of local workers: one GPU each where there are GPUs, and equal shares of the cores.
 
     Raises:
         ValueError: more workers than GPUs.
@@ -97,30 +100,11 @@ def places(workers: int | None, points: int, own_cores: Sequence[int], own_gpus:
     usual = len(own_gpus) or max(1, len(own_cores) // CORES_OF_A_CHAPTER)
     count = min(workers or usual, points)
     shares = [tuple(map(int, share)) for share in np.array_split(list(own_cores), min(count, len(own_cores)))]
-    made = []
-    for number in range(count):
-        share = shares[number % len(shares)]
-        threads = int(os.environ.get("OMP_NUM_THREADS") or len(share))
-        made.append(Place(share, threads, own_gpus[number] if own_gpus else ""))
-    return made
-
-
-@contextlib.contextmanager
-def local(chosen: Sequence[Place]) -> Iterator[Client]:
-    """Worker processes of this machine, named by the numbers of their places; a nanny starts a killed one again."""
-    # Workers of a sweep hold no data: their notebooks are processes of their own, with a memory of their own.
-    with (
-        LocalCluster(
-            n_workers=len(chosen),
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=0,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    threads = os.environ.get("OMP_NUM_THREADS")
+    return [
+        Place(share, int(threads or len(share)), own_gpus[number] if own_gpus else "")
+        for number, share in zip(range(count), itertools.cycle(shares), strict=False)
+    ]
 
 
 @contextlib.contextmanager
@@ -146,13 +130,13 @@ def running(address: str) -> Iterator[Client]:
         yield client
 
 
-def slurm_options(given: str, folder: Path, gpu: bool) -> dict:
-    """The options of a SLURMCluster whose jobs are one worker each, which runs one point at a time on all their cores.
+def slurm_options(text: str, folder: Path, gpu: bool) -> dict:
+    """The options of a SLURMCluster: each job is one worker, which runs one point at a time on all the job's cores.
 
     Args:
-        given: ``name=value,name=value``, or the path of a YAML file with a mapping.
+        text: ``name=value,name=value``, or the path of a YAML file with a mapping.
         folder: where the jobs' own logs go.
-        gpu: whether each job asks for a GPU, unless `given` has directives that do.
+        gpu: whether each job asks for a GPU, unless `text` has directives that do.
 
     Raises:
         ValueError: not of that form, or refused by dask-jobqueue.
@@ -164,50 +148,47 @@ def slurm_options(given: str, folder: Path, gpu: bool) -> dict:
     """
     from dask_jobqueue.slurm import SLURMJob
 
-    options = _slurm_mapping(given)
+    options = _slurm_file(Path(text)) if Path(text).suffix in (".yaml", ".yml") else _slurm_pairs(text)
     try:
         count = int(options.pop("cores"))
     except (KeyError, ValueError) as error:
         raise ValueError("Slurm has to know the cores of a job: --slurm cores=8,memory=32GB,…") from error
-    # To dask, cores are tasks at a time.
-    options |= {"cores": 1, "processes": 1, "job_cpu": count}
-    options["job_script_prologue"] = [f"export OMP_NUM_THREADS={count}", *options.get("job_script_prologue", [])]
-    directives = list(options.get("job_extra_directives", []))
+    directives = list(options.pop("job_extra_directives", []))
     if gpu and not any("gpu" in directive or "gres" in directive for directive in directives):
         directives.append("--gres=gpu:1")
-    options["job_extra_directives"] = directives
+    prologue = [f"export OMP_NUM_THREADS={count}", *options.pop("job_script_prologue", [])]
+    # To dask, cores are tasks at a time.
+    options |= dict(cores=1, processes=1, job_cpu=count, job_script_prologue=prologue, job_extra_directives=directives)
     try:
         # Without its folder of logs, which it would make.
-        SLURMJob(scheduler="tcp://127.0.0.1:0", name="check", **{**options, "log_directory": None})
+        SLURMJob(scheduler="tcp://127.0.0.1:0", name="check", **options | {"log_directory": None})
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"dask-jobqueue does not take these options of Slurm: {' '.join(str(error).split())}"
-        ) from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"dask-jobqueue does not take these options of Slurm: {reason}") from error
     return {"log_directory": str(folder), **options}
 
 
-def _slurm_mapping(given: str) -> dict:
-    if Path(given).suffix in (".yaml", ".yml"):
-        try:
-            # Every scalar as it is written: YAML would read the time 12:00:00 as a number.
-            mapping = yaml.load(Path(given).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-        except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ValueError(
-                f"The options of Slurm in {given} cannot be read: {' '.join(str(error).split())}."
-            ) from error
-        if not isinstance(mapping, dict):
-            raise ValueError(f"The options of Slurm in {given} have to be a mapping, `queue: gpu` a line.")
-        return mapping
-    pairs = [pair.partition("=") for pair in given.split(",")]
-    for name, equals, value in pairs:
-        if not re.fullmatch(r"\w+", name) or not equals or not value:
-            raise ValueError(f"The options of Slurm are written name=value,name=value, not {given!r}.")
-    return {name: value for name, _, value in pairs}
+def _slurm_file(file: Path) -> dict:
+    try:
+        # Every scalar as it is written: YAML would read the time 12:00:00 as a number.
+        options = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"The options of Slurm in {file} cannot be read: {' '.join(str(error).split())}.") from error
+    if not isinstance(options, dict):
+        raise ValueError(f"The options of Slurm in {file} have to be a mapping, one `queue: gpu` per line.")
+    return options
+
+
+def _slurm_pairs(text: str) -> dict:
+    pairs = re.findall(r"(?:^|,)(\w+)=([^,]+)", text)
+    if ",".join(map("=".join, pairs)) != text:
+        raise ValueError(f"The options of Slurm are written name=value,name=value, not {text!r}.")
+    return dict(pairs)
 
 
 @contextlib.contextmanager
 def slurm(options: dict, jobs: int) -> Iterator[Client]:
-    """Jobs of Slurm, at most so many at once: asked for as points wait, asked for again when they die, ended when idle.
+    """At most so many Slurm jobs: asked for while points wait, asked for again when they die, ended when idle.
 
     Raises:
         RunError: this machine has no `sbatch`.
@@ -215,46 +196,45 @@ def slurm(options: dict, jobs: int) -> Iterator[Client]:
     from dask_jobqueue import SLURMCluster
 
     if shutil.which("sbatch") is None:
-        raise RunError("There is no sbatch on this machine: start the sweep where jobs of Slurm can be submitted.")
+        raise RunError("There is no sbatch on this machine: start the sweep where Slurm jobs can be submitted.")
     with SLURMCluster(**options) as cluster, Client(cluster) as client:
-        # A point takes minutes and dask cannot know: ask for a job a waiting point at once.
+        # A point takes minutes and dask cannot know: ask at once for one job per waiting point.
         cluster.adapt(minimum_jobs=1, maximum_jobs=jobs, target_duration="100ms")
         yield client
 
 
 @contextlib.contextmanager
-def connect(where: Where, points: int, gpu: bool, folder: Path, log: Callable[[str], None]) -> Iterator[tuple]:
-    """A client of the chosen cluster, and the places of its workers by name (for local ones).
+def connect(cluster: Cluster, points: int, gpu: bool, folder: Path, log: Callable[[str], None]) -> Iterator[tuple]:
+    """A client of a cluster, and the places of its workers by name (of local ones).
 
     Args:
-        where: the cluster.
+        cluster: which.
         points: how many are to run.
         gpu: whether the points use a GPU where there is one.
         folder: the sweep's.
         log: called with one line for each event.
     """
     with contextlib.ExitStack() as stack:
-        # The point of a worker that is lost goes to another; a point that has lost three of them has failed.
-        stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": 2}))
-        # What is lost is told by the sweep, in a line and without a traceback.
+        stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": MAX_LOST_WORKERS}))
+        # The sweep says what is lost, in one line and without a traceback.
         stack.enter_context(silence_logging_cmgr(logging.CRITICAL))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        given: dict[int, Place] = {}
-        if where.scheduler is not None:
-            client = stack.enter_context(running(where.scheduler))
-            count = len(client.nthreads())
-            log(f"on the cluster at {where.scheduler}, which has {count} worker{'s' if count > 1 else ''}")
-        elif where.slurm is not None:
-            options = slurm_options(where.slurm, folder / "slurm", gpu)
-            jobs = min(points, where.workers or MAX_JOBS)
-            client = stack.enter_context(slurm(options, jobs))
-            log(f"on at most {jobs} jobs of Slurm")
+        own: list[Place] = []
+        if cluster.scheduler is not None:
+            client = stack.enter_context(running(cluster.scheduler))
+            log(f"on the cluster at {cluster.scheduler}, which has {counted(len(client.nthreads()), 'worker')}")
+        elif cluster.slurm is not None:
+            jobs = min(points, cluster.workers or MAX_JOBS)
+            client = stack.enter_context(slurm(slurm_options(cluster.slurm, folder / "slurm", gpu), jobs))
+            log(f"on at most {counted(jobs, 'Slurm job')}")
         else:
-            own = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(cores())
-            chosen = places(where.workers, points, own, gpus() if gpu else [])
-            given = dict(enumerate(chosen))
-            client = stack.enter_context(local(chosen))
-            log(f"on {len(chosen)} worker{'s' if len(chosen) > 1 else ''} of this machine")
+            own_cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(cores())
+            own = places(cluster.workers, points, own_cores, gpus() if gpu else [])
+            # Workers hold no data: their notebooks are processes of their own. A nanny restarts one that is killed.
+            workers = dict(n_workers=len(own), threads_per_worker=1, processes=True, memory_limit=0)
+            quiet = dict(dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL)
+            client = stack.enter_context(Client(stack.enter_context(LocalCluster(**workers, **quiet))))
+            log(f"on {counted(len(own), 'worker')} of this machine")
         log(f"dashboard: {client.dashboard_link}")
-        yield client, given
+        yield client, dict(enumerate(own))

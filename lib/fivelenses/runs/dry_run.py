@@ -1,10 +1,10 @@
 """A dry run: what a run would fetch, train and measure, with estimates of time and memory, without doing any of it.
 
-Training takes about 6 × (parameters in the layers) × (pieces) floating-point operations, a forward pass a third of
-that; the rate is
-this machine's, measured on a matrix product, times the share of it that training reaches.
+Training takes about 6 × (parameters in the layers) × (tokens) floating-point operations, a forward pass a third of
+that; the rate is this machine's, measured on a matrix product, times the share of it that training reaches.
 """
 
+import contextlib
 import time
 
 import torch
@@ -13,7 +13,7 @@ from fivelenses import tasks
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.models import encoders
-from fivelenses.runs.parameters import ChapterParameters
+from fivelenses.runs.parameters import FineTuningParameters
 from fivelenses.runs.settings import settings
 from fivelenses.tasks.sources import SourceError, mirror
 
@@ -23,19 +23,17 @@ EFFICIENCY = 0.35
 
 
 def matrix_rate(device: str, size: int = 1024) -> float:
-    """Floating-point operations a second of a square matrix product on this machine, the best of five."""
-    kind = torch.bfloat16 if device == "cuda" else torch.float32
-    left = torch.randn(size, size, device=device, dtype=kind)
-    best = float("inf")
+    """Floating-point operations per second of a square matrix product on this machine, the best of five."""
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    matrix = torch.randn(size, size, device=device, dtype=torch.bfloat16 if device == "cuda" else torch.float32)
+    seconds = []
     for _ in range(5):
-        if device == "cuda":
-            torch.cuda.synchronize()
+        wait()
         started = time.perf_counter()
-        left @ left
-        if device == "cuda":
-            torch.cuda.synchronize()
-        best = min(best, time.perf_counter() - started)
-    return 2 * size**3 / best
+        matrix @ matrix
+        wait()
+        seconds.append(time.perf_counter() - started)
+    return 2 * size**3 / min(seconds)
 
 
 def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[str]:
@@ -44,108 +42,94 @@ def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[st
     Raises:
         ParameterError: a parameter that does not exist or fit.
     """
-    chosen = settings(number, profile, **(overrides or {}))
-    lines = [
-        f"chapter {number}, profile {profile}: {', '.join(chosen.encoders_used())}, tasks {', '.join(chosen.tasks)}, "
-        f"seeds {chosen.seeds}"
-    ]
-    shapes = {}
-    for name in chosen.encoders_used():
+    parameters = settings(number, profile, **(overrides or {}))
+    names = parameters.encoders_used()
+    of_run = f"{', '.join(names)}, tasks {', '.join(parameters.tasks)}, seeds {parameters.seeds}"
+    lines, shapes = [f"chapter {number}, profile {profile}: {of_run}"], {}
+    for name in names:
         encoder = encoders.locate(name)
-        local = encoder.revision is None
-        lines.append(f"{name}: {'on this machine' if local else f'from the hub, revision {encoder.revision}'}")
+        where = "on this machine" if encoder.revision is None else f"from the hub, revision {encoder.revision}"
+        lines.append(f"{name}: {where}")
         # A shape that is known is not asked for: a dry run needs no network.
         known = name.removeprefix("google-bert/")
         try:
             shapes[name] = encoders.config(encoders.locate(f"random:{known}") if known in encoders.SHAPES else encoder)
         except SourceError:
             lines.append(f"estimate for {name}: not possible before its configuration can be read")
-    return lines + _fetched(chosen) + _estimated(chosen, shapes)
+    lines += [_data(parameters, tasks.find(name)) for name in parameters.tasks]
+    return lines + (_estimate(parameters, shapes) if shapes else [])
 
 
-def _fetched(chosen: ChapterParameters) -> list[str]:
-    lines = []
-    for name in chosen.tasks:
-        task = tasks.find(name)
-        if chosen.source == "toyworld":
-            lines.append(f"data: {task.title} from the toy world, generated")
-        elif mirror():
-            try:
-                there = tasks.load(name, chosen.source).provenance("train")
-            except SourceError as error:
-                there = f"lacking ({error})"
-            lines.append(f"data: {task.title} from the mirror: {there}")
-        else:
-            place = f"the hub, {task.repository} {task.config}, revision {task.revision}"
-            lines.append(f"data: {task.title} from {place}, {task.sizes['train']:,} training examples")
-    return lines
+def _data(parameters: FineTuningParameters, task: tasks.Task) -> str:
+    if parameters.source == "toyworld":
+        return f"data: {task.title} from the toy world, generated"
+    if not mirror():
+        where = f"{task.repository} {task.config}, revision {task.revision}"
+        return f"data: {task.title} from the hub, {where}, {task.sizes['train']:,} training examples"
+    try:
+        return f"data: {task.title} from the mirror: {tasks.load(task.name, parameters.source).provenance('train')}"
+    except SourceError as error:
+        return f"data: {task.title} from the mirror: missing ({error})"
 
 
-def _rows(chosen: ChapterParameters, name: str) -> tuple[int, int]:
+def _rows(parameters: FineTuningParameters, name: str) -> tuple[int, int]:
     """Training and development examples of a task, counted where its data can be read, and as on the hub otherwise."""
     sizes = tasks.find(name).sizes
+    if parameters.source == "toyworld" or mirror():
+        with contextlib.suppress(SourceError):  # `_data` has named what the mirror lacks.
+            sizes = {split: data.num_rows for split, data in tasks.load(name, parameters.source).splits.items()}
     training, evaluation = sizes["train"], sizes["validation"]
-    if chosen.source == "toyworld" or mirror():
-        try:
-            splits = tasks.load(name, chosen.source).splits
-            training, evaluation = splits["train"].num_rows, splits["validation"].num_rows
-        except SourceError:
-            pass  # `_fetched` has named what the mirror lacks.
-    return min(training, chosen.training_examples or training), min(
-        evaluation, chosen.evaluation_examples or evaluation
-    )
+    measured = getattr(parameters, "evaluation_examples", None) or evaluation
+    return min(training, parameters.training_examples or training), min(evaluation, measured)
 
 
-def _trained_already(chosen: ChapterParameters, encoder: str, name: str, training: dict) -> bool:
-    if chosen.source == "hub" and mirror() is None:
+def _is_stored(parameters: FineTuningParameters, encoder: str, task: str, training: dict) -> bool:
+    if parameters.source == "hub" and mirror() is None:
         return False
     try:
-        one = specify(encoder, name, chosen.source, **training)
+        return Store().place(specify(encoder, task, parameters.source, **training)).is_dir()
     except SourceError:
         return False
-    return Store().place(one).is_dir()
 
 
-def _estimated(chosen: ChapterParameters, shapes: dict) -> list[str]:
-    device = "cuda" if torch.cuda.is_available() and chosen.device != "cpu" else "cpu"
-    rate = matrix_rate(device) * EFFICIENCY
-    lines, total, memory, disk = [], 0.0, 0.0, 0.0
+def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
+    device = "cuda" if torch.cuda.is_available() and parameters.device != "cpu" else "cpu"
+    peak = matrix_rate(device)
+    rate, seeds = peak * EFFICIENCY, len(parameters.seeds)
+    lines, seconds, memory, disk = [], 0.0, 0.0, 0.0
     for encoder, shape in shapes.items():
         width, depth = shape.hidden_size, shape.num_hidden_layers
         in_layers = depth * (4 * width**2 + 2 * width * shape.intermediate_size)
-        parameters = in_layers + shape.vocab_size * width
-        for name in chosen.tasks:
-            rows, evaluation = _rows(chosen, name)
-            trainings = chosen.trainings(name, encoder, rows, depth)
-            tokens = min(tasks.find(name).mean_tokens, chosen.schedule_of(name, encoder).max_length)
-            missing = [one for one in trainings if not _trained_already(chosen, encoder, name, one)]
-            read = [min(rows, one["examples"] or rows) * one["schedule"].epochs for one in missing]
-            train = 6 * in_layers * sum(read) * tokens / rate
-            passes = chosen.passes(name, encoder, depth)
-            measure = passes * 2 * in_layers * evaluation * tokens / rate
-            total += train + measure
-            states = len(trainings) * (chosen.states_kept(name, encoder) or 0)
-            disk += parameters * (4 * len(trainings) + 2 * states) / 1e9
-            of_encoder, there = f"{encoder}, " if len(shapes) > 1 else "", len(trainings) - len(missing)
+        weights = in_layers + shape.vocab_size * width
+        for name in parameters.tasks:
+            task, (rows, evaluation) = tasks.find(name), _rows(parameters, name)
+            trainings = parameters.trainings(name, encoder, rows, depth)
+            missing = [one for one in trainings if not _is_stored(parameters, encoder, name, one)]
+            examples = [min(rows, one["examples"] or rows) for one in trainings]
+            tokens = min(task.mean_tokens, parameters.schedule_of(name, encoder).max_length)
+            read = sum(min(rows, one["examples"] or rows) * one["schedule"].epochs for one in missing)
+            passes = parameters.passes(name, encoder, depth)
+            train = 6 * in_layers * read * tokens / rate
+            measure = 2 * in_layers * passes * evaluation * tokens / rate
+            seconds += train + measure
+            states = len(trainings) * (parameters.states_kept(name, encoder) or 0)
+            disk += weights * (4 * len(trainings) + 2 * states) / 1e9
             lines.append(
-                f"{of_encoder}{tasks.find(name).title}: {len(missing)} models to train ({there} in the store) "
-                f"on {_range([min(rows, one['examples'] or rows) for one in trainings])} examples, "
+                f"{f'{encoder}, ' if len(shapes) > 1 else ''}{task.title}: {len(missing)} models to train "
+                f"({len(trainings) - len(missing)} in the store) on {_range(examples)} examples, "
                 f"{_range([one['schedule'].epochs for one in trainings])} epochs, about {_duration(train)}; "
                 f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
                 f"about {_duration(measure)}"
             )
         # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices
         # in measuring.
-        training_memory = 16 * parameters + 34 * 4 * 32 * 128 * width * depth
-        measuring_memory = 4 * parameters * (2 + len(chosen.seeds)) + 8 * 4 * width**2 * depth * (len(chosen.seeds) + 2)
+        training_memory = 16 * weights + 34 * 4 * 32 * 128 * width * depth
+        measuring_memory = 4 * weights * (2 + seeds) + 8 * 4 * width**2 * depth * (seeds + 2)
         memory = max(memory, training_memory / 1e9, measuring_memory / 1e9)
-    what = torch.cuda.get_device_name() if device == "cuda" else f"this CPU ({rate / EFFICIENCY / 1e9:.0f} GFLOP/s)"
-    if shapes:
-        lines.append(
-            f"altogether about {_duration(total)} on {what}, at most about {memory:.1f} GB of memory, {disk:.1f} GB of "
-            "disk"
-        )
-    if chosen.device == "cuda" and device == "cpu":
+    where = torch.cuda.get_device_name() if device == "cuda" else f"this CPU ({peak / 1e9:.0f} GFLOP/s)"
+    amounts = f"at most about {memory:.1f} GB of memory, {disk:.1f} GB of disk"
+    lines.append(f"altogether about {_duration(seconds)} on {where}, {amounts}")
+    if parameters.device == "cuda" and device == "cpu":
         lines.append("this profile asks for a GPU and there is none here: the run itself would be refused")
     return lines
 

@@ -14,22 +14,22 @@ def fetch(chapter: int, profile: str, log: Callable[[str], None]) -> None:
     Args:
         chapter: its number.
         profile: tiny, small or paper.
-        log: told each thing that is at hand, with where it is from.
+        log: called with one line for each encoder and data set that is there, with where it is from.
 
     Raises:
         ParameterError: no such chapter or profile.
-        SourceError: an encoder or a data set that is not to be had; the sentence says which.
+        SourceError: an encoder or a data set that cannot be fetched; the sentence says which.
     """
-    chosen = settings(chapter, profile)
-    for name in chosen.encoders_read():
+    parameters = settings(chapter, profile)
+    for name in parameters.encoders_read():
         encoder = encoders.locate(name)
         encoders.tokenizer(encoder)
         encoders.load_weights(encoder)
-        log(f"encoder {name}: at hand ({encoder.identity})")
-    for name in chosen.tasks:
-        data = tasks.load(name, chosen.source)
+        log(f"encoder {name}: available ({encoder.identity})")
+    for name in parameters.tasks:
+        data = tasks.load(name, parameters.source)
         for split in data.splits:
             log(f"{data.task.title} {split}: {data.provenance(split)}")
-    for name in getattr(chosen, "edge_tasks", ()):
-        counts = [f"{split} {len(table):,}" for split, table in edge_table(name, chosen.source).items()]
+    for name in getattr(parameters, "edge_tasks", ()):
+        counts = [f"{split} {len(table):,}" for split, table in edge_table(name, parameters.source).items()]
         log(f"edge probing, {name}: {', '.join(counts)} targets")

@@ -1,4 +1,4 @@
-"""Where runs lie, and the two variables by which a runner tells a notebook."""
+"""Where runs are, and the two environment variables by which a runner tells a notebook."""
 
 import hashlib
 import json
@@ -11,9 +11,7 @@ RECORDS_VARIABLE = "FIVELENSES_RECORDS"  # the committed records that a publishe
 
 
 def folder_name(chapter: Chapter, profile: str, overrides: dict) -> Path:
-    """Where a run of these parameters is left, under the runs folder: one place per profile, and one for each set
-    of overrides.
-    """
-    given = {name: value for name, value in sorted(overrides.items()) if value is not None}
-    suffix = "-" + hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:8] if given else ""
+    """Where a run is left under the runs folder: one place per profile, and one per set of overrides."""
+    overrides = {name: value for name, value in overrides.items() if value is not None}
+    suffix = "-" + hashlib.sha256(json.dumps(overrides, sort_keys=True).encode()).hexdigest()[:8] if overrides else ""
     return Path(profile) / f"{chapter.slug}{suffix}"

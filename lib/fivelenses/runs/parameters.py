@@ -4,34 +4,32 @@ Each chapter's own are in `chapters`; `settings` fills them in from a profile.
 """
 
 import dataclasses
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from fivelenses import tasks
 from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_rows
 from fivelenses.models import encoders
-
-Positive = Annotated[int, Field(gt=0)]
 
 
 class ParameterError(ValueError):
     """A parameter, profile or chapter that does not exist or does not fit; the message says which and what to do."""
 
 
-def parse_parameters(given: list[str]) -> dict:
+def parse_parameters(pairs: list[str]) -> dict:
     """``name=value`` pairs, values read as YAML.
 
     Raises:
-        ValueError: not of that form, or no YAML.
+        ValueError: not of that form, or not YAML.
 
     Example:
-        >>> parse_parameters(["tasks=[rte, mrpc]", "keep=0.9"])
-        {'tasks': ['rte', 'mrpc'], 'keep': 0.9}
+        >>> parse_parameters(["tasks=[rte, mrpc]", "epochs=3"])
+        {'tasks': ['rte', 'mrpc'], 'epochs': 3}
     """
     parsed = {}
-    for pair in given:
+    for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise ValueError(f"A parameter is written name=value, not {pair!r}.")
@@ -40,21 +38,6 @@ def parse_parameters(given: list[str]) -> dict:
         except yaml.YAMLError as error:
             raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
     return parsed
-
-
-class ScheduleParameters(BaseModel):
-    """A fine-tuning schedule as a profile writes it; see `checkpoints.Schedule`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    learning_rate: Annotated[float, Field(gt=0)]
-    batch_size: Positive
-    epochs: Annotated[float, Field(ge=0)]
-    shape: Literal["slanted-triangular", "linear"] = "slanted-triangular"
-    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    max_length: Annotated[int, Field(ge=4)] = 128
-    by_length: bool = False
 
 
 class ChapterParameters(BaseModel):
@@ -72,11 +55,11 @@ class ChapterParameters(BaseModel):
     seeds: tuple[int, ...] = Field(min_length=1)
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
-    @field_validator("seeds")
+    @field_validator("seeds", "tasks", check_fields=False)
     @classmethod
-    def _distinct(cls, value):
+    def _distinct(cls, value, info):
         if len(set(value)) != len(value):
-            raise ValueError("a seed is named twice")
+            raise ValueError(f"a {info.field_name.removesuffix('s')} is named twice")
         return value
 
 
@@ -86,20 +69,20 @@ class FineTuningParameters(ChapterParameters):
     Attributes:
         tasks: tasks fine-tuned and compared.
         schedules: task to schedule.
-        learning_rate, batch_size, epochs: when given, in place of every schedule's own.
-        learning_rate_by_encoder: of an encoder that is trained at another rate than its schedules say.
+        learning_rate, batch_size, epochs: when given, instead of every schedule's own.
+        learning_rate_by_encoder: encoder to its own learning rate, instead of its schedules'.
         training_examples: per task, at most; None for all.
     """
 
     heads: ClassVar[tuple[str, ...]] = ("sequence",)
 
     tasks: tuple[str, ...] = Field(min_length=1)
-    schedules: dict[str, ScheduleParameters]
-    learning_rate: Annotated[float, Field(gt=0)] | None = None
-    batch_size: Positive | None = None
-    epochs: Annotated[float, Field(gt=0)] | None = None
-    learning_rate_by_encoder: dict[str, Annotated[float, Field(gt=0)]] = {}
-    training_examples: Positive | None = None
+    schedules: dict[str, Schedule]
+    learning_rate: PositiveFloat | None = None
+    batch_size: PositiveInt | None = None
+    epochs: PositiveFloat | None = None
+    learning_rate_by_encoder: dict[str, PositiveFloat] = {}
+    training_examples: PositiveInt | None = None
 
     @field_validator("tasks")
     @classmethod
@@ -107,8 +90,6 @@ class FineTuningParameters(ChapterParameters):
         for name in value:
             if tasks.find(name).head not in cls.heads:
                 raise ValueError(f"{name} has a {tasks.find(name).head} head, which this chapter does not fine-tune")
-        if len(set(value)) != len(value):
-            raise ValueError("a task is named twice")
         return value
 
     @model_validator(mode="after")
@@ -116,13 +97,16 @@ class FineTuningParameters(ChapterParameters):
         lacking = [name for name in self.tasks if name not in self.schedules]
         if lacking:
             raise ValueError(f"schedules has none for {', '.join(lacking)}")
+        negative = [name for name, schedule in self.schedules.items() if schedule.weight_decay < 0]
+        if negative:
+            raise ValueError(f"the weight_decay of {negative[0]} is negative")
         return self
 
     def schedule(self, task: str) -> Schedule:
-        """The schedule of a task, with `learning_rate`, `batch_size` and `epochs` in their places."""
-        overrides = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "epochs": self.epochs}
-        given = {key: value for key, value in overrides.items() if value is not None}
-        return Schedule(**self.schedules[task].model_dump() | given)
+        """The schedule of a task, with `learning_rate`, `batch_size` and `epochs` where they are given."""
+        overrides = {name: getattr(self, name) for name in ("learning_rate", "batch_size", "epochs")}
+        overrides = {name: value for name, value in overrides.items() if value is not None}
+        return dataclasses.replace(self.schedules[task], **overrides)
 
     def encoders_used(self) -> tuple[str, ...]:
         """The encoders that are fine-tuned."""
@@ -143,7 +127,7 @@ class FineTuningParameters(ChapterParameters):
         return None
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        """What sets apart the models of one task and encoder: arguments of `checkpoints.specify`, one set a model.
+        """What sets apart the models of one task and encoder: arguments of `checkpoints.specify`, one set per model.
 
         Args:
             rows: training examples of the task.
@@ -157,24 +141,24 @@ class FineTuningParameters(ChapterParameters):
         return [{"seed": seed} | shared for seed in self.seeds]
 
     def specification(self, task: str, seed: int, encoder: str) -> Specification:
-        """What a model of this run is made from, where one seed is one model."""
+        """The specification of one model of this run, where one seed is one model."""
         return next(one for one in self.specifications_of(task, encoder) if one.seed == seed)
 
     def specifications_of(self, task: str, encoder: str) -> list[Specification]:
-        """What the models of one task and encoder are made from."""
+        """The specifications of the models of one task and encoder."""
         depth = encoders.config(encoders.locate(encoder)).num_hidden_layers
         trainings = self.trainings(task, encoder, training_rows(task, self.source), depth)
         return [specify(encoder, task, self.source, **training) for training in trainings]
 
     def specifications(self) -> list[Specification]:
-        """What all models of this run are made from, each once."""
+        """The specifications of all models of this run, each once."""
         every = (self.specifications_of(task, encoder) for encoder in self.encoders_used() for task in self.tasks)
         return list(dict.fromkeys(one for some in every for one in some))
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
         """Passes over a task's measured examples, for an estimate of time."""
         # The pre-trained and an untrained encoder, each tuned model, and each of those with one layer after another
-        # put back.
+        # rolled back.
         return 2 + len(self.seeds) * (2 + depth)
 
 

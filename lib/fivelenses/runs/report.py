@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import nbformat
@@ -30,9 +31,9 @@ class Part:
 
     Attributes:
         chapter: which.
-        overrides: its parameters in place of the profile's.
+        overrides: its parameters, instead of the profile's.
         tasks: its tasks, as it will run them.
-        narrowed: whether these are the tasks that were asked for, or the chapter's own because it has none of them.
+        narrowed: whether these are tasks that were asked for, or the chapter's own because it has none of them.
     """
 
     chapter: Chapter
@@ -55,8 +56,8 @@ def plan(
         profile: whose data, schedules and sizes are used.
         tasks: the tasks of interest. A chapter runs those among its own; one that has none of them, or cannot be run on
             so few, keeps its own, since its paper's claims are about those.
-        seeds: fine-tuning seeds in place of the profile's.
-        examples: training examples of a task, at most.
+        seeds: fine-tuning seeds, instead of the profile's.
+        examples: training examples per task, at most.
 
     Raises:
         ParameterError: an unknown profile, or a task that no chapter has.
@@ -80,23 +81,20 @@ def plan(
 
 def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) -> Part:
     usual = settings(chapter.number, profile)
+    # Of the same shape and tokeniser, every encoder has an independent one: the one with random weights.
+    given = {"encoders": [encoder], "pretrained": [encoder], "independent": f"random:{encoder}"}
     overrides: dict = {"encoder": encoder}
-    for name in ("encoders", "pretrained"):
-        if name in type(usual).model_fields:
-            overrides[name] = [encoder]
-    if "independent" in type(usual).model_fields:
-        # An encoder of the same shape and tokeniser that was trained on nothing: every encoder has one.
-        overrides["independent"] = f"random:{encoder}"
+    overrides |= {name: value for name, value in given.items() if name in type(usual).model_fields}
     if seeds:
         overrides["seeds"] = list(seeds)
     if examples is not None:
         overrides["training_examples"] = min(examples, usual.training_examples or examples)
-    chosen = [task for task in usual.tasks if task in tasks]
+    of_interest = [task for task in usual.tasks if task in tasks]
     with contextlib.suppress(ParameterError):
         # A chapter may need more: the surfaces of chapter 3 are spanned by two tasks.
-        if chosen:
-            narrowed = settings(chapter.number, profile, **overrides, tasks=chosen)
-            return Part(chapter, overrides | {"tasks": chosen}, narrowed.tasks, True)
+        if of_interest:
+            narrowed = settings(chapter.number, profile, **overrides, tasks=of_interest)
+            return Part(chapter, overrides | {"tasks": of_interest}, narrowed.tasks, True)
     return Part(chapter, overrides, settings(chapter.number, profile, **overrides).tasks, False)
 
 
@@ -156,8 +154,8 @@ def report(
     partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    ran = [part for part in parts if part.chapter.number in runs]
-    page = report_page(encoder, shape, profile, [(part, runs[part.chapter.number]) for part in ran], failures)
+    sections = [(part, runs[part.chapter.number]) for part in parts if part.chapter.number in runs]
+    page = report_page(encoder, shape, profile, sections, failures)
     (partial / "index.html").write_text(page, encoding="utf-8")
     _verdicts(encoder, profile, runs).to_parquet(partial / "claims.parquet", index=False)
     shutil.rmtree(place, ignore_errors=True)
@@ -179,37 +177,29 @@ def report_page(
         sections: the chapters that ran, with their folders.
         failures: a sentence for each that did not.
     """
-    rows, filled = [], []
+    rows, chapters = [], []
     for part, folder in sections:
         number, book = part.chapter.number, _book_run(part.chapter, profile)
-        books = {} if book is None else {verdict.claim: verdict for verdict in claims.load(book.folder)}
+        in_book = {} if book is None else {verdict.claim: verdict for verdict in claims.load(book.folder)}
         of_chapter = {claim.key: claim for claim in _claims(part.chapter)}
         rows += [
-            {"chapter": number, "claim": of_chapter[one.claim], "ours": one, "books": books.get(one.claim)}
+            {"chapter": number, "claim": of_chapter[one.claim], "verdict": one, "in_book": in_book.get(one.claim)}
             for one in claims.load(folder)
         ]
-        against = "" if book is None else f" Next to it the book’s run, {book.title}."
+        beside = "" if book is None else f" Next to it the book’s run, {book.title}."
         views = [(folder, "this encoder")] + ([] if book is None else [(book.folder, "the book’s")])
         drawn = [key for key in exhibit_titles(folder).values() if (folder / f"{key}.png").is_file()]
-        filled.append(
+        chapters.append(
             {
                 "number": number,
                 "title": nbformat.read(part.chapter.notebook, as_version=4).cells[0].source.splitlines()[0][2:],
-                "tasks": f"Tasks: {', '.join(part.tasks)}{'.' if part.narrowed else ', the chapter’s own.'}{against}",
+                "tasks": f"Tasks: {', '.join(part.tasks)}{'.' if part.narrowed else ', the chapter’s own.'}{beside}",
                 "pictures": {key: pictures(key, views) for key in sorted(drawn, key=_order)},
             }
         )
-    counts = {kind: sum(row["ours"].verdict == kind for row in rows) for kind in claims.VERDICTS}
-    return render(
-        "report.html",
-        encoder=encoder,
-        shape=shape,
-        profile=profile,
-        failures=failures,
-        counts=counts,
-        rows=rows,
-        sections=filled,
-    )
+    counts = {kind: sum(row["verdict"].verdict == kind for row in rows) for kind in claims.VERDICTS}
+    facts = dict(encoder=encoder, shape=shape, profile=profile, failures=failures)
+    return render("report.html", **facts, counts=counts, rows=rows, sections=chapters)
 
 
 def _claims(chapter: Chapter) -> tuple[claims.Claim, ...]:
@@ -229,21 +219,14 @@ def _order(key: str) -> list[tuple[int, str]]:
 
 
 def _folder_name(encoder: str) -> str:
-    return "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in encoder).strip("-.")
+    return re.sub(r"[^\w.-]|_", "-", encoder).strip("-.")
 
 
 def _verdicts(encoder: str, profile: str, runs: dict[int, Path]) -> pd.DataFrame:
-    """All verdicts as a table, a row a claim."""
-    return pd.DataFrame(
-        [
-            {
-                "encoder": encoder,
-                "profile": profile,
-                "chapter": number,
-                **{name: getattr(verdict, name) for name in ("claim", "verdict", "value", "spread", "held", "groups")},
-                "reason": verdict.reason,
-            }
-            for number, folder in runs.items()
-            for verdict in claims.load(folder)
-        ]
-    )
+    """All verdicts as a table, one row per claim."""
+    rows = [
+        {"encoder": encoder, "profile": profile, "chapter": number, **asdict(verdict)}
+        for number, folder in runs.items()
+        for verdict in claims.load(folder)
+    ]
+    return pd.DataFrame(rows).drop(columns="by_group")

@@ -1,5 +1,5 @@
-"""Chapters by number, and their parameters from a profile: names and types are checked, with one sentence for what is
-wrong, before a run starts.
+"""Chapters by number, and their parameters from a profile: names and types are checked before a run starts, and one
+sentence says what is wrong.
 
 A parameter's value lives in one profile file (``notebooks/profiles/<profile>.yaml``); a caller may override it by name.
 """
@@ -11,16 +11,14 @@ import yaml
 from pydantic import ValidationError
 
 from fivelenses import project
-from fivelenses.runs.chapters import (
-    FiveLenses,
-    Hao2019,
-    Hao2020,
-    Merchant2020,
-    OwnEncoders,
-    Singh2020,
-    ToyWorld,
-    Zhou2022,
-)
+from fivelenses.runs.chapters.five_lenses import FiveLenses
+from fivelenses.runs.chapters.hao2019 import Hao2019
+from fivelenses.runs.chapters.hao2020 import Hao2020
+from fivelenses.runs.chapters.merchant2020 import Merchant2020
+from fivelenses.runs.chapters.own_encoders import OwnEncoders
+from fivelenses.runs.chapters.singh2020 import Singh2020
+from fivelenses.runs.chapters.toy_world import ToyWorld
+from fivelenses.runs.chapters.zhou2022 import Zhou2022
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 
 
@@ -56,7 +54,7 @@ class Chapter:
 CHAPTERS = {
     chapter.number: chapter
     for chapter in (
-        # Three dozen models: minutes, so its run is published and not made anew by every `make`.
+        # Three dozen models take minutes, so its run is published and not made again by every `make`.
         Chapter(
             0, "0-toy-world", "", ToyWorld, ("tiny",), published="tiny", local=False, telling="toy-world-worth-figure"
         ),
@@ -66,7 +64,7 @@ CHAPTERS = {
         Chapter(4, "4-reinitialisation", "singh2020", Singh2020, telling="singh2020-figure-1a"),
         Chapter(5, "5-probing-rsa", "merchant2020", Merchant2020, telling="merchant2020-figure-2"),
         Chapter(6, "6-five-lenses", "", FiveLenses, telling="five-lenses-overview"),
-        # Three dozen models again, of encoders that the project made: published, and not made anew by every `make`.
+        # Three dozen models again, of encoders that the project made.
         Chapter(7, "7-own-encoders", "", OwnEncoders, ("tiny", "small"), local=False, telling="own-encoders-scores"),
     )
 }
@@ -103,7 +101,7 @@ def check_profile(profile: str) -> None:
 
 
 def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
-    """A chapter's parameters: the profile's values, with those overrides that are not None in their places.
+    """A chapter's parameters: the profile's values, with those overrides that are not None instead.
 
     Raises:
         ParameterError: an unknown chapter, profile or parameter, or a value of the wrong type; one sentence.
@@ -129,12 +127,12 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         raise ParameterError(
             f"The profile {file} cannot be read: it needs `all`, and a mapping for chapter {number} under `chapters`."
         ) from error
-    given = {name: value for name, value in overrides.items() if value is not None}
+    overrides = {name: value for name, value in overrides.items() if value is not None}
     try:
-        return chapter.parameters(**values | given)
+        return chapter.parameters(**values | overrides)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(place) for place in first["loc"]) or "the parameters"
-        where = "overridden" if first["loc"] and first["loc"][0] in given else f"in profile {profile}"
+        where = "overridden" if first["loc"] and first["loc"][0] in overrides else f"in profile {profile}"
         message = first["msg"].removeprefix("Value error, ")
         raise ParameterError(f"Chapter {number}, {name} ({where}): {message}, got {first['input']!r}."[:600]) from error

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
@@ -40,9 +40,9 @@ class Picture:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")), autoescape=True, undefined=StrictUndefined
-    )
+    loader = FileSystemLoader(Path(__file__).with_name("templates"))
+    # What ends in .html is escaped; Markdown is not.
+    environment = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined)
     environment.filters["kind"] = lambda verdict: verdict.replace(" ", "-")
     environment.filters["markdown"] = lambda text: Markup(MarkdownIt("commonmark").render(text))
     return environment

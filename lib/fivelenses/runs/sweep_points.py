@@ -22,7 +22,7 @@ class Point:
     """One run of a sweep.
 
     Attributes:
-        name: what is swept and its values here, so written that a file can bear it.
+        name: what is swept and its values here, written so that it can be the name of a file.
         overrides: parameters as the chapter takes them.
         values: each swept parameter, under the name that it was given, and its value here: a number, a text, or
             JSON for anything longer.
@@ -33,8 +33,8 @@ class Point:
     values: Mapping[str, object]
 
 
-def read_grid(given: Iterable[str]) -> dict[str, list]:
-    """Names and values of a grid; `given` holds ``name=value,value``, one or several in a text, separated by spaces.
+def read_grid(texts: Iterable[str]) -> dict[str, list]:
+    """Names and values of a grid from ``name=value,value``, one or several in a text, separated by spaces.
 
     Values are YAML, so that a list can be one of them.
 
@@ -46,7 +46,7 @@ def read_grid(given: Iterable[str]) -> dict[str, list]:
         {'task': ['rte', 'mrpc'], 'seed': [0, 1], 'depths': [[0, 6], [0, 3, 6]]}
     """
     grid: dict[str, list] = {}
-    for pair in (pair for text in given for pair in re.split(r"\s+(?=[^\s=,\[\]]+=)", text.strip())):
+    for pair in (pair for text in texts for pair in re.split(r"\s+(?=[^\s=,\[\]]+=)", text.strip())):
         name, equals, values = pair.partition("=")
         if not equals or not re.fullmatch(r"\w+", name):
             raise ValueError(f"A grid is written name=value,value, not {pair!r}.")
@@ -88,7 +88,7 @@ def read_list(file: Path) -> list[dict]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"The list of points {file} is not YAML: {' '.join(str(error).split())[:200]}.") from error
     if not isinstance(content, list) or not content:
-        raise ValueError(f"The list of points {file} has to be a list of mappings, `- task: rte` a line.")
+        raise ValueError(f"The list of points {file} has to be a list of mappings, one `- task: rte` per line.")
     for number, entry in enumerate(content, 1):
         if not isinstance(entry, dict) or not entry or not all(isinstance(name, str) for name in entry):
             raise ValueError(f"Entry {number} of {file} is not a mapping of parameters to values: {entry!r}.")
@@ -99,22 +99,22 @@ def read(grid: Sequence[str], file: Path | None) -> list[dict]:
     """The points of a grid or of a file, whichever is given.
 
     Raises:
-        ValueError: both or neither is given, or it does not read.
+        ValueError: both or neither is given, or it cannot be read.
     """
     if bool(grid) == (file is not None):
         raise ValueError("Give the points of a sweep either as --grid name=value,value or as --list FILE.")
     return expand(read_grid(grid)) if file is None else read_list(file)
 
 
-def points(number: int, profile: str, wanted: Sequence[Mapping], fixed: Mapping | None = None) -> list[Point]:
+def points(number: int, profile: str, entries: Sequence[Mapping], fixed: Mapping | None = None) -> list[Point]:
     """The points of a sweep, each checked against the chapter.
 
-    A name in the singular stands for a plural parameter with one entry: ``task=rte`` is ``tasks=[rte]``.
+    A name in the singular is a plural parameter with one entry: ``task=rte`` is ``tasks=[rte]``.
 
     Args:
         number: the chapter.
         profile: `tiny`, `small` or `paper`.
-        wanted: parameters by name, one mapping a point.
+        entries: parameters by name, one mapping per point.
         fixed: parameters that all points share.
 
     Raises:
@@ -124,45 +124,46 @@ def points(number: int, profile: str, wanted: Sequence[Mapping], fixed: Mapping 
         >>> [point.overrides for point in points(1, "tiny", expand({"task": ["rte"], "seed": [0, 1]}))]
         [{'tasks': ['rte'], 'seeds': [0]}, {'tasks': ['rte'], 'seeds': [1]}]
     """
-    if not wanted:
+    if not entries:
         raise ParameterError("A sweep needs at least one point: give it a grid or a list.")
-    swept = list(dict.fromkeys(name for entry in wanted for name in entry))
-    fixed, seen, made = dict(fixed or {}), {}, []
-    for entry in wanted:
-        given: dict[str, object] = {}
-        for name, value in [*fixed.items(), *entry.items()]:
-            parameter, whole = _parameter(number, name, value)
-            if parameter in given:
+    swept = list(dict.fromkeys(name for entry in entries for name in entry))
+    checked: dict[str, Point] = {}
+    for entry in entries:
+        overrides: dict[str, object] = {}
+        for name, value in [*(fixed or {}).items(), *entry.items()]:
+            parameter, one_entry = _parameter(number, name)
+            if parameter in overrides:
                 raise ParameterError(f"The point {_words(entry)} gives {parameter} twice.")
-            given[parameter] = whole
+            overrides[parameter] = [value] if one_entry else value
         try:
-            chosen = settings(number, profile, **given)
+            content = settings(number, profile, **overrides).model_dump(mode="json")
         except ParameterError as error:
             raise ParameterError(f"The point {_words(entry)} does not fit. {error}") from error
-        content = chosen.model_dump(mode="json")
-        values = {name: _value(content, *_parameter(number, name, None)[:1], name) for name in swept}
-        point = Point(_name({name: values[name] for name in entry}), {name: content[name] for name in given}, values)
-        same = seen.setdefault(json.dumps(content, sort_keys=True), point.name)
-        if any(one.name == same for one in made):
-            raise ParameterError(f"The points {same} and {_words(entry)} are the same run: name it once.")
-        made.append(point)
-    return made
+        run = json.dumps(content, sort_keys=True)
+        if run in checked:
+            raise ParameterError(f"The points {checked[run].name} and {_words(entry)} are the same run: name it once.")
+        values = {name: _cell(content, number, name) for name in swept}
+        name = _name({name: values[name] for name in entry})
+        checked[run] = Point(name, {parameter: content[parameter] for parameter in overrides}, values)
+    return list(checked.values())
 
 
-def _parameter(number: int, name: str, value) -> tuple[str, object]:
-    """A parameter of the chapter and its value, from a name that may be in the singular."""
+def _parameter(number: int, name: str) -> tuple[str, bool]:
+    """A parameter of the chapter from a name that may be in the singular, and whether it is."""
     fields = find_chapter(number).parameters.model_fields
     plural = fields.get(f"{name}s")
     if name in fields or plural is None:
-        return name, value
+        return name, False
     kinds = (plural.annotation, *typing.get_args(plural.annotation))
-    return (f"{name}s", [value]) if any(typing.get_origin(kind) is tuple for kind in kinds) else (name, value)
+    singular = any(typing.get_origin(kind) is tuple for kind in kinds)
+    return (f"{name}s" if singular else name), singular
 
 
-def _value(content: Mapping, parameter: str, name: str):
+def _cell(content: Mapping, number: int, name: str):
     """A point's value as a cell of a table."""
+    parameter, singular = _parameter(number, name)
     value = content[parameter]
-    if parameter != name and len(value) == 1:
+    if singular and len(value) == 1:
         value = value[0]
     return json.dumps(value) if isinstance(value, list | dict) else value
 

@@ -3,7 +3,7 @@
 A sweep is a folder under ``runs/sweeps``: ``sweep.yaml`` (its points), ``status.json`` (what has become of each),
 ``<point>.log``, and the tables that `sweep_tables` makes of all its runs. The run of a point is a run like any other,
 in the folder that `execution.run` gives it: one that is current is not made again, and a point whose worker was killed
-is begun again on another, on the checkpoints that are already there.
+begins again on another, with the checkpoints that are already there.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -22,9 +22,10 @@ from distributed import Client, KilledWorker, as_completed, get_worker
 from filelock import FileLock, Timeout
 
 from fivelenses import project
+from fivelenses.exhibits.exhibit import counted
 from fivelenses.files import written_beside
 from fivelenses.runs import execution, sweep_tables
-from fivelenses.runs.clusters import Place, Where, connect
+from fivelenses.runs.clusters import Cluster, Place, connect
 from fivelenses.runs.execution import Finished, RunError
 from fivelenses.runs.folders import folder_name
 from fivelenses.runs.run import check_device
@@ -33,40 +34,19 @@ from fivelenses.runs.sweep_points import Point
 
 POINTS, STATUS = "sweep.yaml", "status.json"
 WAITING, RUNNING, DONE, CURRENT, FAILED = "waiting", "running", "done", "current", "failed"
-LINES = 10  # of a log, at the end of a sweep with failures
+LOG_LINES = 10  # of a failed point, printed at the end of a sweep
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a worker needs to know to run a point.
-
-    Attributes:
-        number, profile: the chapter, and the profile that its parameters come from.
-        name, overrides: the point's.
-        folder: the sweep's, on a disk that workers share.
-        environment: the FIVELENSES_ variables of the process that sweeps.
-        places: by the name of the worker, what it has for itself.
-    """
-
-    number: int
-    profile: str
-    name: str
-    overrides: Mapping
-    folder: Path
-    environment: Mapping[str, str]
-    places: Mapping[int, Place]
-
-
-@dataclass
 class Status:
     """What has become of a point.
 
     Attributes:
-        state: waiting, running, done, current (its run stood already) or failed.
-        begun: how often it was begun, the times included that a worker was lost.
+        state: waiting, running, done, current (it had a current run already) or failed.
+        begun: how often it was begun, including the times that a worker was lost.
         failures: how often it ended with an error.
         host, process: where it was begun last, and the worker's process there.
-        seconds: of the run that stands, when it was made in this sweep.
+        seconds: of its run, when it was made in this sweep.
         reason: of the last failure.
     """
 
@@ -84,9 +64,9 @@ class Outcome:
     """A sweep that has ended.
 
     Attributes:
-        folder: where it lies.
+        folder: where it is.
         states: by the name of a point, what became of it.
-        table: the tidy table of all exhibits; None when no point stands.
+        table: the tidy table of all exhibits; None when no point has a run.
     """
 
     folder: Path
@@ -98,29 +78,28 @@ class Outcome:
         """The points that have no run."""
         return [name for name, status in self.states.items() if status.state == FAILED]
 
-    def tail(self, name: str, lines: int = LINES) -> list[str]:
-        """The last lines of a point's log; its reason alone when it was never begun."""
-        log = self.folder / f"{name}.log"
-        return log.read_text(encoding="utf-8").splitlines()[-lines:] if log.is_file() else [self.states[name].reason]
-
     def complaint(self) -> str:
-        """What failed, with the end of each log."""
-        parts = ["\n  ".join([f"\n{name} failed; its log ends:", *self.tail(name)]) for name in self.failed]
+        """What failed, with the end of each log; the reason alone for a point that was never begun."""
+        parts = []
+        for name in self.failed:
+            log = self.folder / f"{name}.log"
+            lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else [self.states[name].reason]
+            parts.append("\n  ".join([f"\n{name} failed; its log ends:", *lines[-LOG_LINES:]]))
         return "\n".join([*parts, f"\nfivelenses: {len(self.failed)} of {len(self.states)} points failed."])
 
 
-def sweep_name(number: int, profile: str, chosen: Sequence[Point]) -> str:
+def sweep_name(number: int, profile: str, points: Sequence[Point]) -> str:
     """The name of a sweep that was given none: the same for the same points, in whatever order."""
-    content = sorted(json.dumps(point.overrides, sort_keys=True) for point in chosen)
+    content = sorted(json.dumps(point.overrides, sort_keys=True) for point in points)
     return f"{find_chapter(number).slug}-{profile}-{hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]}"
 
 
 def sweep(
     number: int,
     profile: str,
-    chosen: Sequence[Point],
+    points: Sequence[Point],
     name: str | None = None,
-    where: Where | None = None,
+    cluster: Cluster | None = None,
     retries: int = 1,
     log: Callable[[str], None] = print,
 ) -> Outcome:
@@ -129,9 +108,9 @@ def sweep(
     Args:
         number: the chapter.
         profile: `tiny`, `small` or `paper`.
-        chosen: of `sweep_points.points`.
+        points: of `sweep_points.points`.
         name: of the sweep's folder; made from the points when None.
-        where: the cluster; this machine's when None.
+        cluster: where the points run; on this machine when None.
         retries: how often a point that failed is tried again.
         log: called with one line for each event.
 
@@ -139,20 +118,20 @@ def sweep(
         RunError: the cluster cannot be reached or went away, or the sweep is already running elsewhere.
         ValueError: a name or cluster that does not fit.
     """
-    where, name = where or Where(), name or sweep_name(number, profile, chosen)
+    cluster, name = cluster or Cluster(), name or sweep_name(number, profile, points)
     if retries < 0:
         raise ValueError(f"A point cannot be tried again {retries} times.")
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
     execution.check_pair(find_chapter(number))
-    if where.scheduler is None and where.slurm is None:
-        for point in chosen:
+    if cluster.scheduler is None and cluster.slurm is None:
+        for point in points:
             check_device(settings(number, profile, **point.overrides), profile)
     folder = sweeps_folder() / name
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder.parent / f".{name}.lock", blocking=False):
-            return _sweep(number, profile, chosen, folder, where, retries, log)
+            return _sweep(number, profile, points, folder, cluster, retries, log)
     except Timeout as error:
         raise RunError(f"The sweep {name} is being run by another process: wait for it, or end it.") from error
 
@@ -167,177 +146,174 @@ def run_folder(number: int, profile: str, overrides: Mapping) -> Path:
     return project.runs_folder() / folder_name(find_chapter(number), profile, dict(overrides))
 
 
-def why_not(number: int, profile: str, overrides: Mapping) -> str:
+def reason_to_run(number: int, profile: str, overrides: Mapping) -> str:
     """Why a point has to be run: an empty string when its run is current."""
     parameters = settings(number, profile, **overrides).model_dump(mode="json")
     return execution.state(find_chapter(number), run_folder(number, profile, overrides), parameters)
 
 
-def _sweep(number, profile, chosen, folder: Path, where: Where, retries: int, log) -> Outcome:
-    _write_points(number, profile, chosen, folder)
-    record = _Record(folder, {point.name: Status() for point in chosen}, log)
-    pending = []
-    for point in chosen:
-        if why_not(number, profile, point.overrides):
-            pending.append(point)
-        else:
-            record.states[point.name].state = CURRENT
-    record.write()
-    count = f"{len(chosen)} point{'s' if len(chosen) > 1 else ''}"
-    log(f"sweep {folder.name}: {count}, {len(chosen) - len(pending)} current, {len(pending)} to run")
+def _sweep(number, profile, points, folder: Path, cluster: Cluster, retries: int, log) -> Outcome:
+    _write_points(number, profile, points, folder)
+    pending = [point for point in points if reason_to_run(number, profile, point.overrides)]
+    states = {point.name: Status(WAITING if point in pending else CURRENT) for point in points}
+    progress = _Progress(folder, states, log)
+    progress.write()
+    current = len(points) - len(pending)
+    log(f"sweep {folder.name}: {counted(len(points), 'point')}, {current} current, {len(pending)} to run")
     if pending:
         gpu = any(settings(number, profile, **point.overrides).device != "cpu" for point in pending)
-        environment = {name: value for name, value in os.environ.items() if name.startswith("FIVELENSES_")}
-        environment |= {
-            "FIVELENSES_HOME": str(project.root()),
-            "FIVELENSES_RUNS": str(project.runs_folder()),
-            "FIVELENSES_STORE": str(project.store_folder()),
-        }
         try:
-            with connect(where, len(pending), gpu, folder, log) as (client, places):
-                orders = [
-                    Order(number, profile, point.name, dict(point.overrides), folder, environment, places)
-                    for point in pending
-                ]
-                _run(client, orders, record, retries)
+            with connect(cluster, len(pending), gpu, folder, log) as (client, places):
+                _run(client, number, profile, pending, places, progress, retries)
         except (KeyboardInterrupt, SystemExit):
-            log("interrupted: the same command goes on with what is left")
+            log("interrupted: the same command continues with what is left")
             raise
         finally:
-            record.close()
-    standing = [point for point in chosen if record.states[point.name].state in (DONE, CURRENT)]
-    runs = {point.name: run_folder(number, profile, point.overrides) for point in standing}
-    table = sweep_tables.collect(number, profile, standing, runs, folder, log) if standing else None
-    log(f"{len(standing)} of {len(chosen)} points stand" + (f", their exhibits in {table}" if table else ""))
-    return Outcome(folder, record.states, table)
+            progress.close()
+    complete = [point for point in points if states[point.name].state in (DONE, CURRENT)]
+    runs = {point.name: run_folder(number, profile, point.overrides) for point in complete}
+    table = sweep_tables.collect(number, profile, complete, runs, folder, log) if complete else None
+    log(f"{len(complete)} of {len(points)} points have a run" + (f"; their exhibits are in {table}" if table else ""))
+    return Outcome(folder, states, table)
 
 
-def _write_points(number: int, profile: str, chosen: Sequence[Point], folder: Path) -> None:
+def _write_points(number: int, profile: str, points: Sequence[Point], folder: Path) -> None:
     """Write what is swept; the folder of a sweep of something else is not taken."""
     place = folder / POINTS
     if place.is_file():
         try:
-            there = yaml.safe_load(place.read_text(encoding="utf-8"))
-            owner = there["chapter"], there["profile"]
+            content = yaml.safe_load(place.read_text(encoding="utf-8"))
+            owner = content["chapter"], content["profile"]
         except (yaml.YAMLError, KeyError, TypeError, UnicodeDecodeError) as error:
             raise ValueError(f"{place} is damaged: remove its folder, or choose another name.") from error
         if owner != (number, profile):
             raise ValueError(
                 f"{folder.name} is a sweep of chapter {owner[0]} on profile {owner[1]}: choose another name."
             )
-    content = {
-        "chapter": number,
-        "profile": profile,
-        "swept": list(chosen[0].values),
-        "points": {point.name: dict(point.overrides) for point in chosen},
-    }
+    content = {"chapter": number, "profile": profile, "swept": list(points[0].values)}
+    content["points"] = {point.name: dict(point.overrides) for point in points}
     with written_beside(place) as partial:
         partial.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
-def _run(client: Client, orders: Sequence[Order], record: "_Record", retries: int) -> None:
-    """Have every order run; what fails is tried again, what cannot be mended is recorded."""
-    topic = f"sweep-{record.folder.name}"
-    client.subscribe_topic(topic, record.began)
+def _run(client: Client, number: int, profile: str, points: Sequence[Point], places, progress, retries: int) -> None:
+    """Run every point; what fails is tried again, and what fails too often is recorded."""
+    topic = f"sweep-{progress.folder.name}"
+    client.subscribe_topic(topic, progress.begun)
+    environment = {name: value for name, value in os.environ.items() if name.startswith("FIVELENSES_")}
+    environment["FIVELENSES_HOME"] = str(project.root())
+    environment["FIVELENSES_RUNS"] = str(project.runs_folder())
+    environment["FIVELENSES_STORE"] = str(project.store_folder())
     submitted = {}
 
-    def submit(order: Order):
-        key = f"{order.name}#{record.states[order.name].failures}"
-        future = client.submit(run_point, order, topic, key=key, pure=False, priority=-orders.index(order))
-        submitted[future.key] = order
+    def submit(point: Point):
+        key = f"{point.name}#{progress.states[point.name].failures}"
+        how = dict(key=key, pure=False, priority=-points.index(point))
+        future = client.submit(run_point, number, profile, point, progress.folder, environment, places, topic, **how)
+        submitted[future.key] = point
         return future
 
-    ended = as_completed([submit(order) for order in orders])
+    ended = as_completed([submit(point) for point in points])
     for future in ended:
-        order = submitted[future.key]
+        point = submitted[future.key]
         if future.cancelled():
-            raise RunError("The cluster went away: the same command goes on with what is left.")
+            raise RunError("The cluster went away: the same command continues with what is left.")
         error = future.exception()
         if error is None:
-            record.finished(order.name, future.result())
+            progress.done(point.name, future.result())
             continue
         if isinstance(error, KilledWorker):
             error = f"{error.allowed_failures + 1} workers were lost while they ran it: is there enough memory?"
-        again = record.states[order.name].failures < retries
-        record.stopped(order.name, str(error) or type(error).__name__, again)
+        again = progress.states[point.name].failures < retries
+        progress.failed(point.name, str(error) or type(error).__name__, again)
         if again:
-            ended.add(submit(order))
+            ended.add(submit(point))
 
 
-def run_point(order: Order, topic: str) -> Finished:
+def run_point(
+    number: int,
+    profile: str,
+    point: Point,
+    folder: Path,
+    environment: Mapping[str, str],
+    places: Mapping[int, Place],
+    topic: str,
+) -> Finished:
     """Run one point; called on a worker.
+
+    Args:
+        number, profile: the chapter, and the profile that its parameters come from.
+        point: which.
+        folder: the sweep's, on a disk that workers share.
+        environment: the FIVELENSES_ variables of the process that sweeps.
+        places: by the name of the worker, what it has for itself.
+        topic: of dask's events, under which the worker says that it has begun.
 
     Raises:
         RunError: the notebook failed, or this worker does not see the sweep's folder.
     """
-    if not (order.folder / POINTS).is_file():
-        raise RunError(f"The worker on {socket.gethostname()} does not see {order.folder}: it has to share that disk.")
+    if not (folder / POINTS).is_file():
+        raise RunError(f"The worker on {socket.gethostname()} does not see {folder}: it has to share that disk.")
     worker = get_worker()
-    if worker.name in order.places:
-        order.places[worker.name].take()
-    os.environ.update(order.environment)
-    here = {"point": order.name, "host": socket.gethostname(), "process": os.getpid()}
-    worker.log_event(topic, here)
+    if worker.name in places:
+        places[worker.name].take()
+    os.environ.update(environment)
+    host, process = socket.gethostname(), os.getpid()
+    worker.log_event(topic, {"point": point.name, "host": host, "process": process})
 
-    def tell(line: str) -> None:
-        with (order.folder / f"{order.name}.log").open("a", encoding="utf-8") as log:
-            log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {line}\n")
+    def log(line: str) -> None:
+        with (folder / f"{point.name}.log").open("a", encoding="utf-8") as file:
+            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {line}\n")
 
-    tell(f"begins on {here['host']}, process {here['process']}")
+    log(f"begins on {host}, process {process}")
     try:
-        return execution.run(order.number, order.profile, dict(order.overrides), log=tell)
+        return execution.run(number, profile, dict(point.overrides), log=log)
     except Exception as error:
-        tell(f"failed: {error}")
+        log(f"failed: {error}")
         raise
 
 
-@dataclass
-class _Record:
-    """The status of every point, told and written as it changes; events come from the client's thread too."""
+class _Progress:
+    """The status of every point, logged and written as it changes; events come from the client's thread too."""
 
-    folder: Path
-    states: dict[str, Status]
-    log: Callable[[str], None]
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    def __init__(self, folder: Path, states: dict[str, Status], log: Callable[[str], None]):
+        self.folder, self.states, self.log, self._lock = folder, states, log, threading.RLock()
 
     def write(self) -> None:
-        with self._lock:
+        with self._lock, written_beside(self.folder / STATUS) as place:
             content = {name: asdict(status) for name, status in self.states.items()}
-            with written_beside(self.folder / STATUS) as place:
-                place.write_text(json.dumps(content, indent=1), encoding="utf-8")
+            place.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
-    def began(self, event: tuple[float, dict]) -> None:
-        """Take note of a worker's word that it begins a point."""
-        _, here = event
-        with self._lock:
-            status = self.states[here["point"]]
-            lost = status.state == RUNNING
-            status.state, status.host, status.process = RUNNING, here["host"], here["process"]
-            status.begun += 1
-            how = "its worker was lost, it begins again" if lost else "begins"
-            self.log(f"{here['point']}: {how} (process {here['process']} on {here['host']})")
-            self.write()
+    def _change(self, name: str, line: str, **changes) -> None:
+        self.states[name] = replace(self.states[name], **changes)
+        self.log(f"{name}: {line}")
+        self.write()
 
-    def finished(self, name: str, run: Finished) -> None:
+    def begun(self, event: tuple[float, dict]) -> None:
+        """Take note of a worker's event that it begins a point."""
+        _, origin = event
+        name, place = origin["point"], {"host": origin["host"], "process": origin["process"]}
         with self._lock:
-            status = self.states[name]
-            status.state, status.seconds, status.reason = DONE, round(run.seconds, 1), ""
-            stand = sum(one.state in (DONE, CURRENT) for one in self.states.values())
-            self.log(f"{name}: done in {run.seconds:.0f} s ({stand} of {len(self.states)})")
-            self.write()
+            how = "its worker was lost, it begins again" if self.states[name].state == RUNNING else "begins"
+            line = f"{how} (process {place['process']} on {place['host']})"
+            self._change(name, line, state=RUNNING, begun=self.states[name].begun + 1, **place)
 
-    def stopped(self, name: str, reason: str, again: bool) -> None:
+    def done(self, name: str, run: Finished) -> None:
         with self._lock:
-            status = self.states[name]
-            status.state, status.reason = WAITING if again else FAILED, reason
-            status.failures += 1
-            self.log(f"{name}: {'failed and is tried again' if again else 'failed'}: {reason}")
-            self.write()
+            complete = 1 + sum(status.state in (DONE, CURRENT) for status in self.states.values())
+            line = f"done in {run.seconds:.0f} s ({complete} of {len(self.states)})"
+            self._change(name, line, state=DONE, seconds=round(run.seconds, 1), reason="")
+
+    def failed(self, name: str, reason: str, again: bool) -> None:
+        with self._lock:
+            line = f"{'failed and is tried again' if again else 'failed'}: {reason}"
+            failures = self.states[name].failures + 1
+            self._change(name, line, state=WAITING if again else FAILED, reason=reason, failures=failures)
 
     def close(self) -> None:
-        """Leave no point that seems to be running when the sweep ends before it did."""
+        """Leave no point that seems to be running when the sweep ends early."""
         with self._lock:
-            for status in self.states.values():
+            for name, status in self.states.items():
                 if status.state == RUNNING:
-                    status.state = WAITING
+                    self.states[name] = replace(status, state=WAITING)
             self.write()

@@ -3,7 +3,7 @@
 `execution` runs this file as a program: ``python -P tethered.py LOCK ARGUMENTS-OF-PAPERMILL``. Its standard input is
 the tether, a pipe whose other end only the process in front holds: it closes however that process ends, also by a kill
 that leaves it no time. The lock is held as long as anything of the notebook lives, so that the next run of the same
-folder waits for it. Nothing of ours is imported here: a notebook's runner stays small.
+folder waits for it. Nothing of this package is imported here: a notebook's runner stays small.
 """
 
 import os

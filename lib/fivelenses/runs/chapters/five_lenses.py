@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
-from fivelenses.runs.parameters import EncoderParameters, Positive
+from fivelenses.runs.parameters import EncoderParameters
 
 
 class FiveLenses(EncoderParameters):
@@ -22,12 +22,12 @@ class FiveLenses(EncoderParameters):
     """
 
     independent: str
-    evaluation_examples: Positive | None = None
+    evaluation_examples: PositiveInt | None = None
     variance_kept: Annotated[float, Field(gt=0, le=1)] = 0.99
     similarity_tokens: Annotated[int, Field(ge=3)] = 5000
     probe_points: Annotated[int, Field(ge=10)] = 600
     structural_sentences: Annotated[int, Field(ge=4)]
-    random_directions: Positive = 3
+    random_directions: PositiveInt = 3
 
     @model_validator(mode="after")
     def _two_encoders(self):
@@ -42,5 +42,5 @@ class FiveLenses(EncoderParameters):
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
         # The pre-trained, the independent and the untrained encoder, and of each tuned model its activations twice, its
-        # loss, and its loss with one layer after another put back or moved at random.
+        # loss, and its loss with one layer after another rolled back or moved at random.
         return 4 + len(self.seeds) * (3 + depth * (1 + self.random_directions))

@@ -4,12 +4,12 @@ import dataclasses
 import math
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from fivelenses import tasks
 from fivelenses.checkpoints.specification import Schedule
 from fivelenses.lenses.landscape import grid
-from fivelenses.runs.parameters import EncoderParameters, Positive
+from fivelenses.runs.parameters import EncoderParameters
 
 
 class Hao2019(EncoderParameters):
@@ -28,7 +28,7 @@ class Hao2019(EncoderParameters):
         grouped: tasks whose thirds of layers are moved (Figure 7).
     """
 
-    scratch_epochs: dict[str, Annotated[float, Field(gt=0)]]
+    scratch_epochs: dict[str, PositiveFloat]
     second: dict[str, str]
     low: Annotated[float, Field(le=-1)] = -4
     high: Annotated[float, Field(gt=1)] = 4
@@ -37,9 +37,9 @@ class Hao2019(EncoderParameters):
     grid_examples: Annotated[int, Field(ge=2)] | None = None
     bfloat16: bool = False
     followed: tuple[str, ...]
-    states: Positive = 1
+    states: PositiveInt = 1
     long_task: str
-    long_epochs: tuple[Positive, Positive] = (5, 20)
+    long_epochs: tuple[PositiveInt, PositiveInt] = (5, 20)
     grouped: tuple[str, ...]
 
     @model_validator(mode="after")

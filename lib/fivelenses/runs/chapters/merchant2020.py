@@ -2,10 +2,10 @@
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from fivelenses.checkpoints.specification import Specification
-from fivelenses.runs.parameters import EncoderParameters, Positive
+from fivelenses.runs.parameters import EncoderParameters
 from fivelenses.tasks.edge_tasks import find_edge_task
 
 
@@ -30,20 +30,20 @@ class Merchant2020(EncoderParameters):
     heads: ClassVar[tuple[str, ...]] = ("sequence", "span", "biaffine")
 
     pretrained: tuple[str, ...] = Field(min_length=1)
-    frozen: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    truncated: tuple[Positive, ...] = ()
+    frozen: tuple[NonNegativeInt, ...] = ()
+    truncated: tuple[PositiveInt, ...] = ()
     ablated: tuple[str, ...] | None = None
     edge_tasks: tuple[str, ...] = Field(min_length=1)
     probe_targets: Annotated[int, Field(ge=20)]
-    probe_learning_rate: Annotated[float, Field(gt=0)] = 1e-4
-    probe_validate_every: Positive = 500
-    probe_validations: Positive = 200
-    probe_width: Positive = 256
+    probe_learning_rate: PositiveFloat = 1e-4
+    probe_validate_every: PositiveInt = 500
+    probe_validations: PositiveInt = 200
+    probe_width: PositiveInt = 256
     probe_seeds: tuple[int, ...] = Field(min_length=1, default=(0,))
     codelength_tasks: tuple[str, ...] = Field(min_length=1)
     structural_sentences: Annotated[int, Field(ge=4)]
     similarity_tokens: Annotated[int, Field(ge=3)] = 5000
-    similarity_examples: Positive = 1000
+    similarity_examples: PositiveInt = 1000
     max_tokens: Annotated[int, Field(ge=4)] = 128
 
     @field_validator("edge_tasks", "codelength_tasks")
@@ -57,19 +57,17 @@ class Merchant2020(EncoderParameters):
     def _begins_with_the_encoder(self):
         if self.pretrained[0] != self.encoder:
             raise ValueError(f"pretrained has to begin with encoder, {self.encoder}")
-        lacking = [name for name in self.ablated or () if name not in self.tasks]
-        if lacking:
-            raise ValueError(f"ablated names {lacking[0]}, which is not among tasks")
-        lacking = [name for name in self.codelength_tasks if name not in self.edge_tasks]
-        if lacking:
-            raise ValueError(f"codelength_tasks names {lacking[0]}, which is not among edge_tasks")
+        for part, whole in (("ablated", "tasks"), ("codelength_tasks", "edge_tasks")):
+            for name in getattr(self, part) or ():
+                if name not in getattr(self, whole):
+                    raise ValueError(f"{part} names {name}, which is not among {whole}")
         return self
 
     def encoders_used(self) -> tuple[str, ...]:
         return self.pretrained
 
     def whole(self) -> list[Specification]:
-        """What the models are made from that were tuned without frozen or removed layers."""
+        """The specifications of the models without frozen or removed layers."""
         return [one for one in self.specifications() if not one.frozen and one.truncated is None]
 
     def probed(self) -> list[Specification]:

@@ -8,7 +8,7 @@ from fivelenses.runs.chapters.toy_world import ToyWorld
 
 
 class OwnEncoders(ToyWorld):
-    """Chapter 7, on what encoders are worth that `fivelenses pretrain` made.
+    """Chapter 7, on what encoders that `fivelenses pretrain` made are worth.
 
     Attributes:
         probe_sentences: training sentences of the probe for parts of speech, at most.

@@ -4,10 +4,10 @@ import dataclasses
 import math
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
 
 from fivelenses.checkpoints.specification import Schedule, Specification
-from fivelenses.runs.parameters import EncoderParameters, Positive
+from fivelenses.runs.parameters import EncoderParameters
 
 
 class Singh2020(EncoderParameters):
@@ -18,16 +18,16 @@ class Singh2020(EncoderParameters):
         sized: tasks whose layers are re-initialised at every fraction; the others' at the first alone.
         matched, matched_examples: tasks that are also compared at this equal number of examples (Figure 1c).
         depths: how many layers are re-initialised from the top; every number from 0 to all when None.
-        min_steps: optimiser steps that a model is trained for at least; few examples are then read more often.
+        min_steps: the least number of optimiser steps of a training; few examples are then read more often.
         biases_and_norms: whether a re-initialised layer's biases and LayerNorms are `kept` or `reset`.
     """
 
     fractions: tuple[Annotated[float, Field(gt=0, le=1)], ...] = Field(min_length=1)
     sized: tuple[str, ...]
     matched: tuple[str, ...] = ()
-    matched_examples: Positive = 673
-    depths: tuple[Annotated[int, Field(ge=0)], ...] | None = None
-    min_steps: Annotated[int, Field(ge=0)] = 0
+    matched_examples: PositiveInt = 673
+    depths: tuple[NonNegativeInt, ...] | None = None
+    min_steps: NonNegativeInt = 0
     biases_and_norms: Literal["kept", "reset"] = "kept"
 
     @field_validator("fractions")
@@ -51,7 +51,7 @@ class Singh2020(EncoderParameters):
         return [task for task in self.tasks if task in self.matched]
 
     def with_all_layers(self) -> list[Specification]:
-        """What the models without re-initialised layers are made from."""
+        """The specifications of the models without re-initialised layers."""
         return [one for one in self.specifications() if not one.reinitialised]
 
     def max_lengths(self) -> dict[str, int]:

@@ -3,10 +3,10 @@
 import dataclasses
 from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from fivelenses.checkpoints.specification import Schedule, Specification
-from fivelenses.runs.parameters import EncoderParameters, Positive
+from fivelenses.runs.parameters import EncoderParameters
 
 
 class Zhou2022(EncoderParameters):
@@ -30,19 +30,19 @@ class Zhou2022(EncoderParameters):
     heads: ClassVar[tuple[str, ...]] = ("sequence", "token", "token-pair")
 
     encoders: tuple[str, ...] = Field(min_length=1)
-    epochs_by_encoder: dict[str, Annotated[float, Field(gt=0)]] = {}
+    epochs_by_encoder: dict[str, PositiveFloat] = {}
     followed: tuple[str, ...]
     states: Annotated[int, Field(ge=3)]
     target: str
     tuned_on: tuple[str, ...]
-    points: Positive | None = None
-    followed_points: Positive | None = None
-    min_examples: Positive = 3
-    probe_points: Positive | None = None
-    probe_sizes: tuple[Positive, ...] = Field(min_length=1)
-    probe_regularisers: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1)
+    points: PositiveInt | None = None
+    followed_points: PositiveInt | None = None
+    min_examples: PositiveInt = 3
+    probe_points: PositiveInt | None = None
+    probe_sizes: tuple[PositiveInt, ...] = Field(min_length=1)
+    probe_regularisers: tuple[PositiveFloat, ...] = Field(min_length=1)
     probe_initialisations: Annotated[int, Field(ge=2)] = 5
-    probe_epochs: Positive = 1000
+    probe_epochs: PositiveInt = 1000
 
     @model_validator(mode="after")
     def _consistent(self):
@@ -73,10 +73,10 @@ class Zhou2022(EncoderParameters):
         return [task for task in self.followed if task in self.tasks]
 
     def followed_models(self) -> list[Specification]:
-        """What the models that are followed along training are made from."""
+        """The specifications of the models that are followed along training."""
         return [self.specification(task, seed, self.encoder) for task in self.followed_tasks() for seed in self.seeds]
 
     def models_for_target(self) -> list[Specification]:
-        """What the models are made from in which `target` is measured."""
+        """The specifications of the models in which `target` is measured."""
         tuned_on = [task for task in self.tuned_on if task in self.tasks]
         return [self.specification(task, seed, self.encoder) for task in tuned_on for seed in self.seeds]
