@@ -112,8 +112,8 @@ def closure(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> list[str]
         left_out: modules and packages that are not followed, unless they are named in `modules`.
 
     Example:
-        >>> closure(["fivelenses.lenses.weights"])[0]
-        'fivelenses.lenses'
+        >>> closure(["fivelenses.lenses.weights"])[:2]
+        ['fivelenses', 'fivelenses.lenses']
     """
     reached, waiting = set(), [name for name in modules if _file(name) is not None]
     while waiting:

@@ -428,14 +428,14 @@ def accuracy(model, examples) -> float:
     return float(np.mean(right))
 
 
-def test_rollback_is_the_accuracy_of_a_model_with_these_layers_put_back(models, checkpoints):
+def test_rollback_is_the_accuracy_of_a_model_with_these_layers.roll_back(models, checkpoints):
     table = measure.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu").set_index("group")
     checkpoint = models.usual("mrpc", PRETRAINED, 0)
     examples = encoded(checkpoint, "validation")
     tuned, pretrained = checkpoint.model(), encoders.load_weights(encoders.locate(ENCODER))
     for group, of_group in thirds(6).items():
         rolled = copy.deepcopy(tuned)
-        layers.put_back(rolled, pretrained, of_group)
+        layers.roll_back(rolled, pretrained, of_group)
         assert table.loc[group]["accuracy"] == pytest.approx(accuracy(rolled, examples))
     assert table.loc["low"]["tuned"] == pytest.approx(accuracy(tuned, examples))
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, REPRODUCED, judge
-from fivelenses.papers.hao2020 import CLAIMS
+from fivelenses.papers.hao2020.claims import CLAIMS
 
 LAYERS = np.arange(1, 25)
 TASKS = ("mnli", "rte", "sst2", "mrpc")
