@@ -428,7 +428,7 @@ def accuracy(model, examples) -> float:
     return float(np.mean(right))
 
 
-def test_rollback_is_the_accuracy_of_a_model_with_these_layers.roll_back(models, checkpoints):
+def test_rollback_is_the_accuracy_of_a_model_with_these_layers_rolled_back(models, checkpoints):
     table = measure.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu").set_index("group")
     checkpoint = models.usual("mrpc", PRETRAINED, 0)
     examples = encoded(checkpoint, "validation")
