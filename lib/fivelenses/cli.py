@@ -196,12 +196,19 @@ def publish(
     chapter: Annotated[int, Argument(help="The chapter whose run is published.")],
     profile: Profile = "small",
     parameter: Parameters = [],  # noqa: B006
+    stamp: Annotated[
+        bool, Option("--stamp", help="Only mark what is published as of today's code, which gives equal numbers.")
+    ] = False,
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
+    from fivelenses.runs import publishing
     from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.publishing import publish as publish_run
 
-    typer.echo(f"published in {publish_run(chapter, profile, parse_parameters(parameter))}")
+    if stamp:
+        for folder in publishing.stamp(chapter, typer.echo):
+            typer.echo(f"stamped {folder}")
+        return
+    typer.echo(f"published in {publishing.publish(chapter, profile, parse_parameters(parameter))}")
 
 
 @app.command()

@@ -26,7 +26,7 @@ from fivelenses import project, records
 from fivelenses.checkpoints.finetuning import CORES_VARIABLE
 from fivelenses.files import sha256
 from fivelenses.runs import checksums, tethered
-from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
+from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP_VARIABLE, folder_name
 from fivelenses.runs.run import check_device
 from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, find_chapter, settings
 
@@ -152,12 +152,15 @@ def run(
     return _current(chapter, place, chosen.model_dump(mode="json"), given, environment, force, log)
 
 
-def run_committed(chapter: Chapter, committed: Path, log: Callable[[str], None] = print) -> Finished:
+def run_committed(
+    chapter: Chapter, committed: Path, log: Callable[[str], None] = print, stamp: bool = False
+) -> Finished:
     """Execute a chapter's notebook on committed records, unless its page is current; nothing is measured.
 
     Args:
         chapter: whose notebook it is.
         committed: the folder of its records and their ``run.json``.
+        stamp: write the digest of today's measuring code into the records, see `publishing.stamp`.
 
     Raises:
         RunError: a record is missing or damaged, or the notebook failed.
@@ -170,8 +173,9 @@ def run_committed(chapter: Chapter, committed: Path, log: Callable[[str], None] 
             f"git again, or measure and publish the chapter anew."
         )
     environment = {RECORDS_VARIABLE: str(committed), "OMP_NUM_THREADS": "1"}
+    environment |= {STAMP_VARIABLE: "1"} if stamp else {}
     place = committed_page(committed)
-    return _current(chapter, place, facts["parameters"], {"profile": facts["profile"]}, environment, False, log)
+    return _current(chapter, place, facts["parameters"], {"profile": facts["profile"]}, environment, stamp, log)
 
 
 def committed_page(committed: Path) -> Path:

@@ -6,11 +6,13 @@ addresses of the checkpoints, and the facts of the run that measured.
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from fivelenses import project, records
+from fivelenses.files import written_beside
 from fivelenses.runs import checksums
-from fivelenses.runs.execution import RunError, state
+from fivelenses.runs.execution import RunError, run_committed, state
 from fivelenses.runs.folders import folder_name
 from fivelenses.runs.parameters import ChapterParameters
 from fivelenses.runs.settings import find_chapter, settings
@@ -100,3 +102,26 @@ def commit(number: int, name: str, measured: dict[str, records.Record], facts: d
     shutil.rmtree(place, ignore_errors=True)
     partial.rename(place)
     return place
+
+
+def stamp(number: int, log: Callable[[str], None] = print) -> list[Path]:
+    """Write the digest of today's measuring code into a chapter's published records, whose numbers stay.
+
+    For a change of code that changes no number: the chapter on the toy world has to give equal tables before and after,
+    which whoever asks for this has seen.
+
+    Returns:
+        The folders of the runs whose records were stamped.
+
+    Raises:
+        RunError: a record is damaged, or the chapter's notebook failed on the records.
+    """
+    chapter = find_chapter(number)
+    stamped = [file.parent for file in sorted(records.committed_folder().glob(f"*/{chapter.slug}/run.json"))]
+    for folder in stamped:
+        run_committed(chapter, folder, log, stamp=True)
+        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        facts["files"] = checksums.checksums(folder)
+        with written_beside(folder / "run.json") as place:
+            place.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    return stamped

@@ -11,7 +11,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import product
@@ -26,7 +26,7 @@ from fivelenses.exhibits import claims as ledger
 from fivelenses.exhibits.exhibit import Absent, Exhibit, as_html
 from fivelenses.files import written_beside
 from fivelenses.records import Identity, Record
-from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
+from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP_VARIABLE, folder_name
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 from fivelenses.runs.settings import Chapter, find_chapter, settings
 
@@ -143,7 +143,12 @@ class Run:
                 f"{name}: measure it with `fivelenses run {self.chapter.number} --profile {self.profile}`, and publish."
             )
         read = [records.read(file) for file in files]
-        if any(record.identity.code != records.measuring_code(function) for record in read):
+        code = records.measuring_code(function)
+        if os.environ.get(STAMP_VARIABLE):
+            read = [replace(record, identity=replace(record.identity, code=code)) for record in read]
+            for file, record in zip(files, read, strict=True):
+                records.write(file, record)
+        if any(record.identity.code != code for record in read):
             self.outdated.append(name)
         self.used[name] = [file.name for file in files]
         self.facts += [record.facts for record in read]
