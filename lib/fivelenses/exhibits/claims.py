@@ -151,22 +151,6 @@ def judge_all(claims: Iterable[Claim], tables: Mapping[str, pd.DataFrame]) -> li
     return [judge(claim, tables) for claim in claims]
 
 
-def in_words(claims: Iterable[Claim], tables: Mapping[str, pd.DataFrame]) -> str:
-    """The verdicts on those claims that read these tables alone, for a caption; the other claims are not mentioned.
-
-    Example:
-        >>> claim = Claim("falls", "p", "It falls.", "§1", ("t",), "slope", "below 0", lambda table: table)
-        >>> in_words([claim], {"t": as_cases([("rte", "0", -1.0, True), ("mrpc", "0", -2.0, True)])})
-        'falls is reproduced (−1.50 ± 0.71)'
-    """
-    said = []
-    for verdict in judge_all((claim for claim in claims if set(claim.exhibits) <= set(tables)), tables):
-        number = verdict.reason if verdict.value is None else verdict.number
-        joined = verdict.verdict if verdict.verdict == CANNOT_BE_TESTED else f"is {verdict.verdict}"
-        said.append(f"{verdict.claim} {joined} ({number})")
-    return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
-
-
 def ledger(claims: Iterable[Claim], verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """Claims and verdicts as the table that a chapter ends with."""
     claims = list(claims)
