@@ -147,13 +147,15 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
 
     Args:
         log: called with one line for each event.
-        published_alone: leave this machine's own runs out, for a first look before they are made.
+        published_alone: show each chapter's leading run alone, for a first look before this machine's own are made.
 
     Raises:
         RunError: a chapter is missing or out of step, or the build gave a warning.
     """
-    run_all_committed(log)
-    runs = published_runs() + ([] if published_alone else local_runs())
+    # A first look has one run per chapter: it is there a minute sooner.
+    published = [run for run in published_runs() if run.leads or not published_alone]
+    run_all_committed([run.committed for run in published], log)
+    runs = published + ([] if published_alone else local_runs())
     page, folder = first_page(), first_page().parents[1]
     work, staged, stamp = folder / "work", folder / "staged", folder / "made-from.sha256"
     digest = _made_from(runs)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -379,13 +379,15 @@ def run_all(profile: str, force: bool = False, log: Callable[[str], None] = prin
     return _side_by_side([lambda number=number: run(number, profile, None, force, log, cores=1) for number in chosen])
 
 
-def run_all_committed(log: Callable[[str], None] = print) -> list[Finished]:
-    """The pages of all committed records, side by side.
+def run_all_committed(folders: Sequence[Path], log: Callable[[str], None] = print) -> list[Finished]:
+    """The pages of committed records, side by side.
+
+    Args:
+        folders: of the records.
 
     Raises:
         RunError: after all have ended, the first that failed.
     """
-    folders = [file.parent for file in sorted(records.committed_folder().glob("*/*/run.json"))]
     chapters = {chapter.slug: chapter for chapter in CHAPTERS.values()}
     return _side_by_side(
         [lambda folder=folder: run_committed(chapters[folder.name], folder, log) for folder in folders]
