@@ -66,11 +66,12 @@ def stage(folder: Path, runs: Sequence[Shown]) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(page, place)
     for awaited in local_runs():
-        place = folder / f"{awaited.page}.md"
         if awaited not in runs:
             # Other pages lead here; the first look comes before these chapters have been measured.
+            place = folder / f"{awaited.page}.ipynb"
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(AWAITED.format(number=awaited.chapter.number), encoding="utf-8")
+            text = AWAITED.format(number=awaited.chapter.number)
+            nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text, id="awaited")]), place)
     sweep_page.stage(folder)
     (folder / "_generated").mkdir()
     (folder / "_generated" / "ledger.html").write_text(ledger.page(runs), encoding="utf-8")
