@@ -89,7 +89,7 @@ class Specification:
         reinitialised: layers whose projections are drawn anew, with `biases_and_norms` kept or reset.
         saved_steps: optimiser steps whose weights are kept; 0 is the state before training.
         shuffled_labels: whether the labels of the training examples used (of all their words, in a task on words) are
-            permuted by `seed`, so that there is nothing to learn from them; development examples keep theirs.
+            permuted by `seed`, so that only their frequencies can be learnt; development examples keep theirs.
 
     Raises:
         ValueError: shuffled labels of a task whose examples have no label each.
