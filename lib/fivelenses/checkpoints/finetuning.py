@@ -32,7 +32,7 @@ from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from fivelenses import tasks
-from fivelenses.checkpoints.evaluation import evaluate
+from fivelenses.checkpoints.evaluation import evaluate, flat_labels
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
 from fivelenses.files import written_beside
@@ -169,6 +169,8 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     data = tasks.load(specification.task, specification.source)
     evaluation = encode(data, "validation", tokenizer, schedule.max_length)
     training = _training_examples(data, specification, tokenizer)
+    if specification.shuffled_labels:
+        training = shuffled(training, specification.seed)
 
     # One seed for the head (and random weights), then the Trainer sets it anew for the order of examples and dropout.
     set_seed(specification.seed)
@@ -228,6 +230,29 @@ def _training_examples(data: TaskData, specification: Specification, tokenizer) 
     # A sentence without a labelled word left is no example, so a task on words is encoded first.
     encoded = encode(data, "train", tokenizer, longest)
     return encoded.select(subset(np.zeros(encoded.num_rows, dtype=int), wanted, seed))
+
+
+def shuffled(encoded: datasets.Dataset, seed: int) -> datasets.Dataset:
+    """Encoded examples whose labels are permuted among them, or among all their labelled words: the same counts.
+
+    Args:
+        encoded: examples with one label each in `labels`, or one list of labels, as tasks on words have.
+        seed: of the permutation.
+
+    Example:
+        >>> rows = datasets.Dataset.from_dict({"text": ["a b c", "d"], "labels": [[0, 1, 2], [3]]})
+        >>> labels = shuffled(rows, seed=0)["labels"]
+        >>> [len(row) for row in labels], sorted(label for row in labels for label in row)
+        ([3, 1], [0, 1, 2, 3])
+    """
+    labels = list(encoded["labels"])
+    permuted = np.random.default_rng(seed).permutation(flat_labels(encoded))
+    if isinstance(labels[0], list):
+        ends = np.cumsum([len(of_row) for of_row in labels])
+        column = [part.tolist() for part in np.split(permuted, ends[:-1])]
+    else:
+        column = permuted.tolist()
+    return encoded.remove_columns("labels").add_column("labels", column)
 
 
 def _count(encoded: datasets.Dataset) -> int:

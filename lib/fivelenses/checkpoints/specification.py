@@ -17,6 +17,8 @@ from fivelenses.models import encoders
 
 # Raise when the training routine changes what it makes of a specification: old checkpoints are then no longer found.
 ROUTINE = 1
+# Heads whose labels fit any example: an answer's span or a tree of other words would not.
+SHUFFLED_HEADS = ("sequence", "token", "token-pair")
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,11 @@ class Specification:
         truncated: layers kept, None for all.
         reinitialised: layers whose projections are drawn anew, with `biases_and_norms` kept or reset.
         saved_steps: optimiser steps whose weights are kept; 0 is the state before training.
+        shuffled_labels: whether the labels of the training examples used (of all their words, in a task on words) are
+            permuted by `seed`, so that only their frequencies can be learnt; development examples keep theirs.
+
+    Raises:
+        ValueError: shuffled labels of a task whose examples have no label each.
     """
 
     encoder: str
@@ -103,14 +110,25 @@ class Specification:
     biases_and_norms: str = "kept"
     saved_steps: tuple[int, ...] = ()
     routine: int = ROUTINE
+    shuffled_labels: bool = False
+
+    def __post_init__(self):
+        if self.shuffled_labels and tasks.find(self.task).head not in SHUFFLED_HEADS:
+            raise ValueError(
+                f"The labels of {self.task!r} cannot be shuffled: only a task with a head among "
+                f"{', '.join(SHUFFLED_HEADS)} has labels that fit any of its examples."
+            )
 
     def as_dict(self) -> dict:
-        """The content as plain JSON values."""
-        return json.loads(json.dumps(dataclasses.asdict(self)))
+        """The content as plain JSON values, `shuffled_labels` only if true: content without it keeps its address."""
+        content = json.loads(json.dumps(dataclasses.asdict(self)))
+        if not self.shuffled_labels:
+            del content["shuffled_labels"]
+        return content
 
     @classmethod
     def from_dict(cls, content: dict) -> "Specification":
-        """The specification that `as_dict` wrote.
+        """The specification that `as_dict` wrote; content without `shuffled_labels` is of labels as they are.
 
         Example:
             >>> one = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1), frozen=(0, 1))
@@ -133,6 +151,7 @@ class Specification:
         parts += [f"frozen {self.frozen}"] if self.frozen else []
         parts += [f"first {self.truncated} layers"] if self.truncated else []
         parts += [f"re-initialised {self.reinitialised}"] if self.reinitialised else []
+        parts += ["shuffled labels"] if self.shuffled_labels else []
         return ", ".join(parts)
 
 
@@ -180,10 +199,11 @@ def specify(
         states: so many states along training are kept, as `spaced_steps` spaces them, instead of naming `saved_steps`.
             Steps are counted in rows of the task, so where passages are read in several windows the last state
             comes before the end.
-        rest: `examples_seed`, `frozen`, `truncated`, `reinitialised`, `biases_and_norms`, `saved_steps`.
+        rest: `examples_seed`, `frozen`, `truncated`, `reinitialised`, `biases_and_norms`, `saved_steps`,
+            `shuffled_labels`.
 
     Raises:
-        ValueError, SourceError: an encoder, task or source that cannot be had.
+        ValueError, SourceError: an encoder, task or source that cannot be had, or labels that cannot be shuffled.
 
     Example:
         >>> one = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1), examples=10**9)
