@@ -2,11 +2,10 @@
 
 A claim has parts: each is one signed number per group (a task, a pair of tasks), positive in the direction of the
 paper's sentence, with a threshold. A group *holds* if the interval of each part lies wholly above its threshold,
-*fails* if the interval of some part at level 1 − (1 − level)/parts lies wholly below, and is *open* otherwise. All
-parts must hold, so holding needs no correction (an intersection-union test, Berger 1982); one part suffices to fail,
-so failing has Bonferroni's. Groups make the verdict: *reproduced* (fails nowhere, holds in at least two thirds),
-*contradicted* (holds nowhere, fails in at least two thirds), *mixed* (holds in some, fails in some), *open* (anything
-else) or *cannot be tested* (no group).
+*fails* if that of some part at level 1 − (1 − level)/parts lies wholly below, and is *open* otherwise. All parts must
+hold, so holding needs no correction (an intersection-union test, Berger 1982); one suffices to fail, so failing has
+Bonferroni's. Groups make the verdict: *reproduced* (fails nowhere, holds in at least two thirds), *contradicted* (holds
+nowhere, fails in at least two thirds), *mixed* (holds in some, fails in some), *cannot be tested* (no group) or *open*.
 """
 
 import math
@@ -173,9 +172,8 @@ def judge(
 ) -> Verdict:
     """The verdict on a claim from its effects, one per part and group, of one run.
 
-    `left_out` are groups that take no part, with the reason in words (`not_learned` gives them); `reason` says why
-    there is no group at all, where that does not. Errors as for `judge_group`, and for a group that was left out but
-    has an effect, or for no effects without a reason.
+    Groups `left_out` take no part, with the reason in words (from `not_learned`); `reason` says why there is no group,
+    where that does not. Refused, too, are an effect of a group left out, and no effects without a reason.
 
     >>> judge([Part("growth")], [Effect("MRPC", "growth", effects.over_models([4, 6, 5]))]).outcome
     'reproduced'
