@@ -1,0 +1,260 @@
+"""From effects to a verdict: one rule for every claim of every paper.
+
+A claim has parts: each is one signed number per group (a task, a pair of tasks), positive in the direction of the
+paper's sentence, with a threshold. A group *holds* if the interval of each part lies wholly above its threshold,
+*fails* if that of some part at level 1 − (1 − level)/parts lies wholly below, and is *open* otherwise. All parts must
+hold, so holding needs no correction (an intersection-union test, Berger 1982); one suffices to fail, so failing has
+Bonferroni's. Groups make the verdict: *reproduced* (fails nowhere, holds in at least two thirds), *contradicted* (holds
+nowhere, fails in at least two thirds), *mixed* (holds in some, fails in some), *cannot be tested* (no group) or *open*.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from fivelenses.exhibits import effects
+from fivelenses.exhibits.effects import Interval
+
+HOLDS, FAILS, OPEN = "holds", "fails", "open"
+REPRODUCED, CONTRADICTED, MIXED, CANNOT_BE_TESTED = "reproduced", "contradicted", "mixed", "cannot be tested"
+Reasons = Mapping[str, str]  # by group, in words
+EXACT, AT_LEAST, AT_MOST, UNBOUNDED = "exact", "at least", "at most", "unbounded"
+BOUNDS = {EXACT: (True, True), AT_LEAST: (True, False), AT_MOST: (False, True), UNBOUNDED: (False, False)}
+ROUNDING = 1e-12  # of the threshold, or of 1 if that is more: what lies nearer to the threshold is a tie
+NUMBERS = dict.fromkeys(("estimate", "low", "high", "standard_error", "degrees", "level"), float)
+NUMBERS |= {"models": int, "examples": int, "of_this_model": bool}
+VARIANCES = [f"{source}_{number}" for source in ("M", "E", "I") for number in ("variance", "degrees")]
+COLUMNS = ["group", "part", "bound", *NUMBERS, *VARIANCES]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One signed number of a claim, by name, positive in the direction of the paper's sentence.
+
+    The threshold is 0 for a claim of order, otherwise the smallest difference that would matter, with the reason why.
+    """
+
+    name: str
+    threshold: float = 0.0
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.threshold) or (self.threshold and not self.reason):
+            raise ValueError(f"The threshold {self.threshold:g} of '{self.name}' is not finite, or lacks its reason.")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The number of one part in one group, with the interval of one number.
+
+    A value at the edge of a grid is censored: the true one is AT_LEAST or AT_MOST what is seen, or UNBOUNDED (the
+    difference of two such values). The mean of min(x, edge) is at most that of x, so the lower end of an AT_LEAST
+    interval stands and its upper end is infinite; AT_MOST is its mirror.
+    """
+
+    group: str
+    part: str
+    interval: Interval
+    bound: str = EXACT
+
+    def __post_init__(self) -> None:
+        name, one = f"The effect of '{self.part}' for {self.group}", self.interval
+        if self.bound not in BOUNDS:
+            raise ValueError(f"{name} is bounded by '{self.bound}', which is none of {', '.join(BOUNDS)}.")
+        if any(map(np.ndim, (one.estimate, one.low, one.high))):
+            raise ValueError(f"{name} holds many numbers: judge each of them as an effect of its own.")
+        if not math.isfinite(one.estimate) or not one.low <= one.high:
+            raise ValueError(f"{name} is {one.estimate} in [{one.low}, {one.high}], which is no interval.")
+
+
+@dataclass(frozen=True)
+class Group:
+    """What became of one group: it HOLDS, FAILS or is OPEN, with the names of the parts that failed or are undecided.
+
+    `of_this_model` says that some interval has one model and says nothing about other seeds; `models` and `examples`,
+    of an open group, how many would decide effects of the size seen (None where none would); `chance` bounds the
+    probability of a decision from above if every effect lay at its threshold.
+    """
+
+    name: str
+    outcome: str
+    failed: tuple[str, ...]
+    undecided: tuple[str, ...]
+    of_this_model: bool
+    models: int | None
+    examples: int | None
+    chance: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a claim, its groups by name, why it cannot be tested, and which groups took no part and why."""
+
+    outcome: str
+    groups: tuple[Group, ...]
+    reason: str = ""
+    left_out: Reasons = field(default_factory=dict)
+
+    def of(self, outcome: str) -> tuple[Group, ...]:
+        """The groups that hold, fail or are open."""
+        return tuple(group for group in self.groups if group.outcome == outcome)
+
+
+def as_table(values: Iterable[Effect]) -> pd.DataFrame:
+    """Effects as a tidy table with COLUMNS, which `from_table` reads; variances are NaN for a percentile interval."""
+    variances = ((effect, np.ravel(effect.interval.parts).tolist()) for effect in values)
+    rows = [vars(one) | vars(one.interval) | dict(zip(VARIANCES, part, strict=False)) for one, part in variances]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def from_table(table: pd.DataFrame) -> list[Effect]:
+    """Effects from a table that `as_table` wrote.
+
+    >>> effect = Effect("MRPC", "growth", effects.over_models([4, 6, 5]), AT_LEAST)
+    >>> from_table(as_table([effect])) == [effect]
+    True
+    """
+    if lacking := [column for column in COLUMNS if column not in table.columns]:
+        raise ValueError(f"A table of effects lacks {', '.join(lacking)}.")
+    values = []
+    for row in table.to_dict("records"):
+        variances = [float(row[column]) for column in VARIANCES]
+        parts = () if math.isnan(variances[0]) else tuple(map(effects.Part, variances[::2], variances[1::2]))
+        interval = Interval(*(kind(row[number]) for number, kind in NUMBERS.items()), parts)
+        values.append(Effect(row["group"], row["part"], interval, row["bound"]))
+    return values
+
+
+def judge_group(parts: Sequence[Part], values: Iterable[Effect]) -> Group:
+    """Whether a claim holds or fails in one group, or is open, from one effect per part.
+
+    Refused are effects of several groups or levels, an unknown part, and a part without effect or with two.
+    """
+    values = list(values)
+    groups, names, expected = {one.group for one in values}, [one.part for one in values], [one.name for one in parts]
+    levels = {effect.interval.level for effect in values}
+    if len(groups) != 1 or len(levels) != 1:
+        raise ValueError(f"One group is judged at a time, at one level, not {len(groups)} at {len(levels)}.")
+    name, level = *groups, *levels
+    if not sorted(names) == sorted(expected) == sorted(set(expected)):
+        raise ValueError(f"{name} needs one effect for each of the parts {expected}, but has them for {names}.")
+    failed, undecided, upwards, downwards, chances = [], [], [], [], []
+    for part in parts:
+        effect, tie = values[names.index(part.name)], ROUNDING * max(1.0, abs(part.threshold))
+        own, (low_stands, high_stands) = effect.interval, BOUNDS[effect.bound]
+        corrected = own if len(parts) == 1 else effects.at_level(own, 1 - (1 - level) / len(parts))
+        low, high = own.low if low_stands else -math.inf, corrected.high if high_stands else math.inf
+        chances.append((low > -math.inf, high < math.inf))
+        if high < part.threshold - tie:
+            failed.append(part.name)
+        elif low <= part.threshold + tie:
+            undecided.append(part.name)
+            distance = own.estimate - part.threshold
+            below, can_move = distance < -tie, abs(distance) > tie and chances[-1][distance < 0]
+            needed = _needed(corrected if below else own, part.threshold) if can_move else (math.inf, math.inf)
+            (downwards if below else upwards).append(needed)
+    outcome = FAILS if failed else OPEN if undecided else HOLDS
+    # One part below its threshold suffices to fail; to hold, all must rise above theirs.
+    ways = zip(*(() if failed else downwards or upwards), strict=True)
+    counts = [(min if downwards else max)(way) for way in ways] or [math.inf, math.inf]
+    of_this_model = any(effect.interval.of_this_model for effect in values)
+    models, examples = (None if math.isinf(count) else count for count in counts)
+    can_hold, can_fail = zip(*chances, strict=True)
+    chance = (1 - level) / 2 * (all(can_hold) + sum(can_fail) / len(parts))
+    return Group(name, outcome, tuple(failed), tuple(undecided), of_this_model, models, examples, chance)
+
+
+def judge(
+    parts: Sequence[Part], values: Iterable[Effect], left_out: Reasons | None = None, reason: str = ""
+) -> Verdict:
+    """The verdict on a claim from its effects, one per part and group, of one run.
+
+    Groups `left_out` take no part, with the reason in words (from `not_learned`); `reason` says why there is no group,
+    where that does not. Refused, too, are an effect of a group left out, and no effects without a reason.
+
+    >>> judge([Part("growth")], [Effect("MRPC", "growth", effects.over_models([4, 6, 5]))]).outcome
+    'reproduced'
+    """
+    left_out, by_group = dict(left_out or {}), {}
+    for effect in values:
+        by_group.setdefault(effect.group, []).append(effect)
+        if effect.group in left_out:
+            raise ValueError(f"{effect.group} was left out ({left_out[effect.group]}), but it has an effect.")
+    if not by_group and not (reason := reason or "; ".join(left_out.values())):
+        raise ValueError("There are no effects to judge, and no reason says why.")
+    groups = tuple(judge_group(parts, by_group[name]) for name in sorted(by_group))
+    held, failed = (sum(group.outcome == outcome for group in groups) for outcome in (HOLDS, FAILS))
+    clear = 3 * max(held, failed) >= 2 * len(groups)
+    outcome = MIXED if held and failed else OPEN if not clear else REPRODUCED if held else CONTRADICTED
+    return Verdict(outcome if groups else CANNOT_BE_TESTED, groups, "" if groups else reason, left_out)
+
+
+def not_learned(
+    scores: Mapping[str, Interval], null_rates: Mapping[str, float], margin: float = 0.02
+) -> tuple[list[str], Reasons]:
+    """Tasks that were learned (the interval of score minus null rate lies above the margin), and why others were not.
+
+    The scores are those of the ordinary fine-tuned models of an encoder over all seeds; null rates count as known.
+
+    >>> not_learned({"RTE": effects.over_models([0.55, 0.57, 0.56])}, {"RTE": 0.527})[1]["RTE"]
+    'RTE was not learned: 0.560 [0.535, 0.585] is not clearly more than 0.02 above the null rate of 0.527'
+    """
+    if lacking := sorted(set(scores) ^ set(null_rates)):
+        raise ValueError(f"A score or a null rate is missing for {', '.join(lacking)}.")
+    kept, left_out = [], {}
+    for task, score in scores.items():
+        part = Part(f"score of {task}", null_rates[task] + margin, "null rate with margin")
+        if judge_group([part], [Effect(task, part.name, score)]).outcome == HOLDS:
+            kept.append(task)
+        else:
+            shown = f"{score.estimate:.3f} [{score.low:.3f}, {score.high:.3f}]".replace("-", "−")
+            limit = f"{margin:g} above the null rate of {null_rates[task]:.3f}"
+            left_out[task] = f"{task} was not learned: {shown} is not clearly more than {limit}"
+    return kept, left_out
+
+
+def multiplicity(verdicts: Iterable[Verdict]) -> tuple[int, int, float]:
+    """How many groups are tested, how many decided, and how many chance would decide, all effects at their thresholds.
+
+    At 95 %, a test of one part then holds with 2.5 % and fails with 2.5 %. With several parts this is an upper bound,
+    however they depend; an end that is infinite decides nothing.
+    """
+    groups = [group for verdict in verdicts for group in verdict.groups]
+    return len(groups), sum(group.outcome != OPEN for group in groups), math.fsum(group.chance for group in groups)
+
+
+def sentence(verdict: Verdict, unit: str = "group") -> str:
+    """One plain sentence for a card: counts, failed parts, what would decide, and whether it is of one model.
+
+    >>> sentence(judge([Part("growth")], [Effect("MRPC", "growth", effects.over_models([4, -3, 8]))]), "task")
+    'Open on MRPC alone (growth); MRPC would be decided with 16 models.'
+    """
+    text = verdict.outcome.capitalize()
+    if verdict.outcome == CANNOT_BE_TESTED:
+        return f"{text}: {verdict.reason}."
+    counts = []
+    for outcome, verb in ((HOLDS, "holds"), (FAILS, "fails"), (OPEN, "is open")):
+        groups = verdict.of(outcome)
+        named = ", ".join(f"{one.name} on {' and '.join(one.failed or one.undecided)}" for one in groups)
+        counts.append(f"{verb} in {len(groups)}" + (f" ({named})" if groups and outcome != HOLDS else ""))
+    if len(verdict.groups) > 1:
+        text += f": it {counts[0]}, {counts[1]} and {counts[2]} of {len(verdict.groups)} {unit}s"
+    else:
+        (one,) = verdict.groups
+        text += f" on {one.name} alone" + (one.outcome != HOLDS) * f" ({' and '.join(one.failed or one.undecided)})"
+    for one in verdict.of(OPEN) if verdict.outcome == OPEN else ():
+        ways = [f"{n:,} {of}" for n, of in ((one.models, "models"), (one.examples, "examples")) if n is not None]
+        text += f"; {one.name} would be decided with {' or '.join(ways) or 'no known number of models or examples'}"
+    if of_one := ", ".join(one.name for one in verdict.groups if one.of_this_model):
+        text += f"; the result for {of_one} is of this model and says nothing about other seeds"
+    return text + "."
+
+
+def _needed(interval: Interval, threshold: float) -> tuple[float, ...]:
+    """Models, and examples, at which an effect of the size seen would be decided; infinite where it cannot be told."""
+    known = {"models": not interval.of_this_model, "examples": interval.examples > 0}
+    counts = [effects.needed(interval, threshold, of) if interval.parts and known[of] else None for of in known]
+    return tuple(math.inf if count is None else count for count in counts)
