@@ -18,7 +18,7 @@ from fivelenses.papers.singh2020.claims import CLAIMS as SINGH2020
 from fivelenses.papers.toy_world.claims import CLAIMS as OF_THE_TOY_WORLD
 from fivelenses.papers.zhou2022.claims import CLAIMS as ZHOU2022
 from fivelenses.runs.execution import RunError
-from fivelenses.runs.pages import Shown
+from fivelenses.runs.pages import PUBLISHED, Shown
 from fivelenses.runs.side_by_side import Picture, render
 
 CLAIMS: dict[str, tuple[Claim, ...]] = {
@@ -100,7 +100,9 @@ def entries(runs: Iterable[Shown]) -> list[Entry]:
 def page(runs: Iterable[Shown]) -> str:
     """The ledger as HTML: an overview of claims by runs, and a table of all lines."""
     lines = entries(runs)
-    run_names = list(dict.fromkeys(line.run_name for line in lines))
+    # The published runs before this machine's own.
+    ordered = sorted(lines, key=lambda line: line.shown.part != PUBLISHED)
+    run_names = list(dict.fromkeys(line.run_name for line in ordered))
     choices = {
         "paper": PAPERS,
         "run": {name: name for name in run_names},
@@ -117,13 +119,13 @@ def page(runs: Iterable[Shown]) -> str:
     )
 
 
-def _reproduced(lines: list[Entry], paper: str) -> str:
-    """How many of a paper's claims each run reproduces, in words."""
-    counts: dict[str, list[bool]] = {}
+def _reproduced(lines: list[Entry], paper: str) -> dict[str, str]:
+    """How many of a paper's claims each run reproduces, by the run's name."""
+    held: dict[str, list[bool]] = {}
     for line in lines:
         if line.claim.paper == paper:
-            counts.setdefault(line.run_name, []).append(line.verdict.verdict == REPRODUCED)
-    return "; ".join(f"{sum(held)} of {len(held)} reproduced by {name}" for name, held in counts.items())
+            held.setdefault(line.run_name, []).append(line.verdict.verdict == REPRODUCED)
+    return {name: f"{sum(of_run)} of {len(of_run)}" for name, of_run in held.items()}
 
 
 def other_runs(shown: Shown, runs: Iterable[Shown], side_by_side: Sequence[Picture] = ()) -> str:
