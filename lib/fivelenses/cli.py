@@ -178,12 +178,12 @@ def book(
         return
     from fivelenses.runs.book import build
     from fivelenses.runs.execution import run_all
-    from fivelenses.runs.pages import LOCAL_PROFILE
+    from fivelenses.runs.pages import LOCAL_PROFILE, published_runs
 
     if run:
         if not unchanged.first_page().is_file():
             typer.echo(f"A first look, the published chapters, is at {build(typer.echo, published_alone=True)}")
-        run_all(LOCAL_PROFILE, log=typer.echo)
+        run_all(LOCAL_PROFILE, log=typer.echo, committed=[shown.committed for shown in published_runs()])
     page = build(typer.echo)
     if run:
         unchanged.remember()

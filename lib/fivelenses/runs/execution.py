@@ -367,8 +367,16 @@ def _resident(pid: int) -> int:
     return total
 
 
-def run_all(profile: str, force: bool = False, log: Callable[[str], None] = print) -> list[Finished]:
-    """Every chapter that runs locally, on a profile, side by side, one per core.
+def run_all(
+    profile: str, force: bool = False, log: Callable[[str], None] = print, committed: Sequence[Path] = ()
+) -> list[Finished]:
+    """Every chapter that runs locally, on a profile, and the pages of committed records, side by side, one per core.
+
+    Args:
+        profile: of the local runs.
+        force: execute them also when nothing has changed.
+        log: called with one line of plain text for each event.
+        committed: folders of committed records.
 
     Raises:
         ParameterError: there is no such profile.
@@ -376,7 +384,8 @@ def run_all(profile: str, force: bool = False, log: Callable[[str], None] = prin
     """
     check_profile(profile)
     chosen = [number for number, chapter in CHAPTERS.items() if chapter.local and profile in chapter.profiles]
-    return _side_by_side([lambda number=number: run(number, profile, None, force, log, cores=1) for number in chosen])
+    local = [lambda number=number: run(number, profile, None, force, log, cores=1) for number in chosen]
+    return _side_by_side(local + _pages_of(committed, log))
 
 
 def run_all_committed(folders: Sequence[Path], log: Callable[[str], None] = print) -> list[Finished]:
@@ -388,10 +397,12 @@ def run_all_committed(folders: Sequence[Path], log: Callable[[str], None] = prin
     Raises:
         RunError: after all have ended, the first that failed.
     """
+    return _side_by_side(_pages_of(folders, log))
+
+
+def _pages_of(folders: Sequence[Path], log) -> list[Callable[[], Finished]]:
     chapters = {chapter.slug: chapter for chapter in CHAPTERS.values()}
-    return _side_by_side(
-        [lambda folder=folder: run_committed(chapters[folder.name], folder, log) for folder in folders]
-    )
+    return [lambda folder=folder: run_committed(chapters[folder.name], folder, log) for folder in folders]
 
 
 def _side_by_side(runs: list[Callable[[], Finished]]) -> list[Finished]:
