@@ -100,7 +100,7 @@ def partial_correlation(of_pair: float, first_with_third: float, second_with_thi
 
 
 def mean_over_models(values: Iterable[float], resamples: int = RESAMPLES) -> Estimate:
-    """The mean of one number per model, with percentiles of the means of models drawn anew with replacement.
+    """The mean of one number per model, with percentiles of the means of models resampled with replacement.
 
     Args:
         values: one per model; NaN where it is undefined.

@@ -82,7 +82,7 @@ def table_1(data: pd.DataFrame, used: Mapping[str, Sequence[int]]) -> Exhibit:
     formats |= {"evaluation_data": "{evaluation_data} ({paper_evaluation})"}
     caption = (
         "Tasks, with the paper's sizes in brackets. We evaluate on the development examples, as the labels of the test "
-        "sets are not public; the smaller sizes are stratified parts of the larger, drawn anew for each seed."
+        "sets are not public; the smaller sizes are stratified parts of the larger, drawn again for each seed."
     )
     return Exhibit("singh2020-table-1", "Table 1", table, caption, columns=columns, formats=formats)
 
