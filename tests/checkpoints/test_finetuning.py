@@ -147,7 +147,8 @@ def test_a_checkpoint_that_another_process_trains_is_waited_for_last(tmp_path):
         assert [checkpoint.folder.name for checkpoint in both.result()] == [held.address, free.address]
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
+@pytest.mark.parametrize("cut", [None, "trainer_state.json", "optimizer.pt"])
+def test_a_killed_training_goes_on_to_the_same_weights(cut, tmp_path):
     one = specify(ENCODER, "rte", "toyworld", 6, short_schedule(epochs=8), examples=160)
     whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
     process = multiprocessing.get_context("spawn").Process(target=train, args=(one, tmp_path / "killed"))
@@ -159,9 +160,20 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     assert store.unfinished() == [one.address] and not store.addresses()
+    if cut:
+        cut_short(store.partial(one) / "trainer", cut)
     resumed = prepare([one], store, workers=1, log=silent)[0]
     assert equal(weights(resumed.folder), weights(whole.folder))
     assert not store.unfinished()
+
+
+def cut_short(folder, name):
+    """A further state as a kill leaves it while it writes `name`: files before it are whole, those after it absent."""
+    newest = folder / "checkpoint-1000"
+    newest.mkdir()
+    if name != "trainer_state.json":
+        (newest / "model.safetensors").write_bytes(b"whole")
+    (newest / name).touch()
 
 
 def test_a_training_that_diverges_says_so(tmp_path):

@@ -5,6 +5,7 @@ it is, a run that diverged; it is not tried again in silence.
 """
 
 import dataclasses
+import json
 import math
 import os
 import platform
@@ -28,6 +29,7 @@ from transformers import (
     TrainingArguments,
     set_seed,
 )
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
@@ -191,9 +193,7 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     trainer.create_optimizer()
     trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate_multiplier(schedule, steps))
     if steps:
-        trainer.train(
-            resume_from_checkpoint=get_last_checkpoint(partial / "trainer") if (partial / "trainer").is_dir() else None
-        )
+        trainer.train(resume_from_checkpoint=_last_whole_state(partial / "trainer"))
 
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     manifest = {
@@ -214,6 +214,21 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     if specification.saved_steps:
         shutil.copytree(partial / "steps", finished / "steps")
     return finished, manifest
+
+
+def _last_whole_state(folder: Path) -> str | None:
+    """The newest state that was saved whole; one that a kill cut short is removed, and the one before it taken.
+
+    The Trainer writes `trainer_state.json` last, so a state whose file reads as JSON has all its others.
+    """
+    while folder.is_dir() and (newest := get_last_checkpoint(folder)):
+        try:
+            json.loads((Path(newest) / TRAINER_STATE_NAME).read_text())
+        except (FileNotFoundError, ValueError):
+            shutil.rmtree(newest)
+        else:
+            return newest
+    return None
 
 
 def _training_examples(data: TaskData, specification: Specification, tokenizer) -> datasets.Dataset:
