@@ -1,51 +1,50 @@
-"""Claims of a paper as predicates on exhibits, and verdicts that are computed.
+"""Claims of a paper: what it says, the effects that a run's records give for it, and what becomes of it.
 
-A claim reads one exhibit's table and returns *cases*: one row a thing it was tested on (a task, a seed, a pair of
-data sets), each with
-a number and whether the claim holds there. One rule turns cases into a verdict, the same for all claims:
-
-- **reproduced**: it holds for every group (task or pair); within a group, for more than half of the seeds;
-- **partly**: it holds for at least half of the groups, but not all;
-- **not reproduced**: it holds for fewer than half;
-- **cannot be tested**: the run does not hold what the claim is about; the reason says what is lacking.
+A claim has parts with thresholds and a function from records to effects, one per part and group; `verdicts` judges
+them, by one rule for all claims. A record may hold controls beside what it measures, told apart by its column
+`control`: empty for the fine-tuned models, TWIN for what moved as far at random, SHUFFLED for models that were trained
+on shuffled labels, SHARED for rows that belong to all of them, such as the pre-trained encoder's. A claim that holds
+for a control, too, may be true, but it does not speak of what was learned.
 """
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
+from fivelenses.exhibits import verdicts
+from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, Effect, Group, Part, Verdict
 from fivelenses.files import written_beside
 
-REPRODUCED = "reproduced"
-PARTLY = "partly"
-NOT_REPRODUCED = "not reproduced"
-CANNOT_BE_TESTED = "cannot be tested"
-VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, CANNOT_BE_TESTED)
 OURS = "this project"  # the place of a statement that no paper makes
+TWIN, SHUFFLED, SHARED = "twin", "shuffled labels", "all"
+CONTROLS = (TWIN, SHUFFLED)
+Records = Mapping[str, pd.DataFrame | Mapping[str, pd.DataFrame]]
 
 
 class CannotTest(ValueError):
-    """Raised by a predicate when its table lacks what the claim is about; the message is the reason."""
+    """Raised where records lack what a claim is about; the message is the reason, the rest of "because …"."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a paper that a table can support or not.
+    """One statement of a paper that records can support or not.
 
     Attributes:
         key: the ledger's name.
         paper: the paper's key.
         sentence: what the paper says, in our words and short.
         place: where the paper says it.
-        exhibits: the exhibits whose tables the predicate reads, in the order of its arguments.
-        measure: what the number is, with its unit or range.
-        criterion: when it counts as holding; the papers give shapes, so the threshold is ours and stated.
-        predicate: tables to cases, a table with the columns `group`, `seed`, `value`, `holds`.
+        exhibits: the exhibits that show it.
+        measure: what the numbers are, with units or range.
+        parts: the numbers that must lie above their thresholds.
+        records: the names of the measurements that `effects` takes, in order.
+        effects: records to effects, one per part and group.
+        unit: what a group is, in the singular: a task, a pair of tasks.
         printed: the number that the paper itself prints for it, empty where it draws only a shape.
+        untwinned: why no twin can be measured; empty where one can.
     """
 
     key: str
@@ -54,129 +53,145 @@ class Claim:
     place: str
     exhibits: tuple[str, ...]
     measure: str
-    criterion: str
-    predicate: Callable[..., pd.DataFrame]
+    parts: tuple[Part, ...]
+    records: tuple[str, ...]
+    effects: Callable[..., Iterable[Effect]]
+    unit: str = "task"
     printed: str = ""
+    untwinned: str = ""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judged:
     """What became of a claim in one run.
 
     Attributes:
         claim: its key.
-        verdict: one of VERDICTS.
-        value: mean of the number over all cases, None when it cannot be tested.
-        spread: standard deviation over all cases (n − 1), None for fewer than two.
-        held, groups: groups in which it holds, and all groups.
-        by_group: mean number of each group.
-        reason: the groups in which it does not hold, or why it cannot be tested.
+        verdict: the outcome with its groups.
+        effects: the numbers that were judged, one per part and group.
+        controls: the same for each control that the run has, by its name, themselves without controls.
     """
 
     claim: str
-    verdict: str
-    value: float | None
-    spread: float | None
-    held: int
-    groups: int
-    by_group: dict[str, float]
-    reason: str
+    verdict: Verdict
+    effects: tuple[Effect, ...] = ()
+    controls: Mapping[str, "Judged"] = field(default_factory=dict)
 
-    @property
-    def number(self) -> str:
-        """The value with its spread, to the second digit of the spread; a dash where there is none.
+    def of(self, part: Part) -> dict[str, Effect]:
+        """The effects of one part by group."""
+        return {effect.group: effect for effect in self.effects if effect.part == part.name}
+
+    def spread(self, part: Part) -> str:
+        """The range of a part's estimates over the groups, for prose; a dash where there is none.
 
         Example:
-            >>> Verdict("deeper", PARTLY, -0.00259, 0.02156, 2, 6, {}, "").number
-            '−0.003 ± 0.022'
+            >>> from fivelenses.exhibits.effects import without_interval
+            >>> found = tuple(Effect(name, "ratio", without_interval(x)) for name, x in (("RTE", -0.2), ("MRPC", 2.91)))
+            >>> Judged("deeper", Verdict("mixed", ()), found).spread(Part("ratio"))
+            '−0.2 to 2.91'
         """
-        if self.value is None:
-            return "–"
-        if not self.spread:
-            said = f"{self.value:.3g}" + ("" if self.spread is None else " ± 0")
-        else:
-            decimals = min(max(1 - math.floor(math.log10(self.spread)), 0), 6)
-            said = f"{round(self.value, decimals) + 0:.{decimals}f} ± {self.spread:.{decimals}f}"
-        return said.replace("-", "−")
+        numbers = sorted(effect.interval.estimate for effect in self.of(part).values())
+        ends = dict.fromkeys(f"{number:.3g}".replace("-", "−") for number in (numbers[:1] + numbers[-1:]))
+        return " to ".join(ends) or "–"
 
 
-def as_cases(rows: Iterable[tuple[str, str, float, bool]]) -> pd.DataFrame:
-    """Cases of a claim from (group, seed, value, holds)."""
-    return pd.DataFrame(list(rows), columns=["group", "seed", "value", "holds"])
-
-
-def judge(claim: Claim, tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """The verdict on a claim from the tables of a run, by exhibit key.
-
-    Raises:
-        ValueError: the predicate returned no case, or a case without a finite number.
+def seen_as(table: pd.DataFrame, control: str = "") -> pd.DataFrame:
+    """The rows of a record that speak of one control, or of the fine-tuned models; all where it holds no controls.
 
     Example:
-        >>> def falls(table):
-        ...     return table.assign(holds=table["value"] < 0)
-        >>> claim = Claim("falls", "p", "It falls.", "§1", ("t",), "slope", "below 0", falls)
-        >>> cases = pd.DataFrame({"group": ["rte", "mrpc"], "seed": [0, 0], "value": [-1.0, 2.0]})
-        >>> judge(claim, {"t": cases}).verdict
-        'partly'
+        >>> rows = pd.DataFrame({"js": [0.1, 0.2, 0.6], "control": ["", "twin", "all"]})
+        >>> seen_as(rows, "twin")["js"].tolist()
+        [0.2, 0.6]
     """
-    lacking = [key for key in claim.exhibits if key not in tables]
-    if lacking:
-        return Verdict(claim.key, CANNOT_BE_TESTED, None, None, 0, 0, {}, f"this run has no {', '.join(lacking)}")
+    if "control" not in table.columns:
+        return table
+    return table[table["control"].isin([control, SHARED])].drop(columns="control").reset_index(drop=True)
+
+
+def _tables(record) -> list[pd.DataFrame]:
+    return list(record.values()) if isinstance(record, Mapping) else [record]
+
+
+def controls_of(records: Iterable) -> list[str]:
+    """The controls of which some of these records has rows."""
+    tables = [table for record in records for table in _tables(record) if "control" in table.columns]
+    return [one for one in CONTROLS if any((table["control"] == one).any() for table in tables)]
+
+
+def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = None) -> Judged:
+    """What becomes of a claim with the records of a run, by the name of the measurement.
+
+    Args:
+        claim: the claim.
+        records: those that the run has; one that it lacks is None, or a text that says why it does.
+        unlearned: `gate.unlearned`: groups that stand on such a task take no part.
+
+    Example:
+        >>> from fivelenses.exhibits.effects import over_models
+        >>> def change(table):
+        ...     return [Effect(task, "change", over_models(of["x"])) for task, of in table.groupby("task")]
+        >>> claim = Claim("up", "p", "It rises.", "§1", (), "change", (Part("change"),), ("changes",), change)
+        >>> judge(claim, {"changes": pd.DataFrame({"task": ["rte"] * 3, "x": [4, 6, 5]})}).verdict.outcome
+        'reproduced'
+    """
+    given = {name: records.get(name) for name in claim.records}
+    for name, record in given.items():
+        if record is None or isinstance(record, str):
+            why = f", because {record}" if record else ""
+            return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), f"this run has not measured {name}{why}"))
+    judged = _judge_as(claim, given, "", unlearned or {})
+    controls = {name: _judge_as(claim, given, name, unlearned or {}) for name in controls_of(given.values())}
+    return Judged(claim.key, judged.verdict, judged.effects, controls)
+
+
+def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[str, str]) -> Judged:
+    seen = [
+        {key: seen_as(table, control) for key, table in record.items()}
+        if isinstance(record, Mapping)
+        else seen_as(record, control)
+        for record in records.values()
+    ]
     try:
-        cases = claim.predicate(*(tables[key] for key in claim.exhibits))
+        found = list(claim.effects(*seen))
     except CannotTest as reason:
-        return Verdict(claim.key, CANNOT_BE_TESTED, None, None, 0, 0, {}, str(reason))
-    if cases.empty or not cases["value"].map(math.isfinite).all():
-        raise ValueError(
-            f"The predicate of {claim.key} gave no case, or one without a finite number: its table is damaged."
-        )
-    groups = cases.groupby("group", sort=False)
-    holds = groups["holds"].mean() > 0.5
-    failed = [str(group) for group, held in holds.items() if not held]
-    verdict = REPRODUCED if not failed else PARTLY if holds.mean() >= 0.5 else NOT_REPRODUCED
-    return Verdict(
-        claim=claim.key,
-        verdict=verdict,
-        value=float(cases["value"].mean()),
-        spread=float(cases["value"].std()) if len(cases) > 1 else None,
-        held=int(holds.sum()),
-        groups=len(holds),
-        by_group={str(group): float(value) for group, value in groups["value"].mean().items()},
-        reason=f"does not hold for {', '.join(failed)}" if failed else "",
-    )
+        return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason)))
+    left_out = {}
+    for effect in found:
+        reasons = dict.fromkeys(unlearned[task] for task in effect.stands_on if task in unlearned)
+        if reasons:
+            left_out[effect.group] = "; ".join(reasons)
+    kept = tuple(effect for effect in found if effect.group not in left_out)
+    reason = "" if found else "there is nothing to compare"
+    return Judged(claim.key, verdicts.judge(claim.parts, kept, left_out, reason), kept)
 
 
-def judge_all(claims: Iterable[Claim], tables: Mapping[str, pd.DataFrame]) -> list[Verdict]:
-    """The verdicts on several claims from one run's tables."""
-    return [judge(claim, tables) for claim in claims]
+def judge_all(claims: Iterable[Claim], records: Records, unlearned: Mapping[str, str] | None = None) -> list[Judged]:
+    """What becomes of several claims in one run."""
+    return [judge(claim, records, unlearned) for claim in claims]
 
 
-def ledger(claims: Iterable[Claim], verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Claims and verdicts as the table that a chapter ends with."""
-    claims = list(claims)
-    said = "the statement" if all(claim.place == OURS for claim in claims) else "the paper says"
-    rows = []
-    for claim, verdict in zip(claims, verdicts, strict=True):
-        where = f"{verdict.held} of {verdict.groups}" if verdict.groups else "–"
-        rows.append(
-            {
-                "claim": claim.key,
-                said: f"{claim.sentence} ({claim.place})",
-                "our measure": f"{claim.measure}; holds if {claim.criterion}",
-                "ours": verdict.number,
-                "holds in": where,
-                "verdict": verdict.verdict + (f": {verdict.reason}" if verdict.reason else ""),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def save(verdicts: Iterable[Verdict], folder: Path) -> None:
+def save(judged: Iterable[Judged], folder: Path) -> None:
     """Write ``claims.json`` into a run's folder, beside and renamed."""
     with written_beside(folder / "claims.json") as place:
-        place.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1), encoding="utf-8")
+        place.write_text(json.dumps([_as_json(one) for one in judged], indent=1), encoding="utf-8")
 
 
-def load(folder: Path) -> list[Verdict]:
-    """The verdicts of a run from its ``claims.json``."""
-    return [Verdict(**entry) for entry in json.loads((folder / "claims.json").read_text(encoding="utf-8"))]
+def _as_json(judged: Judged) -> dict:
+    rows = verdicts.as_table(judged.effects).to_dict("records")
+    controls = {name: _as_json(one) for name, one in judged.controls.items()}
+    return {"claim": judged.claim, "verdict": asdict(judged.verdict), "effects": rows, "controls": controls}
+
+
+def _from_json(entry: Mapping) -> Judged:
+    groups = tuple(
+        Group(**group | {name: tuple(group[name]) for name in ("failed", "undecided")})
+        for group in entry["verdict"]["groups"]
+    )
+    found = verdicts.from_table(pd.DataFrame(entry["effects"], columns=verdicts.COLUMNS))
+    controls = {name: _from_json(one) for name, one in entry["controls"].items()}
+    return Judged(entry["claim"], Verdict(**entry["verdict"] | {"groups": groups}), tuple(found), controls)
+
+
+def load(folder: Path) -> list[Judged]:
+    """What became of the claims of a run, from its ``claims.json``."""
+    return [_from_json(entry) for entry in json.loads((folder / "claims.json").read_text(encoding="utf-8"))]

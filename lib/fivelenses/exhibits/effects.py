@@ -39,7 +39,8 @@ class Interval:
     Attributes:
         estimate, low, high, standard_error: in the measure's own units.
         degrees, level: of freedom (Satterthwaite; NaN for a percentile interval), and two-sided, 0.95 for 95 %.
-        models, examples: how many there are, models on the smaller side of a comparison; 0 examples if they are given.
+        models, examples: how many there are, models on the smaller side of a comparison; 0 examples if they are given,
+            0 models if the interval was not measured.
         of_this_model: a side has one model, so the interval says nothing about other seeds.
         parts: M, E and I above; empty for a percentile interval.
     """
@@ -54,6 +55,11 @@ class Interval:
     examples: int
     of_this_model: bool
     parts: tuple[Part, ...] = ()
+
+    @property
+    def measured(self) -> bool:
+        """False where the estimate is all there is."""
+        return self.models > 0
 
 
 def interval(
@@ -159,6 +165,16 @@ def over_models(values: ArrayLike, level: float = 0.95) -> Interval:
     values = _numbers(values, "values", 1)
     part = _of_mean(values) if values.shape[-1] > 1 else Part(np.full(values.shape[:-1], np.inf), 0.0)
     return _from_parts(values.mean(-1), (part, *[Part(0.0, 0.0)] * 2), level, values.shape[-1], 0)
+
+
+def without_interval(value: float) -> Interval:
+    """An estimate whose interval was not measured: what is left of a run that kept no replicates.
+
+    >>> without_interval(0.3).measured
+    False
+    """
+    value = float(_numbers(value, "value", 0))
+    return Interval(value, value, value, np.nan, np.nan, 0.95, 0, 0, False)
 
 
 def independent_difference(first: Interval, second: Interval) -> Interval:

@@ -27,19 +27,21 @@ ROUNDING = 1e-12  # of the threshold, or of 1 if that is more: what lies nearer 
 NUMBERS = dict.fromkeys(("estimate", "low", "high", "standard_error", "degrees", "level"), float)
 NUMBERS |= {"models": int, "examples": int, "of_this_model": bool}
 VARIANCES = [f"{source}_{number}" for source in ("M", "E", "I") for number in ("variance", "degrees")]
-COLUMNS = ["group", "part", "bound", *NUMBERS, *VARIANCES]
+COLUMNS = ["group", "part", "bound", "stands_on", *NUMBERS, *VARIANCES]
 
 
 @dataclass(frozen=True)
 class Part:
     """One signed number of a claim, by name, positive in the direction of the paper's sentence.
 
-    The threshold is 0 for a claim of order, otherwise the smallest difference that would matter, with the reason why.
+    The threshold is 0 for a claim of order, otherwise the smallest difference that would matter, with the reason why;
+    `unit` is that of the number, in words.
     """
 
     name: str
     threshold: float = 0.0
     reason: str = ""
+    unit: str = ""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.threshold) or (self.threshold and not self.reason):
@@ -53,12 +55,15 @@ class Effect:
     A value at the edge of a grid is censored: the true one is AT_LEAST or AT_MOST what is seen, or UNBOUNDED (the
     difference of two such values). The mean of min(x, edge) is at most that of x, so the lower end of an AT_LEAST
     interval stands and its upper end is infinite; AT_MOST is its mirror.
+
+    `stands_on` names the tasks that must have been learned for the number to mean anything, as `gate.unlearned` does.
     """
 
     group: str
     part: str
     interval: Interval
     bound: str = EXACT
+    stands_on: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         name, one = f"The effect of '{self.part}' for {self.group}", self.interval
@@ -76,7 +81,8 @@ class Group:
 
     `of_this_model` says that some interval has one model and says nothing about other seeds; `models` and `examples`,
     of an open group, how many would decide effects of the size seen (None where none would); `chance` bounds the
-    probability of a decision from above if every effect lay at its threshold.
+    probability of a decision from above if every effect lay at its threshold. Where the interval of some part was not
+    `measured`, the outcome is that of the estimates.
     """
 
     name: str
@@ -87,6 +93,7 @@ class Group:
     models: int | None
     examples: int | None
     chance: float
+    measured: bool = True
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ def from_table(table: pd.DataFrame) -> list[Effect]:
         variances = [float(row[column]) for column in VARIANCES]
         parts = () if math.isnan(variances[0]) else tuple(map(effects.Part, variances[::2], variances[1::2]))
         interval = Interval(*(kind(row[number]) for number, kind in NUMBERS.items()), parts)
-        values.append(Effect(row["group"], row["part"], interval, row["bound"]))
+        values.append(Effect(row["group"], row["part"], interval, row["bound"], tuple(row["stands_on"])))
     return values
 
 
@@ -145,7 +152,7 @@ def judge_group(parts: Sequence[Part], values: Iterable[Effect]) -> Group:
     for part in parts:
         effect, tie = values[names.index(part.name)], ROUNDING * max(1.0, abs(part.threshold))
         own, (low_stands, high_stands) = effect.interval, BOUNDS[effect.bound]
-        corrected = own if len(parts) == 1 else effects.at_level(own, 1 - (1 - level) / len(parts))
+        corrected = own if len(parts) == 1 or not own.measured else effects.at_level(own, 1 - (1 - level) / len(parts))
         low, high = own.low if low_stands else -math.inf, corrected.high if high_stands else math.inf
         chances.append((low > -math.inf, high < math.inf))
         if high < part.threshold - tie:
@@ -164,7 +171,8 @@ def judge_group(parts: Sequence[Part], values: Iterable[Effect]) -> Group:
     models, examples = (None if math.isinf(count) else count for count in counts)
     can_hold, can_fail = zip(*chances, strict=True)
     chance = (1 - level) / 2 * (all(can_hold) + sum(can_fail) / len(parts))
-    return Group(name, outcome, tuple(failed), tuple(undecided), of_this_model, models, examples, chance)
+    measured = all(effect.interval.measured for effect in values)
+    return Group(name, outcome, tuple(failed), tuple(undecided), of_this_model, models, examples, chance, measured)
 
 
 def judge(
@@ -220,9 +228,9 @@ def multiplicity(verdicts: Iterable[Verdict]) -> tuple[int, int, float]:
     """How many groups are tested, how many decided, and how many chance would decide, all effects at their thresholds.
 
     At 95 %, a test of one part then holds with 2.5 % and fails with 2.5 %. With several parts this is an upper bound,
-    however they depend; an end that is infinite decides nothing.
+    however they depend; an end that is infinite decides nothing. Groups without intervals are not counted.
     """
-    groups = [group for verdict in verdicts for group in verdict.groups]
+    groups = [group for verdict in verdicts for group in verdict.groups if group.measured]
     return len(groups), sum(group.outcome != OPEN for group in groups), math.fsum(group.chance for group in groups)
 
 
@@ -250,6 +258,8 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
         text += f"; {one.name} would be decided with {' or '.join(ways) or 'no known number of models or examples'}"
     if of_one := ", ".join(one.name for one in verdict.groups if one.of_this_model):
         text += f"; the result for {of_one} is of this model and says nothing about other seeds"
+    if not all(one.measured for one in verdict.groups):
+        text += "; interval not measured"
     return text + "."
 
 

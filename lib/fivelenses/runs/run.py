@@ -18,15 +18,18 @@ from itertools import product
 from pathlib import Path
 
 import pandas as pd
-from IPython.display import HTML, display
+from IPython.display import HTML, Markdown, display
 from myst_nb import glue
 
 from fivelenses import project, records
-from fivelenses.exhibits import claims as ledger
-from fivelenses.exhibits.exhibit import Absent, Exhibit, as_html
+from fivelenses.exhibits import gate
+from fivelenses.exhibits.claims import Claim, judge_all, save
+from fivelenses.exhibits.exhibit import Absent, Exhibit
+from fivelenses.exhibits.verdicts import HOLDS, REPRODUCED
 from fivelenses.files import written_beside
 from fivelenses.records import Identity, Record
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP_VARIABLE, folder_name
+from fivelenses.runs.cards import cards
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 from fivelenses.runs.settings import Chapter, find_chapter, settings
 
@@ -60,6 +63,8 @@ class Run:
         committed: the folder of a published run's records; None for a run that may measure.
         tables: the tables of the exhibits so far, by key.
         used: the records so far, by the name of the measurement: their files.
+        measured: the records so far, by the name of the measurement.
+        unlearned: why tasks that were not learned take no part in claims, by task (`gate.unlearned`).
     """
 
     chapter: Chapter
@@ -72,6 +77,8 @@ class Run:
     facts: list[dict] = field(default_factory=list)
     addresses: dict[str, None] = field(default_factory=dict)
     outdated: list[str] = field(default_factory=list)
+    measured: dict[str, pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured] = field(default_factory=dict)
+    unlearned: dict[str, str] = field(default_factory=dict)
 
     def log(self, line: str) -> None:
         """One line of progress: to the run's log, where a runner in front shows it; printed when there is none."""
@@ -109,8 +116,11 @@ class Run:
             RecordError: a published run lacks the record.
             TypeError: the function has a parameter that nobody gives.
         """
-        if self.committed is not None:
-            return self._committed(function)
+        measured = self._committed(function) if self.committed is not None else self._current(function, of, each, over, given)
+        self.measured[function.__name__] = measured
+        return measured
+
+    def _current(self, function, of, each, over, given) -> pd.DataFrame | dict[str, pd.DataFrame]:
         names = list(inspect.signature(function).parameters)
         groups = [None]
         if "checkpoints" in names:
@@ -260,21 +270,32 @@ class Run:
         self.tables[drawn.key] = drawn.table
         drawn.show()
 
-    def judge(self, claims: Iterable[ledger.Claim]) -> None:
-        """Judge claims on the exhibits' tables so far, save the verdicts, show the ledger, and glue each verdict and
-        number for the prose.
+    def gate(self, models: pd.DataFrame, predictions: pd.DataFrame | NotMeasured) -> None:
+        """Find the tasks that the ordinary models did not learn, say so on the page, and leave them out of all claims.
+
+        Args:
+            models: `checkpoints.tables.models`, of which the ordinary ones decide.
+            predictions: `checkpoints.predictions.by_example` of these; scores decide without intervals if not measured.
+        """
+        table = gate.learned(gate.ordinary(models), None if isinstance(predictions, NotMeasured) else predictions)
+        self.unlearned = dict(gate.unlearned(table, self.settings.encoder))
+        said = "; ".join(self.unlearned.values()) or "nothing: every task was learned"
+        display(Markdown(f"*Left out of all claims*: {said}."))
+
+    def judge(self, claims: Iterable[Claim]) -> None:
+        """Judge claims on the records so far, save what became of them, show it, and glue the verdicts, the range of
+        each first part over the groups, and the number of groups in which a claim holds, for the prose.
         """
         claims = list(claims)
-        verdicts = ledger.judge_all(claims, self.tables)
-        ledger.save(verdicts, self.folder)
-        for verdict in verdicts:
-            name = verdict.claim.replace("-", "_")
-            value = "not measured" if verdict.value is None else verdict.number
-            self.glue(**{f"{name}_verdict": verdict.verdict, f"{name}_value": value})
-            self.glue(**{f"{name}_held": f"{verdict.held} of {verdict.groups}"})
-        reproduced = sum(verdict.verdict == ledger.REPRODUCED for verdict in verdicts)
-        self.glue(claims_reproduced=f"{reproduced} of {len(verdicts)}")
-        display(HTML(as_html(ledger.ledger(claims, verdicts), "The claims, and what this run says of them.")))
+        judged = judge_all(claims, {name: _given(record) for name, record in self.measured.items()}, self.unlearned)
+        save(judged, self.folder)
+        for claim, one in zip(claims, judged, strict=True):
+            name, verdict = claim.key.replace("-", "_"), one.verdict
+            self.glue(**{f"{name}_verdict": verdict.outcome, f"{name}_value": one.spread(claim.parts[0])})
+            self.glue(**{f"{name}_held": f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"})
+        reproduced = sum(one.verdict.outcome == REPRODUCED for one in judged)
+        self.glue(claims_reproduced=f"{reproduced} of {len(judged)}")
+        display(HTML(cards(claims, judged)))
 
     def glue(self, **values) -> None:
         """Make values available to the prose of the page, under these names."""
@@ -306,6 +327,11 @@ class Run:
         }
         with written_beside(self.folder / "run.json") as place:
             place.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+
+
+def _given(record) -> pd.DataFrame | dict[str, pd.DataFrame] | str:
+    """A record as `claims.judge` takes it: a text where there is none."""
+    return record.reason if isinstance(record, NotMeasured) else record
 
 
 def _as_json(value):

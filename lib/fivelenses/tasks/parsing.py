@@ -9,6 +9,7 @@ over all words of a split, the root's word and punctuation included, with univer
 `nsubj`. With gold words this is the F1 of the CoNLL shared task (Zeman et al. 2018, section 5). Range: [0, 1].
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import datasets
@@ -143,12 +144,19 @@ def chain_score(gold: Sequence[tuple[Sequence[int], Sequence[str]]]) -> float:
         >>> chain_score([([2, 3, 0], ["det", "nsubj", "root"])])
         0.3333333333333333
     """
-    sentences = [([*range(2, len(heads) + 1), 0], heads, names) for heads, names in gold]
-    right = [
-        universal(name)
-        for chain, heads, names in sentences
-        for next_word, head, name in zip(chain, heads, names, strict=True)
-        if next_word == head
+    return sum(chain_matches(gold)) / sum(len(heads) for heads, _ in gold)
+
+
+def chain_matches(gold: Sequence[tuple[Sequence[int], Sequence[str]]]) -> list[int]:
+    """How many words of each sentence the guess of `chain_score` gets right.
+
+    Example:
+        >>> chain_matches([([2, 3, 0], ["det", "nsubj", "root"]), ([0], ["root"])])
+        [1, 1]
+    """
+    chains = [
+        [universal(name) for next_word, head, name in zip([*range(2, len(heads) + 1), 0], heads, names, strict=True) if next_word == head]
+        for heads, names in gold
     ]
-    words = sum(len(heads) for heads, _ in gold)
-    return max((right.count(name) for name in set(right)), default=0) / words
+    ((best, _),) = Counter(name for chain in chains for name in chain).most_common(1) or [("", 0)]
+    return [chain.count(best) for chain in chains]

@@ -1,0 +1,83 @@
+"""The gate: a task that the ordinary fine-tuned models did not learn takes no part in any claim.
+
+What its layers, its interventions (re-initialised, frozen, truncated, rolled back) and its controls show is of a model
+that learned nothing. A task counts as learned where the interval of score minus null rate, over seeds and development
+examples, lies wholly above two points.
+"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from fivelenses import tasks
+from fivelenses.exhibits import effects, intervals
+from fivelenses.exhibits.verdicts import HOLDS, Effect, Part, judge_group
+
+MARGIN = Part("score minus null rate", 0.02, "two points: less is no use of what was learned")
+ORDINARY = {"frozen": -1, "truncated": -1, "reinitialised": 0, "shuffled_labels": False}
+
+
+def ordinary(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of models that were fine-tuned as usual: all layers, on the true labels, on the most examples.
+
+    Args:
+        table: with the columns of `checkpoints.tables.models`; of ORDINARY those that it has.
+    """
+    for column, value in ORDINARY.items():
+        if column in table.columns:
+            table = table[table[column] == value]
+    most = table.groupby(["encoder", "task"])["examples"].transform("max")
+    return table[table["examples"] == most]
+
+
+def learned(models: pd.DataFrame, predictions: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Which tasks were learned, by encoder.
+
+    Args:
+        models: ordinary models, as `ordinary` leaves them.
+        predictions: `checkpoints.predictions.by_example` of these models; without it the mean score decides.
+
+    Returns:
+        One row per encoder and task: `encoder`, `task`, `score`, `null_rate` (means over seeds), `above`, `low`, `high`
+        (score minus null rate, with its interval), `measured` (whether there is one), `learned`.
+    """
+    rows = []
+    for (encoder, task), group in models.groupby(["encoder", "task"], sort=False):
+        score, null = group["score"].mean(), group["null_rate"].mean()
+        if predictions is None:
+            above = effects.without_interval(score - null)
+        else:
+            above = intervals.of_scores(predictions[predictions["address"].isin(group["address"])], over_null=True)
+        outcome = judge_group([MARGIN], [Effect(task, MARGIN.name, above)]).outcome
+        rows.append((encoder, task, score, null, above.estimate, above.low, above.high, above.measured, outcome == HOLDS))
+    names = ["encoder", "task", "score", "null_rate", "above", "low", "high", "measured", "learned"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def key(task: str, encoder: str, leading: str) -> str:
+    """The name under which claims and the gate speak of a task: with its encoder where that is not the run's own.
+
+    Example:
+        >>> key("rte", "bert-base-uncased", "bert-large-uncased")
+        'rte on bert-base-uncased'
+    """
+    return task if encoder == leading else f"{task} on {encoder}"
+
+
+def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
+    """Why each task that was not learned takes no part, by `key`, from the table of `learned`.
+
+    Example:
+        >>> rows = {"encoder": ["e"], "task": ["rte"], "score": [0.56], "null_rate": [0.527], "above": [0.033]}
+        >>> rows |= {"low": [-0.01], "high": [0.08], "measured": [True], "learned": [False]}
+        >>> unlearned(pd.DataFrame(rows), "e")["rte"]
+        'RTE was not learned: its score of 0.560 is 0.033 [−0.010, 0.080] above the null rate, not clearly more than 0.02'
+    """
+    reasons = {}
+    for row in table[~table["learned"].astype(bool)].itertuples():
+        name = tasks.find(row.task).title + ("" if row.encoder == leading else f" on {row.encoder}")
+        reach = f" [{row.low:.3f}, {row.high:.3f}]" if row.measured else ""
+        said = f"its score of {row.score:.3f} is {row.above:.3f}{reach} above the null rate".replace("-", "−")
+        clearly = "not clearly" if row.measured else "not"
+        reasons[key(row.task, row.encoder, leading)] = f"{name} was not learned: {said}, {clearly} more than 0.02"
+    return reasons

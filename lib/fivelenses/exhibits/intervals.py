@@ -1,0 +1,126 @@
+"""From the rows of a record to an effect with its interval: scores by example, and measures with folds left out.
+
+A record keeps what an interval needs in one of two forms:
+
+- *scores by example* (`checkpoints.predictions`): one row per model and example;
+- *replicates*: the same rows again for each of K folds of sentences left out, with `fold` 0…K − 1, beside those of all
+  sentences, with `fold` −1 (WHOLE).
+
+A record without either gives estimates whose interval was not measured.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from fivelenses.exhibits import effects
+from fivelenses.exhibits.effects import Interval, Values
+from fivelenses.tasks.scores import score
+
+WHOLE = -1
+FOLDS = 10
+
+
+def of_measure(
+    table: pd.DataFrame,
+    measure: Callable[[pd.DataFrame], float],
+    model: str | list[str] = "seed",
+    reference: pd.DataFrame | None = None,
+    paired_models: bool = True,
+    examples: int | None = None,
+) -> Interval:
+    """The interval of any measure of a record's rows, from its folds and over its models.
+
+    Args:
+        table: rows of one group; `fold` where the record has replicates.
+        measure: the rows of one model (and fold) to one number.
+        model: the column, or columns, that tell models apart; models are sorted by them.
+        reference: rows of what is subtracted, of the same models if paired; one model is common to all.
+        paired_models, examples: as for `effects.from_replicates`.
+
+    Returns:
+        The interval; without `fold`, the mean over models of the measure, or of its difference, with no interval.
+
+    Example:
+        >>> rows = pd.DataFrame({"seed": [0, 0, 0, 1, 1, 1], "fold": [-1, 0, 1] * 2, "x": [2.0, 1, 3, 4, 3, 5]})
+        >>> of_measure(rows, lambda of_model: of_model["x"].mean()).estimate
+        3.0
+    """
+    sides = [_replicates(side, measure, model) for side in (table, reference) if side is not None]
+    if any(replicates is None for _, replicates in sides):
+        means = [estimates.mean() for estimates, _ in sides]
+        return effects.without_interval(means[0] - sum(means[1:]))
+    (estimates, replicates), *others = sides
+    return effects.from_replicates(estimates, replicates, *others, paired_models=paired_models, examples=examples)
+
+
+def _replicates(table: pd.DataFrame, measure: Callable, model: str | list[str]) -> tuple[Values, Values | None]:
+    """The measure of each model on all sentences, and without each fold; None where the record has no folds."""
+    if table.empty:
+        raise ValueError("There are no rows to measure.")
+    if "fold" not in table.columns or (table["fold"] == WHOLE).all():
+        return np.array([measure(rows) for _, rows in table.groupby(model)], dtype=float), None
+    values = {
+        (name, fold): measure(rows)
+        for name, of_model in table.groupby(model)
+        for fold, rows in of_model.groupby("fold")
+    }
+    matrix = pd.Series(values).unstack().sort_index(axis="columns")
+    return matrix[WHOLE].to_numpy(float), matrix.drop(columns=WHOLE).to_numpy(float)
+
+
+def of_scores(
+    rows: pd.DataFrame, reference: pd.DataFrame | None = None, paired_models: bool = True, over_null: bool = False
+) -> Interval:
+    """The interval of a score, or of the difference of two, from predictions of the same examples.
+
+    Accuracy and F1 of answers are means over examples. Matthews correlation, and the scores of sentences with several
+    words, are not: their examples are dealt into folds in turn.
+
+    Args:
+        rows: `checkpoints.predictions.by_example` of models of one kind, told apart by `seed`.
+        reference: those of what is subtracted.
+        paired_models: whether models of one seed belong together; False where the seeds of both sides are others.
+        over_null: subtract what a model scores that does not read.
+
+    Example:
+        >>> names = ["seed", "example", "metric", "score", "weight", "null"]
+        >>> values = [(0, 0, "accuracy", 1, 1, 1), (0, 1, "accuracy", 1, 1, 0)]
+        >>> of_scores(pd.DataFrame(values, columns=names), over_null=True).estimate
+        0.5
+    """
+    if over_null and reference is not None:
+        raise ValueError("A difference of scores has no null rate: ask for one or the other.")
+    sides = [_by_model(side, over_null) for side in (rows, reference) if side is not None]
+    if all(metric != "matthews" and (weights == 1).all() for metric, weights, *_ in sides):
+        scores = [right - null for _, _, right, null, *_ in sides]
+        return effects.interval(*scores, paired_models=paired_models)
+    (estimates, replicates), *others = map(_left_out, sides)
+    examples = rows["example"].nunique()
+    return effects.from_replicates(estimates, replicates, *others, paired_models=paired_models, examples=examples)
+
+
+def _by_model(rows: pd.DataFrame, over_null: bool) -> tuple:
+    """The metric and, as (models, examples): weights, scores, null scores (or zeros), labels and predicted labels."""
+    (metric,) = rows["metric"].unique()
+    columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows.columns]
+    wide = {name: rows.pivot(index="seed", columns="example", values=name).to_numpy(float) for name in columns}
+    if not all(np.isfinite(values).all() for values in wide.values()):
+        raise ValueError("The models of one kind were scored on different examples.")
+    null = wide["null"] if over_null else np.zeros_like(wide["null"])
+    return metric, wide["weight"], wide["score"], null, wide.get("label"), wide.get("predicted")
+
+
+def _left_out(side: tuple) -> tuple[Values, Values]:
+    """The score of each model on all examples (models,), and without each fold (models, folds)."""
+    metric, weights, right, null, labels, predicted = side
+    fold_of = np.arange(weights.shape[1]) % min(FOLDS, weights.shape[1])
+
+    def scored(kept: Values) -> Values:
+        if metric == "matthews":
+            return np.array([score(metric, *pair) for pair in zip(predicted[:, kept], labels[:, kept], strict=True)])
+        return (right - null)[:, kept].sum(1) / weights[:, kept].sum(1)
+
+    replicates = [scored(fold_of != fold) for fold in np.unique(fold_of)]
+    return scored(np.full(weights.shape[1], True)), np.stack(replicates, axis=1)
