@@ -159,7 +159,7 @@ def test_a_file_of_before_or_a_damaged_one_is_refused(tmp_path, content):
 
 
 def test_a_table_has_a_row_per_claim_group_and_part(tmp_path):
-    table = claims.as_table(everything(), [CLAIM])
+    table = claims.as_table(everything())
     table.to_parquet(tmp_path / "table.parquet")
     read = pd.read_parquet(tmp_path / "table.parquet")
     assert read[["group", "part", "group_outcome", "outcome"]][:4].values.tolist() == [
@@ -168,7 +168,7 @@ def test_a_table_has_a_row_per_claim_group_and_part(tmp_path):
         ["rte", "growth", "holds", "holds"],
         ["rte", "size", "holds", "holds"],
     ]
-    assert read["threshold"].tolist()[:4] == [0, 0.5, 0, 0.5] and read["low"][0] == -math.inf
+    assert read["estimate"][0] == 5 and read["low"][0] == -math.inf
     last = read.iloc[-1]
     assert last["verdict"] == "cannot be tested" and last["reason"].startswith("this run has not measured changes")
-    assert last["group":].isna().all() and claims.as_table([], []).empty
+    assert last["group":].isna().all() and claims.as_table([]).empty
