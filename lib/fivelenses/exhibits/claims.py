@@ -21,6 +21,9 @@ from fivelenses.files import written_beside
 OURS = "this project"  # the place of a statement that no paper makes
 TWIN, SHUFFLED, SHARED = "twin", "shuffled labels", "all"
 CONTROLS = (TWIN, SHUFFLED)
+TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
+TABLE |= dict.fromkeys(("threshold", "estimate", "low", "high"), "float64") | {"bound": "string", "measured": "boolean"}
+TABLE |= {"outcome": "string"}
 Records = Mapping[str, pd.DataFrame | Mapping[str, pd.DataFrame]]
 
 
@@ -91,7 +94,7 @@ class Judged:
             '−0.2 to 2.91'
         """
         numbers = sorted(effect.interval.estimate for effect in self.of(part).values())
-        ends = dict.fromkeys(f"{number:.3g}".replace("-", "−") for number in (numbers[:1] + numbers[-1:]))
+        ends = dict.fromkeys(f"{number:z.3g}".replace("-", "−") for number in (numbers[:1] + numbers[-1:]))
         return " to ".join(ends) or "–"
 
 
@@ -170,6 +173,34 @@ def judge_all(claims: Iterable[Claim], records: Records, unlearned: Mapping[str,
     return [judge(claim, records, unlearned) for claim in claims]
 
 
+def as_table(judged: Iterable[Judged], claims: Iterable[Claim]) -> pd.DataFrame:
+    """What became of claims as a table: a row per claim, group and part; one row where a claim has no group.
+
+    Args:
+        judged: of one run.
+        claims: those that were judged, and others.
+
+    Returns:
+        `claim`, `verdict`, `reason` (of a claim that cannot be tested), `group`, `group_outcome` (holds, fails, open),
+        `part`, `threshold`, `estimate`, `low`, `high`, `bound` (which end is censored), `measured` (whether there is an
+        interval), `outcome` (of the part in the group). What a claim without groups lacks is empty.
+    """
+    thresholds = {(claim.key, part.name): part.threshold for claim in claims for part in claim.parts}
+    rows = []
+    for one in judged:
+        of_claim = {"claim": one.claim, "verdict": one.verdict.outcome, "reason": one.verdict.reason}
+        groups = {group.name: group for group in one.verdict.groups}
+        for effect in one.effects:
+            group, number = groups[effect.group], effect.interval
+            of_group = {"group": group.name, "group_outcome": group.outcome, "part": effect.part}
+            of_group |= {"threshold": thresholds[one.claim, effect.part], "bound": effect.bound}
+            numbers = {name: getattr(number, name) for name in ("estimate", "low", "high", "measured")}
+            rows.append(of_claim | of_group | numbers | {"outcome": group.of(effect.part)})
+        if not one.effects:
+            rows.append(of_claim)
+    return pd.DataFrame(rows, columns=list(TABLE)).astype(TABLE)
+
+
 def save(judged: Iterable[Judged], folder: Path) -> None:
     """Write ``claims.json`` into a run's folder, beside and renamed."""
     with written_beside(folder / "claims.json") as place:
@@ -193,5 +224,13 @@ def _from_json(entry: Mapping) -> Judged:
 
 
 def load(folder: Path) -> list[Judged]:
-    """What became of the claims of a run, from its ``claims.json``."""
-    return [_from_json(entry) for entry in json.loads((folder / "claims.json").read_text(encoding="utf-8"))]
+    """What became of the claims of a run, from its ``claims.json``.
+
+    Raises:
+        ValueError: the file is damaged, or was written by another version of this code.
+    """
+    file = folder / "claims.json"
+    try:
+        return [_from_json(entry) for entry in json.loads(file.read_text(encoding="utf-8"))]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} holds no verdicts of this version ({error}): run its chapter again.") from error
