@@ -127,7 +127,7 @@ def _rounded(number: float, digits: int) -> str:
 
 
 def drawn(part: Part, judged: Judged, axis: Scale) -> Drawn:
-    """The plot of one part in one run, a row per group in the verdict's order.
+    """The plot of one part in one run, a row per group that has this part, in the verdict's order.
 
     Args:
         part: which.
@@ -135,7 +135,7 @@ def drawn(part: Part, judged: Judged, axis: Scale) -> Drawn:
         axis: from `scale`.
     """
     of_part, rows = judged.of(part), []
-    for group in judged.verdict.groups:
+    for group in (one for one in judged.verdict.groups if one.name in of_part):
         effect = of_part[group.name]
         one, (low_stands, high_stands) = effect.interval, BOUNDS[effect.bound]
         low, high = one.low if low_stands else -math.inf, one.high if high_stands else math.inf
@@ -153,4 +153,4 @@ def plots(parts: Sequence[Part], judged: Sequence[Judged]) -> list[list[Drawn]]:
         judged: what became of it in each run.
     """
     axes = {part: scale(part, [effect for one in judged for effect in one.of(part).values()]) for part in parts}
-    return [[drawn(part, one, axes[part]) for part in parts if one.verdict.groups] for one in judged]
+    return [[drawn(part, one, axes[part]) for part in parts if one.of(part)] for one in judged]
