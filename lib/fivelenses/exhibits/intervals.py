@@ -22,6 +22,18 @@ WHOLE = -1
 FOLDS = 10
 
 
+def whole(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a record that were measured on all sentences, without `fold`; all where it has no replicates.
+
+    Example:
+        >>> whole(pd.DataFrame({"fold": [-1, 0, 1], "js": [0.2, 0.1, 0.3]}))["js"].tolist()
+        [0.2]
+    """
+    if "fold" not in table.columns:
+        return table
+    return table[table["fold"] == WHOLE].drop(columns="fold").reset_index(drop=True)
+
+
 def of_measure(
     table: pd.DataFrame,
     measure: Callable[[pd.DataFrame], float],
@@ -57,6 +69,49 @@ def of_measure(
         return effects.without_interval(means[0] - sum(means[1:]))
     (estimates, replicates), *others = (side[1:] for side in sides)
     return effects.from_replicates(estimates, replicates, *others, paired_models=paired_models, examples=examples)
+
+
+def of_pairs(
+    table: pd.DataFrame,
+    measure: Callable[[pd.DataFrame], float],
+    ends: tuple[str, str] = ("first", "second"),
+    examples: int | None = None,
+) -> Interval:
+    r"""The interval of a measure of pairs of models, all pairs of m, for the mean over pairs.
+
+    Pairs that share a model are not independent. The mean over pairs U is a U statistic, and the jackknife over
+    *models* takes the place of theirs (Arvesen 1969): with :math:`U_i` the mean over the pairs of model i, its
+    pseudo-value is :math:`U + \frac{2 (m - 1)}{m - 2} (U_i - U)`. Two models are one pair, which is *of this pair*.
+
+    Args:
+        table: rows of one group; `fold` where the record has replicates.
+        measure: the rows of one pair (and fold) to one number.
+        ends: the columns that name the two models of a pair.
+        examples: as for `effects.from_replicates`.
+
+    Raises:
+        ValueError: no rows, or not all pairs.
+
+    Example:
+        >>> rows = pd.DataFrame({"first": [0, 0, 1], "second": [1, 2, 2], "x": [1.0, 2, 3]}).merge(
+        ...     pd.DataFrame({"fold": [-1, 0, 1]}), how="cross"
+        ... )
+        >>> found = of_pairs(rows, lambda of_pair: of_pair["x"].mean())
+        >>> found.estimate, found.models, round(found.standard_error, 3)
+        (2.0, 3, 1.155)
+    """
+    pairs, estimates, replicates = _replicates(table, measure, list(ends))
+    models = sorted({model for pair in pairs for model in pair})
+    if len(pairs) != len(models) * (len(models) - 1) // 2:
+        raise ValueError(f"{len(pairs)} pairs are not all pairs of {len(models)} models.")
+    if replicates is None:
+        return effects.without_interval(estimates.mean())
+    if len(models) > 2:
+        belongs = np.array([[model in pair for pair in pairs] for model in models], dtype=float)
+        share = 2 * (len(models) - 1) / (len(models) - 2)
+        to_models = (1 - share) / len(pairs) + share / (len(models) - 1) * belongs
+        estimates, replicates = to_models @ estimates, to_models @ replicates
+    return effects.from_replicates(estimates, replicates, examples=examples)
 
 
 def _replicates(table: pd.DataFrame, measure: Callable, model: str | list[str]) -> tuple[list, Values, Values | None]:

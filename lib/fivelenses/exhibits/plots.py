@@ -34,7 +34,7 @@ INK, MISSING = "#333333", "#BBBBBB"
 SHADES = "YlGnBu"  # its lightness falls evenly: it reads the same in grey and to colour-blind readers
 SIGNED = "PuOr_r"  # safe for colour-blind readers, light at 0
 DASHES = {"-": "", "--": (4, 2), ":": (1, 1.5)}
-NULL_LINES = ((style.NULL_COLOUR, "--"), (INK, ":"))
+NULL_LINES = ((style.NULL_COLOUR, "--"), (INK, ":"), (style.NULL_COLOUR, "-."))
 MAX_LAYERS = 48
 # What one row of dots has once: marker, edge, face, size.
 MARKS = (
@@ -75,8 +75,8 @@ def curves(
         table: tidy, with the columns named here.
         looks: of all values of `hue`.
         y_label, x_label: the quantities with their units.
-        nulls: column to name of what would be seen without any effect: the first is dashed and grey, a second dotted;
-            their means per position are drawn.
+        nulls: column to name of what would be seen without any effect: the first is dashed and grey, a second dotted,
+            a third dash-dotted; their means per position are drawn.
         col, titles: the column of the panels, and its values with the panels' titles in order.
         col_wrap: panels side by side.
         sharey: whether panels have one vertical axis.

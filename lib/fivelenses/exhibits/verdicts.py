@@ -38,13 +38,15 @@ class Part:
     """One signed number of a claim, by name, positive in the direction of the paper's sentence.
 
     The threshold is 0 for a claim of order, otherwise the smallest difference that would matter, with the reason why;
-    `unit` is that of the number, in words.
+    `unit` is that of the number, in words. A sentence that says more of some groups has parts of these `groups` alone;
+    a part without groups is of all.
     """
 
     name: str
     threshold: float = 0.0
     reason: str = ""
     unit: str = ""
+    groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.threshold) or (self.threshold and not self.reason):
@@ -149,16 +151,18 @@ def from_table(table: pd.DataFrame) -> list[Effect]:
 
 
 def judge_group(parts: Sequence[Part], values: Iterable[Effect]) -> Group:
-    """Whether a claim holds or fails in one group, or is open, from one effect per part.
+    """Whether a claim holds or fails in one group, or is open, from one effect per part that is of this group.
 
     Refused are effects of several groups or levels, an unknown part, and a part without effect or with two.
     """
     values = list(values)
-    groups, names, expected = {one.group for one in values}, [one.part for one in values], [one.name for one in parts]
-    levels = {effect.interval.level for effect in values}
+    groups, levels = ({one.group for one in values}, {one.interval.level for one in values})
+    names = [one.part for one in values]
     if len(groups) != 1 or len(levels) != 1:
         raise ValueError(f"One group is judged at a time, at one level, not {len(groups)} at {len(levels)}.")
     name, level = *groups, *levels
+    parts = [part for part in parts if not part.groups or name in part.groups]
+    expected = [part.name for part in parts]
     if not sorted(names) == sorted(expected) == sorted(set(expected)):
         raise ValueError(f"{name} needs one effect for each of the parts {expected}, but has them for {names}.")
     failed, undecided, upwards, downwards, chances = [], [], [], [], []
