@@ -59,7 +59,7 @@ SEEDS_LAST_OVER_BELOW = Part(
     LAST_OVER_BELOW.name, LAST_OVER_BELOW.threshold, LAST_OVER_BELOW.reason, "ratio", tuple(map(_title, LARGE))
 )
 SMALL_EARLIER = Part(
-    "middle third as a share of the last, MRPC minus the large set",
+    "share of the height that is reached before the last sixth, MRPC minus the large set",
     unit="share",
     groups=tuple(map(_before, LARGE)),
 )
@@ -121,10 +121,12 @@ def _less_below(rows: pd.DataFrame, value: str, border: float, above: float) -> 
     return 1 - _ratio(_mean(rows, value, 0, border), _mean(rows, value, above, 1))
 
 
-def _middle_over_last(value: str) -> Measure:
+def _reached_early(value: str) -> Measure:
+    """The rise from the lower third to the layers between 1/2 and 5/6 of the depth, as a share of the last sixth."""
+
     def measure(rows: pd.DataFrame) -> float:
-        _, middle, last = _thirds(rows, value)
-        return _ratio(middle, last)
+        early = _mean(rows, value, 1 / 2, 5 / 6) - _mean(rows, value, *THIRDS["low"])
+        return _ratio(early, _mean(rows, value, 5 / 6, 1))
 
     return measure
 
@@ -177,7 +179,7 @@ def low_layers_harmless(rollbacks: pd.DataFrame) -> Iterator[Effect]:
 
 
 def _small_before_large(seeds: pd.DataFrame, models: pd.DataFrame, value: str) -> Iterator[Effect | LeftOut]:
-    """How much more of the last third's distance MRPC has in the middle third than each large set, where large."""
+    """How much more of its height MRPC has reached before the last sixth than each large set, where both are large."""
     examples = models.groupby("task")["examples"].max()
     by_task = dict(list(seeds.groupby("task")))
     for task in LARGE:
@@ -192,7 +194,7 @@ def _small_before_large(seeds: pd.DataFrame, models: pd.DataFrame, value: str) -
                 f"MRPC is compared with large sets: {counts}, not {LARGER} times MRPC's {examples[SMALL]:,}",
             )
         else:
-            measured = [_of_pairs(by_task[one], _middle_over_last(value)) for one in (SMALL, task)]
+            measured = [_of_pairs(by_task[one], _reached_early(value)) for one in (SMALL, task)]
             found = effects.independent_difference(*measured)
             yield Effect(_before(task), SMALL_EARLIER.name, found, stands_on=(SMALL, task))
 
@@ -259,6 +261,10 @@ def _further(between: pd.DataFrame, value: str, nearer: str, further: str) -> In
     return _of_models(between[between["pair"].isin((nearer, further))], difference)
 
 
+EARLY = (
+    "the rise from the lower third to the layers between 1/2 and 5/6 of the depth as a share of the height of the last "
+    "sixth, minus that share for each large set"
+)
 CLAIMS = (
     Claim(
         "js-last-layers",
@@ -303,8 +309,7 @@ CLAIMS = (
         "section 5.1, Figure 4",
         ("hao2020-figure-4",),
         "for MNLI and SST-2, mean JS divergence between seeds of the last third over that of the two thirds below; "
-        "for MRPC, JS divergence of the middle third as a share of the last third's, minus that share for each large "
-        f"set (at least {LARGER} times MRPC's training examples)",
+        f"for MRPC, {EARLY} (at least {LARGER} times MRPC's training examples)",
         (SEEDS_LAST_OVER_BELOW, SMALL_EARLIER),
         ("changes_by_layer", "models"),
         seeds_agree_in_attention,
@@ -318,8 +323,7 @@ CLAIMS = (
         "section 5.1, Figure 5",
         ("hao2020-figure-5",),
         "differences of mean SVCCA distance between seeds from third to third; for MNLI and SST-2 also the second "
-        "difference minus the first; for MRPC also the middle third as a share of the last, minus that share for each "
-        f"large set (at least {LARGER} times MRPC's training examples)",
+        f"difference minus the first; for MRPC also {EARLY} (at least {LARGER} times MRPC's training examples)",
         (RISE_TO_LAST, RISE_TO_MIDDLE, STEEPER_AT_LAST, SMALL_EARLIER),
         ("changes_by_layer", "models"),
         seeds_part_in_features,

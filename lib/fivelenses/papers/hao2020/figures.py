@@ -9,7 +9,7 @@ from fivelenses import tasks
 from fivelenses.exhibits.claims import SHUFFLED, TWIN, controls_of, seen_as
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
 from fivelenses.exhibits.intervals import whole
-from fivelenses.exhibits.plots import curves, ends, looks_in_sequence, looks_of_tasks
+from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
 
 # Table 1, page 2: learning rate, batch size, epochs.
@@ -51,9 +51,9 @@ def _all_examples(record: pd.DataFrame, control: str = "") -> pd.DataFrame:
 
 
 # Control to the suffix of its column, its name in a picture, and its description in a caption.
-CONTROL_LINES = {
-    TWIN: ("twin", "moved at random", "the models' twins, whose matrices moved as far in random directions"),
-    SHUFFLED: ("shuffled", "shuffled labels", "models that were trained on shuffled labels"),
+CONTROL_WORDS = {
+    TWIN: ("twin", AT_RANDOM, "the models' twins, whose matrices moved as far in random directions"),
+    SHUFFLED: ("shuffled", SHUFFLED_LABELS, "models that were trained on shuffled labels"),
 }
 
 
@@ -65,7 +65,7 @@ def _with_controls(
     """
     table, names, caption, alt = rows_of(record), {}, "", ""
     for control in controls_of([record]):
-        suffix, name, words = CONTROL_LINES[control]
+        suffix, name, words = CONTROL_WORDS[control]
         rows, column = rows_of(record, control), f"{value}_{suffix}"
         if rows.empty or table.empty:
             continue

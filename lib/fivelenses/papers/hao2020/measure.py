@@ -46,9 +46,11 @@ def untrained(encoder: str) -> nn.Module:
 
 
 def _kinds(checkpoint: Checkpoint, original: nn.Module) -> dict[str, nn.Module]:
-    """A model by its control; beside one with true labels, its twin, whose noise has the seed of the fine-tuning."""
+    """A model by its control; beside one with true labels, its twin, whose noise no other twin shares."""
     model, made = checkpoint.model(), checkpoint.specification
-    return {SHUFFLED: model} if made.shuffled_labels else {"": model, TWIN: moved_at_random(model, original, made.seed)}
+    if made.shuffled_labels:
+        return {SHUFFLED: model}
+    return {"": model, TWIN: moved_at_random(model, original, int(made.address[:12], 16))}
 
 
 def changes_by_layer(
