@@ -35,6 +35,9 @@ SHADES = "YlGnBu"  # its lightness falls evenly: it reads the same in grey and t
 SIGNED = "PuOr_r"  # safe for colour-blind readers, light at 0
 DASHES = {"-": "", "--": (4, 2), ":": (1, 1.5)}
 NULL_LINES = ((style.NULL_COLOUR, "--"), (INK, ":"))
+# Controls by the names that all chapters write: what moved as far at random, and models of shuffled labels.
+AT_RANDOM, SHUFFLED_LABELS = "moved at random", "shuffled labels"
+CONTROL_LINES = {AT_RANDOM: (INK, "-."), SHUFFLED_LABELS: (style.NULL_COLOUR, "-.")}
 MAX_LAYERS = 48
 # What one row of dots has once: marker, edge, face, size.
 MARKS = (
@@ -75,8 +78,8 @@ def curves(
         table: tidy, with the columns named here.
         looks: of all values of `hue`.
         y_label, x_label: the quantities with their units.
-        nulls: column to name of what would be seen without any effect: the first is dashed and grey, a second dotted;
-            their means per position are drawn.
+        nulls: column to name of what would be seen without any effect: the first is dashed and grey, a second dotted,
+            and those that are named as in CONTROL_LINES dash-dotted; their means per position are drawn.
         col, titles: the column of the panels, and its values with the panels' titles in order.
         col_wrap: panels side by side.
         sharey: whether panels have one vertical axis.
@@ -95,8 +98,7 @@ def curves(
         ValueError: a group without rows or without looks, or a missing value.
     """
     nulls, dashes = dict(nulls or {}), dict(dashes or {})
-    if len(nulls) > len(NULL_LINES):
-        raise ValueError(f"There are {len(NULL_LINES)} lines for nulls, and {len(nulls)} nulls.")
+    lines = _null_lines(nulls.values())
     if missing is None and not table[y].map(pd.notna).all():
         raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
     _check_groups(table, hue, looks.names)
@@ -118,7 +120,7 @@ def curves(
         names = _draw_curves(axes, rows.dropna(subset=[y]), x, y, hue, looks, dash, dashes, unit)
         if not names:
             axes.annotate(missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=style.NULL_COLOUR)
-        for (column, name), (colour, line) in zip(nulls.items(), NULL_LINES, strict=False):
+        for (column, name), (colour, line) in zip(nulls.items(), lines, strict=True):
             null = rows.groupby(x)[column].mean().dropna()
             if far is not None and len(null) and null.min() > far * rows[y].max():
                 text = f"{name}: {null.min():.2f} to {null.max():.2f}"
@@ -148,10 +150,19 @@ def curves(
             if key not in (titles or {}) or unit is not None
         ]
         handles += [Line2D([], [], color=INK, linestyle=line, label=name) for name, line in dashes.values()]
-        lines = zip(nulls.values(), NULL_LINES, strict=False)
-        handles += [Line2D([], [], color=colour, linestyle=line, label=name) for name, (colour, line) in lines]
+        of_nulls = zip(nulls.values(), lines, strict=True)
+        handles += [Line2D([], [], color=colour, linestyle=line, label=name) for name, (colour, line) in of_nulls]
         _legend(figure, handles)
     return figure
+
+
+def _null_lines(names: Collection[str]) -> list[tuple[str, str]]:
+    """Colour and kind of line of each null: controls have their own, others take theirs in order."""
+    others = [name for name in names if name not in CONTROL_LINES]
+    if len(others) > len(NULL_LINES):
+        raise ValueError(f"There are {len(NULL_LINES)} lines for nulls, and {len(others)} nulls.")
+    known = CONTROL_LINES | dict(zip(others, NULL_LINES, strict=False))
+    return [known[name] for name in names]
 
 
 def _check_groups(table: pd.DataFrame, column: str, names: Mapping) -> None:

@@ -1,154 +1,270 @@
-"""The seven claims of Hao et al. (2020) as predicates on its exhibits' tables.
+"""The seven claims of Hao et al. (2020): their numbers from the records of `measure`.
 
-The paper argues from the shapes of curves and gives no thresholds. Those here are ours, fixed before any run and
-stated in each claim.
-Layers are taken relative to the depth: the lower third of 24 layers is that of 6.
+The paper argues from the shapes of curves and prints no numbers, so thresholds are ours. Where it says that layers
+change *drastically*, *hardly*, or agree, the threshold asks for more than a straight line gives: a curve to which every
+layer adds the same says nothing of any layer. Growth is the difference between thirds of the layers, in the measure's
+own units. Layers are taken relative to the depth: the lower third of 24 layers is that of 6.
+
+Intervals cover models and examples: folds of sentences are left out of the whole number, and pairs of seeds are counted
+by the models in them (`intervals.of_pairs`).
 """
 
+from collections.abc import Callable, Iterator
+
 import pandas as pd
-from scipy.stats import spearmanr
 
 from fivelenses import tasks
-from fivelenses.exhibits.claims import CannotTest, Claim, as_cases
+from fivelenses.exhibits import effects
+from fivelenses.exhibits.claims import CannotTest, Claim, LeftOut
+from fivelenses.exhibits.effects import Interval
+from fivelenses.exhibits.intervals import of_measure, of_pairs
+from fivelenses.exhibits.verdicts import Effect, Part
+from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
 
 PAPER = "hao2020"
-DRASTIC = 2.0  # "drastically": at least twice as much
-HARMLESS = 1 / 3  # "hardly", "consistent": at most a third of what the layers above show
-RISING = 0.8  # rank correlation with depth from which a curve counts as rising
+THIRDS = {"low": (0, 1 / 3), "middle": (1 / 3, 2 / 3), "last": (2 / 3, 1)}  # of the depth
 LOW_OF_24 = 11 / 24  # the paper's layers 0–10
+MIN_LAYERS = 6  # from which a bend can be told from a straight line
 DATASET_ORDER = ("rte–mnli", "mrpc–rte", "mrpc–sst2")
 LARGE, SMALL = ("mnli", "sst2"), "mrpc"
+LARGER = 10  # times MRPC's training examples make a large set; SST-2 has 18 times as many
+
+Measure = Callable[[pd.DataFrame], float]
 
 
-def _curves(table: pd.DataFrame, group: str, value: str) -> dict[tuple[str, str], pd.Series]:
-    """(group, seed) to the curve of `value` over layers."""
-    return {
-        (str(name), str(seed)): rows.set_index("layer")[value].sort_index()
-        for (name, seed), rows in table.groupby([group, "seed"], sort=False)
-    }
+def _title(group: str) -> str:
+    """A task's, or a pair of tasks', title."""
+    return "–".join(tasks.find(task).title for task in group.split("–"))
 
 
-def _parts(curve: pd.Series, border: float) -> tuple[float, float]:
-    """The means of a curve up to a relative depth and above it."""
-    low = curve.index <= curve.index.max() * border + 1e-9
-    if low.all() or not low.any():
-        raise CannotTest(f"an encoder of {curve.index.max()} layers has none on one side of {border:.0%} of its depth")
-    return float(curve[low].mean()), float(curve[~low].mean())
+def _before(task: str) -> str:
+    """The group in which MRPC is compared with a large set."""
+    return f"{_title(SMALL)} before {_title(task)}"
 
 
-def _ratio(above: float, below: float) -> float:
-    return above / max(below, 1e-12)
+LAST_OVER_BELOW = Part(
+    "last third over the layers below",
+    3.5,
+    "a straight line that starts at zero or above gives at most 3.3 over six layers or more",
+    "ratio",
+)
+TOP_OVER_BOTTOM = Part("last third minus lower third", unit="SVCCA distance")
+LOW_MOVES_LESS = Part(
+    "share by which low layers move the last one less",
+    7 / 8,
+    "an eighth or less of what the other layers do: a straight line gives at least a seventh over six layers or more",
+    "share",
+)
+SEEDS_LAST_OVER_BELOW = Part(
+    LAST_OVER_BELOW.name, LAST_OVER_BELOW.threshold, LAST_OVER_BELOW.reason, "ratio", tuple(map(_title, LARGE))
+)
+SMALL_EARLIER = Part(
+    "share of the height that is reached before the last sixth, MRPC minus the large set",
+    unit="share",
+    groups=tuple(map(_before, LARGE)),
+)
+OF_TASKS = tuple(task.title for task in tasks.TASKS.values() if task.head == "sequence")
+RISE_TO_LAST = Part("last third minus middle third", unit="SVCCA distance", groups=OF_TASKS)
+RISE_TO_MIDDLE = Part("middle third minus lower third", unit="SVCCA distance", groups=OF_TASKS)
+STEEPER_AT_LAST = Part(
+    "rise into the last third minus rise into the middle third",
+    unit="SVCCA distance",
+    groups=tuple(map(_title, LARGE)),
+)
+AGREE_BELOW = (
+    0.9,
+    "a tenth or less of the last third: a straight line gives 0.11 to 0.27 over 6, 12 or 24 layers",
+    "share",
+)
+ATTENTION_AGREES = Part("share by which attention differs less in the lower third", *AGREE_BELOW)
+FEATURES_AGREE = Part("share by which features differ less in the lower third", *AGREE_BELOW)
+NEAR_TO_FURTHER = Part("MRPC–RTE minus RTE–MNLI", unit="nats or SVCCA distance")
+FURTHER_TO_FAR = Part("MRPC–SST-2 minus MRPC–RTE", unit="nats or SVCCA distance")
 
 
-def _onset(curve: pd.Series) -> float:
-    """The relative depth at which a curve first reaches half of its greatest value."""
-    return float(curve.index[curve >= curve.max() / 2][0] / curve.index.max())
+def _mean(rows: pd.DataFrame, value: str, above: float, upto: float) -> float:
+    """The mean of a curve over the layers between two relative depths."""
+    depth = rows["layer"].max()
+    chosen = (rows["layer"] > above * depth + 1e-9) & (rows["layer"] <= upto * depth + 1e-9)
+    if not chosen.any():
+        raise CannotTest(f"an encoder of {depth} layers has none between {above:.0%} and {upto:.0%} of its depth")
+    return float(rows.loc[chosen, value].mean())
 
 
-def _titled(cases: pd.DataFrame) -> pd.DataFrame:
-    """The same cases, their tasks, or pairs of tasks, called by their names."""
-    names = ["–".join(tasks.find(task).title for task in group.split("–")) for group in cases["group"]]
-    return cases.assign(group=names)
+def _thirds(rows: pd.DataFrame, value: str) -> tuple[float, float, float]:
+    low, middle, last = (_mean(rows, value, *third) for third in THIRDS.values())
+    return low, middle, last
 
 
-def last_layers_change(table: pd.DataFrame) -> pd.DataFrame:
-    """JS divergence of the last third of the layers over that of the two thirds below."""
-    return _titled(_last_layers_over_lower(table))
+def _of_models(rows: pd.DataFrame, measure: Measure, model: str = "seed") -> Interval:
+    return of_measure(rows, measure, model, examples=_examples(rows))
 
 
-def _last_layers_over_lower(table: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for (task, seed), curve in _curves(table, "task", "js").items():
-        below, last = _parts(curve, 2 / 3)
-        rows.append((task, seed, _ratio(last, below), _ratio(last, below) >= DRASTIC))
-    return as_cases(rows)
+def _of_pairs(rows: pd.DataFrame, measure: Measure) -> Interval:
+    return of_pairs(rows, measure, examples=_examples(rows))
 
 
-def distance_grows(table: pd.DataFrame) -> pd.DataFrame:
-    """Rank correlation of SVCCA distance with the layer."""
-    return _titled(_rising(table))
+def _examples(rows: pd.DataFrame) -> int:
+    return int(rows["examples"].max())
 
 
-def _rising(table: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for (task, seed), curve in _curves(table, "task", "svcca").items():
-        rising = float(spearmanr(curve.index, curve).statistic)
-        rows.append((task, seed, rising, rising >= RISING))
-    return as_cases(rows)
+def _ratio(of: float, to: float) -> float:
+    return of / max(to, 1e-12)
 
 
-def low_layers_harmless(table: pd.DataFrame) -> pd.DataFrame:
-    """Movement of the last layer when a low layer is put back, over that when a middle or last layer is."""
-    rows = []
-    for (task, seed), curve in _curves(table, "task", "svcca").items():
-        low, above = _parts(curve, LOW_OF_24)
-        rows.append((task, seed, _ratio(low, above), _ratio(low, above) <= HARMLESS))
-    return _titled(as_cases(rows))
+def _last_over_below(rows: pd.DataFrame) -> float:
+    return _ratio(_mean(rows, "js", *THIRDS["last"]), _mean(rows, "js", 0, 2 / 3))
 
 
-def _latest_onset_of_large(curves: dict, seed: str) -> float | None:
-    onsets = [_onset(curve) for (task, other), curve in curves.items() if task in LARGE and other == seed]
-    return max(onsets) if onsets else None
+def _less_below(rows: pd.DataFrame, value: str, border: float, above: float) -> float:
+    """1 minus the mean up to a relative depth over that from another depth on."""
+    return 1 - _ratio(_mean(rows, value, 0, border), _mean(rows, value, above, 1))
 
 
-def seeds_agree_in_attention(table: pd.DataFrame) -> pd.DataFrame:
-    """As `last_layers_change` between seeds; MRPC's divergence also has to begin no later than that of MNLI and
-    SST-2.
-    """
-    cases, curves = _last_layers_over_lower(table), _curves(table, "task", "js")
-    for number, case in cases.iterrows():
-        others = _latest_onset_of_large(curves, case["seed"])
-        if case["group"] == SMALL and others is not None:
-            cases.loc[number, "holds"] &= _onset(curves[SMALL, case["seed"]]) <= others
-    return _titled(cases)
+def _reached_early(value: str) -> Measure:
+    """The rise from the lower third to the layers between 1/2 and 5/6 of the depth, as a share of the last sixth."""
+
+    def measure(rows: pd.DataFrame) -> float:
+        early = _mean(rows, value, 1 / 2, 5 / 6) - _mean(rows, value, *THIRDS["low"])
+        return _ratio(early, _mean(rows, value, 5 / 6, 1))
+
+    return measure
 
 
-def seeds_part_in_features(table: pd.DataFrame) -> pd.DataFrame:
-    """As `distance_grows` between seeds; MNLI and SST-2 also rise most in the last third, and MRPC no later
-    than they do.
-    """
-    cases, curves = _rising(table), _curves(table, "task", "svcca")
-    for number, case in cases.iterrows():
-        curve, task = curves[case["group"], case["seed"]], case["group"]
+def _deep_enough(table: pd.DataFrame) -> None:
+    if not table.empty and table["layer"].max() < MIN_LAYERS:
+        raise CannotTest(
+            f"an encoder of {table['layer'].max()} layers has too few to tell a bend from a straight line, "
+            f"which takes {MIN_LAYERS}"
+        )
+
+
+def _against_pretrained(changes: pd.DataFrame) -> pd.DataFrame:
+    return changes[(changes["first"] == PRETRAINED) & (changes["second"] != UNTRAINED)]
+
+
+def _between_seeds(changes: pd.DataFrame) -> pd.DataFrame:
+    rows = changes[~changes["first"].isin((PRETRAINED, UNTRAINED))]
+    if rows.empty:
+        raise CannotTest("it compares seeds and this run has one, or one that did not diverge")
+    return rows
+
+
+def last_layers_change(changes: pd.DataFrame) -> Iterator[Effect]:
+    """JS divergence of the last third of the layers over that of the two thirds below, by task."""
+    _deep_enough(changes)
+    for task, rows in _against_pretrained(changes).groupby("task", sort=False):
+        yield Effect(
+            _title(task), LAST_OVER_BELOW.name, _of_models(rows, _last_over_below, "second"), stands_on=(task,)
+        )
+
+
+def distance_grows(changes: pd.DataFrame) -> Iterator[Effect]:
+    """SVCCA distance of the last third minus that of the lower third, by task."""
+
+    def growth(rows: pd.DataFrame) -> float:
+        low, _, last = _thirds(rows, "svcca")
+        return last - low
+
+    for task, rows in _against_pretrained(changes).groupby("task", sort=False):
+        yield Effect(_title(task), TOP_OVER_BOTTOM.name, _of_models(rows, growth, "second"), stands_on=(task,))
+
+
+def low_layers_harmless(rollbacks: pd.DataFrame) -> Iterator[Effect]:
+    """By how much less the last layer moves when a low layer is rolled back than when a middle or last one is."""
+    _deep_enough(rollbacks)
+    for task, rows in rollbacks.groupby("task", sort=False) if len(rollbacks) else ():
+        found = _of_models(rows, lambda one: _less_below(one, "svcca", LOW_OF_24, LOW_OF_24))
+        yield Effect(_title(task), LOW_MOVES_LESS.name, found, stands_on=(task,))
+
+
+def _small_before_large(seeds: pd.DataFrame, models: pd.DataFrame, value: str) -> Iterator[Effect | LeftOut]:
+    """How much more of its height MRPC has reached before the last sixth than each large set, where both are large."""
+    examples = models.groupby("task")["examples"].max()
+    by_task = dict(list(seeds.groupby("task")))
+    for task in LARGE:
+        lacking = [one for one in (*LARGE, SMALL) if one not in by_task or one not in examples]
+        too_small = [one for one in LARGE if not lacking and examples[one] < LARGER * examples[SMALL]]
+        if lacking:
+            yield LeftOut(_before(task), f"this run does not compare seeds of {_title(lacking[0])}")
+        elif too_small:
+            counts = f"{_title(too_small[0])} has {examples[too_small[0]]:,} training examples here"
+            yield LeftOut(
+                _before(task),
+                f"MRPC is compared with large sets: {counts}, not {LARGER} times MRPC's {examples[SMALL]:,}",
+            )
+        else:
+            measured = [_of_pairs(by_task[one], _reached_early(value)) for one in (SMALL, task)]
+            found = effects.independent_difference(*measured)
+            yield Effect(_before(task), SMALL_EARLIER.name, found, stands_on=(SMALL, task))
+
+
+def seeds_agree_in_attention(changes: pd.DataFrame, models: pd.DataFrame) -> Iterator[Effect | LeftOut]:
+    """As `last_layers_change`, between seeds of a large set; and MRPC's divergence begins earlier than theirs."""
+    _deep_enough(changes)
+    seeds = _between_seeds(changes)
+    for task, rows in seeds.groupby("task", sort=False):
         if task in LARGE:
-            below, last = _parts(curve.diff().dropna(), 2 / 3)
-            cases.loc[number, "holds"] &= last > below
-        others = _latest_onset_of_large(curves, case["seed"])
-        if task == SMALL and others is not None:
-            cases.loc[number, "holds"] &= _onset(curve) <= others
-    return _titled(cases)
+            found = _of_pairs(rows, _last_over_below)
+            yield Effect(_title(task), SEEDS_LAST_OVER_BELOW.name, found, stands_on=(task,))
+    yield from _small_before_large(seeds, models, "js")
 
 
-def low_layers_agree_between_datasets(attention: pd.DataFrame, features: pd.DataFrame) -> pd.DataFrame:
-    """Distance in the lower third over that in the last third; the larger of the ratios of JS divergence and
-    SVCCA distance.
-    """
-    rows = []
-    by_features = _curves(features, "pair", "svcca")
-    for (pair, seed), js in _curves(attention, "pair", "js").items():
-        ratios = []
-        for curve in (js, by_features[pair, seed]):
-            low, _ = _parts(curve, 1 / 3)
-            _, last = _parts(curve, 2 / 3)
-            ratios.append(_ratio(low, last))
-        rows.append((pair, seed, max(ratios), max(ratios) <= HARMLESS))
-    return _titled(as_cases(rows))
+def seeds_part_in_features(changes: pd.DataFrame, models: pd.DataFrame) -> Iterator[Effect | LeftOut]:
+    """SVCCA distance between seeds rises from third to third; for large sets more into the last, for MRPC earlier."""
+
+    def rises(rows: pd.DataFrame) -> tuple[float, float]:
+        low, middle, last = _thirds(rows, "svcca")
+        return middle - low, last - middle
+
+    seeds = _between_seeds(changes)
+    for task, rows in seeds.groupby("task", sort=False):
+        measures = {RISE_TO_MIDDLE: lambda one: rises(one)[0], RISE_TO_LAST: lambda one: rises(one)[1]}
+        if task in LARGE:
+            measures[STEEPER_AT_LAST] = lambda one: rises(one)[1] - rises(one)[0]
+        for part, measure in measures.items():
+            yield Effect(_title(task), part.name, _of_pairs(rows, measure), stands_on=(task,))
+    yield from _small_before_large(seeds, models, "svcca")
 
 
-def distance_orders_datasets(attention: pd.DataFrame, features: pd.DataFrame) -> pd.DataFrame:
-    """Rank correlation of the mean distance above the lower third with the paper's order of the three pairs."""
-    rows = []
-    for measure, table, value in (("JS divergence", attention, "js"), ("SVCCA distance", features, "svcca")):
-        curves = _curves(table, "pair", value)
-        for seed in dict.fromkeys(seed for _, seed in curves):
-            if not all((pair, seed) in curves for pair in DATASET_ORDER):
-                raise CannotTest("it needs models of MNLI, RTE, SST-2 and MRPC")
-            means = [_parts(curves[pair, seed], 1 / 3)[1] for pair in DATASET_ORDER]
-            order = float(spearmanr(range(3), means).statistic)
-            rows.append((measure, seed, order, order == 1.0))
-    return as_cases(rows)
+def low_layers_agree_between_datasets(between: pd.DataFrame) -> Iterator[Effect]:
+    """By how much less models of two data sets differ in the lower third than in the last: attention and features."""
+    _deep_enough(between)
+    for pair, rows in between.groupby("pair", sort=False) if len(between) else ():
+        for part, value in ((ATTENTION_AGREES, "js"), (FEATURES_AGREE, "svcca")):
+            found = _of_models(rows, lambda one, value=value: _less_below(one, value, 1 / 3, 2 / 3))
+            yield Effect(_title(pair), part.name, found, stands_on=tuple(pair.split("–")))
 
 
+def distance_orders_datasets(between: pd.DataFrame) -> Iterator[Effect]:
+    """The differences of the mean distance above the lower third between neighbours in the paper's order of pairs."""
+    seeds = [set(between.loc[between["pair"] == pair, "seed"]) if len(between) else set() for pair in DATASET_ORDER]
+    if not (shared := set.intersection(*seeds)):
+        raise CannotTest("it needs models of MNLI, RTE, SST-2 and MRPC with one seed")
+    between = between[between["seed"].isin(shared)]
+    for group, value in (("attention", "js"), ("features", "svcca")):
+        for part, nearer, further in zip(
+            (NEAR_TO_FURTHER, FURTHER_TO_FAR), DATASET_ORDER, DATASET_ORDER[1:], strict=False
+        ):
+            found = _further(between, value, nearer, further)
+            stands_on = tuple(dict.fromkeys("–".join(DATASET_ORDER).split("–")))
+            yield Effect(group, part.name, found, stands_on=stands_on)
+
+
+def _further(between: pd.DataFrame, value: str, nearer: str, further: str) -> Interval:
+    """The difference of two pairs' distances; models and examples that both have are left out together."""
+
+    def difference(rows: pd.DataFrame) -> float:
+        means = [_mean(rows[rows["pair"] == pair], value, 1 / 3, 1) for pair in (further, nearer)]
+        return means[0] - means[1]
+
+    return _of_models(between[between["pair"].isin((nearer, further))], difference)
+
+
+EARLY = (
+    "the rise from the lower third to the layers between 1/2 and 5/6 of the depth as a share of the height of the last "
+    "sixth, minus that share for each large set"
+)
 CLAIMS = (
     Claim(
         "js-last-layers",
@@ -158,7 +274,8 @@ CLAIMS = (
         "section 3, Figure 1",
         ("hao2020-figure-1",),
         "mean JS divergence of the last third of the layers over that of the two thirds below",
-        f"at least {DRASTIC:g}",
+        (LAST_OVER_BELOW,),
+        ("changes_by_layer",),
         last_layers_change,
     ),
     Claim(
@@ -167,32 +284,36 @@ CLAIMS = (
         "SVCCA distance to the pre-trained encoder is larger in higher layers.",
         "section 4, Figure 2",
         ("hao2020-figure-2",),
-        "rank correlation of SVCCA distance with the layer",
-        f"at least {RISING:g}",
+        "mean SVCCA distance of the last third of the layers minus that of the lower third",
+        (TOP_OVER_BOTTOM,),
+        ("changes_by_layer",),
         distance_grows,
     ),
     Claim(
         "rollback-low-harmless",
         PAPER,
-        "Putting back any of the lower 11 of 24 layers hardly moves the last layer; putting back a higher one does.",
+        "Rolling back any of the lower 11 of 24 layers hardly moves the last layer; rolling back a higher one does.",
         "section 4, Figure 3",
         ("hao2020-figure-3",),
-        "mean movement for the lower 11/24 of the layers over that for those above",
-        f"at most {HARMLESS:.2g}",
+        "1 minus the mean movement for the lower 11/24 of the layers over that for those above",
+        (LOW_MOVES_LESS,),
+        ("rollbacks",),
         low_layers_harmless,
-        "layers 0–10 of 24, counted from 0",
+        printed="layers 0–10 of 24, counted from 0",
     ),
     Claim(
         "seeds-js",
         PAPER,
-        "Between seeds, attention agrees in low and middle layers and diverges in the last; for MRPC from about "
-        "layer 10 of 24 on.",
+        "Between seeds, attention agrees in low and middle layers of models of the large sets MNLI and SST-2 and "
+        "diverges in the last; for MRPC it diverges from about layer 10 of 24 on.",
         "section 5.1, Figure 4",
         ("hao2020-figure-4",),
-        "mean JS divergence between seeds of the last third over that of the two thirds below",
-        f"at least {DRASTIC:g}, and MRPC reaches half of its greatest value no later than MNLI and SST-2",
+        "for MNLI and SST-2, mean JS divergence between seeds of the last third over that of the two thirds below; "
+        f"for MRPC, {EARLY} (at least {LARGER} times MRPC's training examples)",
+        (SEEDS_LAST_OVER_BELOW, SMALL_EARLIER),
+        ("changes_by_layer", "models"),
         seeds_agree_in_attention,
-        "MRPC: from layer 9 of 24, counted from 0",
+        printed="MRPC: from layer 9 of 24, counted from 0",
     ),
     Claim(
         "seeds-svcca",
@@ -201,11 +322,12 @@ CLAIMS = (
         "from about layer 14 of 24.",
         "section 5.1, Figure 5",
         ("hao2020-figure-5",),
-        "rank correlation of SVCCA distance between seeds with the layer",
-        f"at least {RISING:g}; MNLI and SST-2 rise more a layer in the last third than below; MRPC is at half its "
-        "height no later",
+        "differences of mean SVCCA distance between seeds from third to third; for MNLI and SST-2 also the second "
+        f"difference minus the first; for MRPC also {EARLY} (at least {LARGER} times MRPC's training examples)",
+        (RISE_TO_LAST, RISE_TO_MIDDLE, STEEPER_AT_LAST, SMALL_EARLIER),
+        ("changes_by_layer", "models"),
         seeds_part_in_features,
-        "MRPC: from layer 13 of 24, counted from 0",
+        printed="MRPC: from layer 13 of 24, counted from 0",
     ),
     Claim(
         "datasets-low-agree",
@@ -213,10 +335,12 @@ CLAIMS = (
         "The lower third of the layers agrees between models of different data sets, whatever the domain.",
         "section 5.2, Figures 6 and 7",
         ("hao2020-figure-6", "hao2020-figure-7"),
-        "mean distance in the lower third over that in the last, the larger of JS and SVCCA",
-        f"at most {HARMLESS:.2g}",
+        "1 minus the mean distance in the lower third over that in the last, for JS divergence and for SVCCA distance",
+        (ATTENTION_AGREES, FEATURES_AGREE),
+        ("between_datasets",),
         low_layers_agree_between_datasets,
-        "layers 0–7 of 24, counted from 0",
+        unit="pair of tasks",
+        printed="layers 0–7 of 24, counted from 0",
     ),
     Claim(
         "datasets-order",
@@ -225,8 +349,10 @@ CLAIMS = (
         "MRPC–SST-2.",
         "section 5.2, Figures 6 and 7",
         ("hao2020-figure-6", "hao2020-figure-7"),
-        "rank correlation of the three pairs' mean distances with that order",
-        "1, for every measure",
+        "differences of the mean distance above the lower third between neighbouring pairs in that order",
+        (NEAR_TO_FURTHER, FURTHER_TO_FAR),
+        ("between_datasets",),
         distance_orders_datasets,
+        unit="measure",
     ),
 )

@@ -1,5 +1,10 @@
 """What Hao et al. (2020) measure, as records: tuned against pre-trained, layer rolled back, seed against seed, data set
 against data set.
+
+Rows are told apart by `control`: empty for the fine-tuned models, `twin` for what moved as far at random
+(`models.twins`), `shuffled labels` for models that were trained on shuffled labels, `all` for what belongs to all. Each
+comparison is made on all examples (`fold` −1) and without each of ten folds of them, where only SVCCA and JS divergence
+are measured; see `comparison`.
 """
 
 from collections.abc import Sequence
@@ -14,7 +19,10 @@ from torch import nn
 from fivelenses import tasks
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import compare, layers_rolled_back
+from fivelenses.exhibits.claims import SHARED, SHUFFLED, TWIN
+from fivelenses.exhibits.intervals import FOLDS
 from fivelenses.models import encoders
+from fivelenses.models.twins import moved_at_random
 from fivelenses.tasks.examples import encode, subset
 
 PRETRAINED, UNTRAINED = "pre-trained", "untrained"
@@ -37,6 +45,14 @@ def untrained(encoder: str) -> nn.Module:
     return encoders.load_weights(encoders.locate(encoder if encoder.startswith("random:") else f"random:{encoder}"))
 
 
+def _kinds(checkpoint: Checkpoint, original: nn.Module) -> dict[str, nn.Module]:
+    """A model by its control; beside one with true labels, its twin, whose noise no other twin shares."""
+    model, made = checkpoint.model(), checkpoint.specification
+    if made.shuffled_labels:
+        return {SHUFFLED: model}
+    return {"": model, TWIN: moved_at_random(model, original, int(made.address[:12], 16))}
+
+
 def changes_by_layer(
     checkpoints: Sequence[Checkpoint],
     evaluation_examples: int | None = None,
@@ -45,25 +61,38 @@ def changes_by_layer(
     device: str | None = None,
 ) -> pd.DataFrame:
     """Figures 1, 2, 4 and 5: on a task's development set, pre-trained against tuned and against untrained, and seed
-    against seed.
+    against seed; the same of the models' twins.
 
     Args:
-        checkpoints: the models of one task and encoder, one per seed; one whose training diverged is left out.
+        checkpoints: the models of one task and encoder, all with true or all with shuffled labels, one per seed; one
+            whose training diverged is left out. The untrained encoder is measured beside true labels.
         evaluation_examples: development examples, at most.
         variance_kept, batch_rows, device: of `comparison.compare`.
 
     Returns:
-        The columns of `comparison.compare` with `task` before them; `first` and `second` are `pre-trained`,
-        `untrained`, or a seed.
+        The columns of `comparison.compare` with `task` before them and `control`; `first` and `second` are
+        `pre-trained`, `untrained`, or a seed.
     """
     made = checkpoints[0].specification
-    tuned = {str(one.specification.seed): one for one in checkpoints if not one.manifest["diverged"]}
-    original = encoders.load_weights(encoders.locate(made.encoder))
-    models = {PRETRAINED: original, UNTRAINED: untrained(made.encoder)}
-    models |= {seed: one.model() for seed, one in tuned.items()}
-    pairs = [(PRETRAINED, seed) for seed in tuned] + list(combinations(tuned, 2)) + [(PRETRAINED, UNTRAINED)]
+    original, kinds = encoders.load_weights(encoders.locate(made.encoder)), {}
+    for one in checkpoints:
+        if not one.manifest["diverged"]:
+            for control, model in _kinds(one, original).items():
+                kinds.setdefault(control, {})[str(one.specification.seed)] = model
+    models, compared = {PRETRAINED: original}, {}
+    for control, of_seed in kinds.items():
+        models |= {f"{seed} {control}": model for seed, model in of_seed.items()}
+        for pair in [(PRETRAINED, seed) for seed in of_seed] + list(combinations(of_seed, 2)):
+            compared[tuple(one if one in models else f"{one} {control}" for one in pair)] = (*pair, control)
+    if not made.shuffled_labels:
+        models[UNTRAINED] = untrained(made.encoder)
+        compared[PRETRAINED, UNTRAINED] = (PRETRAINED, UNTRAINED, SHARED)
+    if not compared:
+        return pd.DataFrame()
     examples = evaluation_part(checkpoints[0], evaluation_examples)
-    table = compare(models, pairs, examples, variance_kept=variance_kept, batch_rows=batch_rows, device=device)
+    table = compare(models, list(compared), examples, variance_kept, batch_rows=batch_rows, device=device, folds=FOLDS)
+    of_pair = [compared[pair] for pair in zip(table["first"], table["second"], strict=True)]
+    table[["first", "second", "control"]] = of_pair
     table.insert(0, "task", made.task)
     return table
 
@@ -75,8 +104,8 @@ def rollbacks(
     batch_rows: int = 32,
     device: str | None = None,
 ) -> pd.DataFrame:
-    """Figure 3: the last layer of each tuned model against itself with one layer rolled back; arguments as
-    `changes_by_layer`.
+    """Figure 3: the last layer of each tuned model, and of its twin, against itself with one layer rolled back;
+    arguments as `changes_by_layer`.
     """
     parts = []
     for checkpoint in checkpoints:
@@ -85,8 +114,9 @@ def rollbacks(
         made = checkpoint.specification
         original = encoders.load_weights(encoders.locate(made.encoder))
         examples = evaluation_part(checkpoint, evaluation_examples)
-        measured = layers_rolled_back(checkpoint.model(), original, examples, variance_kept, batch_rows, device)
-        parts.append(measured.assign(task=made.task, seed=made.seed))
+        for control, model in _kinds(checkpoint, original).items():
+            measured = layers_rolled_back(model, original, examples, variance_kept, batch_rows, device, FOLDS)
+            parts.append(measured.assign(task=made.task, seed=made.seed, control=control))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -98,31 +128,38 @@ def between_datasets(
     batch_rows: int = 32,
     device: str | None = None,
 ) -> pd.DataFrame:
-    """Figures 6 and 7: models of two data sets compared on development examples of both.
+    """Figures 6 and 7: models of two data sets compared on development examples of both, and their twins.
 
     Args:
-        checkpoints: the models of all tasks.
+        checkpoints: the models of all tasks, with true labels.
         pairs: of tasks.
         mixed_examples: of each of the two data sets, at most.
 
     Returns:
-        The columns of `comparison.compare` with `pair` (`rte–mnli`) and `seed`; no row where one of the two trainings
-        diverged.
+        The columns of `comparison.compare` with `pair` (`rte–mnli`), `seed` and `control`; no row where one of the two
+        trainings diverged.
     """
-    models = {
+    by_name = {
         (one.specification.task, one.specification.seed): one for one in checkpoints if not one.manifest["diverged"]
     }
     parts = []
     for pair in pairs:
-        for seed in dict.fromkeys(seed for _, seed in models):
-            if any((task, seed) not in models for task in pair):
+        for seed in dict.fromkeys(seed for _, seed in by_name):
+            if any((task, seed) not in by_name for task in pair):
                 continue
-            of_pair = {task: models[task, seed].model() for task in pair}
-            mixed = datasets.concatenate_datasets(
-                [evaluation_part(models[task, seed], mixed_examples) for task in pair]
-            )
+            of_pair = {task: by_name[task, seed] for task in pair}
+            original = encoders.load_weights(encoders.locate(of_pair[pair[0]].specification.encoder))
+            models = {
+                (task, control): model
+                for task, checkpoint in of_pair.items()
+                for control, model in _kinds(checkpoint, original).items()
+            }
+            mixed = datasets.concatenate_datasets([evaluation_part(one, mixed_examples) for one in of_pair.values()])
+            compared = [tuple((task, control) for task in pair) for control in ("", TWIN)]
             measured = compare(
-                of_pair, [pair], mixed, variance_kept=variance_kept, batch_rows=batch_rows, device=device
+                models, compared, mixed, variance_kept, batch_rows=batch_rows, device=device, folds=FOLDS
             )
-            parts.append(measured.assign(pair="–".join(pair), seed=seed))
+            control = [name for _, name in measured["first"]]
+            measured[["first", "second"]] = [pair] * len(measured)
+            parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

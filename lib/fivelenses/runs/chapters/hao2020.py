@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, field_validator
 
+from fivelenses.checkpoints.specification import Specification
 from fivelenses.runs.parameters import EncoderParameters
 
 
@@ -16,6 +17,7 @@ class Hao2020(EncoderParameters):
         mixed_examples: development examples of each data set in Figures 6 and 7.
         variance_kept: the share of variance that SVCCA keeps in the figures.
         batch_rows: examples per batch in the measuring pass.
+        shuffled: tasks that are also learned with shuffled labels, as a control; those outside `tasks` are left out.
     """
 
     dataset_pairs: tuple[tuple[str, str], ...]
@@ -23,7 +25,32 @@ class Hao2020(EncoderParameters):
     mixed_examples: PositiveInt = 200
     variance_kept: Annotated[float, Field(gt=0, le=1)] = 0.99
     batch_rows: PositiveInt = 32
+    shuffled: tuple[str, ...] = ()
+
+    @field_validator("shuffled")
+    @classmethod
+    def _shuffled_is_known(cls, value):
+        return cls._known(value)
 
     def compared_pairs(self) -> list[tuple[str, str]]:
         """The pairs of data sets of which both tasks are run."""
         return [pair for pair in self.dataset_pairs if set(pair) <= set(self.tasks)]
+
+    def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
+        ordinary = super().trainings(task, encoder, rows, depth)
+        shuffled = [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
+        return ordinary + shuffled
+
+    def specifications_of(self, task: str, encoder: str) -> list[Specification]:
+        """The specifications of the ordinary models of one task and encoder."""
+        return [one for one in super().specifications_of(task, encoder) if not one.shuffled_labels]
+
+    def with_shuffled(self) -> list[Specification]:
+        """The specifications of all models of this run, and after them those with shuffled labels."""
+        every = [one for task in self.tasks for one in super(Hao2020, self).specifications_of(task, self.encoder)]
+        return sorted(every, key=lambda one: one.shuffled_labels)
+
+    def passes(self, task: str, encoder: str, depth: int) -> int:
+        # Each tuned model has a twin, and models with shuffled labels have none.
+        kinds = 3 if task in self.shuffled else 2
+        return 2 + kinds * len(self.seeds) * (2 + depth)
