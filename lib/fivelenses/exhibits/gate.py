@@ -65,7 +65,9 @@ def key(task: str, encoder: str, leading: str) -> str:
 
 
 def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
-    """Why each task that was not learned takes no part, by `key`, from the table of `learned`.
+    """Why each task that was not learned takes no part, from the table of `learned`.
+
+    By `key`, and for the leading encoder also by its task "on" its name, under which a family of encoders speaks of it.
 
     Example:
         >>> rows = {"encoder": ["e"], "task": ["rte"], "score": [0.56], "null_rate": [0.527], "above": [0.033]}
@@ -79,5 +81,6 @@ def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
         reach = f" [{row.low:.3f}, {row.high:.3f}]" if row.measured else ""
         said = f"its score of {row.score:.3f} is {row.above:.3f}{reach} above the null rate".replace("-", "−")
         clearly = "not clearly" if row.measured else "not"
-        reasons[key(row.task, row.encoder, leading)] = f"{name} was not learned: {said}, {clearly} more than 0.02"
+        reason = f"{name} was not learned: {said}, {clearly} more than 0.02"
+        reasons |= {key(row.task, row.encoder, leading): reason, key(row.task, row.encoder, ""): reason}
     return reasons
