@@ -23,6 +23,7 @@ from fivelenses.tasks.examples import encode, load, subset
 
 BEFORE, AFTER = "before", "after"
 TRAINING, HELD_OUT = "train", "validation"
+FEW = 3  # points that a label has at least in a sample, if it has as many at all
 # In a record's column `control`, as `exhibits.claims` reads it: records are to know nothing of how claims are judged.
 TUNED, TWIN, SHUFFLED, SHARED = "", "twin", "shuffled labels", "all"
 
@@ -67,7 +68,7 @@ def labelled_splits(made: Specification, points: int | None) -> dict[str, Labell
 
     Args:
         made: names encoder, task, source, and the tokens that a sequence is cut to.
-        points: training points that are measured, about: see `sample`.
+        points: training points that are measured, or a few more: see `sample`.
     """
     data, reading = load(made.task, made.source), tokenizer(locate(made.encoder))
     splits = {}
@@ -81,18 +82,20 @@ def labelled_splits(made: Specification, points: int | None) -> dict[str, Labell
 
 
 def sample(labels: np.ndarray, points: int | None) -> np.ndarray:
-    """Rows of a stratified subset, and all rows of the labels that are too rare to be in it: none is left out.
+    """Rows of a stratified subset, and the first rows of the labels that have fewer than FEW there: none is left out.
 
     Example:
         >>> labels = np.array(["NOUN"] * 50 + ["SYM"])
-        >>> len(sample(labels, 10)), "SYM" in labels[sample(labels, 10)]
+        >>> rows = sample(labels, 10)
+        >>> len(rows), "SYM" in labels[rows]
         (11, True)
     """
     if points is None:
         return np.arange(len(labels))
     rows = subset(labels, points, seed=0)
-    absent = ~np.isin(labels, labels[rows])
-    return np.union1d(rows, np.flatnonzero(absent))
+    names, counts = np.unique(labels[rows], return_counts=True)
+    rare = pd.Series(labels)[~np.isin(labels, names[counts >= FEW])]
+    return np.union1d(rows, rare.groupby(rare).head(FEW).index)
 
 
 def common_labels(splits: Mapping[str, Labelled], min_examples: int) -> list[str]:

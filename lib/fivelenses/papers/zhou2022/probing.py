@@ -115,7 +115,7 @@ def _best_probe(
 
 
 def _by_sentence(right: np.ndarray, part: Labelled) -> pd.DataFrame:
-    """What an interval of accuracy needs: words of one sentence are right or wrong together, so a sentence is an example.
+    """What an interval of accuracy needs: words of a sentence are right or wrong together, so sentences are examples.
 
     Args:
         right: (points,) the share of the initialisations that classify a point correctly.
