@@ -88,6 +88,39 @@ def test_labels_that_grow_most_and_least_are_marked_and_drawn():
     plt.close("all")
 
 
+def with_control(table: pd.DataFrame, control: str, **columns) -> pd.DataFrame:
+    """A record with the same rows again for a control; the first state is shared."""
+    first, rows = table["step"] == 0, table.assign(control="")
+    rows.loc[first, "control"] = "all"
+    return pd.concat([rows, rows[~first].assign(control=control, **columns)], ignore_index=True)
+
+
+def test_what_a_twin_does_is_a_line_of_its_own():
+    curves = distances({"A": [1.0, 9.0], "B": [3.0, 2.0]})
+    exhibit = figures.figure_6({"distances": with_control(curves, "twin", min_distance=1.5)}, "toy-bert")
+    assert exhibit.table.groupby("step")["twin"].unique().map(list).to_dict() == {0: [2.0], 1: [1.5]}
+    assert set(exhibit.table["control"]) == {"", "all"} and len(exhibit.table) == len(curves)
+    assert "moved at random" in {text.get_text() for text in exhibit.figure.axes[0].texts}
+    assert "random direction" in exhibit.caption
+    kept = pd.DataFrame({"task": "pos", "seed": 0, "step": [0, 1] * 2, "layer": [4, 4, 6, 6]})
+    kept = kept.assign(similarity=[1.0, 0.8, 1.0, 0.6], points=60, all_points=100)
+    exhibit = figures.figure_4({"similarities": with_control(kept, "shuffled labels", similarity=0.9)}, "toy-bert")
+    assert "layer 6, shuffled labels" in {text.get_text() for text in exhibit.figure.axes[0].texts}
+    assert "60 of 100 in POS" in exhibit.caption
+    plt.close("all")
+
+
+def test_movements_are_compared_absolutely_and_relative_to_the_labels_of_their_layer():
+    moved = pd.DataFrame({"task": "pos", "seed": 0, "layer": [1, 2, 3], "label": "A", "x": 1.0, "y": 0.0})
+    moved = moved.assign(length=[1.0, 2.0, 4.0], spread=[1.0, 1.0, 2.0], in_two=0.5)
+    caption = figures.figure_of_movements({"movements": moved}, "pos", "toy-bert/seed-0").caption
+    assert "0.25 times as far" in caption and "0.50 times relative" in caption
+    both = pd.concat([moved.assign(control=""), moved.assign(control="twin", length=3.0)])
+    caption = figures.figure_of_movements({"movements": both}, "pos", "toy-bert/seed-0").caption
+    assert "0.25 times as far" in caption and "moved at random 1.00 and 2.00" in caption
+    plt.close("all")
+
+
 def test_a_figure_of_tasks_that_are_not_followed_is_absent():
     other = distances({"A": [1, 2], "B": [1, 3]}).assign(task="dep")
     assert isinstance(figures.figure_2({"distances": other}, "toy-bert"), Absent)
@@ -117,10 +150,19 @@ def test_all_labels_are_kept_and_a_sentence_is_measured_once():
     assert len(texts) == len(set(texts))
 
 
-def test_points_know_their_sentences():
-    part = labelled.labelled_splits(toy("dep"), None)["validation"]
-    sizes = [len(labels) for labels in part.examples["labels"]]
-    assert np.bincount(part.sentences, minlength=len(sizes)).tolist() == sizes
+def test_points_are_those_of_their_sentences_though_the_others_are_not_read():
+    few, whole = (labelled.labelled_splits(toy("dep"), points)["train"] for points in (40, None))
+    assert len(few.examples) < len(whole.examples) and np.array_equal(
+        np.unique(few.sentences), range(len(few.examples))
+    )
+    model = labelled.pretrained(toy("dep"))
+    texts = [tuple(tokens) for tokens in whole.examples["input_ids"]]
+    for point in (0, len(few.labels) // 2, len(few.labels) - 1):
+        sentence = texts.index(tuple(few.examples[int(few.sentences[point])]["input_ids"]))
+        labels = np.array(whole.labels[whole.sentences == sentence])
+        alone = labelled.Labelled(whole.examples.select([sentence]), labels, np.arange(len(labels)), labels, 0)
+        near = np.abs(alone.last_layer(model, "cpu") - few.last_layer(model, "cpu")[point]).max(axis=1)
+        assert labels[near.argmin()] == few.labels[point] and near.min() < 1e-4
 
 
 def test_a_label_that_is_in_one_split_alone_counts_in_the_training_set_and_not_in_the_comparison():

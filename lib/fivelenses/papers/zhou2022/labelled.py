@@ -33,22 +33,18 @@ class Labelled:
     """One split of a task as an encoder reads it.
 
     Attributes:
-        examples: encoded sentences.
-        labels: (points,) the label of each point.
-        rows: which points are measured.
-        whole: how many points there are.
+        examples: encoded sentences, those that hold a measured point.
+        labels: (points,) the label of each point that is measured.
+        rows: (points,) which of the points of these sentences are measured.
+        sentences: (points,) the sentence that each of them is in.
+        whole: how many points the split has.
     """
 
     examples: datasets.Dataset
     labels: np.ndarray
     rows: np.ndarray
+    sentences: np.ndarray
     whole: int
-
-    @property
-    def sentences(self) -> np.ndarray:
-        """(points,) the row of the example that each point is in."""
-        sizes = [np.size(labels) for labels in self.examples["labels"]]
-        return np.repeat(np.arange(len(sizes)), sizes)[self.rows]
 
     def points(self, model: nn.Module, layers: Iterable[int], device: str | None) -> dict[int, np.ndarray]:
         """The measured points in some layers of a model, (points, width) each."""
@@ -76,8 +72,12 @@ def labelled_splits(made: Specification, points: int | None) -> dict[str, Labell
         examples = encode(data, split, reading, made.schedule.max_length)
         examples = examples.select(first_occurrences(examples))
         labels = np.array(data.labels)[flat_labels(examples)]
+        sentences = np.repeat(np.arange(len(examples)), [np.size(of_one) for of_one in examples["labels"]])
         rows = sample(labels, points if split == TRAINING else None)
-        splits[split] = Labelled(examples, labels[rows], rows, len(labels))
+        read = np.unique(sentences[rows])
+        places = np.cumsum(np.isin(sentences, read)) - 1
+        of_point = np.searchsorted(read, sentences[rows])
+        splits[split] = Labelled(examples.select(read), labels[rows], places[rows], of_point, len(labels))
     return splits
 
 

@@ -89,7 +89,8 @@ def _similarity(training: Points, test: Points, common: Sequence[str], probed: d
     `probed` is of the training points with all labels, which knows the distances where planes separate all labels.
     """
     of_common = [(points[rows := np.isin(labels, common)], labels[rows]) for points, labels in (training, test)]
-    if len(common) < 3 or not all(directprobe.linearly_separable(*points) for points in of_common):
+    apart = len(common) > 2 and (probed.linearly_separable or directprobe.linearly_separable(*of_common[0]))
+    if not (apart and directprobe.linearly_separable(*of_common[1])):
         return np.nan
     first = probed if probed.linearly_separable else directprobe.probe(*of_common[0])
     return directprobe.spatial_similarity(first, directprobe.probe(*of_common[1]))
