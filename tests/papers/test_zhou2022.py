@@ -6,64 +6,10 @@ from matplotlib import pyplot as plt
 from fivelenses import records
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, PARTLY, REPRODUCED, judge
 from fivelenses.exhibits.exhibit import Absent
 from fivelenses.papers.zhou2022 import figures, labelled, measure, probing, tables
-from fivelenses.papers.zhou2022.claims import CLAIMS, MOVEMENTS
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
-
-BY_KEY = {claim.key: claim for claim in CLAIMS}
-
-
-def verdict(key: str, *tables: pd.DataFrame) -> str:
-    claim = BY_KEY[key]
-    return judge(claim, dict(zip(claim.exhibits, tables, strict=True))).verdict
-
-
-def summary(**columns) -> pd.DataFrame:
-    rows = len(next(iter(columns.values())))
-    return pd.DataFrame({"encoder": ["toy-bert/seed-0"] * rows, "task": ["pos", "dep", "trec"][:rows]} | columns)
-
-
-def test_the_paper_has_seven_claims():
-    assert len(CLAIMS) == len(BY_KEY) == 7
-
-
-@pytest.mark.parametrize(
-    ("after", "expected"),
-    [([0.9, 0.9, 0.9], REPRODUCED), ([0.9, 0.5, 0.4], NOT_REPRODUCED), ([0.9, 0.9, 0.7], NOT_REPRODUCED)],
-)
-def test_improvement_is_asked_of_nearly_all_tasks(after, expected):
-    assert verdict("mostly-improves", summary(accuracy_before=[0.8, 0.8, 0.8], accuracy_after=after)) == expected
-
-
-@pytest.mark.parametrize(
-    ("after", "expected"),
-    [([0.5, 0.6, 0.1], REPRODUCED), ([0.5, 0.95, 0.1], PARTLY), ([np.nan] * 3, CANNOT_BE_TESTED)],
-)
-def test_divergence_is_a_fall_of_similarity_where_there_is_one(after, expected):
-    assert verdict("diverges", summary(similarity_before=[0.9, 0.9, 0.9], similarity_after=after)) == expected
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ([20, 17, 60], [17, 17, 50], REPRODUCED),
-        ([20, 17, 60], [25, 17, 50], PARTLY),
-        ([20, 17, 60], [20, 17, 70], NOT_REPRODUCED),
-        ([17, 17, 50], [17, 17, 50], CANNOT_BE_TESTED),
-    ],
-)
-def test_simpler_is_asked_only_where_labels_were_not_separable(before, after, expected):
-    table = summary(labels_before=[17, 17, 50], clusters_before=before, clusters_after=after)
-    assert verdict("simplifies", table.assign(separable_before=0, separable_after=0)) == expected
-
-
-def test_all_points_that_become_separable_are_simpler_though_the_counted_ones_always_were():
-    table = summary(labels_before=[17], clusters_before=[17], clusters_after=[17])
-    assert verdict("simplifies", table.assign(separable_before=0, separable_after=1)) == REPRODUCED
-    assert verdict("simplifies", table.assign(separable_before=1, separable_after=1)) == CANNOT_BE_TESTED
 
 
 def distances(curves: dict[str, list[float]]) -> pd.DataFrame:
@@ -73,74 +19,6 @@ def distances(curves: dict[str, list[float]]) -> pd.DataFrame:
         for step, value in enumerate(values)
     ]
     return pd.DataFrame(rows)
-
-
-@pytest.mark.parametrize(
-    ("curves", "expected"),
-    [
-        ({"A": [1, 3, 2], "B": [1, 2, 3]}, REPRODUCED),
-        ({"A": [1, 3, 2], "B": [3, 2, 1]}, NOT_REPRODUCED),
-        # The paper says: not monotonically.
-        ({"A": [1, 2, 3], "B": [1, 2, 3]}, NOT_REPRODUCED),
-    ],
-)
-def test_labels_are_pushed_apart_but_not_at_every_step(curves, expected):
-    assert verdict("pushes-apart", distances(curves)) == expected
-
-
-def across(changes: dict[str, float], accuracies: dict[str, float]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {"tuned_on": task, "seed": 0, "label": "Goal", "before": 2.0, "after": 2.0 + change,
-             "accuracy": accuracies[task], "deviation": 0.0}
-            for task, change in changes.items()
-        ]
-    )  # fmt: skip
-
-
-RISING = {"ps-fxn": 0.9, "ps-role": 0.8, "pos": 0.7}
-
-
-@pytest.mark.parametrize(
-    ("changes", "accuracies", "expected"),
-    [
-        ({"ps-fxn": 1.0, "ps-role": 0.5, "pos": -0.5}, RISING, REPRODUCED),
-        ({"ps-fxn": 1.0, "ps-role": 0.5, "pos": 0.1}, RISING, NOT_REPRODUCED),
-        ({"ps-fxn": 1.0, "ps-role": 1.5, "pos": -0.5}, RISING, NOT_REPRODUCED),
-        ({"ps-fxn": 1.0, "ps-role": 0.5, "pos": -0.5}, RISING | {"pos": 0.95}, NOT_REPRODUCED),
-        ({"ps-fxn": 1.0, "ps-role": 0.5}, RISING, CANNOT_BE_TESTED),
-    ],
-)
-def test_related_and_opposing_tasks_are_told_apart(changes, accuracies, expected):
-    assert verdict("cross-task", across(changes, accuracies)) == expected
-
-
-def test_order_is_kept_while_the_last_layer_stays_above_a_half():
-    table = pd.DataFrame(
-        {"task": "pos", "seed": 0, "step": [0, 1, 0, 1], "layer": [4, 4, 6, 6], "similarity": [1.0, 0.1, 1.0, 0.6]}
-    )
-    assert verdict("keeps-order", table) == REPRODUCED
-    assert verdict("keeps-order", table.assign(similarity=[1.0, 1.0, 1.0, 0.4])) == NOT_REPRODUCED
-    assert verdict("keeps-order", table.assign(similarity=[1.0, 1.0, 1.0, np.nan])) == CANNOT_BE_TESTED
-
-
-def moved(low: float, high: float, low_in_two: float = 0.9, task: str = "pos") -> pd.DataFrame:
-    layers = [1, 2, 3, 4, 5, 6]
-    lengths = [low, low, 1, 1, high, high]
-    shares = [low_in_two] * 2 + [0.5] * 4
-    return pd.DataFrame(
-        {"task": task, "seed": 0, "layer": layers, "label": "NOUN", "length": lengths, "in_two": shares, "spread": 2.0}
-    )
-
-
-@pytest.mark.parametrize(
-    ("table", "expected"),
-    [(moved(0.1, 1.0), REPRODUCED), (moved(0.9, 1.0), NOT_REPRODUCED), (moved(0.1, 1.0, 0.2), NOT_REPRODUCED)],
-)
-def test_low_layers_move_little_and_in_few_directions(table, expected):
-    tables = [table.assign(task=task) for task in ("pos", "dep", "ps-role", "ps-fxn")]
-    assert verdict("low-moves-little", *tables) == expected
-    assert len(tables) == len(MOVEMENTS)
 
 
 def centroids_worked_by_hand() -> dict[tuple[int, int], np.ndarray]:
@@ -210,6 +88,39 @@ def test_labels_that_grow_most_and_least_are_marked_and_drawn():
     plt.close("all")
 
 
+def with_control(table: pd.DataFrame, control: str, **columns) -> pd.DataFrame:
+    """A record with the same rows again for a control; the first state is shared."""
+    first, rows = table["step"] == 0, table.assign(control="")
+    rows.loc[first, "control"] = "all"
+    return pd.concat([rows, rows[~first].assign(control=control, **columns)], ignore_index=True)
+
+
+def test_what_a_twin_does_is_a_line_of_its_own():
+    curves = distances({"A": [1.0, 9.0], "B": [3.0, 2.0]})
+    exhibit = figures.figure_6({"distances": with_control(curves, "twin", min_distance=1.5)}, "toy-bert")
+    assert exhibit.table.groupby("step")["twin"].unique().map(list).to_dict() == {0: [2.0], 1: [1.5]}
+    assert set(exhibit.table["control"]) == {"", "all"} and len(exhibit.table) == len(curves)
+    assert "moved at random" in {text.get_text() for text in exhibit.figure.axes[0].texts}
+    assert "random direction" in exhibit.caption
+    kept = pd.DataFrame({"task": "pos", "seed": 0, "step": [0, 1] * 2, "layer": [4, 4, 6, 6]})
+    kept = kept.assign(similarity=[1.0, 0.8, 1.0, 0.6], points=60, all_points=100)
+    exhibit = figures.figure_4({"similarities": with_control(kept, "shuffled labels", similarity=0.9)}, "toy-bert")
+    assert "layer 6, shuffled labels" in {text.get_text() for text in exhibit.figure.axes[0].texts}
+    assert "60 of 100 in POS" in exhibit.caption
+    plt.close("all")
+
+
+def test_movements_are_compared_absolutely_and_relative_to_the_labels_of_their_layer():
+    moved = pd.DataFrame({"task": "pos", "seed": 0, "layer": [1, 2, 3], "label": "A", "x": 1.0, "y": 0.0})
+    moved = moved.assign(length=[1.0, 2.0, 4.0], spread=[1.0, 1.0, 2.0], in_two=0.5)
+    caption = figures.figure_of_movements({"movements": moved}, "pos", "toy-bert/seed-0").caption
+    assert "0.25 times as far" in caption and "0.50 times relative" in caption
+    both = pd.concat([moved.assign(control=""), moved.assign(control="twin", length=3.0)])
+    caption = figures.figure_of_movements({"movements": both}, "pos", "toy-bert/seed-0").caption
+    assert "0.25 times as far" in caption and "moved at random 1.00 and 2.00" in caption
+    plt.close("all")
+
+
 def test_a_figure_of_tasks_that_are_not_followed_is_absent():
     other = distances({"A": [1, 2], "B": [1, 3]}).assign(task="dep")
     assert isinstance(figures.figure_2({"distances": other}, "toy-bert"), Absent)
@@ -227,14 +138,53 @@ def toy(task: str):
     return specify("toy-bert/seed-0", task, "toyworld", 0, Schedule(1e-3, 32, 1, max_length=64))
 
 
-def test_rare_labels_are_left_out_and_a_sentence_is_measured_once():
-    splits = labelled.labelled_splits(toy("dep"), points=500, min_examples=10)
-    assert len(splits["train"].labels) == 500
-    assert set(splits["train"].labels) <= set(splits["validation"].labels)
-    _, counts = np.unique(splits["validation"].labels, return_counts=True)
-    assert counts.min() >= 10
+def test_all_labels_are_kept_and_a_sentence_is_measured_once():
+    splits = labelled.labelled_splits(toy("dep"), points=30)
+    whole = labelled.labelled_splits(toy("dep"), None)
+    assert set(splits["train"].labels) == set(whole["train"].labels)
+    assert 30 <= len(splits["train"].labels) < 100 and splits["train"].whole == len(whole["train"].labels)
+    assert set(labelled.common_labels(whole, 10)) < set(labelled.common_labels(whole, 1))
+    _, counts = np.unique(whole["validation"].labels, return_counts=True)
+    assert len(labelled.common_labels(whole, 10)) <= (counts >= 10).sum()
     texts = [tuple(tokens) for tokens in splits["train"].examples["input_ids"]]
     assert len(texts) == len(set(texts))
+
+
+def test_points_are_those_of_their_sentences_though_the_others_are_not_read():
+    few, whole = (labelled.labelled_splits(toy("dep"), points)["train"] for points in (40, None))
+    assert len(few.examples) < len(whole.examples) and np.array_equal(
+        np.unique(few.sentences), range(len(few.examples))
+    )
+    model = labelled.pretrained(toy("dep"))
+    texts = [tuple(tokens) for tokens in whole.examples["input_ids"]]
+    for point in (0, len(few.labels) // 2, len(few.labels) - 1):
+        sentence = texts.index(tuple(few.examples[int(few.sentences[point])]["input_ids"]))
+        labels = np.array(whole.labels[whole.sentences == sentence])
+        alone = labelled.Labelled(whole.examples.select([sentence]), labels, np.arange(len(labels)), labels, 0)
+        near = np.abs(alone.last_layer(model, "cpu") - few.last_layer(model, "cpu")[point]).max(axis=1)
+        assert labels[near.argmin()] == few.labels[point] and near.min() < 1e-4
+
+
+def test_a_label_that_is_in_one_split_alone_counts_in_the_training_set_and_not_in_the_comparison():
+    generator = np.random.default_rng(0)
+    labels = np.repeat(["A", "B", "C", "rare"], [6, 6, 6, 1])
+    points = generator.standard_normal((19, 4)) * 0.1 + np.repeat(np.eye(4), [6, 6, 6, 1], axis=0) * 9
+    probed = measure.directprobe.probe(points, labels)
+    test = points[:18] * [1.0, 2.0, 1.0, 1.0], labels[:18]
+    similarity = measure._similarity((points, labels), test, ["A", "B", "C"], probed)
+    of_three = measure.directprobe.probe(points[:18], labels[:18])
+    expected = measure.directprobe.spatial_similarity(of_three, measure.directprobe.probe(*test))
+    assert probed.n_clusters == 4 and similarity == pytest.approx(expected)
+    assert np.isnan(measure._similarity((points, labels), test, ["A", "B"], probed))
+
+
+def test_what_a_probe_has_right_is_kept_by_sentence():
+    splits = labelled.labelled_splits(toy("ps-fxn"), points=60)
+    grid = probing.mlp_probe.grid([8], [1e-3])
+    found, read = probing._best_probe(labelled.pretrained(toy("ps-fxn")), splits, grid, 2, max_epochs=5, device="cpu")
+    assert read["score"].sum() / read["weight"].sum() == pytest.approx(found["accuracy"])
+    assert read["weight"].sum() == len(splits["validation"].labels) and read["example"].is_unique
+    assert 0 < read["null"].sum() < read["weight"].sum()
 
 
 def test_words_and_sentences_of_a_task_are_counted():
@@ -280,16 +230,24 @@ def test_a_change_of_directprobe_leaves_the_probes_records_as_they_are():
 def measured(task: str, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
     model = {"encoder": "toy-bert/seed-0", "task": task, "seed": seed}
     shared = {"points": 90, "dimensions": 64, "labels": 3, "all_points": 100, "control_separable": False}
+    shared |= {"control": "all"}
     geometry = [model | shared | {"stage": "before", "clusters": 5, "separable": False, "similarity": np.nan}]
+    shared |= {"control": ""}
     geometry += [model | shared | {"stage": "after", "clusters": 3, "separable": True, "similarity": 0.5}]
     probe = {"hidden_1": 32, "hidden_2": 64, "deviation": 0.1, "initialisations": 3}
     probes = [model | probe | {"stage": stage, "accuracy": 0.5 + seed / 10} for stage in ("before", "after")]
-    return pd.DataFrame(geometry), pd.DataFrame(probes)
+    return pd.DataFrame(geometry), {"fits": pd.DataFrame(probes)}
+
+
+def with_twin(geometry: pd.DataFrame) -> pd.DataFrame:
+    moved = geometry[geometry["stage"] == "after"].assign(control="twin", clusters=7)
+    return pd.concat([geometry, moved], ignore_index=True)
 
 
 def test_tables_have_a_row_per_task_with_the_means_of_its_seeds():
-    geometry, probes = (pd.concat(parts) for parts in zip(measured("pos"), measured("pos", 1), strict=True))
-    table = tables.before_and_after(geometry, probes)
+    first, second = measured("pos"), measured("pos", 1)
+    probes = {"fits": pd.concat([first[1]["fits"], second[1]["fits"]])}
+    table = tables.before_and_after(pd.concat([first[0], second[0]]), probes)
     assert len(table) == 1
     row = table.iloc[0]
     assert (row["clusters_before"], row["clusters_after"]) == (5, 3)
@@ -302,14 +260,23 @@ def test_table_4_is_absent_without_its_task():
     assert "all 100" in tables.table_4(*measured("trec")).caption
 
 
+def test_a_twin_has_columns_where_it_was_measured_and_none_where_not():
+    geometry, probes = measured("trec")
+    exhibit = tables.table_4(with_twin(geometry), probes)
+    assert exhibit.table["clusters_twin"].tolist() == [7] and exhibit.columns["clusters_twin"].endswith("at random")
+    for bare in (tables.table_4(geometry, probes), tables.table_4(geometry.drop(columns="control"), probes)):
+        assert not any("twin" in name for name in (*bare.table.columns, *bare.columns))
+
+
 def test_nothing_is_counted_where_nothing_was_tuned():
     rows = [("nothing", "Goal", 2.0, 2.0), ("pos", "Goal", 2.0, 1.0), ("pos", "Source", 2.0, 3.5)]
     apart = pd.DataFrame(rows, columns=["tuned_on", "label", "before", "after"]).assign(seed=0)
     accuracies = pd.DataFrame({"tuned_on": ["nothing", "pos"], "seed": 0, "accuracy": [0.5, 0.6], "deviation": 0.1})
-    shown = tables.table_5(apart, accuracies).shown.set_index("tuned_on")
+    shown = tables.table_5(apart, {"fits": accuracies}).shown.set_index("tuned_on")
     assert shown.loc["nothing", ["grew", "shrank", "change"]].isna().all()
-    assert shown.loc["pos", ["grew", "shrank", "change", "relative"]].tolist() == [1, 1, 0.25, 0.125]
+    assert shown.loc["POS", ["grew", "shrank", "change", "relative"]].tolist() == [1, 1, 0.25, 0.125]
     assert shown["accuracy"].tolist() == [0.5, 0.6]
+    assert "POS" in shown.index
 
 
 @pytest.mark.parametrize("name", ["followed", "tuned_on"])

@@ -78,12 +78,16 @@ def key(task: str, encoder: str, leading: str) -> str:
 
 
 def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
-    """Why each task that was not learned takes no part, by `key`, from the table of `learned`.
+    """Why each task that was not learned takes no part, from the table of `learned`.
+
+    By `key`, and for the leading encoder also by its task "on" its name, under which a family of encoders speaks of it.
 
     Example:
         >>> rows = {"encoder": ["e"], "task": ["rte"], "score": [0.56], "null_rate": [0.527], "above": [0.033]}
         >>> rows |= {"low": [-0.01], "high": [0.08], "measured": [True], "learned": [False]}
-        >>> unlearned(pd.DataFrame(rows), "e")["rte"]
+        >>> sorted(reasons := unlearned(pd.DataFrame(rows), "e"))
+        ['rte', 'rte on e']
+        >>> reasons["rte"]
         'RTE was not learned: its score of 0.560 is 0.033 [−0.010, 0.080] above the null rate, not clearly above 0.02'
     """
     reasons = {}
@@ -92,5 +96,6 @@ def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
         reach = f" [{row.low:.3f}, {row.high:.3f}]" if row.measured else ""
         said = f"its score of {row.score:.3f} is {row.above:.3f}{reach} above the null rate".replace("-", "−")
         clearly = "not clearly above" if row.measured else "not above"
-        reasons[key(row.task, row.encoder, leading)] = f"{name} was not learned: {said}, {clearly} {MARGIN.threshold:g}"
+        reason = f"{name} was not learned: {said}, {clearly} {MARGIN.threshold:g}"
+        reasons |= {key(row.task, row.encoder, leading): reason, key(row.task, row.encoder, ""): reason}
     return reasons

@@ -246,9 +246,12 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
     else:
         (one,) = verdict.groups
         text += f" on {one.name} alone" + (one.outcome != HOLDS) * f" ({' and '.join(one.failed or one.undecided)})"
+    decided: dict[str, list[str]] = {}
     for one in verdict.of(OPEN) if verdict.outcome == OPEN else ():
         ways = [f"{n:,} {of}" for n, of in ((one.models, "models"), (one.examples, "examples")) if n is not None]
-        text += f"; {one.name} would be decided with {' or '.join(ways) or 'no known number of models or examples'}"
+        unknown = "more than one model" if one.of_this_model else "no known number of models or examples"
+        decided.setdefault(" or ".join(ways) or unknown, []).append(one.name)
+    text += "".join(f"; {', '.join(names)} would be decided with {ways}" for ways, names in decided.items())
     if of_one := ", ".join(one.name for one in verdict.groups if one.of_this_model):
         text += f"; the result for {of_one} is of this model and says nothing about other seeds"
     if not all(one.measured for one in verdict.groups):

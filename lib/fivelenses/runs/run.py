@@ -271,16 +271,19 @@ class Run:
         self.tables[drawn.key] = drawn.table
         drawn.show()
 
-    def gate(self, models: pd.DataFrame, predictions: pd.DataFrame | NotMeasured) -> None:
+    def gate(self, models: pd.DataFrame | NotMeasured, predictions: pd.DataFrame | NotMeasured) -> None:
         """Find the tasks that the ordinary models did not learn, say so on the page, and leave them out of all claims.
 
         Args:
-            models: `checkpoints.tables.models`, of which the ordinary ones decide.
+            models: `checkpoints.tables.models`, of which the ordinary ones decide; none is left out if not measured.
             predictions: `checkpoints.predictions.by_example` of these; scores decide without intervals if not measured.
         """
+        if isinstance(models, NotMeasured):
+            display(Markdown(f"*Left out of all claims*: nothing, because {models.reason}."))
+            return
         table = gate.learned(gate.ordinary(models), None if isinstance(predictions, NotMeasured) else predictions)
         self.unlearned = dict(gate.unlearned(table, self.settings.encoder))
-        said = "; ".join(self.unlearned.values()) or "nothing: every task was learned"
+        said = "; ".join(dict.fromkeys(self.unlearned.values())) or "nothing: every task was learned"
         display(Markdown(f"*Left out of all claims*: {said}."))
 
     def judge(self, claims: Iterable[Claim]) -> None:

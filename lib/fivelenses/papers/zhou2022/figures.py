@@ -15,7 +15,8 @@ from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
 from fivelenses.exhibits.interactive import folded
 from fivelenses.exhibits.plots import curves
 from fivelenses.lenses import directprobe
-from fivelenses.papers.zhou2022.tables import APPENDIX_E, short, title
+from fivelenses.papers.zhou2022.labelled import SHARED, TUNED
+from fivelenses.papers.zhou2022.tables import APPENDIX_E, CONTROLS, IN_WORDS, controlled, short, title
 
 SHOWN = 3  # labels whose distance grows most, and least
 GREW = style.Looks(
@@ -77,6 +78,36 @@ def figure_1() -> Exhibit:
     return Exhibit("zhou2022-figure-1", "Figure 1", table, caption, alt, figure)
 
 
+def _of_tuned(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the fine-tuned models, with the state before training."""
+    table = controlled(table)
+    return table[table["control"].isin([TUNED, SHARED])]
+
+
+def _with_controls(rows: pd.DataFrame, table: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Rows of fine-tuned models with columns of what the controls in `table` show, a mean per task and step, and the
+    names of these columns.
+    """
+    table, nulls = controlled(table), {}
+    for control, column in CONTROLS.items():
+        ours = table[table["control"].isin([control, SHARED])]
+        ours = ours[ours["task"].isin(table.loc[table["control"] == control, "task"])]
+        if len(ours):
+            means = ours.groupby(["task", "step"])[measure].mean().rename(column)
+            rows, nulls[column] = rows.join(means, on=["task", "step"]), IN_WORDS[column]
+    return rows, nulls
+
+
+def _of_nulls(nulls: Mapping[str, str], what: str) -> str:
+    """What the lines of the controls are, for a caption; nothing without any."""
+    said = {
+        "twin": "dashed, the same after moving each matrix as far in a random direction",
+        "shuffled": "dotted, after training on shuffled labels",
+    }
+    words = "; ".join(said[name] for name in nulls)
+    return f" {words[0].upper()}{words[1:]} ({what})." if words else ""
+
+
 def _named_curves(rows: pd.DataFrame) -> pd.DataFrame:
     """One task's rows with `grows`: `most` or `least` for the labels that grow so from the first step to the last,
     empty for the others.
@@ -90,14 +121,17 @@ def _named_curves(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _distance_figure(along: Along, tasks: Sequence[str], number: int, encoder: str) -> Exhibit | Absent:
     key, name, distances = f"zhou2022-figure-{number}", f"Figure {number}", along["distances"]
-    last = distances[(distances["layer"] == distances["layer"].max()) & distances["task"].isin(tasks)]
+    every = distances[(distances["layer"] == distances["layer"].max()) & distances["task"].isin(tasks)]
+    last = _of_tuned(every)
     tasks = [task for task in tasks if (last["task"] == task).any()]
     if not tasks:
         return Absent(key, name, "none of its tasks is followed along training")
     table = pd.concat([_named_curves(rows) for _, rows in last.groupby("task", sort=False)], ignore_index=True)
+    table, nulls = _with_controls(table, every, "min_distance")
     drawn = table[table["grows"] != ""]
     titles = {task: title(task) for task in tasks}
     panels = dict(col="task", titles=titles, unit="label", label="ends", height=3.2, x="step", x_label="step")
+    panels["nulls"] = nulls
     figure = curves(drawn, "min_distance", "grows", GREW, "least distance to another label", **panels)
     sentences = []
     for task in tasks:
@@ -113,6 +147,7 @@ def _distance_figure(along: Along, tasks: Sequence[str], number: int, encoder: s
         f"Least distance of a label to any other along fine-tuning, last layer of {short(encoder)} "
         f"({counted(seeds, 'seed')}{', their mean' if seeds > 1 else ''}): the three labels that grow most (blue, "
         "circles) and the three that grow least (orange, squares), in units of the hidden states."
+        f"{_of_nulls(nulls, 'mean over all labels')}"
     )
     return Exhibit(key, name, table, caption, f"Curves of distance over steps. {'; '.join(sentences)}.", figure)
 
@@ -191,22 +226,34 @@ def _turning_paths(paths: pd.DataFrame) -> graph_objects.Figure:
 
 def figure_4(along: Along, encoder: str) -> Exhibit:
     """Figure 4: similarity of every other layer to itself before training, along training."""
-    table = along["similarities"]
+    every = along["similarities"]
+    table, last = _of_tuned(every).reset_index(drop=True), every["layer"].max()
+    table, nulls = _with_controls(table, every[every["layer"] == last], "similarity")
     titles = {task: title(task) for task in table["task"].unique()}
     looks = style.looks_in_order({layer: f"layer {layer}" for layer in sorted(table["layer"].unique())})
     panels = dict(col="task", titles=titles, sharey=True, label="ends", missing="not separable", height=3)
+    panels["nulls"] = {name: f"layer {last}, {words}" for name, words in nulls.items()}
     figure = curves(
         table, "similarity", "layer", looks, "similarity to itself before", x="step", x_label="step", **panels
     )
-    ends = table.dropna().groupby(["task", "layer", "step"], sort=False)["similarity"].mean()
-    ends = ends.groupby(["task", "layer"], sort=False).last()
-    sentences = [f"{titles[task]}, layer {layer}: {end:.2f} at the end" for (task, layer), end in ends.items()]
+    known = table.dropna(subset="similarity").groupby(["task", "layer", "step"], sort=False)["similarity"].mean()
+    known = known.groupby(["task", "layer"], sort=False).last()
+    sentences = [f"{titles[task]}, layer {layer}: {end:.2f} at the end" for (task, layer), end in known.items()]
     caption = (
         f"Similarity of every other layer of {short(encoder)} to itself before fine-tuning (Pearson correlation of the "
-        "distances between labels). A layer is missing where its labels are not linearly separable, before or at that "
-        "step."
+        "distances between labels). A layer is missing where planes do not separate its labels, before or at that "
+        f"step. {_what_was_followed(table)}{_of_nulls(nulls, f'layer {last}')}"
     )
     return Exhibit("zhou2022-figure-4", "Figure 4", table, caption, f"Curves. {'; '.join(sentences)}.", figure)
+
+
+def _what_was_followed(similarities: pd.DataFrame) -> str:
+    """Of which points planes are said to separate the labels."""
+    if "points" not in similarities.columns:
+        return "That is asked of the training points that were followed, which may be a sample of all."
+    sizes = similarities.groupby("task", sort=False)[["points", "all_points"]].first().itertuples()
+    followed = ", ".join(f"{row.points:,} of {row.all_points:,} in {title(row.Index)}" for row in sizes)
+    return f"That is asked of the training points that were followed: {followed}."
 
 
 def _name_farthest(axes: Axes, rows: pd.DataFrame, reach: float) -> None:
@@ -238,8 +285,10 @@ def _movement_figure(
     moved: pd.DataFrame, task: str, layers: Sequence[int], key: str, name: str, encoder: str
 ) -> Exhibit:
     """Where each label's centroid of the first seed went, one panel per layer, one scale."""
-    table = moved[(moved["task"] == task) & moved["layer"].isin(layers)]
-    table = table[table["seed"] == table["seed"].min()].reset_index(drop=True)
+    moved = moved[moved["task"] == task]
+    table = _of_tuned(moved)
+    table = table[(table["seed"] == table["seed"].min()) & table["layer"].isin(layers)].reset_index(drop=True)
+    table["relative"] = table["length"] / table["spread"]
     reach = 1.15 * table[["x", "y"]].abs().to_numpy().max()
     columns = min(3, len(layers))
     rows = -(-len(layers) // columns)
@@ -268,11 +317,30 @@ def _movement_figure(
     caption = (
         f"Where fine-tuning on {title(task)} moves the centroid of each label in {short(encoder)}: the difference "
         "vectors of a layer on their two principal directions (not centred), all panels on one scale; those that move "
-        "most are named. The percentage is the share of the squared movement that lies in the plane."
+        "most are named. The percentage is the share of the squared movement that lies in the plane. "
+        f"{_low_against_high(moved)}"
     )
     means = ", ".join(f"{value:.2f} in layer {layer}" for layer, value in lengths.items())
     alt = f"Scatter of label movements, one panel a layer. Mean length of a movement: {means}."
     return Exhibit(key, name, table, caption, alt, figure)
+
+
+def _low_against_high(moved: pd.DataFrame) -> str:
+    """How far a task's labels move in low layers against high ones: absolute, as in the paper, and relative."""
+    depth = moved["layer"].max()
+    low, high = moved["layer"] <= depth / 3, moved["layer"] > depth * 2 / 3
+    if not low.any():
+        return ""
+    lengths = controlled(moved).assign(relative=moved["length"] / moved["spread"])
+    lengths["control"] = lengths["control"].map(CONTROLS | {TUNED: ""})
+    ratios = [lengths[third].groupby("control")[["length", "relative"]].mean() for third in (low, high)]
+    ratios = ratios[0] / ratios[1]
+    said = (
+        f"The lower third of the layers moves {ratios.loc['', 'length']:.2f} times as far as the upper third, and "
+        f"{ratios.loc['', 'relative']:.2f} times relative to the distances between the labels of its layer before"
+    )
+    controls = [f"{IN_WORDS[name]} {row.length:.2f} and {row.relative:.2f}" for name, row in ratios.iterrows() if name]
+    return said + (f" ({'; '.join(controls)})" if controls else "") + "."
 
 
 def figure_5(along: Along, encoder: str) -> Exhibit:

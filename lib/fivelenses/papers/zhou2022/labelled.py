@@ -4,7 +4,7 @@ A point is a word, a pair of words or a sentence in one layer of one model; `bef
 the fine-tuned one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import datasets
@@ -18,10 +18,14 @@ from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.models.encoders import load_weights, locate, tokenizer
 from fivelenses.models.layers import layer_list
+from fivelenses.models.twins import moved_at_random
 from fivelenses.tasks.examples import encode, load, subset
 
 BEFORE, AFTER = "before", "after"
 TRAINING, HELD_OUT = "train", "validation"
+FEW = 3  # points that a label has at least in a sample, if it has as many at all
+# In a record's column `control`, as `exhibits.claims` reads it: records are to know nothing of how claims are judged.
+TUNED, TWIN, SHUFFLED, SHARED = "", "twin", "shuffled labels", "all"
 
 
 @dataclass(frozen=True)
@@ -29,14 +33,18 @@ class Labelled:
     """One split of a task as an encoder reads it.
 
     Attributes:
-        examples: encoded sentences.
-        labels: (points,) the label of each point.
-        rows: which points are measured.
+        examples: encoded sentences, those that hold a measured point.
+        labels: (points,) the label of each point that is measured.
+        rows: (points,) which of the points of these sentences are measured.
+        sentences: (points,) the sentence that each of them is in.
+        whole: how many points the split has.
     """
 
     examples: datasets.Dataset
     labels: np.ndarray
     rows: np.ndarray
+    sentences: np.ndarray
+    whole: int
 
     def points(self, model: nn.Module, layers: Iterable[int], device: str | None) -> dict[int, np.ndarray]:
         """The measured points in some layers of a model, (points, width) each."""
@@ -49,30 +57,51 @@ class Labelled:
         return self.points(model, [last], device)[last]
 
 
-def labelled_splits(made: Specification, points: int | None, min_examples: int = 1) -> dict[str, Labelled]:
-    """Both splits of a task, without the labels that have fewer than `min_examples` points in either.
+def labelled_splits(made: Specification, points: int | None) -> dict[str, Labelled]:
+    """Both splits of a task with all their labels.
 
     A text that occurs more than once in a split is measured once: its points are equal in every model.
 
     Args:
         made: names encoder, task, source, and the tokens that a sequence is cut to.
-        points: training points that are measured, at most: a stratified subset.
+        points: training points that are measured, or a few more: see `sample`.
     """
     data, reading = load(made.task, made.source), tokenizer(locate(made.encoder))
-    encoded = {split: encode(data, split, reading, made.schedule.max_length) for split in (TRAINING, HELD_OUT)}
-    encoded = {split: examples.select(first_occurrences(examples)) for split, examples in encoded.items()}
-    labels = {split: np.array(data.labels)[flat_labels(examples)] for split, examples in encoded.items()}
-    kept = set(data.labels)
-    for of_split in labels.values():
-        names, counts = np.unique(of_split, return_counts=True)
-        kept &= set(names[counts >= min_examples])
     splits = {}
-    for split, examples in encoded.items():
-        rows = np.flatnonzero(np.isin(labels[split], sorted(kept)))
-        if split == TRAINING and points is not None:
-            rows = rows[subset(labels[split][rows], points, seed=0)]
-        splits[split] = Labelled(examples, labels[split][rows], rows)
+    for split in (TRAINING, HELD_OUT):
+        examples = encode(data, split, reading, made.schedule.max_length)
+        examples = examples.select(first_occurrences(examples))
+        labels = np.array(data.labels)[flat_labels(examples)]
+        sentences = np.repeat(np.arange(len(examples)), [np.size(of_one) for of_one in examples["labels"]])
+        rows = sample(labels, points if split == TRAINING else None)
+        read = np.unique(sentences[rows])
+        places = np.cumsum(np.isin(sentences, read)) - 1
+        of_point = np.searchsorted(read, sentences[rows])
+        splits[split] = Labelled(examples.select(read), labels[rows], places[rows], of_point, len(labels))
     return splits
+
+
+def sample(labels: np.ndarray, points: int | None) -> np.ndarray:
+    """Rows of a stratified subset, and the first rows of the labels that have fewer than FEW there: none is left out.
+
+    Example:
+        >>> labels = np.array(["NOUN"] * 50 + ["SYM"])
+        >>> rows = sample(labels, 10)
+        >>> len(rows), "SYM" in labels[rows]
+        (11, True)
+    """
+    if points is None:
+        return np.arange(len(labels))
+    rows = subset(labels, points, seed=0)
+    names, counts = np.unique(labels[rows], return_counts=True)
+    rare = pd.Series(labels)[~np.isin(labels, names[counts >= FEW])]
+    return np.union1d(rows, rare.groupby(rare).head(FEW).index)
+
+
+def common_labels(splits: Mapping[str, Labelled], min_examples: int) -> list[str]:
+    """The labels with so many points in both splits: what their distances can be compared on."""
+    counts = [dict(zip(*np.unique(part.labels, return_counts=True), strict=True)) for part in splits.values()]
+    return [str(label) for label in counts[0] if all(of.get(label, 0) >= min_examples for of in counts)]
 
 
 def first_occurrences(examples: datasets.Dataset) -> list[int]:
@@ -88,11 +117,74 @@ def pretrained(made: Specification) -> nn.Module:
     return load_weights(locate(made.encoder))
 
 
-def before_and_after(checkpoint: Checkpoint) -> dict[str, nn.Module]:
-    """The encoder and the fine-tuned model; none where the training diverged."""
-    if checkpoint.manifest["diverged"]:
-        return {}
-    return {BEFORE: pretrained(checkpoint.specification), AFTER: checkpoint.model()}
+def tuned_and_controls(
+    checkpoint: Checkpoint, original: nn.Module, step: int | None = None
+) -> Iterator[tuple[str, nn.Module]]:
+    """A fine-tuned model and its twin by what they are in a record's `control`; one on shuffled labels has no twin.
+
+    Args:
+        checkpoint: its training has not diverged.
+        original: the encoder before fine-tuning.
+        step: of a state along training, None for the end.
+    """
+    made = checkpoint.specification
+    tuned = checkpoint.model() if step is None else checkpoint.model_at(step)
+    if made.shuffled_labels:
+        yield SHUFFLED, tuned
+        return
+    yield TUNED, tuned
+    yield TWIN, moved_at_random(tuned, original, made.seed)
+
+
+def before_and_after(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[dict, nn.Module]]:
+    """The encoder before fine-tuning once, then each of its fine-tuned models that did not diverge with its controls.
+
+    Args:
+        checkpoints: of one encoder.
+
+    Yields:
+        `stage`, `seed` (-1 before) and `control`, and the model.
+    """
+    finished = [one for one in checkpoints if not one.manifest["diverged"]]
+    if finished:
+        yield {"stage": BEFORE, "seed": -1, "control": SHARED}, (original := pretrained(finished[0].specification))
+    for one in finished:
+        for control, model in tuned_and_controls(one, original):
+            yield {"stage": AFTER, "seed": one.specification.seed, "control": control}, model
+
+
+def tuned_on_each(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[dict, nn.Module]]:
+    """The encoder before fine-tuning, then each model with its controls, by `tuned_on`, `seed` and `control`.
+
+    Args:
+        checkpoints: of one encoder and seed, one per task.
+    """
+    seed, original = checkpoints[0].specification.seed, pretrained(checkpoints[0].specification)
+    yield {"tuned_on": "nothing", "seed": seed, "control": SHARED}, original
+    for one in checkpoints:
+        for control, model in tuned_and_controls(one, original):
+            yield {"tuned_on": one.specification.task, "seed": seed, "control": control}, model
+
+
+def for_each_seed(rows: list[dict]) -> list[dict]:
+    """Rows with those of the encoder before fine-tuning, which have no seed of their own, under each of the seeds.
+
+    Example:
+        >>> rows = for_each_seed([{"seed": -1, "x": 0}, {"seed": 4, "x": 1}, {"seed": 5, "x": 2}])
+        >>> [(row["seed"], row["x"]) for row in rows]
+        [(4, 0), (5, 0), (4, 1), (5, 2)]
+    """
+    seeds = dict.fromkeys(row["seed"] for row in rows if row["seed"] != -1)
+    return [row | {"seed": seed} for row in rows for seed in (seeds if row["seed"] == -1 else [row["seed"]])]
+
+
+def by_encoder_and_task(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[dict, list[Checkpoint]]]:
+    """The checkpoints of each `encoder` and `task`."""
+    groups: dict[tuple[str, str], list[Checkpoint]] = {}
+    for one in checkpoints:
+        groups.setdefault((one.specification.encoder, one.specification.task), []).append(one)
+    for (encoder, task), group in groups.items():
+        yield {"encoder": encoder, "task": task}, group
 
 
 def encoder_sizes(encoders: Sequence[str]) -> pd.DataFrame:

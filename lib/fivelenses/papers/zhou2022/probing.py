@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 from torch import nn
 
@@ -13,8 +14,10 @@ from fivelenses.papers.zhou2022.labelled import (
     TRAINING,
     Labelled,
     before_and_after,
+    by_encoder_and_task,
+    for_each_seed,
     labelled_splits,
-    pretrained,
+    tuned_on_each,
 )
 
 
@@ -26,7 +29,7 @@ def probe_accuracy(
     probe_initialisations: int = 5,
     probe_epochs: int = 1000,
     device: str | None = None,
-) -> pd.DataFrame:
+) -> dict[str, pd.DataFrame]:
     """Tables 2 and 7: what a classifier probe reads from the last layer, before and after.
 
     Args:
@@ -37,17 +40,20 @@ def probe_accuracy(
         probe_epochs: at most, of every fit.
 
     Returns:
-        One row per model and stage, with `encoder`, `task`, `seed`, `stage`, and the columns of `_best_probe`.
+        Each with `encoder`, `task`, `seed`, `stage` and `control`; what is read before is the same for all seeds:
+        fits: one row per model and stage, with the columns of `_best_probe`.
+        sentences: one row per model, stage and held-out sentence, with those of `_by_sentence`.
     """
     grid, how = mlp_probe.grid(probe_sizes, probe_regularisers), dict(max_epochs=probe_epochs, device=device)
-    rows = []
-    for checkpoint in checkpoints:
-        made = checkpoint.specification
-        splits = labelled_splits(made, probe_points)
-        for stage, model in before_and_after(checkpoint).items():
-            row = {"encoder": made.encoder, "task": made.task, "seed": made.seed, "stage": stage}
-            rows.append(row | _best_probe(model, splits, grid, probe_initialisations, **how))
-    return pd.DataFrame(rows)
+    fits, sentences = [], []
+    for named, group in by_encoder_and_task(checkpoints):
+        splits = labelled_splits(group[0].specification, probe_points)
+        for row, model in before_and_after(group):
+            fit, read = _best_probe(model, splits, grid, probe_initialisations, **how)
+            fits.append(named | row | fit)
+            sentences.append(named | row | {"read": read})
+    parts = [row.pop("read").assign(**row) for row in for_each_seed(sentences)]
+    return {"fits": pd.DataFrame(for_each_seed(fits)), "sentences": _joined(parts)}
 
 
 def target_accuracy(
@@ -59,7 +65,7 @@ def target_accuracy(
     probe_initialisations: int = 5,
     probe_epochs: int = 1000,
     device: str | None = None,
-) -> pd.DataFrame:
+) -> dict[str, pd.DataFrame]:
     """Table 5: what a probe of one task reads from models that were tuned on it and on others.
 
     Args:
@@ -67,32 +73,36 @@ def target_accuracy(
         target: the task that is read; the other arguments as in `probe_accuracy`.
 
     Returns:
-        One row per model, with `tuned_on` (`nothing` for the pre-trained encoder), `seed`, and the columns of
-        `_best_probe`.
+        As `probe_accuracy`, with `tuned_on` (`nothing` for the pre-trained encoder), `seed` and `control`.
 
     Raises:
         ValueError: a training has diverged.
     """
     check_finite({one.specification.task: one for one in checkpoints}, "tuned_on")
-    made = checkpoints[0].specification
     grid, how = mlp_probe.grid(probe_sizes, probe_regularisers), dict(max_epochs=probe_epochs, device=device)
-    splits = labelled_splits(replace(made, task=target), probe_points)
-    fits = {"nothing": _best_probe(pretrained(made), splits, grid, probe_initialisations, **how)}
-    for one in checkpoints:
-        fits[one.specification.task] = _best_probe(one.model(), splits, grid, probe_initialisations, **how)
-    return pd.DataFrame([{"tuned_on": task, "seed": made.seed} | fit for task, fit in fits.items()])
+    splits = labelled_splits(replace(checkpoints[0].specification, task=target), probe_points)
+    fits, sentences = [], []
+    for named, model in tuned_on_each(checkpoints):
+        fit, read = _best_probe(model, splits, grid, probe_initialisations, **how)
+        fits.append(named | fit)
+        sentences.append(read.assign(**named))
+    return {"fits": pd.DataFrame(fits), "sentences": _joined(sentences)}
+
+
+def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _best_probe(
     model: nn.Module, splits: Mapping[str, Labelled], grid: Sequence[mlp_probe.Configuration], fits: int, **how
-) -> dict:
+) -> tuple[dict, pd.DataFrame]:
     """The best probe of a grid: `hidden_1`, `hidden_2`, `regulariser`, the mean `accuracy` on the held-out split of so
-    many `initialisations` and its standard `deviation`, and the training `points`.
+    many `initialisations` and its standard `deviation`, and the training `points`; and `_by_sentence` of it.
     """
     training, test = (splits[split].last_layer(model, how["device"]) for split in (TRAINING, HELD_OUT))
     labelled = (training, splits[TRAINING].labels, test, splits[HELD_OUT].labels)
     best = mlp_probe.fit_grid(*labelled, grid, range(fits), **how)
-    return {
+    found = {
         "hidden_1": best.hidden[0],
         "hidden_2": best.hidden[1],
         "regulariser": best.alpha,
@@ -101,3 +111,21 @@ def _best_probe(
         "initialisations": fits,
         "points": len(training),
     }
+    return found, _by_sentence(best.right.mean(0), splits[HELD_OUT])
+
+
+def _by_sentence(right: np.ndarray, part: Labelled) -> pd.DataFrame:
+    """What an interval of accuracy needs: words of a sentence are right or wrong together, so sentences are examples.
+
+    Args:
+        right: (points,) the share of the initialisations that classify a point correctly.
+        part: where the points are.
+
+    Returns:
+        `metric`, `example` (the sentence), `score` (points right, the mean over initialisations), `weight` (points) and
+        `null` (points of the most frequent label), as `intervals.of_scores` reads them.
+    """
+    names, counts = np.unique(part.labels, return_counts=True)
+    of_point = {"score": right, "weight": np.ones(len(right)), "null": part.labels == names[counts.argmax()]}
+    table = pd.DataFrame(of_point).groupby(part.sentences).sum().astype(np.float32)
+    return table.rename_axis("example").reset_index().astype({"example": np.int32}).assign(metric="accuracy")

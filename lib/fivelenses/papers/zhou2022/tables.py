@@ -1,11 +1,13 @@
 """The tables of Zhou and Srikumar (2022), from records."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
 from fivelenses import tasks
 from fivelenses.exhibits.exhibit import Absent, Exhibit
-from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE
+from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE, SHUFFLED, TUNED, TWIN
 
 # Table 6: training and test points, labels; the paper's POS counts its six and one empty nodes.
 PAPER_TABLE_6 = {
@@ -19,6 +21,9 @@ PAPER_TABLE_6 = {
 PAPER_CHANGE_AFTER_POS = -1.68
 # Appendix E: the figure of each task.
 APPENDIX_E = {"pos": 7, "dep": 8, "ps-role": 9, "ps-fxn": 10}
+# The controls as columns and in words.
+CONTROLS = {TWIN: "twin", SHUFFLED: "shuffled"}
+IN_WORDS = {"twin": "moved at random", "shuffled": "shuffled labels"}
 
 
 def title(task: str) -> str:
@@ -37,7 +42,8 @@ def _yes(share: float) -> str:
 
 # How the columns of `before_and_after` are printed.
 FORMATS = {"encoder": short, "task": title, "labels_before": "{:.0f}"}
-for stage in (BEFORE, AFTER):
+FORMATS["points_before"] = "{points_before:,.0f} of {all_points_before:,.0f}"
+for stage in (BEFORE, AFTER, *CONTROLS.values()):
     FORMATS |= {f"clusters_{stage}": "{:.4g}", f"similarity_{stage}": "{:.2f}"}
     FORMATS |= {f"separable_{stage}": _yes, f"control_separable_{stage}": _yes}
     FORMATS[f"accuracy_{stage}"] = f"{{accuracy_{stage}:.3f}} ± {{deviation_{stage}:.3f}}"
@@ -75,9 +81,14 @@ def table_6(sizes: pd.DataFrame) -> Exhibit:
     return Exhibit("zhou2022-table-6", "Table 6", table, caption, formats={"task": title} | formats, columns=columns)
 
 
-def before_and_after(geometry: pd.DataFrame, probes: pd.DataFrame) -> pd.DataFrame:
-    """One row per encoder and task: what `geometry` and `probe_accuracy` measure, before and after, means over seeds
-    (for the probe's sizes, those of the first seed).
+def controlled(table: pd.DataFrame) -> pd.DataFrame:
+    """A record with its column `control`, which one that was made without controls lacks."""
+    return table if "control" in table.columns else table.assign(control=TUNED)
+
+
+def before_and_after(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row per encoder and task: what `geometry` and `probe_accuracy` measure, before, after, and afterwards in the
+    controls that were measured; means over seeds (for the probe's sizes, those of the first seed).
 
     Raises:
         ValueError: there is no model.
@@ -85,13 +96,29 @@ def before_and_after(geometry: pd.DataFrame, probes: pd.DataFrame) -> pd.DataFra
     if geometry.empty:
         raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
     keys = ["encoder", "task", "stage"]
+    geometry, fits = (
+        table.assign(stage=table["control"].map(CONTROLS).fillna(table["stage"])).drop(columns="control")
+        for table in map(controlled, (geometry, probes["fits"]))
+    )
     means = geometry.drop(columns="seed").groupby(keys, sort=False).mean()
     sizes = {name: (name, "first") for name in ("hidden_1", "hidden_2")}
     means = means.join(
-        probes.groupby(keys, sort=False).agg(accuracy=("accuracy", "mean"), deviation=("deviation", "mean"), **sizes)
+        fits.groupby(keys, sort=False).agg(accuracy=("accuracy", "mean"), deviation=("deviation", "mean"), **sizes)
     )
-    by_stage = [means.xs(stage, level="stage").add_suffix(f"_{stage}") for stage in (BEFORE, AFTER)]
+    stages = [stage for stage in (BEFORE, AFTER, *CONTROLS.values()) if (geometry["stage"] == stage).any()]
+    by_stage = [means.xs(stage, level="stage").add_suffix(f"_{stage}") for stage in stages]
     return pd.concat(by_stage, axis="columns").reset_index()
+
+
+def _of_controls(table: pd.DataFrame, measure: str) -> dict[str, str]:
+    """The columns of a measure in the controls that a table has, as they are headed."""
+    columns = {f"{measure}_{name}": f"{measure}, {words}" for name, words in IN_WORDS.items()}
+    return {name: header for name, header in columns.items() if name in table.columns}
+
+
+def _formats(table: pd.DataFrame) -> dict:
+    """How the columns of a table are printed, of controls those that it has."""
+    return {name: how for name, how in FORMATS.items() if name in table.columns}
 
 
 def _shown(*names: str) -> dict[str, str]:
@@ -99,17 +126,20 @@ def _shown(*names: str) -> dict[str, str]:
     return {name: name.replace("_", " ") for name in names}
 
 
-def table_2(geometry: pd.DataFrame, probes: pd.DataFrame) -> Exhibit:
+def table_2(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Table 2: accuracy of the probes, and the similarity of training and test set, before and after."""
     caption = (
         "Accuracy of the classifier probe on the last layer before and after fine-tuning, and the similarity of "
-        "training and test set (Pearson correlation of the distances between labels); – where the labels of one of "
-        "them are not linearly separable and have no such distances. In the paper similarity falls in every row, and "
-        "BERT-small on PS-fxn, with the lowest (0.44), is the one whose accuracy does not improve."
+        "training and test set (Pearson correlation of the distances between labels that both have); – where planes do "
+        "not separate these labels in one of them, so that there are no such distances. Planes are asked to separate "
+        "the training points that were measured, not all: so many of so many in the column of points. In the paper "
+        "similarity falls in every row, and BERT-small on PS-fxn, with the lowest (0.44), is the one whose accuracy "
+        "does not improve."
     )
-    columns = _shown("encoder", "task", "accuracy_before", "accuracy_after", "similarity_before", "similarity_after")
     table = before_and_after(geometry, probes)
-    return Exhibit("zhou2022-table-2", "Table 2", table, caption, formats=FORMATS, columns=columns)
+    columns = _shown("encoder", "task", "accuracy_before", "accuracy_after", "similarity_before", "similarity_after")
+    columns |= _of_controls(table, "similarity") | {"points_before": "points"}
+    return Exhibit("zhou2022-table-2", "Table 2", table, caption, formats=_formats(table), columns=columns)
 
 
 def _what_was_counted(table: pd.DataFrame) -> str:
@@ -125,7 +155,7 @@ def _what_was_counted(table: pd.DataFrame) -> str:
     )
 
 
-def table_3(geometry: pd.DataFrame, probes: pd.DataFrame) -> Exhibit:
+def table_3(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Table 3: the smallest encoder: separable or not, and clusters before and after."""
     table = before_and_after(geometry, probes)
     table = table[table["encoder"] == table["encoder"].iloc[0]].reset_index(drop=True)
@@ -133,11 +163,11 @@ def table_3(geometry: pd.DataFrame, probes: pd.DataFrame) -> Exhibit:
         f"The smallest encoder, {short(table['encoder'].iloc[0])}: the clusters of its labels in the last layer. "
         f"{_what_was_counted(table)}"
     )
-    columns = {"task": "task"} | LINEARITY
-    return Exhibit("zhou2022-table-3", "Table 3", table, caption, formats=FORMATS, columns=columns)
+    columns = {"task": "task"} | LINEARITY | _of_controls(table, "clusters")
+    return Exhibit("zhou2022-table-3", "Table 3", table, caption, formats=_formats(table), columns=columns)
 
 
-def table_4(geometry: pd.DataFrame, probes: pd.DataFrame, task: str = "trec") -> Exhibit | Absent:
+def table_4(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame], task: str = "trec") -> Exhibit | Absent:
     """Table 4: TREC-50 in all encoders."""
     table = before_and_after(geometry, probes)
     table = table[table["task"] == task].reset_index(drop=True)
@@ -147,27 +177,34 @@ def table_4(geometry: pd.DataFrame, probes: pd.DataFrame, task: str = "trec") ->
         f"{title(task)} in all encoders, as Table 3. In the paper it is not separable even after fine-tuning, with "
         f"fewer clusters than before. {_what_was_counted(table)}"
     )
-    columns = {"encoder": "encoder"} | LINEARITY
-    return Exhibit("zhou2022-table-4", "Table 4", table, caption, formats=FORMATS, columns=columns)
+    columns = {"encoder": "encoder"} | LINEARITY | _of_controls(table, "clusters")
+    return Exhibit("zhou2022-table-4", "Table 4", table, caption, formats=_formats(table), columns=columns)
 
 
-def table_5(distances: pd.DataFrame, accuracies: pd.DataFrame) -> Exhibit:
+def table_5(distances: pd.DataFrame, accuracies: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Table 5: the labels of one task after tuning on it and on others.
 
     Args:
         distances, accuracies: of `measure.target_distances` and `probing.target_accuracy`.
     """
-    keys = ["tuned_on", "seed"]
-    table = distances.merge(accuracies[[*keys, "accuracy", "deviation"]], on=keys, validate="many_to_one")
+    keys = ["tuned_on", "control", "seed"]
+    distances, fits = controlled(distances), controlled(accuracies["fits"])
+    table = distances.merge(fits[[*keys, "accuracy", "deviation"]], on=keys, validate="many_to_one")
     change = table["after"] - table["before"]
-    changes = table.assign(change=change, grew=change > 0, shrank=change < 0).groupby("tuned_on", sort=False)
+    changes = table.assign(change=change, grew=change > 0, shrank=change < 0)
+    changes = changes.groupby(["control", "tuned_on"], sort=False)
     counts = changes.agg({"grew": "sum", "shrank": "sum", "change": "mean", "before": "mean"}).astype(float)
     counts["relative"] = counts["change"] / counts["before"]
-    # Without tuning nothing changes, and there is nothing to count.
-    counts.loc["nothing"] = np.nan
     shown = counts.join(changes[["accuracy", "deviation"]].mean()).reset_index()
-    formats = {"tuned_on": lambda task: task if task == "nothing" else title(task), "grew": "{:.0f}"}
-    formats |= {"shrank": "{:.0f}", "change": "{:+.2f}", "relative": "{:+.0%}"}
+    shown = shown.sort_values("control", key=lambda names: names == TWIN, kind="stable", ignore_index=True)
+    # Without tuning nothing changes, and there is nothing to count.
+    shown.loc[shown["tuned_on"] == "nothing", ["grew", "shrank", "change", "relative"]] = np.nan
+    moved = ", " + IN_WORDS["twin"]
+    shown["tuned_on"] = [
+        task if task == "nothing" else title(task) + moved * (control == TWIN)
+        for task, control in zip(shown["tuned_on"], shown["control"], strict=True)
+    ]
+    formats = {"grew": "{:.0f}", "shrank": "{:.0f}", "change": "{:+.2f}", "relative": "{:+.0%}"}
     formats["accuracy"] = "{accuracy:.3f} ± {deviation:.3f}"
     columns = {"tuned_on": "tuned on", "grew": "distance grew", "shrank": "shrank", "change": "mean change"}
     columns |= _shown("relative", "accuracy")
@@ -179,7 +216,7 @@ def table_5(distances: pd.DataFrame, accuracies: pd.DataFrame) -> Exhibit:
     return Exhibit("zhou2022-table-5", "Table 5", table, caption, shown=shown, formats=formats, columns=columns)
 
 
-def table_7(geometry: pd.DataFrame, probes: pd.DataFrame) -> Exhibit:
+def table_7(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Table 7 (Appendix C): all tasks and encoders."""
     table = before_and_after(geometry, probes)
     columns = _shown("task", "encoder") | {"hidden_1_before": "probe before"} | _shown("accuracy_before")
@@ -187,8 +224,8 @@ def table_7(geometry: pd.DataFrame, probes: pd.DataFrame) -> Exhibit:
     columns |= _shown("clusters_before", "clusters_after")
     caption = (
         "All tasks and encoders: hidden sizes of the best probe, its accuracy (mean ± standard deviation over "
-        f"{probes['initialisations'].iloc[0]} initialisations), and the number of clusters, before and after "
+        f"{probes['fits']['initialisations'].iloc[0]} initialisations), and the number of clusters, before and after "
         "fine-tuning."
     )
     shown = table.sort_values("task", key=lambda names: names.map(title), kind="stable")
-    return Exhibit("zhou2022-table-7", "Table 7", table, caption, shown=shown, formats=FORMATS, columns=columns)
+    return Exhibit("zhou2022-table-7", "Table 7", table, caption, shown=shown, formats=_formats(table), columns=columns)

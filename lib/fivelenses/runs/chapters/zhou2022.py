@@ -18,9 +18,11 @@ class Zhou2022(EncoderParameters):
         followed: tasks whose states along training are kept for `encoder`.
         states: how many.
         target, tuned_on: the task that is measured after tuning on each of these (Table 5).
-        points: labelled points of a training split in the geometry, at most; a stratified subset of one seed.
+        points: labelled points of a training split in the geometry, at most, but for those of rare labels; a stratified
+            subset of one seed.
         followed_points: the same along training and across tasks, where many states are measured.
-        min_examples: labels with fewer points in either split are left out of the geometry.
+        min_examples: labels with fewer points in either split are left out where the two splits are compared.
+        shuffled: tasks on which `encoder` is also trained with labels permuted, as a control.
         probe_points: training points of the classifier probes, at most.
         probe_sizes, probe_regularisers, probe_initialisations: the grid of the classifier probes, and the fits of the
             best of it.
@@ -38,6 +40,7 @@ class Zhou2022(EncoderParameters):
     points: PositiveInt | None = None
     followed_points: PositiveInt | None = None
     min_examples: PositiveInt = 3
+    shuffled: tuple[str, ...] = ()
     probe_points: PositiveInt | None = None
     probe_sizes: tuple[PositiveInt, ...] = Field(min_length=1)
     probe_regularisers: tuple[PositiveFloat, ...] = Field(min_length=1)
@@ -64,17 +67,26 @@ class Zhou2022(EncoderParameters):
     def states_kept(self, task: str, encoder: str) -> int | None:
         return self.states if encoder == self.encoder and task in self.followed else None
 
+    def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
+        trainings = super().trainings(task, encoder, rows, depth)
+        controlled = encoder == self.encoder and task in self.shuffled
+        return trainings + [one | {"shuffled_labels": True} for one in trainings if controlled]
+
     def passes(self, task: str, encoder: str, depth: int) -> int:
-        # Before and after, for the geometry and for the probes, and every state that is kept.
-        return len(self.seeds) * (4 + (self.states_kept(task, encoder) or 0))
+        # Before and after, for the geometry and for the probes, and every state that is kept, with their twins.
+        return 2 + len(self.trainings(task, encoder, 0, depth)) * 2 * (2 + (self.states_kept(task, encoder) or 0))
 
     def followed_tasks(self) -> list[str]:
         """The followed tasks among those that are run."""
         return [task for task in self.followed if task in self.tasks]
 
     def followed_models(self) -> list[Specification]:
-        """The specifications of the models that are followed along training."""
-        return [self.specification(task, seed, self.encoder) for task in self.followed_tasks() for seed in self.seeds]
+        """The specifications of the models that are followed along training, those on shuffled labels among them."""
+        return [one for task in self.followed_tasks() for one in self.specifications_of(task, self.encoder)]
+
+    def ordinary_models(self) -> list[Specification]:
+        """The specifications of the models that are trained on the true labels."""
+        return [one for one in self.specifications() if not one.shuffled_labels]
 
     def models_for_target(self) -> list[Specification]:
         """The specifications of the models in which `target` is measured."""
