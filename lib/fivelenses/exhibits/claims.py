@@ -29,6 +29,14 @@ class CannotTest(ValueError):
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """Yielded in place of a group's effects where the group cannot be tested while others can, with the reason."""
+
+    group: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Claim:
     """One statement of a paper that records can support or not.
 
@@ -55,7 +63,7 @@ class Claim:
     measure: str
     parts: tuple[Part, ...]
     records: tuple[str, ...]
-    effects: Callable[..., Iterable[Effect]]
+    effects: Callable[..., Iterable[Effect | LeftOut]]
     unit: str = "task"
     printed: str = ""
     untwinned: str = ""
@@ -140,7 +148,8 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
             why = f", because {record}" if record else ""
             return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), f"this run has not measured {name}{why}"))
     judged = _judge_as(claim, given, "", unlearned or {})
-    controls = {name: _judge_as(claim, given, name, unlearned or {}) for name in controls_of(given.values())}
+    there = [name for name in controls_of(given.values()) if name != TWIN or not claim.untwinned]
+    controls = {name: _judge_as(claim, given, name, unlearned or {}) for name in there}
     return Judged(claim.key, judged.verdict, judged.effects, controls)
 
 
@@ -155,13 +164,14 @@ def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[s
         found = list(claim.effects(*seen))
     except CannotTest as reason:
         return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason)))
-    left_out = {}
+    left_out = {one.group: one.reason for one in found if isinstance(one, LeftOut)}
+    found = [one for one in found if not isinstance(one, LeftOut)]
     for effect in found:
         reasons = dict.fromkeys(unlearned[task] for task in effect.stands_on if task in unlearned)
         if reasons:
             left_out[effect.group] = "; ".join(reasons)
     kept = tuple(effect for effect in found if effect.group not in left_out)
-    reason = "" if found else "there is nothing to compare"
+    reason = "" if found or left_out else "there is nothing to compare"
     return Judged(claim.key, verdicts.judge(claim.parts, kept, left_out, reason), kept)
 
 
