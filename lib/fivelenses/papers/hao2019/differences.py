@@ -149,15 +149,15 @@ def _mean_loss(history: pd.DataFrame, until: int) -> float:
     return float(np.average(history["loss"], weights=lengths))
 
 
-def _faster(histories: pd.DataFrame) -> dict[str, list[float]]:
-    """Mean training loss over the steps of fine-tuning, from scratch minus tuned, by task."""
+def _faster(histories: pd.DataFrame) -> dict[tuple[str, int], float]:
+    """Mean training loss over the steps of fine-tuning, from scratch minus tuned, by task and seed."""
     usual = histories["epochs"] == histories.groupby(["task", "encoder", "seed"])["epochs"].transform("min")
-    found: dict[str, list[float]] = {}
-    for (task, _), curves in histories[usual].groupby(["task", "seed"], sort=False):
+    found = {}
+    for key, curves in histories[usual].groupby(["task", "seed"]):
         from_scratch = curves["encoder"].str.startswith(RANDOM_ENCODER)
         scratch, tuned = curves[from_scratch], curves[~from_scratch]
         last = tuned["step"].max()
-        found.setdefault(task, []).append(_mean_loss(scratch, last) - _mean_loss(tuned, last))
+        found[key] = _mean_loss(scratch, last) - _mean_loss(tuned, last)
     return found
 
 
@@ -171,7 +171,8 @@ def easier(landscapes: Landscapes, histories: pd.DataFrame) -> Found:
         for table, column in ((ends(landscapes), "loss"), (along, "climb"))
     )
     for task, of_task in _by_task(lower):
-        yield Effect(_title(task), FASTER.name, effects.over_models(faster[task]), stands_on=(task,))
+        of_seeds = [faster[task, seed] for seed in sorted(set(of_task["seed"]))]
+        yield Effect(_title(task), FASTER.name, effects.over_models(of_seeds), stands_on=(task,))
         rough = smoother[smoother["task"] == task]
         yield from _effects(task, {LOWER: (of_task, EXACT), SMOOTHER: (rough, EXACT)})
 
