@@ -1,6 +1,4 @@
-"""Chapter 3: each predicate on tables made to pass and to fail, measures with known answers, the measurements on models
-of seconds, and every figure from a small table.
-"""
+"""Chapter 3: measures with known answers, measurements on models of seconds, every figure from a small table."""
 
 import copy
 import dataclasses
@@ -17,20 +15,22 @@ from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.checkpoints.tables import models as table_of
-from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, REPRODUCED, judge
+from fivelenses.exhibits.claims import judge
+from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED
 from fivelenses.lenses.classifier_loss import ClassifierLoss
+from fivelenses.lenses.landscape import project
 from fivelenses.lenses.parameter_motion import layer_parameters, thirds
 from fivelenses.models import encoders, heads, layers
-from fivelenses.papers.hao2019 import figures, measure, tables
-from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, width
+from fivelenses.papers.hao2019 import figures, layer_groups, measure, tables
+from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, of_all, rolled_back, width
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.papers.hao2019.drawing import FLOOR, loss_levels
-from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE
+from fivelenses.papers.hao2019.layer_groups import TUNED
+from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE, TWIN, WHOLE
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH, Models, encoded
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
 
-BY_KEY = {claim.key: claim for claim in CLAIMS}
 TASKS = ("mnli", "mrpc")
 POSITIONS = np.linspace(-2, 3, 11)
 
@@ -43,18 +43,6 @@ def bowl(curvature: float, missing: bool = False) -> pd.DataFrame:
         loss[0] = np.nan
     table = pd.DataFrame({"alpha": alphas, "beta": betas, "loss": loss, "error": loss / (1 + loss)})
     return table.assign(loss_standard_error=0.01, error_standard_error=0.02)
-
-
-def measured(tuned: dict, scratch: dict, learned: bool = True) -> pd.DataFrame:
-    """The table of measures: both models of two tasks, the first with more examples."""
-    rows = []
-    for task, examples in zip(TASKS, (9_000, 900), strict=True):
-        for init, values in ((SCRATCH, scratch), (PRETRAINED, tuned)):
-            row = {"task": task, "init": init, "seed": 0, "examples": examples, "learned": learned, "climb": 0.0}
-            rows.append(
-                row | {name: value[task] if isinstance(value, dict) else value for name, value in values.items()}
-            )
-    return pd.DataFrame(rows)
 
 
 def history(tuned_half: int, scratch_half: int) -> pd.DataFrame:
@@ -104,91 +92,13 @@ def long_training(last_error: float, barrier: float) -> pd.DataFrame:
     return pd.concat([cells, state, between], ignore_index=True).assign(task="mrpc", seed=0)
 
 
-def groups(widths: tuple, accuracies: tuple, whole: tuple = (True, True, True)) -> pd.DataFrame:
-    rows = [
-        {"task": task, "seed": 0, "group": group, "width": across, "width_whole": ends, "accuracy": accuracy}
+ROLLED_BACK = pd.DataFrame(
+    [
+        {"task": task, "seed": 0, "group": group, "accuracy": accuracy}
         for task in TASKS
-        for group, across, ends, accuracy in zip(("low", "middle", "high"), widths, whole, accuracies, strict=True)
+        for group, accuracy in zip(("low", "middle", "high"), (0.8, 0.7, 0.5), strict=True)
     ]
-    facts = {"area": 1.0, "whole": True, "rise": 0.2, "tuned": 0.8, "random": 0.75, "norm": 2.0, "relative_norm": 0.1}
-    return pd.DataFrame(rows).assign(**facts)
-
-
-ROLLED_BACK = groups((3.0, 2.0, 1.0), (0.8, 0.7, 0.5)).drop(columns=["width", "width_whole", "area", "whole", "rise"])
-WHOLE, CUT = {"whole": True, "half_whole": True}, {"whole": False, "half_whole": False}
-WIDE = {"area": 3.0, "half_area": 4.0, "end_loss": 0.1} | WHOLE
-NARROW = {"area": 1.0, "half_area": 2.0, "end_loss": 0.3} | WHOLE
-PASSING = {
-    "hao2019-measures": measured(WIDE | {"correlation": 0.9}, NARROW | {"correlation": {"mnli": 0.6, "mrpc": 0.3}}),
-    "hao2019-figure-2": history(30, 300),
-    "hao2019-figure-3": paths(40.0, 80.0),
-    "hao2019-figure-4": long_training(0.2, 0.02),
-    "hao2019-groups": groups((3.0, 2.0, 1.0), (0.8, 0.7, 0.5)),
-    "hao2019-table-1": groups((3.0, 2.0, 1.0), (0.8, 0.7, 0.5)),
-}
-FAILING = {
-    "hao2019-measures": measured(NARROW | {"correlation": 0.4}, WIDE | {"correlation": {"mnli": 0.6, "mrpc": 0.7}}),
-    "hao2019-figure-2": history(300, 30),
-    "hao2019-figure-3": paths(80.0, 40.0),
-    "hao2019-figure-4": long_training(0.3, 0.02),
-    "hao2019-groups": groups((1.0, 2.0, 3.0), (0.5, 0.7, 0.8)),
-    "hao2019-table-1": groups((1.0, 2.0, 3.0), (0.5, 0.7, 0.8)),
-}
-
-
-@pytest.mark.parametrize("key", BY_KEY)
-def test_a_table_that_shows_the_claim_passes(key):
-    assert judge(BY_KEY[key], PASSING).verdict == REPRODUCED
-
-
-@pytest.mark.parametrize("key", BY_KEY)
-def test_a_table_that_shows_the_contrary_fails(key):
-    assert judge(BY_KEY[key], FAILING).verdict == NOT_REPRODUCED
-
-
-def test_a_barrier_on_the_way_is_another_basin_though_the_error_is_the_same():
-    assert judge(BY_KEY["robust-overfitting"], {"hao2019-figure-4": long_training(0.2, 0.5)}).verdict == NOT_REPRODUCED
-
-
-def test_models_that_learned_nothing_have_no_optimum_to_compare():
-    table = measured(WIDE, NARROW, learned=False)
-    assert judge(BY_KEY["wider-optima"], {"hao2019-measures": table}).verdict == CANNOT_BE_TESTED
-
-
-@pytest.mark.parametrize(
-    ("tuned", "scratch", "verdict"),
-    [
-        (WIDE | CUT, NARROW, REPRODUCED),
-        (WIDE | CUT, NARROW | CUT, CANNOT_BE_TESTED),
-        (WIDE, NARROW | CUT, CANNOT_BE_TESTED),
-        (WIDE | {"half_whole": False}, NARROW | {"half_whole": False}, CANNOT_BE_TESTED),
-        (NARROW, WIDE | CUT, NOT_REPRODUCED),
-        (NARROW | CUT, WIDE, CANNOT_BE_TESTED),
-        # At half of the drop the tuned basin is smaller for sure, whatever the other level leaves open.
-        (WIDE | CUT | {"half_area": 1.0, "half_whole": True}, NARROW | CUT, NOT_REPRODUCED),
-    ],
-)
-def test_areas_cut_by_the_grid_are_compared_only_where_the_cut_decides_nothing(tuned, scratch, verdict):
-    assert judge(BY_KEY["wider-optima"], {"hao2019-measures": measured(tuned, scratch)}).verdict == verdict
-
-
-@pytest.mark.parametrize(
-    ("widths", "whole", "verdict"),
-    [
-        ((4.0, 4.0, 4.0), (False, False, False), CANNOT_BE_TESTED),
-        ((4.0, 2.0, 1.0), (False, True, True), REPRODUCED),
-        ((4.0, 2.0, 1.0), (False, False, True), CANNOT_BE_TESTED),
-        ((4.0, 2.0, 1.0), (True, True, False), CANNOT_BE_TESTED),
-        # High layers whose basin goes on are wider than the middle ones', and that settles it.
-        ((4.0, 2.0, 3.0), (False, True, False), NOT_REPRODUCED),
-        ((2.0, 2.0, 1.0), (True, True, True), REPRODUCED),
-    ],
-)
-def test_widths_cut_by_the_grid_are_ranked_only_where_the_cut_decides_nothing(widths, whole, verdict):
-    table = groups(widths, (0.8, 0.7, 0.5), whole)
-    assert judge(BY_KEY["low-invariant"], {"hao2019-groups": table}).verdict == verdict
-
-
+).assign(tuned=0.8, random=0.75, norm=2.0, relative_norm=0.1)
 CURVATURES = {PRETRAINED: 1.0, SCRATCH: 4.0}
 
 
@@ -260,15 +170,19 @@ def test_every_figure_and_table_is_drawn_from_small_tables(bowls, trained, tmp_p
     )
     models, histories = trained
     second = {"mnli": "mrpc", "mrpc": "mnli"}
+    with_walks = pd.concat([paths(40.0, 80.0).assign(control=control) for control in ("", TWIN)], ignore_index=True)
+    # Ends lie in their plane, which the median must not count.
+    ended = paths(40.0, 80.0)
+    ended.loc[ended["share"] == 1, "in_plane"] = 1.0
     made = [
         figures.figure_1(bowls),
         figures.figure_2(histories, models, second),
-        figures.figure_3(bowls, paths(40.0, 80.0)),
-        figures.figure_4(long_training(0.2, 0.02), 5),
+        figures.figure_3(bowls, ended),
+        figures.figure_4(long_training(0.2, 0.02)),
         figures.figure_5(bowls),
         figures.figure_6(bowls),
         figures.figure_7(of_groups),
-        tables.table_1(PASSING["hao2019-table-1"]),
+        tables.table_1(ROLLED_BACK),
         tables.table_of_measures(bowls),
         tables.table_of_groups(of_groups, ROLLED_BACK),
         tables.table_of_models(models, second),
@@ -276,6 +190,10 @@ def test_every_figure_and_table_is_drawn_from_small_tables(bowls, trained, tmp_p
     made[6].save(tmp_path)
     assert len(list(tmp_path.glob("hao2019-figure-7.*"))) == 4
     assert len({exhibit.key for exhibit in made}) == len(made)
+    assert "holds 50%" in made[2].caption and "random walk" not in made[2].caption
+    assert "random walk" in figures.figure_3(bowls, with_walks).caption
+    assert made[7].shown["task"].tolist() == ["MNLI", "MRPC", "RTE", "SST-2"]
+    assert made[7].shown["paper, high"].tolist()[0] == "32.85 (−53.69)" and "−53.88" in made[7].caption
     assert "<details" in made[0].interactive and "NaN" not in made[0].interactive
     curves = made[1].table.groupby(["task", "init"])["step"].max()
     assert curves["mnli"].to_dict() == {PRETRAINED: 100, SCRATCH: 400}, "the long training is not a task's model"
@@ -375,8 +293,8 @@ def test_start_and_end_of_a_surface_are_the_models_themselves(models, checkpoint
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
     one = {"task": "mrpc", "init": PRETRAINED, "seed": 0, "line_points": 7} | GRID
     landscapes = measure.landscapes(checkpoints, **one, log=quiet)
-    assert len(landscapes["surfaces"]) == 2 * 16 and len(landscapes["models"]) == 1
-    cells = landscapes["surfaces"].query("split == 'train'")
+    assert len(of_all(landscapes["surfaces"])) == 2 * 16 and len(landscapes["models"]) == 1
+    cells = of_all(landscapes["surfaces"]).query("split == 'train'")
     model = models.usual("mrpc", PRETRAINED, 0).model()
     examples = encoded(models.usual("mrpc", PRETRAINED, 0), "train")
     assert examples.num_rows == 48
@@ -390,6 +308,14 @@ def test_start_and_end_of_a_surface_are_the_models_themselves(models, checkpoint
         assert surface.errors[row, column] == pytest.approx(direct.error)
     table = measures(landscapes)
     assert table["angle"].between(1, 179).all() and (table["norm"] > 0).all()
+    everything = ClassifierLoss(model, examples, range(7))(layer_parameters(model, range(7)))
+    assert table["train_loss"].item() == pytest.approx(everything.loss, abs=1e-5)
+    # Twenty examples in ten folds: each is left out once, so that the replicates have the mean of all.
+    for split, value in (("train", "loss"), ("validation", "error")):
+        cells = landscapes["surfaces"]
+        by_fold = cells[cells["split"] == split].pivot(index=["alpha", "beta"], columns="fold", values=value)
+        assert by_fold.columns.tolist() == [WHOLE, *range(10)]
+        assert by_fold.drop(columns=WHOLE).mean(axis=1).to_numpy() == pytest.approx(by_fold[WHOLE].to_numpy(), abs=1e-5)
 
     logged = []
     again = measure.landscapes(checkpoints, **one, log=logged.append)
@@ -399,7 +325,10 @@ def test_start_and_end_of_a_surface_are_the_models_themselves(models, checkpoint
 
 
 def test_trajectories_end_at_the_end(checkpoints):
-    table = measure.trajectories(checkpoints, "mrpc", 0, SECOND, "cpu")
+    both = measure.trajectories(checkpoints, "mrpc", 0, SECOND, "cpu")
+    table, walk = both[both["control"] == ""], both[both["control"] == TWIN]
+    assert walk["step"].tolist() == table["step"].tolist()
+    assert walk.groupby("init")["alpha"].last().eq(1).all() and walk["beta"].between(0, 0.5).all()
     ends = table.groupby("init").last()
     assert set(ends.index) == set(INITS)
     assert ends["alpha"].between(0.99, 1.01).all() and (ends["beta"] < 0.05).all() and (ends["share"] == 1).all()
@@ -407,15 +336,17 @@ def test_trajectories_end_at_the_end(checkpoints):
     assert (starts["alpha"] == 0).all() and table[table["step"] == 0]["angle"].isna().all()
 
 
-def test_a_long_training_passes_through_the_end_of_its_plane(checkpoints, tmp_path, monkeypatch):
+def test_the_way_to_a_long_training_leads_from_the_finished_model(models, checkpoints, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
-    table = measure.long_training(checkpoints, "mrpc", 0, (1, 1), **GRID, log=quiet)
-    states = table[table["kind"] == STATE]
-    assert states["epoch"].tolist() == [0, 1, 2]
-    assert states["alpha"].iloc[1] == pytest.approx(1) and states["beta"].iloc[1] == pytest.approx(0, abs=1e-4)
-    between = table[table["kind"] == BETWEEN]
-    assert between["loss"].iloc[0] == pytest.approx(states["loss"].iloc[1], abs=1e-5)
-    assert between["error"].iloc[0] == pytest.approx(states["error"].iloc[1])
+    whole = measure.long_training(checkpoints, "mrpc", 0, **GRID, log=quiet)
+    table = of_all(whole)
+    states, between = table[table["kind"] == STATE], table[table["kind"] == BETWEEN]
+    assert states["epoch"].tolist() == [0, 1, 2] and between["epoch"].eq(1).all()
+    finished = models.usual("mrpc", PRETRAINED, 0)
+    assert between["error"].iloc[0] == pytest.approx(1 - accuracy(finished.model(), encoded(finished, "validation")))
+    assert between["error"].iloc[-1] == pytest.approx(states["error"].iloc[-1]), "heads are on the way, too"
+    at_random = whole[(whole["kind"] == BETWEEN) & (whole["control"] == TWIN) & (whole["fold"] == WHOLE)]
+    assert at_random["error"].iloc[0] == between["error"].iloc[0] and len(at_random) == len(between)
 
 
 @torch.no_grad()
@@ -429,7 +360,8 @@ def accuracy(model, examples) -> float:
 
 
 def test_rollback_is_the_accuracy_of_a_model_with_these_layers_rolled_back(models, checkpoints):
-    table = measure.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu").set_index("group")
+    record = layer_groups.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu")
+    table = rolled_back(record).set_index("group")
     checkpoint = models.usual("mrpc", PRETRAINED, 0)
     examples = encoded(checkpoint, "validation")
     tuned, pretrained = checkpoint.model(), encoders.load_weights(encoders.locate(ENCODER))
@@ -437,18 +369,35 @@ def test_rollback_is_the_accuracy_of_a_model_with_these_layers_rolled_back(model
         rolled = copy.deepcopy(tuned)
         layers.roll_back(rolled, pretrained, of_group)
         assert table.loc[group]["accuracy"] == pytest.approx(accuracy(rolled, examples))
-    assert table.loc["low"]["tuned"] == pytest.approx(accuracy(tuned, examples))
+    assert table["tuned"].to_numpy() == pytest.approx(accuracy(tuned, examples))
+    right = record[record["group"] == TUNED].sort_values("example")
+    assert right["score"].tolist() == [accuracy(tuned, examples.select([row])) for row in range(40)]
 
 
 def test_a_group_put_back_is_the_same_on_its_surface_and_in_its_measures(checkpoints, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
-    cells = measure.group_surfaces(checkpoints, "mrpc", 0, **GRID, log=quiet)
-    table = group_measures(cells, measure.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu"))
+    record = layer_groups.group_surfaces(checkpoints, "mrpc", 0, **GRID, log=quiet)
+    table = group_measures(record, layer_groups.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu"))
     assert table["group"].tolist() == ["low", "middle", "high"]
+    cells = of_all(record)
     at_end = cells[(cells["alpha"] == 0) & (cells["beta"] == 0)]["loss"]
     assert np.ptp(at_end) < 1e-5
     back = cells[(cells["alpha"] == -1) & (cells["beta"] == 0)]["loss"].to_numpy()
     assert table["rise"].to_numpy() == pytest.approx(back - at_end.to_numpy())
+    at_random = record[(record["control"] == TWIN) & (record["fold"] == WHOLE)]
+    assert (at_random["beta"] == 0).all() and len(at_random) == 3 * 4
+    assert at_random[at_random["alpha"] == 0]["loss"].to_numpy() == pytest.approx(at_end.to_numpy(), abs=1e-5)
+
+
+def test_a_random_walk_lies_where_steps_in_many_dimensions_lead():
+    steps = np.random.default_rng(0).normal(size=(4, 200_000)) * np.array([[3.0], [1.0], [2.0], [1.0]])
+    points = np.vstack([np.zeros(200_000), steps.cumsum(axis=0)])
+    trajectory = [{"x": torch.from_numpy(point)} for point in points]
+    walk = measure.random_walk(np.array([0.0, *np.linalg.norm(steps, axis=1)]))
+    found = project(trajectory, trajectory[0], trajectory[-1])
+    assert found.alphas == pytest.approx(walk["alpha"], abs=0.01)
+    assert found.betas == pytest.approx(walk["beta"], abs=0.01)
+    assert np.degrees(np.arccos(found.cosines))[1:] == pytest.approx(walk["angle"][1:], abs=0.5)
 
 
 @pytest.mark.parametrize(
@@ -483,11 +432,13 @@ def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged
     both = [*checkpoints, *with_diverged(("rte", SCRATCH))]
     found = Models(both, SECOND, "cpu")
     assert found.finite("rte", 0) and not found.finite("rte", 1) and not found.finite("mrpc", 1)
-    assert measure.rollbacks(both, "mrpc", 1, SECOND, device="cpu").empty
+    assert layer_groups.rollbacks(both, "mrpc", 1, SECOND, device="cpu").empty
     assert measure.trajectories(both, "mrpc", 1, SECOND, "cpu").empty
-    assert measure.group_surfaces(both, "rte", 1, **GRID).empty
+    assert layer_groups.group_surfaces(both, "rte", 1, **GRID).empty
     landscapes = measure.landscapes(both, "rte", PRETRAINED, 1, line_points=7, **GRID)
-    assert set(landscapes) == {"surfaces", "lines", "models"} and all(table.empty for table in landscapes.values())
+    assert set(landscapes) == {"surfaces", "lines", "ends", "models"} and all(
+        table.empty for table in landscapes.values()
+    )
     exhibit = tables.table_of_models(table_of(both), SECOND)
     assert exhibit.table.groupby("seed")["diverged"].sum().tolist() == [0, 1]
     assert exhibit.caption.endswith("second direction: RTE (seed 1), MRPC (seed 1).")
@@ -500,22 +451,26 @@ def test_a_long_training_that_diverged_leaves_one_figure_out_alone(with_diverged
         Models(again, SECOND, "cpu").finite("mrpc", 1)
         and not tables.task_models(table_of(again), SECOND)["left_out"].any()
     )
-    table = measure.long_training(again, "mrpc", 1, (1, 1), **GRID)
-    assert "a training diverged" in figures.figure_4(table, 1).sentence
+    table = measure.long_training(again, "mrpc", 1, **GRID)
+    assert "a training diverged" in figures.figure_4(table).sentence
 
 
 def test_exhibits_without_a_finite_training_are_absent_and_their_claims_cannot_be_tested():
     nothing = pd.DataFrame()
     absent = [
         figures.figure_3({"surfaces": nothing}, nothing),
-        figures.figure_4(nothing, 1),
+        figures.figure_4(nothing),
         figures.figure_7(nothing),
         tables.table_1(nothing),
         tables.table_of_groups(nothing, nothing),
     ]
     names = ("figure-3", "figure-4", "figure-7", "table-1", "groups")
     assert {one.key for one in absent} == {f"hao2019-{name}" for name in names}
-    assert judge(BY_KEY["straighter"], {}).verdict == CANNOT_BE_TESTED
+    records = dict.fromkeys(("histories", "trajectories", "long_training", "group_surfaces", "rollbacks"), nothing)
+    records["landscapes"] = dict.fromkeys(("surfaces", "lines", "ends", "models"), nothing)
+    for claim in CLAIMS:
+        verdict = judge(claim, records).verdict
+        assert verdict.outcome == CANNOT_BE_TESTED and "diverged" in verdict.reason, claim.key
 
 
 def test_a_run_in_which_all_diverged_is_refused_with_what_to_do(with_diverged):

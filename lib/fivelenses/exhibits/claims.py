@@ -157,7 +157,8 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
     spare = {name: records.get(name) for name in claim.spare}
     given |= {name: None if isinstance(record, str) else record for name, record in spare.items()}
     judged = _judge_as(claim, given, "", unlearned or {})
-    controls = {name: _judge_as(claim, given, name, unlearned or {}) for name in controls_of(given.values())}
+    there = [name for name in controls_of(given.values()) if name != TWIN or not claim.untwinned]
+    controls = {name: _judge_as(claim, given, name, unlearned or {}) for name in there}
     return Judged(claim.key, judged.verdict, judged.effects, controls)
 
 

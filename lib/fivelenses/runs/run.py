@@ -271,17 +271,23 @@ class Run:
         self.tables[drawn.key] = drawn.table
         drawn.show()
 
-    def gate(self, models: pd.DataFrame | NotMeasured, predictions: pd.DataFrame | NotMeasured) -> None:
+    def gate(
+        self,
+        models: pd.DataFrame | NotMeasured,
+        predictions: pd.DataFrame | NotMeasured,
+        of: Callable[[pd.DataFrame], pd.DataFrame] = gate.ordinary,
+    ) -> None:
         """Find the tasks that the ordinary models did not learn, say so on the page, and leave them out of all claims.
 
         Args:
             models: `checkpoints.tables.models`, of which the ordinary ones decide; none is left out if not measured.
             predictions: `checkpoints.predictions.by_example` of these; scores decide without intervals if not measured.
+            of: takes the ordinary ones from the models.
         """
         if isinstance(models, NotMeasured):
-            display(Markdown(f"*Left out of all claims*: nothing, because {models.reason}."))
+            display(Markdown(f"*Left out of all claims*: it is not known what was learned, because {models.reason}."))
             return
-        table = gate.learned(gate.ordinary(models), None if isinstance(predictions, NotMeasured) else predictions)
+        table = gate.learned(of(models), None if isinstance(predictions, NotMeasured) else predictions)
         self.unlearned = dict(gate.unlearned(table, self.settings.encoder))
         said = "; ".join(dict.fromkeys(self.unlearned.values())) or "nothing: every task was learned"
         display(Markdown(f"*Left out of all claims*: {said}."))

@@ -1,4 +1,7 @@
-"""The pictures of Hao et al. (2019) in numbers, from its records: one row per model, and one per group of layers."""
+"""The pictures of Hao et al. (2019) in numbers, from its records: one row per model or group of layers, and per fold.
+
+A record without folds counts as one with the fold of all examples alone.
+"""
 
 from collections.abc import Mapping
 
@@ -7,22 +10,49 @@ import pandas as pd
 
 from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation
 from fivelenses.lenses.landscape import Surface
-from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
+from fivelenses.papers.hao2019.layer_groups import TUNED
+from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM, TWIN, WHOLE
 
 RISE = 0.1  # nats above the end
 HALF = 0.5  # of the drop from start to end
 START, END, BACK = (0.0, 0.0), (1.0, 0.0), (-1.0, 0.0)
 FIELDS = ("loss", "error", "loss_standard_error", "error_standard_error")
+MODEL = ["task", "init", "seed"]
+GROUP = ["task", "seed", "group"]
+
+
+def with_folds(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with columns `fold` and `examples`, 0 where it does not say how many were measured."""
+    return table if "fold" in table.columns else table.assign(fold=WHOLE, examples=0)
+
+
+def of_all(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a record that are of all examples, and of no control.
+
+    Example:
+        >>> of_all(pd.DataFrame({"fold": [-1, 0, -1], "control": ["", "", "twin"], "loss": [0.3, 0.2, 0.4]}))
+           loss
+        0   0.3
+    """
+    for column, value in (("fold", WHOLE), ("control", "")):
+        if column in table.columns:
+            table = table[table[column] == value].drop(columns=column)
+    return table.reset_index(drop=True)
 
 
 def as_surface(table: pd.DataFrame) -> Surface:
     """The cells of one surface as a surface of the lens.
 
     Raises:
-        ValueError: a cell is there twice.
+        ValueError: a cell is missing or there twice.
     """
-    wide = [table.pivot(index="beta", columns="alpha", values=name) for name in FIELDS]
-    return Surface(wide[0].columns.to_numpy(), wide[0].index.to_numpy(), *(values.to_numpy() for values in wide))
+    places = table[["beta", "alpha"]].to_numpy()
+    betas, alphas = np.unique(places[:, 0]), np.unique(places[:, 1])
+    if len(np.unique(places, axis=0)) != len(places) or len(places) != len(betas) * len(alphas):
+        raise ValueError("The cells of the surface are not one for each place of a grid.")
+    order = np.lexsort(places.T[::-1])
+    values = (table[name].to_numpy(float)[order].reshape(len(betas), -1) for name in FIELDS)
+    return Surface(alphas, betas, *values)
 
 
 def width(sides: tuple[float, float], at: float, low: float, high: float) -> tuple[float, bool]:
@@ -41,81 +71,185 @@ def _at(surface: Surface, values: np.ndarray, place: tuple[float, float]) -> flo
     return float(values[surface.betas == place[1], surface.alphas == place[0]][0])
 
 
+def _split(surfaces: pd.DataFrame, split: str) -> pd.DataFrame:
+    return with_folds(surfaces[surfaces["split"] == split])
+
+
+def areas(surfaces: pd.DataFrame) -> pd.DataFrame:
+    """One row per model and fold: the basin of the end on the training surface.
+
+    Args:
+        surfaces: of `measure.landscapes`.
+
+    Returns:
+        `task`, `init`, `seed`, `fold`, `examples`, `start_loss`, `end_loss`, `drop`; `second_width` along the second
+        direction at `RISE`, with `second_width_whole`; `area` and `whole` at `RISE`, `half_area` and `half_whole` at
+        half of the drop. An extent whose `whole` is False is at least this. NaN and False where the end has no finite
+        loss or there is no drop.
+    """
+    rows = []
+    for key, cells in _split(surfaces, "train").groupby([*MODEL, "fold"], sort=False):
+        surface = as_surface(cells)
+        start, end = (_at(surface, surface.losses, place) for place in (START, END))
+        row = dict(zip([*MODEL, "fold"], key, strict=True)) | {"examples": cells["examples"].min()}
+        row |= {"start_loss": start, "end_loss": end, "drop": start - end}
+        row |= dict.fromkeys(("second_width", "area", "half_area"), np.nan)
+        row |= dict.fromkeys(("second_width_whole", "whole", "half_whole"), False)
+        if np.isfinite(end):
+            at_rise = basin(surface, END, RISE)
+            across = width(at_rise.second, END[1], surface.betas[0], surface.betas[-1])
+            row |= dict(zip(("second_width", "second_width_whole"), across, strict=True))
+            row |= {"area": at_rise.area, "whole": at_rise.whole}
+        if start > end:
+            at_half = basin(surface, END, HALF * (start - end))
+            row |= {"half_area": at_half.area, "half_whole": at_half.whole}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def correlations(surfaces: pd.DataFrame) -> pd.DataFrame:
+    """One row per model and fold: `correlation`, the rank correlation of training loss and development error over the
+    cells of its surfaces; NaN where one of the two is constant.
+    """
+    keys = [*MODEL, "fold"]
+    development = dict(list(_split(surfaces, "validation").groupby(keys)))
+    rows = []
+    for key, cells in _split(surfaces, "train").groupby(keys, sort=False):
+        agreement = rank_correlation(as_surface(cells).losses, as_surface(development[key]).errors)
+        rows.append((*key, min(cells["examples"].min(), development[key]["examples"].min()), agreement))
+    return pd.DataFrame(rows, columns=[*keys, "examples", "correlation"])
+
+
+def ways(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row per model, fold and direction: the training loss on the line through start and end, or a random one.
+
+    Returns:
+        `task`, `init`, `seed`, `fold`, `direction`, `examples`; `falling` and `climb` (nats) from 0 to 1; `width`
+        around the end at `RISE` and `half_width` at half of the model's drop, with `width_whole` and
+        `half_width_whole`, as for `areas`.
+    """
+    keys, rows = [*MODEL, "fold"], []
+    cells = _split(landscapes["surfaces"], "train").set_index([*keys, "alpha", "beta"])["loss"]
+    for (*key, direction), line in with_folds(landscapes["lines"]).groupby([*keys, "direction"], sort=False):
+        line = line.sort_values("alpha")
+        positions, losses = line["alpha"].to_numpy(), line["loss"].to_numpy(float)
+        way, drop = path(positions, losses), float(cells[*key, *START] - cells[*key, *END])
+        row = dict(zip([*keys, "direction"], (*key, direction), strict=True)) | {"examples": line["examples"].min()}
+        row |= {"falling": way.falling, "climb": way.climb}
+        finite = np.isfinite(losses[positions == END[0]]).all()
+        for name, rise in (("width", RISE), ("half_width", HALF * drop)):
+            found = np.nan, False
+            if finite and rise > 0:
+                sides = half_widths(positions, losses, END[0], rise)
+                found = width(sides, END[0], positions[0], positions[-1])
+            row[name], row[f"{name}_whole"] = found
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def ends(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row per model and fold: `loss` of the trained model on all training examples, and `below`, by how much it is
+    below the entropy of their labels; a record without `ends` has that of the examples of a cell.
+    """
+    if "ends" in landscapes:
+        table = _split(landscapes["ends"], "train")
+    else:
+        table = _split(landscapes["surfaces"], "train").query(f"alpha == {END[0]} and beta == {END[1]}")
+    table = table[[*MODEL, "fold", "examples", "loss"]].merge(landscapes["models"][[*MODEL, "null_loss"]], on=MODEL)
+    return table.assign(below=table["null_loss"] - table["loss"]).drop(columns="null_loss")
+
+
 def measures(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row per model.
+    """One row per model, of all examples.
 
     Args:
         landscapes: of `measure.landscapes`.
 
     Returns:
-        The columns of its `models`, and beside them `start_loss`, `end_loss`, `learned` (the end is `RISE` below the
-        entropy of the labels), `drop`, `falling` and `climb` of the straight way; `width` along the optimisation
-        direction, `second_width` and `random_width` (a random direction), all at `RISE`, each with `…_whole`, False
-        where it is at least this; `area` and `whole` at `RISE`, `half_area` and `half_whole` at half of the drop (NaN
-        and False without one); `correlation` of training loss and development error over the cells; `error`
-        (development, at the end). Widths are in lengths of the model's direction, areas in their squares; a loss that
-        is not finite at the end leaves its row without them.
+        The columns of its `models`, those of `areas` and `correlations`, `falling`, `climb` and `width` along the
+        optimisation direction, `random_width` along a random one, `train_loss` of the end on all training examples, and
+        `error` at the end on the development surface.
     """
-    keys = ["task", "init", "seed"]
-    surfaces = dict(list(landscapes["surfaces"].groupby([*keys, "split"])))
-    lines = dict(list(landscapes["lines"].groupby([*keys, "direction"])))
+    seen = {name: of_all(table) for name, table in landscapes.items() if name != "lines"}
+    lines = with_folds(landscapes["lines"])
+    along = ways(seen | {"lines": lines[lines["fold"] == WHOLE]})
+    at_random = along[along["direction"] == RANDOM].rename(columns=lambda name: name.replace("width", "random_width"))
+    random_widths = at_random[[*MODEL, "random_width", "random_width_whole"]]
+    development = seen["surfaces"].query(f"split == 'validation' and alpha == {END[0]} and beta == {END[1]}")
+    parts = [
+        along[along["direction"] == OPTIMISATION].drop(columns=["fold", "direction", "examples"]),
+        random_widths,
+        *(
+            table.drop(columns=["fold", "examples"])
+            for table in (areas(seen["surfaces"]), correlations(seen["surfaces"]))
+        ),
+        ends(seen)[[*MODEL, "loss"]].rename(columns={"loss": "train_loss"}),
+        development[[*MODEL, "error"]],
+    ]
+    table = seen["models"]
+    for part in parts:
+        table = table.merge(part, on=MODEL)
+    return table
+
+
+def group_ways(surfaces: pd.DataFrame) -> pd.DataFrame:
+    """One row per task, seed, group of layers and fold: the training loss on the way to the rolled-back group.
+
+    Args:
+        surfaces: of `layer_groups.group_surfaces`, or its control.
+
+    Returns:
+        `task`, `seed`, `group`, `fold`, `examples`; `side`, the distance from the fine-tuned model at which the loss
+        has risen by `RISE` on the side of the rolled-back group, in lengths of the group's direction, with
+        `side_whole`; `rise` of the loss at the rolled-back group (nats).
+    """
     rows = []
-    for model in landscapes["models"].to_dict("records"):
-        key = tuple(model[name] for name in keys)
-        training, development = (as_surface(surfaces[*key, split]) for split in ("train", "validation"))
-        row = model | {
-            "correlation": rank_correlation(training.losses, development.errors),
-            "error": _at(development, development.errors, END),
-        }
-        rows.append(row | _basin(training, lines[*key, OPTIMISATION], lines[*key, RANDOM], model["null_loss"]))
-    return pd.DataFrame(rows)
+    on_axis = with_folds(surfaces[surfaces["beta"] == 0])
+    for key, line in on_axis.groupby([*GROUP, "fold"], sort=False):
+        line = line.sort_values("alpha")
+        positions, losses = line["alpha"].to_numpy(), line["loss"].to_numpy(float)
+        here, back = (float(losses[positions == place[0]][0]) for place in (START, BACK))
+        side = half_widths(positions, losses, START[0], RISE)[0] if np.isfinite(here) else np.nan
+        cut = START[0] - positions[0] if np.isinf(side) else side
+        rows.append((*key, line["examples"].min(), cut, np.isfinite(side), back - here))
+    return pd.DataFrame(rows, columns=[*GROUP, "fold", "examples", "side", "side_whole", "rise"])
 
 
-def _basin(training: Surface, along: pd.DataFrame, null: pd.DataFrame, null_loss: float) -> dict:
-    positions, low, high = along["alpha"].to_numpy(), training.alphas[0], training.alphas[-1]
-    straight = path(positions, along["loss"].to_numpy())
-    start, end = (_at(training, training.losses, place) for place in (START, END))
-    row = {
-        "start_loss": start,
-        "end_loss": end,
-        "drop": start - end,
-        "falling": straight.falling,
-        "climb": straight.climb,
-    }
-    row["learned"] = bool(end <= null_loss - RISE)
-    if not np.isfinite(end):
-        return row
-    at_rise = basin(training, END, RISE)
-    for name, line in (("width", along), ("random_width", null)):
-        sides = half_widths(positions, line["loss"].to_numpy(), END[0], RISE)
-        row[name], row[f"{name}_whole"] = width(sides, END[0], low, high)
-    row["second_width"], row["second_width_whole"] = width(at_rise.second, END[1], low, high)
-    row |= {"area": at_rise.area, "whole": at_rise.whole, "half_area": np.nan, "half_whole": False}
-    if start > end:
-        at_half = basin(training, END, HALF * (start - end))
-        row |= {"half_area": at_half.area, "half_whole": at_half.whole}
-    return row
+def rolled_back(rollbacks: pd.DataFrame) -> pd.DataFrame:
+    """One row per task, seed and group of layers: `tuned` and `accuracy` (without and with the group rolled back),
+    `random` (moved as far in random directions), `norm` and `relative_norm` of the group's direction.
+
+    Args:
+        rollbacks: of `layer_groups.rollbacks`, or a record that has these columns already.
+    """
+    if "example" not in rollbacks.columns:
+        return rollbacks
+    means = rollbacks.groupby([*GROUP, "control"], sort=False)[["score", "norm", "relative_norm"]].mean().reset_index()
+    table = means[means["control"] == ""].rename(columns={"score": "accuracy"}).drop(columns="control")
+    at_random = means[means["control"] == TWIN][[*GROUP, "score"]].rename(columns={"score": "random"})
+    tuned = means[means["group"] == TUNED][["task", "seed", "score"]].rename(columns={"score": "tuned"})
+    return table.merge(at_random, on=GROUP).merge(tuned, on=["task", "seed"])
 
 
 def group_measures(surfaces: pd.DataFrame, rollbacks: pd.DataFrame) -> pd.DataFrame:
     """One row per task, seed and group of layers that has a surface.
 
     Args:
-        surfaces, rollbacks: of `measure.group_surfaces` and `measure.rollbacks`.
+        surfaces, rollbacks: of `layer_groups`.
 
     Returns:
-        `task`, `seed`, `group`, `width` along the group's optimisation direction around the fine-tuned point at `RISE`
-        with `width_whole`, `area`, `whole`, `rise` (of the loss when the group is rolled back), and the group's
-        columns of `rollbacks`; empty without surfaces.
+        The columns of `group_ways` and `rolled_back`, and `area` with `whole` at `RISE`; empty without surfaces.
     """
     if surfaces.empty:
         return pd.DataFrame()
-    rows = []
-    for (task, seed, group), cells in surfaces.groupby(["task", "seed", "group"], sort=False):
-        surface = as_surface(cells)
-        at_rise = basin(surface, START, RISE)
-        across, whole = width(at_rise.first, START[0], surface.alphas[0], surface.alphas[-1])
-        rise = _at(surface, surface.losses, BACK) - _at(surface, surface.losses, START)
-        row = {"task": task, "seed": seed, "group": group, "width": across, "width_whole": whole}
-        rows.append(row | {"area": at_rise.area, "whole": at_rise.whole, "rise": rise})
-    return pd.DataFrame(rows).merge(rollbacks, on=["task", "seed", "group"])
+    surfaces, rows = of_all(surfaces), []
+    for key, cells in surfaces.groupby(GROUP, sort=False):
+        at_rise = basin(as_surface(cells), START, RISE)
+        rows.append((*key, at_rise.area, at_rise.whole))
+    table = pd.DataFrame(rows, columns=[*GROUP, "area", "whole"])
+    return (
+        group_ways(surfaces)
+        .drop(columns=["fold", "examples"])
+        .merge(table, on=GROUP)
+        .merge(rolled_back(rollbacks), on=GROUP)
+    )

@@ -24,7 +24,6 @@ ERROR_STEP = 0.05
 RIM = dict(colors="white", linestyles="--", linewidths=1.6)
 START_MARK = dict(marker="o", color="white", markeredgecolor="black", markersize=8, linestyle="none", zorder=5)
 END_MARK = START_MARK | dict(marker="*", markersize=13)
-PUT_BACK_MARK = START_MARK | dict(marker="P", markersize=9)
 ALPHA, BETA = "α, along δ₁", "β, along δ₂"
 
 

@@ -14,8 +14,8 @@ from fivelenses.exhibits.exhibit import Absent, Exhibit
 from fivelenses.exhibits.interactive import folded
 from fivelenses.lenses.basin import rank_correlation
 from fivelenses.papers.hao2019 import drawing
-from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface
-from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE
+from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface, of_all
+from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE, TWIN, WHOLE
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH
 from fivelenses.papers.hao2019.tables import DIVERGED, task_models, title
 
@@ -23,13 +23,15 @@ MIN_FALL = 0.01  # nats; the loss of a model that learned nothing has no shape t
 NAMES = {SCRATCH: "from scratch", PRETRAINED: "fine-tuned"}
 DASHES = {SCRATCH: (NAMES[SCRATCH], "--"), PRETRAINED: (NAMES[PRETRAINED], "-")}
 WAY = {"start": (START, drawing.START_MARK), "end": (END, drawing.END_MARK)}
-ROLLED_BACK = {"fine-tuned": (START, drawing.END_MARK), "group put back": (BACK, drawing.PUT_BACK_MARK)}
+ROLLED_BACK = {"fine-tuned": (START, drawing.START_MARK), "group put back": (BACK, drawing.END_MARK)}
 LABELS = {"loss": "training loss (nats)", "error": "development error"}
 LEVELS = {"loss": drawing.loss_levels, "error": drawing.error_levels}
 RIM_MARK = (f"{RISE:g} nats above the end", dict(color="white", linestyle="--", linewidth=1.6))
 PATH = dict(color="#FF6B6B", linewidth=2, marker="o", markersize=4, markeredgecolor="black", markeredgewidth=0.4)
 IN_PLANE = dict(color="white", linewidth=1.4, linestyle=":", marker="s", markersize=4, markeredgecolor="black")
+WALK = dict(color="#B8BEC9", linewidth=1.6, linestyle="--")
 PATH_MARKS = (("equations 3–5", PATH), ("in the plane", IN_PLANE))
+WALK_MARK = ("random walk", WALK)
 
 
 def _first_seed(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -88,13 +90,14 @@ def _surfaces(
     legend = [(words, mark) for words, (_, mark) in marks.items()]
     legend += [] if rim is None else [RIM_MARK]
     legend += [] if paths is None else PATH_MARKS
+    legend += [WALK_MARK] if paths is not None and (paths["control"] == TWIN).any() else []
     drawing.finish(figure, shown, filled, LABELS[value], legend)
     return figure, "; ".join(words)
 
 
 def figure_1(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Figure 1: training-loss surfaces of all tasks, from scratch and fine-tuned."""
-    table = _one(landscapes["surfaces"], split="train").reset_index(drop=True)
+    table = _one(of_all(landscapes["surfaces"]), split="train").reset_index(drop=True)
     cells, seeds = _first_seed(table)
     figure, words = _surfaces(cells, _panels_of_both(cells), "loss", WAY, rim="end")
     caption = (
@@ -173,21 +176,25 @@ def figure_3(landscapes: Mapping[str, pd.DataFrame], paths: pd.DataFrame) -> Exh
     """Figure 3: trajectories on the surfaces of Figure 1, from scratch and fine-tuned."""
     if paths.empty:
         return Absent("hao2019-figure-3", "Figure 3", DIVERGED)
-    drawn, seeds = _first_seed(paths)
-    cells, _ = _first_seed(_one(landscapes["surfaces"], split="train"))
+    drawn, seeds = _first_seed(paths if "control" in paths.columns else paths.assign(control=""))
+    cells, _ = _first_seed(_one(of_all(landscapes["surfaces"]), split="train"))
     cells = cells[cells["task"].isin(drawn["task"])]
     panels = _panels_of_both(cells)
     figure, _ = _surfaces(cells, panels, "loss", WAY, paths=drawn)
-    words = []
+    walked = (drawn["control"] == TWIN).any()
+    drawn, words = drawn[drawn["control"] == ""], []
     for name, which in panels.items():
         angle, epoch = _one(drawn, **which).sort_values("step")[["angle", "epoch"]].iloc[1]
         words.append(f"{name}: {angle:.0f} degrees off after epoch {epoch:g}")
-    held = drawn.groupby("init")["in_plane"].median()
+    # The end lies in the plane by construction.
+    held = drawn[drawn["share"] < 1].groupby("init")["in_plane"].median()
     caption = (
         "States along training on the surfaces of Figure 1. Red: the paper's coordinates, whose second has no sign and "
         "is the distance from the first axis in any direction. White: the nearest point of the plane, which holds "
         f"{held[SCRATCH]:.0%} (scratch) and {held[PRETRAINED]:.0%} (fine-tuned) of the squared displacement of a state "
-        f"(median).{seeds}"
+        "before the end (median)."
+        + (" Grey: a random walk whose steps have the same lengths." if walked else "")
+        + seeds
     )
     return Exhibit("hao2019-figure-3", "Figure 3", paths, caption, f"Paths on surfaces. {'; '.join(words)}.", figure)
 
@@ -195,50 +202,57 @@ def figure_3(landscapes: Mapping[str, pd.DataFrame], paths: pd.DataFrame) -> Exh
 def _draw_path(axes, states: pd.DataFrame) -> None:
     # A path that leaves the surface does not widen its axes.
     limits = axes.get_xlim(), axes.get_ylim()
+    walk, states = (_one(states, control=control) for control in (TWIN, ""))
+    if len(walk):
+        # Between its states it goes on along the same arc.
+        shares = np.linspace(0, 1, 101)
+        axes.plot(shares, np.sqrt(shares * (1 - shares)), **WALK)
     axes.plot(states["plane_alpha"], states["plane_beta"], **IN_PLANE)
     axes.plot(states["alpha"], states["beta"], **PATH)
     axes.set(xlim=limits[0], ylim=limits[1])
 
 
-def figure_4(table: pd.DataFrame, epochs: int) -> Exhibit | Absent:
-    """Figure 4: a long training on the surface of the development error.
-
-    Args:
-        epochs: after which the end of the first direction was reached.
+def figure_4(table: pd.DataFrame) -> Exhibit | Absent:
+    """Figure 4: a long training on the surface of the development error, and the error along it and between it and a
+    finished training of the usual epochs.
     """
     if table.empty:
         return Absent("hao2019-figure-4", "Figure 4", DIVERGED)
-    drawn, seeds = _first_seed(table)
+    drawn, seeds = _first_seed(of_all(table))
     cells, states, between = (_one(drawn, kind=kind) for kind in (CELL, STATE, BETWEEN))
-    task = drawn["task"].iloc[0]
+    task, between = drawn["task"].iloc[0], between.sort_values("share")
+    # Records without folds have the state after the first epochs in place of a finished training.
+    finished = "fold" in table.columns
+    epochs = between["epoch"].iloc[0] if finished else states.loc[(states["alpha"] - 1).abs().idxmin(), "epoch"]
+    reference = f"a finished training of {epochs:g} epochs" if finished else f"the state after {epochs:g} epochs"
+    first, last, highest = between["error"].iloc[0], states.iloc[-1], between["error"].max()
     figure, (axes, side) = plt.subplots(1, 2, figsize=(style.WIDTH, 4.9), layout="constrained", width_ratios=(1.25, 1))
     filled = drawing.draw(axes, as_surface(cells), "error", drawing.error_levels(cells["error"].to_numpy()))
     axes.plot(*START, **drawing.START_MARK)
     axes.plot(*END, **drawing.END_MARK)
-    _draw_path(axes, states)
-    marks = (("start", drawing.START_MARK), (f"after {epochs} epochs", drawing.END_MARK), *PATH_MARKS)
+    _draw_path(axes, states.assign(control=""))
+    marks = (("start", drawing.START_MARK), (reference, drawing.END_MARK), *PATH_MARKS)
     drawing.finish(figure, [axes], filled, LABELS["error"], marks)
     side.plot(states["epoch"], states["error"], color=style.TASK_COLOURS[task], marker="o")
     side.axvline(epochs, color=style.NULL_COLOUR, linestyle="--", linewidth=1.4)
+    side.plot(epochs, first, **drawing.END_MARK)
     side.set(xlabel="epoch", ylabel=LABELS["error"], ylim=(0, None))
-    first = states.iloc[(states["epoch"] - epochs).abs().argmin()]
-    last, climb = states.iloc[-1], float((between["loss"] - between["loss"].cummin()).max())
     caption = (
         f"{title(task)}: {last['epoch']:g} epochs of one training on the surface of the development error, whose first "
-        f"direction leads to the state after {epochs}. The development error goes from {first['error']:.3f} there to "
-        f"{last['error']:.3f} at the end; on the straight way between the two the training loss climbs by at most "
-        f"{climb:.2g} nats.{seeds}"
+        f"direction leads to {reference}. The development error is {first:.3f} there and {last['error']:.3f} at the "
+        f"end; on the straight way between the two it is at most {highest:.3f}.{seeds}"
     )
     alt = (
         f"A surface of the development error with the path of a training, and its error over epochs: "
-        f"{first['error']:.3f} after {epochs} epochs and {last['error']:.3f} after {last['epoch']:g}."
+        f"{last['error']:.3f} after {last['epoch']:g}, against {first:.3f} of {reference}."
     )
-    return Exhibit("hao2019-figure-4", "Figure 4", table, caption, alt, figure)
+    return Exhibit("hao2019-figure-4", "Figure 4", of_all(table), caption, alt, figure)
 
 
 def figure_5(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Figure 5: training loss along the direction from start to end and along a random one, axes normalised."""
     keys, lines = ["task", "init", "seed"], landscapes["lines"]
+    lines = lines[lines["fold"] == WHOLE].drop(columns=["fold", "control"]) if "fold" in lines.columns else lines
     along = _one(lines, direction=OPTIMISATION)
     least = along.groupby(keys)["loss"].min().rename("least")
     unit = (_one(along, alpha=START[0]).set_index(keys)["loss"] - least).rename("unit")
@@ -270,9 +284,9 @@ def figure_5(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
 
 def figure_6(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Figure 6: surfaces of the development error of all tasks, from scratch and fine-tuned."""
-    table = _one(landscapes["surfaces"], split="validation").reset_index(drop=True)
+    table = _one(of_all(landscapes["surfaces"]), split="validation").reset_index(drop=True)
     cells, seeds = _first_seed(table)
-    training, _ = _first_seed(_one(landscapes["surfaces"], split="train"))
+    training, _ = _first_seed(_one(of_all(landscapes["surfaces"]), split="train"))
     panels = _panels_of_both(cells)
     figure, words = _surfaces(cells, panels, "error", WAY)
     spread = cells["error_standard_error"].median()
@@ -290,6 +304,7 @@ def figure_7(surfaces: pd.DataFrame) -> Exhibit | Absent:
     """Figure 7: training-loss surfaces around the fine-tuned point for thirds of the layers."""
     if surfaces.empty:
         return Absent("hao2019-figure-7", "Figure 7", DIVERGED)
+    surfaces = of_all(surfaces)
     cells, seeds = _first_seed(surfaces)
     # Two tasks side by side, one row per group; a single task goes on from column to column.
     places = [(task, group) for group in cells["group"].unique() for task in cells["task"].unique()]

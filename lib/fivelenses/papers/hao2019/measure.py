@@ -1,7 +1,13 @@
-"""What Hao et al. (2019) measure, as records: surfaces, curves, trajectories, and what rolled-back layers cost."""
+"""What Hao et al. (2019) measure, as records: surfaces, curves and trajectories.
 
+Losses and errors are kept for all examples (`fold` −1) and without each of ten folds of them, the same examples at
+every point, so that what is made of many points (a width, a correlation) has an interval. The control of a direction is
+a random direction of its length, that of a trajectory a random walk (:func:`trajectory`).
+"""
+
+import copy
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import datasets
 import numpy as np
@@ -20,8 +26,11 @@ from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, Models, Plane, e
 
 OPTIMISATION, RANDOM = "optimisation", "random"
 SPLITS = {"train": "training", "validation": "development"}
+FOLDED = {"train": "loss", "validation": "error"}  # what is said of a split, and has folds
 CELL, STATE, BETWEEN = "cell", "state", "between"
-RANDOM_SEED, RANDOM_DRAWS = 0, 3
+RANDOM_SEED = 0
+WHOLE, FOLDS = -1, 10  # no fold left out; how many there are
+TWIN = "twin"  # in the column `control`
 RADIUS, SHARPNESS_DRAWS = 0.1, 5  # the share of its length by which a filter moves, and random directions
 POSITIONS_BETWEEN = 11
 
@@ -35,21 +44,65 @@ def loss_of(
     limit: int | None = None,
     bfloat16: bool = False,
 ) -> ClassifierLoss:
-    """The loss of a model with moving layers on as many of these examples as `limit` says, drawn once."""
-    return ClassifierLoss(model, examples, layers, limit=limit, autocast=torch.bfloat16 if bfloat16 else None)
+    """The loss of a model with moving layers on as many of these examples as `limit` says, drawn once, with folds."""
+    lower = torch.bfloat16 if bfloat16 else None
+    return ClassifierLoss(model, examples, layers, limit=limit, autocast=lower, folds=FOLDS)
+
+
+def as_rows(
+    found: landscape.Curve | landscape.Surface, value: str, places: Mapping[str, np.ndarray], examples: int
+) -> pd.DataFrame:
+    """Measurements as rows.
+
+    Args:
+        value: `loss` or `error`, of which the folds are kept.
+        places: column to where each cell lies.
+        examples: how many were measured.
+
+    Returns:
+        The places, `examples`, `fold`, `loss`, `error`, `loss_standard_error`, `error_standard_error` (NaN without a
+        fold).
+    """
+    cells = {
+        "loss": found.losses,
+        "error": found.errors,
+        "loss_standard_error": found.loss_standard_errors,
+        "error_standard_error": found.error_standard_errors,
+    }
+    parts = [{"fold": WHOLE} | {name: values.ravel() for name, values in cells.items()}]
+    left_out = {"loss": found.left_out_losses, "error": found.left_out_errors}[value]
+    parts += [{"fold": fold, value: values.ravel()} for fold, values in enumerate(left_out)]
+    table = pd.concat([pd.DataFrame(places | part) for part in parts], ignore_index=True)
+    return table.astype(dict.fromkeys(cells, np.float32) | {"fold": np.int8}).assign(examples=examples)
+
+
+def at_one(evaluate: ClassifierLoss, point: Parameters, value: str) -> pd.DataFrame:
+    """The loss and error at one point, as `as_rows` has them."""
+    measured = evaluate(point)
+    fields = [measured.loss, measured.error, measured.loss_standard_error, measured.error_standard_error]
+    left_out = [np.reshape(folds, (-1, 1)) for folds in (measured.left_out_losses, measured.left_out_errors)]
+    found = landscape.Curve(np.zeros(1), *map(np.atleast_1d, fields), *left_out)
+    return as_rows(found, value, {}, evaluate.n_examples)
 
 
 def surface(
-    plane: Plane, origin: Parameters, evaluate: ClassifierLoss, positions: np.ndarray, name: str, log: Log = print
+    plane: Plane,
+    origin: Parameters,
+    evaluate: ClassifierLoss,
+    positions: np.ndarray,
+    value: str,
+    name: str,
+    log: Log = print,
 ) -> pd.DataFrame:
     """A surface on a plane's two directions, kept row by row: one that was interrupted goes on where it was.
 
     Args:
         positions: on both axes.
+        value: `loss` or `error`, of which the folds are kept.
         name: what is measured, for a line of progress.
 
     Returns:
-        One row per cell with `alpha`, `beta`, `loss`, `error`, `loss_standard_error`, `error_standard_error`.
+        One row per cell and fold with `alpha`, `beta`, and the columns of `as_rows`.
     """
     # Named by what is measured, where and on which grid, so that no other surface is overwritten.
     lengths = [directions.norm(vector) for vector in (origin, plane.first, plane.second)]
@@ -71,15 +124,7 @@ def surface(
         notify=log,
     )
     alphas, betas = np.meshgrid(cells.alphas, cells.betas)
-    columns = {
-        "alpha": alphas,
-        "beta": betas,
-        "loss": cells.losses,
-        "error": cells.errors,
-        "loss_standard_error": cells.loss_standard_errors,
-        "error_standard_error": cells.error_standard_errors,
-    }
-    return pd.DataFrame({column: values.ravel() for column, values in columns.items()})
+    return as_rows(cells, value, {"alpha": alphas.ravel(), "beta": betas.ravel()}, evaluate.n_examples)
 
 
 def landscapes(
@@ -111,26 +156,31 @@ def landscapes(
     Returns:
         Each with `task`, `init` and `seed`, and empty where a training diverged that is needed:
 
-        - `surfaces`, one row per split and cell: `split`, and the columns of `surface`.
-        - `lines`, the training loss along the optimisation direction and along a random one of its length through the
-          end: `direction`, `alpha` (the end is at 1 on both), `loss`, `loss_standard_error`.
+        - `surfaces`, one row per split, cell and fold: `split`, and the columns of `surface`, with folds of the loss of
+          training examples and of the error of development examples.
+        - `lines`, the training loss along the optimisation direction and, as its `control`, along a random one of its
+          length through the end: `direction`, `alpha` (the end is at 1 on both), `examples`, `fold`, `loss`,
+          `loss_standard_error`.
+        - `ends`, the trained model on all examples: `split`, `examples`, `fold`, `loss`, `error`.
         - `models`, one row: `examples` (it was trained on), `null_loss` (entropy of their labels, nats), `norm` and
           `relative_norm` of its direction, `angle` (degrees) between the two directions, `sharpness` and
           `sharpness_standard_error` (nats).
     """
     models, key = Models(checkpoints, second, device), {"task": task, "init": init, "seed": seed}
     if not models.finite(task, seed):
-        return {name: pd.DataFrame() for name in ("surfaces", "lines", "models")}
+        return {name: pd.DataFrame() for name in ("surfaces", "lines", "ends", "models")}
     checkpoint, plane = models.usual(task, init, seed), models.plane(task, init, seed)
     examples = {split: encoded(checkpoint, split) for split in SPLITS}
     losses = {
         split: loss_of(plane.model, read, plane.layers, grid_examples, bfloat16) for split, read in examples.items()
     }
-    surfaces = []
+    surfaces, ends = [], []
     for split, evaluate in losses.items():
-        name = f"{task}, {init}, seed {seed}, {SPLITS[split]} examples"
-        cells = surface(plane, plane.start, evaluate, landscape.grid(low, high, points), name, log)
+        name, value = f"{task}, {init}, seed {seed}, {SPLITS[split]} examples", FOLDED[split]
+        cells = surface(plane, plane.start, evaluate, landscape.grid(low, high, points), value, name, log)
         surfaces.append(cells.assign(**key, split=split))
+        whole = loss_of(plane.model, examples[split], plane.layers, None, bfloat16)
+        ends.append(at_one(whole, plane.end(), value)[["fold", "loss", "error", "examples"]].assign(**key, split=split))
 
     positions = landscape.grid(low, high, line_points)
     lines = {
@@ -138,9 +188,9 @@ def landscapes(
         RANDOM: landscape.curve(losses["train"], plane.end(), plane.random(RANDOM_SEED), positions - 1),
     }
     lines = [
-        pd.DataFrame({"alpha": positions, "loss": line.losses, "loss_standard_error": line.loss_standard_errors})
-        .assign(**key)
-        .assign(direction=direction)
+        as_rows(line, "loss", {"alpha": positions}, losses["train"].n_examples)
+        .drop(columns=["error", "error_standard_error"])
+        .assign(**key, direction=direction, control=TWIN if direction == RANDOM else "")
         for direction, line in lines.items()
     ]
 
@@ -158,6 +208,7 @@ def landscapes(
     return {
         "surfaces": pd.concat(surfaces, ignore_index=True),
         "lines": pd.concat(lines, ignore_index=True),
+        "ends": pd.concat(ends, ignore_index=True),
         "models": pd.DataFrame([row]),
     }
 
@@ -168,9 +219,10 @@ def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
     Returns:
         One row per state with `step`, `epoch`, `share` (of all steps), `angle` (degrees, to the first direction; NaN at
         the start), `alpha` and `beta` (the paper's coordinates), `plane_alpha` and `plane_beta` (the nearest point of
-        the plane), `in_plane` (share of the squared displacement that the plane holds; NaN at the start).
+        the plane), `in_plane` (share of the squared displacement that the plane holds; NaN at the start), `control`.
+        The control is a `random_walk` with steps of the same lengths, of which only the first six columns are known.
     """
-    steps = checkpoint.steps()
+    steps, moves, before = checkpoint.steps(), [], plane.start
 
     def at(step: int) -> Parameters:
         if step == 0:
@@ -178,21 +230,46 @@ def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
         state = layer_parameters(checkpoint.model_at(step), plane.layers)
         return {name: tensor.to(plane.start[name].device) for name, tensor in state.items()}
 
-    path = landscape.project(map(at, steps), plane.start, plane.first, plane.second)
+    def states() -> Iterator[Parameters]:
+        nonlocal before
+        for step in steps:
+            here = at(step)
+            moves.append(directions.norm(directions.difference(here, before)))
+            yield here
+            before = here
+
+    path = landscape.project(states(), plane.start, plane.first, plane.second)
     share = np.array(steps) / checkpoint.manifest["steps"]
-    return pd.DataFrame(
-        {
-            "step": steps,
-            "epoch": share * checkpoint.specification.schedule.epochs,
-            "share": share,
-            "angle": np.degrees(np.arccos(path.cosines)),
-            "alpha": path.alphas,
-            "beta": path.betas,
-            "plane_alpha": path.plane[:, 0],
-            "plane_beta": path.plane[:, 1],
-            "in_plane": path.share,
-        }
-    )
+    when = {"step": steps, "epoch": share * checkpoint.specification.schedule.epochs, "share": share}
+    training = {
+        "angle": np.degrees(np.arccos(path.cosines)),
+        "alpha": path.alphas,
+        "beta": path.betas,
+        "plane_alpha": path.plane[:, 0],
+        "plane_beta": path.plane[:, 1],
+        "in_plane": path.share,
+        "control": "",
+    }
+    walk = random_walk(np.array(moves)) | {"control": TWIN}
+    return pd.concat([pd.DataFrame(when | columns) for columns in (training, walk)], ignore_index=True)
+
+
+def random_walk(moves: np.ndarray) -> dict[str, np.ndarray]:
+    """Where a random walk in very many dimensions lies, whose steps are orthogonal.
+
+    Args:
+        moves: (t,) how far each point is from the one before it; 0 for the start.
+
+    Returns:
+        `angle` (degrees, to the end; NaN at the start), `alpha` and `beta` (equations 4 and 5, to the end).
+
+    Example:
+        >>> {name: values.round(3).tolist() for name, values in random_walk(np.array([0.0, 1.0, 1.0])).items()}
+        {'angle': [nan, 45.0, 0.0], 'alpha': [0.0, 0.5, 1.0], 'beta': [0.0, 0.5, 0.0]}
+    """
+    walked = np.cumsum(np.square(moves)) / np.square(moves).sum()
+    angle = np.where(walked > 0, np.degrees(np.arccos(np.sqrt(walked))), np.nan)
+    return {"angle": angle, "alpha": walked, "beta": np.sqrt(walked * (1 - walked))}
 
 
 def trajectories(
@@ -214,7 +291,6 @@ def long_training(
     checkpoints: Sequence[Checkpoint],
     long_task: str,
     seed: int,
-    long_epochs: tuple[int, int],
     second: Mapping[str, str],
     low: float,
     high: float,
@@ -224,112 +300,54 @@ def long_training(
     device: str | None = None,
     log: Log = print,
 ) -> pd.DataFrame:
-    """Figure 4: a training that goes on, in the plane of where it was after its first epochs.
+    """Figure 4: a long training from the same start, in the plane of a finished one of the usual epochs.
 
     Args:
-        long_task: that is trained for longer.
-        long_epochs: the first ones, the state after which is the end of the first direction, with its head, and those
-            that follow. The other arguments are those of `landscapes`.
+        long_task: that is trained for longer, too. The other arguments are those of `landscapes`.
 
     Returns:
         Rows of three kinds, which `kind` tells apart, with `task` and `seed`. A `cell` is of the surface of the
-        development examples and has the columns of `surface`. A `state` is of the training and has the columns of
-        `trajectory`, its `loss` on training examples and its `error` on all development examples. What is `between`
-        lies on the straight way from the state after the first epochs (`share` 0) to the last (1) and has the same two,
-        with the head of the former. Empty if a training diverged that is needed.
+        development examples and has the columns of `surface`. A `state` is of the long training and has the columns of
+        `trajectory` and its `error` on all development examples. What is `between` lies on the straight way from the
+        finished training (`share` 0, at its `epoch`) to the end of the long one (1), heads included, so that both ends
+        are the models themselves; it has the `error` on all development examples by `fold`. Its `control` leaves the
+        finished training in a random direction, as far, with its head. Empty if a training diverged that is needed.
     """
     models = Models(checkpoints, second, device)
-    checkpoint = models.long(long_task, seed)
+    checkpoint, usual = models.long(long_task, seed), models.usual(long_task, PRETRAINED, seed)
     if not models.finite(long_task, seed) or checkpoint.manifest["diverged"]:
         return pd.DataFrame()
-    steps, total = checkpoint.steps(), checkpoint.specification.schedule.epochs
-    middle = min(steps, key=lambda step: abs(step - checkpoint.manifest["steps"] * long_epochs[0] / total))
-    plane = models.plane(long_task, PRETRAINED, seed, model=checkpoint.model_at(middle))
-    training, development = (encoded(checkpoint, split) for split in SPLITS)
-
+    plane, development = models.plane(long_task, PRETRAINED, seed), encoded(usual, "validation")
     evaluate = loss_of(plane.model, development, plane.layers, grid_examples, bfloat16)
+    total = checkpoint.specification.schedule.epochs
     name = f"{long_task}, {total:g} epochs, seed {seed}, development examples"
-    cells = surface(plane, plane.start, evaluate, landscape.grid(low, high, points), name, log)
+    cells = surface(plane, plane.start, evaluate, landscape.grid(low, high, points), "error", name, log)
 
     states = trajectory(checkpoint, plane)
-    for row, step in enumerate(steps):
+    states = states[states["control"] == ""].assign(fold=WHOLE)
+    for row, step in enumerate(checkpoint.steps()):
         model = checkpoint.model_at(step).to(plane.model.device)
-        point = layer_parameters(model, plane.layers)
-        states.loc[row, "loss"] = loss_of(model, training, plane.layers, grid_examples, bfloat16)(point).loss
-        states.loc[row, "error"] = loss_of(model, development, plane.layers, None, bfloat16)(point).error
+        evaluate = loss_of(model, development, plane.layers, None, bfloat16)
+        states.loc[row, "error"] = evaluate(layer_parameters(model, plane.layers)).error
 
-    shares, further = np.linspace(0, 1, POSITIONS_BETWEEN), directions.difference(point, plane.end())
-    losses, errors = (
-        landscape.curve(loss_of(plane.model, examples, plane.layers, limit, bfloat16), plane.end(), further, shares)
-        for examples, limit in ((training, grid_examples), (development, None))
-    )
-    between = pd.DataFrame({"share": shares, "loss": losses.losses, "error": errors.errors})
-    parts = [cells.assign(kind=CELL), states.assign(kind=STATE), between.assign(kind=BETWEEN)]
+    finished, last = usual.model().to(plane.model.device), checkpoint.model().to(plane.model.device)
+    further, rows = directions.difference(layer_parameters(last, plane.layers), plane.end()), []
+    at_random = directions.rescaled(plane.random(RANDOM_SEED), further)
+    for share in np.linspace(0, 1, POSITIONS_BETWEEN):
+        mixed = head_between(finished, last, share)
+        for control, model, direction in (("", mixed, further), (TWIN, plane.model, at_random)):
+            evaluate = loss_of(model, development, plane.layers, None, bfloat16)
+            found = at_one(evaluate, directions.moved(plane.end(), [direction], [share]), "error")
+            rows.append(found[["fold", "error", "examples"]].assign(share=share, control=control))
+    between = pd.concat(rows).assign(epoch=usual.specification.schedule.epochs)
+    parts = [cells.assign(kind=CELL, control=""), states.assign(kind=STATE), between.assign(kind=BETWEEN)]
     return pd.concat(parts, ignore_index=True).assign(task=long_task, seed=seed)
 
 
-def group_surfaces(
-    checkpoints: Sequence[Checkpoint],
-    task: str,
-    seed: int,
-    second: Mapping[str, str],
-    low: float,
-    high: float,
-    points: int,
-    grid_examples: int | None = None,
-    bfloat16: bool = False,
-    device: str | None = None,
-    log: Log = print,
-) -> pd.DataFrame:
-    """Figure 7: the training loss around a fine-tuned model when one third of the layers moves; -1 rolls it back.
-
-    Returns:
-        One row per cell with `task`, `seed`, `group`, and the columns of `surface`; empty if a training diverged.
-        The arguments are those of `landscapes`.
-    """
-    models, positions = Models(checkpoints, second, device), landscape.grid(low, high, points)
-    if not models.finite(task, seed):
-        return pd.DataFrame()
-    examples, parts = encoded(models.usual(task, PRETRAINED, seed), "train"), []
-    for group, plane in models.planes_of_thirds(task, seed).items():
-        evaluate = loss_of(plane.model, examples, plane.layers, grid_examples, bfloat16)
-        cells = surface(plane, plane.end(), evaluate, positions, f"{task}, seed {seed}, {group} layers", log)
-        parts.append(cells.assign(task=task, seed=seed, group=group))
-    return pd.concat(parts, ignore_index=True)
-
-
-def rollbacks(
-    checkpoints: Sequence[Checkpoint],
-    task: str,
-    seed: int,
-    second: Mapping[str, str],
-    bfloat16: bool = False,
-    device: str | None = None,
-) -> pd.DataFrame:
-    """Table 1: accuracy on all development examples with a third of the layers as they were before fine-tuning.
-
-    Returns:
-        One row per `group`, with `task` and `seed`, `tuned` and `accuracy` (without and with the group rolled back),
-        `random` (the group moved as far in random directions, their mean), `norm` and `relative_norm` of the group's
-        direction; empty if a training diverged.
-    """
-    models, rows = Models(checkpoints, second, device), []
-    if not models.finite(task, seed):
-        return pd.DataFrame()
-    examples = encoded(models.usual(task, PRETRAINED, seed), "validation")
-    for group, plane in models.planes_of_thirds(task, seed).items():
-        evaluate, end = loss_of(plane.model, examples, plane.layers, None, bfloat16), plane.end()
-        draws = [plane.random(RANDOM_SEED + draw) for draw in range(RANDOM_DRAWS)]
-        rows.append(
-            {
-                "task": task,
-                "seed": seed,
-                "group": group,
-                "tuned": 1 - evaluate(end).error,
-                "accuracy": 1 - evaluate(plane.start).error,
-                "random": float(np.mean([1 - evaluate(directions.moved(end, [draw], [1.0])).error for draw in draws])),
-                "norm": directions.norm(plane.first),
-                "relative_norm": directions.norm(plane.first) / directions.norm(plane.start),
-            }
-        )
-    return pd.DataFrame(rows)
+def head_between(first: PreTrainedModel, second: PreTrainedModel, share: float) -> PreTrainedModel:
+    """The first model with all its parameters on the straight way to the second, the head's among them."""
+    mixed = copy.deepcopy(first)
+    with torch.no_grad():
+        for parameter, other in zip(mixed.parameters(), second.parameters(), strict=True):
+            parameter.lerp_(other, share)
+    return mixed

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from fivelenses import tasks
-from fivelenses.checkpoints.specification import Schedule
+from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.lenses.landscape import grid
 from fivelenses.runs.parameters import EncoderParameters
 
@@ -24,7 +24,8 @@ class Hao2019(EncoderParameters):
         bfloat16: whether landscapes are measured with matrix products in that precision.
         followed: tasks whose trajectories are drawn (Figure 3).
         states: along each epoch of these trainings and of the long one.
-        long_task, long_epochs: the task that is also trained for the sum of two numbers of epochs (Figure 4).
+        long_task, long_epochs: the task that is also trained for the sum of two numbers of epochs, the paper's 5 + 20
+            (Figure 4); the usual training is what the long one is compared with.
         grouped: tasks whose thirds of layers are moved (Figure 7).
     """
 
@@ -69,6 +70,12 @@ class Hao2019(EncoderParameters):
         """The tasks of this run whose thirds of layers are moved."""
         return [task for task in self.tasks if task in self.grouped]
 
+    def ordinary_models(self) -> list[Specification]:
+        """The fine-tuned models of the tasks: not from scratch, and not trained for longer."""
+        usual = {task: self.schedule_of(task, self.encoder) for task in self.tasks}
+        fine_tuned = [one for one in self.specifications() if one.encoder == self.encoder]
+        return [one for one in fine_tuned if one.schedule == usual[one.task]]
+
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         schedule = super().schedule_of(task, self.encoder)
         if encoder == self.encoder or self.epochs:
@@ -102,10 +109,11 @@ class Hao2019(EncoderParameters):
         read = [min(sizes[split], self.grid_examples or sizes[split]) / sizes["validation"] for split in sizes]
         cells, line = (len(grid(self.low, self.high, count)) for count in (self.points, self.line_points))
         cells **= 2
-        surfaces = cells * sum(read) + 2 * line * read[0]
+        # The ends are measured on all examples.
+        surfaces = cells * sum(read) + 2 * line * read[0] + sum(sizes.values()) / sizes["validation"]
         if encoder == self.encoder and task in self.grouped:
             # Of a third of the layers, what lies below is kept: a third, two thirds and the whole.
-            surfaces += 2 * cells * read[0]
+            surfaces += 2 * (cells + math.isqrt(cells)) * read[0]
         if encoder == self.encoder and task == self.long_task:
             surfaces += cells * read[1]
         return len(self.seeds) * math.ceil(surfaces)
