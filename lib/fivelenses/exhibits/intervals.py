@@ -101,6 +101,31 @@ def of_scores(
     return effects.from_replicates(estimates, replicates, *others, paired_models=paired_models, examples=examples)
 
 
+def with_folds(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Scores on all examples and without each fold of them, as `of_measure` takes them, from predictions by example.
+
+    Args:
+        rows: predictions as `checkpoints.predictions.by_example` has them.
+        by: the columns that tell models apart.
+
+    Returns:
+        One row per model and fold: `by`, `fold`, `score`, `scored_examples`. Examples are dealt into folds in turn, the
+        same for all models.
+
+    Example:
+        >>> values = {"model": 1, "seed": 0, "example": [0, 1], "metric": "accuracy", "score": [1, 0], "weight": 1}
+        >>> with_folds(pd.DataFrame(values), ["model"])[["fold", "score"]].values.tolist()
+        [[-1.0, 0.5], [0.0, 0.0], [1.0, 1.0]]
+    """
+    tables = []
+    for names, of_model in rows.groupby(by, sort=False):
+        (whole,), (left_out,) = _left_out(_by_model(of_model, over_null=False))
+        table = pd.DataFrame({"fold": range(WHOLE, len(left_out)), "score": [whole, *left_out]})
+        table = table.assign(**dict(zip(by, names, strict=True)), scored_examples=len(of_model))
+        tables.append(table[[*by, "fold", "score", "scored_examples"]])
+    return pd.concat(tables, ignore_index=True)
+
+
 def _by_model(rows: pd.DataFrame, over_null: bool) -> tuple:
     """The metric and, as (models, examples): weights, scores, null scores (or zeros), labels and predicted labels."""
     (metric,) = rows["metric"].unique()
@@ -108,7 +133,7 @@ def _by_model(rows: pd.DataFrame, over_null: bool) -> tuple:
     wide = {name: rows.pivot(index="seed", columns="example", values=name).to_numpy(float) for name in columns}
     if not all(np.isfinite(values).all() for values in wide.values()):
         raise ValueError("The models of one kind were scored on different examples.")
-    null = wide["null"] if over_null else np.zeros_like(wide["null"])
+    null = wide["null"] if over_null else 0 * wide["score"]
     return metric, wide["weight"], wide["score"], null, wide.get("label"), wide.get("predicted")
 
 
