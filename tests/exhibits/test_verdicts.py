@@ -24,7 +24,6 @@ from fivelenses.exhibits.verdicts import (
     judge,
     judge_group,
     multiplicity,
-    not_learned,
     sentence,
 )
 
@@ -306,38 +305,6 @@ def test_the_chance_of_several_parts_is_bounded_by_that_of_one():
         assert group.chance == pytest.approx(0.05)
         decided += group.outcome != OPEN
     assert decided / 200 < 0.05
-
-
-# The gate
-
-
-def test_a_task_is_learned_where_its_interval_lies_two_points_above_the_null_rate():
-    scores = {"MRPC": over_models([0.80, 0.81, 0.79]), "RTE": over_models([0.55, 0.57, 0.56])}
-    kept, left_out = not_learned(scores, {"MRPC": 0.68, "RTE": 0.527})
-    assert kept == ["MRPC"] and list(left_out) == ["RTE"]
-    assert "0.560 [0.535, 0.585]" in left_out["RTE"] and "null rate of 0.527" in left_out["RTE"]
-    assert not_learned(scores, {"MRPC": 0.68, "RTE": 0.527}, margin=0.005)[0] == ["MRPC", "RTE"]
-
-
-def test_a_score_of_exactly_the_margin_is_not_learned():
-    assert not_learned({"RTE": over_models([0.52] * 3)}, {"RTE": 0.5})[0] == []
-    assert not_learned({"RTE": over_models([0.9])}, {"RTE": 0.5})[0] == []
-
-
-def test_what_the_gate_leaves_out_has_no_effect():
-    _, left_out = not_learned({"RTE": over_models([0.55, 0.57, 0.56])}, {"RTE": 0.527})
-    with pytest.raises(ValueError, match="RTE was left out .RTE was not learned.*but it has an effect"):
-        judge([GROWTH], [effect(SEEDS[HOLDS], "RTE")], left_out)
-
-
-def test_a_gate_refuses_what_it_cannot_compare():
-    score = over_models([0.8, 0.9])
-    with pytest.raises(ValueError, match="A score or a null rate is missing for RTE"):
-        not_learned({"MRPC": score}, {"MRPC": 0.7, "RTE": 0.5})
-    with pytest.raises(ValueError, match="score of RTE' is not finite"):
-        not_learned({"RTE": score}, {"RTE": math.nan})
-    with pytest.raises(ValueError, match="for RTE is nan"):
-        not_learned({"RTE": replace(score, estimate=math.nan)}, {"RTE": 0.5})
 
 
 # Tables

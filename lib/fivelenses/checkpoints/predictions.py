@@ -28,7 +28,9 @@ def by_example(checkpoints: Sequence[Checkpoint], device: str | None = None) -> 
     Returns:
         One row per model and example: `encoder`, `task`, `seed`, `address`, `metric`, `example` (its place in the
         development set), `score` (right or not; F1 of an answer; words right of a sentence), `weight` (1, or words),
-        `null` (the score of a model that does not read), `label`, `predicted` (-1 where an example is no one label).
+        `null` (right by the most frequent label, an answer's first sentence, or a tree of every word on the next one,
+        as `evaluation.evaluate` has them; Matthews correlation has none), `label`, `predicted` (-1 where
+        an example has no label of its own).
     """
     return pd.concat([_of(checkpoint, device) for checkpoint in checkpoints], ignore_index=True)
 
@@ -54,9 +56,10 @@ def _of(checkpoint: Checkpoint, device: str | None) -> pd.DataFrame:
     else:
         labels, predicted = flat_labels(encoded), predictions(model, encoded, collate)
         weight = np.array([np.size(of_example) for of_example in encoded["labels"]])
-        begins = np.cumsum(weight) - weight
-        most_frequent = np.bincount(labels).argmax()
-        score, null = (np.add.reduceat(right, begins, dtype=int) for right in (predicted == labels, labels == most_frequent))
+        example = np.repeat(np.arange(len(weight)), weight)
+        guessed = np.bincount(labels).argmax()
+        right = predicted == labels, labels == guessed
+        score, null = (np.bincount(example[one], minlength=len(weight)) for one in right)
         if data.task.head != "sequence":
             labels = predicted = None
     named = {"label": labels, "predicted": predicted}

@@ -29,9 +29,10 @@ def models(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
     Returns:
         `encoder`, `task`, `seed`, `examples` (training examples), `frozen` (the highest frozen layer, 0 the embeddings,
         -1 none), `truncated` (layers kept, -1 all), `reinitialised` (layers, counted from the top),
-        `shuffled_labels` (trained on labels permuted among the examples), `epochs`, `address`; `learning_rate`, `batch_size`, `shape`, `max_length`, `steps`; `metric`, `score`, `null_rate` (the
-        score without reading), `exact_match` and `uas` where the task has them; `evaluation_examples`, `training_data`
-        (where they came from, in words), `diverged`, `seconds` (of training).
+        `shuffled_labels` (trained on labels permuted among the examples), `epochs`, `address`; `learning_rate`,
+        `batch_size`, `shape`, `max_length`, `steps`; `metric`, `score`, `null_rate` (the score without reading),
+        `exact_match` and `uas` where the task has them; `evaluation_examples`, `training_data` (where they came from,
+        in words), `diverged`, `seconds` (of training).
     """
     rows = []
     for checkpoint in checkpoints:

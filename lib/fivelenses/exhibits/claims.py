@@ -21,11 +21,22 @@ from fivelenses.files import written_beside
 OURS = "this project"  # the place of a statement that no paper makes
 TWIN, SHUFFLED, SHARED = "twin", "shuffled labels", "all"
 CONTROLS = (TWIN, SHUFFLED)
+TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
+TABLE |= dict.fromkeys(("threshold", "estimate", "low", "high"), "float64") | {"bound": "string", "measured": "boolean"}
+TABLE |= {"outcome": "string"}
 Records = Mapping[str, pd.DataFrame | Mapping[str, pd.DataFrame]]
 
 
 class CannotTest(ValueError):
     """Raised where records lack what a claim is about; the message is the reason, the rest of "because …"."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """In the place of a group's effects, where the record itself shows that the group can decide nothing."""
+
+    group: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -41,10 +52,11 @@ class Claim:
         measure: what the numbers are, with units or range.
         parts: the numbers that must lie above their thresholds.
         records: the names of the measurements that `effects` takes, in order.
-        effects: records to effects, one per part and group.
+        effects: records to effects, one per part and group, or to a LeftOut.
         unit: what a group is, in the singular: a task, a pair of tasks.
         printed: the number that the paper itself prints for it, empty where it draws only a shape.
         untwinned: why no twin can be measured; empty where one can.
+        spare: the names of further measurements that `effects` takes, None where a run lacks them.
     """
 
     key: str
@@ -55,10 +67,11 @@ class Claim:
     measure: str
     parts: tuple[Part, ...]
     records: tuple[str, ...]
-    effects: Callable[..., Iterable[Effect]]
+    effects: Callable[..., Iterable[Effect | LeftOut]]
     unit: str = "task"
     printed: str = ""
     untwinned: str = ""
+    spare: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,7 @@ class Judged:
             '−0.2 to 2.91'
         """
         numbers = sorted(effect.interval.estimate for effect in self.of(part).values())
-        ends = dict.fromkeys(f"{number:.3g}".replace("-", "−") for number in (numbers[:1] + numbers[-1:]))
+        ends = dict.fromkeys(f"{number:z.3g}".replace("-", "−") for number in (numbers[:1] + numbers[-1:]))
         return " to ".join(ends) or "–"
 
 
@@ -109,6 +122,8 @@ def seen_as(table: pd.DataFrame, control: str = "") -> pd.DataFrame:
 
 
 def _tables(record) -> list[pd.DataFrame]:
+    if record is None:
+        return []
     return list(record.values()) if isinstance(record, Mapping) else [record]
 
 
@@ -139,6 +154,8 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
         if record is None or isinstance(record, str):
             why = f", because {record}" if record else ""
             return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), f"this run has not measured {name}{why}"))
+    spare = {name: records.get(name) for name in claim.spare}
+    given |= {name: None if isinstance(record, str) else record for name, record in spare.items()}
     judged = _judge_as(claim, given, "", unlearned or {})
     controls = {name: _judge_as(claim, given, name, unlearned or {}) for name in controls_of(given.values())}
     return Judged(claim.key, judged.verdict, judged.effects, controls)
@@ -148,6 +165,8 @@ def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[s
     seen = [
         {key: seen_as(table, control) for key, table in record.items()}
         if isinstance(record, Mapping)
+        else None
+        if record is None
         else seen_as(record, control)
         for record in records.values()
     ]
@@ -155,19 +174,48 @@ def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[s
         found = list(claim.effects(*seen))
     except CannotTest as reason:
         return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason)))
-    left_out = {}
+    left_out = {one.group: one.reason for one in found if isinstance(one, LeftOut)}
+    found = [one for one in found if isinstance(one, Effect)]
     for effect in found:
         reasons = dict.fromkeys(unlearned[task] for task in effect.stands_on if task in unlearned)
         if reasons:
             left_out[effect.group] = "; ".join(reasons)
     kept = tuple(effect for effect in found if effect.group not in left_out)
-    reason = "" if found else "there is nothing to compare"
+    reason = "" if found or left_out else "there is nothing to compare"
     return Judged(claim.key, verdicts.judge(claim.parts, kept, left_out, reason), kept)
 
 
 def judge_all(claims: Iterable[Claim], records: Records, unlearned: Mapping[str, str] | None = None) -> list[Judged]:
     """What becomes of several claims in one run."""
     return [judge(claim, records, unlearned) for claim in claims]
+
+
+def as_table(judged: Iterable[Judged], claims: Iterable[Claim]) -> pd.DataFrame:
+    """What became of claims as a table: a row per claim, group and part; one row where a claim has no group.
+
+    Args:
+        judged: of one run.
+        claims: those that were judged, and others.
+
+    Returns:
+        `claim`, `verdict`, `reason` (of a claim that cannot be tested), `group`, `group_outcome` (holds, fails, open),
+        `part`, `threshold`, `estimate`, `low`, `high`, `bound` (which end is censored), `measured` (whether there is an
+        interval), `outcome` (of the part in the group). What a claim without groups lacks is empty.
+    """
+    thresholds = {(claim.key, part.name): part.threshold for claim in claims for part in claim.parts}
+    rows = []
+    for one in judged:
+        of_claim = {"claim": one.claim, "verdict": one.verdict.outcome, "reason": one.verdict.reason}
+        groups = {group.name: group for group in one.verdict.groups}
+        for effect in one.effects:
+            group, number = groups[effect.group], effect.interval
+            of_group = {"group": group.name, "group_outcome": group.outcome, "part": effect.part}
+            of_group |= {"threshold": thresholds[one.claim, effect.part], "bound": effect.bound}
+            numbers = {name: getattr(number, name) for name in ("estimate", "low", "high", "measured")}
+            rows.append(of_claim | of_group | numbers | {"outcome": group.of(effect.part)})
+        if not one.effects:
+            rows.append(of_claim)
+    return pd.DataFrame(rows, columns=list(TABLE)).astype(TABLE)
 
 
 def save(judged: Iterable[Judged], folder: Path) -> None:
@@ -193,5 +241,13 @@ def _from_json(entry: Mapping) -> Judged:
 
 
 def load(folder: Path) -> list[Judged]:
-    """What became of the claims of a run, from its ``claims.json``."""
-    return [_from_json(entry) for entry in json.loads((folder / "claims.json").read_text(encoding="utf-8"))]
+    """What became of the claims of a run, from its ``claims.json``.
+
+    Raises:
+        ValueError: the file is damaged, or was written by another version of this code.
+    """
+    file = folder / "claims.json"
+    try:
+        return [_from_json(entry) for entry in json.loads(file.read_text(encoding="utf-8"))]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} holds no verdicts of this version ({error}): run its chapter again.") from error

@@ -180,9 +180,13 @@ def without_interval(value: float) -> Interval:
 def independent_difference(first: Interval, second: Interval) -> Interval:
     """First minus second, which share neither models nor examples (two tasks), at the first's level: each part adds.
 
+    Where one of the two was not measured, neither is that of the difference.
+
     >>> f"{independent_difference(over_models([4, 6, 5]), over_models([1, 2, 3])).low:.2f}"
     '0.73'
     """
+    if not (first.measured and second.measured):
+        return without_interval(first.estimate - second.estimate)
     parts = tuple(_added(pair) for pair in zip(_parts(first), _parts(second), strict=True))
     models, examples = min(first.models, second.models), min(first.examples, second.examples)
     return _from_parts(np.subtract(first.estimate, second.estimate), parts, first.level, models, examples)

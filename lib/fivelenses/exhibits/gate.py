@@ -14,11 +14,13 @@ from fivelenses.exhibits import effects, intervals
 from fivelenses.exhibits.verdicts import HOLDS, Effect, Part, judge_group
 
 MARGIN = Part("score minus null rate", 0.02, "two points: less is no use of what was learned")
+COLUMNS = ["encoder", "task", "score", "null_rate", "above", "low", "high", "measured", "learned"]
 ORDINARY = {"frozen": -1, "truncated": -1, "reinitialised": 0, "shuffled_labels": False}
 
 
 def ordinary(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of models that were fine-tuned as usual: all layers, on the true labels, on the most examples.
+    """The rows of models that were fine-tuned as usual: all layers, on the true labels, on the most examples, and for
+    the fewest epochs where some were trained on for longer.
 
     Args:
         table: with the columns of `checkpoints.tables.models`; of ORDINARY those that it has.
@@ -26,8 +28,9 @@ def ordinary(table: pd.DataFrame) -> pd.DataFrame:
     for column, value in ORDINARY.items():
         if column in table.columns:
             table = table[table[column] == value]
-    most = table.groupby(["encoder", "task"])["examples"].transform("max")
-    return table[table["examples"] == most]
+    for column, chosen in (("examples", "max"), ("epochs", "min")):
+        table = table[table[column] == table.groupby(["encoder", "task"])[column].transform(chosen)]
+    return table
 
 
 def learned(models: pd.DataFrame, predictions: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -36,6 +39,9 @@ def learned(models: pd.DataFrame, predictions: pd.DataFrame | None = None) -> pd
     Args:
         models: ordinary models, as `ordinary` leaves them.
         predictions: `checkpoints.predictions.by_example` of these models; without it the mean score decides.
+
+    Raises:
+        ValueError: a model has no predictions, or two models have one encoder, task and seed.
 
     Returns:
         One row per encoder and task: `encoder`, `task`, `score`, `null_rate` (means over seeds), `above`, `low`, `high`
@@ -47,11 +53,18 @@ def learned(models: pd.DataFrame, predictions: pd.DataFrame | None = None) -> pd
         if predictions is None:
             above = effects.without_interval(score - null)
         else:
-            above = intervals.of_scores(predictions[predictions["address"].isin(group["address"])], over_null=True)
+            predicted = predictions[predictions["address"].isin(group["address"])]
+            if unpredicted := group[~group["address"].isin(predicted["address"])]["seed"].tolist():
+                raise ValueError(
+                    f"Predictions of {task} with {encoder} lack the seeds {unpredicted}: measure them, too."
+                )
+            above = intervals.of_scores(predicted, over_null=True)
         outcome = judge_group([MARGIN], [Effect(task, MARGIN.name, above)]).outcome
-        rows.append((encoder, task, score, null, above.estimate, above.low, above.high, above.measured, outcome == HOLDS))
-    names = ["encoder", "task", "score", "null_rate", "above", "low", "high", "measured", "learned"]
-    return pd.DataFrame(rows, columns=names)
+        row = {"encoder": encoder, "task": task, "score": score, "null_rate": null, "above": above.estimate}
+        rows.append(
+            row | {"low": above.low, "high": above.high, "measured": above.measured, "learned": outcome == HOLDS}
+        )
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def key(task: str, encoder: str, leading: str) -> str:
@@ -71,13 +84,13 @@ def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
         >>> rows = {"encoder": ["e"], "task": ["rte"], "score": [0.56], "null_rate": [0.527], "above": [0.033]}
         >>> rows |= {"low": [-0.01], "high": [0.08], "measured": [True], "learned": [False]}
         >>> unlearned(pd.DataFrame(rows), "e")["rte"]
-        'RTE was not learned: its score of 0.560 is 0.033 [−0.010, 0.080] above the null rate, not clearly more than 0.02'
+        'RTE was not learned: its score of 0.560 is 0.033 [−0.010, 0.080] above the null rate, not clearly above 0.02'
     """
     reasons = {}
     for row in table[~table["learned"].astype(bool)].itertuples():
         name = tasks.find(row.task).title + ("" if row.encoder == leading else f" on {row.encoder}")
         reach = f" [{row.low:.3f}, {row.high:.3f}]" if row.measured else ""
         said = f"its score of {row.score:.3f} is {row.above:.3f}{reach} above the null rate".replace("-", "−")
-        clearly = "not clearly" if row.measured else "not"
-        reasons[key(row.task, row.encoder, leading)] = f"{name} was not learned: {said}, {clearly} more than 0.02"
+        clearly = "not clearly above" if row.measured else "not above"
+        reasons[key(row.task, row.encoder, leading)] = f"{name} was not learned: {said}, {clearly} {MARGIN.threshold:g}"
     return reasons

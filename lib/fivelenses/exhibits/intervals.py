@@ -9,7 +9,7 @@ A record keeps what an interval needs in one of two forms:
 A record without either gives estimates whose interval was not measured.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -42,32 +42,45 @@ def of_measure(
     Returns:
         The interval; without `fold`, the mean over models of the measure, or of its difference, with no interval.
 
+    Raises:
+        ValueError: no rows, folds of some models only, or pairs of other models.
+
     Example:
         >>> rows = pd.DataFrame({"seed": [0, 0, 0, 1, 1, 1], "fold": [-1, 0, 1] * 2, "x": [2.0, 1, 3, 4, 3, 5]})
         >>> of_measure(rows, lambda of_model: of_model["x"].mean()).estimate
         3.0
     """
     sides = [_replicates(side, measure, model) for side in (table, reference) if side is not None]
-    if any(replicates is None for _, replicates in sides):
-        means = [estimates.mean() for estimates, _ in sides]
+    _check_pairs([names for names, *_ in sides], paired_models)
+    if any(replicates is None for *_, replicates in sides):
+        means = [estimates.mean() for _, estimates, _ in sides]
         return effects.without_interval(means[0] - sum(means[1:]))
-    (estimates, replicates), *others = sides
+    (estimates, replicates), *others = (side[1:] for side in sides)
     return effects.from_replicates(estimates, replicates, *others, paired_models=paired_models, examples=examples)
 
 
-def _replicates(table: pd.DataFrame, measure: Callable, model: str | list[str]) -> tuple[Values, Values | None]:
-    """The measure of each model on all sentences, and without each fold; None where the record has no folds."""
+def _replicates(table: pd.DataFrame, measure: Callable, model: str | list[str]) -> tuple[list, Values, Values | None]:
+    """The models, the measure of each on all sentences, and without each fold; None where the record has no folds."""
     if table.empty:
         raise ValueError("There are no rows to measure.")
+    keys = [model] if isinstance(model, str) else list(model)
     if "fold" not in table.columns or (table["fold"] == WHOLE).all():
-        return np.array([measure(rows) for _, rows in table.groupby(model)], dtype=float), None
-    values = {
-        (name, fold): measure(rows)
-        for name, of_model in table.groupby(model)
-        for fold, rows in of_model.groupby("fold")
-    }
-    matrix = pd.Series(values).unstack().sort_index(axis="columns")
-    return matrix[WHOLE].to_numpy(float), matrix.drop(columns=WHOLE).to_numpy(float)
+        values = {name: measure(rows) for name, rows in table.groupby(keys)}
+        return list(values), np.array(list(values.values()), dtype=float), None
+    found = {name: measure(rows) for name, rows in table.groupby([*keys, "fold"])}
+    models, folds = sorted({name[:-1] for name in found}), sorted({name[-1] for name in found} - {WHOLE})
+    lacking = next(((one, fold) for one in models for fold in (WHOLE, *folds) if (*one, fold) not in found), None)
+    if lacking:
+        name = ", ".join(f"{key} {value}" for key, value in zip(keys, lacking[0], strict=True))
+        raise ValueError(f"The replicates of {name} lack fold {lacking[1]}, which other models have or which is all.")
+    replicates = [[found[*one, fold] for fold in folds] for one in models]
+    return models, np.array([found[*one, WHOLE] for one in models], dtype=float), np.array(replicates, dtype=float)
+
+
+def _check_pairs(models: Sequence[list], paired: bool) -> None:
+    """Refuse to pair models of other names; one model on the right is common to all."""
+    if paired and len(models) == 2 and len(models[1]) > 1 and models[0] != models[1]:
+        raise ValueError(f"The models {models[0]} and {models[1]} are no pairs: say paired_models=False.")
 
 
 def of_scores(
@@ -84,6 +97,9 @@ def of_scores(
         paired_models: whether models of one seed belong together; False where the seeds of both sides are others.
         over_null: subtract what a model scores that does not read.
 
+    Raises:
+        ValueError: no predictions, examples of two tasks, several models of one seed, or pairs of other seeds.
+
     Example:
         >>> names = ["seed", "example", "metric", "score", "weight", "null"]
         >>> values = [(0, 0, "accuracy", 1, 1, 1), (0, 1, "accuracy", 1, 1, 0)]
@@ -92,7 +108,11 @@ def of_scores(
     """
     if over_null and reference is not None:
         raise ValueError("A difference of scores has no null rate: ask for one or the other.")
-    sides = [_by_model(side, over_null) for side in (rows, reference) if side is not None]
+    given = [side for side in (rows, reference) if side is not None]
+    if len({task for side in given if "task" in side.columns for task in side["task"].unique()}) > 1:
+        raise ValueError("Scores of different tasks share no examples: take their effects.independent_difference.")
+    sides = [_by_model(side, over_null) for side in given]
+    _check_pairs([sorted(side["seed"].unique()) for side in given], paired_models)
     if all(metric != "matthews" and (weights == 1).all() for metric, weights, *_ in sides):
         scores = [right - null for _, _, right, null, *_ in sides]
         return effects.interval(*scores, paired_models=paired_models)
@@ -128,6 +148,9 @@ def with_folds(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 def _by_model(rows: pd.DataFrame, over_null: bool) -> tuple:
     """The metric and, as (models, examples): weights, scores, null scores (or zeros), labels and predicted labels."""
+    if rows.empty or rows.duplicated(["seed", "example"]).any():
+        what = "no predictions" if rows.empty else "several predictions of one seed on one example"
+        raise ValueError(f"There are {what}: give those of models of one kind, one per seed.")
     (metric,) = rows["metric"].unique()
     columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows.columns]
     wide = {name: rows.pivot(index="seed", columns="example", values=name).to_numpy(float) for name in columns}

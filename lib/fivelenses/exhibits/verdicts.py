@@ -9,6 +9,7 @@ nowhere, fails in at least two thirds), *mixed* (holds in some, fails in some), 
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from fivelenses.exhibits.effects import Interval
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 REPRODUCED, CONTRADICTED, MIXED, CANNOT_BE_TESTED = "reproduced", "contradicted", "mixed", "cannot be tested"
+OUTCOMES = (REPRODUCED, CONTRADICTED, MIXED, OPEN, CANNOT_BE_TESTED)  # of a claim
 Reasons = Mapping[str, str]  # by group, in words
 EXACT, AT_LEAST, AT_MOST, UNBOUNDED = "exact", "at least", "at most", "unbounded"
 BOUNDS = {EXACT: (True, True), AT_LEAST: (True, False), AT_MOST: (False, True), UNBOUNDED: (False, False)}
@@ -27,6 +29,7 @@ ROUNDING = 1e-12  # of the threshold, or of 1 if that is more: what lies nearer 
 NUMBERS = dict.fromkeys(("estimate", "low", "high", "standard_error", "degrees", "level"), float)
 NUMBERS |= {"models": int, "examples": int, "of_this_model": bool}
 VARIANCES = [f"{source}_{number}" for source in ("M", "E", "I") for number in ("variance", "degrees")]
+TASKS = "; "  # between the tasks that an effect stands on
 COLUMNS = ["group", "part", "bound", "stands_on", *NUMBERS, *VARIANCES]
 
 
@@ -95,6 +98,10 @@ class Group:
     chance: float
     measured: bool = True
 
+    def of(self, part: str) -> str:
+        """What became of one part, by its name."""
+        return FAILS if part in self.failed else OPEN if part in self.undecided else HOLDS
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -111,9 +118,13 @@ class Verdict:
 
 
 def as_table(values: Iterable[Effect]) -> pd.DataFrame:
-    """Effects as a tidy table with COLUMNS, which `from_table` reads; variances are NaN for a percentile interval."""
-    variances = ((effect, np.ravel(effect.interval.parts).tolist()) for effect in values)
-    rows = [vars(one) | vars(one.interval) | dict(zip(VARIANCES, part, strict=False)) for one, part in variances]
+    """Effects as a tidy table with COLUMNS, which `from_table` reads: tasks that an effect stands on are joined by
+    semicolons, and variances are NaN where an interval has no parts.
+    """
+    rows = []
+    for one in values:
+        variances = dict(zip(VARIANCES, np.ravel(one.interval.parts).tolist(), strict=False))
+        rows.append(vars(one) | vars(one.interval) | {"stands_on": TASKS.join(one.stands_on)} | variances)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -131,7 +142,9 @@ def from_table(table: pd.DataFrame) -> list[Effect]:
         variances = [float(row[column]) for column in VARIANCES]
         parts = () if math.isnan(variances[0]) else tuple(map(effects.Part, variances[::2], variances[1::2]))
         interval = Interval(*(kind(row[number]) for number, kind in NUMBERS.items()), parts)
-        values.append(Effect(row["group"], row["part"], interval, row["bound"], tuple(row["stands_on"])))
+        tasks = "" if pd.isna(row["stands_on"]) else row["stands_on"]  # what is empty in a file is read as missing
+        stands_on = tuple(filter(None, tasks.split(TASKS)))
+        values.append(Effect(row["group"], row["part"], interval, row["bound"], stands_on))
     return values
 
 
@@ -180,8 +193,8 @@ def judge(
 ) -> Verdict:
     """The verdict on a claim from its effects, one per part and group, of one run.
 
-    Groups `left_out` take no part, with the reason in words (from `not_learned`); `reason` says why there is no group,
-    where that does not. Refused, too, are an effect of a group left out, and no effects without a reason.
+    Groups `left_out` take no part, with the reason in words (from `gate.unlearned`); `reason` says why there is no
+    group, where that does not. Refused, too, are an effect of a group left out, and no effects without a reason.
 
     >>> judge([Part("growth")], [Effect("MRPC", "growth", effects.over_models([4, 6, 5]))]).outcome
     'reproduced'
@@ -191,37 +204,13 @@ def judge(
         by_group.setdefault(effect.group, []).append(effect)
         if effect.group in left_out:
             raise ValueError(f"{effect.group} was left out ({left_out[effect.group]}), but it has an effect.")
-    if not by_group and not (reason := reason or "; ".join(left_out.values())):
+    if not by_group and not (reason := reason or "; ".join(dict.fromkeys(left_out.values()))):
         raise ValueError("There are no effects to judge, and no reason says why.")
     groups = tuple(judge_group(parts, by_group[name]) for name in sorted(by_group))
     held, failed = (sum(group.outcome == outcome for group in groups) for outcome in (HOLDS, FAILS))
     clear = 3 * max(held, failed) >= 2 * len(groups)
     outcome = MIXED if held and failed else OPEN if not clear else REPRODUCED if held else CONTRADICTED
     return Verdict(outcome if groups else CANNOT_BE_TESTED, groups, "" if groups else reason, left_out)
-
-
-def not_learned(
-    scores: Mapping[str, Interval], null_rates: Mapping[str, float], margin: float = 0.02
-) -> tuple[list[str], Reasons]:
-    """Tasks that were learned (the interval of score minus null rate lies above the margin), and why others were not.
-
-    The scores are those of the ordinary fine-tuned models of an encoder over all seeds; null rates count as known.
-
-    >>> not_learned({"RTE": effects.over_models([0.55, 0.57, 0.56])}, {"RTE": 0.527})[1]["RTE"]
-    'RTE was not learned: 0.560 [0.535, 0.585] is not clearly more than 0.02 above the null rate of 0.527'
-    """
-    if lacking := sorted(set(scores) ^ set(null_rates)):
-        raise ValueError(f"A score or a null rate is missing for {', '.join(lacking)}.")
-    kept, left_out = [], {}
-    for task, score in scores.items():
-        part = Part(f"score of {task}", null_rates[task] + margin, "null rate with margin")
-        if judge_group([part], [Effect(task, part.name, score)]).outcome == HOLDS:
-            kept.append(task)
-        else:
-            shown = f"{score.estimate:.3f} [{score.low:.3f}, {score.high:.3f}]".replace("-", "−")
-            limit = f"{margin:g} above the null rate of {null_rates[task]:.3f}"
-            left_out[task] = f"{task} was not learned: {shown} is not clearly more than {limit}"
-    return kept, left_out
 
 
 def multiplicity(verdicts: Iterable[Verdict]) -> tuple[int, int, float]:
@@ -249,7 +238,7 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
         named = ", ".join(f"{one.name} on {' and '.join(one.failed or one.undecided)}" for one in groups)
         counts.append(f"{verb} in {len(groups)}" + (f" ({named})" if groups and outcome != HOLDS else ""))
     if len(verdict.groups) > 1:
-        text += f": it {counts[0]}, {counts[1]} and {counts[2]} of {len(verdict.groups)} {unit}s"
+        text += f": it {counts[0]}, {counts[1]} and {counts[2]} of {len(verdict.groups)} {_several(unit)}"
     else:
         (one,) = verdict.groups
         text += f" on {one.name} alone" + (one.outcome != HOLDS) * f" ({' and '.join(one.failed or one.undecided)})"
@@ -261,6 +250,12 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
     if not all(one.measured for one in verdict.groups):
         text += "; interval not measured"
     return text + "."
+
+
+def _several(unit: str) -> str:
+    """The plural of what a group is: pairs of tasks, encoders on a task, data sets."""
+    head, joint, rest = re.match(r"(.*?)(\b (?:of|on|at|with) |$)(.*)", unit).groups()
+    return f"{head}s{joint}{rest}"
 
 
 def _needed(interval: Interval, threshold: float) -> tuple[float, ...]:

@@ -28,8 +28,8 @@ from fivelenses.exhibits.exhibit import Absent, Exhibit
 from fivelenses.exhibits.verdicts import HOLDS, REPRODUCED
 from fivelenses.files import written_beside
 from fivelenses.records import Identity, Record
-from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP_VARIABLE, folder_name
 from fivelenses.runs.cards import cards
+from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP_VARIABLE, folder_name
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 from fivelenses.runs.settings import Chapter, find_chapter, settings
 
@@ -116,9 +116,10 @@ class Run:
             RecordError: a published run lacks the record.
             TypeError: the function has a parameter that nobody gives.
         """
-        measured = self._committed(function) if self.committed is not None else self._current(function, of, each, over, given)
-        self.measured[function.__name__] = measured
-        return measured
+        committed = self.committed is not None
+        record = self._committed(function) if committed else self._current(function, of, each, over, given)
+        self.measured[function.__name__] = record
+        return record
 
     def _current(self, function, of, each, over, given) -> pd.DataFrame | dict[str, pd.DataFrame]:
         names = list(inspect.signature(function).parameters)

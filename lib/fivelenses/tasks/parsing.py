@@ -154,9 +154,9 @@ def chain_matches(gold: Sequence[tuple[Sequence[int], Sequence[str]]]) -> list[i
         >>> chain_matches([([2, 3, 0], ["det", "nsubj", "root"]), ([0], ["root"])])
         [1, 1]
     """
-    chains = [
-        [universal(name) for next_word, head, name in zip([*range(2, len(heads) + 1), 0], heads, names, strict=True) if next_word == head]
-        for heads, names in gold
-    ]
-    ((best, _),) = Counter(name for chain in chains for name in chain).most_common(1) or [("", 0)]
-    return [chain.count(best) for chain in chains]
+    right = []
+    for heads, names in gold:
+        chain = zip([*range(2, len(heads) + 1), 0], heads, names, strict=True)
+        right.append([universal(name) for next_word, head, name in chain if next_word == head])
+    ((best, _),) = Counter(name for of_sentence in right for name in of_sentence).most_common(1) or [("", 0)]
+    return [of_sentence.count(best) for of_sentence in right]
