@@ -138,22 +138,25 @@ def with_folds(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         [[-1.0, 0.5], [0.0, 0.0], [1.0, 1.0]]
     """
     tables = []
-    for names, of_model in rows.groupby(by, sort=False):
-        (whole,), (left_out,) = _left_out(_by_model(of_model, over_null=False))
-        table = pd.DataFrame({"fold": range(WHOLE, len(left_out)), "score": [whole, *left_out]})
-        table = table.assign(**dict(zip(by, names, strict=True)), scored_examples=len(of_model))
-        tables.append(table[[*by, "fold", "score", "scored_examples"]])
+    count = rows.groupby(by)["example"].transform("size")
+    for (_, examples), alike in rows.groupby(["metric", count], sort=False):
+        whole, left_out = _left_out(_by_model(alike, False, by))
+        names = pd.MultiIndex.from_frame(alike[by].drop_duplicates().sort_values(by))
+        wide = pd.DataFrame(
+            np.column_stack([whole, left_out]), names, pd.RangeIndex(WHOLE, left_out.shape[1], name="fold")
+        )
+        tables.append(wide.stack().rename("score").reset_index().assign(scored_examples=examples))
     return pd.concat(tables, ignore_index=True)
 
 
-def _by_model(rows: pd.DataFrame, over_null: bool) -> tuple:
+def _by_model(rows: pd.DataFrame, over_null: bool, by: str | list[str] = "seed") -> tuple:
     """The metric and, as (models, examples): weights, scores, null scores (or zeros), labels and predicted labels."""
-    if rows.empty or rows.duplicated(["seed", "example"]).any():
+    if rows.empty or rows.duplicated([*([by] if isinstance(by, str) else by), "example"]).any():
         what = "no predictions" if rows.empty else "several predictions of one seed on one example"
         raise ValueError(f"There are {what}: give those of models of one kind, one per seed.")
     (metric,) = rows["metric"].unique()
     columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows.columns]
-    wide = {name: rows.pivot(index="seed", columns="example", values=name).to_numpy(float) for name in columns}
+    wide = {name: rows.pivot(index=by, columns="example", values=name).to_numpy(float) for name in columns}
     if not all(np.isfinite(values).all() for values in wide.values()):
         raise ValueError("The models of one kind were scored on different examples.")
     null = wide["null"] if over_null else 0 * wide["score"]

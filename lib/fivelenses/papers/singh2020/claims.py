@@ -38,8 +38,8 @@ SST_MIDDLE = Part(
 )
 TOLERANCE = Part(
     "minus the distance from a line",
-    -1 / 8,
-    "an eighth of the drop: half of what a parabola that begins flat departs by",
+    -1 / 4,
+    "a quarter of the drop, by which a parabola that begins flat departs: it is the least bent that is clearly no line",
     SHARE,
 )
 PEAKS_LOWER = Part("the best frozen probe scores below the best tuned model", unit=POINTS)

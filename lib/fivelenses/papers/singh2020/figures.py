@@ -1,6 +1,7 @@
 """The exhibits of Singh and Giovanardi (2020), from the records of `measure` and `checkpoints.tables.models`."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -189,7 +190,7 @@ def table_of_shapes(models: pd.DataFrame, spare=None) -> Exhibit | Absent:
         row |= {"null_rate": curve["null_rate"].iloc[0], "seeds": curve["seed"].nunique()}
         depth, fall = curve["layers"].iloc[0], curves.drop(mean.index)
         thirds = [curves.at(mean.index, share * depth) for share in (0, 1 / 3, 2 / 3, 1)]
-        for name, above, below in zip(THIRDS, thirds, thirds[1:], strict=True):
+        for name, (above, below) in zip(THIRDS, pairwise(thirds), strict=True):
             row |= _reach(name, curves.interval(curves.values(curve, above - below)))
         if curves.falls(curve):
             bow = curves.interval(curves.values(curve, curves.concavity(mean.index), fall))
