@@ -22,11 +22,12 @@
 # moves the weights.
 #
 # **The answer here.** Does the curve fall sooner with less data (`less-data-more-reliance`:
-# {glue:text}`less_data_more_reliance_verdict`; change of its concavity: {glue:text}`less_data_more_reliance_value`)?
-# Does a frozen encoder need more of its layers than a re-initialised one (`probing-needs-more`:
-# {glue:text}`probing_needs_more_verdict`; difference as a share of the depth: {glue:text}`probing_needs_more_value`)?
-# Do upper layers move further (`weights-move-up`: {glue:text}`weights_move_up_verdict`; rank correlation of distance
-# and depth: {glue:text}`weights_move_up_value`)? Of the paper's six
+# {glue:text}`less_data_more_reliance_verdict`, holds in {glue:text}`less_data_more_reliance_held` cases; concavity
+# with the most data minus that with the least: {glue:text}`less_data_more_reliance_value`)?
+# Does a frozen encoder peak lower and need more of its layers than a re-initialised one (`probing-needs-more`:
+# {glue:text}`probing_needs_more_verdict`; how much lower: {glue:text}`probing_needs_more_value`)?
+# Do upper layers move further (`weights-move-up`: {glue:text}`weights_move_up_verdict`; top minus bottom third:
+# {glue:text}`weights_move_up_value`)? Of the paper's six
 # claims, {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) lists all of
 # them with their numbers.
 
@@ -49,13 +50,16 @@ matched = None
 matched_examples = None
 depths = None
 min_steps = None
+equal_steps_depth = None
+shuffled = None
 biases_and_norms = None
 device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import tables
-from fivelenses.papers.singh2020 import claims, figures, measure
+from fivelenses.checkpoints.predictions import by_example
+from fivelenses.papers.singh2020 import claims, curves, figures, measure
 
 run = runs.begin(4, globals())
 settings = run.settings
@@ -71,7 +75,8 @@ settings = run.settings
 #
 # The report says nothing of the biases and LayerNorms of these layers; we keep them (the parameter
 # `biases_and_norms` resets them). A smaller set of examples is a part of the larger one, stratified by label, and
-# every seed draws its own.
+# every seed draws its own. Where the largest size is all that there is, there is nothing to draw: its models differ in
+# their first weights and the order of the examples alone.
 
 # %%
 data = run.measure(measure.sizes, over={"task": settings.tasks})
@@ -84,6 +89,14 @@ run.exhibit(figures.table_1, data, sizes)
 # %%
 models = run.measure(tables.models)
 run.exhibit(figures.figure_4, models, reinitialised=2)
+
+# %% [markdown]
+# A task that the ordinary models, fine-tuned on the most examples with all layers kept, did not learn says nothing
+# about layers. Their scores and those of all other models are kept example by example, for the intervals.
+
+# %%
+predictions = run.measure(by_example, of=settings.on_true_labels, each=("task", "seed"))
+run.gate(models, predictions)
 
 # %% [markdown]
 # ## Re-initialised layers
@@ -113,10 +126,22 @@ for task in settings.tasks:
         run.exhibit(figures.reinitialisation, models, task, sizes[task][:1])
 
 # %% [markdown]
-# Is a curve a line, or concave, or a step? The eye is easily persuaded, so the three forms are fitted and compared.
+# Fewer examples at equal epochs also mean fewer steps. Models of the smaller sizes that were trained for as many steps
+# as the largest tell the two apart; a run has them where the parameter `equal_steps_depth` asks for them.
 
 # %%
-run.exhibit(figures.table_of_shapes, models)
+again = settings.equal_steps_depth is not None and settings.sized_tasks()
+if again:
+    axes = ("score", "score", "reinitialised", figures.REINITIALISED)
+    run.exhibit(figures.equal_steps, curves.scores(models), again, *axes)
+
+# %% [markdown]
+# Is a curve a line, or concave? The eye is easily persuaded, so shapes are measured on the mean curve: what the score
+# loses with each third of the layers, the area between the curve and a straight line, and the greatest distance from
+# that line.
+
+# %%
+run.exhibit(figures.table_of_shapes, models, spare=predictions)
 
 # %% [markdown]
 # ## Frozen layers
@@ -125,7 +150,9 @@ run.exhibit(figures.table_of_shapes, models)
 # $k$ layers are removed, the rest is kept as it was pre-trained, and only a classifier is trained on [CLS]. The paper
 # trains that classifier for three epochs at the learning rate of fine-tuning, which leaves it far from done (on CoLA
 # it hardly leaves the majority). Here it is a logistic regression that is trained until it has converged, on
-# standardised features, so that what is missing is missing in the features. The same examples are used as above.
+# standardised features, so that what is missing is missing in the features. The same examples are used as above. The
+# regression has no chance in it, so on all examples that there are, one probe is all there can be: its interval is
+# over development examples, and says nothing about another draw.
 
 # %%
 probes = run.measure(
@@ -140,12 +167,19 @@ for task in settings.sized_tasks():
 # The distance between the pre-trained and the fine-tuned weights of a layer's output projection,
 # $\lVert W - W' \rVert_F$, for the models without re-initialised layers. Fewer examples mean fewer steps of the
 # optimiser, so a curve that lies lower need not mean that less was there to learn: the numbers of steps are in the
-# captions.
+# captions. Weights also move where there is nothing to learn but the labels' frequencies: models trained on shuffled
+# labels are drawn dashed where a run has them. (Weights moved at random by the same norm, the control of other
+# chapters, would lie on the curves themselves.)
 
 # %%
 distances = run.measure(measure.weight_distances, of=settings.with_all_layers, each="task")
 for task in settings.sized_tasks():
     run.exhibit(figures.weight_distance, distances, task)
+
+# %%
+if again:
+    outputs = figures.outputs(distances)
+    run.exhibit(figures.equal_steps, outputs, again, "absolute", "weight distance (L2)", "layer", "layer")
 
 # %%
 run.exhibit(figures.table_of_sublayers, distances)
@@ -162,11 +196,12 @@ for task in settings.tasks:
 # %% [markdown]
 # ## The claims
 #
-# The report argues from the shapes of its curves. Each of its sentences is made a predicate on the table behind a
-# figure, with a threshold that is ours and printed in the third column. They were fixed before any run on real data,
-# but for one rule: `probing-needs-more` leaves out a task whose curve hardly falls. It was added after the first such
-# run, in which the claim held for want of anything to lose: where no layer is needed, a probe, which reads one layer at
-# least, needs more for sure. A curve that hardly falls has no shape either, and a claim about it cannot be tested.
+# The report argues from the shapes of its curves. Each of its sentences is made one or more numbers per task, positive
+# in the direction of the sentence, with 95 % intervals over seeds and development examples. A claim *holds* for a task
+# where all its intervals lie above their thresholds, *fails* where one lies below, and is *open* otherwise; so a claim
+# is reproduced, contradicted, mixed or open, or it cannot be tested. A curve that does not clearly fall has no shape,
+# and a claim about it cannot be tested. Probes and tuned models are compared from one layer on: a model that needs no
+# layer and a probe that needs the first are equal there.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -175,23 +210,23 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Data.** Change of concavity from the most data to the least: {glue:text}`less_data_more_reliance_value`
+# - **Data.** Concavity with the most data minus that with the least: {glue:text}`less_data_more_reliance_value`
 #   (`less-data-more-reliance`: {glue:text}`less_data_more_reliance_verdict`).
-# - **Tasks.** Mean curvature of QNLI and SST-2: {glue:text}`qnli_concave_sst_linear_value`
-#   (`qnli-concave-sst-linear`: {glue:text}`qnli_concave_sst_linear_verdict`); share of CoLA's variance that a straight
-#   line explains: {glue:text}`cola_linear_value` (`cola-linear`: {glue:text}`cola_linear_verdict`).
+# - **Tasks.** Concavity of QNLI, at about as many examples as in the paper's Figure 1c:
+#   {glue:text}`qnli_concave_sst_linear_value` (`qnli-concave-sst-linear`:
+#   {glue:text}`qnli_concave_sst_linear_verdict`); CoLA's distance from a line, as a share of its drop, with a minus
+#   sign: {glue:text}`cola_linear_value` (`cola-linear`: {glue:text}`cola_linear_verdict`).
 # - **Frozen layers.** Gain of a frozen probe without the top sixth of the layers:
-#   {glue:text}`top_two_hurt_probing_value` (`top-two-hurt-probing`: {glue:text}`top_two_hurt_probing_verdict`); share
-#   of the depth that it needs more than a re-initialised model: {glue:text}`probing_needs_more_value`
-#   (`probing-needs-more`: {glue:text}`probing_needs_more_verdict`).
-# - **Weights.** Rank correlation of distance and depth: {glue:text}`weights_move_up_value` (`weights-move-up`:
-#   {glue:text}`weights_move_up_verdict`).
+#   {glue:text}`top_two_hurt_probing_value` (`top-two-hurt-probing`: {glue:text}`top_two_hurt_probing_verdict`); how
+#   much lower than a tuned model it peaks: {glue:text}`probing_needs_more_value` (`probing-needs-more`:
+#   {glue:text}`probing_needs_more_verdict`).
+# - **Weights.** Distance of the top minus that of the bottom third: {glue:text}`weights_move_up_value`
+#   (`weights-move-up`: {glue:text}`weights_move_up_verdict`).
 # - **Steps.** Fewer examples mean fewer steps, too. Where a fine-tuned model stays at the null rate and a frozen probe
 #   on the same examples does not, steps may be lacking. On SST-2 with the least data of the run on real data they were:
 #   as many steps as the most data have, given by the parameter `min_steps`, lift all-MiniLM far above the null.
 #
-# Spreads are standard deviations over tasks and seeds together. A model of few layers and few examples has smaller
-# drops than BERT-base, and its seeds differ by about as much as neighbouring points of its curves. Where a model whose
-# layers are all drawn anew scores as well as one that keeps them, the pre-training of the layers was worth nothing to
-# that task at that size, beyond the embeddings: the table of shapes has both numbers side by side. A claim about the
-# shape of a fall that is not there is not judged.
+# Numbers are ranges over tasks. A model of few layers and few examples has smaller drops than BERT-base, and its seeds
+# differ by about as much as neighbouring points of its curves. Where a model whose layers are all re-initialised scores
+# as well as one that keeps them, the pre-training of the layers was worth nothing to that task at that size, beyond the
+# embeddings: the table of shapes has both numbers side by side.

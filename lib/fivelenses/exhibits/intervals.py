@@ -176,17 +176,45 @@ def of_scores(
     return effects.from_replicates(estimates, replicates, *others, paired_models=paired_models, examples=examples)
 
 
-def _by_model(rows: pd.DataFrame, over_null: bool) -> tuple:
+def with_folds(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Scores on all examples and without each fold of them, as `of_measure` takes them, from predictions by example.
+
+    Args:
+        rows: predictions as `checkpoints.predictions.by_example` has them.
+        by: the columns that tell models apart.
+
+    Returns:
+        One row per model and fold: `by`, `fold`, `score`, `scored_examples`. Examples are dealt into folds in turn, the
+        same for all models.
+
+    Example:
+        >>> values = {"model": 1, "seed": 0, "example": [0, 1], "metric": "accuracy", "score": [1, 0], "weight": 1}
+        >>> with_folds(pd.DataFrame(values), ["model"])[["fold", "score"]].values.tolist()
+        [[-1.0, 0.5], [0.0, 0.0], [1.0, 1.0]]
+    """
+    tables = []
+    count = rows.groupby(by)["example"].transform("size")
+    for (_, examples), alike in rows.groupby(["metric", count], sort=False):
+        whole, left_out = _left_out(_by_model(alike, False, by))
+        names = pd.MultiIndex.from_frame(alike[by].drop_duplicates().sort_values(by))
+        wide = pd.DataFrame(
+            np.column_stack([whole, left_out]), names, pd.RangeIndex(WHOLE, left_out.shape[1], name="fold")
+        )
+        tables.append(wide.stack().rename("score").reset_index().assign(scored_examples=examples))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _by_model(rows: pd.DataFrame, over_null: bool, by: str | list[str] = "seed") -> tuple:
     """The metric and, as (models, examples): weights, scores, null scores (or zeros), labels and predicted labels."""
-    if rows.empty or rows.duplicated(["seed", "example"]).any():
+    if rows.empty or rows.duplicated([*([by] if isinstance(by, str) else by), "example"]).any():
         what = "no predictions" if rows.empty else "several predictions of one seed on one example"
         raise ValueError(f"There are {what}: give those of models of one kind, one per seed.")
     (metric,) = rows["metric"].unique()
     columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows.columns]
-    wide = {name: rows.pivot(index="seed", columns="example", values=name).to_numpy(float) for name in columns}
+    wide = {name: rows.pivot(index=by, columns="example", values=name).to_numpy(float) for name in columns}
     if not all(np.isfinite(values).all() for values in wide.values()):
         raise ValueError("The models of one kind were scored on different examples.")
-    null = wide["null"] if over_null else np.zeros_like(wide["null"])
+    null = wide["null"] if over_null else 0 * wide["score"]
     return metric, wide["weight"], wide["score"], null, wide.get("label"), wide.get("predicted")
 
 

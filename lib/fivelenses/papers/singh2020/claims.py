@@ -1,200 +1,251 @@
-"""The six claims of Singh and Giovanardi (2020) as predicates on its exhibits' tables.
+"""The six claims of Singh and Giovanardi (2020), with the effects that a run's records give for each.
 
-The report argues from the shapes of its curves and gives no thresholds. Those here are ours, stated in each claim and
-fixed before any run on real data, but for one: that `probing-needs-more` leaves out a task whose curve hardly falls was
-added after the first such run, in which it held for want of anything to lose. Numbers of layers are taken relative to
-the depth: the top two of twelve are the top sixth.
+The report argues from the shapes of its curves and gives no thresholds; those here are ours, each with its reason. A
+curve that does not fall has no shape, and a claim about it cannot be tested. The report gives each size of data the
+same epochs, so fewer examples also mean fewer steps; where a run has models of fewer examples and as many steps, they
+are groups of their own, "at equal steps".
 """
 
-import numpy as np
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
 import pandas as pd
-from scipy.stats import spearmanr
 
 from fivelenses import tasks
-from fivelenses.exhibits.claims import CannotTest, Claim, as_cases
-from fivelenses.papers.singh2020.shapes import MIN_PLACES, MIN_POINTS, concavity, fit_shape
+from fivelenses.exhibits import effects
+from fivelenses.exhibits.claims import CannotTest, Claim, LeftOut
+from fivelenses.exhibits.verdicts import Effect, Part
+from fivelenses.papers.singh2020 import curves
+from fivelenses.papers.singh2020.curves import MIN_DROP, at, drop, falls, interval, values
 
 PAPER = "singh2020"
-MIN_DROP = 0.03  # a curve that falls by less has no shape to speak of
-LINEAR = 0.9  # share of the variance that a straight line explains
-SIGNIFICANT = 0.05
-HALF = 0.5
-RISING = 0.5  # rank correlation with depth
+COMPARED = ("sst2", "qnli")  # the report's figures 1 to 3; CoLA has an appendix of its own
+MATCHED = 673  # 1 % of SST-2
 TOP = 2 / 12
+AGAIN = " at equal steps"
+POINTS = "points of the score, as a share"
+SHARE = "share of the drop"
+
+LATER = Part("the curve with more data is the more concave", unit=SHARE)
+BEATS = Part("pre-trained layers with the least data beat none with the most", unit=POINTS)
+QNLI_CONCAVE = Part("QNLI's curve is concave", unit=SHARE)
+SST_NEARER = Part("SST-2's curve is nearer to a line than QNLI's", unit=SHARE)
+SST_MIDDLE = Part(
+    "the middle third of the layers matters to SST-2",
+    0.02,
+    "two points: less is no considerable drop (the report sees about five)",
+    POINTS,
+)
+TOLERANCE = Part(
+    "minus the distance from a line",
+    -1 / 4,
+    "a quarter of the drop, by which a parabola that begins flat departs: it is the least bent that is clearly no line",
+    SHARE,
+)
+PEAKS_LOWER = Part("the best frozen probe scores below the best tuned model", unit=POINTS)
+NEEDS_MORE = Part("the probe needs more layers", unit="share of the layers")
+TOP_HURTS = Part("the probe gains without the top sixth of the layers", unit=POINTS)
+UPWARDS = Part("the top third moves further than the bottom third", unit="Frobenius norm")
+FURTHER = Part("the layers move further with more data, on average", unit="Frobenius norm")
+STEEPER = Part("top and bottom third lie further apart with more data", unit="Frobenius norm")
+
+Table = pd.DataFrame
+Found = Iterator[Effect | LeftOut]
+Probes = pd.DataFrame | Mapping[str, pd.DataFrame]
 
 
-def curves(table: pd.DataFrame, column: str = "reinitialised") -> dict[tuple[int, int], pd.Series]:
-    """(examples, seed) to the score by the number of layers re-initialised or removed."""
-    return {
-        (int(examples), int(seed)): rows.set_index(column)["score"].sort_index()
-        for (examples, seed), rows in table.groupby(["examples", "seed"])
-    }
+def _title(task: str) -> str:
+    return tasks.find(task).title
 
 
-def mean_drop(table: pd.DataFrame) -> float:
-    """Score without re-initialised layers minus that with all of them, mean over seeds."""
-    means = table.groupby("reinitialised")["score"].mean()
-    return float(means.iloc[0] - means.iloc[-1])
+def _concavity(curve: Table) -> Table:
+    places = curve["place"].unique()
+    return values(curve, curves.concavity(places), drop(places))
 
 
-def _falling(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of those data sizes at which the mean curve falls by enough to have a shape."""
-    kept = [rows for _, rows in table.groupby("examples") if mean_drop(rows) >= MIN_DROP]
-    return pd.concat(kept) if kept else table.iloc[:0]
-
-
-def mean_concavity(table: pd.DataFrame) -> float:
-    """Concavity of the mean curve of one data size."""
-    means = table.groupby("reinitialised")["score"].mean()
-    return concavity(means.index / table["layers"].iloc[0], means.to_numpy())
-
-
-def _title(table: pd.DataFrame) -> str:
-    return tasks.find(table["task"].iloc[0]).title
-
-
-def less_data_more_reliance(*tables: pd.DataFrame) -> pd.DataFrame:
-    """Concavity with the least data minus that with the most; and the least data with all layers kept against the
-    most with all re-initialised.
-    """
-    rows = []
-    for table in tables:
-        falling = _falling(table)
-        sizes = sorted(falling["examples"].unique())
-        if len(sizes) < 2:
-            continue
-        least, most = (falling[falling["examples"] == size] for size in (sizes[0], sizes[-1]))
-        kept = least[least["reinitialised"] == 0]["score"].mean()
-        scratch = most[most["reinitialised"] == most["layers"]]["score"].mean()
-        change = mean_concavity(least) - mean_concavity(most)
-        rows.append((_title(table), "all", change, bool(change < 0 and kept > scratch)))
-    if not rows:
-        raise CannotTest(f"no task's curve falls by {MIN_DROP:g} or more at two data sizes")
-    return as_cases(rows)
-
-
-def _largest(table: pd.DataFrame) -> pd.DataFrame:
+def _at_most_data(table: Table) -> Table:
     return table[table["examples"] == table["examples"].max()]
 
 
-def _shape(table: pd.DataFrame):
-    if mean_drop(table) < MIN_DROP:
-        raise CannotTest(
-            f"the curve of {_title(table)} falls by {mean_drop(table):.3f} from none to all layers re-initialised, "
-            f"less than {MIN_DROP:g}: it has no shape"
-        )
-    if table["reinitialised"].nunique() < MIN_PLACES or len(table) < MIN_POINTS:
-        raise CannotTest(f"a shape needs {MIN_POINTS} scores at {MIN_PLACES} numbers of re-initialised layers")
-    return fit_shape(table["reinitialised"].to_numpy() / table["layers"].iloc[0], table["score"].to_numpy())
+def _by_size(table: Table) -> dict[int, Table]:
+    return dict(list(table.groupby("examples")))
 
 
-def qnli_concave_sst_linear(sst2: pd.DataFrame, qnli: pd.DataFrame) -> pd.DataFrame:
-    """Curvature with the most data: QNLI's negative beyond chance, SST-2's closer to 0."""
-    gradual, late = _shape(_largest(sst2)), _shape(_largest(qnli))
-    falls_late = late.curvature < 0 and late.curvature_p < SIGNIFICANT
-    is_line = abs(gradual.curvature) < abs(late.curvature) and gradual.line_r2 >= LINEAR
-    return as_cases([("QNLI", "all", late.curvature, falls_late), ("SST-2", "all", gradual.curvature, is_line)])
+def _ways(table: Table) -> Iterator[tuple[str, Table]]:
+    """What is added to a group's name, and the rows: with the usual epochs, and at equal steps where there are any."""
+    yield "", table[~table["equal_steps"]]
+    if table["equal_steps"].any():
+        yield AGAIN, curves.at_equal_steps(table)
 
 
-def cola_linear(table: pd.DataFrame) -> pd.DataFrame:
-    """Share of the variance that a straight line explains, with the most data."""
-    shape = _shape(_largest(table))
-    return as_cases([("CoLA", "all", shape.line_r2, shape.line_r2 >= LINEAR and shape.curvature_p >= SIGNIFICANT)])
-
-
-def layers_needed(kept: np.ndarray, score: np.ndarray, null: float) -> float:
-    """The number of layers with which a curve first has half of its rise over the null rate, interpolated.
-
-    Args:
-        kept: (n,) increasing numbers of layers.
-        score: (n,).
-        null: the score of an answer without reading.
-    """
-    wanted = null + HALF * (score.max() - null)
-    first = int(np.argmax(score >= wanted))
-    if first == 0:
-        return float(kept[0])
-    rise = (wanted - score[first - 1]) / (score[first] - score[first - 1])
-    return float(kept[first - 1] + rise * (kept[first] - kept[first - 1]))
-
-
-def probing_needs_more(*tables: pd.DataFrame) -> pd.DataFrame:
-    """Layers needed by frozen probes minus those by re-initialised models, as a share of the depth.
-
-    Args:
-        tables: re-initialised scores of each task, then probes of each task in the same order.
-    """
-    rows = []
-    for tuned, frozen in zip(tables[: len(tables) // 2], tables[len(tables) // 2 :], strict=True):
-        if mean_drop(_largest(tuned)) < MIN_DROP:
-            # Where no layer's pre-training is needed, a probe, which has one layer at least, would need more for sure.
-            continue
-        size = tuned["examples"].max()
-        by_seed = curves(frozen, "removed")
-        for (examples, seed), curve in curves(tuned).items():
-            if examples != size:
+def less_data_more_reliance(models: Table, predictions: Table | None) -> Found:
+    """The most data against the least at which the curve falls."""
+    table = curves.of_models(models, predictions)
+    for task in COMPARED:
+        for way, rows in _ways(table[table["task"] == task]):
+            falling = [of_size for of_size in _by_size(rows).values() if falls(of_size)]
+            if len(falling) < 2:
+                reason = (
+                    f"the curve of {_title(task)}{way} does not clearly fall, by {MIN_DROP:g} or more, at two sizes"
+                )
+                yield LeftOut(_title(task) + way, reason)
                 continue
-            depth, probe = tuned["layers"].iloc[0], by_seed[size, seed]
-            by_tuning, by_probing = (
-                layers_needed(depth - of.index.to_numpy()[::-1], of.to_numpy()[::-1], tuned["null_rate"].iloc[0])
-                for of in (curve, probe)
-            )
-            more = (by_probing - by_tuning) / depth
-            rows.append((_title(tuned), str(seed), more, bool(more > 0 and probe.max() < curve.max())))
-    if not rows:
-        raise CannotTest(f"no task's curve falls by {MIN_DROP:g} or more when all layers are re-initialised")
-    return as_cases(rows)
+            least, most = falling[0], falling[-1]
+            shared = set(least["place"]) & set(most["place"])
+            least, most = (one[one["place"].isin(shared)] for one in (least, most))
+            kept, none = at(shared, min(shared)), at(shared, max(shared))
+            beats = interval(values(least, kept), values(most, none))
+            later = interval(_concavity(most), _concavity(least))
+            for part, one in ((LATER, later), (BEATS, beats)):
+                yield Effect(_title(task) + way, part.name, one, stands_on=(task,))
 
 
-def top_hurts_probing(*tables: pd.DataFrame) -> pd.DataFrame:
-    """Probing score without the top sixth of the layers minus that with all, with the most data."""
-    rows = []
-    for table in tables:
-        largest, removed = _largest(table), max(1, round(TOP * table["layers"].iloc[0]))
-        for (_, seed), curve in curves(largest, "removed").items():
-            gain = float(curve[removed] - curve[0])
-            rows.append((_title(table), str(seed), gain, gain > 0))
-    return as_cases(rows)
+def _shape(curve: Table, task: str) -> Table:
+    """A curve whose shape can be spoken of."""
+    if curve["place"].nunique() < 3:
+        raise CannotTest(f"the curve of {_title(task)} has no place between none and all layers re-initialised")
+    if not falls(curve):
+        raise CannotTest(
+            f"the curve of {_title(task)} does not clearly fall, by {MIN_DROP:g} or more, from none to all layers "
+            "re-initialised: it has no shape"
+        )
+    return curve
 
 
-def weights_move_up(*tables: pd.DataFrame) -> pd.DataFrame:
-    """Rank correlation of the distance with the layer, with the most data; mean and slope also grow with the data."""
-    rows = []
-    for table in tables:
-        for seed, of_seed in table.groupby("seed"):
-            # One line per number of training examples, the least first.
-            lines = [rows.set_index("layer")["absolute"].sort_index() for _, rows in of_seed.groupby("examples")]
-            depth = float(spearmanr(lines[-1].index, lines[-1]).statistic)
-            means, slopes = ([line.mean() for line in lines], [np.polyfit(line.index, line, 1)[0] for line in lines])
-            grows = bool((np.diff(means) > 0).all() and (np.diff(slopes) > 0).all())
-            rows.append((_title(table), str(seed), depth, bool(depth >= RISING and grows)))
-    return as_cases(rows)
+def _departure(curve: Table) -> Table:
+    return values(curve, curves.departure(curve)[1], drop(curve["place"].unique()))
 
 
+def qnli_concave_sst_linear(models: Table, predictions: Table | None) -> Found:
+    """Both tasks at the number of examples nearest to the report's 670 that both have."""
+    table = curves.of_models(models, predictions)
+    if lacking := set(COMPARED) - set(table["task"]):
+        raise CannotTest(f"this run has not trained {' and '.join(map(_title, sorted(lacking)))}")
+    sizes = [set(table.loc[table["task"] == task, "examples"]) for task in COMPARED]
+    if not (shared := set.intersection(*sizes)):
+        raise CannotTest("SST-2 and QNLI have no number of training examples in common")
+    size = min(shared, key=lambda examples: abs(examples - MATCHED))
+    table = table[table["examples"] == size]
+    for again in (False, True):
+        pair = [table[(table["task"] == task) & (table["equal_steps"] == again)] for task in COMPARED]
+        if again and not all(falls(curve) for curve in pair):
+            continue
+        sst2, qnli = (_shape(curve, task) for curve, task in zip(pair, COMPARED, strict=True))
+        middle, last = [at(sst2["place"].unique(), sst2["layers"].iloc[0] * share) for share in (1 / 3, 2 / 3)]
+        found = {
+            QNLI_CONCAVE: interval(_concavity(qnli)),
+            SST_NEARER: effects.independent_difference(interval(_departure(qnli)), interval(_departure(sst2))),
+            SST_MIDDLE: interval(values(sst2, middle - last)),
+        }
+        for part, one in found.items():
+            name = f"QNLI against SST-2, {size:,} examples each{AGAIN * again}"
+            yield Effect(name, part.name, one, stands_on=COMPARED)
+
+
+def cola_linear(models: Table, predictions: Table | None) -> Found:
+    """Minus the mean curve's greatest distance from the line between its ends, with the most data.
+
+    The place is chosen where the distance is greatest, so the interval is simultaneous over places (Bonferroni).
+    """
+    table = curves.of_models(models, predictions)
+    if "cola" not in set(table["task"]):
+        raise CannotTest("this run has not trained CoLA")
+    curve = _shape(_at_most_data(table[(table["task"] == "cola") & ~table["equal_steps"]]), "cola")
+    away = _departure(curve)
+    line = interval(away.assign(value=-away["value"]))
+    if line.measured:
+        line = replace(effects.at_level(line, 1 - (1 - line.level) / (curve["place"].nunique() - 2)), level=line.level)
+    yield Effect("CoLA", TOLERANCE.name, line, stands_on=("cola",))
+
+
+def probing_needs_more(models: Table, probes: Probes, predictions: Table | None) -> Found:
+    """Tuned and frozen with the most data, both read from one layer kept to all."""
+    tuned, frozen = curves.of_models(models, predictions), curves.of_probes(probes)
+    for task in COMPARED:
+        usual = (tuned["task"] == task) & ~tuned["equal_steps"]
+        both = [curves.above_null(_at_most_data(one)) for one in (tuned[usual], frozen[frozen["task"] == task])]
+        if any(one.empty for one in both):
+            continue
+        weights = [curves.rise_kept(one) for one in both]
+        peaks = [values(one, best) for one, (_, best) in zip(both, weights, strict=True)]
+        if min(interval(peak).estimate for peak in peaks) < MIN_DROP:
+            reason = f"a curve of {_title(task)} rises above the null rate by less than {MIN_DROP:g}"
+            yield LeftOut(_title(task), reason)
+            continue
+        kept = [values(one, *pair) for one, pair in zip(both, weights, strict=True)]
+        found = {PEAKS_LOWER: interval(*peaks), NEEDS_MORE: interval(*kept)}
+        for part, one in found.items():
+            yield Effect(_title(task), part.name, one, stands_on=(task,))
+
+
+def top_hurts_probing(probes: Probes) -> Found:
+    """With the most data: the score without the top sixth of the layers minus that with all."""
+    table = curves.of_probes(probes)
+    for task in COMPARED:
+        curve = _at_most_data(table[table["task"] == task])
+        if not curve.empty:
+            removed = max(1, round(TOP * curve["layers"].iloc[0]))
+            gain = at(curve["place"].unique(), removed) - at(curve["place"].unique(), 0)
+            yield Effect(_title(task), TOP_HURTS.name, interval(values(curve, gain)), stands_on=(task,))
+
+
+def weights_move_up(distances: Table) -> Found:
+    """Distances of the output projections; they have no examples, so seeds alone give intervals."""
+    table = curves.with_equal_steps(distances[distances["part"] == "output"])
+    for task in COMPARED:
+        for way, rows in _ways(table[table["task"] == task]):
+            by_size = [
+                of_size.pivot(index="seed", columns="layer", values="absolute") for of_size in _by_size(rows).values()
+            ]
+            if len(by_size) < 2:
+                continue
+            least, most = by_size[0], by_size[-1]
+            for part, numbers in {
+                UPWARDS: _top_minus_bottom(most),
+                FURTHER: (most.mean(axis=1) - least.mean(axis=1)).dropna(),
+                STEEPER: (_top_minus_bottom(most) - _top_minus_bottom(least)).dropna(),
+            }.items():
+                yield Effect(_title(task) + way, part.name, effects.over_models(numbers), stands_on=(task,))
+
+
+def _top_minus_bottom(by_layer: Table) -> pd.Series:
+    third = max(1, by_layer.shape[1] // 3)
+    return by_layer.iloc[:, -third:].mean(axis=1) - by_layer.iloc[:, :third].mean(axis=1)
+
+
+NEEDS_HEAD = "scores need a trained classifier, which a twin has not"
 CLAIMS = (
     Claim(
         "less-data-more-reliance",
         PAPER,
         "With less data, more layers' pre-training is needed: the score drops sooner, and 1 % of the data with the "
         "pre-trained layers beats all of it without them.",
-        "section 6.1, Figures 1a and 1b",
+        "abstract and section 6.1, Figures 1a and 1b",
         ("singh2020-figure-1a", "singh2020-figure-1b"),
-        "concavity of the curve with the least data minus that with the most (-1 to 1)",
-        "negative, and the least data with all layers kept beats the most with all re-initialised; a size at which "
-        f"the curve falls by less than {MIN_DROP:g} is left out",
+        "concavity of the curve with the most data minus that with the least at which it falls (-1 to 1); score with "
+        "the least data and all layers minus that with the most data and none",
+        (LATER, BEATS),
+        ("models",),
         less_data_more_reliance,
-        "QNLI: the rapid drop begins at the first three (100 %), four (10 %), five (1 %) layers",
+        printed="QNLI: the rapid drop begins at the first three (100 %), four (10 %), five (1 %) layers",
+        untwinned=NEEDS_HEAD,
+        spare=("by_example",),
     ),
     Claim(
         "qnli-concave-sst-linear",
         PAPER,
-        "QNLI drops late and steeply, SST-2 gradually.",
-        "section 6.1.3, Figure 1",
-        ("singh2020-figure-1a", "singh2020-figure-1b"),
-        "curvature of a parabola through all seeds' points, over the drop (0 is a line, negative falls late)",
-        f"QNLI's is negative (F-test, p < {SIGNIFICANT:g}); SST-2's is closer to 0 and a line explains "
-        f"{LINEAR:.0%} of its variance",
+        "With about 670 examples each, QNLI drops late and steeply, SST-2 gradually.",
+        "section 6.1.3, Figure 1c",
+        ("singh2020-figure-1c",),
+        "concavity of QNLI (-1/2 to 1/2); greatest distance from a line, QNLI's minus SST-2's, as a share of the drop; "
+        "what SST-2 loses with the middle third of the layers",
+        (QNLI_CONCAVE, SST_NEARER, SST_MIDDLE),
+        ("models",),
         qnli_concave_sst_linear,
+        "pair of tasks",
+        "SST-2 drops by about 5 points over the middle layers; QNLI most over the last four",
+        NEEDS_HEAD,
+        spare=("by_example",),
     ),
     Claim(
         "cola-linear",
@@ -202,9 +253,12 @@ CLAIMS = (
         "CoLA drops about linearly.",
         "section 6.1.4, Figure 1d",
         ("singh2020-figure-1d",),
-        "share of the variance that a straight line explains",
-        f"at least {LINEAR:g}, and a parabola fits no better (F-test, p ≥ {SIGNIFICANT:g})",
+        "minus the mean curve's greatest distance from the line between its ends, as a share of the drop",
+        (TOLERANCE,),
+        ("models",),
         cola_linear,
+        untwinned=NEEDS_HEAD,
+        spare=("by_example",),
     ),
     Claim(
         "probing-needs-more",
@@ -212,10 +266,13 @@ CLAIMS = (
         "Frozen probing peaks lower and needs more layers than re-initialisation.",
         "section 6.2, Figure 2",
         ("singh2020-figure-1a", "singh2020-figure-1b", "singh2020-figure-2a", "singh2020-figure-2b"),
-        "layers needed for half of the rise over the null rate, probing minus re-initialisation, over the depth",
-        "positive, and the best probe scores lower than the best tuned model; a task whose re-initialised curve falls "
-        f"by less than {MIN_DROP:g} is left out",
+        "best score, tuned minus frozen; layers needed beyond the first, over all shares of the rise over the null "
+        "rate, frozen minus tuned, as a share of these layers",
+        (PEAKS_LOWER, NEEDS_MORE),
+        ("models", "frozen_probes"),
         probing_needs_more,
+        untwinned=NEEDS_HEAD,
+        spare=("by_example",),
     ),
     Claim(
         "top-two-hurt-probing",
@@ -224,9 +281,11 @@ CLAIMS = (
         "section 6.2, Figure 2",
         ("singh2020-figure-2a", "singh2020-figure-2b"),
         "probing score without the top sixth of the layers minus that with all",
-        "positive",
+        (TOP_HURTS,),
+        ("frozen_probes",),
         top_hurts_probing,
-        "the highest two of 12 layers",
+        printed="the highest two of 12 layers",
+        untwinned="it is measured on the pre-trained encoder, and nothing has moved",
     ),
     Claim(
         "weights-move-up",
@@ -234,8 +293,12 @@ CLAIMS = (
         "Weights move further in higher layers, and all layers further, and more steeply, with more data.",
         "section 6.3, Figure 3",
         ("singh2020-figure-3a", "singh2020-figure-3b"),
-        "rank correlation of the distance of the output projection with the layer, with the most data",
-        f"at least {RISING:g}, and both the mean distance and its slope grow with the data",
+        "distance of the output projections: top minus bottom third with the most data; mean, and top minus bottom "
+        "third, with the most minus the least data",
+        (UPWARDS, FURTHER, STEEPER),
+        ("weight_distances",),
         weights_move_up,
+        untwinned="a twin's matrices have moved exactly as far, by construction; the control is a training on shuffled "
+        "labels",
     ),
 )

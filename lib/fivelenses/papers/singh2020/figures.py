@@ -1,6 +1,7 @@
 """The exhibits of Singh and Giovanardi (2020), from the records of `measure` and `checkpoints.tables.models`."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -9,15 +10,19 @@ from matplotlib.patches import FancyBboxPatch
 
 from fivelenses import tasks
 from fivelenses.exhibits import plots, style
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
-from fivelenses.papers.singh2020.claims import MIN_DROP, mean_concavity, mean_drop
-from fivelenses.papers.singh2020.shapes import MIN_PLACES, MIN_POINTS, fit_shape
+from fivelenses.exhibits.claims import SHUFFLED, seen_as
+from fivelenses.exhibits.effects import Interval
+from fivelenses.exhibits.exhibit import MISSING, Absent, Exhibit, counted
+from fivelenses.papers.singh2020 import curves
+from fivelenses.papers.singh2020.curves import MIN_DROP, scores
 
 # The paper's figures of each task: re-initialised, frozen, moved.
 FIGURES = {"sst2": ("1a", "2a", "3a"), "qnli": ("1b", "2b", "3b"), "cola": ("1d", "5a", "5b")}
 KINDS = ("re-initialised", "frozen-probing", "weight-distance")
 # Table 1, page 4: training and test examples.
 PAPER_TABLE_1 = {"sst2": ("67k", "1.8k"), "qnli": ("105k", "5.4k"), "cola": ("8.5k", "1k")}
+NULLS = {"null_rate": "null rate", "shuffled": "shuffled labels"}
+THIRDS = ("top", "middle", "bottom")
 REINITIALISED = "layers re-initialised, from the top"
 
 
@@ -25,23 +30,11 @@ def _title(task: str) -> str:
     return tasks.find(task).title
 
 
-def _spread(table: pd.DataFrame) -> str:
-    return f"mean of {counted(table['seed'].nunique(), 'seed')}, band from least to greatest"
-
-
-def scores(models: pd.DataFrame) -> pd.DataFrame:
-    """The scores of fine-tuned models by the number of their re-initialised layers.
-
-    Args:
-        models: of `checkpoints.tables.models`; all layers are re-initialised in some, which tells the encoder's depth.
-
-    Returns:
-        One row per model, with `task`, `examples`, `seed`, `reinitialised`, `layers` (of the encoder), `score`,
-        `null_rate`, `diverged`.
-    """
-    table = models[["task", "examples", "seed", "reinitialised", "score", "null_rate", "diverged"]].copy()
-    table.insert(4, "layers", table["reinitialised"].max())
-    return table
+def _spread(table: pd.DataFrame, of: str = "seed") -> str:
+    words = f"mean of {counted(table['seed'].nunique(), of)}, band from least to greatest"
+    by_size = table.groupby("examples")["seed"].nunique()
+    alone = " and ".join(f"{size:,}" for size in by_size.index[(by_size == 1) & (by_size.max() > 1)])
+    return words + (f"; with {alone} examples, which are all that there are, one {of}" if alone else "")
 
 
 def _by_size(table: pd.DataFrame, kind: str, y: str, y_label: str, x: str, x_label: str, words: str, alt: str):
@@ -53,8 +46,8 @@ def _by_size(table: pd.DataFrame, kind: str, y: str, y_label: str, x: str, x_lab
     if task in FIGURES:
         key, title = f"singh2020-figure-{FIGURES[task][place]}", f"Figure {FIGURES[task][place]}"
     looks = plots.looks_in_sequence({size: f"{size:,} examples" for size in sorted(set(table["examples"]))[::-1]})
-    nulls = {"null_rate": "null rate"} if "null_rate" in table else {}
-    more = {"x": x, "x_label": x_label, "nulls": nulls, "bottom": None if nulls else 0.0}
+    nulls = {name: words for name, words in NULLS.items() if name in table}
+    more = {"x": x, "x_label": x_label, "nulls": nulls, "bottom": None if "null_rate" in nulls else 0.0}
     figure = plots.curves(table, y, "examples", looks, y_label, **more)
     alt = f"{alt}, one per number of training examples. {plots.ends(table, y, 'examples', x)}."
     return Exhibit(key, title, table, f"{_title(task)}: {words}", alt, figure)
@@ -89,7 +82,7 @@ def table_1(data: pd.DataFrame, used: Mapping[str, Sequence[int]]) -> Exhibit:
 
 def reinitialisation(models: pd.DataFrame, task: str, sizes: Sequence[int]) -> Exhibit:
     """Figures 1a, 1b and 1d: score of one task against the number of re-initialised layers, one curve per data size."""
-    table = scores(models)
+    table = scores(models).query("not equal_steps")
     table = table[(table["task"] == task) & table["examples"].isin(sizes)].reset_index(drop=True)
     metric, null = tasks.find(task).score_name, table["null_rate"].iloc[0]
     zero = "always the most frequent label" if metric == "accuracy" else "a constant answer"
@@ -103,7 +96,7 @@ def reinitialisation(models: pd.DataFrame, task: str, sizes: Sequence[int]) -> E
 
 def figure_1c(models: pd.DataFrame, matched: Sequence[str], examples: int) -> Exhibit:
     """Figure 1c: tasks at one number of training examples."""
-    table = scores(models)
+    table = scores(models).query("not equal_steps")
     table = table[table["task"].isin(matched) & (table["examples"] == examples)].reset_index(drop=True)
     table = table.assign(rise=table["score"] - table["null_rate"], null=0.0)
     looks, label = plots.looks_of_tasks(table["task"].unique()), "accuracy above null rate"
@@ -120,61 +113,126 @@ def figure_1c(models: pd.DataFrame, matched: Sequence[str], examples: int) -> Ex
     return Exhibit("singh2020-figure-1c", "Figure 1c", table, caption, alt, figure)
 
 
-def probing(probes: pd.DataFrame, task: str) -> Exhibit:
+def probing(probes: pd.DataFrame | Mapping[str, pd.DataFrame], task: str) -> Exhibit:
     """Figures 2a, 2b and 5a: score of frozen probes of one task against the number of layers removed."""
-    table, metric = probes[probes["task"] == task].reset_index(drop=True), tasks.find(task).score_name
+    table = curves.of_probes(probes["scores"] if isinstance(probes, Mapping) else probes)
+    table, metric = table[table["task"] == task].rename(columns={"place": "removed"}), tasks.find(task).score_name
     words = (
         f"{metric} of a logistic regression on [CLS] of the frozen encoder without its top layers, by their number and "
-        f"by the number of training examples ({_spread(table)}). Dashed: null rate, {table['null_rate'].iloc[0]:.2f}."
+        f"by the number of training examples ({_spread(table, 'draw')}). Dashed: null rate, "
+        f"{table['null_rate'].iloc[0]:.2f}."
     )
     alt = f"Curves of the {metric} of frozen probes on {_title(task)} over the number of layers removed"
     return _by_size(table, KINDS[1], "score", metric, "removed", "layers removed, from the top", words, alt)
 
 
+def outputs(distances: pd.DataFrame) -> pd.DataFrame:
+    """The distances of the output projections, with `equal_steps` as `curves.scores` has it."""
+    table = distances[distances["part"] == "output"].reset_index(drop=True)
+    return curves.with_equal_steps(table)
+
+
 def weight_distance(distances: pd.DataFrame, task: str) -> Exhibit:
-    """Figures 3a, 3b and 5b: distance of the output projection of each layer, one curve per data size."""
-    table = distances[(distances["part"] == "output") & (distances["task"] == task)].reset_index(drop=True)
+    """Figures 3a, 3b and 5b: distance of the output projection of each layer, one curve per data size; with the most
+    data, that of models trained on shuffled labels is drawn like a null, where there are any.
+    """
+    every = outputs(distances[distances["task"] == task])
+    table, most = seen_as(every[~every["equal_steps"]]), every["examples"].max()
+    if "control" in every.columns:
+        shuffled = every[(every["control"] == SHUFFLED) & (every["examples"] == most)]
+        if not shuffled.empty:
+            table = table.assign(shuffled=table["layer"].map(shuffled.groupby("layer")["absolute"].mean()))
     steps = table.drop_duplicates("examples")[["steps", "examples"]].itertuples(index=False)
     words = (
         "Frobenius norm of the change of each layer's output projection in fine-tuning, by the number of training "
         f"examples ({_spread(table)}; {', '.join(f'{some} steps with {size:,}' for some, size in steps)})."
     )
+    words += f" Dashed: {most:,} examples with shuffled labels." * ("shuffled" in table)
     alt = f"Curves of weight distance over layers on {_title(task)}"
     return _by_size(table, KINDS[2], "absolute", "weight distance (L2)", "layer", "layer", words, alt)
 
 
-def table_of_shapes(models: pd.DataFrame) -> Exhibit | Absent:
-    """Beyond the paper: the shapes of all curves of Figure 1, in numbers."""
-    rows = []
-    for (task, examples), part in scores(models).groupby(["task", "examples"], sort=False):
-        if part["reinitialised"].nunique() < MIN_PLACES or len(part) < MIN_POINTS:
+def equal_steps(table: pd.DataFrame, sized: Sequence[str], y: str, y_label: str, x: str, x_label: str) -> Exhibit:
+    """Beyond the paper: as `reinitialisation` and `weight_distance`, with as many steps for every number of examples.
+
+    Args:
+        table: of `curves.scores`, or distances of the output projections.
+        sized: the tasks with models of fewer examples at equal steps.
+        y, y_label, x, x_label: what is drawn over what, with its words.
+    """
+    table = curves.at_equal_steps(table[table["task"].isin(sized)])
+    looks = plots.looks_in_sequence({size: f"{size:,} examples" for size in sorted(set(table["examples"]))[::-1]})
+    nulls = {"null_rate": "null rate"} if "null_rate" in table else {}
+    more = {"x": x, "x_label": x_label, "nulls": nulls, "bottom": None if nulls else 0.0, "col": "task"}
+    figure = plots.curves(table, y, "examples", looks, y_label, titles={task: _title(task) for task in sized}, **more)
+    caption = (
+        f"{y_label.capitalize()} when fewer examples are read more often, until the steps are those of the most "
+        f"examples ({_spread(table)}): what is left of the differences between sizes is not due to steps."
+    )
+    ends = "; ".join(f"{_title(task)}, {plots.ends(rows, y, 'examples', x)}" for task, rows in table.groupby("task"))
+    alt = f"Curves of the {y_label}, one panel per task, one curve per number of training examples. {ends}."
+    return Exhibit(f"singh2020-equal-steps-{y}", "At equal steps", table, caption, alt, figure)
+
+
+def table_of_shapes(models: pd.DataFrame, spare=None) -> Exhibit | Absent:
+    """Beyond the paper: the shapes of all curves of Figure 1, in numbers.
+
+    Args:
+        models: of `checkpoints.tables.models`.
+        spare: of `checkpoints.predictions.by_example`, for intervals; anything else where a run has not measured them.
+    """
+    rows, table = [], curves.of_models(models, spare if isinstance(spare, pd.DataFrame) else None)
+    for (task, examples, again), curve in table.groupby(["task", "examples", "equal_steps"], sort=False):
+        mean = curves.mean_curve(curve)
+        if len(mean) < 3:
             continue
-        means = part.groupby("reinitialised")["score"].mean()
-        row = {"task": task, "examples": examples, "drop": mean_drop(part), "kept": means.iloc[0]}
-        row |= {"none": means.iloc[-1], "null_rate": part["null_rate"].iloc[0]}
-        fields = ("line_r2", "curvature", "curvature_p", "step_centre", "best")
-        row |= dict.fromkeys(("concavity", *fields))
-        if row["drop"] >= MIN_DROP:
-            shape = fit_shape(part["reinitialised"].to_numpy() / part["layers"].iloc[0], part["score"].to_numpy())
-            row |= {"concavity": mean_concavity(part)} | {name: getattr(shape, name) for name in fields}
+        row = {"task": task, "examples": examples, "equal_steps": again, "kept": mean.iloc[0], "none": mean.iloc[-1]}
+        row |= {"null_rate": curve["null_rate"].iloc[0], "seeds": curve["seed"].nunique()}
+        depth, fall = curve["layers"].iloc[0], curves.drop(mean.index)
+        thirds = [curves.at(mean.index, share * depth) for share in (0, 1 / 3, 2 / 3, 1)]
+        for name, (above, below) in zip(THIRDS, pairwise(thirds), strict=True):
+            row |= _reach(name, curves.interval(curves.values(curve, above - below)))
+        if curves.falls(curve):
+            bow = curves.interval(curves.values(curve, curves.concavity(mean.index), fall))
+            place, away = curves.departure(curve)
+            off = curves.interval(curves.values(curve, away, fall))
+            row |= _reach("concavity", bow) | _reach("departure", off) | {"departs_at": place}
         rows.append(row)
     if not rows:
-        reason = f"a shape needs {MIN_POINTS} scores at {MIN_PLACES} numbers of re-initialised layers"
-        return Absent("singh2020-shapes", "The table of shapes", f"{reason}, and no curve of this run has them")
-    columns = {"task": "task", "examples": "examples", "kept": "all layers kept", "none": "all re-initialised"}
-    columns |= {"null_rate": "null rate", "concavity": "concavity", "line_r2": "line explains"}
-    columns |= {"curvature": "curvature", "curvature_p": "p", "step_centre": "step at", "best": "best form"}
-    formats = {"task": _title, "examples": "{:,}", "kept": "{:.3f}", "none": "{:.3f}", "null_rate": "{:.2f}"}
-    formats |= {"concavity": "{:+.2f}", "line_r2": "{:.0%}", "curvature": "{:+.2f}", "curvature_p": "{:.2g}"}
-    formats |= {"step_centre": "{:.0%}"}
-    caption = (
-        "The shapes of the curves of Figure 1. Concavity is the area between the mean curve and the straight line "
-        "between its ends, over its drop: positive falls late, negative early. Line, parabola and logistic step are "
-        "fitted to all seeds' points; the curvature's p is of an F-test against the line, and the best form has the "
-        f"least corrected Akaike criterion. A dash: the curve falls by less than {MIN_DROP:g}."
+        reason = "no curve of this run has a place between none and all layers re-initialised"
+        return Absent("singh2020-shapes", "The table of shapes", reason)
+    table = pd.DataFrame(rows).reindex(columns=list(dict.fromkeys(name for row in rows for name in row)))
+    shown = pd.DataFrame(
+        {
+            "task": [_title(row.task) + ", equal steps" * row.equal_steps for row in table.itertuples()],
+            "examples": table["examples"].map("{:,}".format),
+            "all layers kept": table["kept"].map("{:.3f}".format),
+            "all re-initialised": table["none"].map("{:.3f}".format),
+        }
+        | {f"lost with the {name} third": _shown(table, name) for name in THIRDS}
+        | {"concavity": _shown(table, "concavity"), "from a line": _shown(table, "departure")}
     )
-    table = pd.DataFrame(rows)
-    return Exhibit("singh2020-shapes", "Shapes", table, caption, columns=columns, formats=formats)
+    caption = (
+        "The shapes of the curves of Figure 1, with 95 % intervals over seeds and examples where they were measured. "
+        "What the score loses with each third of the layers, from the top; concavity, the area between the mean curve "
+        "and the straight line between its ends, over its drop (positive falls late, negative early); and the greatest "
+        f"distance from that line, over the drop. A dash: the curve does not clearly fall, by {MIN_DROP:g} or more."
+    )
+    return Exhibit("singh2020-shapes", "Shapes", table, caption, shown=shown)
+
+
+def _reach(name: str, of: Interval) -> dict[str, float]:
+    low, high = (of.low, of.high) if of.measured else (np.nan, np.nan)
+    return {name: of.estimate, f"{name}_low": low, f"{name}_high": high}
+
+
+def _shown(table: pd.DataFrame, name: str) -> list[str]:
+    """A number with its interval, where there are such."""
+    if name not in table.columns:
+        return [MISSING] * len(table)
+    ends = zip(table[name], table[f"{name}_low"], table[f"{name}_high"], strict=True)
+    words = [f"{one:+.2f}" + (f" [{low:+.2f}, {high:+.2f}]" if low == low else "") for one, low, high in ends]
+    return [text.replace("-", "−") if one == one else MISSING for text, one in zip(words, table[name], strict=True)]
 
 
 def table_of_sublayers(distances: pd.DataFrame) -> Exhibit | Absent:
@@ -183,6 +241,7 @@ def table_of_sublayers(distances: pd.DataFrame) -> Exhibit | Absent:
     if len(parts) == 1:
         reason = f"this run recorded the {parts[0]} projections alone"
         return Absent("singh2020-sublayers", "The table of all six projections", reason)
+    distances = seen_as(distances)
     largest = distances[distances["examples"] == distances.groupby("task")["examples"].transform("max")]
     half = np.where(largest["layer"] <= largest["layer"].max() / 2, "lower", "upper")
     table = largest.assign(half=half).groupby(["part", "task", "half"], sort=False)["relative"].mean().reset_index()

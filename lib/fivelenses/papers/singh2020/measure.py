@@ -48,7 +48,7 @@ def frozen_probes(
     seeds: Sequence[int],
     max_lengths: Mapping[str, int],
     device: str | None = None,
-) -> pd.DataFrame:
+) -> dict[str, pd.DataFrame]:
     """Figures 2 and 5a: a logistic regression on [CLS] of each layer of the frozen encoder.
 
     The first m layers of the encoder are the encoder truncated to m layers, so one pass over the examples gives the
@@ -60,18 +60,20 @@ def frozen_probes(
         task, source: a task with one label per text.
         sizes: task to numbers of training examples; the subsets are those on which the models of the same seeds are
             tuned.
-        seeds: of the subsets.
+        seeds: of the subsets. A subset that is the whole is the same for all of them, and measured for the first alone.
         max_lengths: task to the tokens that a text is cut to.
         device: a GPU when there is one, by default.
 
     Returns:
-        One row per size, seed and number of layers removed, with `task`, `examples`, `seed`, `removed` (0…L - 1),
-        `layers`, `score`, `null_rate`.
+        `scores`: one row per size, draw and number of layers removed, with `task`, `examples`, `seed` (of the draw),
+        `removed` (0…L - 1), `layers`, `score`, `null_rate`. `by_example`: one row per probe and development example,
+        with `task`, `examples`, `seed`, `removed`, and the columns of `checkpoints.predictions.by_example`.
     """
     data, located = tasks.load(task, source), encoders.locate(encoder)
     model, tokenizer = encoders.load_weights(located), encoders.tokenizer(located)
     depth, labels = len(layer_list(model)), np.array(data.splits["train"][data.task.label])
-    subsets = {(size, seed): subset(labels, size, seed) for size in sizes[task] for seed in seeds}
+    draws = [(size, seed) for size in sizes[task] for seed in (seeds if size < len(labels) else seeds[:1])]
+    subsets = {(size, seed): subset(labels, size, seed) for size, seed in draws}
     used = np.unique(np.concatenate(list(subsets.values())))
     needed = TaskData(data.task, data.source, {**data.splits, "train": data.splits["train"].select(used)}, data.labels)
     kept = range(1, depth + 1)
@@ -80,24 +82,23 @@ def frozen_probes(
         for split in ("train", "validation")
     )
     gold = np.array(data.splits["validation"][data.task.label])
-    rows = []
+    most_frequent = np.bincount(gold).argmax()
+    rows, examples = [], []
     for (_, seed), numbers in subsets.items():
         places = np.searchsorted(used, numbers)
         for layer in kept:
             probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS))
             probe.fit(training[layer][places], labels[numbers])
-            rows.append(
-                {
-                    "task": task,
-                    "examples": len(numbers),
-                    "seed": seed,
-                    "removed": depth - layer,
-                    "layers": depth,
-                    "score": tasks.score(data.task.metric, probe.predict(evaluation[layer]), gold),
-                    "null_rate": majority_rate(gold) if data.task.metric == "accuracy" else 0.0,
-                }
-            )
-    return pd.DataFrame(rows)
+            predicted = probe.predict(evaluation[layer])
+            row = {"task": task, "examples": len(numbers), "seed": seed, "removed": depth - layer}
+            right = {"score": predicted == gold, "weight": 1, "null": gold == most_frequent}
+            of_probe = pd.DataFrame({"example": np.arange(gold.size), **right, "label": gold, "predicted": predicted})
+            compact = {"example": "int32", "score": "float32", "weight": "float32", "null": "float32"}
+            of_probe = of_probe.astype(compact | {"label": "int16", "predicted": "int16"})
+            examples.append(of_probe.assign(**row, metric=data.task.metric))
+            row |= {"layers": depth, "score": tasks.score(data.task.metric, predicted, gold)}
+            rows.append(row | {"null_rate": majority_rate(gold) if data.task.metric == "accuracy" else 0.0})
+    return {"scores": pd.DataFrame(rows), "by_example": pd.concat(examples, ignore_index=True)}
 
 
 def weight_distances(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
@@ -108,17 +109,19 @@ def weight_distances(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
 
     Returns:
         One row per model, layer and projection, with `task`, `examples`, `seed`, `layer`, `part`, `absolute`,
-        `relative`, `steps` (of its training).
+        `relative`, `steps` (of its training), `control` (`shuffled labels` where it was trained on such).
     """
     original = encoders.load_weights(encoders.locate(checkpoints[0].specification.encoder))
-    columns = ["task", "examples", "seed", "layer", "part", "absolute", "relative", "steps"]
+    columns = ["task", "examples", "seed", "layer", "part", "absolute", "relative", "steps", "control"]
     rows = []
     for checkpoint in checkpoints:
         made, manifest = checkpoint.specification, checkpoint.manifest
         if made.reinitialised or manifest["diverged"]:
             continue
         moved = weights.distance(original, checkpoint.model())
+        control = "shuffled labels" if made.shuffled_labels else ""
         model = (made.task, manifest["training_examples"], made.seed)
         for (row, place), absolute in np.ndenumerate(moved.absolute):
-            rows.append((*model, row + 1, moved.parts[place], absolute, moved.relative[row, place], manifest["steps"]))
+            lengths = absolute, moved.relative[row, place]
+            rows.append((*model, row + 1, moved.parts[place], *lengths, manifest["steps"], control))
     return pd.DataFrame(rows, columns=columns)

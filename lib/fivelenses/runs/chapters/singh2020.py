@@ -19,6 +19,10 @@ class Singh2020(EncoderParameters):
         matched, matched_examples: tasks that are also compared at this equal number of examples (Figure 1c).
         depths: how many layers are re-initialised from the top; every number from 0 to all when None.
         min_steps: the least number of optimiser steps of a training; few examples are then read more often.
+        equal_steps_depth: when given, the smaller sizes of `sized` tasks are trained again with as many steps as the
+            most examples have, with no layer, so many layers and all layers re-initialised.
+        shuffled: tasks whose models without re-initialised layers are also trained on shuffled labels, as a control of
+            how far weights move.
         biases_and_norms: whether a re-initialised layer's biases and LayerNorms are `kept` or `reset`.
     """
 
@@ -28,6 +32,8 @@ class Singh2020(EncoderParameters):
     matched_examples: PositiveInt = 673
     depths: tuple[NonNegativeInt, ...] | None = None
     min_steps: NonNegativeInt = 0
+    equal_steps_depth: NonNegativeInt | None = None
+    shuffled: tuple[str, ...] = ()
     biases_and_norms: Literal["kept", "reset"] = "kept"
 
     @field_validator("fractions")
@@ -51,8 +57,12 @@ class Singh2020(EncoderParameters):
         return [task for task in self.tasks if task in self.matched]
 
     def with_all_layers(self) -> list[Specification]:
-        """The specifications of the models without re-initialised layers."""
+        """The specifications of the models without re-initialised layers, with those trained on shuffled labels."""
         return [one for one in self.specifications() if not one.reinitialised]
+
+    def on_true_labels(self) -> list[Specification]:
+        """The specifications of the models whose scores mean something."""
+        return [one for one in self.specifications() if not one.shuffled_labels]
 
     def max_lengths(self) -> dict[str, int]:
         """Task to the tokens that its texts are cut to."""
@@ -63,34 +73,42 @@ class Singh2020(EncoderParameters):
         return sorted({0, depth, *(range(depth) if self.depths is None else self.depths)} & {*range(depth + 1)})
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        schedule, counts = self.schedule_of(task, encoder), {size: {0} for size in self.sizes(rows)}
+        schedule, sizes = self.schedule_of(task, encoder), self.sizes(rows)
+        counts = {size: {0} for size in sizes}
         every = set(self.reinitialised(depth))
-        for number, size in enumerate(self.sizes(rows)):
+        for number, size in enumerate(sizes):
             if number == 0 or task in self.sized:
                 counts[size] |= every
         if task in self.matched:
-            counts.setdefault(min(self.matched_examples, self.sizes(rows)[0]), set()).update(every)
+            counts.setdefault(min(self.matched_examples, sizes[0]), set()).update(every)
+        models = [(size, count, self.min_steps, False) for size, some in counts.items() for count in sorted(some)]
+        if self.equal_steps_depth is not None and task in self.sized:
+            most = _lengthened(schedule, sizes[0], self.min_steps).steps(sizes[0])
+            again = sorted({0, self.equal_steps_depth, depth} & {*range(depth + 1)})
+            models += [(size, count, most, False) for size in sizes[1:] for count in again]
+        if task in self.shuffled:
+            models += [(size, 0, self.min_steps, True) for size in sizes]
         return [
             {
                 "seed": seed,
-                "schedule": self._lengthened(schedule, size),
+                "schedule": _lengthened(schedule, size, steps),
                 "examples": size,
                 "examples_seed": seed,
                 "reinitialised": tuple(range(depth - count + 1, depth + 1)),
                 "biases_and_norms": self.biases_and_norms if count else "kept",
+                "shuffled_labels": shuffled,
             }
-            for size, of_size in counts.items()
-            for count in sorted(of_size)
+            for size, count, steps, shuffled in models
             for seed in self.seeds
         ]
-
-    def _lengthened(self, schedule: Schedule, examples: int) -> Schedule:
-        if schedule.steps(examples) >= self.min_steps:
-            return schedule
-        return dataclasses.replace(
-            schedule, epochs=math.ceil(self.min_steps / math.ceil(examples / schedule.batch_size))
-        )
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
         # Frozen features come from one pass; the tuned models' scores come with their training.
         return 1
+
+
+def _lengthened(schedule: Schedule, examples: int, steps: int) -> Schedule:
+    """The schedule with as many whole epochs as so many steps need, where it has fewer."""
+    if schedule.steps(examples) >= steps:
+        return schedule
+    return dataclasses.replace(schedule, epochs=math.ceil(steps / math.ceil(examples / schedule.batch_size)))

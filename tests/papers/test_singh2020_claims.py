@@ -1,0 +1,321 @@
+"""Chapter 4's claims: what the report says holds on them, trivial shapes do not, and each can come out either way."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fivelenses.exhibits.claims import judge
+from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIXED, REPRODUCED
+from fivelenses.papers.singh2020 import curves
+from fivelenses.papers.singh2020.claims import AGAIN, CLAIMS, LATER, NEEDS_MORE, PEAKS_LOWER, TOLERANCE
+
+DEPTH = 6
+EXAMPLES = 600  # of the evaluation
+MOST, LEAST = 6000, 600
+BY_KEY = {claim.key: claim for claim in CLAIMS}
+
+
+def line(share):
+    return 0.9 - 0.3 * share
+
+
+def late(share):
+    return 0.9 - 0.3 * share**4
+
+
+def early(share):
+    return 0.9 - 0.3 * (1 - (1 - share) ** 4)
+
+
+def flat(share):
+    return 0.8
+
+
+def step(share):
+    return 0.9 if share < 0.5 else 0.6
+
+
+def reversed_line(share):
+    return 0.6 + 0.3 * share
+
+
+def outlier(share):
+    return line(share) - 0.25 * (abs(share - 1 / 3) < 1e-9)
+
+
+def noise(share):
+    return 0.7 + 0.05 * np.random.default_rng(int(1000 * share)).standard_normal()
+
+
+def below(form, by):
+    return lambda share: form(share) - by
+
+
+TRIVIAL = {"flat": flat, "ramp": line, "reversed": reversed_line, "noise": noise, "outlier": outlier}
+
+
+def models(forms: dict, seeds=range(3), depth: int = DEPTH) -> pd.DataFrame:
+    """A record of models: (task, examples, steps) to the score by the share of layers re-initialised."""
+    rows = [
+        {"task": task, "examples": examples, "steps": steps, "seed": seed, "reinitialised": count}
+        | {"score": form(count / depth) + 0.004 * (seed - 1), "null_rate": 0.0 if task == "cola" else 0.5}
+        | {"address": f"{task} {examples} {steps} {seed} {count}", "diverged": False}
+        for (task, examples, steps), form in forms.items()
+        for seed in seeds
+        for count in range(depth + 1)
+    ]
+    return pd.DataFrame(rows)
+
+
+def probes(forms: dict, draws=range(3)) -> pd.DataFrame:
+    """The scores of frozen probes: (task, examples) to the score by the share of layers removed."""
+    rows = [
+        {"task": task, "examples": examples, "seed": seed, "removed": removed, "layers": DEPTH}
+        | {"score": form(removed / DEPTH) + 0.004 * (seed - 1), "null_rate": 0.5}
+        for (task, examples), form in forms.items()
+        for seed in draws
+        for removed in range(DEPTH)
+    ]
+    return pd.DataFrame(rows)
+
+
+def by_example(table: pd.DataFrame) -> pd.DataFrame:
+    """Predictions that give every row about its score: the hard examples are the same ones for all."""
+    order = np.random.default_rng(0).permutation(EXAMPLES)
+    gold = np.arange(EXAMPLES) // 10 % 2  # both labels in every fold
+    parts = []
+    for row in table.to_dict("records"):
+        matthews = row["task"] == "cola"
+        right = order < EXAMPLES * ((1 + row["score"]) / 2 if matthews else row["score"])
+        part = pd.DataFrame({"example": np.arange(EXAMPLES), "score": right * 1.0, "weight": 1.0, "label": gold})
+        part = part.assign(null=gold == 0, predicted=np.where(right, gold, 1 - gold))
+        names = {name: row[name] for name in ("task", "examples", "seed", "removed", "address") if name in row}
+        parts.append(part.assign(**names, metric="matthews" if matthews else "accuracy"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def records(tuned: dict, frozen: dict | None = None, distances: pd.DataFrame | None = None, **options) -> dict:
+    table, scores = models(tuned, **options), probes(frozen) if frozen else None
+    found = {"models": table, "by_example": by_example(table), "weight_distances": distances}
+    return found | {"frozen_probes": frozen and {"scores": scores, "by_example": by_example(scores)}}
+
+
+def distances(forms: dict, control: str = "") -> pd.DataFrame:
+    """Distances of the output projections: (task, examples, steps) to the distance by layer."""
+    rows = [
+        {"task": task, "examples": examples, "steps": steps, "seed": seed, "layer": layer, "part": "output"}
+        | {"absolute": form(layer) * (1 + 0.01 * (seed - 1)), "control": control}
+        for (task, examples, steps), form in forms.items()
+        for seed in range(3)
+        for layer in range(1, DEPTH + 1)
+    ]
+    return pd.DataFrame(rows)
+
+
+def rising(by):
+    return lambda layer: 0.5 + by * layer
+
+
+def best_in_the_middle(share):
+    # A probe that has its rise with five of six layers, and is hurt by the sixth.
+    return {0: 0.74, 1: 0.8, 2: 0.7}.get(round(share * DEPTH), 0.55)
+
+
+SAYS_SO = {
+    "less-data-more-reliance": records(
+        {
+            (task, size, steps): form
+            for task in ("sst2", "qnli")
+            for size, steps, form in ((MOST, 90, late), (LEAST, 9, below(early, 0.05)))
+        }
+    ),
+    "qnli-concave-sst-linear": records({("sst2", LEAST, 9): line, ("qnli", LEAST, 9): late}),
+    "cola-linear": records({("cola", MOST, 90): below(line, 0.4)}),
+    "probing-needs-more": records(
+        {(task, MOST, 90): late for task in ("sst2", "qnli")},
+        {(task, MOST): best_in_the_middle for task in ("sst2", "qnli")},
+    ),
+    "top-two-hurt-probing": records({("sst2", MOST, 90): late}, {("sst2", MOST): best_in_the_middle}),
+    "weights-move-up": {
+        "weight_distances": distances({("sst2", MOST, 90): rising(0.2), ("sst2", LEAST, 9): rising(0.05)})
+    },
+}
+SAYS_THE_CONTRARY = {
+    "less-data-more-reliance": records({("sst2", MOST, 90): early, ("sst2", LEAST, 9): below(late, 0.25)}),
+    "qnli-concave-sst-linear": records({("sst2", LEAST, 9): late, ("qnli", LEAST, 9): line}),
+    "cola-linear": records({("cola", MOST, 90): below(late, 0.4)}),
+    "probing-needs-more": records({("sst2", MOST, 90): below(early, 0.1)}, {("sst2", MOST): below(late, 0.01)}),
+    "top-two-hurt-probing": records({("sst2", MOST, 90): late}, {("sst2", MOST): line}),
+    "weights-move-up": {
+        "weight_distances": distances({("sst2", MOST, 90): rising(-0.05), ("sst2", LEAST, 9): rising(0.05)})
+    },
+}
+
+
+def verdict(key: str, found: dict):
+    return judge(BY_KEY[key], found).verdict
+
+
+@pytest.mark.parametrize("key", BY_KEY)
+def test_a_record_that_shows_the_claim_reproduces_it(key):
+    assert verdict(key, SAYS_SO[key]).outcome == REPRODUCED
+
+
+@pytest.mark.parametrize("key", BY_KEY)
+def test_a_record_that_shows_the_contrary_contradicts_it(key):
+    assert verdict(key, SAYS_THE_CONTRARY[key]).outcome == CONTRADICTED
+
+
+WHAT_IT_SAYS = {("cola-linear", "ramp"), ("top-two-hurt-probing", "reversed")}
+
+
+@pytest.mark.parametrize("shape", TRIVIAL)
+@pytest.mark.parametrize("key", [key for key in BY_KEY if key != "weights-move-up"])
+def test_no_claim_is_reproduced_by_curves_that_all_have_one_trivial_shape(key, shape):
+    form = TRIVIAL[shape]
+    tuned = {(task, *size): form for task in ("sst2", "qnli") for size in ((MOST, 90), (LEAST, 9))}
+    tuned |= {("cola", MOST, 90): below(form, 0.4)}
+    wanted = {name: of for name, of in tuned.items() if (name[0] == "cola") == (key == "cola-linear")}
+    outcome = verdict(key, records(wanted, {(task, MOST): form for task in ("sst2", "qnli")})).outcome
+    assert (outcome == REPRODUCED) == ((key, shape) in WHAT_IT_SAYS)
+
+
+@pytest.mark.parametrize("shape", ["flat", "ramp", "reversed", "noise", "outlier"])
+def test_weights_do_not_move_up_by_a_trivial_shape(shape):
+    form = {
+        "flat": rising(0),
+        "ramp": rising(0.1),
+        "reversed": rising(-0.05),
+        "noise": lambda layer: 0.5 + 0.1 * np.random.default_rng(layer).standard_normal(),
+        "outlier": lambda layer: 0.5 + (layer == 2),
+    }[shape]
+    found = {"weight_distances": distances({("sst2", MOST, 90): form, ("sst2", LEAST, 9): form})}
+    assert verdict("weights-move-up", found).outcome != REPRODUCED
+
+
+# --- what the report prints ---
+
+
+def falls_within_the_last(kept: int, top: float, bottom: float):
+    """Flat until so many of twelve layers keep their pre-training, then down."""
+    return lambda share: top if 12 * (1 - share) >= kept else bottom + (top - bottom) * 12 * (1 - share) / kept
+
+
+def test_the_report_s_own_numbers_hold():
+    qnli = {100_000: 3, 10_000: 4, 1_000: 5}  # the rapid drop begins at the first three, four, five layers
+    tuned = {("qnli", size, size): falls_within_the_last(kept, 0.9, 0.6) for size, kept in qnli.items()}
+    assert verdict("less-data-more-reliance", records(tuned, depth=12)).outcome == REPRODUCED
+    # About 670 examples: QNLI drops most over the last four layers, and has its null rate with three; SST-2 drops by
+    # about five points over the middle ones.
+    points = {0: 0.85, 4: 0.80, 8: 0.75, 12: 0.6}
+    sst2 = lambda share: np.interp(12 * share, list(points), list(points.values()))  # noqa: E731
+    tuned = {("qnli", 670, 60): falls_within_the_last(4, 0.75, 0.5), ("sst2", 670, 60): sst2}
+    found = judge(BY_KEY["qnli-concave-sst-linear"], records(tuned, depth=12))
+    assert found.verdict.outcome == REPRODUCED
+    assert {round(effect.interval.estimate, 2) for effect in found.effects} >= {0.05}
+
+
+# --- what the rules are for ---
+
+
+def test_a_tuned_model_that_needs_no_layer_decides_nothing_against_a_probe_that_needs_one():
+    found = judge(BY_KEY["probing-needs-more"], records({("sst2", MOST, 90): flat}, {("sst2", MOST): below(flat, 0.1)}))
+    assert found.of(NEEDS_MORE)["SST-2"].interval.estimate == pytest.approx(0, abs=1e-9)
+    assert found.of(PEAKS_LOWER)["SST-2"].interval.low > 0
+    assert found.verdict.outcome not in (REPRODUCED, CONTRADICTED)
+
+
+def test_noise_of_the_seeds_alone_makes_no_curve_less_linear():
+    quiet = records({("cola", MOST, 90): below(line, 0.4)})["models"]
+    noisy = quiet.assign(score=quiet["score"] + 0.1 * (quiet["seed"] - 1) * np.where(quiet["reinitialised"] % 2, 1, -1))
+    found = [judge(BY_KEY["cola-linear"], {"models": table}).of(TOLERANCE)["CoLA"].interval for table in (quiet, noisy)]
+    assert found[0].estimate == pytest.approx(found[1].estimate) and not found[0].measured
+
+
+def test_a_step_in_the_middle_is_no_line_though_its_concavity_is_none():
+    assert verdict("cola-linear", records({("cola", MOST, 90): below(step, 0.4)})).outcome == CONTRADICTED
+
+
+def test_the_same_examples_drawn_thrice_are_one_probe():
+    found = records({("sst2", MOST, 90): late, ("qnli", MOST, 90): late})
+    scores = probes({("sst2", MOST): best_in_the_middle, ("qnli", MOST): best_in_the_middle})
+    scores.loc[scores["task"] == "qnli", "score"] = scores["removed"].map(lambda one: best_in_the_middle(one / DEPTH))
+    found |= {"frozen_probes": {"scores": scores, "by_example": by_example(scores)}}
+    for key in ("probing-needs-more", "top-two-hurt-probing"):
+        groups = {group.name: group.of_this_model for group in verdict(key, found).groups}
+        assert groups == {"SST-2": False, "QNLI": True}
+    assert curves.of_probes(scores).groupby("task")["seed"].nunique().to_dict() == {"qnli": 1, "sst2": 3}
+
+
+def test_equal_steps_are_groups_of_their_own_and_can_speak_against_equal_epochs():
+    tuned = {("sst2", MOST, 90): late, ("sst2", LEAST, 9): below(early, 0.05), ("sst2", LEAST, 90): below(late, 0.05)}
+    found = judge(BY_KEY["less-data-more-reliance"], records(tuned))
+    outcomes = {group.name: group.outcome for group in found.verdict.groups}
+    assert outcomes["SST-2"] == HOLDS and outcomes["SST-2" + AGAIN] != HOLDS
+    assert found.of(LATER)["SST-2" + AGAIN].interval.estimate == pytest.approx(0, abs=0.02)
+    moved = {("sst2", MOST, 90): rising(0.2), ("sst2", LEAST, 9): rising(0.05), ("sst2", LEAST, 90): rising(0.3)}
+    found = verdict("weights-move-up", {"weight_distances": distances(moved)})
+    assert found.outcome == MIXED and [group.name for group in found.of(FAILS)] == ["SST-2" + AGAIN]
+
+
+def test_shuffled_labels_are_the_control_of_weights():
+    forms = {("sst2", MOST, 90): rising(0.2), ("sst2", LEAST, 9): rising(0.05)}
+    both = pd.concat([distances(forms), distances(forms, "shuffled labels")], ignore_index=True)
+    found = judge(BY_KEY["weights-move-up"], {"weight_distances": both})
+    assert found.verdict.outcome == REPRODUCED == found.controls["shuffled labels"].verdict.outcome
+
+
+@pytest.mark.parametrize("key", [key for key in BY_KEY if key != "weights-move-up"])
+def test_a_record_without_predictions_has_estimates_without_intervals(key):
+    found = SAYS_SO[key] | {"by_example": None}
+    if found.get("frozen_probes"):
+        found["frozen_probes"] = found["frozen_probes"]["scores"]
+    with_them, without = judge(BY_KEY[key], SAYS_SO[key]), judge(BY_KEY[key], found)
+    assert without.verdict.outcome == REPRODUCED and not any(effect.interval.measured for effect in without.effects)
+    for one, other in zip(with_them.effects, without.effects, strict=True):
+        assert other.interval.estimate == pytest.approx(one.interval.estimate, abs=0.02)
+
+
+@pytest.fixture(scope="module")
+def level():
+    return records({(task, size, size): flat for task in ("sst2", "qnli", "cola") for size in (MOST, LEAST)})
+
+
+@pytest.mark.parametrize("key", ["less-data-more-reliance", "qnli-concave-sst-linear", "cola-linear"])
+def test_curves_that_do_not_fall_cannot_be_tested(key, level):
+    found = verdict(key, level)
+    assert found.outcome == CANNOT_BE_TESTED and "0.03" in found.reason
+
+
+# --- numbers of curves ---
+
+
+def test_a_ratio_is_that_of_the_mean_curve_also_where_one_model_does_not_fall():
+    table = models({("sst2", MOST, 90): late}).rename(columns={"reinitialised": "place"})
+    table.loc[table["seed"] == 0, "score"] = 0.6
+    mean = curves.mean_curve(table)
+    numbers = curves.values(table, curves.concavity(mean.index), curves.drop(mean.index))
+    expected = (curves.concavity(mean.index) @ mean) / (mean.iloc[0] - mean.iloc[-1])
+    assert numbers["value"].mean() == pytest.approx(expected) and len(numbers) == 3
+
+
+def test_concavity_and_departure_worked_by_hand():
+    def curve(*scores):
+        return pd.DataFrame({"seed": 0, "place": [0, 3, 6], "score": scores, "layers": 6})
+
+    for middle, bow in ((1.0, 0.25), (0.5, 0.0), (0.0, -0.25)):
+        table = curve(1.0, middle, 0.0)
+        places = [0, 3, 6]
+        assert curves.values(table, curves.concavity(places), curves.drop(places))["value"].item() == pytest.approx(bow)
+        place, weights = curves.departure(table)
+        assert place == 3 and curves.values(table, weights)["value"].item() == pytest.approx(2 * abs(bow))
+    with pytest.raises(ValueError, match="no place between its ends"):
+        curves.departure(curve(1.0, 0.5, 0.0).query("place != 3"))
+
+
+def test_the_rise_kept_takes_the_best_of_so_many_layers_or_fewer():
+    # With 1, 2 and 3 layers kept: 0.2, 0.1, 0.4 above the null; the best with two is that with one.
+    table = pd.DataFrame({"seed": 0, "place": [2, 1, 0], "score": [0.2, 0.1, 0.4], "layers": 3})
+    kept, best = curves.rise_kept(table)
+    assert curves.values(table, best)["value"].item() == pytest.approx(0.4)
+    assert curves.values(table, kept, best)["value"].item() == pytest.approx((0.1 + 0.2 + 0.2) / 2 / 0.4)
