@@ -29,6 +29,14 @@ class CannotTest(ValueError):
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """In the place of a group's effects, where the record itself shows that the group can decide nothing."""
+
+    group: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Claim:
     """One statement of a paper that records can support or not.
 
@@ -41,10 +49,11 @@ class Claim:
         measure: what the numbers are, with units or range.
         parts: the numbers that must lie above their thresholds.
         records: the names of the measurements that `effects` takes, in order.
-        effects: records to effects, one per part and group.
+        effects: records to effects, one per part and group, or to a LeftOut.
         unit: what a group is, in the singular: a task, a pair of tasks.
         printed: the number that the paper itself prints for it, empty where it draws only a shape.
         untwinned: why no twin can be measured; empty where one can.
+        spare: the names of further measurements that `effects` takes, None where a run lacks them.
     """
 
     key: str
@@ -55,10 +64,11 @@ class Claim:
     measure: str
     parts: tuple[Part, ...]
     records: tuple[str, ...]
-    effects: Callable[..., Iterable[Effect]]
+    effects: Callable[..., Iterable[Effect | LeftOut]]
     unit: str = "task"
     printed: str = ""
     untwinned: str = ""
+    spare: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,8 @@ def seen_as(table: pd.DataFrame, control: str = "") -> pd.DataFrame:
 
 
 def _tables(record) -> list[pd.DataFrame]:
+    if record is None:
+        return []
     return list(record.values()) if isinstance(record, Mapping) else [record]
 
 
@@ -139,6 +151,8 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
         if record is None or isinstance(record, str):
             why = f", because {record}" if record else ""
             return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), f"this run has not measured {name}{why}"))
+    spare = {name: records.get(name) for name in claim.spare}
+    given |= {name: None if isinstance(record, str) else record for name, record in spare.items()}
     judged = _judge_as(claim, given, "", unlearned or {})
     controls = {name: _judge_as(claim, given, name, unlearned or {}) for name in controls_of(given.values())}
     return Judged(claim.key, judged.verdict, judged.effects, controls)
@@ -148,6 +162,8 @@ def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[s
     seen = [
         {key: seen_as(table, control) for key, table in record.items()}
         if isinstance(record, Mapping)
+        else None
+        if record is None
         else seen_as(record, control)
         for record in records.values()
     ]
@@ -155,13 +171,14 @@ def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[s
         found = list(claim.effects(*seen))
     except CannotTest as reason:
         return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason)))
-    left_out = {}
+    left_out = {one.group: one.reason for one in found if isinstance(one, LeftOut)}
+    found = [one for one in found if isinstance(one, Effect)]
     for effect in found:
         reasons = dict.fromkeys(unlearned[task] for task in effect.stands_on if task in unlearned)
         if reasons:
             left_out[effect.group] = "; ".join(reasons)
     kept = tuple(effect for effect in found if effect.group not in left_out)
-    reason = "" if found else "there is nothing to compare"
+    reason = "" if found or left_out else "there is nothing to compare"
     return Judged(claim.key, verdicts.judge(claim.parts, kept, left_out, reason), kept)
 
 
