@@ -136,7 +136,7 @@ def _ablated(task, worst, compared, of_parser, bound: str) -> Iterator[Effect | 
     """The parts of both ablations, from the rows at the worst place and at those where the parser is compared."""
     group, on = f"{title(task)} beside the parser", (task, PARSER)
     if idle := [name for name, rows in ((task, compared), (PARSER, of_parser)) if (rows["gain"] <= 0).any()]:
-        yield LeftOut(group, f"no gain over the null rate in {' and '.join(map(title, idle))}")
+        yield LeftOut(group, f"no gain over the null rate in {' and '.join(map(title, idle))}", on)
         return
 
     def lost(rows: pd.DataFrame, sign: int = 1) -> Interval:
@@ -162,7 +162,7 @@ def in_domain_changes_more(text: pd.DataFrame, by_input: pd.DataFrame) -> Iterat
     if "fold" not in by_input.columns:
         raise CannotTest("this run's similarities count [CLS] and [SEP], of which a task's input has a larger share")
     both = pd.concat([text[text["pretrained"].isin(by_input["pretrained"])], by_input])
-    upper = both[both["layer"] > both["layer"].max() / 2]
+    upper = both[(both["layer"] > both["layer"].max() / 2) & both["model"].isin(by_input["model"])]
     for model, of_model in upper.groupby("model", sort=False):
         on_input = {
             name: of_measure(

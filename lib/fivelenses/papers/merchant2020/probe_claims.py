@@ -85,7 +85,7 @@ def no_forgetting(table: pd.DataFrame) -> Iterator[Effect | LeftOut]:
         for model in [name for name in (*SIDES, PARSER) if name in scores.columns]:
             group = f"{find_edge_task(task).title} after {title(model)}"
             if no_room:
-                yield LeftOut(group, no_room)
+                yield LeftOut(group, no_room, (model,))
                 continue
             change = scores[model] - scores[BASE]
             fall_of_baselines = scores[BASE] - scores[[LEXICAL, RANDOMISED]].max(axis=1)
@@ -106,7 +106,7 @@ def parsing_helps_syntax(table: pd.DataFrame) -> Iterator[Effect | LeftOut]:
             continue
         group, sign = find_edge_task(task).title, 1 if task in SYNTAX else -1
         if no_room:
-            yield LeftOut(group, no_room)
+            yield LeftOut(group, no_room, (PARSER,))
             continue
         numbers = scores.assign(x=sign * (scores[PARSER] - scores[BASE]))
         change = of_measure(numbers, lambda rows: rows["x"].mean(), examples=sentences)
@@ -154,7 +154,7 @@ def same_codelength(table: pd.DataFrame) -> Iterator[Effect | LeftOut]:
                 continue
             group, on = f"{find_edge_task(task).title} after {title(model)}", (model, PARSER)
             if change(task, RANDOMISED, 1).estimate <= -NO_LONGER.threshold:
-                yield LeftOut(group, f"random weights make {find_edge_task(task).title} no dearer than by a tenth")
+                yield LeftOut(group, f"random weights make {find_edge_task(task).title} no dearer than by a tenth", on)
                 continue
             yield Effect(group, NO_LONGER.name, change(task, model, -1), stands_on=on)
             yield Effect(group, NO_SHORTER.name, change(task, model, 1), stands_on=on)
