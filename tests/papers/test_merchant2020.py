@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import toyworld
+from fivelenses import records
 from fivelenses.activations import represent, word_vectors
 from fivelenses.lenses import rsa
 from fivelenses.models.twins import moved_at_random
@@ -223,6 +224,11 @@ def test_special_tokens_do_not_count(models, toy_tokenizer):
         base, other = (represent(models[name], kept, [3])[3] for name in ("base", "randomised"))
         measured = table[(table["layer"] == 3) & (table["fold"] == fold)]["similarity"].item()
         assert measured == pytest.approx(rsa.similarity(base, other), abs=1e-5)
+
+
+def test_what_measures_similarity_does_not_know_what_is_made_of_records():
+    reached = records.closure(["fivelenses.papers.merchant2020.similarity"], records.KNOWN_OTHERWISE)
+    assert not [name for name in reached if name.startswith("fivelenses.exhibits") or "claims" in name]
 
 
 def test_long_texts_are_cut_only_at_what_the_encoder_reads(models, toy_tokenizer):
