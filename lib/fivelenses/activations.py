@@ -111,12 +111,21 @@ def stream(
         raise ValueError("There are no examples to stream: check the split and its cap.")
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     model = model.to(device).eval()
-    lengths = np.array([len(tokens) for tokens in examples["input_ids"]])
-    order = np.argsort(-lengths, kind="stable")
+    order = stream_order(examples)
     with _weights_returned(model, bool(attention)):
         for begin in range(0, len(order), batch_size):
             rows = order[begin : begin + batch_size]
             yield _one_batch(model, examples.select(rows), rows, hidden, attention, device)
+
+
+def stream_order(examples: datasets.Dataset) -> np.ndarray:
+    """The rows of the examples in the order in which `stream` reads them: the longest first.
+
+    Example:
+        >>> stream_order(datasets.Dataset.from_dict({"input_ids": [[1], [1, 2, 3], [4, 5]]}))
+        array([1, 2, 0])
+    """
+    return np.argsort([-len(tokens) for tokens in examples["input_ids"]], kind="stable")
 
 
 @torch.no_grad()

@@ -156,13 +156,17 @@ def _merged(folds: list[Moments], null_seed: int | None) -> Moments:
 
 def _dealt(batch: Activations, folds: int) -> tuple[torch.Tensor, list[int]]:
     """The order that puts a batch's tokens fold after fold, and how many each fold has."""
-    fold_of = torch.from_numpy(batch.rows % folds).to(batch.mask.device).repeat_interleave(batch.mask.sum(1))
+    fold_of = _folds_of_tokens(batch, folds)
     return fold_of.argsort(stable=True), fold_of.bincount(minlength=folds).tolist()
+
+
+def _folds_of_tokens(batch: Activations, folds: int) -> torch.Tensor:
+    return torch.from_numpy(batch.rows % folds).to(batch.mask.device).repeat_interleave(batch.mask.sum(1))
 
 
 class RSA:
     """Representational similarity of hidden states; columns `rsa` ([-1, 1]), `rsa_null` (for permuted rows) and
-    `rsa_tokens`. Without a fold there is none.
+    `rsa_tokens`; without a fold, there is no `rsa_null`.
 
     Args:
         positions: positions in the stream of the tokens compared, from :func:`fivelenses.lenses.rsa.sample_positions`;
@@ -176,20 +180,20 @@ class RSA:
         self._positions, self._null_seed = positions, null_seed
 
     def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
-        self._kernels = {layer: RSAAccumulator(pairs, self._positions, self._null_seed) for layer in layers}
+        self._folds = folds
+        self._kernels = {layer: RSAAccumulator(pairs, self._positions, self._null_seed, folds) for layer in layers}
 
     def update(self, batches: Sequence[Activations]) -> None:
+        fold_of = _folds_of_tokens(batches[0], self._folds)
         for layer, kernels in self._kernels.items():
-            kernels.update(*(batch.tokens(layer) for batch in batches))
+            kernels.update(*(batch.tokens(layer) for batch in batches), fold_of=fold_of)
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        if left_out is not None:
-            return {}
         kernels = self._kernels[layer]
-        row = {"rsa": kernels.similarity(*pair)}
-        if self._null_seed is not None:
+        row = {"rsa": kernels.similarity(*pair, left_out=left_out)}
+        if self._null_seed is not None and left_out is None:
             row["rsa_null"] = kernels.null(*pair)
-        return row | {"rsa_tokens": kernels.n}
+        return row | {"rsa_tokens": kernels.taken(left_out)}
 
 
 def compare_with(

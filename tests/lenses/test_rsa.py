@@ -99,6 +99,33 @@ def test_a_stream_gives_what_the_whole_gives_however_it_is_cut():
         assert rsa.similarity() == pytest.approx(whole, abs=1e-10)
 
 
+@pytest.mark.parametrize("positions", [None, sample_positions(3000, 1200, 3)])
+def test_a_fold_left_out_leaves_the_pairs_of_the_other_tokens(positions):
+    x, y = related(1, n=3000)
+    z, folds = np.random.default_rng(3).standard_normal((3000, 6)), np.random.default_rng(4).integers(0, 4, 3000)
+    rsa = RSAAccumulator(((0, 1), (2, 0)), positions, folds=5)
+    for rows in np.array_split(np.arange(3000), 7):
+        rsa.update(x[rows], y[rows], z[rows], fold_of=torch.from_numpy(folds[rows]))
+    chosen = np.arange(3000) if positions is None else positions
+    # Nothing belongs to the last fold.
+    for fold in (None, 0, 3, 1, 4):
+        kept = chosen[folds[chosen] != fold]
+        assert rsa.taken(fold) == len(kept)
+        assert rsa.similarity(0, 1, fold) == pytest.approx(full_matrices(x[kept], y[kept]), abs=1e-9)
+        assert rsa.similarity(2, 0, fold) == pytest.approx(full_matrices(z[kept], x[kept]), abs=1e-9)
+    rsa.update(x[:5], y[:5], z[:5])
+    again = np.concatenate([x, x[:5]]), np.concatenate([y, y[:5]])
+    expected = full_matrices(*again) if positions is None else full_matrices(x[chosen], y[chosen])
+    assert rsa.similarity(0, 1) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_fold_that_holds_all_tokens_cannot_be_left_out():
+    rsa = RSAAccumulator(folds=2)
+    rsa.update(*related(2, n=50))
+    with pytest.raises(ValueError, match="cannot be left out"):
+        rsa.similarity(left_out=0)
+
+
 def test_several_pairs_share_a_stream():
     x, y = related(2, n=500)
     z = np.random.default_rng(3).standard_normal((500, 6))

@@ -33,10 +33,14 @@ class CannotTest(ValueError):
 
 @dataclass(frozen=True)
 class LeftOut:
-    """In the place of a group's effects, where the record itself shows that the group can decide nothing."""
+    """In the place of a group's effects, where the record itself shows that the group can decide nothing.
+
+    If a task that it stands on was not learned, that is the reason given.
+    """
 
     group: str
     reason: str
+    stands_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,8 +161,9 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
     spare = {name: records.get(name) for name in claim.spare}
     given |= {name: None if isinstance(record, str) else record for name, record in spare.items()}
     judged = _judge_as(claim, given, "", unlearned or {})
-    there = [name for name in controls_of(given.values()) if name != TWIN or not claim.untwinned]
-    controls = {name: _judge_as(claim, given, name, unlearned or {}) for name in there}
+    # A claim without twins may still read a record that has them.
+    names = [name for name in controls_of(given.values()) if name != TWIN or not claim.untwinned]
+    controls = {name: _judge_as(claim, given, name, unlearned or {}) for name in names}
     return Judged(claim.key, judged.verdict, judged.effects, controls)
 
 
@@ -176,13 +181,12 @@ def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[s
     except CannotTest as reason:
         return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason)))
     left_out = {one.group: one.reason for one in found if isinstance(one, LeftOut)}
-    found = [one for one in found if isinstance(one, Effect)]
-    for effect in found:
-        reasons = dict.fromkeys(unlearned[task] for task in effect.stands_on if task in unlearned)
+    for one in found:
+        reasons = dict.fromkeys(unlearned[task] for task in one.stands_on if task in unlearned)
         if reasons:
-            left_out[effect.group] = "; ".join(reasons)
-    kept = tuple(effect for effect in found if effect.group not in left_out)
-    reason = "" if found or left_out else "there is nothing to compare"
+            left_out[one.group] = "; ".join(reasons)
+    kept = tuple(one for one in found if one.group not in left_out)
+    reason = "" if found else "there is nothing to compare"
     return Judged(claim.key, verdicts.judge(claim.parts, kept, left_out, reason), kept)
 
 

@@ -57,11 +57,13 @@ class OnlineCode:
         uniform: bits of the uniform code, n log₂ K, or n K with several labels per example.
         blocks: a row per block with the columns first, end (its examples are first, …, end - 1, in the order sent),
             seen (examples that its probe was trained on), bits, uniform.
+        bits: (n,) of each example, in the order given; they sum to the codelength.
     """
 
     codelength: float
     uniform: float
     blocks: pd.DataFrame
+    bits: np.ndarray
 
     @property
     def compression(self) -> float:
@@ -105,14 +107,17 @@ def online_code(
     order = np.arange(len(y)) if seed is None else np.random.default_rng(seed).permutation(len(y))
     fit = Perceptron() if fit is None else fit
     bits_each = math.log2(classes) if y.ndim == 1 else float(classes)
+    each = np.empty(len(y))
+    each[order[: ends[0]]] = bits_each
     rows = [(0, ends[0], 0, ends[0] * bits_each, ends[0] * bits_each)]
     for seen, end in zip(ends[:-1], ends[1:], strict=True):
         before, block = order[:seen], order[seen:end]
         predicted = as_array(fit(x[before], y[before], classes)(x[block]))
         bits = _bits(_checked_predictions(predicted, (len(block), classes), y.ndim == 1), y[block], seen)
-        rows.append((seen, end, seen, bits, len(block) * bits_each))
+        each[block] = bits
+        rows.append((seen, end, seen, bits.sum(), len(block) * bits_each))
     blocks = pd.DataFrame(rows, columns=["first", "end", "seen", "bits", "uniform"])
-    return OnlineCode(float(blocks.bits.sum()), float(blocks.uniform.sum()), blocks)
+    return OnlineCode(float(blocks.bits.sum()), float(blocks.uniform.sum()), blocks, each)
 
 
 @dataclass(frozen=True)
@@ -236,8 +241,8 @@ class Perceptron:
         network.load_state_dict(best_state)
 
 
-def _bits(log_probabilities: np.ndarray, y: np.ndarray, seen: int) -> float:
-    """Bits of a block's labels when the probe is mixed with the uniform code, which counts as one example."""
+def _bits(log_probabilities: np.ndarray, y: np.ndarray, seen: int) -> np.ndarray:
+    """Bits of each example of a block when the probe is mixed with the uniform code, which counts as one example."""
     weight, rest = math.log(seen / (seen + 1)), -math.log(seen + 1)
     if y.ndim == 1:
         of_truth = np.take_along_axis(log_probabilities, y[:, None], 1)
@@ -247,7 +252,7 @@ def _bits(log_probabilities: np.ndarray, y: np.ndarray, seen: int) -> float:
             other = np.log1p(-np.exp(log_probabilities))
         of_truth = np.where(y == 1, log_probabilities, other)
         uniform = -math.log(2)
-    return float(-np.logaddexp(weight + of_truth, rest + uniform).sum() / math.log(2))
+    return -np.logaddexp(weight + of_truth, rest + uniform).reshape(len(y), -1).sum(1) / math.log(2)
 
 
 def _block_ends(fractions: Sequence[float], n: int) -> list[int]:

@@ -26,9 +26,11 @@ and without the diagonal, whose cosines are 1, that is :math:`\delta = 1 - \Vert
     R_{xy} = T_{xy} - \tfrac{n^2}{n - 1} \delta_x \delta_y.
 
 So we store three d × d matrices of float64, whatever n; no large numbers cancel, and the result agrees with that of the
-two full kernels to about ten digits. The paper takes 5 000 tokens, a stream may take all.
+two full kernels to about ten digits. The paper takes 5 000 tokens, a stream may take all. Tokens gathered in folds give
+the RSA of those outside any one fold, from n, S and c of the others: no pair with a token of that fold counts.
 """
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -79,7 +81,8 @@ class RSAAccumulator:
         positions: increasing positions in the stream of the tokens to take, from :func:`sample_positions`; every token
             by default.
         null_seed: also gather each pair with the rows of its second side permuted (:meth:`null`), within blocks of
-            1024 rows of the sample.
+            1024 rows of the sample, and within folds.
+        folds: parts in which tokens are gathered, of which one can be left out; memory is so many times as large.
 
     Raises:
         ValueError: positions that are not increasing whole numbers from 0, or a pair that does not name two
@@ -99,8 +102,10 @@ class RSAAccumulator:
         pairs: Sequence[tuple[int, int]] = ((0, 1),),
         positions: Array | None = None,
         null_seed: int | None = None,
+        folds: int = 1,
     ) -> None:
-        self._moments = Moments(pairs, null_seed)
+        self._folds = [Moments(pairs, null_seed) for _ in range(folds)]
+        self._read: dict[int | None, Moments] = {}
         self._sums: list[torch.Tensor] = []
         self._positions = None if positions is None else _checked_positions(positions)
         self._seen = 0
@@ -110,41 +115,48 @@ class RSAAccumulator:
         """Tokens taken so far."""
         return self._seen if self._positions is None else int(np.searchsorted(self._positions, self._seen))
 
-    def update(self, *representations: Array) -> None:
+    def update(self, *representations: Array, fold_of: torch.Tensor | None = None) -> None:
         """Add a batch: (rows, d) of each representation, of any floating type, computed on the rows' device.
+
+        Args:
+            representations: the rows of the same tokens in each.
+            fold_of: (rows,) the fold of each token; the first by default.
 
         Raises:
             ValueError: a wrong number of representations, shapes or numbers of rows that do not fit each other, NaN or
                 infinity, or a zero vector, which has no cosine. Then nothing is added.
         """
-        if len(representations) != self._moments.sides:
-            raise ValueError(
-                f"{len(representations)} representations were given and the pairs name {self._moments.sides}."
-            )
+        sides = self._folds[0].sides
+        if len(representations) != sides:
+            raise ValueError(f"{len(representations)} representations were given and the pairs name {sides}.")
         tensors = [as_tensor(rows) for rows in representations]
         for side, rows in enumerate(tensors):
-            check_rows(side, rows, tensors[0], self._sums[side][None] if self._sums else rows)
+            check_rows(side, rows, tensors[0], self._sums[side] if self._sums else rows)
             _refuse_zero_vectors(side, rows, self._seen)
         if not self._sums:
-            self._sums = [rows.new_zeros(rows.shape[1], dtype=torch.float64) for rows in tensors]
-        taken = self._taken(len(tensors[0]))
-        for first in range(0, len(taken), ROWS_AT_ONCE):
-            block = taken[first : first + ROWS_AT_ONCE]
-            unit = [_unit(rows[block.to(rows.device)]) for rows in tensors]
-            self._moments.update(*unit)
-            for sums, rows in zip(self._sums, unit, strict=True):
-                sums += rows.sum(0)
+            self._sums = [rows.new_zeros(len(self._folds), rows.shape[1], dtype=torch.float64) for rows in tensors]
+        self._read, taken = {}, self._taken(len(tensors[0]))
+        folds = torch.zeros(len(taken), dtype=torch.int64) if fold_of is None else fold_of.cpu()[taken]
+        for fold in folds.unique().tolist():
+            for block in taken[folds == fold].split(ROWS_AT_ONCE):
+                unit = [_unit(rows[block.to(rows.device)]) for rows in tensors]
+                self._folds[fold].update(*unit)
+                for sums, rows in zip(self._sums, unit, strict=True):
+                    sums[fold] += rows.sum(0)
         self._seen += len(tensors[0])
 
-    def similarity(self, i: int = 0, j: int = 1) -> float:
-        """RSA between representations i and j, in [-1, 1].
+    def similarity(self, i: int = 0, j: int = 1, left_out: int | None = None) -> float:
+        """RSA between representations i and j, in [-1, 1], of all tokens taken or of those outside one fold.
 
         Raises:
             ValueError: fewer than 3 tokens, a stream that ended before the last position, cosines that are all equal,
-                or a pair that was not gathered.
+                a fold that holds all tokens, or a pair that was not gathered.
         """
         self._check_complete(i, j)
-        return _correlation(self._moments.pair(i, j), *(self._sums[side] / self.n for side in (i, j)))
+        scatter = self._moments(left_out).pair(i, j)
+        if scatter.n < 3:
+            raise ValueError(f"Outside fold {left_out} there are {scatter.n} tokens: a correlation needs at least 3.")
+        return _correlation(scatter, *self._means(left_out, scatter.n, i, j))
 
     def null(self, i: int = 0, j: int = 1) -> float:
         """As :meth:`similarity`, with the rows of j permuted.
@@ -153,7 +165,24 @@ class RSAAccumulator:
             ValueError: no null was gathered, or as :meth:`similarity`.
         """
         self._check_complete(i, j)
-        return _correlation(self._moments.null(i, j), *(self._sums[side] / self.n for side in (i, j)))
+        return _correlation(self._moments(None).null(i, j), *self._means(None, self.n, i, j))
+
+    def taken(self, left_out: int | None = None) -> int:
+        """Tokens taken outside one fold."""
+        return self.n if left_out is None else self._moments(left_out).n
+
+    def _moments(self, left_out: int | None) -> Moments:
+        """The moments of all folds but one, kept until those of another are asked for."""
+        if None not in self._read:
+            self._read = {None: _merged(self._folds)}
+        whole = self._read[None]
+        if left_out not in self._read:
+            self._read = {None: whole, left_out: whole.without(self._folds[left_out])}
+        return self._read[left_out]
+
+    def _means(self, left_out: int | None, n: int, *sides: int) -> list[torch.Tensor]:
+        kept = [fold for fold in range(len(self._folds)) if fold != left_out]
+        return [self._sums[side][kept].sum(0) / n for side in sides]
 
     def _taken(self, rows: int) -> torch.Tensor:
         """Positions, in a batch of this many rows, of the rows to take."""
@@ -171,7 +200,7 @@ class RSAAccumulator:
         if self.n < 3:
             raise ValueError(f"n = {self.n} tokens are too few: a correlation over pairs needs at least 3.")
         for side in {i, j} & set(range(len(self._sums))):
-            if 1 - float((self._sums[side] / self.n).square().sum()) < EQUAL_COSINES:
+            if 1 - float((self._sums[side].sum(0) / self.n).square().sum()) < EQUAL_COSINES:
                 raise ValueError(
                     f"All rows of representation {side} point the same way: their cosines do not vary, so there is "
                     "nothing to correlate."
@@ -225,6 +254,17 @@ def _of_sample(x: Array, y: Array, sample: int | None, seed: int, permuted: bool
     for first, second in zip(drawn.split(ROWS_AT_ONCE), partners.split(ROWS_AT_ONCE), strict=True):
         rsa.update(x[first.to(x.device)], y[second.to(y.device)])
     return rsa.similarity()
+
+
+def _merged(folds: Sequence[Moments]) -> Moments:
+    """All folds together; the only one itself."""
+    first, *others = folds
+    if not others:
+        return first
+    whole = copy.deepcopy(first)
+    for fold in others:
+        whole.merge(fold)
+    return whole
 
 
 def _refuse_zero_vectors(side: int, rows: torch.Tensor, before: int) -> None:

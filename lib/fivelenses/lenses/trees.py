@@ -123,29 +123,59 @@ def evaluate(
         >>> evaluate("distance", [np.stack([gold, 3 - gold])], [gold]).uuas
         array([1. , 0.5])
     """
+    return summary(kind, sentence_scores(kind, predicted, gold, counted))
+
+
+def sentence_scores(
+    kind: Literal["distance", "depth"],
+    predicted: Sequence[np.ndarray],
+    gold: Sequence[Array],
+    counted: Sequence[Array] | None = None,
+) -> pd.DataFrame:
+    """What each sentence adds to :func:`evaluate`, whose arguments these are.
+
+    Returns:
+        One row per sentence and probe: `sentence`, `probe`, `length` (words), `spearman` (missing for one word),
+        `correct` and `possible` (edges of spanning trees, or roots).
+
+    Example:
+        >>> gold = tree_distances([2, 0, 2])
+        >>> sentence_scores("distance", [np.stack([gold, 3 - gold])], [gold])["correct"].tolist()
+        [2, 1]
+    """
     if not len(predicted):
         raise ValueError("There is no sentence to evaluate: give at least one.")
     gold = check_gold(kind, gold, [one.shape[-1] for one in predicted], "gold")
-    masks = _checked_masks(counted, gold)
-    k = len(predicted[0])
-    rows, correct, possible = [], np.zeros(k), 0
-    for values, truth, mask in zip(predicted, gold, masks, strict=True):
-        if len(truth) > 1:
-            rows += [(probe, len(truth), value) for probe, value in enumerate(_spearman(values, truth))]
-        if not mask.any():
-            continue
-        if kind == "distance":
+    masks, parts = _checked_masks(counted, gold), []
+    for sentence, (values, truth, mask) in enumerate(zip(predicted, gold, masks, strict=True)):
+        correct, possible = np.zeros(len(values), dtype=int), 0
+        if mask.any() and kind == "distance":
             edges = _spanning_edges(truth[np.ix_(mask, mask)])
-            possible += len(edges)
-            correct += [len(edges & _spanning_edges(one[np.ix_(mask, mask)])) for one in values]
-        else:
-            possible += 1
-            correct += np.where(mask, values, np.inf).argmin(1) == truth.argmin()
-    correlations = pd.DataFrame(rows, columns=["probe", "length", "spearman"]).groupby(["probe", "length"]).spearman
+            possible = len(edges)
+            correct[:] = [len(edges & _spanning_edges(one[np.ix_(mask, mask)])) for one in values]
+        elif mask.any():
+            possible, correct = 1, np.where(mask, values, np.inf).argmin(1) == truth.argmin()
+        spearman = _spearman(values, truth) if len(truth) > 1 else np.full(len(values), np.nan)
+        of_probes = {"probe": np.arange(len(values)), "spearman": spearman, "correct": correct.astype(int)}
+        parts.append(pd.DataFrame({"sentence": sentence, "length": len(truth), "possible": possible} | of_probes))
+    return pd.concat(parts, ignore_index=True)
+
+
+def summary(kind: Literal["distance", "depth"], scores: pd.DataFrame) -> Evaluation:
+    """The measures of some sentences, from their rows of :func:`sentence_scores`.
+
+    Example:
+        >>> gold = tree_distances([2, 0, 2])
+        >>> summary("distance", sentence_scores("distance", [np.stack([gold, 3 - gold])], [gold])).uuas
+        array([1. , 0.5])
+    """
+    by_probe = scores.groupby("probe")
+    correlations = scores.dropna(subset="spearman").groupby(["probe", "length"])["spearman"]
     by_length = correlations.agg(sentences="count", spearman="mean").reset_index()
     within = by_length[by_length.length.isin(LENGTHS)].groupby("probe").spearman.mean()
-    spearman = within.reindex(range(k)).to_numpy(dtype=float)
-    share = correct / possible if possible else np.full(k, np.nan)
+    spearman = within.reindex(range(len(by_probe))).to_numpy(dtype=float)
+    correct, possible = (by_probe[name].sum().to_numpy(dtype=float) for name in ("correct", "possible"))
+    share = np.divide(correct, possible, out=np.full(len(by_probe), np.nan), where=possible > 0)
     return Evaluation(spearman, by_length, *((share, None) if kind == "distance" else (None, share)))
 
 

@@ -3,18 +3,42 @@
 import pandas as pd
 
 from fivelenses import tasks
+from fivelenses.comparison import WHOLE
+from fivelenses.exhibits.claims import TWIN, seen_as
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
 from fivelenses.exhibits.plots import Looks, curves, ends, looks_in_sequence, looks_of_tasks
-from fivelenses.papers.merchant2020.claims import PAPER_COLUMNS, PAPER_TABLE_1, title
-from fivelenses.papers.merchant2020.measure import BASE, RUNNING_TEXT
+from fivelenses.papers.merchant2020.ablations import varied
+from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TABLE_1
+from fivelenses.papers.merchant2020.probed import BASE
+from fivelenses.papers.merchant2020.reading import title
+from fivelenses.papers.merchant2020.similarity import RUNNING_TEXT
 from fivelenses.tasks.edge_tasks import find_edge_task
 
 POINTS = 100  # the paper prints scores in per cent
 
 
+AT_RANDOM = {"twin": "moved at random"}
+OF_TWINS = "{line}: the mean of their twins, which moved as far in random directions."
+
+
 def _looks(models) -> Looks:
     """Names, colours and markers of models, the pre-trained encoder in black."""
     return looks_of_tasks(models, base="pre-trained")
+
+
+def _of_all(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a record without a fold left out."""
+    return table[table["fold"] == WHOLE].drop(columns="fold") if "fold" in table.columns else table
+
+
+def _with_twins(record: pd.DataFrame, value: str, by: list[str]) -> pd.DataFrame:
+    """A record's rows of the fine-tuned and shared models, with the value of each one's twin where it was measured."""
+    whole = _of_all(record)
+    own = seen_as(whole)
+    twins = whole[whole["control"] == TWIN] if "control" in whole.columns else whole[:0]
+    if twins.empty:
+        return own.reset_index(drop=True)
+    return own.merge(twins[[*by, value]].rename(columns={value: "twin"}), on=by, how="left")
 
 
 def appendix_c(models: pd.DataFrame) -> Exhibit:
@@ -68,7 +92,8 @@ def appendix_a(probes: pd.DataFrame) -> Exhibit | Absent:
 
 
 def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: str, paper: dict) -> Exhibit:
-    table = probes[probes["layers"] == layers].reset_index(drop=True)
+    record = _of_all(probes[probes["layers"] == layers]).reset_index(drop=True)
+    table = seen_as(record)
     means = table.pivot_table(index="task", columns="model", values="micro_f1", sort=False) * POINTS
     view = pd.DataFrame({"task": [find_edge_task(task).title for task in means.index]})
     view["data"] = table.groupby("task", sort=False)["data"].first().tolist()
@@ -80,17 +105,22 @@ def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: st
             (form.format(value) + (f" ({form.format(paper[task][column])})" if task in paper else "")).replace("-", "−")
             for task, value in values.items()
         ]
+    twins = record[record["control"] == TWIN] if "control" in record.columns else record[:0]
+    for model, rows in twins.groupby("model"):
+        changes = rows.groupby("task", sort=False)["micro_f1"].mean().reindex(means.index) * POINTS - means[BASE]
+        view[f"{title(model)}, moved at random"] = changes.map("{:+.1f}".format).str.replace("-", "−")
     caption = (
         f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and the differences to it of "
         "its embeddings alone (lexical), of random weights (randomised) and of the fine-tuned encoders (mean of "
         f"{counted(table['seed'].nunique(), 'probing seed')}; at most {table['targets'].max():,} training targets)"
         + (", with the paper's in brackets." if paper else ".")
     )
-    return Exhibit(key, name, table, caption, shown=view)
+    return Exhibit(key, name, record, caption, shown=view)
 
 
 def appendix_b(codelengths: pd.DataFrame) -> Exhibit:
     """Appendix B: online codelengths of the labels, in thousands of bits."""
+    codelengths = seen_as(_of_all(codelengths))
     bits = codelengths.pivot_table(index=["task", "uniform"], columns="model", values="bits", sort=False).reset_index()
     view = pd.DataFrame({"task": bits["task"].map(lambda task: find_edge_task(task).title)})
     for column in bits.columns[1:]:
@@ -105,7 +135,7 @@ def appendix_b(codelengths: pd.DataFrame) -> Exhibit:
 
 def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
     """Figures 1a (distances) and 1b (depths): structural probes per layer."""
-    table = structure[structure["kind"] == kind].reset_index(drop=True)
+    table = _with_twins(structure[structure["kind"] == kind], "spearman", ["model", "layer"])
     letter, tree = ("a", "UUAS") if kind == "distance" else ("b", "root accuracy")
     looks, trees = _looks(table["model"].unique()), table.groupby("model", sort=False)["tree"].max()
     best = "; ".join(f"{looks.names[model]} {value:.2f}" for model, value in trees.items())
@@ -114,22 +144,27 @@ def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
         f"(0: embeddings), averaged over sentences of each length from 5 to 50. Best {tree} of a layer: {best}."
     )
     alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {ends(table, 'spearman', 'model')}."
-    figure = curves(table, "spearman", "model", looks, f"Spearman, {kind}", bottom=None)
+    nulls = AT_RANDOM if "twin" in table.columns else {}
+    caption += " " + OF_TWINS.format(line="Dashed") if nulls else ""
+    figure = curves(table, "spearman", "model", looks, f"Spearman, {kind}", bottom=None, nulls=nulls)
     return Exhibit(f"merchant2020-figure-1{letter}", f"Figure 1{letter}", table, caption, alt, figure)
 
 
 def figure_2(similarities: pd.DataFrame) -> Exhibit:
     """Figure 2: similarity of each tuned encoder to its own pre-trained one, on running text."""
+    table = _with_twins(similarities, "similarity", ["pretrained", "input", "model", "layer"])
+    counted_tokens = "tokens, special ones left out," if "fold" in similarities.columns else "tokens, special ones too,"
+    nulls = {"null": "permuted"} | (AT_RANDOM if "twin" in table.columns else {})
     caption = (
         "RSA of each fine-tuned encoder to the encoder that it was tuned from, per layer (0: embeddings), on "
-        f"{similarities['tokens'].max():,} tokens of running text "
-        f"({counted(similarities['pretrained'].nunique(), 'independent pre-training')}, bands from least to "
+        f"{table['tokens'].max():,} {counted_tokens} of running text "
+        f"({counted(table['pretrained'].nunique(), 'independent pre-training')}, bands from least to "
         "greatest). Dashed: the same with tokens permuted."
     )
-    alt = f"Curves of similarity over layers. {ends(similarities, 'similarity', 'model')}."
-    looks = _looks(similarities["model"].unique())
-    figure = curves(similarities, "similarity", "model", looks, "RSA to pre-trained", nulls={"null": "permuted"})
-    return Exhibit("merchant2020-figure-2", "Figure 2", similarities, caption, alt, figure)
+    caption += " " + OF_TWINS.format(line="Dotted") if "twin" in nulls else ""
+    alt = f"Curves of similarity over layers. {ends(table, 'similarity', 'model')}."
+    figure = curves(table, "similarity", "model", _looks(table["model"].unique()), "RSA to pre-trained", nulls=nulls)
+    return Exhibit("merchant2020-figure-2", "Figure 2", table, caption, alt, figure)
 
 
 def figure_5(similarities: pd.DataFrame, by_input: pd.DataFrame, model: str) -> Exhibit | Absent:
@@ -143,15 +178,22 @@ def figure_5(similarities: pd.DataFrame, by_input: pd.DataFrame, model: str) -> 
     key, name = f"merchant2020-figure-5-{model}", f"Figure 5, {title(model)}"
     if by_input.empty or model not in set(by_input["model"]):
         return Absent(key, name, f"no encoder that was tuned on {title(model)} was measured on its input")
-    table = pd.concat([similarities[similarities["pretrained"].isin(by_input["pretrained"])], by_input])
-    table = table[table["model"] == model].reset_index(drop=True)
+    both = pd.concat([similarities[similarities["pretrained"].isin(by_input["pretrained"])], by_input])
+    by = ["pretrained", "input", "model", "layer"]
+    table = _with_twins(both[both["model"] == model], "similarity", by)
+    nulls = {}
+    for one, said in ((model, "own input"), (RUNNING_TEXT, "running text")) if "twin" in table.columns else ():
+        nulls[f"twin_{one}"] = f"at random, {said}"
+        table[f"twin_{one}"] = table["twin"].where(table["input"] == one)
     names = {one: "running text" if one == RUNNING_TEXT else _input_name(one) for one in table["input"].unique()}
     caption = (
         f"RSA of the encoder tuned on {title(model)} to its pre-trained one, by the input on which it is taken "
         f"(at most {table['tokens'].max():,} tokens of each)."
     )
+    caption += " Dashed and dotted: its twin, which moved as far in random directions." if nulls else ""
     alt = f"Curves of similarity over layers, one per input. {ends(table, 'similarity', 'input')}."
-    figure = curves(table, "similarity", "input", looks_in_sequence(names), "RSA to pre-trained", bottom=None)
+    drawn = dict(bottom=None, nulls=nulls)
+    figure = curves(table, "similarity", "input", looks_in_sequence(names), "RSA to pre-trained", **drawn)
     return Exhibit(key, name, table, caption, alt, figure)
 
 
@@ -165,12 +207,12 @@ def figure_3(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str) -> 
     """Figure 3: score with the bottom layers frozen.
 
     Args:
-        similarities: of `measure.similarities`, which has a row for every layer of the encoder.
+        similarities: of `similarity.similarities`, which has a row for every layer of the encoder.
         encoder: whose models are drawn.
     """
     caption = (
-        "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer (-1: "
-        "nothing frozen; 0: embeddings alone)."
+        "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer k (-1: "
+        "nothing frozen; 0: embeddings alone). The paper counts layers from 0: its k is ours minus 1."
     )
     table = varied(models, similarities, encoder, "frozen")
     return _ablation(table, "frozen", "highest frozen layer", "merchant2020-figure-3", "Figure 3", caption)
@@ -178,20 +220,12 @@ def figure_3(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str) -> 
 
 def figure_4(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str) -> Exhibit | Absent:
     """Figure 4: score of truncated encoders; arguments as `figure_3`."""
-    caption = "Score after fine-tuning the first layers of the encoder alone, by their number."
+    caption = (
+        "Score after fine-tuning the first layers of the encoder alone, by their number k. If the paper's axis counts "
+        "from 0, as that of its Figure 3 does, its k is ours minus 1."
+    )
     table = varied(models, similarities, encoder, "kept")
     return _ablation(table, "kept", "layers kept", "merchant2020-figure-4", "Figure 4", caption)
-
-
-def varied(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str, position: str) -> pd.DataFrame:
-    """The models of an encoder that differ from a whole one in `frozen` or in `kept` (layers) alone, with `layers`, the
-    depth; a task of which only the whole encoder was tuned has no curve, and no rows here.
-    """
-    table = models[models["encoder"] == encoder]
-    layers = int(similarities.loc[similarities["pretrained"] == encoder, "layer"].max())
-    table = table.assign(layers=layers, kept=table["truncated"].where(table["truncated"] != -1, layers))
-    table = table[table["kept"] == layers] if position == "frozen" else table[table["frozen"] == -1]
-    return table.groupby("task").filter(lambda rows: rows[position].nunique() > 1).reset_index(drop=True)
 
 
 def _ablation(table: pd.DataFrame, position: str, label: str, key: str, name: str, caption: str) -> Exhibit | Absent:

@@ -1,70 +1,43 @@
-"""What Merchant et al. (2020) measure on representations, as records: edge probes and codelengths, structural probes,
-and similarity to the pre-trained encoder.
+"""What Merchant et al. (2020) measure with probes, as records: edge probes, codelengths and structural probes.
 
-A model is named by what it was tuned on; `base` is the pre-trained encoder. All functions take the models of one
-encoder that were neither frozen nor truncated.
+A model is named as in `probed`. Rows that hold for all controls (`base`, `lexical`, `randomised`) have the `control`
+`all`, those of twins `twin`. Each score is there for all test sentences (`fold` -1) and without each fold of them; a
+sentence belongs to the fold of its place among those drawn, modulo the number of folds.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import datasets
 import numpy as np
 import pandas as pd
-import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from fivelenses import tasks
 from fivelenses.activations import word_vectors
-from fivelenses.checkpoints.store import Checkpoint, finite
-from fivelenses.comparison import RSA, compare_with
+from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.comparison import WHOLE
 from fivelenses.lenses import edge_probe, mdl, structural_probe, trees
-from fivelenses.lenses.rsa import sample_positions
 from fivelenses.lenses.spans import Target
-from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
+from fivelenses.papers.merchant2020.probed import (
+    BASE,
+    FOLDS,
+    LEXICAL,
+    RANDOMISED,
+    TWIN_OF,
+    first_models,
+    probed_models,
+    tokenizer_of,
+    twin_of_the_most_moved,
+    with_control,
+)
 from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
 from fivelenses.tasks.examples import subset
 from fivelenses.tasks.treebanks import treebank_of
 
-BASE, LEXICAL, RANDOMISED = "base", "lexical", "randomised"
-RANDOM_SEED = 0  # of the randomised baseline
 TABLE_SEED = 0  # of the sentences that are drawn from a table
 PUNCTUATION = "PUNCT"
 MIN_WORDS, MAX_WORDS = 5, 50  # of a sentence in the structural probes
-SIDES = {"mnli": ("premise", "hypothesis"), "squad": ("question", "context")}
-RUNNING_TEXT = "wikipedia"
-
-
-def first_models(checkpoints: Sequence[Checkpoint]) -> dict[str, Checkpoint]:
-    """Task to the first of its models whose training did not diverge.
-
-    Raises:
-        ValueError: there is none.
-    """
-    models: dict[str, Checkpoint] = {}
-    for checkpoint in finite(dict(enumerate(checkpoints))).values():
-        models.setdefault(checkpoint.specification.task, checkpoint)
-    return models
-
-
-def _tokenizer(checkpoints: Sequence[Checkpoint]) -> PreTrainedTokenizerBase:
-    return encoders.tokenizer(encoders.locate(checkpoints[0].specification.encoder))
-
-
-def _randomised(encoder: str) -> nn.Module:
-    torch.manual_seed(RANDOM_SEED)
-    return encoders.load_weights(encoders.locate(encoder if encoder.startswith("random:") else f"random:{encoder}"))
-
-
-def probed_models(checkpoints: Sequence[Checkpoint], wanted: Iterable[str] | None = None) -> dict[str, nn.Module]:
-    """The pre-trained encoder, the same with random weights, and the encoders tuned from it, by name; or only those
-    that are wanted.
-    """
-    encoder = checkpoints[0].specification.encoder
-    load = {BASE: lambda: encoders.load_weights(encoders.locate(encoder)), RANDOMISED: lambda: _randomised(encoder)}
-    load |= {task: checkpoint.model for task, checkpoint in first_models(checkpoints).items()}
-    return {name: read() for name, read in load.items() if wanted is None or name in wanted}
 
 
 def encoded_words(
@@ -103,14 +76,18 @@ def drawn_targets(table: pd.DataFrame, most: int) -> tuple[list[list[str]], list
 def _vectors_and_targets(
     checkpoints: Sequence[Checkpoint], edge_task: str, splits: Sequence[str], most: int, max_tokens: int, device
 ) -> tuple[dict[str, dict[str, list[np.ndarray]]], dict[str, list[Target]]]:
-    """Model and split to the vectors of its sentences in all layers, and split to its targets that were not cut off."""
+    """Model and split to the vectors of its sentences in all layers, and split to its targets that were not cut off.
+
+    Of the twins, one is read: probes of many models take long.
+    """
     table = edge_table(edge_task, checkpoints[0].specification.source)
     drawn = {split: drawn_targets(table[split], most if split == "train" else most // 2) for split in splits}
-    tokenizer = _tokenizer(checkpoints)
+    tokenizer = tokenizer_of(checkpoints)
     words = {split: encoded_words(sentences, tokenizer, max_tokens) for split, (sentences, _) in drawn.items()}
+    read = {BASE, RANDOMISED, *first_models(checkpoints), twin_of_the_most_moved(checkpoints)}
     vectors = {
         name: {split: word_vectors(model, words[split], _layers(model), device=device) for split in splits}
-        for name, model in probed_models(checkpoints).items()
+        for name, model in probed_models(checkpoints, read).items()
     }
     targets = {}
     for split in splits:
@@ -153,8 +130,9 @@ def edge_probing(
         max_tokens: a sentence is cut to.
 
     Returns:
-        `task` (of edge probing), `model`, `seed`, `layers` (`mix` or `top`), `micro_f1`, `targets` (for training),
-        `data` (in words).
+        `task` (of edge probing), `model`, `control`, `seed` (of the probe), `layers` (`mix` or `top`), `fold` (of test
+        sentences left out, for the mixture; -1 none), `micro_f1`, `targets` (for training), `examples` (test
+        sentences, all folds), `data` (in words).
     """
     vectors, targets = _vectors_and_targets(checkpoints, edge_task, SPLITS, probe_targets, max_tokens, device)
     embeddings = {split: [one[:1] for one in vectors[BASE][split]] for split in SPLITS}
@@ -171,17 +149,52 @@ def edge_probing(
             max_validations=probe_validations,
             device=device,
         )
-        rows += [(list(read)[probe.model], probe.seed, layers, probe.micro_f1) for probe in probes]
-    table = pd.DataFrame(rows, columns=["model", "seed", "layers", "micro_f1"])
+        for probe in probes:
+            name = list(read)[probe.model]
+            scores = _micro_f1(probe, read[name]["test"], targets["test"])
+            kept = scores.items() if layers == "mix" else [(WHOLE, scores[WHOLE])]
+            rows += [(name, probe.seed, layers, fold, score) for fold, score in kept]
+    table = with_control(pd.DataFrame(rows, columns=["model", "seed", "layers", "fold", "micro_f1"]))
     table.insert(0, "task", edge_task)
     data = data_behind(edge_task, checkpoints[0].specification.source)
-    return table.assign(targets=len(targets["train"]), data=data)
+    examples = len({target.sentence for target in targets["test"]})
+    return table.assign(targets=len(targets["train"]), examples=examples, data=data)
+
+
+def _micro_f1(probe: edge_probe.EdgeProbe, vectors: Sequence[np.ndarray], targets: Sequence[Target]) -> dict:
+    """A probe's score on all targets, by fold left out."""
+    predicted = probe.predict(vectors, targets) >= 0.5
+    truth = np.array([[label in target.labels for label in probe.labels] for target in targets])
+    # A label that does not occur in training cannot be predicted, but is wanted.
+    wanted = np.array([len(set(target.labels)) for target in targets])
+    counts = np.stack([(predicted & truth).sum(1), predicted.sum(1) + wanted])
+    right, other = without_each_fold(counts, [target.sentence for target in targets])
+    return dict(zip(range(WHOLE, FOLDS), 2 * right / np.maximum(other, 1), strict=True))
+
+
+def without_each_fold(counts: np.ndarray, sentences: Sequence[int]) -> np.ndarray:
+    """Sums of what each example counts: of all of them first, and then without the sentences of each fold.
+
+    Args:
+        counts: (…, examples).
+        sentences: (examples,) the sentence that each stands in.
+
+    Returns:
+        (…, 1 + FOLDS).
+
+    Example:
+        >>> without_each_fold(np.array([1, 2, 4]), [0, 1, 11])[:3]
+        array([7., 6., 1.])
+    """
+    fold_of = np.asarray(sentences) % FOLDS
+    return counts @ np.stack([np.ones(len(fold_of)), *(fold_of != fold for fold in range(FOLDS))], axis=-1)
 
 
 def codelengths(
     checkpoints: Sequence[Checkpoint],
     edge_task: str,
     probe_targets: int,
+    probe_seeds: Sequence[int] = (0,),
     max_tokens: int = 128,
     device: str | None = None,
 ) -> pd.DataFrame:
@@ -189,7 +202,9 @@ def codelengths(
     averaged over all layers; arguments as `edge_probing`.
 
     Returns:
-        `task`, `model`, `bits`, `uniform` (bits of a uniform code), `compression`, `targets`.
+        `task`, `model`, `control`, `seed` (of the order sent and of the perceptron), `fold` (of sentences whose labels
+        are not counted, but seen; -1 none), `bits`, `uniform` (bits of a uniform code), `compression`, `targets`
+        (counted), `examples` (sentences, all folds).
     """
     vectors, targets = _vectors_and_targets(checkpoints, edge_task, ["train"], probe_targets, max_tokens, device)
     targets = targets["train"]
@@ -205,11 +220,17 @@ def codelengths(
             )
             for one in targets
         ]
-        code = mdl.online_code(
-            np.stack(read), truth.argmax(axis=1) if single else truth.astype(int), classes=len(labels)
-        )
-        rows.append((edge_task, model, code.codelength, code.uniform, code.compression, len(targets)))
-    return pd.DataFrame(rows, columns=["task", "model", "bits", "uniform", "compression", "targets"])
+        x, y = np.stack(read), truth.argmax(axis=1) if single else truth.astype(int)
+        for seed in probe_seeds:
+            code = mdl.online_code(x, y, fit=mdl.Perceptron(seed=seed), classes=len(labels), seed=seed)
+            counts = without_each_fold(np.stack([code.bits, np.ones(len(y))]), [one.sentence for one in targets])
+            rows += [(model, seed, fold, *of_fold) for fold, of_fold in zip(range(WHOLE, FOLDS), counts.T, strict=True)]
+    table = with_control(pd.DataFrame(rows, columns=["model", "seed", "fold", "bits", "targets"]))
+    table.insert(0, "task", edge_task)
+    table["targets"] = table["targets"].astype(int)
+    table["uniform"] = table["targets"] * (code.uniform / len(targets))
+    examples = len({target.sentence for target in targets})
+    return table.assign(compression=table["uniform"] / table["bits"], examples=examples)
 
 
 # --- structural probes ------------------------------------------------------------------------------------------------
@@ -222,16 +243,18 @@ def structure(
     max_tokens: int = 128,
     device: str | None = None,
 ) -> pd.DataFrame:
-    """Figure 1: `structural_probes` of one model.
+    """Figure 1: `structural_probes` of one model and of its twin, with folds.
 
     Args:
         model: its name; there are no rows for a task whose every training diverged.
         structural_sentences, max_tokens: of `structural_probes`.
     """
     treebank = treebank_of(checkpoints[0].specification.source)
-    tokenizer = _tokenizer(checkpoints)
-    models = probed_models(checkpoints, [model])
-    return structural_probes(models, tokenizer, treebank, structural_sentences, max_tokens, device)
+    tokenizer = tokenizer_of(checkpoints)
+    models = probed_models(checkpoints, [model, TWIN_OF + model])
+    return with_control(
+        structural_probes(models, tokenizer, treebank, structural_sentences, max_tokens, device, with_folds=True)
+    )
 
 
 def structural_probes(
@@ -241,16 +264,19 @@ def structural_probes(
     sentences: int,
     max_length: int = 128,
     device: str | None = None,
+    with_folds: bool = False,
 ) -> pd.DataFrame:
     """How well a projection of each layer gives distances and depths in the syntax tree.
 
     Args:
         treebank: splits `train`, `validation`, `test` with `tokens`, `upos`, `heads`.
         sentences: of the training split at most; half as many of the others. They are drawn.
+        with_folds: also without each fold of the test sentences.
 
     Returns:
         One row per model, layer (0…L) and kind (`distance`, `depth`): `spearman` over sentences of 5 to 50 words,
-        `tree` (UUAS for distances, root accuracy for depths, without punctuation).
+        `tree` (UUAS for distances, root accuracy for depths, without punctuation), and with folds `fold` (-1 none) and
+        `examples` (test sentences, all folds).
     """
     splits = {}
     for split in SPLITS:
@@ -274,105 +300,10 @@ def structural_probes(
             truth = {split: [gold(heads) for heads in table["heads"]] for split, (_, table) in read.items()}
             probe = fit(*((read[split][0], truth[split]) for split in ("train", "validation")), device=device)
             counted = [np.array(tags) != PUNCTUATION for tags in read["test"][1]["upos"]]
-            scores = probe.evaluate(read["test"][0], truth["test"], counted)
-            tree = scores.uuas if kind == "distance" else scores.root_accuracy
-            rows += [(name, layer, kind, scores.spearman[layer], tree[layer]) for layer in _layers(model)]
-    return pd.DataFrame(rows, columns=["model", "layer", "kind", "spearman", "tree"])
-
-
-# --- similarity -------------------------------------------------------------------------------------------------------
-
-
-def similarity_to_base(
-    models: Mapping[str, nn.Module],
-    texts: Mapping[str, Sequence[Sequence[str]]],
-    tokenizer: PreTrainedTokenizerBase,
-    tokens: int,
-    max_length: int = 128,
-    device: str | None = None,
-) -> pd.DataFrame:
-    """RSA of each model to the first, the pre-trained encoder, layer by layer, on several inputs; special tokens count.
-
-    Args:
-        models: name to model.
-        texts: name of an input to its texts, or to the first and the second texts of its pairs.
-        tokens: drawn from each input, at most.
-        max_length: tokens that a text or pair is cut to.
-
-    Returns:
-        One row per input, model and layer (0…L), with `similarity`, `null` (rows of one side permuted), `tokens`.
-    """
-    base, *tuned = models
-    parts = []
-    for name, sides in texts.items():
-        examples = datasets.Dataset.from_dict(
-            dict(tokenizer(*map(list, sides), truncation=True, max_length=max_length))
-        )
-        positions = sample_positions(sum(map(len, examples["input_ids"])), tokens)
-        pairs = [(base, model) for model in tuned]
-        lens = RSA(positions, null_seed=TABLE_SEED)
-        measured = compare_with([lens], models, pairs, examples, _layers(models[base]), device=device)
-        parts.append(measured.assign(input=name))
-    names = {"second": "model", "rsa": "similarity", "rsa_null": "null", "rsa_tokens": "tokens"}
-    table = pd.concat(parts, ignore_index=True).rename(columns=names)
-    return table[["input", "model", "layer", "similarity", "null", "tokens"]]
-
-
-def inputs(source: str, names: Iterable[str], examples: int) -> dict[str, tuple[list[str], ...]]:
-    """Texts for `similarity_to_base`: lines of running text, or the pairs of a task and their first sides alone.
-
-    Args:
-        names: `RUNNING_TEXT`, or of `SIDES`.
-        examples: lines or pairs, at most.
-    """
-    texts = {}
-    for name in names:
-        table = tasks.load("wikitext" if name == RUNNING_TEXT else name, source, ("validation",)).splits["validation"]
-        if name == RUNNING_TEXT:
-            # Headings and empty lines are no running text.
-            lines = [line for line in table["text"] if line.strip() and not line.strip().startswith("=")]
-            texts[name] = (lines[:examples],)
-        else:
-            sides = [list(table[side][:examples]) for side in SIDES[name]]
-            texts |= {name: tuple(sides), f"{name}, {SIDES[name][0]} alone": (sides[0],)}
-    return texts
-
-
-def similarities(
-    checkpoints: Sequence[Checkpoint],
-    similarity_tokens: int = 5000,
-    similarity_examples: int = 1000,
-    max_tokens: int = 128,
-    device: str | None = None,
-    names: Sequence[str] = (RUNNING_TEXT,),
-) -> pd.DataFrame:
-    """Figure 2: similarity of the tuned encoders of one pre-training to it on running text.
-
-    Args:
-        similarity_tokens, similarity_examples: of each input, at most.
-        max_tokens: a text is cut to.
-        names: of `inputs`.
-
-    Returns:
-        `pretrained` (the encoder) and the columns of `similarity_to_base`; no rows where every training diverged.
-    """
-    if all(checkpoint.manifest["diverged"] for checkpoint in checkpoints):
-        return pd.DataFrame()
-    made = checkpoints[0].specification
-    models = probed_models(checkpoints, (BASE, *{checkpoint.specification.task for checkpoint in checkpoints}))
-    texts, tokenizer = inputs(made.source, names, similarity_examples), _tokenizer(checkpoints)
-    table = similarity_to_base(models, texts, tokenizer, similarity_tokens, max_tokens, device)
-    table.insert(0, "pretrained", made.encoder)
-    return table
-
-
-def similarities_by_input(
-    checkpoints: Sequence[Checkpoint],
-    similarity_tokens: int = 5000,
-    similarity_examples: int = 1000,
-    max_tokens: int = 128,
-    device: str | None = None,
-) -> pd.DataFrame:
-    """Figure 5: as `similarities` on the inputs of MNLI and SQuAD, for the models of these two tasks."""
-    of_inputs = [checkpoint for checkpoint in checkpoints if checkpoint.specification.task in SIDES]
-    return similarities(of_inputs, similarity_tokens, similarity_examples, max_tokens, device, tuple(SIDES))
+            of_sentences = trees.sentence_scores(kind, probe.predict(read["test"][0]), truth["test"], counted)
+            for fold in range(WHOLE, FOLDS) if with_folds else [WHOLE]:
+                scores = trees.summary(kind, of_sentences[of_sentences["sentence"] % FOLDS != fold])
+                tree = scores.uuas if kind == "distance" else scores.root_accuracy
+                rows += [(name, layer, kind, fold, scores.spearman[layer], tree[layer]) for layer in _layers(model)]
+    table = pd.DataFrame(rows, columns=["model", "layer", "kind", "fold", "spearman", "tree"])
+    return table.assign(examples=len(read["test"][0])) if with_folds else table.drop(columns="fold")

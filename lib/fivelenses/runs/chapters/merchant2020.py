@@ -24,7 +24,7 @@ class Merchant2020(EncoderParameters):
         codelength_tasks: edge-probing tasks of which codelengths are measured.
         structural_sentences: training sentences of the structural probes, at most.
         similarity_tokens, similarity_examples: of each input on which similarity is measured, at most.
-        max_tokens: a sentence is cut to, in all that is measured.
+        max_tokens: a sentence that probes read is cut to.
     """
 
     heads: ClassVar[tuple[str, ...]] = ("sequence", "span", "biaffine")

@@ -1,0 +1,72 @@
+"""What freezing or removing layers costs, as a share of what fine-tuning gains over the null rate.
+
+With the score s of the whole model, s₀ of one that does not read, and s_k with layers frozen or removed,
+
+    lost = (s − s_k) / (s − s₀).
+"""
+
+import numpy as np
+import pandas as pd
+
+from fivelenses.comparison import WHOLE
+from fivelenses.exhibits.intervals import FOLDS
+
+
+def varied(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str, position: str) -> pd.DataFrame:
+    """The models of an encoder that differ from a whole one in `frozen` or in `kept` (layers) alone, with `layers`, the
+    depth; a task of which only the whole encoder was tuned has no curve, and no rows here.
+
+    Args:
+        models: of `checkpoints.tables.models`.
+        similarities: of `similarity.similarities`, which has a row for every layer of the encoder.
+        encoder: whose models are meant.
+        position: `frozen` or `kept`.
+    """
+    table = models[models["encoder"] == encoder]
+    layers = int(similarities.loc[similarities["pretrained"] == encoder, "layer"].max())
+    table = table.assign(layers=layers, kept=table["truncated"].where(table["truncated"] != -1, layers))
+    table = table[table["kept"] == layers] if position == "frozen" else table[table["frozen"] == -1]
+    return table.groupby("task").filter(lambda rows: rows[position].nunique() > 1).reset_index(drop=True)
+
+
+def losses(table: pd.DataFrame, predictions: pd.DataFrame | None, position: str) -> pd.DataFrame:
+    """The share of its gain that each ablated model lost.
+
+    Args:
+        table: of `varied`.
+        predictions: `checkpoints.predictions.by_example` of these models; without it, there are no folds.
+        position: `frozen` or `kept`.
+
+    Returns:
+        One row per ablated model and fold of examples left out (-1 none): `task`, `seed`, `layers`, the position,
+        `fold`, `lost`; `gain`, of the whole model of that seed, and `examples`, of all folds (0 without predictions).
+    """
+    rows = []
+    for (task, seed), models in table.groupby(["task", "seed"], sort=False):
+        rates = {row.address: _rates(row, predictions) for row in models.itertuples()}
+        of_task = None if predictions is None else predictions[predictions["address"].isin(models["address"])]
+        examples = 0 if of_task is None else of_task["example"].nunique()
+        whole = models[models[position] == (-1 if position == "frozen" else models["layers"])]
+        if len(whole) != 1:
+            continue
+        score, null = rates[whole["address"].iloc[0]]
+        gain = score - null
+        for row in models[~models["address"].isin(whole["address"])].to_dict("records"):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                lost = (score - rates[row["address"]][0]) / gain
+            named = (task, seed, row["layers"], row[position])
+            rows += [(*named, examples, fold, *pair) for fold, pair in enumerate(zip(lost, gain, strict=True), WHOLE)]
+    return pd.DataFrame(rows, columns=["task", "seed", "layers", position, "examples", "fold", "lost", "gain"])
+
+
+def _rates(row, predictions: pd.DataFrame | None) -> tuple[np.ndarray, np.ndarray]:
+    """Score and null rate of a model, of all examples and without each fold of them."""
+    if predictions is None:
+        return np.array([row.score]), np.array([row.null_rate])
+    of_model = predictions[predictions["address"] == row.address]
+    if of_model.empty or (of_model["metric"] == "matthews").any():
+        raise ValueError(f"The model {row.address} of {row.task} has no scores of examples: measure its predictions.")
+    fold_of = of_model["example"].to_numpy() % FOLDS
+    kept = np.stack([np.ones(len(fold_of)), *(fold_of != fold for fold in range(FOLDS))], axis=-1)
+    score, null, weight = of_model[["score", "null", "weight"]].to_numpy(float).T @ kept
+    return score / weight, null / weight

@@ -1,0 +1,85 @@
+"""The models that chapter 5 reads: the pre-trained encoder, the fine-tuned ones, their twins, and baselines, by name.
+
+A model is named by what it was tuned on; `base` is the pre-trained encoder. A twin moved as far as the fine-tuned
+model, in random directions (`models.twins`).
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from transformers import PreTrainedTokenizerBase
+
+from fivelenses.checkpoints.store import Checkpoint, finite
+from fivelenses.models import encoders
+from fivelenses.models.twins import moved_at_random
+
+BASE, LEXICAL, RANDOMISED = "base", "lexical", "randomised"
+PARSER = "parsing"
+TWIN, SHARED = "twin", "all"  # in the column `control`, as `exhibits.claims` reads them
+TWIN_OF = "twin of "
+RANDOM_SEED = 0  # of the randomised baseline
+FOLDS = 10
+
+
+def first_models(checkpoints: Sequence[Checkpoint]) -> dict[str, Checkpoint]:
+    """Task to the first of its models whose training did not diverge.
+
+    Raises:
+        ValueError: there is none.
+    """
+    models: dict[str, Checkpoint] = {}
+    for checkpoint in finite(dict(enumerate(checkpoints))).values():
+        models.setdefault(checkpoint.specification.task, checkpoint)
+    return models
+
+
+def tokenizer_of(checkpoints: Sequence[Checkpoint]) -> PreTrainedTokenizerBase:
+    """The tokenizer of the encoder that all of them were tuned from."""
+    return encoders.tokenizer(encoders.locate(checkpoints[0].specification.encoder))
+
+
+def _randomised(encoder: str) -> nn.Module:
+    torch.manual_seed(RANDOM_SEED)
+    return encoders.load_weights(encoders.locate(encoder if encoder.startswith("random:") else f"random:{encoder}"))
+
+
+def twin_of_the_most_moved(checkpoints: Sequence[Checkpoint]) -> str:
+    """The name of the one twin that lenses read which take long: the parser's, which training moves most, if there is
+    one.
+    """
+    tuned = first_models(checkpoints)
+    return TWIN_OF + (PARSER if PARSER in tuned else next(iter(tuned)))
+
+
+def probed_models(checkpoints: Sequence[Checkpoint], wanted: Iterable[str] | None = None) -> dict[str, nn.Module]:
+    """The pre-trained encoder, the same with random weights, the encoders tuned from it, and their twins, by name; or
+    only those that are wanted.
+    """
+    encoder = checkpoints[0].specification.encoder
+
+    def pretrained() -> nn.Module:
+        return encoders.load_weights(encoders.locate(encoder))
+
+    def twin(checkpoint: Checkpoint) -> nn.Module:
+        return moved_at_random(checkpoint.model(), pretrained(), checkpoint.specification.seed)
+
+    load = {BASE: pretrained, RANDOMISED: lambda: _randomised(encoder)}
+    tuned = first_models(checkpoints)
+    load |= {task: checkpoint.model for task, checkpoint in tuned.items()}
+    load |= {TWIN_OF + task: lambda one=checkpoint: twin(one) for task, checkpoint in tuned.items()}
+    return {name: read() for name, read in load.items() if wanted is None or name in wanted}
+
+
+def with_control(table: pd.DataFrame) -> pd.DataFrame:
+    """A table whose `model` is the name that claims know, with `control`: empty for the fine-tuned models.
+
+    Example:
+        >>> with_control(pd.DataFrame({"model": ["base", "mnli", "twin of mnli"]})).to_numpy().tolist()
+        [['base', 'all'], ['mnli', ''], ['mnli', 'twin']]
+    """
+    twin, shared = table["model"].str.startswith(TWIN_OF), table["model"].isin([BASE, LEXICAL, RANDOMISED])
+    control = np.select([twin, shared], [TWIN, SHARED], "")
+    return table.assign(model=table["model"].str.removeprefix(TWIN_OF), control=control)

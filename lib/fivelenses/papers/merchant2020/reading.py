@@ -1,0 +1,31 @@
+"""What the claims of chapter 5 share in reading its records."""
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from fivelenses import tasks
+from fivelenses.exhibits.claims import CannotTest
+
+
+def title(name: str) -> str:
+    """A tuned model's name in words."""
+    return tasks.find(name).title if name in tasks.TASKS else name
+
+
+def check_present(present: Iterable, wanted: Iterable[str], what: str) -> None:
+    missing = [name for name in wanted if name not in set(present)]
+    if missing:
+        raise CannotTest(f"this run has no {what} {', '.join(missing)}")
+
+
+def wide(table: pd.DataFrame, by: list[str], values: str) -> pd.DataFrame:
+    """One column per model, and a row per probe, fold and whatever else the record has of `by`."""
+    table = table.assign(seed=table.get("seed", 0))
+    index = [name for name in (*by, "fold") if name in table.columns]
+    return table.pivot(index=index, columns="model", values=values).reset_index()
+
+
+def sentences_of(table: pd.DataFrame) -> int | None:
+    """How many examples the folds of a record hold together, where it says so."""
+    return int(table["examples"].max()) if "examples" in table.columns else None
