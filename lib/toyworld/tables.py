@@ -35,7 +35,7 @@ def _labelled(
 _THIRDS, _HALVES, _PAIR = (1 / 3, 1 / 3, 1 / 3), (0.5, 0.5), ("sentence1", "sentence2")
 _LABELLED: dict[str, Callable[[str], Tables]] = {
     "mnli": _labelled(mnli_row, ("premise", "hypothesis"), _THIRDS, 8000, 600),
-    "rte": _labelled(rte_row, _PAIR, _HALVES, 2000, 300),
+    "rte": _labelled(rte_row, _PAIR, _HALVES, 6000, 300),
     "mrpc": _labelled(mrpc_row, _PAIR, (0.33, 0.67), 6000, 400),
     "sst2": _labelled(sst2_row, ("sentence",), _HALVES, 4000, 500),
     "cola": _labelled(cola_row, ("sentence",), (0.3, 0.7), 4000, 500),

@@ -15,7 +15,7 @@ DIGESTS = json.loads(Path(__file__).with_name("table_digests.json").read_text(en
 TEXT_COLUMNS = ("premise", "hypothesis", "sentence1", "sentence2", "sentence", "question", "context", "text")
 SIZES = {
     "mnli": {"train": 8000, "validation": 600},
-    "rte": {"train": 2000, "validation": 300},
+    "rte": {"train": 6000, "validation": 300},
     "mrpc": {"train": 6000, "validation": 400},
     "sst2": {"train": 4000, "validation": 500},
     "cola": {"train": 4000, "validation": 500},
