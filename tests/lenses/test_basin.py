@@ -150,6 +150,8 @@ def test_sharpness_of_one_draw_has_no_standard_error_and_marks_what_is_not_finit
     ("call", "sentence"),
     [
         (lambda: half_widths([0, 1], [1.0], 0, 1), "one for each"),
+        (lambda: half_widths([1, 0], [1.0, 2.0], 0, 1), "do not increase"),
+        (lambda: path([0, 0, 1], [1.0, 2.0, 3.0]), "do not increase"),
         (lambda: half_widths([0, 1], [1.0, 2.0], 0.5, 1), "0.5 is not one of the positions"),
         (lambda: half_widths([0, 1], [1.0, 2.0], 0, -1), "at least 0"),
         (lambda: half_widths([0, 1], [1.0, 2.0], 0, math.nan), "at least 0"),

@@ -186,6 +186,18 @@ def test_what_is_no_pair_of_representations_is_refused(measure, x, y, message):
         measure(x, y)
 
 
+@pytest.mark.parametrize("scale", [1e-70, 1e70])
+def test_the_unit_of_a_representation_changes_no_measure(scale):
+    assert linear_cka(X * scale, Y) == pytest.approx(linear_cka(X, Y), abs=1e-9)
+    assert svcca_distance(X * scale, Y) == pytest.approx(svcca_distance(X, Y), abs=1e-6)
+
+
+@pytest.mark.parametrize("measure", [correlations, svcca_distance, pwcca_distance, linear_cka, permuted_null])
+def test_representations_whose_squares_overflow_are_refused(measure):
+    with pytest.raises(ValueError, match="overflow double precision"):
+        measure(X * 1e160, Y)
+
+
 @pytest.mark.parametrize("measure", [correlations, svcca_distance, pwcca_distance, permuted_null])
 def test_too_few_rows_are_refused_by_number(measure):
     with pytest.raises(ValueError, match=r"n = 12 is not above d1 \+ d2 = 5 \+ 7 = 12"):

@@ -131,6 +131,14 @@ def test_the_seed_decides_the_order_and_remakes_the_code():
     assert online_code(x, y, fit=probe).codelength == online_code(x, y, fit=probe).codelength
 
 
+def test_labels_of_any_whole_kind_and_vectors_of_any_precision_cost_the_same():
+    y = np.arange(60) % 2
+    x = torch.from_numpy(np.eye(2, dtype=np.float32)[y])
+    code = online_code(x, y, fit=copies)
+    assert online_code(x, y.astype(bool), fit=copies).codelength == code.codelength
+    assert online_code(x.bfloat16(), y, fit=copies).codelength == code.codelength
+
+
 def test_a_probe_that_saw_one_example_says_the_uniform_code():
     said = Perceptron()(np.ones((1, 2), dtype=np.float32), np.array([1]), 5)(np.ones((3, 2), dtype=np.float32))
     np.testing.assert_allclose(said.exp(), np.full((3, 5), 0.2), rtol=1e-6)

@@ -157,3 +157,11 @@ def test_what_does_not_fit_is_refused_with_a_sentence():
     ):
         with pytest.raises(ValueError, match=words):
             evaluate("distance", *arguments)
+    for wrong, words in (
+        (np.zeros((3, 3)), r"Sentence 0 is predicted with shape \(3, 3\)"),
+        (np.full((1, 3, 3), np.nan), "finite numbers"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            evaluate("distance", [wrong], gold)
+    with pytest.raises(ValueError, match="not 'height'"):
+        evaluate("height", predicted, gold)

@@ -55,6 +55,8 @@ def test_what_cannot_be_scored_is_refused():
         squad_scores([], [])
     with pytest.raises(ValueError, match="no gold answer"):
         squad_scores(["one"], [[]])
+    with pytest.raises(ValueError, match="not the text 'one'"):
+        squad_scores(["one"], ["one"])
 
 
 def test_the_first_sentence_ends_at_a_mark_before_white_space():

@@ -24,11 +24,15 @@ def as_tensor(values: Array) -> torch.Tensor:
 def as_array(values: Array) -> np.ndarray:
     """The values as a NumPy array, shared with the caller where they already lie in the processor's memory.
 
+    NumPy has no bfloat16: such values come as single precision.
+
     Example:
         >>> as_array(torch.ones(2, requires_grad=True))
         array([1., 1.], dtype=float32)
     """
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    if not isinstance(values, torch.Tensor):
+        return np.asarray(values)
+    return (values.float() if values.dtype == torch.bfloat16 else values).detach().cpu().numpy()
 
 
 def checked_rows(name: str, rows: Array) -> torch.Tensor:

@@ -107,24 +107,26 @@ def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, 
         of the grid.
 
     Raises:
-        ValueError: different numbers of positions and losses, no such position, a loss there that is not finite, or a
-            negative rise.
+        ValueError: different numbers of positions and losses, positions that do not increase, no such position, a loss
+            there that is not finite, or a negative rise.
 
     Example:
         >>> half_widths([0, 1, 2, 3], [4.0, 1.0, 1.1, 1.2], at=1, rise=1.5)
         (0.5, inf)
     """
     positions, losses = np.asarray(positions, dtype=float), np.asarray(losses, dtype=float)
-    _check_equal_shapes(positions, losses)
+    _check(positions, losses)
     index = _index("positions", positions, at)
     level = _level(losses[index], rise)
     below = _first_crossing(positions[index] - positions[index::-1], losses[index::-1], level)
     return below, _first_crossing(positions[index:] - positions[index], losses[index:], level)
 
 
-def _check_equal_shapes(positions: np.ndarray, losses: np.ndarray) -> None:
+def _check(positions: np.ndarray, losses: np.ndarray) -> None:
     if losses.shape != positions.shape:
         raise ValueError(f"Losses of shape {losses.shape} at positions of shape {positions.shape}: give one for each.")
+    if not (np.diff(positions) > 0).all():
+        raise ValueError("The positions do not increase: sort them, each with its loss, and leave out doubles.")
 
 
 def _index(name: str, positions: np.ndarray, at: float) -> int:
@@ -228,7 +230,7 @@ def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0
         Path(drop=3.0, falling=0.6666666666666666, climb=1.0)
     """
     positions, losses = np.asarray(positions, dtype=float), np.asarray(losses, dtype=float)
-    _check_equal_shapes(positions, losses)
+    _check(positions, losses)
     first, last = _index("positions", positions, start), _index("positions", positions, end)
     if first >= last:
         raise ValueError(f"The end {end} does not come after the start {start}: swap them.")

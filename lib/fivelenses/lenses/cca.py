@@ -138,8 +138,11 @@ def linear_cka(x: Array | Moments | Scatter, y: Array | None = None) -> float:
     """
     scatter = _scatter(x, y)
     _warn_of_few_rows(scatter)
+    # Each side in units of its own largest entry: squares of second moments overflow long before the moments do.
+    (xx, unit_x), (yy, unit_y) = ((own / own.abs().max(), own.abs().max().sqrt()) for own in (scatter.xx, scatter.yy))
+    shared = (scatter.xy / unit_x / unit_y).square().sum()
     # Bounded by Cauchy and Schwarz, so that only the rounding of the last digit is cut.
-    return min(1.0, float(scatter.xy.square().sum() / (scatter.xx.norm() * scatter.yy.norm())))
+    return min(1.0, float(shared / (xx.norm() * yy.norm())))
 
 
 def permuted_null(x: Array, y: Array, variance_kept: float = 0.99, seed: int = 0) -> float:
@@ -164,6 +167,13 @@ def permuted_null(x: Array, y: Array, variance_kept: float = 0.99, seed: int = 0
 
 
 def _scatter(x: Array | Moments | Scatter, y: Array | None) -> Scatter:
+    scatter = _gathered(x, y)
+    if not all(part.isfinite().all() for part in (scatter.xx, scatter.yy, scatter.xy)):
+        raise ValueError("The squares of these representations overflow double precision: scale them down.")
+    return scatter
+
+
+def _gathered(x: Array | Moments | Scatter, y: Array | None) -> Scatter:
     if isinstance(x, Scatter | Moments):
         if y is not None:
             raise ValueError("Moments hold both representations already: give them alone.")

@@ -103,6 +103,7 @@ def online_code(
     """
     x, y = as_array(x), as_array(y)
     classes = _checked_classes(x, y, classes)
+    y = y.astype(np.int64)
     ends = _block_ends(fractions, len(y))
     order = np.arange(len(y)) if seed is None else np.random.default_rng(seed).permutation(len(y))
     fit = Perceptron() if fit is None else fit

@@ -112,11 +112,12 @@ def evaluate(
         predicted: per sentence (k, words, words) or (k, words).
         gold: per sentence (words, words) or (words,).
         counted: per sentence (words,), False for words, such as punctuation, that are left out of the spanning trees
-            and are no candidates for the root. Correlations are over all words. The gold edges are then those of the
-            spanning tree of the gold distances between the remaining words.
+            and are no candidates for the root; a sentence without any other word is left out of both shares (the
+            authors' code counts its root as missed). Correlations are over all words. The gold edges are then those of
+            the spanning tree of the gold distances between the remaining words.
 
     Raises:
-        ValueError: no sentence, or sentences that do not fit each other.
+        ValueError: another kind, no sentence, sentences that do not fit each other, or a prediction that is not finite.
 
     Example:
         >>> gold = tree_distances([2, 0, 2])
@@ -143,9 +144,16 @@ def sentence_scores(
         >>> sentence_scores("distance", [np.stack([gold, 3 - gold])], [gold])["correct"].tolist()
         [2, 1]
     """
+    if kind not in ("distance", "depth"):
+        raise ValueError(f"kind is 'distance' or 'depth', not {kind!r}.")
     if not len(predicted):
         raise ValueError("There is no sentence to evaluate: give at least one.")
-    gold = check_gold(kind, gold, [one.shape[-1] for one in predicted], "gold")
+    predicted = [np.asarray(one) for one in predicted]
+    gold = check_gold(kind, gold, [one.shape[-1] if one.ndim else 0 for one in predicted], "gold")
+    for number, (one, truth) in enumerate(zip(predicted, gold, strict=True)):
+        if one.shape != (len(predicted[0]), *truth.shape) or not np.isfinite(one).all():
+            shape = f"(probes, {', '.join(map(str, truth.shape))})"
+            raise ValueError(f"Sentence {number} is predicted with shape {one.shape}, not {shape} of finite numbers.")
     masks, parts = _checked_masks(counted, gold), []
     for sentence, (values, truth, mask) in enumerate(zip(predicted, gold, masks, strict=True)):
         correct, possible = np.zeros(len(values), dtype=int), 0

@@ -25,7 +25,7 @@ from transformers.utils import logging
 from fivelenses import project
 from fivelenses.files import sha256
 from fivelenses.models.onnx_weights import convert
-from fivelenses.tasks.sources import SourceError, cache_folder, mirror
+from fivelenses.tasks.sources import HUB_ERRORS, SourceError, cache_folder, mirror
 
 # Progress is logged in plain lines; a bar for every load would drown them in notebooks and logs.
 logging.disable_progress_bar()
@@ -186,18 +186,25 @@ def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
     """The tokeniser of an encoder; BERT's uncased one for the shapes that `random:` knows.
 
     Raises:
-        SourceError: the tokeniser cannot be read.
+        SourceError: the tokeniser cannot be read, or is not that of the encoder.
     """
     if encoder.random and encoder.place in SHAPES:
         return AutoTokenizer.from_pretrained(_packaged_folder(MINILM))
-    return _from_hub(encoder, AutoTokenizer.from_pretrained)
+    read, rows = _from_hub(encoder, AutoTokenizer.from_pretrained), config(encoder).vocab_size
+    # Without its files transformers makes a tokeniser of special tokens alone; embeddings may have some rows to spare.
+    if not rows / 2 <= len(read) <= rows:
+        raise SourceError(
+            f"The tokeniser of the encoder {encoder.name!r} could not be read: it has {len(read):,} tokens where the "
+            f"embeddings have {rows:,} rows; put the files of its own tokeniser beside the weights."
+        )
+    return read
 
 
 def _from_hub(encoder: Encoder, read, **options):
     """Call a `from_pretrained` on an encoder's place; a network failure becomes one sentence."""
     try:
         return read(encoder.place, revision=encoder.revision or "main", **options)
-    except (OSError, ValueError) as error:
+    except HUB_ERRORS as error:
         raise SourceError(
             f"The encoder {encoder.name!r} could not be read ({type(error).__name__}): check the name, connect to the "
             "network, or set FIVELENSES_MIRROR to a folder that holds it under models/."

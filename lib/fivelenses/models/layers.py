@@ -167,9 +167,11 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
     """
     if biases_and_norms not in ("kept", "reset"):
         raise ValueError(f"biases_and_norms is 'kept' or 'reset', not {biases_and_norms!r}.")
-    for layer in layers:
+    # All layers are found before the first is changed, so that a refusal leaves the model as it was.
+    by_layer = {layer: projections(model, layer) for layer in layers}
+    for layer, of_layer in by_layer.items():
         generator = torch.Generator().manual_seed(seed * 1_000 + layer)
-        for projection in projections(model, layer).values():
+        for projection in of_layer.values():
             weight = projection.weight
             bound = 2 * INITIAL_DEVIATION
             drawn = nn.init.trunc_normal_(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import datasets
+import httpx2
 import huggingface_hub
 
 from fivelenses.files import written_beside
@@ -24,6 +25,10 @@ huggingface_hub.utils.logging.set_verbosity_error()
 
 SOURCES = ("toyworld", "hub")
 RAW_HOST = "https://raw.githubusercontent.com"
+
+
+# What the hub's client raises; a split or a configuration that is not there is a ValueError.
+HUB_ERRORS = (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError)
 
 
 class SourceError(RuntimeError):
@@ -74,9 +79,9 @@ def hub_table(task: Task, split: str) -> datasets.Dataset:
         return datasets.load_dataset("parquet", data_files={split: str(path)}, split=split)
     try:
         return datasets.load_dataset(task.repository, task.config, revision=task.revision, split=name)
-    except (OSError, datasets.exceptions.DatasetsError) as error:
+    except HUB_ERRORS as error:
         raise SourceError(
-            f"{task.title} ({task.repository}, {task.config}) could not be read from the hub "
+            f"{task.title} ({task.repository}, {task.config}, {name}) could not be read from the hub "
             f"({type(error).__name__}): connect to the network, or set FIVELENSES_MIRROR to a folder laid out "
             "like the hub, or choose the source toyworld."
         ) from error

@@ -69,6 +69,10 @@ def _f1(predicted: list[str], gold: list[str]) -> float:
 
 
 def _check(gold: Sequence[str]) -> None:
+    if isinstance(gold, str):
+        raise ValueError(
+            f"The gold answers of a question are a list of texts, not the text {gold!r}: put it in a list."
+        )
     if not gold:
         raise ValueError("A question has no gold answer to compare with: extractive questions have at least one.")
 
