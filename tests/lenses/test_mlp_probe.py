@@ -299,8 +299,8 @@ def test_the_default_grid_is_16_pairs_of_sizes_by_8_alphas():
 def test_a_grid_is_chosen_by_accuracy_and_run_from_every_seed(select_on, rows, monkeypatch):
     x, y = crossing(0, 300)
     calls = []
-    whole = mlp_probe.fit
-    monkeypatch.setattr(mlp_probe, "fit", lambda *given, **how: calls.append(given) or whole(*given, **how))
+    whole = mlp_probe._fitted
+    monkeypatch.setattr(mlp_probe, "_fitted", lambda *given, **how: calls.append(given) or whole(*given, **how))
     # The first gives up every weight; the second can learn it.
     result = fit_grid(
         x[:200], y[:200], x[200:], y[200:], grid([16], [1e4, 1e-4]), [3, 4, 5], select_on=select_on, max_epochs=300
