@@ -56,7 +56,9 @@ def _of(checkpoint: Checkpoint, device: str | None) -> pd.DataFrame:
         weight = np.array([np.size(of_example) for of_example in encoded["labels"]])
         begins = np.cumsum(weight) - weight
         most_frequent = np.bincount(labels).argmax()
-        score, null = (np.add.reduceat(right, begins, dtype=int) for right in (predicted == labels, labels == most_frequent))
+        score, null = (
+            np.add.reduceat(right, begins, dtype=int) for right in (predicted == labels, labels == most_frequent)
+        )
         if data.task.head != "sequence":
             labels = predicted = None
     named = {"label": labels, "predicted": predicted}

@@ -21,7 +21,8 @@ from fivelenses.files import written_beside
 OURS = "this project"  # the place of a statement that no paper makes
 TWIN, SHUFFLED, SHARED = "twin", "shuffled labels", "all"
 CONTROLS = (TWIN, SHUFFLED)
-Records = Mapping[str, pd.DataFrame | Mapping[str, pd.DataFrame]]
+Record = pd.DataFrame | Mapping[str, pd.DataFrame] | None
+Records = Mapping[str, Record]
 
 
 class CannotTest(ValueError):
@@ -45,6 +46,9 @@ class Claim:
         unit: what a group is, in the singular: a task, a pair of tasks.
         printed: the number that the paper itself prints for it, empty where it draws only a shape.
         untwinned: why no twin can be measured; empty where one can.
+        optional: which of the records may be lacking; `effects` then takes None in their place.
+        pools_tasks: a group is a mean over tasks. Rows of a task that was not learned are then taken out of the records,
+            where otherwise the groups that stand on it are left out.
     """
 
     key: str
@@ -59,6 +63,8 @@ class Claim:
     unit: str = "task"
     printed: str = ""
     untwinned: str = ""
+    optional: tuple[str, ...] = ()
+    pools_tasks: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,8 +114,14 @@ def seen_as(table: pd.DataFrame, control: str = "") -> pd.DataFrame:
     return table[table["control"].isin([control, SHARED])].drop(columns="control").reset_index(drop=True)
 
 
-def _tables(record) -> list[pd.DataFrame]:
-    return list(record.values()) if isinstance(record, Mapping) else [record]
+def _tables(record: Record) -> list[pd.DataFrame]:
+    return [] if record is None else list(record.values()) if isinstance(record, Mapping) else [record]
+
+
+def _mapped(record: Record, change: Callable[[pd.DataFrame], pd.DataFrame]) -> Record:
+    if record is None:
+        return None
+    return {key: change(table) for key, table in record.items()} if isinstance(record, Mapping) else change(record)
 
 
 def controls_of(records: Iterable) -> list[str]:
@@ -136,7 +148,9 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
     """
     given = {name: records.get(name) for name in claim.records}
     for name, record in given.items():
-        if record is None or isinstance(record, str):
+        if (record is None or isinstance(record, str)) and name in claim.optional:
+            given[name] = None
+        elif record is None or isinstance(record, str):
             why = f", because {record}" if record else ""
             return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), f"this run has not measured {name}{why}"))
     judged = _judge_as(claim, given, "", unlearned or {})
@@ -145,17 +159,20 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
 
 
 def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[str, str]) -> Judged:
-    seen = [
-        {key: seen_as(table, control) for key, table in record.items()}
-        if isinstance(record, Mapping)
-        else seen_as(record, control)
-        for record in records.values()
-    ]
-    try:
-        found = list(claim.effects(*seen))
-    except CannotTest as reason:
-        return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason)))
     left_out = {}
+
+    def seen(table: pd.DataFrame) -> pd.DataFrame:
+        table = seen_as(table, control)
+        if not claim.pools_tasks or "task" not in table.columns:
+            return table
+        out = table["task"].isin(list(unlearned))
+        left_out.update({task: unlearned[task] for task in table.loc[out, "task"].unique()})
+        return table[~out]
+
+    try:
+        found = list(claim.effects(*(_mapped(record, seen) for record in records.values())))
+    except CannotTest as reason:
+        return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason), left_out))
     for effect in found:
         reasons = dict.fromkeys(unlearned[task] for task in effect.stands_on if task in unlearned)
         if reasons:

@@ -49,7 +49,9 @@ def learned(models: pd.DataFrame, predictions: pd.DataFrame | None = None) -> pd
         else:
             above = intervals.of_scores(predictions[predictions["address"].isin(group["address"])], over_null=True)
         outcome = judge_group([MARGIN], [Effect(task, MARGIN.name, above)]).outcome
-        rows.append((encoder, task, score, null, above.estimate, above.low, above.high, above.measured, outcome == HOLDS))
+        rows.append(
+            (encoder, task, score, null, above.estimate, above.low, above.high, above.measured, outcome == HOLDS)
+        )
     names = ["encoder", "task", "score", "null_rate", "above", "low", "high", "measured", "learned"]
     return pd.DataFrame(rows, columns=names)
 

@@ -116,7 +116,9 @@ class Run:
             RecordError: a published run lacks the record.
             TypeError: the function has a parameter that nobody gives.
         """
-        measured = self._committed(function) if self.committed is not None else self._current(function, of, each, over, given)
+        measured = (
+            self._committed(function) if self.committed is not None else self._current(function, of, each, over, given)
+        )
         self.measured[function.__name__] = measured
         return measured
 
@@ -270,15 +272,16 @@ class Run:
         self.tables[drawn.key] = drawn.table
         drawn.show()
 
-    def gate(self, models: pd.DataFrame, predictions: pd.DataFrame | NotMeasured) -> None:
+    def gate(self, models: pd.DataFrame, predictions: pd.DataFrame | NotMeasured, leading: str = "") -> None:
         """Find the tasks that the ordinary models did not learn, say so on the page, and leave them out of all claims.
 
         Args:
             models: `checkpoints.tables.models`, of which the ordinary ones decide.
             predictions: `checkpoints.predictions.by_example` of these; scores decide without intervals if not measured.
+            leading: the encoder whose tasks go by their names alone; the chapter's own if empty.
         """
         table = gate.learned(gate.ordinary(models), None if isinstance(predictions, NotMeasured) else predictions)
-        self.unlearned = dict(gate.unlearned(table, self.settings.encoder))
+        self.unlearned = dict(gate.unlearned(table, leading or self.settings.encoder))
         said = "; ".join(self.unlearned.values()) or "nothing: every task was learned"
         display(Markdown(f"*Left out of all claims*: {said}."))
 

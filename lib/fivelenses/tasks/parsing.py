@@ -155,7 +155,11 @@ def chain_matches(gold: Sequence[tuple[Sequence[int], Sequence[str]]]) -> list[i
         [1, 1]
     """
     chains = [
-        [universal(name) for next_word, head, name in zip([*range(2, len(heads) + 1), 0], heads, names, strict=True) if next_word == head]
+        [
+            universal(name)
+            for next_word, head, name in zip([*range(2, len(heads) + 1), 0], heads, names, strict=True)
+            if next_word == head
+        ]
         for heads, names in gold
     ]
     ((best, _),) = Counter(name for chain in chains for name in chain).most_common(1) or [("", 0)]

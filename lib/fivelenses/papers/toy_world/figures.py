@@ -62,6 +62,23 @@ def in_millions(number: float) -> str:
     return f"{number / 1e6:.1f} M"
 
 
+def by_start(models: pd.DataFrame) -> pd.DataFrame:
+    """Models with the column `start`: whether their encoder was pre-trained.
+
+    Example:
+        >>> by_start(pd.DataFrame({"encoder": ["toy-bert/seed-0", "random:toy-bert/seed-0"]}))["start"].tolist()
+        ['pre-trained', 'scratch']
+    """
+    random = models["encoder"].str.startswith("random:")
+    return models.assign(start=random.map({True: SCRATCH, False: PRETRAINED}))
+
+
+def pretrained_as_one(models: pd.DataFrame) -> pd.DataFrame:
+    """The models with pre-training as those of one encoder, for the gate: their seeds are pre-trainings, too."""
+    table = by_start(models)
+    return table[table["start"] == PRETRAINED].assign(encoder=PRETRAINED)
+
+
 def scores(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
     """The scores of all models with those that need no reading.
 
@@ -73,8 +90,7 @@ def scores(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
         One row per task, kind of start and seed, with `task`, `start`, `seed`, `score`, `majority`, `length`,
         `bag_of_words`, `metric`.
     """
-    random = models["encoder"].str.startswith("random:")
-    table = models.assign(start=random.map({True: SCRATCH, False: PRETRAINED}))[["task", "start", "seed", "score"]]
+    table = by_start(models)[["task", "start", "seed", "score"]]
     table = baselines[["task"]].merge(table, "left").merge(baselines, "left", "task")
     return table[["task", "start", "seed", "score", "majority", "length", "bag_of_words", "metric"]]
 
