@@ -1,6 +1,7 @@
 """The streaming comparison: several lenses in one pass give what each gives alone."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fivelenses.activations import stream
@@ -36,6 +37,27 @@ def test_lenses_share_one_pass_and_give_what_they_give_alone(models, toy_example
     assert (last["tokens"], last["rsa_tokens"], last["examples"]) == (len(x), 100, 40)
 
 
+def test_a_fold_left_out_is_a_comparison_without_its_examples(models, toy_examples):
+    pairs, folds = [("seed 0", "seed 2"), ("seed 1", "seed 0")], 3
+    lenses = [AttentionJS(), CCA(variance_kept=0.9), RSA()]
+    settings = {"layers": [0, 4], "device": "cpu"}
+    # Batches of 7 hold examples of all folds, and a fold ends within a block of rows.
+    table = compare_with(lenses, models, pairs, toy_examples, batch_rows=7, folds=folds, **settings)
+    assert table["fold"].tolist() == [-1] * 4 + [0] * 4 + [1] * 4 + [2] * 4
+    whole = compare_with(lenses, models, pairs, toy_examples, **settings)
+    measured = ["first", "second", "layer", "js", "js_error", "svcca", "svcca_all", "pwcca", "cka", "rsa", "tokens"]
+    of_all = table[table["fold"] == -1]
+    pd.testing.assert_frame_equal(of_all[measured], whole[measured], rtol=1e-5)
+    np.testing.assert_allclose(of_all["svcca_null"], whole["svcca_null"], atol=0.1)
+    for fold in range(folds):
+        others = toy_examples.select([row for row in range(toy_examples.num_rows) if row % folds != fold])
+        direct = compare_with(lenses, models, pairs, others, **settings)
+        left_out = table[table["fold"] == fold].reset_index(drop=True)
+        replicated = ["first", "second", "layer", "js", "js_error", "svcca", "tokens", "examples"]
+        pd.testing.assert_frame_equal(left_out[replicated], direct[replicated], rtol=1e-5, check_dtype=False)
+        assert left_out[["pwcca", "cka", "svcca_null", "rsa"]].isna().all(axis=None)
+
+
 def test_a_layer_that_did_not_change_can_be_rolled_back_without_effect(models, toy_examples):
     model = models["seed 0"]
     same = layers_rolled_back(model, model, toy_examples, device="cpu")
@@ -51,3 +73,7 @@ def test_what_cannot_be_compared_is_refused(models, toy_examples):
         CCA(["ccsva"])
     with pytest.raises(ValueError, match="tokens and SVCCA of two layers of width 64 needs more than 128"):
         compare(models, [("seed 0", "seed 1")], toy_examples.select([0]), device="cpu")
+    with pytest.raises(ValueError, match="tokens without one fold and SVCCA"):
+        compare(models, [("seed 0", "seed 1")], toy_examples.select(range(8)), device="cpu", folds=2)
+    with pytest.raises(ValueError, match="40 examples cannot be left out in 41 folds"):
+        compare_with([AttentionJS()], models, [("seed 0", "seed 1")], toy_examples, device="cpu", folds=41)

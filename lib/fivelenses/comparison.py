@@ -3,6 +3,11 @@ them layer by layer while they read. No token is stored.
 
 `compare_with` takes any of the lenses `AttentionJS`, `CCA` and `RSA`; `compare` is what chapter 1 measures,
 `layers_rolled_back` the same with single layers reset.
+
+With `folds`, the example in row r of the table belongs to fold r modulo `folds`, whatever the batches, and what a lens
+gathers is kept fold by fold. Then each row of the result stands for all examples (`fold` −1), or for all but those of
+one fold (`fold` 0, 1, …), from the same pass: the replicates from which `exhibits.intervals` takes intervals. Memory
+for moments is `folds` times as large.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +16,7 @@ from typing import Protocol
 import datasets
 import numpy as np
 import pandas as pd
+import torch
 from torch import nn
 
 from fivelenses.activations import Activations, stream
@@ -21,6 +27,7 @@ from fivelenses.lenses.rsa import RSAAccumulator
 from fivelenses.models.layers import layer_list, with_layer_rolled_back
 
 Pair = tuple[int, int]
+WHOLE = -1  # in the column `fold`: no fold is left out
 
 
 class PairLens(Protocol):
@@ -28,14 +35,21 @@ class PairLens(Protocol):
 
     reads_attention: bool
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int) -> None:
-        """Prepare for a stream of models, whose pairs are named by the models' positions."""
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
+        """Prepare for a stream of models, whose pairs are named by the models' positions.
+
+        Examples are gathered in `folds` parts, a single one where nothing will be left out.
+        """
 
     def update(self, batches: Sequence[Activations]) -> None:
-        """Add what each model computes on one batch."""
+        """Add what each model computes on one batch; an example's fold is its entry in `rows` modulo folds."""
 
-    def row(self, pair: Pair, layer: int) -> dict[str, float]:
-        """Column to value for a pair and a layer, after the stream."""
+    def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
+        """Column to value for a pair and a layer, after the stream, from all examples or all but those of one fold.
+
+        A column that is missing without a fold is NaN in the table. Rows are asked for all of one fold together, those
+        of all examples first.
+        """
 
 
 class AttentionJS:
@@ -46,24 +60,27 @@ class AttentionJS:
 
     reads_attention = True
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int) -> None:
-        self._layers = [layer for layer in layers if layer > 0]
-        self._divergences = {pair: JSAccumulator(len(self._layers), heads) for pair in pairs}
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
+        self._layers, self._folds = [layer for layer in layers if layer > 0], folds
+        self._divergences = {pair: JSAccumulator(len(self._layers), heads, folds) for pair in pairs}
 
     def update(self, batches: Sequence[Activations]) -> None:
         for (first, second), divergence in self._divergences.items():
             attentions = ([batches[side].attention[layer] for layer in self._layers] for side in (first, second))
-            divergence.update(*attentions, batches[first].mask)
+            divergence.update(*attentions, batches[first].mask, batches[first].rows % self._folds)
 
-    def row(self, pair: Pair, layer: int) -> dict[str, float]:
+    def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         if layer == 0:
             return {"js": np.nan, "js_error": np.nan}
-        divergence, index = self._divergences[pair].result(), self._layers.index(layer)
+        divergence, index = self._divergences[pair].result(left_out), self._layers.index(layer)
         return {"js": divergence.layers[index], "js_error": divergence.layers_error[index]}
 
 
 class CCA:
     """The CCA family of hidden states; the columns are the measures chosen, and `tokens`.
+
+    Without a fold there are only `svcca` (whose principal directions are found once per model, layer and fold) and
+    `tokens`. Permuted rows stay within their fold.
 
     Args:
         measures: of `svcca`, `svcca_all` (with all directions), `pwcca` (distances in [0, 1]), `cka` (a similarity in
@@ -74,6 +91,7 @@ class CCA:
 
     reads_attention = False
     MEASURES = ("svcca", "svcca_all", "pwcca", "cka", "svcca_null")
+    REPLICATED = ("svcca",)
 
     def __init__(self, measures: Sequence[str] = MEASURES, variance_kept: float = 0.99, null_seed: int = 0) -> None:
         if unknown := set(measures) - set(self.MEASURES):
@@ -81,29 +99,70 @@ class CCA:
         self.measures, self.variance_kept = tuple(measures), variance_kept
         self._null_seed = null_seed if "svcca_null" in measures else None
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int) -> None:
-        self._moments = {layer: Moments(pairs, self._null_seed) for layer in layers}
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
+        self._folds = {layer: [Moments(pairs, self._null_seed) for _ in range(folds)] for layer in layers}
+        self._wholes: dict[int, Moments] = {}
+        self._read: dict[int | None, tuple[dict, dict]] = {}
 
     def update(self, batches: Sequence[Activations]) -> None:
-        for layer, moments in self._moments.items():
-            moments.update(*(batch.tokens(layer) for batch in batches))
+        for layer, of_folds in self._folds.items():
+            order, counts = _dealt(batches[0], len(of_folds))
+            tokens = (batch.tokens(layer)[order].split(counts) for batch in batches)
+            for moments, *rows in zip(of_folds, *tokens, strict=True):
+                moments.update(*rows)
 
-    def row(self, pair: Pair, layer: int) -> dict[str, float]:
-        moments = self._moments[layer]
+    def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
+        moments, whitenings = self._moments(layer, left_out)
         scatter = moments.pair(*pair)
+
+        def svcca() -> float:
+            for side, own in zip(pair, (scatter.xx, scatter.yy), strict=True):
+                if side not in whitenings:
+                    whitenings[side] = cca.whitening(own, self.variance_kept)[0]
+            return cca.svcca_distance(scatter, whitened=tuple(whitenings[side] for side in pair))
+
         compute = {
-            "svcca": lambda: cca.svcca_distance(scatter, variance_kept=self.variance_kept),
+            "svcca": svcca,
             "svcca_all": lambda: cca.svcca_distance(scatter, variance_kept=1.0),
             "pwcca": lambda: cca.pwcca_distance(scatter, variance_kept=self.variance_kept),
             "cka": lambda: cca.linear_cka(scatter),
             "svcca_null": lambda: cca.svcca_distance(moments.null(*pair), variance_kept=self.variance_kept),
         }
-        return {measure: compute[measure]() for measure in self.measures} | {"tokens": scatter.n}
+        chosen = [name for name in self.measures if left_out is None or name in self.REPLICATED]
+        return {measure: compute[measure]() for measure in chosen} | {"tokens": scatter.n}
+
+    def _moments(self, layer: int, left_out: int | None) -> tuple[Moments, dict[int, torch.Tensor]]:
+        """The moments of a layer without one fold, and the whitenings of its models so far."""
+        if left_out not in self._read:
+            # Those of one fold at a time: they take as much memory as the moments of a fold.
+            self._read = {left_out: ({}, {layer: {} for layer in self._folds})}
+        moments, whitenings = self._read[left_out]
+        if layer not in self._wholes:
+            self._wholes[layer] = _merged(self._folds[layer], self._null_seed)
+        if layer not in moments:
+            whole = self._wholes[layer]
+            moments[layer] = whole if left_out is None else whole.without(self._folds[layer][left_out])
+        return moments[layer], whitenings[layer]
+
+
+def _merged(folds: list[Moments], null_seed: int | None) -> Moments:
+    if len(folds) == 1:
+        return folds[0]
+    whole = Moments(folds[0].pairs, null_seed)
+    for fold in folds:
+        whole.merge(fold)
+    return whole
+
+
+def _dealt(batch: Activations, folds: int) -> tuple[torch.Tensor, list[int]]:
+    """The order that puts a batch's tokens fold after fold, and how many each fold has."""
+    fold_of = torch.from_numpy(batch.rows % folds).to(batch.mask.device).repeat_interleave(batch.mask.sum(1))
+    return fold_of.argsort(stable=True), fold_of.bincount(minlength=folds).tolist()
 
 
 class RSA:
     """Representational similarity of hidden states; columns `rsa` ([-1, 1]), `rsa_null` (for permuted rows) and
-    `rsa_tokens`.
+    `rsa_tokens`. Without a fold there is none.
 
     Args:
         positions: positions in the stream of the tokens compared, from :func:`fivelenses.lenses.rsa.sample_positions`;
@@ -116,14 +175,16 @@ class RSA:
     def __init__(self, positions: np.ndarray | None = None, null_seed: int | None = None) -> None:
         self._positions, self._null_seed = positions, null_seed
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int) -> None:
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
         self._kernels = {layer: RSAAccumulator(pairs, self._positions, self._null_seed) for layer in layers}
 
     def update(self, batches: Sequence[Activations]) -> None:
         for layer, kernels in self._kernels.items():
             kernels.update(*(batch.tokens(layer) for batch in batches))
 
-    def row(self, pair: Pair, layer: int) -> dict[str, float]:
+    def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
+        if left_out is not None:
+            return {}
         kernels = self._kernels[layer]
         row = {"rsa": kernels.similarity(*pair)}
         if self._null_seed is not None:
@@ -139,6 +200,7 @@ def compare_with(
     layers: Iterable[int] | None = None,
     batch_rows: int = 32,
     device: str | None = None,
+    folds: int | None = None,
 ) -> pd.DataFrame:
     """Compare pairs of models on the same examples with several lenses; every model reads each example once.
 
@@ -150,12 +212,16 @@ def compare_with(
         layers: layers compared, 0…L, all of 1…L when None; 0 is the embedding output.
         batch_rows: examples per batch.
         device: a GPU when there is one, by default.
+        folds: parts of the examples that are left out one after another; none when None.
 
     Returns:
-        One row per pair and layer, with `first`, `second`, `layer`, the columns of each lens, and `examples`.
+        One row per pair and layer, with `first`, `second`, `layer`, the columns of each lens, and `examples`. With
+        `folds`, these rows for all examples and then for each fold left out, told apart by `fold`: −1, 0…folds − 1.
+        What a lens does not measure without a fold is NaN.
 
     Raises:
-        ValueError: a pair that names no model, or what `stream` or a lens refuses.
+        ValueError: a pair that names no model, fewer than two folds or more than examples, or what `stream` or a lens
+            refuses.
     """
     reference = next(iter(models.values()))
     layers = sorted(layers) if layers is not None else list(range(1, len(layer_list(reference)) + 1))
@@ -163,9 +229,11 @@ def compare_with(
     for name in (name for pair in pairs for name in pair):
         if name not in models:
             raise ValueError(f"There is no model {name!r} to compare: the models are {', '.join(names)}.")
+    if folds is not None and not 2 <= folds <= examples.num_rows:
+        raise ValueError(f"{examples.num_rows} examples cannot be left out in {folds} folds: give 2 folds or more.")
     positions = {pair: (names.index(pair[0]), names.index(pair[1])) for pair in pairs}
     for lens in lenses:
-        lens.begin(list(positions.values()), layers, reference.config.num_attention_heads)
+        lens.begin(list(positions.values()), layers, reference.config.num_attention_heads, folds or 1)
     hidden = layers if any(not lens.reads_attention for lens in lenses) else ()
     attention = [layer for layer in layers if layer > 0] if any(lens.reads_attention for lens in lenses) else ()
     streams = [stream(model, examples, hidden, attention, batch_rows, device) for model in models.values()]
@@ -173,12 +241,15 @@ def compare_with(
         for lens in lenses:
             lens.update(batches)
     rows = []
-    for (first, second), position in positions.items():
-        for layer in layers:
-            row = {"first": first, "second": second, "layer": layer}
-            for lens in lenses:
-                row |= lens.row(position, layer)
-            rows.append(row | {"examples": examples.num_rows})
+    for left_out in (None, *range(folds or 0)):
+        kept = examples.num_rows - len(range(left_out, examples.num_rows, folds) if left_out is not None else ())
+        fold = {} if folds is None else {"fold": WHOLE if left_out is None else left_out}
+        for (first, second), position in positions.items():
+            for layer in layers:
+                row = {"first": first, "second": second, "layer": layer} | fold
+                for lens in lenses:
+                    row |= lens.row(position, layer, left_out)
+                rows.append(row | {"examples": kept})
     return pd.DataFrame(rows)
 
 
@@ -191,39 +262,42 @@ def compare(
     with_attention: bool = True,
     batch_rows: int = 32,
     device: str | None = None,
+    folds: int | None = None,
 ) -> pd.DataFrame:
     """Compare pairs of models by attention divergence and the CCA family.
 
     Args:
-        models, pairs, examples, layers, batch_rows, device: as in `compare_with`.
+        models, pairs, examples, layers, batch_rows, device, folds: as in `compare_with`.
         variance_kept: the share of variance that SVCCA and PWCCA keep.
         with_attention: also compare attentions.
 
     Returns:
-        One row per pair and layer, with `first`, `second`, `layer`, the columns of `AttentionJS` (unless
-        `with_attention` is False) and of `CCA`, and `examples`.
+        One row per pair and layer (and fold left out), with `first`, `second`, `layer`, the columns of `AttentionJS`
+        (unless `with_attention` is False) and of `CCA`, and `examples`.
 
     Raises:
         ValueError: too few tokens for CCA, reported before any model runs, or as `compare_with`.
     """
-    check_tokens(examples, next(iter(models.values())).config.hidden_size)
+    check_tokens(examples, next(iter(models.values())).config.hidden_size, folds)
     lenses = [AttentionJS()] if with_attention else []
     return compare_with(
-        [*lenses, CCA(variance_kept=variance_kept)], models, pairs, examples, layers, batch_rows, device
+        [*lenses, CCA(variance_kept=variance_kept)], models, pairs, examples, layers, batch_rows, device, folds
     )
 
 
-def check_tokens(examples: datasets.Dataset, width: int) -> None:
-    """Refuse examples with too few tokens for the CCA of two layers of this width.
+def check_tokens(examples: datasets.Dataset, width: int, folds: int | None = None) -> None:
+    """Refuse examples with too few tokens for the CCA of two layers of this width, also without any of the folds.
 
     Raises:
         ValueError: there are no more tokens than both layers together have features.
     """
-    tokens = sum(map(len, examples["input_ids"]))
+    lengths = np.array([len(tokens) for tokens in examples["input_ids"]])
+    tokens = lengths.sum() - max((lengths[fold::folds].sum() for fold in range(folds or 0)), default=0)
     if tokens <= 2 * width:
+        without = " without one fold" if folds else ""
         raise ValueError(
-            f"{examples.num_rows} examples hold {tokens} tokens and SVCCA of two layers of width {width} needs "
-            f"more than {2 * width}: take more examples."
+            f"{examples.num_rows} examples hold {tokens} tokens{without} and SVCCA of two layers of width {width} "
+            f"needs more than {2 * width}: take more examples."
         )
 
 
@@ -234,6 +308,7 @@ def layers_rolled_back(
     variance_kept: float = 0.99,
     batch_rows: int = 32,
     device: str | None = None,
+    folds: int | None = None,
 ) -> pd.DataFrame:
     """How far the last layer of a fine-tuned model moves when one of its layers is rolled back to the original.
 
@@ -241,11 +316,12 @@ def layers_rolled_back(
     the memory of two.
 
     Returns:
-        One row per layer rolled back, with `layer`, and the columns of `CCA` and `examples` for the last layer.
+        One row per layer rolled back (and fold left out, see `compare_with`), with `layer`, and the columns of `CCA`
+        and `examples` for the last layer.
     """
     depth = len(layer_list(tuned))
     rolled_back = {f"{layer}": with_layer_rolled_back(tuned, original, layer) for layer in range(1, depth + 1)}
     pairs = [("tuned", name) for name in rolled_back]
     models = {"tuned": tuned, **rolled_back}
-    table = compare(models, pairs, examples, variance_kept, [depth], False, batch_rows, device)
+    table = compare(models, pairs, examples, variance_kept, [depth], False, batch_rows, device, folds)
     return table.assign(layer=table["second"].astype(int)).drop(columns=["first", "second"])

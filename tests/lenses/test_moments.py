@@ -58,6 +58,28 @@ def test_merging_gives_the_whole(one, other):
         np.testing.assert_allclose(part, expected, rtol=1e-10, atol=1e-9)
 
 
+@given(st.integers(0, 250), st.integers(10, 290))
+@settings(deadline=None, max_examples=20)
+def test_rows_left_out_leave_the_moments_of_the_others(first, rows):
+    last = min(first + rows, 300)
+    part, whole = gathered(rows=slice(first, last)), gathered(rows=slice(last, None))
+    whole.merge(gathered(rows=slice(0, first)))
+    whole.merge(part)
+    x, y = (np.delete(values, slice(first, last), axis=0) for values in (X, Y))
+    if len(x) < 2:
+        return
+    kept, centred = whole.without(part).pair(), (x - x.mean(0), y - y.mean(0))
+    assert kept.n == len(x)
+    for found, (one, other) in zip(matrices(kept), ((0, 0), (1, 1), (0, 1)), strict=True):
+        np.testing.assert_allclose(found, centred[one].T @ centred[other], rtol=1e-9, atol=1e-8)
+    assert whole.n == 300 and part.n == last - first
+
+
+def test_only_a_part_of_the_rows_can_be_left_out():
+    with pytest.raises(ValueError, match="Of 300 rows, 300 cannot be left out"):
+        gathered().without(gathered())
+
+
 def test_measures_of_moments_are_those_of_the_arrays():
     moments = gathered((17, 230))
     for measure in (svcca_distance, pwcca_distance, linear_cka):

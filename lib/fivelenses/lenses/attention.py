@@ -165,12 +165,13 @@ class AttentionDivergence:
 class JSAccumulator:
     """The paper's average in one pass: tokens within an example, then heads, then examples.
 
-    Stores two sums per head and layer in float64 and no tokens, so that memory does not grow with the examples. Row 0
-    of the results is layer 1: the embeddings have no attention.
+    Stores two sums per head, layer and fold in float64 and no tokens, so that memory does not grow with the examples.
+    Row 0 of the results is layer 1: the embeddings have no attention.
 
     Args:
         layers: number of layers of both models.
         heads: number of heads of each layer.
+        folds: parts of the examples, each of which :meth:`result` can leave out.
 
     Example:
         >>> uniform, itself = torch.full((3, 1, 2, 2), 0.5), torch.eye(2).expand(3, 1, 2, 2)
@@ -180,19 +181,27 @@ class JSAccumulator:
         array([0.    , 0.2158])
     """
 
-    def __init__(self, layers: int, heads: int) -> None:
-        self.n_examples = 0
-        self._sums = np.zeros((layers, heads + 1))
-        self._squares = np.zeros((layers, heads + 1))
+    def __init__(self, layers: int, heads: int, folds: int = 1) -> None:
+        self._counts = np.zeros(folds, dtype=int)
+        self._sums = np.zeros((folds, layers, heads + 1))
+        self._squares = np.zeros_like(self._sums)
 
-    def update(self, p: Sequence[Array], q: Sequence[Array], mask: Array) -> None:
+    @property
+    def n_examples(self) -> int:
+        """Examples so far."""
+        return int(self._counts.sum())
+
+    def update(self, p: Sequence[Array], q: Sequence[Array], mask: Array, fold_of: np.ndarray | None = None) -> None:
         """Add a batch: per layer the attentions of both models, as in ``output.attentions``, and one mask.
+
+        Args:
+            fold_of: (batch,) the fold of each example, 0…folds − 1; all in the first by default.
 
         Raises:
             ValueError: attentions are missing, their number of layers or heads is not the accumulator's, or
                 :func:`js_divergence` refuses a layer, which the message names. Then the batch is not counted.
         """
-        layers, heads = self._sums.shape[0], self._sums.shape[1] - 1
+        layers, heads = self._sums.shape[1], self._sums.shape[2] - 1
         for name, attentions in (("p", p), ("q", q)):
             if attentions is None or any(attention is None for attention in attentions):
                 raise ValueError(f"Model {name} gave no attentions: load it with attn_implementation='eager'.")
@@ -206,24 +215,23 @@ class JSAccumulator:
                 raise ValueError(f"Layer {layer + 1}: {refusal}") from None
             if batch[-1].shape[1] != heads:
                 raise ValueError(f"Layer {layer + 1} has {batch[-1].shape[1]} heads, not {heads}.")
-        of_heads = torch.stack(batch).double().cpu().numpy()
+        of_heads = torch.stack(batch, dim=1).double().cpu().numpy()
         values = np.concatenate([of_heads, of_heads.mean(-1, keepdims=True)], axis=-1)
-        self._sums += values.sum(1)
-        self._squares += (values**2).sum(1)
-        self.n_examples += values.shape[1]
+        fold_of = np.zeros(len(values), dtype=int) if fold_of is None else fold_of
+        np.add.at(self._sums, fold_of, values)
+        np.add.at(self._squares, fold_of, values**2)
+        np.add.at(self._counts, fold_of, 1)
 
-    def result(self) -> AttentionDivergence:
-        """The means and their standard errors over the examples so far.
+    def result(self, left_out: int | None = None) -> AttentionDivergence:
+        """The means and their standard errors over the examples so far, or over those outside one fold.
 
         Raises:
             ValueError: no examples yet.
         """
-        n = self.n_examples
+        kept = np.arange(len(self._counts)) != left_out
+        n = int(self._counts[kept].sum())
         if n == 0:
             raise ValueError("No examples were given: update the accumulator before asking for its result.")
-        means = self._sums / n
-        if n > 1:
-            errors = np.sqrt(np.maximum(self._squares / n - means**2, 0) / (n - 1))
-        else:
-            errors = np.full_like(means, np.nan)
+        means, squares = (sums[kept].sum(0) / n for sums in (self._sums, self._squares))
+        errors = np.sqrt(np.maximum(squares - means**2, 0) / (n - 1)) if n > 1 else np.full_like(means, np.nan)
         return AttentionDivergence(means[:, -1], errors[:, -1], means[:, :-1], errors[:, :-1], n)

@@ -56,7 +56,12 @@ class Correlations:
     n: int
 
 
-def correlations(x: Array | Moments | Scatter, y: Array | None = None, variance_kept: float = 0.99) -> Correlations:
+def correlations(
+    x: Array | Moments | Scatter,
+    y: Array | None = None,
+    variance_kept: float = 0.99,
+    whitened: tuple[torch.Tensor, torch.Tensor] | None = None,
+) -> Correlations:
     """Canonical correlations between the principal directions of x and those of y.
 
     Args:
@@ -64,6 +69,8 @@ def correlations(x: Array | Moments | Scatter, y: Array | None = None, variance_
         y: (n, d₂) for the same rows.
         variance_kept: the least share of variance that each side's kept directions hold, in (0, 1]; 1.0 keeps every
             direction whose variance is above ``RELATIVE_TOLERANCE`` of the largest. No other direction is ever kept.
+        whitened: what :func:`whitening` gives for each side, instead of ``variance_kept``, where a side is compared
+            with several others: it takes most of the time.
 
     Raises:
         ValueError: n ≤ d₁ + d₂ (some correlations are then 1 whatever the data), a representation that does not vary,
@@ -75,13 +82,18 @@ def correlations(x: Array | Moments | Scatter, y: Array | None = None, variance_
         array([0.7071])
     """
     scatter = _enough_rows(_scatter(x, y))
-    to_x, to_y = _whitening(scatter.xx, variance_kept)[0], _whitening(scatter.yy, variance_kept)[0]
+    to_x, to_y = whitened or (whitening(own, variance_kept)[0] for own in (scatter.xx, scatter.yy))
     values = torch.linalg.svdvals(to_x.T @ scatter.xy @ to_y)
     # Rounding lifts a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
     return Correlations(values.clamp(0, 1).cpu().numpy(), to_x.shape[1], to_y.shape[1], scatter.n)
 
 
-def svcca_distance(x: Array | Moments | Scatter, y: Array | None = None, variance_kept: float = 0.99) -> float:
+def svcca_distance(
+    x: Array | Moments | Scatter,
+    y: Array | None = None,
+    variance_kept: float = 0.99,
+    whitened: tuple[torch.Tensor, torch.Tensor] | None = None,
+) -> float:
     """SVCCA distance, 1 − mean correlation over min(k₁, k₂), in [0, 1]; arguments and errors of :func:`correlations`.
 
     Example:
@@ -89,7 +101,7 @@ def svcca_distance(x: Array | Moments | Scatter, y: Array | None = None, varianc
         >>> round(svcca_distance(x, 3 - x[:, ::-1]), 6)
         0.0
     """
-    return 1 - float(correlations(x, y, variance_kept).correlations.mean())
+    return 1 - float(correlations(x, y, variance_kept, whitened).correlations.mean())
 
 
 def pwcca_distance(x: Array | Moments | Scatter, y: Array | None = None, variance_kept: float = 1.0) -> float:
@@ -104,12 +116,12 @@ def pwcca_distance(x: Array | Moments | Scatter, y: Array | None = None, varianc
         0.0
     """
     scatter = _enough_rows(_scatter(x, y))
-    (to_x, variances_x), (to_y, variances_y) = (_whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
+    (to_x, variances_x), (to_y, variances_y) = (whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
     left, values, right = torch.linalg.svd(to_x.T @ scatter.xy @ to_y, full_matrices=False)
     of_x = len(variances_x) <= len(variances_y)
-    whitening, variances, variates = (to_x, variances_x, left) if of_x else (to_y, variances_y, right.T)
+    to_white, variances, variates = (to_x, variances_x, left) if of_x else (to_y, variances_y, right.T)
     # The products of X's features with its canonical variates X W P are (W Λ) P, since W = U Λ^(-1/2) whitens X.
-    weights = ((whitening * variances) @ variates).abs().sum(0)
+    weights = ((to_white * variances) @ variates).abs().sum(0)
     return float(1 - (values.clamp(0, 1) @ weights) / weights.sum())
 
 
@@ -187,8 +199,22 @@ def _warn_of_few_rows(scatter: Scatter) -> None:
         )
 
 
-def _whitening(scatter: torch.Tensor, variance_kept: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """W = U Λ^(-1/2), (d, k), and Λ, (k,), of the first principal directions that hold this share of the variance."""
+def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> tuple[torch.Tensor, torch.Tensor]:
+    """W = U Λ^(-1/2), (d, k), and Λ, (k,), of the first principal directions that hold this share of the variance.
+
+    Args:
+        scatter: (d, d) of one side, as in :class:`Scatter`.
+        variance_kept: as for :func:`correlations`.
+
+    Raises:
+        ValueError: a share outside (0, 1].
+
+    Example:
+        >>> to_white, variances = whitening(torch.diag(torch.tensor([4.0, 0.01], dtype=torch.float64)))
+        >>> to_white.abs(), variances
+        (tensor([[0.5000],
+                [0.0000]], dtype=torch.float64), tensor([4.], dtype=torch.float64))
+    """
     if not 0 < variance_kept <= 1:
         raise ValueError(f"variance_kept = {variance_kept} is not a share of variance in (0, 1].")
     variances, directions = torch.linalg.eigh(scatter)

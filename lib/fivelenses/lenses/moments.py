@@ -123,15 +123,47 @@ class Moments:
         widths, others = ([shift.shape[0] for shift in moments._shifts] for moments in (self, other))
         if widths != others:
             raise ValueError(f"Moments of {widths} features cannot be merged with moments of {others}.")
+        self._add(other, 1)
+
+    @torch.inference_mode(False)
+    def without(self, other: Self) -> "Moments":
+        """The moments of these rows without those of another pass that was merged into this one; no null is kept.
+
+        Products are subtracted, which costs digits only where the other rows hold nearly all of the variance.
+
+        Raises:
+            ValueError: the other pass has other pairs, or no fewer rows.
+
+        Example:
+            >>> first, second = Moments(), Moments()
+            >>> first.update(torch.tensor([[1.0], [3.0]]), torch.tensor([[0.0], [4.0]]))
+            >>> second.update(torch.tensor([[9.0], [7.0]]), torch.tensor([[2.0], [2.5]]))
+            >>> first.merge(second)
+            >>> first.without(second).pair().xy
+            tensor([[4.]], dtype=torch.float64)
+        """
+        self._finish()
+        other._finish()
+        if self.pairs != other.pairs or other.n >= self.n:
+            raise ValueError(f"Of {self.n} rows, {other.n} cannot be left out: give a part of these rows and pairs.")
+        rest = Moments(self.pairs, block=self.block)
+        rest._start([shift.clone() for shift in self._shifts])
+        rest._add(self, 1)
+        if other.n:
+            rest._add(other, -1)
+        return rest
+
+    def _add(self, other: Self, sign: int) -> None:
+        """Add, or with −1 take away, sums and products of other rows, which may have other shifts."""
         moved = [second - first for first, second in zip(self._shifts, other._shifts, strict=True)]
         for own, others in ((self._products, other._products), (self._null_products, other._null_products)):
-            for (i, j), products in others.items():
+            for (i, j), products in own.items():
                 # The other's rows minus this shift are those rows minus the other's shift, plus the shifts' difference.
-                own[i, j].add_(products).addr_(other._sums[i], moved[j]).addr_(moved[i], other._sums[j])
-                own[i, j].addr_(moved[i], moved[j], alpha=other.n)
+                products.add_(others[i, j], alpha=sign).addr_(moved[i], moved[j], alpha=sign * other.n)
+                products.addr_(other._sums[i], moved[j], alpha=sign).addr_(moved[i], other._sums[j], alpha=sign)
         for side, sums in enumerate(other._sums):
-            self._sums[side].add_(sums).add_(moved[side], alpha=other.n)
-        self.n += other.n
+            self._sums[side].add_(sums, alpha=sign).add_(moved[side], alpha=sign * other.n)
+        self.n += sign * other.n
 
     def pair(self, i: int = 0, j: int = 1) -> Scatter:
         """The scatter matrices of representations i (as x) and j (as y).
