@@ -131,9 +131,9 @@ def test_the_first_epochs_are_those_of_scikit_learn(classes, n):
 def test_one_epoch_leaves_the_weights_of_scikit_learn(monkeypatch):
     x, y = clouds(2, 230)
     kept = []
-    measure = perceptrons._accuracies
+    measure = perceptrons._right
     monkeypatch.setattr(
-        perceptrons, "_accuracies", lambda parameters, *rows: kept.append(parameters) or measure(parameters, *rows)
+        perceptrons, "_right", lambda parameters, *rows: kept.append(parameters) or measure(parameters, *rows)
     )
     configuration = Configuration((9, 6), 0.5, 3)
     fit(x, y, x, y, [configuration], max_epochs=3)
@@ -195,9 +195,9 @@ def test_wider_neighbours_change_no_probe():
 
 def test_padded_units_stay_zero(monkeypatch):
     kept = []
-    measure = perceptrons._accuracies
+    measure = perceptrons._right
     monkeypatch.setattr(
-        perceptrons, "_accuracies", lambda parameters, *rows: kept.append(parameters) or measure(parameters, *rows)
+        perceptrons, "_right", lambda parameters, *rows: kept.append(parameters) or measure(parameters, *rows)
     )
     x, y = clouds(5, 100)
     fit(x, y, x, y, [Configuration((3, 2), 1.0), Configuration((6, 8), 1.0)], max_epochs=10, padded=True)

@@ -47,8 +47,8 @@ class Claim:
         printed: the number that the paper itself prints for it, empty where it draws only a shape.
         untwinned: why no twin can be measured; empty where one can.
         optional: which of the records may be lacking; `effects` then takes None in their place.
-        pools_tasks: a group is a mean over tasks. Rows of a task that was not learned are then taken out of the records,
-            where otherwise the groups that stand on it are left out.
+        pools_tasks: a group is a mean over tasks. Rows of a task that was not learned are then taken out of the
+            records, where otherwise the groups that stand on it are left out.
     """
 
     key: str

@@ -26,6 +26,8 @@ def ordinary(table: pd.DataFrame) -> pd.DataFrame:
     for column, value in ORDINARY.items():
         if column in table.columns:
             table = table[table[column] == value]
+    if "examples" not in table.columns:
+        return table
     most = table.groupby(["encoder", "task"])["examples"].transform("max")
     return table[table["examples"] == most]
 

@@ -8,7 +8,9 @@ For n examples :math:`(x_i, y_i)` and a model that predicts :math:`p(y \mid x)` 
     E(\theta) = \frac1n \sum_i [\arg\max_y p_\theta(y \mid x_i) \ne y_i],
 
 in nats and in [0, 1], from one pass without dropout, each with its standard error over the examples: the sample
-deviation over :math:`\sqrt n`. For a random subset, it estimates how far the mean over all examples is.
+deviation over :math:`\sqrt n`. For a random subset, it estimates how far the mean over all examples is. Examples are
+dealt into folds in turn, the same ones at every point, and the means without each fold are given beside: from them
+comes the interval of what is made of many points (a width, a correlation).
 
 A surface takes more than a thousand passes over the same examples, so all that stays the same is computed once.
 Examples are sorted by length, cut into batches with about the same number of tokens, and stored on the device. If only
@@ -60,8 +62,9 @@ class _Reached(Exception):
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """Inputs and labels on the device, and the arguments of the lowest moving layer if they are stored."""
+    """Places of the examples, inputs and labels on the device, and what enters the lowest moving layer if stored."""
 
+    rows: np.ndarray
     inputs: dict[str, torch.Tensor]
     labels: torch.Tensor
     entering: tuple[tuple, dict] | None
@@ -84,6 +87,7 @@ class ClassifierLoss:
         kept_mb: megabytes that stored states may take.
         tokens_at_once: tokens per batch, padding included; by default what suits the device.
         autocast: a lower precision for matrix products, such as ``torch.bfloat16`` on a GPU.
+        folds: of the examples, that are left out one after another; none by default, as many as examples at most.
 
     Attributes:
         n_examples: number of examples measured.
@@ -115,6 +119,7 @@ class ClassifierLoss:
         kept_mb: float = 1000,
         tokens_at_once: int | None = None,
         autocast: torch.dtype | None = None,
+        folds: int = 0,
     ) -> None:
         if not isinstance(model, PreTrainedModel) or not hasattr(model, "classifier"):
             raise ValueError(f"{type(model).__name__} does not classify sequences: give a model with such a head.")
@@ -123,16 +128,17 @@ class ClassifierLoss:
         self._moving = frozenset(layer_parameters(model, layers))
         examples = examples.select(_drawn(examples.num_rows, limit, seed))
         self.n_examples = examples.num_rows
+        self._fold_of = np.arange(self.n_examples) % min(folds, self.n_examples) if folds else None
         tokens = tokens_at_once or TOKENS_AT_ONCE.get(model.device.type, 2**15)
         self._batches = []
         room = kept_mb * 2**20
-        for inputs, labels in _padded_batches(examples, model, tokens):
+        for rows, inputs, labels in _padded_batches(examples, model, tokens):
             entering = None
             if layers[0] > 0 and room > 0 and model.config.model_type in HEADS:
                 entering = self._arguments_entering(layers[0], inputs)
                 room -= _bytes(entering)
             # The states of the batch that exceeds the memory are not stored, and neither are those of later batches.
-            self._batches.append(_Batch(inputs, labels, entering if room >= 0 else None))
+            self._batches.append(_Batch(rows, inputs, labels, entering if room >= 0 else None))
         self._upper = [part(model, layer) for layer in range(max(layers[0], 1), len(layer_list(model)) + 1)]
 
     def __call__(self, point: Parameters) -> Measurement:
@@ -140,6 +146,16 @@ class ClassifierLoss:
 
         Raises:
             ValueError: the point names a parameter that is not of the moving layers, or has another shape than it.
+        """
+        losses, wrong = self.by_example(point)
+        (loss, of_loss), (error, of_error) = _mean(losses), _mean(wrong)
+        return Measurement(loss, error, of_loss, of_error, self._left_out(losses), self._left_out(wrong))
+
+    def by_example(self, point: Parameters) -> tuple[np.ndarray, np.ndarray]:
+        """The loss of each example in nats, and whether it is classified wrongly (0 or 1), in the examples' order.
+
+        Raises:
+            ValueError: as for a call.
         """
         still = sorted(set(point) - self._moving)
         if still:
@@ -150,8 +166,17 @@ class ClassifierLoss:
                 logits = self._logits(batch).float()
                 losses.append(nn.functional.cross_entropy(logits, batch.labels, reduction="none"))
                 wrong.append(logits.argmax(-1) != batch.labels)
-        (loss, of_loss), (error, of_error) = (_mean(torch.cat(values)) for values in (losses, wrong))
-        return Measurement(loss, error, of_loss, of_error)
+        order = np.argsort(np.concatenate([batch.rows for batch in self._batches]))
+        values = (torch.cat(values).double().cpu().numpy()[order] for values in (losses, wrong))
+        return next(values), next(values)
+
+    def _left_out(self, values: np.ndarray) -> tuple[float, ...]:
+        """The mean without each fold; NaN where a fold is all."""
+        if self._fold_of is None:
+            return ()
+        sums, sizes = np.bincount(self._fold_of, values), np.bincount(self._fold_of)
+        with np.errstate(invalid="ignore"):
+            return tuple(((values.sum() - sums) / (len(values) - sizes)).tolist())
 
     @property
     def identity(self) -> str:
@@ -159,7 +184,8 @@ class ClassifierLoss:
         shape = self._model.config.to_dict()
         for not_shape in ("_name_or_path", "transformers_version"):
             shape.pop(not_shape, None)
-        content = hashlib.sha256(f"{self._autocast} {sorted(shape.items())}".encode())
+        folds = 0 if self._fold_of is None else self._fold_of.max() + 1
+        content = hashlib.sha256(f"{self._autocast} {folds} {sorted(shape.items())}".encode())
         for batch in self._batches:
             for name in sorted(batch.inputs):
                 content.update(f"{name} {tuple(batch.inputs[name].shape)}".encode())
@@ -233,8 +259,10 @@ def _drawn(rows: int, limit: int | None, seed: int) -> np.ndarray:
 
 def _padded_batches(
     examples: datasets.Dataset, model: PreTrainedModel, tokens: int
-) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
-    """Inputs and labels on the model's device, the longest first, so that too large a batch fails at once."""
+) -> Iterator[tuple[np.ndarray, dict[str, torch.Tensor], torch.Tensor]]:
+    """Places of the examples, inputs and labels on the model's device, the longest first, so that too large a batch
+    fails at once.
+    """
     labels = np.asarray(examples["labels"])
     if labels.ndim != 1 or labels.min() < 0 or labels.max() >= model.config.num_labels:
         raise ValueError(f"The labels are not one integer from 0 to {model.config.num_labels - 1} per example.")
@@ -254,7 +282,7 @@ def _padded_batches(
             for i, row in enumerate(rows):
                 values[i, : lengths[row]] = columns[name][row]
         on_device = {name: torch.from_numpy(values).to(model.device) for name, values in inputs.items()}
-        yield on_device, torch.from_numpy(labels[rows]).to(model.device)
+        yield rows, on_device, torch.from_numpy(labels[rows]).to(model.device)
 
 
 def _bytes(arguments: tuple[tuple, dict]) -> int:
@@ -262,8 +290,7 @@ def _bytes(arguments: tuple[tuple, dict]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def _mean(values: torch.Tensor) -> tuple[float, float]:
+def _mean(values: np.ndarray) -> tuple[float, float]:
     """The mean of the examples' values and its standard error; NaN for a single example."""
-    values = values.double()
-    deviation = float(values.std(correction=1)) if len(values) > 1 else math.nan
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
     return float(values.mean()), deviation / math.sqrt(len(values))

@@ -34,7 +34,7 @@ import math
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -52,12 +52,15 @@ class Measurement:
         error: share of wrong predictions, in [0, 1]; NaN if it is undefined.
         loss_standard_error: standard error of ``loss`` over the examples; NaN if unknown.
         error_standard_error: standard error of ``error`` over the examples; NaN if unknown.
+        left_out_losses, left_out_errors: (folds,) the same means without each fold of the examples; empty if unknown.
     """
 
     loss: float
     error: float = math.nan
     loss_standard_error: float = math.nan
     error_standard_error: float = math.nan
+    left_out_losses: tuple[float, ...] = ()
+    left_out_errors: tuple[float, ...] = ()
 
 
 Evaluate = Callable[[Parameters], Measurement | float]
@@ -70,6 +73,7 @@ class Curve:
     Attributes:
         alphas: (k,) increasing positions on the axis.
         losses, errors, loss_standard_errors, error_standard_errors: (k,) the fields of :class:`Measurement`.
+        left_out_losses, left_out_errors: (folds, k) its replicates; no folds where the loss gives none.
     """
 
     alphas: np.ndarray
@@ -77,6 +81,8 @@ class Curve:
     errors: np.ndarray
     loss_standard_errors: np.ndarray
     error_standard_errors: np.ndarray
+    left_out_losses: np.ndarray = field(default_factory=lambda: np.empty(0))
+    left_out_errors: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +93,7 @@ class Surface:
         alphas: (columns,) increasing positions on the first axis.
         betas: (rows,) increasing positions on the second axis.
         losses, errors, loss_standard_errors, error_standard_errors: (rows, columns) the fields of :class:`Measurement`.
+        left_out_losses, left_out_errors: (folds, rows, columns) its replicates; no folds where the loss gives none.
     """
 
     alphas: np.ndarray
@@ -95,6 +102,8 @@ class Surface:
     errors: np.ndarray
     loss_standard_errors: np.ndarray
     error_standard_errors: np.ndarray
+    left_out_losses: np.ndarray = field(default_factory=lambda: np.empty(0))
+    left_out_errors: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +177,7 @@ def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: 
     alphas = _positions("alphas", alphas)
     start = vector(start, "The start")
     direction = direction_at(direction, start)
-    return Curve(alphas, *_row(evaluate, start, direction, alphas))
+    return Curve(alphas, *_fields(_row(evaluate, start, direction, alphas)))
 
 
 def surface(
@@ -214,18 +223,18 @@ def surface(
     origin = vector(origin, "The origin")
     first = direction_at(directions[0], origin, "The first direction")
     second = direction_at(directions[1], origin, "The second direction")
-    cells, finished = np.full((4, len(betas), len(alphas)), np.nan), 0
+    rows: list[np.ndarray] = []
     if file is not None:
         file = Path(file)
         fingerprint = _fingerprint(identity, alphas, betas, origin, first, second)
-        cells, finished = _read_rows(file, fingerprint, cells, notify)
-    for row in range(finished, len(betas)):
-        cells[:, row] = _row(evaluate, moved(origin, [second], [betas[row]]), first, alphas)
+        rows = _read_rows(file, fingerprint, notify)
+    for beta in betas[len(rows) :]:
+        rows.append(_row(evaluate, moved(origin, [second], [beta]), first, alphas))
         if file is not None:
-            _write_rows(file, fingerprint, cells, row + 1)
+            _write_rows(file, fingerprint, rows)
         if progress is not None:
-            progress(row + 1, len(betas))
-    return Surface(alphas, betas, *cells)
+            progress(len(rows), len(betas))
+    return Surface(alphas, betas, *_fields(np.stack(rows, axis=1)))
 
 
 def _positions(name: str, positions: Sequence[float]) -> np.ndarray:
@@ -238,18 +247,24 @@ def _positions(name: str, positions: Sequence[float]) -> np.ndarray:
 
 
 def _row(evaluate: Evaluate, base: Parameters, direction: Parameters, alphas: np.ndarray) -> np.ndarray:
-    """(4, k) the fields of the measurements along a line, NaN where the loss is not finite."""
+    """(4 + 2 folds, k) the fields of the measurements along a line, NaN where the loss is not finite."""
     point = {name: tensor.clone() for name, tensor in base.items()}
-    cells = np.full((4, len(alphas)), np.nan)
-    for column, alpha in enumerate(alphas.tolist()):
+    columns = []
+    for alpha in alphas.tolist():
         for name, tensor in point.items():
             torch.add(base[name], direction[name], alpha=alpha, out=tensor)
         measured = evaluate(point)
         if not isinstance(measured, Measurement):
             measured = Measurement(float(measured))
-        if math.isfinite(measured.loss):
-            cells[:, column] = astuple(measured)
-    return cells
+        values = measured.loss, measured.error, measured.loss_standard_error, measured.error_standard_error
+        column = np.array([*values, *measured.left_out_losses, *measured.left_out_errors], dtype=float)
+        columns.append(column if math.isfinite(measured.loss) else np.full_like(column, np.nan))
+    return np.stack(columns, axis=1)
+
+
+def _fields(cells: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Stacked measurements, as the fields of a curve or a surface."""
+    return *cells[:4], *np.split(cells[4:], 2)
 
 
 def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors: Parameters) -> str:
@@ -261,28 +276,26 @@ def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors:
     return content.hexdigest()
 
 
-def _read_rows(
-    file: Path, fingerprint: str, cells: np.ndarray, notify: Callable[[str], None]
-) -> tuple[np.ndarray, int]:
-    """The cells of a file and the number of its finished rows; the given cells and 0 if it cannot be used."""
+def _read_rows(file: Path, fingerprint: str, notify: Callable[[str], None]) -> list[np.ndarray]:
+    """The finished rows of a file; none if it cannot be used."""
     if not file.exists():
-        return cells, 0
+        return []
     try:
         with np.load(file) as stored:
             if str(stored["fingerprint"]) == fingerprint:
-                return stored["cells"], int(stored["finished"])
+                return list(stored["rows"])
         reason = "is of another grid, origin, direction or loss"
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         reason = "cannot be read"
     notify(f"{file} {reason}: the surface is measured again.")
-    return cells, 0
+    return []
 
 
-def _write_rows(file: Path, fingerprint: str, cells: np.ndarray, finished: int) -> None:
+def _write_rows(file: Path, fingerprint: str, rows: list[np.ndarray]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
     with partial.open("wb") as opened:
-        np.savez(opened, fingerprint=fingerprint, cells=cells, finished=finished)
+        np.savez(opened, fingerprint=fingerprint, rows=rows)
     partial.replace(file)
 
 

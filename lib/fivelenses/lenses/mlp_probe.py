@@ -44,7 +44,7 @@ class ProbeResult:
     Attributes:
         hidden: units of the two hidden layers of the selected configuration.
         alpha: its α.
-        accuracies: (seeds,) on the test set, trained on all training rows.
+        right: (seeds, n_test) which test rows are classified correctly, trained on all training rows.
         select_on: the rows that decided the selection, "held-out" or "test".
         grid: a row per configuration as :func:`fit` gives it; its ``test_accuracy`` is that on ``select_on``.
         runs: a row per initialisation as :func:`fit` gives it.
@@ -52,10 +52,15 @@ class ProbeResult:
 
     hidden: tuple[int, int]
     alpha: float
-    accuracies: np.ndarray
+    right: np.ndarray
     select_on: str
     grid: pd.DataFrame
     runs: pd.DataFrame
+
+    @property
+    def accuracies(self) -> np.ndarray:
+        """(seeds,) the share of the test rows that is right."""
+        return self.right.mean(1)
 
     @property
     def mean(self) -> float:
@@ -80,7 +85,6 @@ def grid(
     return [Configuration((first, second), alpha) for first in sizes for second in sizes for alpha in alphas]
 
 
-@torch.no_grad()
 def fit(
     x: Array,
     y: Array,
@@ -125,6 +129,23 @@ def fit(
         >>> probes.test_accuracy.tolist()
         [1.0, 1.0]
     """
+    return _fitted(x, y, x_test, y_test, configurations, max_epochs, batch_size, device, padded, memory_mb)[0]
+
+
+@torch.no_grad()
+def _fitted(
+    x: Array,
+    y: Array,
+    x_test: Array,
+    y_test: Array,
+    configurations: Sequence[Configuration],
+    max_epochs: int = 1000,
+    batch_size: int = 200,
+    device: str | torch.device | None = None,
+    padded: bool | None = None,
+    memory_mb: float = 1000,
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """What `fit` returns, and which test rows each probe has right, (configurations, n_test)."""
     x, y, x_test, y_test = _checked(x, y, x_test, y_test)
     if not configurations:
         raise ValueError("No configurations: give at least one, such as grid().")
@@ -146,11 +167,13 @@ def fit(
         together = [configurations[place] for place in places]
         results = train(*splits, together, outputs, max_epochs, min(batch_size, len(x)))
         finished |= dict(zip(places, results, strict=True))
+    rows, right = [], []
+    for place, one in enumerate(configurations):
+        *ended, of_training, of_test = finished[place]
+        rows.append((*one.hidden, one.alpha, one.seed, *ended, of_training.mean(), of_test.mean()))
+        right.append(of_test)
     columns = ["loss", "epochs", "converged", "training_accuracy", "test_accuracy"]
-    return pd.DataFrame(
-        [(*one.hidden, one.alpha, one.seed, *finished[place]) for place, one in enumerate(configurations)],
-        columns=["hidden_1", "hidden_2", "alpha", "seed", *columns],
-    )
+    return pd.DataFrame(rows, columns=["hidden_1", "hidden_2", "alpha", "seed", *columns]), np.stack(right)
 
 
 def fit_grid(
@@ -201,8 +224,9 @@ def fit_grid(
         raise ValueError(f"select_on = {select_on!r}: select on 'held-out' or on 'test'.")
     table = fit(*selecting, [Configuration(one.hidden, one.alpha, seeds[0]) for one in configurations], **how)
     best = configurations[int(table.test_accuracy.argmax())]
-    runs = fit(x, y, x_test, y_test, [Configuration(best.hidden, best.alpha, seed) for seed in seeds], **how)
-    return ProbeResult(best.hidden, best.alpha, runs.test_accuracy.to_numpy(), select_on, table, runs)
+    again = [Configuration(best.hidden, best.alpha, seed) for seed in seeds]
+    runs, right = _fitted(x, y, x_test, y_test, again, **how)
+    return ProbeResult(best.hidden, best.alpha, right, select_on, table, runs)
 
 
 def _batches(

@@ -67,8 +67,8 @@ def train(
     outputs: int,
     max_epochs: int,
     batch_size: int,
-) -> list[tuple[float, int, bool, float, float]]:
-    """Train probes together: the loss, epochs, convergence, training and test accuracy of each."""
+) -> list[tuple[float, int, bool, np.ndarray, np.ndarray]]:
+    """Train probes together: the loss, epochs, convergence of each, and which training and test rows it has right."""
     x, y = training
     n, d = x.shape
     # Probes of the same sizes and seed draw the same numbers, so they share a generator and an order of the rows.
@@ -114,8 +114,8 @@ def train(
             one = configurations[running[sound.argmin()]]
             raise ValueError(f"Training of {one} diverged in epoch {epoch}: scale x or alpha down.")
         if ended.any():
-            accuracies = [_accuracies(leaving, *split).tolist() for split in (training, test)]
-            leavers = zip(running[ended], loss[ended], converged[ended], *accuracies, strict=True)
+            right = [_right(leaving, *split) for split in (training, test)]
+            leavers = zip(running[ended], loss[ended], converged[ended], *right, strict=True)
             results |= {place: (last, epoch, whether, *both) for place, last, whether, *both in leavers}
             if ended.all():
                 break
@@ -177,11 +177,11 @@ def _gradients(
     return total.add_(squares * alphas.flatten(), alpha=0.5)
 
 
-def _accuracies(parameters: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The share of rows that each probe classifies correctly, (k,)."""
-    correct = 0
+def _right(parameters: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> np.ndarray:
+    """Which rows each probe classifies correctly, (k, n)."""
+    right = []
     for rows, labels in zip(x.split(ROWS_AT_ONCE), y.split(ROWS_AT_ONCE), strict=True):
         logits = _forward(parameters, rows[None])[-1]
         predicted = logits[..., 0] > 0 if logits.shape[-1] == 1 else logits.argmax(-1)
-        correct = correct + (predicted == labels).sum(1)
-    return correct.double() / len(y)
+        right.append((predicted == labels).cpu())
+    return torch.cat(right, dim=1).numpy()

@@ -28,8 +28,8 @@ from fivelenses.exhibits.exhibit import Absent, Exhibit
 from fivelenses.exhibits.verdicts import HOLDS, REPRODUCED
 from fivelenses.files import written_beside
 from fivelenses.records import Identity, Record
-from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP_VARIABLE, folder_name
 from fivelenses.runs.cards import cards
+from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP_VARIABLE, folder_name
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 from fivelenses.runs.settings import Chapter, find_chapter, settings
 

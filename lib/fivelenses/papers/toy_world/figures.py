@@ -73,10 +73,14 @@ def by_start(models: pd.DataFrame) -> pd.DataFrame:
     return models.assign(start=random.map({True: SCRATCH, False: PRETRAINED}))
 
 
-def pretrained_as_one(models: pd.DataFrame) -> pd.DataFrame:
-    """The models with pre-training as those of one encoder, for the gate: their seeds are pre-trainings, too."""
+def pretrained_as_one(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
+    """The models with pre-training as those of one encoder, for the gate: their seeds are pre-trainings, too.
+
+    Their null rate is the score of one answer always, of `measure.without_reading`.
+    """
     table = by_start(models)
-    return table[table["start"] == PRETRAINED].assign(encoder=PRETRAINED)
+    null_rates = table["task"].map(baselines.set_index("task")["majority"])
+    return table.assign(encoder=PRETRAINED, null_rate=null_rates)[table["start"] == PRETRAINED]
 
 
 def scores(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
