@@ -3,8 +3,9 @@ r"""Whether measures of change order the layers of an encoder alike, from the re
 A correlation of two lenses is the mean over the pairs of their measures, first within a model, then over models.
 
 - **Interval.** Layers are no sample, and stay as they are. What varies are the models and the sentences: a correlation
-  is taken again without each of ten folds of sentences, and models of one task count as one draw where there are
-  several tasks, since they share its examples. Measures without folds are the same in all of them.
+  is taken again without each of ten folds of sentences. Models of one task have much in common, so that tasks are the
+  draws where there are several; but few tasks may agree by chance, most of all in ranks, and where the interval over
+  models is wider, it is taken. Measures without folds are the same in all of them.
 - **Depth.** Two measures that rise with depth agree for that alone. The partial correlation holds the layer's number
   fixed; it is undefined where a measure is strictly monotone.
 - **Centre.** :math:`\sum_l l\, s_l / \sum_l s_l` for the values :math:`s` scaled to [0, 1] within the model.
@@ -66,10 +67,14 @@ def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
     rows = rows[rows.groupby(MODEL)[value].transform(lambda of_model: of_model.notna().all())]
     if rows.empty:
         return None
-    model = "task" if rows["task"].nunique() > 1 else "seed"
-    if "fold" in rows.columns and (rows["fold"] == WHOLE).all():
-        return effects.over_models(rows.groupby(model)[value].mean())
-    return intervals.of_measure(rows, lambda of_model: of_model[value].mean(), model)
+    without_folds = "fold" in rows.columns and (rows["fold"] == WHOLE).all()
+    found = []
+    for model in (["task"], MODEL) if rows["task"].nunique() > 1 else (["seed"],):
+        if without_folds:
+            found.append(effects.over_models(rows.groupby(model)[value].mean()))
+        else:
+            found.append(intervals.of_measure(rows, lambda of_model: of_model[value].mean(), model))
+    return max(found, key=lambda one: one.high - one.low)
 
 
 def _keys(rows: pd.DataFrame) -> list[str]:
