@@ -49,7 +49,7 @@ from fivelenses import runs
 from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.predictions import by_example
 from fivelenses.papers.own_encoders import claims, figures, measure
-from fivelenses.papers.toy_world.figures import PRETRAINED, pretrained_as_one
+from fivelenses.papers.toy_world import figures as toy_world
 from fivelenses.papers.toy_world.measure import without_reading
 
 run = runs.begin(7, globals())
@@ -91,7 +91,7 @@ run.exhibit(figures.language_table, language, elsewhere)
 models = run.measure(tables.models)
 baselines = run.measure(without_reading, examples=settings.training_examples)
 predictions = run.measure(by_example, each=("encoder", "task"))
-run.gate(pretrained_as_one(models, baselines), predictions, PRETRAINED)
+run.gate(toy_world.pretrained_as_one(models, baselines), predictions, toy_world.PRETRAINED)
 
 # %%
 scores = figures.scores(models, baselines, run.measure(measure.paraphrase_f1))

@@ -79,7 +79,7 @@ CONTRADICTING = {
     "all-rise-with-depth": changes(falling),
     "lenses-agree": changes(in_their_own_ways),
     "top-is-high": changes(falling),
-    "outputs-agree-more": changes(lambda measure: -LAYERS if measure in ("rsa", "js") else LAYERS),
+    "outputs-agree-more": changes(lambda measure: -LAYERS if measure == "js" else LAYERS),
     "layers-inherit": changes(rising, lambda measure: np.cumsum(LAYERS)),
 }
 # A shape that is what the sentence says.

@@ -70,11 +70,17 @@ def rank_correlations(curves: pd.DataFrame) -> pd.DataFrame:
 def rank_correlation(first: Array, second: Array) -> float:
     """That of two curves, in [-1, 1]; NaN where one of them is constant.
 
+    Raises:
+        ValueError: curves over different layers, or what `rank_correlations` refuses.
+
     Example:
         >>> rank_correlation([1, 2, 3, 9], [0.1, 0.3, 0.2, 0.4])
         0.8
     """
-    return float(rank_correlations(pd.DataFrame([np.asarray(first), np.asarray(second)])).iloc[0, 1])
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ValueError(f"Curves of shapes {first.shape} and {second.shape}: a correlation needs the same layers.")
+    return float(rank_correlations(pd.DataFrame(np.stack([first, second]))).iloc[0, 1])
 
 
 def partial_correlation(of_pair: float, first_with_third: float, second_with_third: float) -> float:
