@@ -74,9 +74,9 @@ def test_a_rank_correlation_is_symmetric_keeps_under_rising_maps_and_turns_with_
     [
         ([1, 2, np.nan], [1, 2, 3], "NaN or infinity"),
         ([1, 2, 3], [1, np.inf, 3], "NaN or infinity"),
-        ([1], [1], "at least 3 layers"),
-        ([1, 2], [2, 1], "at least 3 layers"),
-        ([], [], "at least 3 layers"),
+        ([1], [1], "at least 3"),
+        ([1, 2], [2, 1], "at least 3"),
+        ([], [], "at least 3"),
         ([1, 2, 3], [1, 2, 3, 4], "needs the same layers"),
         ([[1, 2, 3]], [[1, 2, 3]], "needs the same layers"),
     ],

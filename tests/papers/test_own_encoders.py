@@ -40,7 +40,8 @@ def test_loss_curves_are_those_that_pretraining_wrote():
 
 def test_frequencies_of_two_equally_frequent_pieces_cost_the_logarithm_of_two(toy_tokenizer):
     word, other = (toy_tokenizer.convert_ids_to_tokens(piece) for piece in toy_tokenizer("the was")["input_ids"][1:3])
-    found = measure._frequencies(ENCODER, [[[f"{word} {other}"]], [[f"{other} {word}"]]])
+    documents = [[f"{word} {other}"], [f"{other} {word}"]]
+    found = measure._frequencies(ENCODER, [documents, documents])
     assert [row["fold"] for row in found] == [-1, 0, 1]
     assert [row["masked_loss"] for row in found] == pytest.approx([np.log(2)] * 3)
     assert found[0]["masked_accuracy"] == 0.5
