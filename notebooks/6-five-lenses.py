@@ -54,6 +54,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import tables
+from fivelenses.checkpoints.predictions import by_example
 from fivelenses.papers.five_lenses import claims, figures, measure, statement
 
 run = runs.begin(6, globals())
@@ -67,10 +68,11 @@ run = runs.begin(6, globals())
 # %%
 models = run.measure(tables.models)
 run.exhibit(figures.table_of_models, models)
+run.gate(models, run.measure(by_example, each="task"))
 
 # %% [markdown]
-# A model that hardly beats a constant answer was changed all the same, but for nothing: read its rows below with that
-# in mind.
+# A model that hardly beats a constant answer was changed all the same, but for nothing. The pictures show it; in the
+# statements below it takes no part.
 #
 # Each paper gives one measure or two that have a value for every layer, and all of them are taken of each model: of the
 # same development examples where they read activations, and of training examples where they are a loss, as in its
@@ -93,7 +95,8 @@ run.exhibit(figures.overview, changes)
 
 # %% [markdown]
 # A row is scaled to its own range, and so hides how much there was to see. The curves in their own units, beside their
-# nulls, do not.
+# nulls, do not. Beside them is a control: a twin of each model, whose matrices moved from the pre-trained ones as far
+# as fine-tuning moved them, but in random directions. What a curve shares with its twin's is due to the distance alone.
 
 # %%
 run.exhibit(figures.all_curves, changes)
@@ -119,18 +122,16 @@ run.exhibit(figures.correlations, changes)
 # How much agreement is there to be had? In two seeds of one task, a measure agrees with itself by
 # {glue:text}`between_seeds` on average, at least by {glue:text}`least_repeated`; what does not repeat has little to
 # agree with. Two measures of one paper agree by {glue:text}`same_lens`. For a pair of lenses the correlations of their
-# measures are averaged. Two things can then be asked of the number, and they are not the same. The interval says how
-# much it would vary with other tasks and seeds of the same encoder. The p-value says how often layers in an arbitrary
-# order would correlate as strongly: with few layers often, however many models are averaged, because the models share
-# their encoder and so their layers' peculiarities.
+# measures are averaged. The interval says how much that number would vary with other tasks, seeds and sentences. It
+# does not say how it would vary with other layers: the layers of an encoder are no sample of anything, and
+# {glue:text}`layers` of them in an arbitrary order often correlate by chance.
 
 # %%
 run.exhibit(figures.table_of_lenses, changes)
 
 # %% [markdown]
-# By the second question, {glue:text}`beyond_chance` pairs are beyond chance at 5 %. The last column asks what is left
-# when depth is held fixed: two measures that do nothing but rise from layer to layer agree perfectly, and say no more
-# together than either does alone.
+# The last column asks what is left when depth is held fixed: two measures that do nothing but rise from layer to layer
+# agree perfectly, and say no more together than either does alone.
 #
 # ## Which layer changes most?
 
@@ -169,18 +170,19 @@ run.exhibit(figures.what_sets_apart, changes)
 run.exhibit(figures.what_layers_add, changes)
 
 # %% [markdown]
-# With the weights, what a layer adds agrees by {glue:text}`layers_inherit_value` more than the whole (`layers-inherit`:
-# {glue:text}`layers_inherit_verdict`); a negative number means that the explanation fails. How far a layer's weights
-# moved and how much that matters are two questions: “weights” answers the first alone, “rollback” asks the second, and
-# the table has a line for either.
+# With the weights, what a layer adds agrees by {glue:text}`layers_inherit_value` more than the whole, depending on the
+# task (`layers-inherit`: {glue:text}`layers_inherit_verdict`); a negative number means that the explanation fails. How
+# far a layer's weights moved and how much that matters are two questions: “weights” answers the first alone, “rollback”
+# asks the second, and the table has a line for either.
 #
 # ## The statements
 #
-# No paper says that the lenses agree or part. These five statements are ours. Their thresholds were fixed before this
-# chapter was first run, and they are judged by the rule of all chapters: *reproduced* is a statement that holds in all
-# groups, *partly* in at least half of them. One measure was changed after the first runs: “rollback” had been taken on
-# development examples, where a model that knows its training examples by heart gains when a layer is put back. No
-# verdict hung on it.
+# No paper says that the lenses agree or part. These five statements are ours, and they are judged by the rule of all
+# chapters: a group (a measure, a pair of lenses or a task) *holds* where its interval of 95 % lies wholly above the
+# threshold, *fails* where it lies wholly below, and is *open* otherwise. Where a group pools tasks, the tasks are the
+# draws, for models of one task share its examples; where a group is a task, its seeds are. Sentences enter by leaving
+# out each of ten folds. They count as given for the labels' distance, which hangs on single points, for the trees, and
+# for the weights, which need none. Growth is the difference between thirds of the layers in the measure's own unit.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -190,19 +192,16 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Depth.** Do all measures rise with it? Their rank correlation with depth is
-#   {glue:text}`all_rise_with_depth_value` (`all-rise-with-depth`: {glue:text}`all_rise_with_depth_verdict`, in
-#   {glue:text}`all_rise_with_depth_held` measures), and the layer that changes most lies at
-#   {glue:text}`top_is_high_value` of the depth (`top-is-high`: {glue:text}`top_is_high_verdict`). What two lenses have
-#   in common may be nothing else.
+# - **Depth.** Do all measures rise with it? From each third of the layers to the next (`all-rise-with-depth`):
+#   {glue:text}`all_rise_with_depth_verdict`, in {glue:text}`all_rise_with_depth_held` measures. Does the highest third
+#   change most (`top-is-high`)? {glue:text}`top_is_high_verdict`, in {glue:text}`top_is_high_held` measures. What two
+#   lenses have in common may be nothing else.
 # - **Kinds of lens.** The agreement among attention, features and similarity exceeds theirs with the weights by
-#   {glue:text}`outputs_agree_more_value` (`outputs-agree-more`: {glue:text}`outputs_agree_more_verdict`). SVCCA and RSA
-#   are near relatives: they read the same vectors.
-# - **Few layers.** Between unrelated orders of {glue:text}`layers` layers, only rank correlations beyond
-#   ± {glue:text}`chance_bound` are rarer than one in twenty. Averages over models narrow the interval, not the doubt
-#   about the layers.
+#   {glue:text}`outputs_agree_more_value`, depending on the task (`outputs-agree-more`:
+#   {glue:text}`outputs_agree_more_verdict`). SVCCA and RSA are near relatives: they read the same vectors.
+# - **Few layers.** Another encoder has other layers. Averages over models narrow the interval, not the doubt about the
+#   layers.
 # - **Scaled rows.** The first picture and the centres scale each measure to its own range, so that a measure that
 #   hardly varies looks as eventful as one that does; the curves in their own units, beside their nulls, say which is
 #   which.
-# - **Models that share.** All models share one pre-trained encoder, and seeds share a task and its examples. The
-#   intervals take them for independent draws and are too narrow for that; another encoder is another run.
+# - **Models that share.** All models share one pre-trained encoder; another encoder is another run.

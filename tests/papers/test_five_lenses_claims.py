@@ -1,35 +1,56 @@
-"""The statements of chapter 6 on tables made to pass and to fail, and where nothing can be said."""
+"""The statements of chapter 6 on records made to pass and to fail, on trivial shapes, and where nothing can be said."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, PARTLY, REPRODUCED, judge, ledger
-from fivelenses.papers.five_lenses import claims
-from fivelenses.papers.five_lenses.instruments import BY_KEY, OWN
+from fivelenses.exhibits import verdicts
+from fivelenses.exhibits.claims import judge
+from fivelenses.exhibits.intervals import WHOLE
+from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
+from fivelenses.papers.five_lenses import agreement, claims
+from fivelenses.papers.five_lenses.instruments import BY_KEY, LENSES, OWN, lens
 
 LAYERS = np.arange(1, 7)
-MODELS = tuple((task, seed) for task in ("mnli", "rte") for seed in (0, 1))
+TASKS, SEEDS = ("mnli", "rte", "sst2", "mrpc"), (0, 1)
+FOLDED = ("js", "svcca", "probe", "rollback", "rsa")
 CLAIMS = {claim.key: claim for claim in claims.CLAIMS}
 
 
-def changes(curve, entering=lambda measure: np.zeros(6)) -> pd.DataFrame:
-    rows = [
-        (task, seed, measure, layer, float(value), 0.0, float(below))
-        for task, seed in MODELS
-        for measure in BY_KEY
-        for layer, value, below in zip(LAYERS, curve(measure), entering(measure), strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["task", "seed", "measure", "layer", "value", "null", "entering"])
+def changes(curve, entering=lambda measure: np.zeros(6), noise=1e-3, folds=3, control="", tasks=TASKS) -> pd.DataFrame:
+    """A record with the same curves for all models, but for a little noise of models and of folds."""
+    random, rows = np.random.default_rng(0), []
+    for task in tasks:
+        for seed in SEEDS:
+            for measure in BY_KEY:
+                values = np.asarray(curve(measure), dtype=float)
+                values = values + noise * random.normal(size=6) * (np.ptp(values) > 0)
+                for fold in range(WHOLE, folds if measure in FOLDED else 0):
+                    left_out = noise / 10 * random.normal(size=6) * (fold >= 0) * (np.ptp(values) > 0)
+                    for layer, value, below in zip(LAYERS, values + left_out, entering(measure), strict=True):
+                        rows.append((task, seed, control, measure, fold, layer, value, 0.0, float(below)))
+    names = ["task", "seed", "control", "measure", "fold", "layer", "value", "null", "entering"]
+    return pd.DataFrame(rows, columns=names)
 
 
-def verdict(key, table):
-    claim = CLAIMS[key]
-    return judge(claim, {claim.exhibits[0]: table})
+def verdict(key, table, unlearned=None):
+    return judge(CLAIMS[key], {"changes_by_layer": table}, unlearned).verdict
 
 
 def rising(measure):
     return LAYERS
+
+
+def flat(measure):
+    return np.ones(6)
+
+
+def falling(measure):
+    return LAYERS[::-1]
+
+
+def outlier(measure):
+    return [0, 0, 9, 0, 0, 0]
 
 
 def weights_against_all(measure):
@@ -42,62 +63,117 @@ def own_steps(measure):
     return steps if measure in OWN else np.cumsum(steps)
 
 
-def lowest_changes_most(measure):
-    return LAYERS[::-1]
-
-
 def in_their_own_ways(measure):
-    """Every lens peaks elsewhere."""
-    return np.roll([0, 1, 2, 3, 4, 9], list(BY_KEY).index(measure))
+    """Every lens begins elsewhere."""
+    return np.roll(LAYERS, list(LENSES).index(lens(measure)))
 
 
-PASSING = {
+REPRODUCING = {
     "all-rise-with-depth": changes(rising),
-    "lenses-agree": changes(lowest_changes_most),
-    "top-is-high": changes(rising),
+    "lenses-agree": changes(falling),
+    "top-is-high": changes(lambda measure: [1, 2, 0, 1, 5, 6]),
     "outputs-agree-more": changes(weights_against_all),
     "layers-inherit": changes(own_steps, lambda measure: own_steps("js") - own_steps("weights")),
 }
-FAILING = {
-    "all-rise-with-depth": changes(lowest_changes_most),
+CONTRADICTING = {
+    "all-rise-with-depth": changes(falling),
     "lenses-agree": changes(in_their_own_ways),
-    "top-is-high": changes(lowest_changes_most),
-    "outputs-agree-more": changes(lambda measure: -LAYERS if measure in ("rsa", "js") else LAYERS),
+    "top-is-high": changes(falling),
+    "outputs-agree-more": changes(lambda measure: -LAYERS if measure == "js" else LAYERS),
     "layers-inherit": changes(rising, lambda measure: np.cumsum(LAYERS)),
+}
+# A shape that is what the sentence says.
+SAID = {
+    ("all-rise-with-depth", rising),
+    ("top-is-high", rising),
+    *(("lenses-agree", shape) for shape in (rising, falling, outlier)),
 }
 
 
 @pytest.mark.parametrize("key", CLAIMS)
-def test_a_table_that_shows_the_statement_passes(key):
-    assert verdict(key, PASSING[key]).verdict == REPRODUCED
+def test_a_record_that_shows_the_statement_reproduces_it(key):
+    found = verdict(key, REPRODUCING[key])
+    assert found.outcome == REPRODUCED, verdicts.sentence(found)
 
 
 @pytest.mark.parametrize("key", CLAIMS)
-def test_a_table_that_shows_the_contrary_fails(key):
-    assert verdict(key, FAILING[key]).verdict == NOT_REPRODUCED
+def test_a_record_that_shows_the_contrary_contradicts_it(key):
+    found = verdict(key, CONTRADICTING[key])
+    assert found.outcome == CONTRADICTED, verdicts.sentence(found)
 
 
-def test_a_statement_that_holds_for_most_measures_holds_partly():
-    found = verdict("all-rise-with-depth", changes(weights_against_all))
-    assert found.verdict == PARTLY and (found.held, found.groups) == (7, 8) and "weights" in found.reason
+@pytest.mark.parametrize("shape", [flat, rising, falling, outlier], ids=lambda shape: shape.__name__)
+@pytest.mark.parametrize("key", CLAIMS)
+def test_a_trivial_shape_reproduces_nothing_but_what_it_is(key, shape):
+    found = verdict(key, changes(shape, noise=0))
+    assert (found.outcome == REPRODUCED) == ((key, shape) in SAID), verdicts.sentence(found)
+
+
+@pytest.mark.parametrize("key", CLAIMS)
+def test_noise_reproduces_nothing(key):
+    assert verdict(key, changes(flat_with_noise, noise=1.0)).outcome != REPRODUCED
+
+
+def flat_with_noise(measure):
+    return [0, 0, 0, 0, 0, 1e-9]
 
 
 @pytest.mark.parametrize("key", CLAIMS)
 def test_measures_that_are_the_same_at_all_layers_test_nothing(key):
-    found = verdict(key, changes(lambda measure: np.ones(6), lambda measure: np.ones(6)))
-    assert found.verdict == CANNOT_BE_TESTED and "same at all layers" in found.reason
+    found = verdict(key, changes(flat, flat))
+    assert found.outcome == CANNOT_BE_TESTED and "same at all layers" in found.reason
 
 
 def test_one_constant_measure_is_left_out_of_the_others_verdict():
     found = verdict("top-is-high", changes(lambda measure: np.ones(6) if measure == "js" else LAYERS))
-    assert found.verdict == REPRODUCED and found.groups == 7
+    assert found.outcome == REPRODUCED and len(found.groups) == 7
 
 
-def test_the_ledger_names_these_as_statements_and_no_papers_claims():
-    verdicts = [verdict(key, PASSING[key]) for key in CLAIMS]
-    assert "the statement" in ledger(claims.CLAIMS, verdicts).columns
+def test_a_statement_that_fails_for_one_measure_is_mixed_and_names_the_part():
+    found = verdict("all-rise-with-depth", changes(lambda m: [1, 1, 9, 9, 5, 5] if m == "structure" else LAYERS))
+    (failed,) = found.of(verdicts.FAILS)
+    assert found.outcome == MIXED and failed.name == "syntax"
+    assert failed.failed == ("high third over middle third",)
 
 
-@pytest.mark.parametrize("key", ["outputs-agree-more", "layers-inherit"])
-def test_tasks_have_the_names_that_they_have_in_the_other_chapters(key):
-    assert list(verdict(key, PASSING[key]).by_group) == ["MNLI", "RTE"]
+def test_models_that_differ_much_leave_it_open():
+    assert verdict("all-rise-with-depth", changes(rising, noise=20.0)).outcome == OPEN
+
+
+def test_a_task_that_was_not_learned_takes_no_part():
+    odd = changes(falling, tasks=("rte",))
+    table = pd.concat([changes(rising, tasks=("mnli", "sst2", "mrpc")), odd])
+    assert verdict("all-rise-with-depth", table).outcome == OPEN
+    found = verdict("all-rise-with-depth", table, {"rte": "RTE was not learned"})
+    assert found.outcome == REPRODUCED and found.left_out == {"rte": "RTE was not learned"}
+    per_task = verdict("outputs-agree-more", changes(weights_against_all), {"rte": "RTE was not learned"})
+    assert [group.name for group in per_task.groups] == ["MNLI", "MRPC", "SST-2"]
+
+
+def test_nothing_is_left_when_no_task_was_learned():
+    found = verdict("lenses-agree", changes(rising), dict.fromkeys(TASKS, "not learned"))
+    assert found.outcome == CANNOT_BE_TESTED and "no task was learned" in found.reason
+
+
+def test_twins_are_judged_beside_the_models():
+    table = pd.concat([changes(rising), changes(falling, control="twin")])
+    found = judge(CLAIMS["all-rise-with-depth"], {"changes_by_layer": table})
+    assert (found.verdict.outcome, found.controls["twin"].verdict.outcome) == (REPRODUCED, CONTRADICTED)
+
+
+def test_a_record_without_folds_has_estimates_and_no_intervals():
+    whole = changes(rising)
+    whole = whole[whole["fold"] == WHOLE].drop(columns=["fold", "control"])
+    found = verdict("lenses-agree", whole)
+    assert found.outcome == REPRODUCED and "interval not measured" in verdicts.sentence(found)
+
+
+def test_tasks_that_agree_by_chance_do_not_narrow_an_interval():
+    rows = [(task, seed, fold, value) for task in "ab" for seed, value in enumerate((0.2, 0.6)) for fold in (-1, 0, 1)]
+    found = agreement.interval(pd.DataFrame(rows, columns=["task", "seed", "fold", "correlation"]))
+    assert found.models == 4 and found.estimate == pytest.approx(0.4) and found.low < 0.2
+
+
+def test_tasks_are_the_draws_where_models_of_a_task_are_alike():
+    rows = [(task, seed, -1, value) for task, value in (("a", 0.2), ("b", 0.6)) for seed in range(5)]
+    assert agreement.interval(pd.DataFrame(rows, columns=["task", "seed", "fold", "correlation"])).models == 2

@@ -10,8 +10,9 @@ from tests.conftest import ENCODER
 from transformers import AutoModelForSequenceClassification
 
 from fivelenses.checkpoints import tables
-from fivelenses.comparison import compare
+from fivelenses.comparison import RSA, AttentionJS, compare, compare_with
 from fivelenses.lenses import weights
+from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.five_lenses import figures
@@ -20,6 +21,7 @@ from fivelenses.papers.five_lenses.measure import changes_by_layer, references
 from fivelenses.papers.hao2020.measure import evaluation_part
 
 INDEPENDENT = "toy-bert/seed-1"
+FOLDED = ("js", "svcca", "probe", "rollback", "rsa")
 LIMITS = dict(evaluation_examples=40, similarity_tokens=300, probe_points=40, random_directions=1, device="cpu")
 
 
@@ -44,18 +46,27 @@ def measured(toy_checkpoint):
     changed = SimpleNamespace(specification=specification, manifest={"diverged": False}, model=lambda: model)
     lines = []
     table = measured_of([toy_checkpoint, changed], log=lines.append)
-    assert lines == ["rte: 2 models measured"]
+    assert lines == ["rte: 2 models and their twins measured"]
     return table
 
 
-def curve(table, measure, seed, column="value"):
-    rows = table[(table["measure"] == measure) & (table["seed"] == seed)]
+def curve(table, measure, seed, column="value", control="", fold=-1):
+    rows = table[(table["control"] == control) & (table["fold"] == fold)]
+    rows = rows[(rows["measure"] == measure) & (rows["seed"] == seed)]
     return rows.set_index("layer")[column].to_numpy()
 
 
 def test_every_measure_has_every_layer_of_every_model(measured):
-    counts = measured.groupby(["task", "seed", "measure"], sort=False)["layer"].apply(list)
-    assert list(counts.index) == [("rte", seed, measure) for seed in (0, 1) for measure in BY_KEY]
+    counts = measured.groupby(["task", "control", "seed", "measure", "fold"], sort=False)["layer"].apply(list)
+    expected = [
+        ("rte", control, seed, measure, fold)
+        for control in ("", "twin")
+        for seed in (0, 1)
+        for measure in BY_KEY
+        for fold in (range(-1, 10) if measure in FOLDED else [-1])
+        if (control, measure) != ("twin", "rollback")
+    ]
+    assert list(counts.index) == expected
     assert all(layers == [1, 2, 3, 4, 5, 6] for layers in counts)
     assert np.isfinite(measured[["value", "null"]]).all(axis=None)
     assert set(measured.dropna(subset=["entering"])["measure"]) == set(ADDED)
@@ -96,7 +107,36 @@ def test_attention_features_and_weights_are_those_of_the_other_chapters(measured
         np.testing.assert_allclose(curve(measured, "js", 0, column), rows["js"], rtol=1e-6)
         np.testing.assert_allclose(curve(measured, "svcca", 0, column), rows["svcca"], rtol=1e-6)
     moved = weights.distance(reference.pretrained, models["tuned"]).relative.mean(axis=1)
-    np.testing.assert_allclose(curve(measured, "weights", 0), moved)
+    np.testing.assert_allclose(curve(measured, "weights", 0), moved, rtol=1e-6)
+
+
+def test_without_a_fold_a_measure_is_that_of_the_other_examples(measured, reference, toy_checkpoint):
+    examples = evaluation_part(toy_checkpoint, 40)
+    kept = examples.select([row for row in range(40) if row % 10 != 3])
+    models = {"start": reference.pretrained, "tuned": toy_checkpoint.model()}
+    lengths = np.array([len(one) for one in examples["input_ids"]])
+    order = np.argsort(-lengths, kind="stable")
+    positions = sample_positions(lengths.sum(), 300)
+    rows = np.repeat(order, lengths[order])
+    # The same tokens in a stream that lacks the examples of the fold.
+    places = np.flatnonzero(np.isin(np.arange(len(rows))[rows % 10 != 3], positions))
+    alone = compare_with([AttentionJS(), RSA(places)], models, [("start", "tuned")], kept, device="cpu")
+    np.testing.assert_allclose(curve(measured, "js", 0, fold=3), alone["js"], rtol=1e-4)
+    np.testing.assert_allclose(curve(measured, "rsa", 0, fold=3), 1 - alone["rsa"], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["probe", "rollback"])
+def test_the_mean_without_each_fold_is_the_mean(measured, measure):
+    folds = [curve(measured, measure, 0, fold=fold) for fold in range(10)]
+    # Forty examples in ten folds of equal size.
+    np.testing.assert_allclose(np.mean(folds, axis=0), curve(measured, measure, 0), atol=1e-6)
+    assert np.ptp(folds, axis=0).max() > 0
+
+
+def test_a_twin_moved_as_far_and_elsewhere(measured):
+    np.testing.assert_allclose(curve(measured, "weights", 0, control="twin"), curve(measured, "weights", 0), rtol=1e-4)
+    twin, tuned = (curve(measured, "svcca", 0, control=control) for control in ("twin", ""))
+    assert np.abs(twin - tuned).max() > 1e-3
 
 
 def test_models_whose_training_diverged_are_left_out_and_refused_when_there_are_no_others(toy_checkpoint):

@@ -10,8 +10,11 @@ from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.evaluation import flat_labels
 from fivelenses.checkpoints.finetuning import fine_tune
 from fivelenses.checkpoints.specification import specify
-from fivelenses.exhibits.claims import NOT_REPRODUCED, PARTLY, REPRODUCED, judge
+from fivelenses.exhibits import verdicts
+from fivelenses.exhibits.claims import judge
+from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, OPEN, REPRODUCED
 from fivelenses.papers.own_encoders import claims, figures, measure
+from fivelenses.papers.toy_world import claims as toy_world
 from fivelenses.papers.toy_world.measure import record, training_part, without_reading
 from fivelenses.runs.settings import settings
 from fivelenses.tasks.examples import TaskData
@@ -37,16 +40,20 @@ def test_loss_curves_are_those_that_pretraining_wrote():
 
 def test_frequencies_of_two_equally_frequent_pieces_cost_the_logarithm_of_two(toy_tokenizer):
     word, other = (toy_tokenizer.convert_ids_to_tokens(piece) for piece in toy_tokenizer("the was")["input_ids"][1:3])
-    found = measure._frequencies(ENCODER, [[f"{word} {other}"], [f"{other} {word}"]])
-    assert found["masked_loss"] == pytest.approx(np.log(2))
-    assert found["masked_accuracy"] == 0.5
+    documents = [[f"{word} {other}"], [f"{other} {word}"]]
+    found = measure._frequencies(ENCODER, [documents, documents])
+    assert [row["fold"] for row in found] == [-1, 0, 1]
+    assert [row["masked_loss"] for row in found] == pytest.approx([np.log(2)] * 3)
+    assert found[0]["masked_accuracy"] == 0.5
 
 
 def test_a_pretrained_encoder_reads_its_own_language_better_than_random_weights(monkeypatch):
     from pretraining import toy_text
 
     monkeypatch.setattr(measure, "wikipedia_text", lambda source: toy_text("validation")[:60])
-    table = measure.language_modelling([ENCODER], "toyworld", "cpu").set_index(["encoder", "text"])["masked_loss"]
+    measured = measure.language_modelling([ENCODER], "toyworld", "cpu")
+    assert sorted(measured[measured["encoder"] == "random"]["fold"]) == list(range(-1, 10))
+    table = measured[measured["fold"] == -1].set_index(["encoder", "text"])["masked_loss"]
     assert table[ENCODER, "elsewhere"] == pytest.approx(table[ENCODER, "held out"], abs=0.3)
     assert table[ENCODER, "elsewhere"] < table["frequency", "elsewhere"] < table["random", "elsewhere"]
 
@@ -60,11 +67,13 @@ def test_tags_of_words_are_counted_and_unseen_words_get_the_most_frequent():
     training = split(("The dog", "DET NOUN"), ("dog dog", "NOUN VERB"), ("cats", "NOUN"))
     held_out = split(("the dog runs", "DET VERB NOUN"), ("DOG", "NOUN"))
     data = TaskData(tasks.find("pos-ewt"), "toyworld", {"train": training, "validation": held_out}, ())
-    assert measure._most_frequent_tags(data) == pytest.approx(3 / 4)
+    assert measure._right_by_word(data).tolist() == [True, False, True, True]
 
 
 def test_a_probe_reads_every_layer_of_every_encoder():
-    table = measure.parts_of_speech([ENCODER], "toyworld", 20, "cpu")
+    folds = measure.parts_of_speech([ENCODER], "toyworld", 20, "cpu")
+    assert (folds.groupby(["encoder", "layer"])["fold"].apply(list).map(len) == 11).all()
+    table = folds[folds["fold"] == -1]
     assert table.groupby("encoder")["layer"].apply(list).to_dict() == {
         ENCODER: list(range(7)),
         "random": list(range(7)),
@@ -133,35 +142,84 @@ def made_scores(pretrained=(0.8, 0.9), scratch=(0.6, 0.7), task="sst2", metric="
     return pd.DataFrame(rows).assign(length=0.5, bag_of_words=0.6 if metric != "F1" else np.nan)
 
 
-def test_pretraining_pays_where_its_worst_seed_beats_the_best_without_it():
-    claim = CLAIMS["own-pretraining-pays"]
-    better, worse = made_scores(), made_scores((0.65, 0.9), task="rte")
-    assert judge(claim, {"own-encoders-scores": better}).verdict == REPRODUCED
-    assert judge(claim, {"own-encoders-scores": pd.concat([better, worse])}).verdict == PARTLY
-    assert judge(claim, {"own-encoders-scores": worse}).verdict == NOT_REPRODUCED
+def test_pretraining_is_judged_as_in_chapter_0():
+    assert CLAIMS["own-pretraining-pays"].effects is toy_world.CLAIMS[0].effects
 
 
-def test_a_second_measure_of_a_task_is_not_counted_twice():
-    both = pd.concat([made_scores(task="mrpc"), made_scores((0.1, 0.1), task="mrpc", metric="F1")])
-    assert judge(CLAIMS["own-pretraining-pays"], {"own-encoders-scores": both}).verdict == REPRODUCED
-
-
-@pytest.mark.parametrize(("loss", "verdict"), [(4.0, REPRODUCED), (5.5, NOT_REPRODUCED)])
-def test_reading_elsewhere_is_a_loss_well_below_the_frequencies(loss, verdict):
-    rows = [("a", "held out", 1.0), ("a", "elsewhere", loss), ("random", "elsewhere", 9.0)]
-    table = pd.DataFrame([*rows, ("frequency", "elsewhere", 6.0)], columns=["encoder", "text", "masked_loss"])
-    assert judge(CLAIMS["own-reads-elsewhere"], {"own-encoders-language": table}).verdict == verdict
+def losses(*encoders, frequency=6.0, folds=range(-1, 10)):
+    """Losses of encoders, and of frequencies, that differ a little between folds."""
+    named = {f"e{place}": loss for place, loss in enumerate(encoders)} | {"frequency": frequency, "random": 9.0}
+    rows = [(name, "elsewhere", fold, loss + 0.001 * fold) for name, loss in named.items() for fold in folds]
+    return pd.DataFrame([*rows, ("e0", "held out", -1, 1.0)], columns=["encoder", "text", "fold", "masked_loss"])
 
 
 @pytest.mark.parametrize(
-    ("layers", "verdict"),
-    [((0.80, 0.90), REPRODUCED), ((0.90, 0.90), NOT_REPRODUCED), ((0.80, 0.84), NOT_REPRODUCED)],
+    ("encoders", "expected"),
+    [
+        ((4.0, 4.1, 4.05), REPRODUCED),
+        ((5.5, 5.4, 5.45), CONTRADICTED),
+        ((5.0, 5.0, 5.0), OPEN),
+        ((2.0, 6.0, 5.0), OPEN),
+        ((9.0, 9.0, 9.0), CONTRADICTED),
+    ],
+    ids=["reads", "hardly", "tie", "noise", "untrained"],
 )
-def test_context_is_read_where_a_layer_beats_the_embeddings_and_the_words(layers, verdict):
-    rows = [("a", layer, accuracy) for layer, accuracy in enumerate(layers)]
-    rows += [("random", 0, 0.7), ("random", 1, 0.6), ("words alone", 0, 0.85)]
-    table = pd.DataFrame(rows, columns=["encoder", "layer", "accuracy"])
-    assert judge(CLAIMS["own-context-is-read"], {"own-encoders-pos": table}).verdict == verdict
+def test_reading_elsewhere_is_a_loss_well_below_the_frequencies(encoders, expected):
+    found = judge(CLAIMS["own-reads-elsewhere"], {"language_modelling": losses(*encoders)}).verdict
+    assert found.outcome == expected, verdicts.sentence(found)
+
+
+def probes(*encoders, random=(0.7, 0.6, 0.6, 0.6), words=0.75, folds=range(-1, 10)):
+    """Accuracies by layer that differ between folds, for all encoders alike."""
+    named = {f"e{place}": layers for place, layers in enumerate(encoders)} | {"random": random, "words alone": (words,)}
+    rows = [
+        (name, layer, fold, accuracy + 0.001 * (fold % 3))
+        for name, layers in named.items()
+        for layer, accuracy in enumerate(layers)
+        for fold in folds
+    ]
+    return pd.DataFrame(rows, columns=["encoder", "layer", "fold", "accuracy"])
+
+
+CONTEXT = [
+    (((0.80, 0.90, 0.85, 0.8), (0.81, 0.90, 0.85, 0.8), (0.80, 0.91, 0.85, 0.8)), REPRODUCED),
+    (((0.90, 0.85, 0.80, 0.8), (0.91, 0.85, 0.80, 0.8), (0.90, 0.86, 0.80, 0.8)), CONTRADICTED),
+    (((0.90, 0.90, 0.90, 0.9), (0.90, 0.90, 0.90, 0.9), (0.90, 0.90, 0.90, 0.9)), CONTRADICTED),
+    (((0.70, 0.72, 0.71, 0.7), (0.70, 0.72, 0.71, 0.7), (0.70, 0.72, 0.71, 0.7)), CONTRADICTED),
+    (((0.80, 0.99, 0.80, 0.8), (0.80, 0.78, 0.78, 0.8), (0.80, 0.81, 0.80, 0.8)), OPEN),
+]
+
+
+@pytest.mark.parametrize(("encoders", "expected"), CONTEXT, ids=["reads", "falls", "flat", "below words", "noise"])
+def test_context_is_read_where_a_layer_beats_the_embeddings_and_the_words(encoders, expected):
+    found = judge(CLAIMS["own-context-is-read"], {"parts_of_speech": probes(*encoders)}).verdict
+    assert found.outcome == expected, verdicts.sentence(found)
+
+
+def test_choosing_the_best_of_many_layers_of_noise_earns_nothing():
+    random, gains = np.random.default_rng(0), []
+    for _ in range(30):
+        right = random.random((13, 400)) < 0.5
+        fold_of = np.arange(400) % 10
+        rows = [
+            ("e0", layer, fold, right[layer, fold_of != fold].mean()) for layer in range(13) for fold in range(-1, 10)
+        ]
+        table = pd.DataFrame(rows, columns=["encoder", "layer", "fold", "accuracy"])
+        gains.append((claims._of_best_layer(table) - 0.5).mean())
+    assert abs(np.mean(gains)) < 0.01
+
+
+def test_a_record_without_folds_has_estimates_alone():
+    table = probes(*CONTEXT[0][0], folds=[-1]).drop(columns="fold")
+    found = judge(CLAIMS["own-context-is-read"], {"parts_of_speech": table}).verdict
+    assert found.outcome == REPRODUCED and "interval not measured" in verdicts.sentence(found)
+    found = judge(CLAIMS["own-reads-elsewhere"], {"language_modelling": losses(4.0, folds=[-1]).drop(columns="fold")})
+    assert found.verdict.outcome == REPRODUCED and not found.verdict.groups[0].measured
+
+
+def test_a_probe_of_embeddings_alone_tests_nothing():
+    table = probes((0.8,), random=(0.7,))
+    assert judge(CLAIMS["own-context-is-read"], {"parts_of_speech": table}).verdict.outcome == CANNOT_BE_TESTED
 
 
 def test_points_behind_published_encoders_are_means_over_shared_tasks():

@@ -24,7 +24,8 @@ CONTROLS = (TWIN, SHUFFLED)
 TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
 TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"bound": "string", "measured": "boolean"}
 TABLE |= {"outcome": "string"}
-Records = Mapping[str, pd.DataFrame | Mapping[str, pd.DataFrame]]
+Record = pd.DataFrame | Mapping[str, pd.DataFrame] | None
+Records = Mapping[str, Record]
 
 
 class CannotTest(ValueError):
@@ -61,6 +62,8 @@ class Claim:
         printed: the number that the paper itself prints for it, empty where it draws only a shape.
         untwinned: why no twin can be measured; empty where one can.
         spare: the names of further measurements that `effects` takes, None where a run lacks them.
+        pools_tasks: a group is a mean over tasks. Rows of a task that was not learned are then taken out of the
+            records, where otherwise the groups that stand on it are left out.
     """
 
     key: str
@@ -76,6 +79,7 @@ class Claim:
     printed: str = ""
     untwinned: str = ""
     spare: tuple[str, ...] = ()
+    pools_tasks: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,10 +129,14 @@ def seen_as(table: pd.DataFrame, control: str = "") -> pd.DataFrame:
     return table[table["control"].isin([control, SHARED])].drop(columns="control").reset_index(drop=True)
 
 
-def _tables(record) -> list[pd.DataFrame]:
+def _tables(record: Record) -> list[pd.DataFrame]:
+    return [] if record is None else list(record.values()) if isinstance(record, Mapping) else [record]
+
+
+def _mapped(record: Record, change: Callable[[pd.DataFrame], pd.DataFrame]) -> Record:
     if record is None:
-        return []
-    return list(record.values()) if isinstance(record, Mapping) else [record]
+        return None
+    return {key: change(table) for key, table in record.items()} if isinstance(record, Mapping) else change(record)
 
 
 def controls_of(records: Iterable) -> list[str]:
@@ -168,19 +176,21 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
 
 
 def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[str, str]) -> Judged:
-    seen = [
-        {key: seen_as(table, control) for key, table in record.items()}
-        if isinstance(record, Mapping)
-        else None
-        if record is None
-        else seen_as(record, control)
-        for record in records.values()
-    ]
+    left_out = {}
+
+    def seen(table: pd.DataFrame) -> pd.DataFrame:
+        table = seen_as(table, control)
+        if not claim.pools_tasks or "task" not in table.columns:
+            return table
+        out = table["task"].isin(list(unlearned))
+        left_out.update({task: unlearned[task] for task in table.loc[out, "task"].unique()})
+        return table[~out]
+
     try:
-        found = list(claim.effects(*seen))
+        found = list(claim.effects(*(_mapped(record, seen) for record in records.values())))
     except CannotTest as reason:
-        return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason)))
-    left_out = {one.group: one.reason for one in found if isinstance(one, LeftOut)}
+        return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason), left_out))
+    left_out |= {one.group: one.reason for one in found if isinstance(one, LeftOut)}
     for one in found:
         reasons = dict.fromkeys(unlearned[task] for task in one.stands_on if task in unlearned)
         if reasons:

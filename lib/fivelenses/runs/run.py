@@ -276,6 +276,7 @@ class Run:
         models: pd.DataFrame | NotMeasured,
         predictions: pd.DataFrame | NotMeasured,
         of: Callable[[pd.DataFrame], pd.DataFrame] = gate.ordinary,
+        leading: str = "",
     ) -> None:
         """Find the tasks that the ordinary models did not learn, say so on the page, and leave them out of all claims.
 
@@ -283,12 +284,13 @@ class Run:
             models: `checkpoints.tables.models`, of which the ordinary ones decide; none is left out if not measured.
             predictions: `checkpoints.predictions.by_example` of these; scores decide without intervals if not measured.
             of: takes the ordinary ones from the models.
+            leading: the encoder whose tasks go by their names alone; the chapter's own if empty.
         """
         if isinstance(models, NotMeasured):
             display(Markdown(f"*Left out of all claims*: it is not known what was learned, because {models.reason}."))
             return
         table = gate.learned(of(models), None if isinstance(predictions, NotMeasured) else predictions)
-        self.unlearned = dict(gate.unlearned(table, self.settings.encoder))
+        self.unlearned = dict(gate.unlearned(table, leading or self.settings.encoder))
         said = "; ".join(dict.fromkeys(self.unlearned.values())) or "nothing: every task was learned"
         display(Markdown(f"*Left out of all claims*: {said}."))
 

@@ -19,10 +19,15 @@ def bag_of_words(data: TaskData, metric: str = "accuracy") -> float:
         data: a task with splits `train` and `validation`.
         metric: `accuracy` or `matthews`.
     """
+    return _scored(words_predicted(data), data, metric)
+
+
+def words_predicted(data: TaskData) -> np.ndarray:
+    """(examples,) the labels that `bag_of_words` gives the development examples."""
     counters = {column: CountVectorizer(token_pattern=r"\S+") for column in data.task.inputs}
     training = hstack([counter.fit_transform(data.splits["train"][column]) for column, counter in counters.items()])
     evaluation = hstack([counter.transform(data.splits["validation"][column]) for column, counter in counters.items()])
-    return _fitted(training.tocsr(), evaluation.tocsr(), data, metric)
+    return _fitted(training.tocsr(), evaluation.tocsr(), data)
 
 
 def length(data: TaskData, metric: str = "accuracy") -> float:
@@ -33,7 +38,9 @@ def length(data: TaskData, metric: str = "accuracy") -> float:
         return np.array([[len(text.split()) for text in rows[column]] for column in data.task.inputs], dtype=float).T
 
     scaler = StandardScaler().fit(lengths("train"))
-    return _fitted(scaler.transform(lengths("train")), scaler.transform(lengths("validation")), data, metric)
+    return _scored(
+        _fitted(scaler.transform(lengths("train")), scaler.transform(lengths("validation")), data), data, metric
+    )
 
 
 def majority(data: TaskData) -> float:
@@ -41,8 +48,10 @@ def majority(data: TaskData) -> float:
     return majority_rate(np.array(data.splits["validation"][data.task.label]))
 
 
-def _fitted(training, evaluation, data: TaskData, metric: str) -> float:
+def _fitted(training, evaluation, data: TaskData) -> np.ndarray:
     model = LogisticRegression(C=REGULARISATION, max_iter=2_000)
-    model.fit(training, np.array(data.splits["train"][data.task.label]))
-    gold = np.array(data.splits["validation"][data.task.label])
-    return score(metric, model.predict(evaluation), gold)
+    return model.fit(training, np.array(data.splits["train"][data.task.label])).predict(evaluation)
+
+
+def _scored(predicted: np.ndarray, data: TaskData, metric: str) -> float:
+    return score(metric, predicted, np.array(data.splits["validation"][data.task.label]))

@@ -2,9 +2,10 @@ r"""Whether measures of change order the layers of an encoder alike, from the re
 
 A correlation of two lenses is the mean over the pairs of their measures, first within a model, then over models.
 
-- **Interval.** The bootstrap draws models, each a task and a seed; a single model has none.
-- **Chance.** Models share their pre-trained encoder, so that their curves are no independent draws of layers. All are
-  therefore relabelled alike: one order of the layers of the first lens for all models.
+- **Interval.** Layers are no sample, and stay as they are. What varies are the models and the sentences: a correlation
+  is taken again without each of ten folds of sentences. Models of one task have much in common, so that tasks are the
+  draws where there are several; but few tasks may agree by chance, most of all in ranks, and where the interval over
+  models is wider, it is taken. Measures without folds are the same in all of them.
 - **Depth.** Two measures that rise with depth agree for that alone. The partial correlation holds the layer's number
   fixed; it is undefined where a measure is strictly monotone.
 - **Centre.** :math:`\sum_l l\, s_l / \sum_l s_l` for the values :math:`s` scaled to [0, 1] within the model.
@@ -12,34 +13,84 @@ A correlation of two lenses is the mean over the pairs of their measures, first 
 Rows of correlations that are undefined hold NaN.
 """
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
+from fivelenses.exhibits import effects, intervals
+from fivelenses.exhibits.claims import seen_as
+from fivelenses.exhibits.effects import Interval
+from fivelenses.exhibits.intervals import WHOLE
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY, DISTINCTIONS, OWN, lens
 from fivelenses.papers.five_lenses.measure import MIN_LAYERS
 from fivelenses.papers.five_lenses.rank_statistics import (
-    RESAMPLES,
-    Estimate,
-    holm,
-    mean_over_models,
     partial_correlation,
-    permutation_p,
     rank_correlation,
+    rank_correlations,
     scaled,
-    standardised_ranks,
 )
 
 MODEL, PAIR = ["task", "seed"], ["first", "second"]
+
+
+def whole(changes: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the fine-tuned models on all sentences."""
+    changes = seen_as(changes)
+    return changes[changes["fold"] == WHOLE] if "fold" in changes.columns else changes
+
+
+def in_folds(changes: pd.DataFrame, of: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """A table made of all sentences, and with `fold` of those without each fold, where the record has folds.
+
+    A measure that was not taken without a fold is that of all sentences.
+    """
+    changes = seen_as(changes)
+    if "fold" not in changes.columns:
+        return of(changes)
+    every, tables = changes[changes["fold"] == WHOLE], []
+    for fold, left_out in changes.groupby("fold"):
+        others = every if fold == WHOLE else pd.concat([every[~every["measure"].isin(left_out["measure"])], left_out])
+        tables.append(of(others).assign(fold=fold))
+    return pd.concat(tables, ignore_index=True)
+
+
+def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
+    """The mean of a column over models, with its interval; None where it is defined for no model.
+
+    Args:
+        rows: with `task`, `seed`, the column, and `fold` where the record has folds.
+        value: the column. A model for which it is undefined, with all sentences or without a fold, is left out.
+    """
+    rows = rows[rows.groupby(MODEL)[value].transform(lambda of_model: of_model.notna().all())]
+    if rows.empty:
+        return None
+    without_folds = "fold" in rows.columns and (rows["fold"] == WHOLE).all()
+    found = []
+    for model in (["task"], MODEL) if rows["task"].nunique() > 1 else (["seed"],):
+        if without_folds:
+            found.append(effects.over_models(rows.groupby(model)[value].mean()))
+        else:
+            found.append(intervals.of_measure(rows, lambda of_model: of_model[value].mean(), model))
+    return max(found, key=lambda one: one.high - one.low)
+
+
+def _keys(rows: pd.DataFrame) -> list[str]:
+    return [*MODEL, *(["fold"] if "fold" in rows.columns else [])]
+
+
+def mean_by_model(rows: pd.DataFrame, value: str) -> pd.Series:
+    """The mean of a column within each model, and without each fold."""
+    return rows.groupby(_keys(rows), sort=False)[value].mean()
 
 
 def curves(changes: pd.DataFrame, value: str = "value") -> dict[tuple[str, int], pd.DataFrame]:
     """(task, seed) to a table of that model, with one row per measure and one column per layer.
 
     Args:
-        changes: of `measure.changes_by_layer`.
+        changes: of `measure.changes_by_layer`, of one control and fold.
         value: the column read.
 
     Raises:
@@ -63,38 +114,47 @@ def curves(changes: pd.DataFrame, value: str = "value") -> dict[tuple[str, int],
 
 
 def by_model(changes: pd.DataFrame) -> pd.DataFrame:
-    """The rank correlation of each pair of measures in each model.
+    """The rank correlation of each pair of measures in each model, and without each fold.
 
     Returns:
-        `task`, `seed`, `first`, `second`, `correlation`, `given_depth` (the partial one).
+        `task`, `seed`, `first`, `second`, `correlation`, `given_depth` (the partial one), `fold`.
     """
+    return in_folds(changes, _by_model)
+
+
+def _by_model(changes: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for model, table in curves(changes).items():
-        depth = {measure: rank_correlation(curve, table.columns) for measure, curve in table.iterrows()}
+        found = rank_correlations(pd.concat([table, pd.DataFrame([table.columns], ["depth"], table.columns)]))
         for first, second in combinations(table.index, 2):
-            correlation = rank_correlation(table.loc[first], table.loc[second])
-            partial = partial_correlation(correlation, depth[first], depth[second])
-            rows.append((*model, first, second, correlation, partial))
+            depths = (found.loc[side, "depth"] for side in (first, second))
+            partial = partial_correlation(found.loc[first, second], *depths)
+            rows.append((*model, first, second, found.loc[first, second], partial))
     return pd.DataFrame(rows, columns=[*MODEL, *PAIR, "correlation", "given_depth"])
 
 
-def between_measures(changes: pd.DataFrame, resamples: int = RESAMPLES) -> pd.DataFrame:
+def between_measures(changes: pd.DataFrame) -> pd.DataFrame:
     """Each pair of measures, over models.
 
     Returns:
         `first`, `second`, `same_lens`, `correlation`, `low`, `high`, `models` (where it is defined), `undefined`
         (models where it is not).
     """
-    rows = []
-    for (first, second), group in by_model(changes).groupby(PAIR, sort=False):
-        mean = mean_over_models(group["correlation"], resamples)
-        row = {"first": first, "second": second, "same_lens": lens(first) == lens(second)}
-        rows.append(row | _columns(mean) | {"undefined": len(group) - mean.models})
-    return pd.DataFrame(rows)
+    table = _over_models(by_model(changes))
+    table["undefined"] = len(whole(changes)[MODEL].drop_duplicates()) - table["models"]
+    table.insert(2, "same_lens", table["first"].map(lens) == table["second"].map(lens))
+    return table
 
 
-def _columns(mean: Estimate) -> dict[str, float]:
-    return {"correlation" if name == "value" else name: value for name, value in asdict(mean).items()}
+def _over_models(rows: pd.DataFrame) -> pd.DataFrame:
+    """Pairs with `correlation`, `low`, `high` (NaN where no interval was measured) and `models`."""
+    found = []
+    for pair, group in rows.groupby(PAIR, sort=False):
+        mean, defined = interval(group), group.dropna(subset=["correlation"])
+        low, high = (mean.low, mean.high) if mean is not None and mean.measured else (np.nan, np.nan)
+        value = np.nan if mean is None else mean.estimate
+        found.append((*pair, value, low, high, len(defined[MODEL].drop_duplicates())))
+    return pd.DataFrame(found, columns=[*PAIR, "correlation", "low", "high", "models"])
 
 
 def between_seeds(changes: pd.DataFrame) -> pd.DataFrame:
@@ -104,7 +164,7 @@ def between_seeds(changes: pd.DataFrame) -> pd.DataFrame:
         `task`, `seed` (`0–1`), `measure`, `correlation`; no row where a task has one seed.
     """
     rows = []
-    for ((task, seed), first), ((other, another), second) in combinations(curves(changes).items(), 2):
+    for ((task, seed), first), ((other, another), second) in combinations(curves(whole(changes)).items(), 2):
         for measure in first.index if task == other else ():
             correlation = rank_correlation(first.loc[measure], second.loc[measure])
             rows.append((task, f"{seed}–{another}", measure, correlation))
@@ -120,44 +180,32 @@ def lenses_by_model(changes: pd.DataFrame) -> pd.DataFrame:
     """The correlation of each pair of lenses in each model, the mean over the pairs of their measures.
 
     Returns:
-        `task`, `seed`, `first`, `second`, `correlation`, `given_depth`.
+        `task`, `seed`, `first`, `second`, `correlation`, `given_depth`, `fold`.
     """
     table = by_model(changes)
     table = table.assign(**{side: table[side].map(lens) for side in PAIR})
     table = table[table["first"] != table["second"]]
-    return table.groupby([*MODEL, *PAIR], sort=False)[["correlation", "given_depth"]].mean().reset_index()
+    return table.groupby([*_keys(table), *PAIR], sort=False)[["correlation", "given_depth"]].mean().reset_index()
 
 
-def between_lenses(changes: pd.DataFrame, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Each pair of lenses, over models, with what chance would do.
+def between_lenses(changes: pd.DataFrame) -> pd.DataFrame:
+    """Each pair of lenses, over models.
 
     Returns:
-        `first`, `second` (lenses), `correlation`, `low`, `high`, `models`, `p`, `p_holm` (over all pairs),
-        `given_depth`, `given_depth_models` (where that is defined).
+        `first`, `second` (lenses), `correlation`, `low`, `high`, `models`, `given_depth`, `given_depth_models` (where
+        that is defined).
     """
-    rows = []
-    for pair, group in lenses_by_model(changes).groupby(PAIR, sort=False):
-        mean, partial = (mean_over_models(group[column], resamples) for column in ("correlation", "given_depth"))
-        row = dict(zip(PAIR, pair, strict=True)) | _columns(mean) | {"p": _chance(changes, pair, resamples)}
-        rows.append(row | {"given_depth": partial.value, "given_depth_models": partial.models})
-    table = pd.DataFrame(rows)
-    table.insert(table.columns.get_loc("p") + 1, "p_holm", holm(table["p"]))
-    return table
+    rows = lenses_by_model(changes)
+    table = _over_models(rows)
+    whole_rows = rows[rows["fold"] == WHOLE] if "fold" in rows.columns else rows
+    depths = whole_rows.groupby(PAIR, sort=False)["given_depth"].agg(["mean", "count"])
+    return table.assign(given_depth=depths["mean"].to_numpy(), given_depth_models=depths["count"].to_numpy())
 
 
-def _chance(changes: pd.DataFrame, pair: tuple[str, str], resamples: int) -> float:
-    products = []
-    for table in curves(changes).values():
-        ranks = {key: standardised_ranks(curve) for key, curve in table.iterrows() if np.ptp(curve) > 0}
-        of_lens = [[curve for key, curve in ranks.items() if lens(key) == side] for side in pair]
-        if all(of_lens):
-            products.append(np.mean([np.outer(one, other) for one in of_lens[0] for other in of_lens[1]], axis=0))
-    return permutation_p(np.mean(products, axis=0), resamples) if products else np.nan
-
-
-def overall(changes: pd.DataFrame, resamples: int = RESAMPLES) -> Estimate:
+def overall(changes: pd.DataFrame) -> Interval | None:
     """The mean correlation of two different lenses, over all pairs and models."""
-    return mean_over_models(lenses_by_model(changes).groupby(MODEL)["correlation"].mean(), resamples)
+    rows = lenses_by_model(changes)
+    return interval(mean_by_model(rows, "correlation").reset_index())
 
 
 def centres(changes: pd.DataFrame) -> pd.DataFrame:
@@ -169,7 +217,7 @@ def centres(changes: pd.DataFrame) -> pd.DataFrame:
         constant.
     """
     rows = []
-    for model, table in curves(changes).items():
+    for model, table in curves(whole(changes)).items():
         layers = table.columns.to_numpy(dtype=float)
         for measure, curve in table.iterrows():
             shares, centre, top = scaled(curve), np.nan, np.nan
@@ -186,16 +234,21 @@ def added(changes: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per model, measure of the output and measure of the parameters, with `task`, `seed`, `measure`, `own`,
-        `output` and `added` (rank correlations with `own`).
+        `output` and `added` (rank correlations with `own`), `difference`, `fold`.
     """
+    return in_folds(changes, _added)
+
+
+def _added(changes: pd.DataFrame) -> pd.DataFrame:
     rows = []
     entering = curves(changes[changes["measure"].isin(ADDED)], "entering")
     for model, table in curves(changes).items():
         for measure, below in entering[model].iterrows():
             for own in (key for key in OWN if key in table.index):
-                compared = (table.loc[measure], table.loc[measure] - below)
-                rows.append((*model, measure, own, *(rank_correlation(one, table.loc[own]) for one in compared)))
-    return pd.DataFrame(rows, columns=[*MODEL, "measure", "own", "output", "added"])
+                output = rank_correlation(table.loc[measure], table.loc[own])
+                own_part = rank_correlation(table.loc[measure] - below, table.loc[own])
+                rows.append((*model, measure, own, output, own_part, own_part - output))
+    return pd.DataFrame(rows, columns=[*MODEL, "measure", "own", "output", "added", "difference"])
 
 
 def apart(changes: pd.DataFrame) -> pd.DataFrame:
@@ -203,7 +256,8 @@ def apart(changes: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per model and distinction, with `task`, `seed`, `distinction` (a key of `instruments.DISTINCTIONS`),
-        `alike` and `different` (mean correlation of the pairs of either kind; NaN where there is none).
+        `alike` and `different` (mean correlation of the pairs of either kind; NaN where there is none), `difference`
+        (of those alike from the others), `fold`.
     """
     table = by_model(changes)
     table = table[table["first"].map(lens) != table["second"].map(lens)]
@@ -211,9 +265,10 @@ def apart(changes: pd.DataFrame) -> pd.DataFrame:
     for distinction in DISTINCTIONS:
         sides = [table[side].map(lambda key, what=distinction: getattr(BY_KEY[key], what)) for side in PAIR]
         kind = (sides[0] == sides[1]).map({True: "alike", False: "different"})
-        means = table.groupby([*MODEL, kind.rename("kind")], sort=False)["correlation"].mean().unstack("kind")
+        means = table.groupby([*_keys(table), kind.rename("kind")], sort=False)["correlation"].mean().unstack("kind")
         parts.append(means.reindex(columns=["alike", "different"]).assign(distinction=distinction).reset_index())
-    return pd.concat(parts, ignore_index=True).rename_axis(columns=None)
+    table = pd.concat(parts, ignore_index=True).rename_axis(columns=None)
+    return table.assign(difference=table["alike"] - table["different"])
 
 
 @dataclass(frozen=True)
@@ -222,36 +277,33 @@ class Parting:
 
     Attributes:
         higher, lower: the measures; `higher` gives that layer the higher rank.
-        correlation: over models.
+        correlation, low, high: over models; NaN where no interval was measured.
         layer: of all layers the one with the greatest mean difference of ranks.
         difference: that difference, in ranks, at least 0.
     """
 
     higher: str
     lower: str
-    correlation: Estimate
+    correlation: float
+    low: float
+    high: float
     layer: int
     difference: float
 
 
-def estimate(pair: pd.Series) -> Estimate:
-    """The correlation in a row of `between_measures` or `between_lenses`."""
-    return Estimate(*(float(pair[key]) for key in ("correlation", "low", "high")), int(pair["models"]))
-
-
-def parting(changes: pd.DataFrame, resamples: int = RESAMPLES) -> Parting:
+def parting(changes: pd.DataFrame) -> Parting:
     """Where the lenses part most.
 
     Raises:
         ValueError: no pair of measures of different lenses has a defined correlation.
     """
-    table = between_measures(changes, resamples)
+    table = between_measures(changes)
     table = table[~table["same_lens"]].dropna(subset=["correlation"])
     if table.empty:
         raise ValueError("No two measures of different lenses have a correlation: each is the same at all layers.")
     least = table.loc[table["correlation"].idxmin()]
     first, second = (str(least[side]) for side in PAIR)
-    both = [of_model.loc[[first, second]] for of_model in curves(changes).values()]
+    both = [of_model.loc[[first, second]] for of_model in curves(whole(changes)).values()]
     ranks = pd.concat(
         of_model.loc[first].rank() - of_model.loc[second].rank()
         for of_model in both
@@ -260,4 +312,5 @@ def parting(changes: pd.DataFrame, resamples: int = RESAMPLES) -> Parting:
     difference = ranks.groupby(level=0).mean()
     layer = difference.abs().idxmax()
     higher, lower = (first, second) if difference[layer] >= 0 else (second, first)
-    return Parting(higher, lower, estimate(least), int(layer), float(abs(difference[layer])))
+    numbers = (float(least[column]) for column in ("correlation", "low", "high"))
+    return Parting(higher, lower, *numbers, int(layer), float(abs(difference[layer])))

@@ -1,14 +1,20 @@
-"""The exhibits of chapter 6, from the records of `measure.changes_by_layer` (`changes`) and `tables.models`."""
+"""The exhibits of chapter 6, from the records of `measure.changes_by_layer` (`changes`) and `tables.models`.
+
+Where the record has folds, correlations have intervals, and where it has twins, they are drawn beside the null.
+"""
 
 import numpy as np
 import pandas as pd
 
 from fivelenses import tasks
 from fivelenses.exhibits import plots, style
+from fivelenses.exhibits.claims import TWIN
 from fivelenses.exhibits.exhibit import Exhibit, counted
+from fivelenses.exhibits.intervals import WHOLE
 from fivelenses.papers.five_lenses import agreement
+from fivelenses.papers.five_lenses.agreement import whole
 from fivelenses.papers.five_lenses.instruments import BY_KEY, DISTINCTIONS, LENSES, name
-from fivelenses.papers.five_lenses.rank_statistics import mean_over_models, number, scaled
+from fivelenses.papers.five_lenses.rank_statistics import number, said, scaled
 
 WIDTH = 5.6  # narrower than a page, so that letters are read on a phone
 FAR = 2  # a null so many times above the greatest value is written, not drawn: it would press the curves together
@@ -66,7 +72,7 @@ def table_of_models(models: pd.DataFrame) -> Exhibit:
 def table_of_instruments(changes: pd.DataFrame) -> Exhibit:
     """The measures: what each of them reads, in which direction it says more change, and its null."""
     rows = []
-    for key, group in changes.groupby("measure", sort=False):
+    for key, group in whole(changes).groupby("measure", sort=False):
         measure = BY_KEY[key]
         value, null = (
             f"{number(group[column].min())} to {number(group[column].max())}" for column in ("value", "null")
@@ -83,6 +89,7 @@ def table_of_instruments(changes: pd.DataFrame) -> Exhibit:
 
 def overview(changes: pd.DataFrame) -> Exhibit:
     """The overview: one panel per task, one row per measure, one column per layer, dark where the measure sees most."""
+    changes = whole(changes)
     names, matrices, tops = _names(changes), {}, []
     for task, title in _titles(changes).items():
         means = changes[changes["task"] == task].pivot_table("value", "measure", "layer").loc[list(names)]
@@ -112,14 +119,19 @@ def overview(changes: pd.DataFrame) -> Exhibit:
 
 def all_curves(changes: pd.DataFrame) -> Exhibit:
     """Each measure in its own unit, one curve per task, with its null."""
-    titles, names = _titles(changes), _names(changes)
-    drawn = dict(nulls={"null": "null"}, col="measure", titles=names, far=FAR, width=WIDTH)
+    titles, names, twins = _titles(changes), _names(changes), _twins(changes)
+    changes, nulls = whole(changes), {"null": "null"}
+    if twins is not None:
+        changes, nulls = changes.merge(twins, "left"), nulls | {"twin": "moved at random"}
+    drawn = dict(nulls=nulls, col="measure", titles=names, far=FAR, width=WIDTH)
     figure = plots.curves(changes, "value", "task", plots.looks_of_tasks(titles), "", **drawn)
-    nulls = "; ".join(f"{title}: {BY_KEY[measure].null}" for measure, title in names.items())
+    controls = "; ".join(f"{title}: {BY_KEY[measure].null}" for measure, title in names.items())
     caption = (
         f"Every measure in its own unit, more change upwards ({models_in_words(changes)}, bands from least to greatest "
-        f"seed). Dashed, mean over the models: {nulls}."
+        f"seed). Dashed, mean over the models: {controls}."
     )
+    if twins is not None:
+        caption += " Dotted: the models' twins, which moved as far in random directions."
     ends = [
         f"{title}, {plots.ends(changes[changes['measure'] == measure], 'value', 'task')}"
         for measure, title in names.items()
@@ -127,6 +139,14 @@ def all_curves(changes: pd.DataFrame) -> Exhibit:
     return Exhibit(
         "five-lenses-curves", "All curves", changes, caption, f"Curves over layers. {'. '.join(ends)}.", figure
     )
+
+
+def _twins(changes: pd.DataFrame) -> pd.DataFrame | None:
+    """The values of the twins as the column `twin`, by model, measure and layer; None where there are none."""
+    if "control" not in changes.columns or not (changes["control"] == TWIN).any():
+        return None
+    twins = changes[(changes["control"] == TWIN) & (changes["fold"] == WHOLE)]
+    return twins.rename(columns={"value": "twin"})[[*agreement.MODEL, "measure", "layer", "twin"]]
 
 
 def correlations(changes: pd.DataFrame) -> Exhibit:
@@ -148,8 +168,8 @@ def correlations(changes: pd.DataFrame) -> Exhibit:
     left_out = f" {undefined} correlations are undefined and left out: a measure is the same at all layers there."
     caption = (
         "Rank correlation over layers of each pair of measures, taken within a model and averaged "
-        f"({models_in_words(changes)}); bold where the bootstrap interval of 95 % over models leaves out 0. Framed: of "
-        "a measure with itself in two seeds of one task, which shows how far it repeats."
+        f"({models_in_words(changes)}); bold where the 95 % interval over models and sentences leaves out 0. Framed: "
+        "of a measure with itself in two seeds of one task, which shows how far it repeats."
         f"{left_out if undefined else ''}"
     )
     ordered = table.dropna(subset=["correlation"]).sort_values("correlation", ascending=False)
@@ -160,30 +180,31 @@ def correlations(changes: pd.DataFrame) -> Exhibit:
 
 
 def table_of_lenses(changes: pd.DataFrame) -> Exhibit:
-    """Each pair of lenses: their correlation, what chance would do, and what is left with depth held fixed."""
+    """Each pair of lenses: their correlation, and what is left with depth held fixed."""
     table = agreement.between_lenses(changes)
     rows = []
-    for _, pair in table.sort_values("correlation", ascending=False, na_position="last").iterrows():
-        row = {"lenses": f"{LENSES[pair['first']]} / {LENSES[pair['second']]}"}
-        row |= {"rank correlation (95 % interval)": str(agreement.estimate(pair)), "models": pair["models"]}
-        row |= {
-            title: "undefined" if np.isnan(pair[column]) else f"{pair[column]:.3f}"
-            for title, column in (("p", "p"), ("p (Holm)", "p_holm"))
-        }
-        rows.append(row | {"given depth (models)": f"{number(pair['given_depth'])} ({pair['given_depth_models']})"})
+    for pair in table.sort_values("correlation", ascending=False, na_position="last").itertuples():
+        row = {"lenses": f"{LENSES[pair.first]} / {LENSES[pair.second]}"}
+        row |= {"rank correlation (95 % interval)": reach(pair), "models": pair.models}
+        rows.append(row | {"given depth (models)": f"{number(pair.given_depth)} ({pair.given_depth_models})"})
     caption = (
         "Pairs of lenses, from the most to the least alike: mean rank correlation over layers of their measures "
-        f"({models_in_words(changes)}), bootstrap interval over models, two-sided p-value from relabelling the layers "
-        "of one lens in all models alike, adjusted by Holm for all pairs, and the partial correlation with the layer's "
-        "number held fixed, over the models in which it is defined."
+        f"({models_in_words(changes)}), with its interval over models and sentences, the layers being given, and "
+        "the partial correlation with the layer's number held fixed, over the models in which it is defined."
     )
     return Exhibit("five-lenses-lenses", "Pairs of lenses", table, caption, shown=pd.DataFrame(rows))
+
+
+def reach(pair) -> str:
+    """The correlation of a pair, or a parting, with its interval in words, where that was measured."""
+    inside = "" if np.isnan(pair.low) or np.isinf(pair.low) else f" ({number(pair.low)} to {number(pair.high)})"
+    return number(pair.correlation) + inside
 
 
 def centres(changes: pd.DataFrame) -> Exhibit:
     """The centre of change of each measure: one point per model, a bar at the mean."""
     table, names = agreement.centres(changes), _names(changes)
-    layers = changes["layer"]
+    layers = whole(changes)["layer"]
     middle = (layers.min() + layers.max()) / 2
     looks = plots.looks_of_tasks(_titles(changes))
     figure = plots.dots(table, "centre", "measure", names, "layer", "task", looks, mean=True, line=middle, width=WIDTH)
@@ -224,41 +245,37 @@ def _spread(values: pd.Series) -> str:
     return number(values.mean()) + (f" ± {values.std():.2f}" if len(values) > 1 else "")
 
 
-def _difference(group: pd.DataFrame, columns: dict[str, str]) -> dict[str, str]:
-    """The means over models of two columns, under these headers, and of the second's difference from the first."""
-    first, second = (group[column] for column in columns.values())
-    means = dict(zip([*columns, "difference"], (first, second, second - first), strict=True))
-    return {title: str(mean_over_models(values)) for title, values in means.items()}
+def _means(group: pd.DataFrame, columns: dict[str, str]) -> dict[str, str]:
+    """The means over models of some columns, under these headers, with their intervals."""
+    return {title: said(agreement.interval(group, column)) for title, column in columns.items()}
 
 
 def what_sets_apart(changes: pd.DataFrame) -> Exhibit:
     """Whether measures agree more that are alike in what they read, or in whether they know the labels."""
     table = agreement.apart(changes)
-    # The difference is that of those alike from the others.
-    columns = {"different": "different", "alike": "alike"}
+    columns = dict(zip(*[("alike", "different", "difference")] * 2, strict=True))
     rows = [
-        {"measures differ in": DISTINCTIONS[distinction]} | _difference(group, columns)
+        {"measures differ in": DISTINCTIONS[distinction]} | _means(group, columns)
         for distinction, group in table.groupby("distinction", sort=False)
     ]
     caption = (
         "Mean rank correlation of two measures of different lenses that are alike, and of two that are not, with "
-        f"bootstrap intervals over models ({models_in_words(changes)})."
+        f"intervals over models and sentences ({models_in_words(changes)})."
     )
-    shown = pd.DataFrame(rows)[["measures differ in", "alike", "different", "difference"]]
-    return Exhibit("five-lenses-apart", "What sets measures apart", table, caption, shown=shown)
+    return Exhibit("five-lenses-apart", "What sets measures apart", table, caption, shown=pd.DataFrame(rows))
 
 
 def what_layers_add(changes: pd.DataFrame) -> Exhibit:
     """Whether what a layer adds to the change of features agrees better with its parameters than the whole does."""
     table = agreement.added(changes)
-    columns = {"of what it puts out": "output", "of what it adds": "added"}
+    columns = {"of what it puts out": "output", "of what it adds": "added", "difference": "difference"}
     rows = [
-        {"measure": name(measure), "correlated with": name(own)} | _difference(group, columns)
+        {"measure": name(measure), "correlated with": name(own)} | _means(group, columns)
         for (measure, own), group in table.groupby(["measure", "own"], sort=False)
     ]
     caption = (
         "Rank correlation over layers with two measures of a layer's own parameters, of the change in what it puts out "
-        "and of what it adds to the change in what enters it, with bootstrap intervals over models "
+        "and of what it adds to the change in what enters it, with intervals over models and sentences "
         f"({models_in_words(changes)})."
     )
     return Exhibit("five-lenses-added", "What a layer adds", table, caption, shown=pd.DataFrame(rows))

@@ -4,11 +4,17 @@ Activations are read on the same development examples by all measures but the st
 Classifier probes learn from training examples, and the loss with a layer rolled back is that of training examples, as
 in the landscapes of its paper: on development examples, a model that knows its training examples by heart gains when a
 layer is rolled back.
+
+For intervals, examples are dealt into ten folds in turn, and attention, features, similarity, the probe's accuracy and
+the loss are taken again without each. The distance of labels hangs on single points, and weights on no example; of
+these, and of the trees, the sentences count as given. As a control, all measures are taken of each model's twin, which
+moved as far in random directions, but for the loss, whose head was trained for the model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 
 import datasets
 import numpy as np
@@ -20,13 +26,14 @@ from transformers import PreTrainedTokenizerBase
 from fivelenses import tasks
 from fivelenses.activations import represent
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_with
+from fivelenses.comparison import CCA, RSA, WHOLE, AttentionJS, check_tokens, compare_with
 from fivelenses.lenses import directions, directprobe, mlp_probe, weights
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
 from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
+from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.hao2020.measure import evaluation_part, untrained
 from fivelenses.papers.merchant2020.measure import structural_probes
 from fivelenses.tasks import TaskData
@@ -34,13 +41,16 @@ from fivelenses.tasks.examples import encode, subset
 from fivelenses.tasks.treebanks import treebank_of
 
 MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "structure")
-COLUMNS = ["task", "seed", "measure", "layer", "value", "null", "entering"]
+COLUMNS = ["task", "seed", "control", "measure", "fold", "layer", "value", "null", "entering"]
+NUMBERS = ["value", "null", "entering"]
+TUNED, TWIN = "", "twin"
+FOLDS = 10
 MIN_LAYERS = 3  # of which an order can be compared with another
 PRETRAINED, INDEPENDENT = "pre-trained", "independent"
 CONTROL_SEED = 0
 PROBE_HIDDEN, PROBE_REGULARISER, PROBE_SEEDS, PROBE_EPOCHS = (64, 64), 1e-4, range(3), 100
 
-Models = Mapping[int, nn.Module]
+Models = Mapping[tuple[str, int], nn.Module]  # by control and seed
 
 
 @dataclass(frozen=True)
@@ -116,35 +126,38 @@ def changes_by_layer(
         log: takes a line of progress.
 
     Returns:
-        One row per model, measure and layer, with `task`, `seed`, `measure`, `layer` (1…L), `value` (larger is more
-        change, as its instrument says), `null`, and `entering` (the same measure of what enters the layer, where it
-        is taken). No row when every training diverged.
+        One row per model, measure, fold and layer, with `task`, `seed`, `control` (empty, or `twin`), `measure`, `fold`
+        (the one left out, −1 for none), `layer` (1…L), `value` (larger is more change, as its instrument says), `null`,
+        and `entering` (the same measure of what enters the layer, where it is taken). No row when every training
+        diverged.
 
     Raises:
         ValueError: encoders that cannot be compared, or too few tokens for SVCCA, reported before any model runs.
     """
     made = checkpoints[0].specification
-    tuned = {one.specification.seed: one.model() for one in checkpoints if not one.manifest["diverged"]}
+    tuned = {(TUNED, one.specification.seed): one.model() for one in checkpoints if not one.manifest["diverged"]}
     if not tuned:
         return pd.DataFrame(columns=COLUMNS)
     reference = references(made.encoder, independent)
     examples = evaluation_part(checkpoints[0], evaluation_examples)
-    check_tokens(examples, reference.pretrained.config.hidden_size)
+    check_tokens(examples, reference.pretrained.config.hidden_size, FOLDS)
+    twins = {(TWIN, seed): moved_at_random(one, reference.pretrained, seed) for (_, seed), one in tuned.items()}
+    every = tuned | twins
     training = _training_part(checkpoints[0], reference.tokenizer, probe_points)
-    positions = sample_positions(sum(map(len, examples["input_ids"])), similarity_tokens)
     table = pd.concat(
         [
-            _outputs(tuned, reference, examples, variance_kept, positions, device),
-            _labels(tuned, reference, training, examples, device),
+            _outputs(every, reference, examples, variance_kept, similarity_tokens, device),
+            _labels(every, reference, training, examples, device),
             _rollbacks(tuned, reference, training, evaluation_examples, random_directions, device),
-            _weights(tuned, reference),
-            _syntax(tuned, reference, made.encoder, made.source, structural_sentences, device),
+            _weights(every, reference),
+            _syntax(every, reference, made.encoder, made.source, structural_sentences, device),
         ]
     )
-    log(f"{made.task}: {len(tuned)} models measured")
-    orders = {"seed": list(tuned), "measure": MEASURES}
+    log(f"{made.task}: {len(tuned)} models and their twins measured")
+    orders = {"control": [TUNED, TWIN], "seed": [seed for _, seed in tuned], "measure": MEASURES}
     table = table.sort_values(list(orders), key=lambda column: column.map(orders[column.name].index), kind="stable")
-    return table.assign(task=made.task)[COLUMNS].reset_index(drop=True)
+    table = table.assign(task=made.task)[COLUMNS].reset_index(drop=True)
+    return table.astype(dict.fromkeys(NUMBERS, np.float32) | {"fold": np.int8, "layer": np.int8})
 
 
 def _training_part(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, points: int) -> datasets.Dataset:
@@ -156,39 +169,71 @@ def _training_part(checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, p
     return encode(part, "train", tokenizer, made.schedule.max_length)
 
 
-def _rows(measure: str, seed: int, layers: range, values, null, entering=np.nan) -> pd.DataFrame:
-    columns = {"measure": measure, "seed": seed, "layer": layers, "value": values, "null": null}
-    return pd.DataFrame(columns | {"entering": entering})
+def _rows(measure: str, model: tuple[str, int], layers: range, values, null, entering=np.nan, fold=WHOLE):
+    columns = {"measure": measure, "control": model[0], "seed": model[1], "fold": fold, "layer": layers}
+    return pd.DataFrame(columns | {"value": values, "null": null, "entering": entering})
+
+
+def _in_folds(measure: str, model: tuple[str, int], layers: range, values: np.ndarray, null) -> pd.DataFrame:
+    """Rows of a measure that is a mean over examples, (examples, L): of all of them, and without each fold."""
+    fold_of = np.arange(len(values)) % FOLDS
+    means = ((fold, values[fold_of != fold].mean(0)) for fold in range(WHOLE, FOLDS))
+    return pd.concat(_rows(measure, model, layers, mean, null, fold=fold) for fold, mean in means)
+
+
+class _SampledRSA:
+    """RSA of a sample of tokens, and of what is left of it without each fold."""
+
+    reads_attention = False
+
+    def __init__(self, examples: datasets.Dataset, tokens: int) -> None:
+        lengths = np.array([len(one) for one in examples["input_ids"]])
+        positions = sample_positions(lengths.sum(), tokens)
+        longest_first = np.argsort(-lengths, kind="stable")  # as `activations.stream` reads them
+        fold_of = np.repeat(longest_first, lengths[longest_first])[positions] % FOLDS
+        self._lenses = {None: RSA(positions)} | {fold: RSA(positions[fold_of != fold]) for fold in range(FOLDS)}
+
+    def begin(self, *stream) -> None:
+        for lens in self._lenses.values():
+            lens.begin(*stream)
+
+    def update(self, batches) -> None:
+        for lens in self._lenses.values():
+            lens.update(batches)
+
+    def row(self, pair: tuple[int, int], layer: int, left_out: int | None = None) -> dict[str, float]:
+        return self._lenses[left_out].row(pair, layer)
 
 
 def _outputs(
-    tuned: Models,
+    every: Models,
     reference: References,
     examples: datasets.Dataset,
     variance_kept: float,
-    positions: np.ndarray,
+    similarity_tokens: int,
     device: str | None,
 ) -> pd.DataFrame:
     """Attention and features of all models against the pre-trained encoder's, from one pass."""
+    names = {f"{control} {seed}": (control, seed) for control, seed in every}
     models = {PRETRAINED: reference.pretrained, INDEPENDENT: reference.independent}
-    models |= {str(seed): model for seed, model in tuned.items()}
+    models |= dict(zip(names, every.values(), strict=True))
     pairs = [(PRETRAINED, name) for name in list(models)[1:]]
-    lenses = [AttentionJS(), CCA(("svcca",), variance_kept), RSA(positions)]
-    table = compare_with(lenses, models, pairs, examples, range(len(reference.layers) + 1), device=device)
+    lenses = [AttentionJS(), CCA(("svcca",), variance_kept), _SampledRSA(examples, similarity_tokens)]
+    layers = range(len(reference.layers) + 1)
+    table = compare_with(lenses, models, pairs, examples, layers, device=device, folds=FOLDS)
     table["rsa"] = 1 - table["rsa"]
-    curves, parts = table.set_index(["second", "layer"]), []
-    for measure in ("js", "svcca", "rsa"):
-        null = curves.loc[INDEPENDENT, measure].to_numpy()[1:]
-        for seed in tuned:
-            curve = curves.loc[str(seed), measure].to_numpy()
+    curves, parts = dict(list(table.groupby(["second", "fold"]))), []
+    for (name, model), fold in product(names.items(), range(WHOLE, FOLDS)):
+        for measure in ("js", "svcca", "rsa"):
+            curve, null = (curves[one, fold][measure].to_numpy() for one in (name, INDEPENDENT))
             # Attention has no layer 0, which is NaN there; what is read of outputs begins with the embeddings'.
             entering = np.nan if measure == "js" else curve[:-1]
-            parts.append(_rows(measure, seed, reference.layers, curve[1:], null, entering))
+            parts.append(_rows(measure, model, reference.layers, curve[1:], null[1:], entering, fold))
     return pd.concat(parts)
 
 
 def _labels(
-    tuned: Models, reference: References, training: datasets.Dataset, examples: datasets.Dataset, device: str | None
+    every: Models, reference: References, training: datasets.Dataset, examples: datasets.Dataset, device: str | None
 ) -> pd.DataFrame:
     """What a layer's [CLS] says of the labels: how far apart they lie, and how well a probe reads them."""
     layers, gold = reference.layers, np.array(examples["labels"])
@@ -197,29 +242,31 @@ def _labels(
     distinct = pd.Series(list(map(tuple, examples["input_ids"]))).drop_duplicates().index.to_numpy()
     points = distinct[subset(gold[distinct], reference.pretrained.config.hidden_size, seed=0)]
     labelled = [gold[points], np.random.default_rng(CONTROL_SEED).permutation(gold[points])]
-    probes = [mlp_probe.Configuration(PROBE_HIDDEN, PROBE_REGULARISER, seed) for seed in PROBE_SEEDS]
+    probe = mlp_probe.Configuration(PROBE_HIDDEN, PROBE_REGULARISER)
 
     def read(model: nn.Module) -> tuple[np.ndarray, np.ndarray]:
-        """(2, L) mean distance of a label to its nearest, with true and permuted labels; (L,) accuracy of the probe."""
+        """(2, L) mean distance of a label to its nearest, with true and permuted labels; (examples, L) how often the
+        probes are right.
+        """
         learned, held_out = (represent(model, split, layers, device=device) for split in (training, examples))
         distances = [
             [directprobe.probe(held_out[layer][points], labels).min_distances.mean() for layer in layers]
             for labels in labelled
         ]
-        accuracy = []
+        right = []
         for layer in layers:
             splits = (learned[layer], np.array(training["labels"]), held_out[layer], gold)
-            fits = mlp_probe.fit(*splits, probes, max_epochs=PROBE_EPOCHS, device=device)
-            accuracy.append(fits["test_accuracy"].mean())
-        return np.array(distances), np.array(accuracy)
+            how = dict(select_on="test", max_epochs=PROBE_EPOCHS, device=device)
+            right.append(mlp_probe.fit_grid(*splits, [probe], PROBE_SEEDS, **how).right.mean(0))
+        return np.array(distances), np.stack(right, axis=1)
 
-    distances, accuracy = read(reference.pretrained)
-    floor, parts = read(reference.untrained)[1] - accuracy, []
-    for seed, model in tuned.items():
+    distances, right = read(reference.pretrained)
+    floor, parts = (read(reference.untrained)[1] - right).mean(0), []
+    for name, model in every.items():
         of_model, read_from_model = read(model)
         growth = np.log(of_model / distances)
-        parts.append(_rows("labels", seed, layers, growth[0], growth[1]))
-        parts.append(_rows("probe", seed, layers, read_from_model - accuracy, floor))
+        parts.append(_rows("labels", name, layers, growth[0], growth[1]))
+        parts.append(_in_folds("probe", name, layers, read_from_model - right, floor))
     return pd.concat(parts)
 
 
@@ -233,43 +280,43 @@ def _rollbacks(
 ) -> pd.DataFrame:
     """The rise of the training loss with each layer rolled back, and with it moved as far in random directions."""
     parts = []
-    for seed, model in tuned.items():
+    for name, model in tuned.items():
         model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         before, rises, null = None, [], []
         for layer in reference.layers:
             # One object per layer: what lies below it is computed once, and not for each of its directions.
-            loss = ClassifierLoss(model, training, [layer], limit=examples)
-            before = loss({}).loss if before is None else before
+            measured = ClassifierLoss(model, training, [layer], limit=examples)
+            before = measured.by_example({})[0] if before is None else before
             here, back = layer_parameters(model, [layer]), layer_direction(model, reference.pretrained, [layer])
-            rises.append(loss(directions.moved(here, [back], [1.0])).loss - before)
+            rises.append(measured.by_example(directions.moved(here, [back], [1.0]))[0] - before)
             # A layer that did not move has no distance by which to move it elsewhere.
             seeds = range(CONTROL_SEED, CONTROL_SEED + random_directions if directions.norm(back) else 0)
             drawn = [directions.rescaled(directions.random_direction(here, one), back) for one in seeds]
-            elsewhere = [loss(directions.moved(here, [random], [1.0])).loss for random in drawn]
-            null.append(np.mean(elsewhere) - before if elsewhere else 0.0)
-        parts.append(_rows("rollback", seed, reference.layers, rises, null))
+            elsewhere = [measured(directions.moved(here, [random], [1.0])).loss for random in drawn]
+            null.append(np.mean(elsewhere) - before.mean() if elsewhere else 0.0)
+        parts.append(_in_folds("rollback", name, reference.layers, np.stack(rises, axis=1), null))
     return pd.concat(parts)
 
 
-def _weights(tuned: Models, reference: References) -> pd.DataFrame:
+def _weights(every: Models, reference: References) -> pd.DataFrame:
     """How far each layer's projections moved, relative to what they were."""
 
     def moved(other: nn.Module) -> np.ndarray:
         return weights.distance(reference.pretrained, other).relative.mean(axis=1)
 
     null = moved(reference.independent)
-    return pd.concat(_rows("weights", seed, reference.layers, moved(model), null) for seed, model in tuned.items())
+    return pd.concat(_rows("weights", name, reference.layers, moved(model), null) for name, model in every.items())
 
 
 def _syntax(
-    tuned: Models, reference: References, encoder: str, source: str, sentences: int, device: str | None
+    every: Models, reference: References, encoder: str, source: str, sentences: int, device: str | None
 ) -> pd.DataFrame:
     """How much of the syntax trees a structural probe no longer reads."""
     kept, floor = _syntax_of_references(encoder, source, sentences, device)
     treebank, layers, parts = treebank_of(source), reference.layers, []
-    for seed, model in tuned.items():
+    for name, model in every.items():
         read = _trees(model, reference.tokenizer, treebank, sentences, device)
-        parts.append(_rows("structure", seed, layers, kept - read, kept - floor))
+        parts.append(_rows("structure", name, layers, kept - read, kept - floor))
     return pd.concat(parts)
 
 

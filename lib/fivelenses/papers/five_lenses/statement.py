@@ -9,11 +9,9 @@ import math
 import pandas as pd
 
 from fivelenses.papers.five_lenses import agreement
-from fivelenses.papers.five_lenses.figures import models_in_words
+from fivelenses.papers.five_lenses.figures import models_in_words, reach
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY, DIFFERENCES, LENSES, name
-from fivelenses.papers.five_lenses.rank_statistics import chance_bound, mean_over_models, number
-
-CHANCE = 0.05
+from fivelenses.papers.five_lenses.rank_statistics import number, said
 
 
 def findings(changes: pd.DataFrame) -> dict[str, str]:
@@ -28,12 +26,10 @@ def _agreement(changes: pd.DataFrame) -> dict[str, str]:
     words = {
         "models": models_in_words(changes),
         "layers": str(layers),
-        "chance_bound": number(chance_bound(layers)),
-        "overall": str(agreement.overall(changes)),
+        "overall": said(agreement.overall(changes)),
         "between_seeds": number(repeated.mean()),
         "least_repeated": f"{number(repeated.min())} ({name(repeated.idxmin())})" if len(repeated) else "undefined",
         "same_lens": number(measures[measures["same_lens"]]["correlation"].mean()),
-        "beyond_chance": f"{int((pairs['p_holm'] <= CHANCE).sum())} of {len(pairs)}",
     }
     for which, place in (("closest", "idxmax"), ("farthest", "idxmin")):
         if defined.empty:
@@ -41,7 +37,7 @@ def _agreement(changes: pd.DataFrame) -> dict[str, str]:
             continue
         pair = defined.loc[getattr(defined["correlation"], place)()]
         words[f"{which}_lenses"] = f"{LENSES[pair['first']]} / {LENSES[pair['second']]}"
-        words[f"{which}_value"] = str(agreement.estimate(pair))
+        words[f"{which}_value"] = reach(pair)
     return words
 
 
@@ -60,6 +56,7 @@ def _places(changes: pd.DataFrame) -> dict[str, str]:
 
 
 def _nulls(changes: pd.DataFrame) -> dict[str, str]:
+    changes = agreement.whole(changes)
     similarity = changes[(changes["layer"] == changes["layer"].max()) & (changes["measure"] == "rsa")]
     labels = changes[changes["measure"] == "labels"].groupby(agreement.MODEL)[["value", "null"]].mean()
     return {
@@ -70,16 +67,17 @@ def _nulls(changes: pd.DataFrame) -> dict[str, str]:
 
 def _parting(changes: pd.DataFrame) -> dict[str, str]:
     parting, measures = agreement.parting(changes), agreement.between_measures(changes)
-    least = parting.correlation.value
+    least = parting.correlation
     others = measures[~measures["same_lens"] & (measures["correlation"] > least)]
+    as_low = int((others["low"] <= least).sum())
     return {
         "parting_higher": name(parting.higher),
         "parting_lower": name(parting.lower),
-        "parting_value": str(parting.correlation),
+        "parting_value": reach(parting),
         "parting_layer": str(parting.layer),
         "parting_ranks": f"{parting.difference:.1f}",
         "parting_reason": reason(changes, parting),
-        "parting_alike": str(int((others["low"] <= least).sum())),
+        "parting_alike": "an unknown number of" if measures["low"].isna().all() else str(as_low),
         "inherited_there": _share_inherited(changes, parting.layer),
         "inherited_last": _share_inherited(changes, changes["layer"].max()),
     }
@@ -87,6 +85,7 @@ def _parting(changes: pd.DataFrame) -> dict[str, str]:
 
 def _share_inherited(changes: pd.DataFrame, layer: int) -> str:
     """How much of the features' change at a layer's output is there at its input."""
+    changes = agreement.whole(changes)
     rows = changes[(changes["measure"] == ADDED[0]) & (changes["layer"] == layer)]
     return f"{(rows['entering'] / rows['value']).mean():.0%}"
 
@@ -109,25 +108,24 @@ def reason(changes: pd.DataFrame, parting: agreement.Parting) -> str:
 
 def _other_way(changes: pd.DataFrame, parting: agreement.Parting) -> list[str]:
     """For a measure that is below 0 where the two part, in most models: what its size alone would say."""
-    sentences = []
+    sentences, whole = [], agreement.whole(changes)
     for measure, other in ((parting.higher, parting.lower), (parting.lower, parting.higher)):
         of_measure = changes["measure"] == measure
-        below = changes[of_measure & (changes["layer"] == parting.layer)]["value"] < 0
+        below = whole[(whole["measure"] == measure) & (whole["layer"] == parting.layer)]["value"] < 0
         if below.mean() <= 0.5:
             continue
         sized = changes.assign(value=changes["value"].where(~of_measure, changes["value"].abs()))
         pairs = agreement.between_measures(sized)
         pair = pairs[pairs["first"].isin((measure, other)) & pairs["second"].isin((measure, other))].iloc[0]
-        by_size = agreement.estimate(pair)
         verdict = "which leaves open whether they see change in the same layers"
-        if by_size.low > 0:
+        if pair["low"] > 0:
             verdict = "they see change in the same layers, and part over its direction"
-        elif by_size.value <= 0:
+        elif pair["correlation"] <= 0:
             verdict = "size and direction are both at odds"
         sentences.append(
             f"In {below.sum()} of {len(below)} models “{name(measure)}” is below 0 there: fine-tuning went the other "
             f"way, which the order of layers counts as least change. By its size alone it agrees with “{name(other)}” "
-            f"by {by_size}: {verdict}."
+            f"by {reach(pair)}: {verdict}."
         )
     return sentences
 
@@ -140,7 +138,7 @@ def _noise(changes: pd.DataFrame, parting: agreement.Parting) -> str:
     # Spearman's attenuation: measures of one thing with these reliabilities would correlate so on average. Seeds differ
     # in more than noise, so that it is a low estimate.
     bound = math.sqrt(max(first, 0.0) * max(second, 0.0))
-    verdict = "does not set them apart" if bound > parting.correlation.high else "could set them apart"
+    verdict = "does not set them apart" if bound > parting.high else "could set them apart"
     return (
         f"In two seeds of a task, “{name(parting.higher)}” agrees with itself by {number(first)} and "
         f"“{name(parting.lower)}” by {number(second)}; two measures of one thing that repeat so far would agree by "
@@ -151,13 +149,13 @@ def _noise(changes: pd.DataFrame, parting: agreement.Parting) -> str:
 def _borne_out(changes: pd.DataFrame, distinction: str) -> str:
     table = agreement.apart(changes)
     table = table[table["distinction"] == distinction]
-    gap = mean_over_models(table["alike"] - table["different"])
+    gap = agreement.interval(table, "difference")
     verdict = "which leaves it open"
-    if gap.low > 0:
+    if gap is not None and gap.measured and gap.low > 0:
         verdict = "which bears it out"
-    elif gap.high < 0:
+    elif gap is not None and gap.measured and gap.high < 0:
         verdict = "which speaks against it"
     return (
         f"Two measures that are alike in this agree by {number(table['alike'].mean())} on average and two that are not "
-        f"by {number(table['different'].mean())} (difference {gap}), {verdict}."
+        f"by {number(table['different'].mean())} (difference {said(gap)}), {verdict}."
     )

@@ -9,6 +9,7 @@ import pandas as pd
 from fivelenses import tasks
 from fivelenses.exhibits import style
 from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.intervals import WHOLE
 from fivelenses.exhibits.plots import Looks, curves, dots, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.toy_world import figures as toy_world
 from fivelenses.papers.toy_world.figures import PRETRAINED, SCRATCH, against_scratch, in_millions, mean_and_range
@@ -33,7 +34,7 @@ def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
         table: of `loss_curves`.
         language: of `language_modelling`.
     """
-    of_text = language.set_index(["text", "encoder"])["masked_loss"]
+    of_text = _whole(language).set_index(["text", "encoder"])["masked_loss"]
     table = table.assign(held_out=table["encoder"].map(of_text["held out"]))
     table["frequency"] = of_text.xs("frequency", level="encoder").iloc[0]
     looks = looks_in_sequence({name: _short(name) for name in table["encoder"].unique()})
@@ -75,6 +76,7 @@ def language_table(table: pd.DataFrame, text: str) -> Exhibit:
         table: of `language_modelling`.
         text: what "elsewhere" is, in words.
     """
+    table = _whole(table)
     texts = {"held out": "own corpus, held out", "elsewhere": text}
     titles = {"random": "random weights", "frequency": "frequencies of tokens"}
     columns = {
@@ -200,6 +202,7 @@ def behind_published(table: pd.DataFrame, published: Published) -> str:
 
 def parts_of_speech_figure(table: pd.DataFrame) -> Exhibit:
     """The accuracy of a linear probe for parts of speech, per layer."""
+    table = _whole(table)
     words = float(table.loc[table["encoder"] == "words alone", "accuracy"].iloc[0])
     layered = table[table["encoder"] != "words alone"]
     random = layered[layered["encoder"] == "random"].set_index("layer")["accuracy"]
@@ -228,6 +231,11 @@ def parts_of_speech_figure(table: pd.DataFrame) -> Exhibit:
         f"{random.iloc[0]:.3f} to {random.iloc[-1]:.3f}; words alone {words:.3f}."
     )
     return Exhibit("own-encoders-pos", "Parts of speech", table, caption, alt, figure)
+
+
+def _whole(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of all examples."""
+    return table[table["fold"] == WHOLE].drop(columns="fold") if "fold" in table.columns else table
 
 
 def _short(name: str) -> str:

@@ -3,7 +3,7 @@ a linear probe reads from their layers.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import datasets
 import numpy as np
@@ -18,6 +18,7 @@ from transformers import AutoModelForPreTraining, DataCollatorWithPadding
 from fivelenses.activations import represent
 from fivelenses.checkpoints.evaluation import flat_labels, predictions
 from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.comparison import WHOLE
 from fivelenses.models import encoders
 from fivelenses.papers.toy_world.measure import record
 from fivelenses.tasks import TaskData, load
@@ -27,6 +28,8 @@ from pretraining import held_out_loss, tokenise
 
 ITERATIONS = 1000
 MAX_LENGTH = 128  # tokens of a sentence that a probe reads
+FOLDS = 10  # of documents and of sentences, for intervals
+LOSSES = ("masked_loss", "masked_accuracy", "next_sentence_accuracy")
 PARAPHRASE = "mrpc"  # the task that GLUE scores by F1, too
 
 
@@ -55,38 +58,53 @@ def language_modelling(pretrained: Sequence[str], source: str, device: str | Non
         device: a GPU when there is one, by default.
 
     Returns:
-        One row per encoder and text (`held out`, `elsewhere`): `encoder`, `text`, `masked_loss` (nats per token),
-        `masked_accuracy`, `next_sentence_accuracy` (not a number for `frequency`), `pieces_read`, `hours`.
+        One row per encoder, text (`held out`, `elsewhere`) and fold: `encoder`, `text`, `fold` (of the documents that
+        are left out; −1 for none, and for held-out text none is), `masked_loss` (nats per token), `masked_accuracy`,
+        `next_sentence_accuracy` (not a number for `frequency`), `pieces_read`, `hours`.
     """
     documents = wikipedia_text(source)
+    # Next sentences are drawn from other documents, so that a fold has two at least.
+    folds = [documents[fold :: min(FOLDS, len(documents) // 2)] for fold in range(min(FOLDS, len(documents) // 2))]
     rows = []
     for name in pretrained:
         made = record(name)
         spent = {"pieces_read": made["pieces_seen"], "hours": made["seconds"] / 3600}
-        rows.append({"encoder": name, "text": "held out", **_losses(made["held_out"]), **spent})
-        rows.append({"encoder": name, "text": "elsewhere", **_elsewhere(name, documents, device), **spent})
-    untrained = {"text": "elsewhere", "pieces_read": 0, "hours": 0.0}
+        losses = {name: float(made["held_out"][name]) for name in LOSSES}
+        rows.append({"encoder": name, "text": "held out", "fold": WHOLE, **losses, **spent})
+        rows += [row | {"encoder": name} | spent for row in _elsewhere(name, folds, device)]
+    untrained = {"pieces_read": 0, "hours": 0.0}
     torch.manual_seed(0)
-    rows.append({"encoder": "random", **_elsewhere(f"random:{pretrained[0]}", documents, device), **untrained})
-    rows.append({"encoder": "frequency", **_frequencies(pretrained[0], documents), **untrained})
+    rows += [row | {"encoder": "random"} | untrained for row in _elsewhere(f"random:{pretrained[0]}", folds, device)]
+    rows += [row | {"encoder": "frequency"} | untrained for row in _frequencies(pretrained[0], folds)]
     return pd.DataFrame(rows)
 
 
-def _elsewhere(name: str, documents: list[list[str]], device: str | None) -> dict[str, float]:
+def _elsewhere(name: str, folds: list[list[list[str]]], device: str | None) -> list[dict]:
+    """The losses on all documents, and without each fold of them."""
     encoder = encoders.locate(name)
-    model = encoders.load(encoder, AutoModelForPreTraining)
+    model, tokenizer = encoders.load(encoder, AutoModelForPreTraining), encoders.tokenizer(encoder)
     model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    return _losses(vars(held_out_loss(model, encoders.tokenizer(encoder), documents)))
+    measured = [held_out_loss(model, tokenizer, documents) for documents in folds]
+    values = np.array([[getattr(one, name) for name in LOSSES] for one in measured])
+    sizes = np.array([[one.masked_pieces, one.masked_pieces, one.pairs] for one in measured])
+    rows = []
+    for fold in range(WHOLE, len(folds)):
+        kept = np.arange(len(folds)) != fold
+        means = (values * sizes)[kept].sum(0) / sizes[kept].sum(0)
+        rows.append({"text": "elsewhere", "fold": fold, **dict(zip(LOSSES, means.tolist(), strict=True))})
+    return rows
 
 
-def _losses(measured: Mapping[str, float]) -> dict[str, float]:
-    return {name: float(measured[name]) for name in ("masked_loss", "masked_accuracy", "next_sentence_accuracy")}
-
-
-def _frequencies(name: str, documents: list[list[str]]) -> dict[str, float]:
-    """Entropy of the tokens of a text, and the share of the most frequent one: what frequencies alone would reach."""
+def _frequencies(name: str, folds: list[list[list[str]]]) -> list[dict]:
+    """What frequencies alone would reach, on all documents and without each fold."""
     tokenizer = encoders.tokenizer(encoders.locate(name))
-    counts = Counter(tokenise(documents, tokenizer, MAX_LENGTH).pieces.tolist())
+    counts = [Counter(tokenise(documents, tokenizer, MAX_LENGTH).pieces.tolist()) for documents in folds]
+    kept = {fold: [one for place, one in enumerate(counts) if place != fold] for fold in range(WHOLE, len(folds))}
+    return [{"text": "elsewhere", "fold": fold, **_of_counts(sum(of, Counter()))} for fold, of in kept.items()]
+
+
+def _of_counts(counts: Counter) -> dict[str, float]:
+    """Entropy of the tokens of a text, and the share of the most frequent one."""
     shares = np.array(list(counts.values())) / counts.total()
     entropy = float(-(shares * np.log(shares)).sum())
     return {"masked_loss": entropy, "masked_accuracy": float(shares.max()), "next_sentence_accuracy": np.nan}
@@ -140,15 +158,17 @@ def parts_of_speech(
         log: takes a line of progress.
 
     Returns:
-        One row per encoder and layer (0, the embeddings, to the last), with `encoder`, `layer`, `accuracy`; `words
-        alone` has layer 0 only.
+        One row per encoder, layer (0, the embeddings, to the last) and fold, with `encoder`, `layer`, `fold` (of the
+        sentences that are left out of the score, −1 for none), `accuracy`; `words alone` has layer 0 only.
     """
     data = load("pos-ewt", source)
     table = data.splits["train"]
     # Drawn, not the first ones: a treebank stands in the order of its genres.
     kept = table.select(subset(np.zeros(table.num_rows), probe_sentences, seed=0))
     data = TaskData(data.task, source, {**data.splits, "train": kept}, data.labels)
-    rows = [{"encoder": "words alone", "layer": 0, "accuracy": _most_frequent_tags(data)}]
+    lengths = [len(tokens) for tokens in data.splits["validation"]["tokens"]]
+    fold_of = np.repeat(np.arange(len(lengths)) % FOLDS, lengths)
+    rows = _in_folds("words alone", 0, _right_by_word(data), fold_of)
     torch.manual_seed(0)
     for name in (*pretrained, f"random:{pretrained[0]}"):
         encoder = encoders.locate(name)
@@ -158,10 +178,16 @@ def parts_of_speech(
         for layer in layers:
             (x, y), (held_out, gold) = ((vectors[layer], labels) for vectors, labels in seen.values())
             probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=ITERATIONS)).fit(x, y)
-            accuracy = float(probe.score(held_out, gold))
-            rows.append({"encoder": "random" if encoder.random else name, "layer": layer, "accuracy": accuracy})
-        log(f"parts of speech read from {name}: {max(row['accuracy'] for row in rows[-len(layers) :]):.3f} at best")
+            rows += _in_folds("random" if encoder.random else name, layer, probe.predict(held_out) == gold, fold_of)
+        best = max(row["accuracy"] for row in rows[-len(layers) * (FOLDS + 1) :])
+        log(f"parts of speech read from {name}: {best:.3f} at best")
     return pd.DataFrame(rows)
+
+
+def _in_folds(encoder: str, layer: int, right: np.ndarray, fold_of: np.ndarray) -> list[dict]:
+    """The share of words that are right, of all sentences and without each fold."""
+    row = {"encoder": encoder, "layer": layer}
+    return [row | {"fold": fold, "accuracy": float(right[fold_of != fold].mean())} for fold in range(WHOLE, FOLDS)]
 
 
 def _read(model, tokenizer, data: TaskData, split: str, layers: range, device: str | None):
@@ -169,17 +195,18 @@ def _read(model, tokenizer, data: TaskData, split: str, layers: range, device: s
     return represent(model, encoded, layers, device=device), flat_labels(encoded)
 
 
-def _most_frequent_tags(data: TaskData) -> float:
-    """The accuracy of a word's most frequent tag in the training split, on the development split."""
+def _right_by_word(data: TaskData) -> np.ndarray:
+    """(words,) whether a word's most frequent tag in the training split is its tag in the development split."""
     tags: dict[str, Counter] = {}
     for row in data.splits["train"]:
         for word, tag in zip(row["tokens"], row["names"], strict=True):
             tags.setdefault(word.lower(), Counter())[tag] += 1
     unseen = sum(tags.values(), Counter()).most_common(1)[0][0]
     known = {word: counts.most_common(1)[0][0] for word, counts in tags.items()}
-    right = [
-        known.get(word.lower(), unseen) == tag
-        for row in data.splits["validation"]
-        for word, tag in zip(row["tokens"], row["names"], strict=True)
-    ]
-    return float(np.mean(right))
+    return np.array(
+        [
+            known.get(word.lower(), unseen) == tag
+            for row in data.splits["validation"]
+            for word, tag in zip(row["tokens"], row["names"], strict=True)
+        ]
+    )

@@ -62,6 +62,27 @@ def in_millions(number: float) -> str:
     return f"{number / 1e6:.1f} M"
 
 
+def by_start(models: pd.DataFrame) -> pd.DataFrame:
+    """Models with the column `start`: whether their encoder was pre-trained.
+
+    Example:
+        >>> by_start(pd.DataFrame({"encoder": ["toy-bert/seed-0", "random:toy-bert/seed-0"]}))["start"].tolist()
+        ['pre-trained', 'scratch']
+    """
+    random = models["encoder"].str.startswith("random:")
+    return models.assign(start=random.map({True: SCRATCH, False: PRETRAINED}))
+
+
+def pretrained_as_one(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
+    """The models with pre-training as those of one encoder, for the gate: their seeds are pre-trainings, too.
+
+    Their null rate is the score of one answer always, of `measure.without_reading`.
+    """
+    table = by_start(models)
+    null_rates = table["task"].map(baselines.set_index("task")["majority"])
+    return table.assign(encoder=PRETRAINED, null_rate=null_rates)[table["start"] == PRETRAINED]
+
+
 def scores(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
     """The scores of all models with those that need no reading.
 
@@ -73,8 +94,7 @@ def scores(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
         One row per task, kind of start and seed, with `task`, `start`, `seed`, `score`, `majority`, `length`,
         `bag_of_words`, `metric`.
     """
-    random = models["encoder"].str.startswith("random:")
-    table = models.assign(start=random.map({True: SCRATCH, False: PRETRAINED}))[["task", "start", "seed", "score"]]
+    table = by_start(models)[["task", "start", "seed", "score"]]
     table = baselines[["task"]].merge(table, "left").merge(baselines, "left", "task")
     return table[["task", "start", "seed", "score", "majority", "length", "bag_of_words", "metric"]]
 

@@ -98,6 +98,24 @@ def without_reading(tasks: Sequence[str], source: str, examples: int | None = No
     return pd.DataFrame(rows)
 
 
+def words_by_example(tasks: Sequence[str], source: str, examples: int | None = None) -> pd.DataFrame:
+    """What the bag of words says of each development example; arguments as `without_reading`.
+
+    Returns:
+        The columns of `checkpoints.predictions.by_example`, but for `encoder` and `address`; `seed` is 0.
+    """
+    parts = []
+    for name in tasks:
+        data = training_part(name, source, examples)
+        gold, predicted = np.array(data.splits["validation"][data.task.label]), baselines.words_predicted(data)
+        columns = {"score": predicted == gold, "weight": 1, "null": gold == np.bincount(gold).argmax()}
+        columns = {column: np.broadcast_to(values, gold.shape).astype(np.float32) for column, values in columns.items()}
+        columns |= {"label": gold.astype(np.int16), "predicted": predicted.astype(np.int16)}
+        about = {"task": name, "seed": 0, "metric": data.task.metric, "example": np.arange(len(gold), dtype=np.int32)}
+        parts.append(pd.DataFrame(about | columns))
+    return pd.concat(parts, ignore_index=True)
+
+
 def training_part(task: str, source: str, examples: int | None) -> TaskData:
     """A task whose training split is what models were fine-tuned on, for baselines that see no more than they.
 
