@@ -58,6 +58,10 @@ def _title(task: str) -> str:
     return tasks.find(task).title
 
 
+def _compared(table: Table) -> list[str]:
+    return [task for task in COMPARED if (table["task"] == task).any()]
+
+
 def _concavity(curve: Table) -> Table:
     places = curve["place"].unique()
     return values(curve, curves.concavity(places), drop(places))
@@ -81,7 +85,7 @@ def _ways(table: Table) -> Iterator[tuple[str, Table]]:
 def less_data_more_reliance(models: Table, predictions: Table | None) -> Found:
     """The most data against the least at which the curve falls."""
     table = curves.of_models(models, predictions)
-    for task in COMPARED:
+    for task in _compared(table):
         for way, rows in _ways(table[table["task"] == task]):
             falling = [of_size for of_size in _by_size(rows).values() if falls(of_size)]
             if len(falling) < 2:
@@ -161,11 +165,9 @@ def cola_linear(models: Table, predictions: Table | None) -> Found:
 def probing_needs_more(models: Table, probes: Probes, predictions: Table | None) -> Found:
     """Tuned and frozen with the most data, both read from one layer kept to all."""
     tuned, frozen = curves.of_models(models, predictions), curves.of_probes(probes)
-    for task in COMPARED:
+    for task in _compared(tuned):
         usual = (tuned["task"] == task) & ~tuned["equal_steps"]
         both = [curves.above_null(_at_most_data(one)) for one in (tuned[usual], frozen[frozen["task"] == task])]
-        if any(one.empty for one in both):
-            continue
         weights = [curves.rise_kept(one) for one in both]
         peaks = [values(one, best) for one, (_, best) in zip(both, weights, strict=True)]
         if min(interval(peak).estimate for peak in peaks) < MIN_DROP:
@@ -181,18 +183,17 @@ def probing_needs_more(models: Table, probes: Probes, predictions: Table | None)
 def top_hurts_probing(probes: Probes) -> Found:
     """With the most data: the score without the top sixth of the layers minus that with all."""
     table = curves.of_probes(probes)
-    for task in COMPARED:
+    for task in _compared(table):
         curve = _at_most_data(table[table["task"] == task])
-        if not curve.empty:
-            removed = max(1, round(TOP * curve["layers"].iloc[0]))
-            gain = at(curve["place"].unique(), removed) - at(curve["place"].unique(), 0)
-            yield Effect(_title(task), TOP_HURTS.name, interval(values(curve, gain)), stands_on=(task,))
+        removed = max(1, round(TOP * curve["layers"].iloc[0]))
+        gain = at(curve["place"].unique(), removed) - at(curve["place"].unique(), 0)
+        yield Effect(_title(task), TOP_HURTS.name, interval(values(curve, gain)), stands_on=(task,))
 
 
 def weights_move_up(distances: Table) -> Found:
     """Distances of the output projections; they have no examples, so seeds alone give intervals."""
     table = curves.with_equal_steps(distances[distances["part"] == "output"])
-    for task in COMPARED:
+    for task in _compared(table):
         for way, rows in _ways(table[table["task"] == task]):
             by_size = [
                 of_size.pivot(index="seed", columns="layer", values="absolute") for of_size in _by_size(rows).values()

@@ -166,8 +166,8 @@ def equal_steps(table: pd.DataFrame, sized: Sequence[str], y: str, y_label: str,
     more = {"x": x, "x_label": x_label, "nulls": nulls, "bottom": None if nulls else 0.0, "col": "task"}
     figure = plots.curves(table, y, "examples", looks, y_label, titles={task: _title(task) for task in sized}, **more)
     caption = (
-        f"{y_label.capitalize()} when fewer examples are read more often, until the steps are those of the most "
-        f"examples ({_spread(table)}): what is left of the differences between sizes is not due to steps."
+        f"{y_label[0].upper()}{y_label[1:]} when fewer examples are read more often, until the steps are those of the "
+        f"most examples ({_spread(table)}): what is left of the differences between sizes is not due to steps."
     )
     ends = "; ".join(f"{_title(task)}, {plots.ends(rows, y, 'examples', x)}" for task, rows in table.groupby("task"))
     alt = f"Curves of the {y_label}, one panel per task, one curve per number of training examples. {ends}."
@@ -231,7 +231,7 @@ def _shown(table: pd.DataFrame, name: str) -> list[str]:
     if name not in table.columns:
         return [MISSING] * len(table)
     ends = zip(table[name], table[f"{name}_low"], table[f"{name}_high"], strict=True)
-    words = [f"{one:+.2f}" + (f" [{low:+.2f}, {high:+.2f}]" if low == low else "") for one, low, high in ends]
+    words = [f"{one:+z.2f}" + (f" [{low:+z.2f}, {high:+z.2f}]" if low == low else "") for one, low, high in ends]
     return [text.replace("-", "−") if one == one else MISSING for text, one in zip(words, table[name], strict=True)]
 
 
