@@ -46,7 +46,8 @@ def of_measure(
 
     Args:
         table: rows of one group; `fold` where the record has replicates.
-        measure: the rows of one model (and fold) to one number.
+        measure: the rows of one model (and fold) to one number. It is called for each of them: on columns taken as
+            arrays (`rows["js"].to_numpy()`) it is ten times as fast as on columns of the table.
         model: the column, or columns, that tell models apart; models are sorted by them.
         reference: rows of what is subtracted, of the same models if paired; one model is common to all.
         paired_models, examples: as for `effects.from_replicates`.

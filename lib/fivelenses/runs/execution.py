@@ -30,6 +30,7 @@ from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP
 from fivelenses.runs.run import check_device
 from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, find_chapter, settings
 
+TEMPLATES, CARDS = Path(__file__).with_name("templates"), ("cards.html", "macros.html")
 EXECUTED = "notebook.ipynb"
 MIN_DISK = 2 * 10**9  # bytes that must be free before a run starts
 
@@ -62,13 +63,16 @@ def notebook_digest(notebook: nbformat.NotebookNode) -> str:
 
 
 def page_digest(notebook: nbformat.NotebookNode) -> str:
-    """A digest of the library's code that a notebook runs: what it imports, directly or not.
+    """A digest of the library's code that a notebook runs: what it imports, directly or not, and the cards of claims.
 
     Docstrings, comments and what the notebook does not import change nothing; neither does code that fine-tunes or
     runs notebooks, whose work is in the records.
     """
     modules = {name for cell in code_cells(notebook) for name in records.imported_by(cell.source)}
-    return records.code_digest(modules | {"fivelenses.runs.run"}, ("pretraining",))
+    content = hashlib.sha256(records.code_digest(modules | {"fivelenses.runs.run"}, ("pretraining",)).encode())
+    for name in CARDS:
+        content.update((TEMPLATES / name).read_bytes())
+    return content.hexdigest()[:16]
 
 
 def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:

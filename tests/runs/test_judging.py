@@ -1,0 +1,83 @@
+"""A run judges claims on the records that it has measured, and leaves out what was not learned."""
+
+import pandas as pd
+import pytest
+
+from fivelenses.exhibits import claims
+from fivelenses.exhibits.claims import Claim
+from fivelenses.exhibits.effects import over_models
+from fivelenses.exhibits.verdicts import Effect, Part
+from fivelenses.runs import execution
+from fivelenses.runs import run as runs
+from fivelenses.runs.run import NotMeasured, Run
+from fivelenses.runs.settings import find_chapter, settings
+
+MODELS = pd.DataFrame({"encoder": "toy-bert/seed-0", "task": ["rte", "sst2"], "seed": 0, "examples": 9, "epochs": 1.0})
+MODELS = MODELS.assign(score=[0.51, 0.9], null_rate=0.5, address=["a", "b"])
+
+
+def changes(table: pd.DataFrame) -> list[Effect]:
+    return [Effect(task, "growth", over_models(rows["x"]), stands_on=(task,)) for task, rows in table.groupby("task")]
+
+
+def claim(key: str, record: str) -> Claim:
+    return Claim(key, "p", "It rises.", "§1", ("p-figure-1",), "change", (Part("growth"),), (record,), changes)
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What is displayed and glued, instead of a notebook."""
+    said, glued = [], {}
+    monkeypatch.setattr(runs, "display", lambda content: said.append(content.data))
+    monkeypatch.setattr(runs, "glue", lambda name, value, display: glued.update({name: value}))
+    return said, glued
+
+
+@pytest.fixture
+def run(tmp_path):
+    made = Run(find_chapter(1), "tiny", settings(1, "tiny"), tmp_path)
+    rows = [("rte", x) for x in (-1.0, -1.1, -0.9)] + [("sst2", x) for x in (1.0, 1.1, 0.9)]
+    made.measured = {"changes": pd.DataFrame(rows, columns=["task", "x"]), "codes": NotMeasured("codes", "it is old")}
+    return made
+
+
+def test_claims_are_judged_on_records_saved_shown_and_glued(run, shown):
+    said, glued = shown
+    run.tables["p-figure-1"] = pd.DataFrame()
+    run.judge([claim("it-rises", "changes"), claim("codes-rise", "codes")])
+    assert [one.verdict.outcome for one in claims.load(run.folder)] == ["mixed", "cannot be tested"]
+    assert claims.load(run.folder)[1].verdict.reason == "this run has not measured codes, because it is old"
+    assert {name: glued[f"it_rises_{name}"] for name in ("verdict", "value", "held")} == {
+        "verdict": "mixed",
+        "value": "−1 to 1",
+        "held": "1 of 2",
+    }
+    assert (glued["codes_rise_value"], glued["claims_reproduced"]) == ("–", "0 of 2")
+    assert said[0].count('<details class="claim"') == 2 and 'href="#p-figure-1"' in said[0]
+
+
+def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
+    said, glued = shown
+    run.gate(MODELS, NotMeasured("by_example", "it is old"))
+    assert list(run.unlearned) == ["rte"]
+    (line,) = said
+    assert line.startswith("*Left out of all claims*: RTE was not learned: its score of 0.510 is 0.010 above")
+    run.judge([claim("it-rises", "changes")])
+    assert (glued["it_rises_verdict"], glued["it_rises_held"]) == ("reproduced", "1 of 1")
+    assert "Left out: rte, because RTE was not learned" in said[1]
+
+
+def test_a_run_in_which_all_was_learned_says_so(run, shown):
+    run.gate(MODELS[1:], NotMeasured("by_example", "it is old"))
+    assert shown[0] == ["*Left out of all claims*: nothing: every task was learned."] and run.unlearned == {}
+
+
+def test_a_card_that_looks_otherwise_is_another_page(monkeypatch, tmp_path):
+    notebook = execution.nbformat.v4.new_notebook(cells=[])
+    before = execution.page_digest(notebook)
+    for name in execution.CARDS:
+        (tmp_path / name).write_bytes((execution.TEMPLATES / name).read_bytes())
+    monkeypatch.setattr(execution, "TEMPLATES", tmp_path)
+    assert execution.page_digest(notebook) == before
+    (tmp_path / execution.CARDS[0]).write_text("another")
+    assert execution.page_digest(notebook) != before
