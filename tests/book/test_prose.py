@@ -7,6 +7,7 @@ import jupytext
 import pytest
 
 from fivelenses import project
+from fivelenses.runs import book
 from fivelenses.runs.settings import CHAPTERS
 
 # A decimal number that is typed is a setting, and settings stand in mathematics or code.
@@ -39,3 +40,10 @@ def test_the_page_of_methods_names_every_lens_that_measures_something():
 def test_what_the_primer_shows_is_what_python_says():
     outcome = doctest.testfile(str(project.root() / "book" / "primer.md"), module_relative=False)
     assert outcome.attempted > 10 and outcome.failed == 0
+
+
+def test_pages_print_only_numbers_that_the_build_gives_them():
+    given = set(book.substitutions([]))
+    for page in (project.root() / "book").glob("*.md"):
+        asked = set(re.findall(r"\{\{\s*(\w+)\s*\}\}", page.read_text(encoding="utf-8")))
+        assert asked <= given, f"{page.name} asks for {sorted(asked - given)}"

@@ -6,7 +6,7 @@ import pytest
 
 from fivelenses import records
 from fivelenses.exhibits import claims
-from fivelenses.exhibits.claims import REPRODUCED, Verdict
+from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, Verdict
 from fivelenses.runs import checksums, execution, pages
 from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.settings import CHAPTERS
@@ -20,7 +20,7 @@ def run(tmp_path):
     (tmp_path / "figure.md").write_text("**Figure 1.** A caption.\n")
     (tmp_path / "figure.svg").write_text("<svg/>")
     (tmp_path / EXECUTED).write_text("{}")
-    claims.save([Verdict("a-claim", REPRODUCED, 1.0, None, 1, 1, {}, "")], tmp_path)
+    claims.save([claims.Judged("a-claim", Verdict(CANNOT_BE_TESTED, (), "it is a test"))], tmp_path)
     facts = {"files": checksums.checksums(tmp_path)}
     (tmp_path / "run.json").write_text(json.dumps(facts))
     return tmp_path

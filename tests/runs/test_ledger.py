@@ -1,83 +1,171 @@
-"""The ledger: every claim once per run, and the runs of a chapter side by side."""
+"""The ledger: every claim once, with what each run says of it; the runs of a chapter side by side."""
 
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
+from bs4 import BeautifulSoup
+from tests.runs.judged import as_judged, in_turn
 
-from fivelenses.exhibits import claims
-from fivelenses.exhibits.claims import VERDICTS, Verdict
+from fivelenses.exhibits import claims, verdicts
+from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.runs import ledger, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.settings import CHAPTERS
 
+OF_CHAPTER_1 = ledger.CLAIMS["hao2020"]
+TITLE = "toy-bert-seed-0, toy world, this machine"
 
-class Rows(HTMLParser):
-    """The attributes of the ledger's lines, and the addresses of all links."""
 
-    def __init__(self, text: str):
-        super().__init__()
-        self.rows, self.links = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        if tag == "tr" and "data-verdict" in found:
-            self.rows.append(found)
-        if tag == "a":
-            self.links.append(found["href"])
+def read(html: str) -> BeautifulSoup:
+    return BeautifulSoup(html, "html.parser")
 
 
 @pytest.fixture
-def run_of_each_verdict(tmp_path):
-    """A run of chapter 1 whose claims got one verdict after another, in turn."""
-    verdicts = [
-        Verdict(claim.key, VERDICTS[place % 4], 0.5, 0.1, 1, 2, {"rte": 0.5}, "it is <so>" if place == 1 else "")
-        for place, claim in enumerate(ledger.CLAIMS["hao2020"])
-    ]
-    claims.save(verdicts, tmp_path)
+def run(tmp_path):
+    """A run of chapter 1 whose claims have one outcome after another, and one exhibit."""
+    claims.save(in_turn(OF_CHAPTER_1), tmp_path)
     (tmp_path / "hao2020-figure-1.parquet").touch()
     return pages.Shown(CHAPTERS[1], "tiny", pages.HERE, tmp_path, "tiny-toy-bert-seed-0")
+
+
+@pytest.fixture
+def other(run, tmp_path):
+    """A published run of another encoder, with controls."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    claims.save(in_turn(OF_CHAPTER_1, controls=True), folder)
+    committed = tmp_path / "small-some-encoder" / "1-attention-svcca"
+    return replace(
+        run,
+        part=pages.PUBLISHED,
+        name="small-some-encoder",
+        profile="small",
+        leads=False,
+        folder=folder,
+        committed=committed,
+    )
 
 
 def test_every_paper_of_a_chapter_has_its_claims_in_the_ledger():
     papers = {chapter.paper for chapter in CHAPTERS.values() if chapter.paper}
     assert papers == set(ledger.CLAIMS) == set(ledger.PAPERS)
     keys = [claim.key for of_paper in ledger.CLAIMS.values() for claim in of_paper]
-    assert len(keys) == len(set(keys)) == 35
+    assert len(keys) == len(set(keys)) >= 35
 
 
-def test_each_line_can_be_filtered_by_paper_run_and_verdict(run_of_each_verdict):
-    rows = Rows(ledger.page([run_of_each_verdict])).rows
-    assert [row["data-verdict"] for row in rows] == [VERDICTS[place % 4] for place in range(7)]
-    assert {row["data-paper"] for row in rows} == {"hao2020"}
-    assert {row["data-run"] for row in rows} == {"toy-bert-seed-0, toy world, this machine"}
+@pytest.mark.parametrize(
+    "claim",
+    [one for of in (*ledger.CLAIMS.values(), *ledger.OF_CHAPTERS.values()) for one in of],
+    ids=lambda claim: claim.key,
+)
+def test_a_claim_has_what_a_card_prints(claim):
+    assert claim.sentence.endswith(".") and claim.place and claim.measure and claim.unit
+    names = [part.name for part in claim.parts]
+    assert names and len(names) == len(set(names)) and claim.records
 
 
-def test_signs_lead_to_lines_and_lines_to_exhibits(run_of_each_verdict):
-    found = Rows(ledger.page([run_of_each_verdict]))
-    inside = [link.removeprefix("#") for link in found.links if link.startswith("#")]
-    assert inside == [row["id"] for row in found.rows]
-    assert {link for link in found.links if ".html" in link} == {"here/1-attention-svcca.html#hao2020-figure-1"}
+def test_the_matrix_has_a_sign_per_claim_and_run_that_leads_to_its_place(run, other):
+    page = read(ledger.page([run, other]))
+    matrix = page.select_one(".ledger-overview")
+    assert [cell.text for cell in matrix.select("thead th")] == ["claim", "some-encoder, real data", TITLE]
+    signs = matrix.select("td.signs a")
+    assert len(signs) == 2 * len(OF_CHAPTER_1)
+    said = [sign["aria-label"].split(": ")[1] for sign in signs]
+    assert said[::2] == said[1::2] == [OUTCOMES[place % 5] for place in range(len(OF_CHAPTER_1))]
+    assert len({sign.text for sign in signs}) == 5
+    places = {element["id"] for element in page.select(".view")}
+    assert {sign["href"] for sign in signs} == {f"#{place}" for place in places}
+    counts = [cell.text for cell in matrix.select("tbody th")]
+    assert counts == ["Hao et al. (2020)", "2 of 7", "2 of 7"]
 
 
-def test_what_a_run_says_is_written_as_text(run_of_each_verdict):
-    page = ledger.page([run_of_each_verdict])
-    assert "it is &lt;so&gt;" in page and "<so>" not in page
+def test_there_is_a_card_per_claim_that_can_be_filtered(run, other):
+    cards = read(ledger.page([run, other])).select(".claim-cards > details.claim")
+    assert [card["id"] for card in cards] == [f"claim-{claim.key}" for claim in OF_CHAPTER_1]
+    assert {card["data-paper"] for card in cards} == {"hao2020"}
+    for place, card in enumerate(cards):
+        for elements in (card.select(".chip"), card.select(".view")):
+            assert [one["data-run"] for one in elements] == ["some-encoder, real data", TITLE]
+            assert {one["data-outcome"] for one in elements} == {OUTCOMES[place % 5]}
 
 
-def test_a_run_that_judged_other_claims_is_refused_with_the_command_to_run(run_of_each_verdict):
-    verdicts = claims.load(run_of_each_verdict.folder)
-    claims.save([replace(verdicts[0], claim="no-such-claim"), *verdicts[1:]], run_of_each_verdict.folder)
+def test_a_card_says_what_was_left_out_and_what_controls_show(run, other):
+    views = read(ledger.page([run, other])).select(".view")
+    reproduced, contradicted, untested = views[0].text, views[2].text, views[8].text
+    assert "Left out: rte, because RTE was not <learned>." in reproduced
+    assert "It holds for the twin that moved at random, too (reproduced: it holds in 2 of 2)" in reproduced
+    assert "It does not hold for models trained on shuffled labels (contradicted" in reproduced
+    assert "It does not hold for the twin that moved at random" in contradicted
+    assert "Whether it holds for models trained on shuffled labels is not clear (mixed" in contradicted
+    assert "Cannot be tested: this run has not measured <it>." in untested
+    assert f"No twin: {OF_CHAPTER_1[0].untwinned or 'this run has none'}." in views[1].text
+    assert "Records: book/records/small-some-encoder/1-attention-svcca" in " ".join(views[0].text.split())
+    assert "Records" not in views[1].text
+
+
+def test_links_lead_to_exhibits_that_the_run_has(run, other):
+    links = {link["href"] for link in read(ledger.page([run, other])).select(".view a")}
+    assert links == {"here/1-attention-svcca.html#hao2020-figure-1"}
+
+
+def test_the_page_says_how_many_tests_it_holds(run, other):
+    found = [one.verdict for one in in_turn(OF_CHAPTER_1)] * 2
+    tests, decided, by_chance = verdicts.multiplicity(found)
+    text = " ".join(read(ledger.page([run, other])).text.split())
+    assert f"holds {tests} group tests with an interval, of which {decided} are decided" in text
+    assert f"chance alone would decide at most {by_chance:.0f} of them" in text and "kept no replicates" not in text
+
+
+def test_a_run_without_replicates_is_counted_apart(run):
+    claims.save([as_judged(claim, OUTCOMES[0], measured=False) for claim in OF_CHAPTER_1], run.folder)
+    page = read(ledger.page([run]))
+    assert f"Another {2 * len(OF_CHAPTER_1)} groups are of runs that kept no replicates" in page.text.replace("\n", " ")
+    assert "group tests" not in page.text
+    assert all("interval not measured" in view.text for view in page.select(".view"))
+    assert not page.select("circle[fill]") and len(page.select("circle")) == sum(
+        2 * len(one.parts) for one in OF_CHAPTER_1
+    )
+
+
+def test_controls_stand_in_a_table(run, other):
+    page = read(ledger.page([run, other]))
+    table = page.select_one(".ledger-controls")
+    rows = [
+        [cell.select_one(".named")["title"].split(": ")[1] for cell in row.select("td")[1:]]
+        for row in table.select("tbody tr")
+    ]
+    assert rows[:4] == [[OUTCOMES[place], OUTCOMES[place], OUTCOMES[place + 1]] for place in range(4)]
+    assert len(rows) == sum(place % 5 < 4 for place in range(len(OF_CHAPTER_1)))
+    assert "2 of the 2 reproduced verdicts with a twin hold for the twin, too." in page.select_one(".controls").text
+
+
+def test_what_a_run_says_is_written_as_text(run):
+    page = ledger.page([run])
+    assert "&lt;it&gt;" in page and "<it>" not in page and "&lt;learned&gt;" in page and "<learned>" not in page
+
+
+@pytest.mark.parametrize("what", ["claim", "part", "file of before"])
+def test_a_run_that_judged_other_claims_is_refused_with_the_command_to_run(run, what):
+    judged = claims.load(run.folder)
+    if what == "claim":
+        judged[0] = replace(judged[0], claim="no-such-claim")
+    if what == "part":
+        judged[0] = replace(judged[0], effects=tuple(replace(one, part="old") for one in judged[0].effects))
+    claims.save(judged, run.folder)
+    if what == "file of before":
+        (run.folder / "claims.json").write_text('[{"claim": "a", "verdict": "partly"}]')
     with pytest.raises(RunError, match="judged other claims.*fivelenses run 1 --profile tiny --force"):
-        ledger.page([run_of_each_verdict])
+        ledger.page([run])
 
 
-def test_a_chapter_of_several_runs_sets_them_side_by_side(run_of_each_verdict, tmp_path):
-    other = replace(run_of_each_verdict, part=pages.PUBLISHED, name="small-some-encoder", profile="small", leads=False)
-    html = ledger.other_runs(other, [run_of_each_verdict, other])
-    assert html.count('<th scope="col">') == 3 and html.count('<th scope="row">') == 7
-    assert 'href="../../here/1-attention-svcca.html"' in html and "some-encoder, real data" in html
+def test_a_chapter_of_several_runs_sets_them_side_by_side(run, other):
+    page = read(ledger.other_runs(other, [run, other]))
+    links = {link["href"] for link in page.select("a")}
+    assert (
+        "../../here/1-attention-svcca.html" in links and "../../here/1-attention-svcca.html#hao2020-figure-1" in links
+    )
+    assert len(page.select("details.claim")) == len(OF_CHAPTER_1) and len(page.select(".view")) == 2 * len(OF_CHAPTER_1)
+    assert not page.select(".claim-cards [id]"), "the page has these names from its own cards"
     assert ledger.other_runs(other, [other]) == ""
 
 

@@ -2,11 +2,13 @@
 
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
+from tests.runs.judged import as_judged, in_turn
 
 from fivelenses.exhibits import claims
-from fivelenses.exhibits.claims import NOT_REPRODUCED, Verdict
-from fivelenses.runs import report
+from fivelenses.exhibits.verdicts import CONTRADICTED
+from fivelenses.runs import ledger, report
 from fivelenses.runs.execution import EXECUTED, Finished, RunError
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown
 from fivelenses.runs.parameters import ParameterError
@@ -35,7 +37,7 @@ def run_folder(tmp_path):
     """A run of chapter 1 with one picture and a verdict."""
     folder = tmp_path / "run"
     folder.mkdir()
-    claims.save([Verdict("js-last-layers", NOT_REPRODUCED, 1.5, 0.1, 0, 2, {}, "not for <rte>")], folder)
+    claims.save([as_judged(ledger.CLAIMS["hao2020"][0], CONTRADICTED)], folder)
     (folder / "hao2020-figure-1.png").write_bytes(b"a picture")
     text = "**Figure 1.** What *moves*.\n\nAlternative text: A curve & its end.\n"
     (folder / "hao2020-figure-1.md").write_text(text)
@@ -69,9 +71,9 @@ def test_the_page_holds_everything_inside_itself(run_folder):
     assert read.pictures[0][1] == "A curve & its end."
     assert all(source.startswith("data:image/png;base64,") for source, _ in read.pictures)
     assert all(link.startswith("#") for link in read.links)
-    assert "a/&lt;b&gt; under five lenses" in page and "not for &lt;rte&gt;" in page
+    assert "a/&lt;b&gt; under five lenses" in page and "RTE was not &lt;learned&gt;" in page
     assert "Chapter 2 failed." in page and "What <em>moves</em>." in page
-    assert "1 not reproduced" in page
+    assert "1 contradicted" in page and "this encoder" in page and "the book’s run" in page
 
 
 def test_like_is_compared_with_like(monkeypatch, tmp_path):
@@ -81,6 +83,18 @@ def test_like_is_compared_with_like(monkeypatch, tmp_path):
     (tmp_path / EXECUTED).write_text("{}")
     assert report._book_run(CHAPTERS[1], "tiny").part == HERE
     assert report._book_run(CHAPTERS[1], "paper").part == PUBLISHED
+
+
+def test_the_books_run_stands_beside_unless_it_judged_other_claims(run_folder, monkeypatch, tmp_path):
+    book = Shown(CHAPTERS[1], "tiny", HERE, tmp_path, "tiny-toy-bert-seed-0")
+    monkeypatch.setattr(report, "_book_run", lambda chapter, profile: book)
+    part = report.Part(CHAPTERS[1], {}, ("rte",), True)
+    views = []
+    for judged in (in_turn(ledger.CLAIMS["hao2020"]), []):
+        claims.save(judged, tmp_path)
+        page = report.report_page("encoder", "6 layers", "tiny", [(part, run_folder)], [])
+        views.append(page.count('<section class="view"'))
+    assert views == [2, 1]
 
 
 def test_figures_are_shown_in_the_order_of_their_numbers():
@@ -101,6 +115,11 @@ def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path
     assert page == tmp_path / "runs" / "reports" / "toy-bert-seed-0-tiny" / "index.html"
     assert len(failures) == 5 and all(sentence in page.read_text() for sentence in failures)
     assert [file.name for file in page.parent.parent.iterdir()] == ["toy-bert-seed-0-tiny"]
+    table = pd.read_parquet(page.with_name("claims.parquet"))
+    assert table[["encoder", "profile", "chapter"]].drop_duplicates().values.tolist() == [
+        ["toy-bert/seed-0", "tiny", 1]
+    ]
+    assert set(table["group"]) == {"mrpc", "sst2"} and set(table["verdict"]) == {CONTRADICTED}
 
 
 def test_a_report_without_any_chapter_is_an_error(monkeypatch):

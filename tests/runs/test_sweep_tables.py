@@ -1,12 +1,16 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from bs4 import BeautifulSoup
+from tests.runs.judged import in_turn
 
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.exhibits import claims
+from fivelenses.exhibits.verdicts import Part
 from fivelenses.runs import sweep_page
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.sweep_points import Point
@@ -56,6 +60,9 @@ def test_a_tables_column_does_not_hide_a_swept_parameter():
     ]
 
 
+RISES = claims.Claim("rises", "p", "It rises.", "§1", (), "change", (Part("growth"),), ("changes",), list)
+
+
 @pytest.fixture
 def collected(tmp_path, monkeypatch):
     """A sweep of two points whose runs were written by hand, one with a model that has left the store."""
@@ -74,7 +81,7 @@ def collected(tmp_path, monkeypatch):
         pd.DataFrame({"layer": [1, 2], "js": [rate, 2 * rate]}).to_parquet(runs[name] / "figure.parquet")
         facts = {"exhibits": ["figure"], "specifications": [f"model-{place}", "gone"][: 2 - place]}
         (runs[name] / "run.json").write_text(json.dumps(facts))
-        claims.save([claims.Verdict("rises", claims.VERDICTS[place], 1.0, None, 1, 1, {"rte": 1.0}, "")], runs[name])
+        claims.save(in_turn([RISES, replace(RISES, key="falls")])[: 2 - place], runs[name])
         model = tmp_path / "store" / f"model-{place}"
         model.mkdir(parents=True)
         (model / "manifest.json").write_text(json.dumps(manifest | {"score": 0.6 + place / 10}))
@@ -97,6 +104,19 @@ def test_the_scores_of_a_runs_models_are_in_the_table(collected):
     assert lines == ["learning_rate=0.001: 1 of its models are no longer in the store, so the table lacks their scores"]
 
 
+def test_claims_have_a_row_per_point_group_and_part(collected):
+    table = pd.read_parquet(collected[0] / "claims.parquet")
+    assert table[["learning_rate", "claim", "verdict", "group", "outcome"]].values.tolist() == [
+        [0.001, "rises", "reproduced", "mrpc", "holds"],
+        [0.001, "rises", "reproduced", "sst2", "holds"],
+        [0.001, "falls", "contradicted", "mrpc", "fails"],
+        [0.001, "falls", "contradicted", "sst2", "fails"],
+        [0.002, "rises", "reproduced", "mrpc", "holds"],
+        [0.002, "rises", "reproduced", "sst2", "holds"],
+    ]
+    assert (table["low"] < table["estimate"]).all() and (table["estimate"] < table["high"]).all()
+
+
 def test_the_page_shows_every_sweep_with_picture_alternative_text_and_claims(collected, tmp_path):
     sweep_page.stage(tmp_path / "book")
     page = (tmp_path / "book" / "here" / "sweeps.md").read_text()
@@ -105,6 +125,8 @@ def test_the_page_shows_every_sweep_with_picture_alternative_text_and_claims(col
     assert (tmp_path / "book" / "here" / "sweeps" / "by-hand-learning_rate.png").is_file()
     assert "The number of points, of 2, at which each claim has each verdict." in page
     assert "2 of its 2 points have no run of the code as it is now" in page
+    counts = [[cell.text for cell in row.select("td")] for row in BeautifulSoup(page, "html.parser").select("tbody tr")]
+    assert counts == [["rises", "2", "0", "0", "0", "0"], ["falls", "0", "1", "0", "0", "0"]]
 
 
 def test_a_sweep_of_a_parameter_that_is_no_more_is_shown_as_it_was(collected, tmp_path):

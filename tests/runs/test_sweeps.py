@@ -44,8 +44,10 @@ MEASURING = """
 import pandas as pd
 from fivelenses.checkpoints import finetuning, tables
 from fivelenses.checkpoints.specification import Schedule, specify
-from fivelenses.exhibits import claims
+from fivelenses.exhibits.claims import Claim
+from fivelenses.exhibits.effects import over_models
 from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.verdicts import Effect, Part
 train = finetuning._train
 def counted(*arguments):
     with (home / "trainings").open("a") as trainings:
@@ -58,8 +60,8 @@ schedule = Schedule(1e-3, 16, 1, max_length=64)
 run.measure(tables.models, of=lambda: [specify("toy-bert/seed-0", "rte", "toyworld", 0, schedule, examples=32)])
 table = pd.DataFrame({"layer": [1, 2], "seed": "all", "value": [seed + 0.25, seed + 0.5]})
 run.exhibit(lambda: Exhibit("toy-table", "Table 1", table, "A caption."))
-cases = claims.as_cases([("rte", "0", 1.0, seed == 0)])
-run.judge([claims.Claim("rises", "toy", "It rises.", "p. 1", ("toy-table",), "m", "c", lambda table: cases)])
+effect = Effect("rte", "growth", over_models([[1.0, 1.1, 0.9], [-1.0, -1.1, -0.9]][seed]))
+run.judge([Claim("rises", "toy", "It rises.", "p. 1", (), "m", (Part("growth"),), ("models",), lambda table: [effect])])
 run.finish()
 """
 
@@ -130,9 +132,9 @@ def test_a_sweep_that_lost_a_worker_ends_with_the_same_tables(swept):
     assert rows["value"].tolist() == [0.25, 0.5, 1.25, 1.5]
     assert rows["table_seed"].tolist() == ["all"] * 4
     verdicts = pd.read_parquet(swept.folder / "claims.parquet")
-    assert verdicts[["seed", "claim", "verdict"]].values.tolist() == [
-        [0, "rises", "reproduced"],
-        [1, "rises", "not reproduced"],
+    assert verdicts[["seed", "claim", "verdict", "group", "part", "outcome"]].values.tolist() == [
+        [0, "rises", "reproduced", "rte", "growth", "holds"],
+        [1, "rises", "contradicted", "rte", "growth", "fails"],
     ]
 
 

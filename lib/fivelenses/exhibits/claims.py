@@ -22,7 +22,7 @@ OURS = "this project"  # the place of a statement that no paper makes
 TWIN, SHUFFLED, SHARED = "twin", "shuffled labels", "all"
 CONTROLS = (TWIN, SHUFFLED)
 TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
-TABLE |= dict.fromkeys(("threshold", "estimate", "low", "high"), "float64") | {"bound": "string", "measured": "boolean"}
+TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"bound": "string", "measured": "boolean"}
 TABLE |= {"outcome": "string"}
 Records = Mapping[str, pd.DataFrame | Mapping[str, pd.DataFrame]]
 
@@ -190,19 +190,14 @@ def judge_all(claims: Iterable[Claim], records: Records, unlearned: Mapping[str,
     return [judge(claim, records, unlearned) for claim in claims]
 
 
-def as_table(judged: Iterable[Judged], claims: Iterable[Claim]) -> pd.DataFrame:
+def as_table(judged: Iterable[Judged]) -> pd.DataFrame:
     """What became of claims as a table: a row per claim, group and part; one row where a claim has no group.
-
-    Args:
-        judged: of one run.
-        claims: those that were judged, and others.
 
     Returns:
         `claim`, `verdict`, `reason` (of a claim that cannot be tested), `group`, `group_outcome` (holds, fails, open),
-        `part`, `threshold`, `estimate`, `low`, `high`, `bound` (which end is censored), `measured` (whether there is an
-        interval), `outcome` (of the part in the group). What a claim without groups lacks is empty.
+        `part`, `estimate`, `low`, `high`, `bound` (which end is censored), `measured` (whether there is an interval),
+        `outcome` (of the part in the group). What a claim without groups lacks is empty.
     """
-    thresholds = {(claim.key, part.name): part.threshold for claim in claims for part in claim.parts}
     rows = []
     for one in judged:
         of_claim = {"claim": one.claim, "verdict": one.verdict.outcome, "reason": one.verdict.reason}
@@ -210,9 +205,8 @@ def as_table(judged: Iterable[Judged], claims: Iterable[Claim]) -> pd.DataFrame:
         for effect in one.effects:
             group, number = groups[effect.group], effect.interval
             of_group = {"group": group.name, "group_outcome": group.outcome, "part": effect.part}
-            of_group |= {"threshold": thresholds[one.claim, effect.part], "bound": effect.bound}
-            numbers = {name: getattr(number, name) for name in ("estimate", "low", "high", "measured")}
-            rows.append(of_claim | of_group | numbers | {"outcome": group.of(effect.part)})
+            of_group |= {name: getattr(number, name) for name in ("estimate", "low", "high", "measured")}
+            rows.append(of_claim | of_group | {"bound": effect.bound, "outcome": group.of(effect.part)})
         if not one.effects:
             rows.append(of_claim)
     return pd.DataFrame(rows, columns=list(TABLE)).astype(TABLE)

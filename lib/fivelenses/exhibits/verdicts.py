@@ -239,7 +239,7 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
     counts = []
     for outcome, verb in ((HOLDS, "holds"), (FAILS, "fails"), (OPEN, "is open")):
         groups = verdict.of(outcome)
-        named = ", ".join(f"{one.name} on {' and '.join(one.failed or one.undecided)}" for one in groups)
+        named = "; ".join(f"{one.name} on {' and '.join(one.failed or one.undecided)}" for one in groups)
         counts.append(f"{verb} in {len(groups)}" + (f" ({named})" if groups and outcome != HOLDS else ""))
     if len(verdict.groups) > 1:
         text += f": it {counts[0]}, {counts[1]} and {counts[2]} of {len(verdict.groups)} {_several(unit)}"

@@ -17,6 +17,7 @@ import yaml
 
 from fivelenses import project, records
 from fivelenses.exhibits import claims, interactive
+from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.runs import ledger, sweep_page
 from fivelenses.runs.execution import RunError, run_all_committed, state
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown, assemble, local_runs, published_runs, telling_picture
@@ -107,11 +108,11 @@ def substitutions(runs: Sequence[Shown]) -> dict[str, str]:
     counts = {}
     for number, part in ((chapter.number, part) for chapter in CHAPTERS.values() for part in (PUBLISHED, HERE)):
         leading = [run for run in runs if run.chapter.number == number and run.part == part and run.leads]
-        verdicts = [verdict.verdict for run in leading for verdict in claims.load(run.folder)]
+        outcomes = [one.verdict.outcome for run in leading for one in claims.load(run.folder)]
         prefix = f"chapter{number}_{part}"
-        for kind in claims.VERDICTS:
-            counts[f"{prefix}_{kind.replace(' ', '_')}"] = str(verdicts.count(kind)) if leading else "–"
-        counts[f"{prefix}_claims"] = str(len(verdicts)) if leading else "–"
+        for outcome in OUTCOMES:
+            counts[f"{prefix}_{outcome.replace(' ', '_')}"] = str(outcomes.count(outcome)) if leading else "–"
+        counts[f"{prefix}_claims"] = str(len(outcomes)) if leading else "–"
     return counts
 
 

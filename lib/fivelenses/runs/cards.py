@@ -1,26 +1,126 @@
-"""A claim and what runs say of it, as a card: the sentence, our effect with its interval per group, the verdict."""
+"""A claim and what runs say of it, as a card: sentence and measure, and per run the outcome, the effects with their
+intervals, groups that were left out, and whether it holds for controls, too.
+"""
 
-from collections.abc import Sequence
-
-import pandas as pd
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from fivelenses.exhibits import verdicts
-from fivelenses.exhibits.claims import OURS, Claim, Judged
-from fivelenses.exhibits.exhibit import as_html
+from fivelenses.exhibits.claims import OURS, SHUFFLED, TWIN, Claim, Judged
+from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, REPRODUCED
+from fivelenses.runs.intervals_drawn import Drawn, plots
+from fivelenses.runs.side_by_side import render
+
+NAMES = {TWIN: "the twin that moved at random", SHUFFLED: "models trained on shuffled labels"}
+MEANING = {TWIN: "it does not speak of what training does", SHUFFLED: "it does not need a task that can be learned"}
 
 
-def cards(claims: Sequence[Claim], judged: Sequence[Judged]) -> str:
-    """The claims of a chapter with what its run says of them, as HTML."""
-    said = "the statement" if all(claim.place == OURS for claim in claims) else "the paper says"
-    rows = []
+@dataclass(frozen=True)
+class View:
+    """What one run says of a claim.
+
+    Attributes:
+        judged: what became of it.
+        run: the run in a reader's words; empty where the page has one run.
+        anchor: the name of its place on the page; empty where nothing points at it.
+        figures: texts and addresses of the exhibits that show it.
+        record: where the records are that it is judged on; empty where a page says so elsewhere.
+    """
+
+    judged: Judged
+    run: str = ""
+    anchor: str = ""
+    figures: tuple[tuple[str, str], ...] = ()
+    record: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A claim with the views of its runs, the plots of each, where its code is, and the name of its place."""
+
+    claim: Claim
+    views: tuple[View, ...]
+    code: str
+    anchor: str = ""
+
+    @property
+    def said_by(self) -> str:
+        """Who says it."""
+        return "Our statement" if self.claim.place == OURS else f"The paper, {self.claim.place}"
+
+    @property
+    def drawn(self) -> list[list[Drawn]]:
+        """The plots of each view."""
+        return plots(self.claim.parts, [view.judged for view in self.views])
+
+    def sentence(self, view: View) -> str:
+        """The verdict of a run in one sentence."""
+        return verdicts.sentence(view.judged.verdict, self.claim.unit)
+
+    def controls(self, view: View) -> list[str]:
+        """Whether the claim holds for each control, too, a sentence each, and why there is none."""
+        said = []
+        for name, judged in view.judged.controls.items():
+            verdict = judged.verdict
+            if verdict.outcome == CANNOT_BE_TESTED:
+                said.append(f"On {NAMES[name]} it cannot be tested: {verdict.reason}.")
+                continue
+            counted = f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"
+            held = f"({verdict.outcome}: it holds in {counted})"
+            if verdict.outcome == REPRODUCED:
+                said.append(f"It holds for {NAMES[name]}, too {held}: {MEANING[name]}.")
+            elif verdict.outcome == CONTRADICTED:
+                said.append(f"It does not hold for {NAMES[name]} {held}.")
+            else:
+                said.append(f"Whether it holds for {NAMES[name]} is not clear {held}.")
+        if TWIN not in view.judged.controls:
+            said.append(f"No twin: {self.claim.untwinned or 'this run has none'}.")
+        return said
+
+
+def left_out(judged: Judged) -> dict[str, str]:
+    """Groups that took no part, joined, by the reason.
+
+    Example:
+        >>> left_out(Judged("deeper", verdicts.Verdict("open", (), "", {"a": "why", "b": "why"})))
+        {'why': 'a, b'}
+    """
+    by_reason: dict[str, list[str]] = {}
+    for group, reason in judged.verdict.left_out.items():
+        by_reason.setdefault(reason, []).append(group)
+    return {reason: ", ".join(groups) for reason, groups in by_reason.items()}
+
+
+def code_of(claim: Claim) -> str:
+    """Where the effects of a claim are computed: module and function."""
+    return f"{claim.effects.__module__}.{getattr(claim.effects, '__qualname__', claim.key)}"
+
+
+def as_html(given: Sequence[Card], opened: bool = False) -> str:
+    """Cards as HTML, folded to their first line unless `opened`."""
+    return render("cards.html", cards=given, left_out=left_out, opened=opened)
+
+
+def cards(claims: Sequence[Claim], judged: Sequence[Judged], exhibits: Iterable[str] = ()) -> str:
+    """The claims of a chapter with what its run says of them, as HTML.
+
+    Args:
+        claims: of the chapter.
+        judged: what became of each.
+        exhibits: the keys of those on the same page.
+    """
+    shown, given = set(exhibits), []
     for claim, one in zip(claims, judged, strict=True):
-        rows.append(
-            {
-                "claim": claim.key,
-                said: f"{claim.sentence} ({claim.place})",
-                "our measure": claim.measure,
-                "ours": one.spread(claim.parts[0]),
-                "verdict": verdicts.sentence(one.verdict, claim.unit),
-            }
-        )
-    return as_html(pd.DataFrame(rows), "The claims, and what this run says of them.")
+        figures = tuple((figure_name(key), f"#{key}") for key in claim.exhibits if key in shown)
+        given.append(Card(claim, (View(one, figures=figures),), code_of(claim), f"claim-{claim.key}"))
+    return as_html(given)
+
+
+def figure_name(key: str) -> str:
+    """An exhibit's key in a reader's words.
+
+    Example:
+        >>> figure_name("hao2020-figure-1")
+        'figure 1'
+    """
+    return key.split("-", 1)[-1].replace("-", " ")

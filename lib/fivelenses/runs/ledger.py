@@ -1,14 +1,15 @@
 """The ledger of claims as a page: every claim of every paper, with what each run that the book shows says of it.
 
 Everything on it is read from the runs' ``claims.json`` and from the claims themselves. Readers filter it by paper, run
-and verdict (``_static/ledger.js``); without a script all of it is shown.
+and outcome (``_static/ledger.js``); without a script all of it is shown.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fivelenses.exhibits import claims
-from fivelenses.exhibits.claims import REPRODUCED, VERDICTS, Claim, Verdict
+from fivelenses.exhibits import claims, verdicts
+from fivelenses.exhibits.claims import SHUFFLED, TWIN, Claim, Judged
+from fivelenses.exhibits.verdicts import OUTCOMES, REPRODUCED
 from fivelenses.papers.five_lenses.claims import CLAIMS as STATEMENTS
 from fivelenses.papers.hao2019.claims import CLAIMS as HAO2019
 from fivelenses.papers.hao2020.claims import CLAIMS as HAO2020
@@ -17,8 +18,10 @@ from fivelenses.papers.own_encoders.claims import CLAIMS as OF_OWN_ENCODERS
 from fivelenses.papers.singh2020.claims import CLAIMS as SINGH2020
 from fivelenses.papers.toy_world.claims import CLAIMS as OF_THE_TOY_WORLD
 from fivelenses.papers.zhou2022.claims import CLAIMS as ZHOU2022
+from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.pages import PUBLISHED, Shown
+from fivelenses.runs.settings import Chapter
 from fivelenses.runs.side_by_side import Picture, render
 
 CLAIMS: dict[str, tuple[Claim, ...]] = {
@@ -41,41 +44,59 @@ OF_CHAPTERS: dict[int, tuple[Claim, ...]] = {0: OF_THE_TOY_WORLD, 6: STATEMENTS,
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the ledger: a claim, and what one run says of it."""
+    """What one run says of a claim."""
 
     claim: Claim
-    verdict: Verdict
+    judged: Judged
     shown: Shown
 
     @property
-    def run_name(self) -> str:
+    def run(self) -> str:
         """The run in a reader's words."""
         return self.shown.title
 
     @property
-    def exhibits(self) -> list[str]:
-        """The keys of the claim's exhibits that the run has."""
-        return [key for key in self.claim.exhibits if (self.shown.folder / f"{key}.parquet").is_file()]
+    def outcome(self) -> str:
+        """Of the claim in this run."""
+        return self.judged.verdict.outcome
 
     @property
     def anchor(self) -> str:
-        """The name of the line on its page."""
+        """The name of its place on the ledger."""
         return f"{self.claim.key}-{self.shown.part if self.shown.leads else self.shown.name}"
+
+    def view(self, up: str = "", anchored: bool = True) -> View:
+        """For a card on a page from which the book's first folder is `up`."""
+        keys = [key for key in self.claim.exhibits if (self.shown.folder / f"{key}.parquet").is_file()]
+        figures = tuple((figure_name(key), f"{up}{self.shown.page}.html#{key}") for key in keys)
+        committed = self.shown.committed
+        record = f"book/records/{committed.parent.name}/{committed.name}" if committed else ""
+        return View(self.judged, self.run, self.anchor if anchored else "", figures, record)
+
+
+def claims_of_chapter(chapter: Chapter) -> tuple[Claim, ...]:
+    """The claims that a chapter judges."""
+    return CLAIMS[chapter.paper] if chapter.paper else OF_CHAPTERS[chapter.number]
 
 
 def claims_of(shown: Shown) -> tuple[Claim, ...]:
     """The claims that a run's chapter judges."""
-    return CLAIMS[shown.chapter.paper] if shown.chapter.paper else OF_CHAPTERS[shown.chapter.number]
+    return claims_of_chapter(shown.chapter)
 
 
-def verdicts_of(shown: Shown) -> dict[str, Verdict]:
-    """The verdicts of a run by claim.
+def judged_in(shown: Shown) -> dict[str, Judged]:
+    """What became of the claims of a run, by claim.
 
     Raises:
         RunError: it judged other claims than its chapter has now; the message names the command that mends it.
     """
-    judged = {verdict.claim: verdict for verdict in claims.load(shown.folder)}
-    if set(judged) != {claim.key for claim in claims_of(shown)}:
+    try:
+        judged = {one.claim: one for one in claims.load(shown.folder)}
+    except ValueError:
+        judged = {}
+    parts = {claim.key: {part.name for part in claim.parts} for claim in claims_of(shown)}
+    others = any({effect.part for effect in one.effects} - parts.get(key, set()) for key, one in judged.items())
+    if set(judged) != set(parts) or others:
         raise RunError(
             f"Chapter {shown.chapter.number} ({shown.profile}) judged other claims than it has now: run "
             f"`fivelenses run {shown.chapter.number} --profile {shown.profile} --force`."
@@ -84,47 +105,71 @@ def verdicts_of(shown: Shown) -> dict[str, Verdict]:
 
 
 def entries(runs: Iterable[Shown]) -> list[Entry]:
-    """All lines of the ledger: by paper, then by claim, then by run.
+    """All claims of the papers in all runs: by paper, then by claim, then by run, published ones first.
 
     Raises:
-        RunError: see `verdicts_of`.
+        RunError: see `judged_in`.
     """
-    lines = []
-    runs = [shown for shown in runs if shown.chapter.paper]
+    found = []
+    runs = sorted((shown for shown in runs if shown.chapter.paper), key=lambda shown: shown.part != PUBLISHED)
     for paper, of_paper in CLAIMS.items():
-        verdicts = {shown: verdicts_of(shown) for shown in runs if shown.chapter.paper == paper}
-        lines += [Entry(claim, judged[claim.key], shown) for claim in of_paper for shown, judged in verdicts.items()]
-    return lines
+        judged = {shown: judged_in(shown) for shown in runs if shown.chapter.paper == paper}
+        found += [Entry(claim, of_run[claim.key], shown) for claim in of_paper for shown, of_run in judged.items()]
+    return found
 
 
 def page(runs: Iterable[Shown]) -> str:
-    """The ledger as HTML: an overview of claims by runs, and a table of all lines."""
-    lines = entries(runs)
-    # The published runs before this machine's own.
-    ordered = sorted(lines, key=lambda line: line.shown.part != PUBLISHED)
-    run_names = list(dict.fromkeys(line.run_name for line in ordered))
-    choices = {
-        "paper": PAPERS,
-        "run": {name: name for name in run_names},
-        "verdict": {verdict: verdict for verdict in VERDICTS},
-    }
+    """The ledger as HTML: a matrix of claims by runs, what chance and controls say, and a card per claim."""
+    found = entries(runs)
+    run_names = list(dict.fromkeys(entry.run for entry in found))
+    by_claim: dict[str, dict[str, Entry]] = {}
+    for entry in found:
+        by_claim.setdefault(entry.claim.key, {})[entry.run] = entry
+    tests, decided, chance = verdicts.multiplicity(entry.judged.verdict for entry in found)
+    groups = [group for entry in found for group in entry.judged.verdict.groups]
     return render(
         "ledger.html",
-        entries=lines,
         run_names=run_names,
-        papers={paper: name for paper, name in PAPERS.items() if any(line.claim.paper == paper for line in lines)},
+        papers={paper: name for paper, name in PAPERS.items() if any(one.claim.paper == paper for one in found)},
         claims=CLAIMS,
-        reproduced={paper: _reproduced(lines, paper) for paper in PAPERS},
-        choices=choices,
+        by_claim=by_claim,
+        reproduced={paper: _reproduced(found, paper) for paper in PAPERS},
+        choices={"paper": PAPERS, "run": {name: name for name in run_names}, "outcome": {one: one for one in OUTCOMES}},
+        chance={"tests": tests, "decided": decided, "by_chance": chance, "unmeasured": len(groups) - tests},
+        controls=_controls(found),
+        cards=as_html([_card(list(of_claim.values())) for of_claim in by_claim.values()]),
     )
 
 
-def _reproduced(lines: list[Entry], paper: str) -> dict[str, str]:
+def _card(of_claim: Sequence[Entry], up: str = "", anchored: bool = True) -> Card:
+    claim = of_claim[0].claim
+    views = tuple(entry.view(up, anchored) for entry in of_claim)
+    return Card(claim, views, code_of(claim), f"claim-{claim.key}" if anchored else "")
+
+
+def _controls(found: Sequence[Entry]) -> dict:
+    """Which claims hold for controls, too: by claim, the runs that have some, and why others have no twin."""
+    rows: dict[str, list[Entry]] = {}
+    for entry in found:
+        if entry.judged.controls:
+            rows.setdefault(entry.claim.key, []).append(entry)
+    twins = [entry for of_claim in rows.values() for entry in of_claim if _twinned(entry)]
+    too = [entry for entry in twins if entry.judged.controls[TWIN].verdict.outcome == REPRODUCED]
+    untwinned = {entry.claim.key: entry.claim.untwinned for entry in found if entry.claim.untwinned}
+    names = {TWIN: "twin", SHUFFLED: "shuffled labels"}
+    return {"rows": rows, "twins": len(twins), "too": len(too), "untwinned": untwinned, "names": names}
+
+
+def _twinned(entry: Entry) -> bool:
+    return entry.outcome == REPRODUCED and TWIN in entry.judged.controls
+
+
+def _reproduced(found: Sequence[Entry], paper: str) -> dict[str, str]:
     """How many of a paper's claims each run reproduces, by the run's name."""
     held: dict[str, list[bool]] = {}
-    for line in lines:
-        if line.claim.paper == paper:
-            held.setdefault(line.run_name, []).append(line.verdict.verdict == REPRODUCED)
+    for entry in found:
+        if entry.claim.paper == paper:
+            held.setdefault(entry.run, []).append(entry.outcome == REPRODUCED)
     return {name: f"{sum(of_run)} of {len(of_run)}" for name, of_run in held.items()}
 
 
@@ -139,11 +184,11 @@ def other_runs(shown: Shown, runs: Iterable[Shown], side_by_side: Sequence[Pictu
     same = [run for run in runs if run.chapter == shown.chapter]
     if len(same) < 2:
         return ""
+    judged = {run: judged_in(run) for run in same}
+    of_claims = [[Entry(claim, judged[run][claim.key], run) for run in same] for claim in claims_of(shown)]
     return render(
         "other_runs.html",
-        runs=same,
-        addresses={run: f"{shown.up}{run.page}.html" for run in same},
-        claims=claims_of(shown),
-        verdicts={run: verdicts_of(run) for run in same},
+        runs={f"{shown.up}{run.page}.html": run.title for run in same},
+        cards=as_html([_card(of_claim, shown.up, anchored=False) for of_claim in of_claims]),
         pictures=side_by_side,
     )

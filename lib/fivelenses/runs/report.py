@@ -4,8 +4,8 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -13,9 +13,12 @@ import pandas as pd
 
 from fivelenses import project
 from fivelenses.exhibits import claims
+from fivelenses.exhibits.claims import Claim, Judged
+from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.models import encoders
 from fivelenses.models.layers import PARTS, layer_list, projections
 from fivelenses.runs import execution, ledger
+from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.pages import PUBLISHED, Shown, exhibit_titles, local_runs, published_runs
 from fivelenses.runs.parameters import ParameterError
@@ -177,33 +180,49 @@ def report_page(
         sections: the chapters that ran, with their folders.
         failures: a sentence for each that did not.
     """
-    rows, chapters = [], []
+    outcomes, chapters = [], []
     for part, folder in sections:
         number, book = part.chapter.number, _book_run(part.chapter, profile)
-        in_book = {} if book is None else {verdict.claim: verdict for verdict in claims.load(book.folder)}
-        of_chapter = {claim.key: claim for claim in _claims(part.chapter)}
-        rows += [
-            {"chapter": number, "claim": of_chapter[one.claim], "verdict": one, "in_book": in_book.get(one.claim)}
-            for one in claims.load(folder)
-        ]
+        in_book = {} if book is None else _in_book(book)
+        judged = {one.claim: one for one in claims.load(folder)}
+        outcomes += [one.verdict.outcome for one in judged.values()]
         beside = "" if book is None else f" Next to it the book’s run, {book.title}."
         views = [(folder, "this encoder")] + ([] if book is None else [(book.folder, "the book’s")])
         drawn = [key for key in exhibit_titles(folder).values() if (folder / f"{key}.png").is_file()]
+        shown = [
+            _card(claim, judged, in_book, drawn)
+            for claim in ledger.claims_of_chapter(part.chapter)
+            if claim.key in judged
+        ]
         chapters.append(
             {
                 "number": number,
+                "cards": as_html(shown),
                 "title": nbformat.read(part.chapter.notebook, as_version=4).cells[0].source.splitlines()[0][2:],
                 "tasks": f"Tasks: {', '.join(part.tasks)}{'.' if part.narrowed else ', the chapter’s own.'}{beside}",
                 "pictures": {key: pictures(key, views) for key in sorted(drawn, key=_order)},
             }
         )
-    counts = {kind: sum(row["verdict"].verdict == kind for row in rows) for kind in claims.VERDICTS}
+    counts = {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
     facts = dict(encoder=encoder, shape=shape, profile=profile, failures=failures)
-    return render("report.html", **facts, counts=counts, rows=rows, sections=chapters)
+    return render("report.html", **facts, counts=counts, sections=chapters)
 
 
-def _claims(chapter: Chapter) -> tuple[claims.Claim, ...]:
-    return ledger.CLAIMS[chapter.paper] if chapter.paper else ledger.OF_CHAPTERS[chapter.number]
+def _in_book(run: Shown) -> dict[str, Judged]:
+    """What the book's run says, nothing where it was made by other code: a report does not wait for it."""
+    try:
+        return ledger.judged_in(run)
+    except RunError:
+        return {}
+
+
+def _card(claim: Claim, judged: Mapping[str, Judged], in_book: Mapping[str, Judged], drawn: Iterable[str]) -> Card:
+    """A claim with what this encoder says of it, and the book's run where it has one."""
+    figures = tuple((figure_name(key), f"#{key}") for key in claim.exhibits if key in drawn)
+    views = [View(judged[claim.key], "this encoder", figures=figures)]
+    if claim.key in in_book:
+        views.append(View(in_book[claim.key], "the book’s run"))
+    return Card(claim, tuple(views), code_of(claim))
 
 
 def _book_run(chapter: Chapter, profile: str) -> Shown | None:
@@ -223,10 +242,13 @@ def _folder_name(encoder: str) -> str:
 
 
 def _verdicts(encoder: str, profile: str, runs: dict[int, Path]) -> pd.DataFrame:
-    """All verdicts as a table, one row per claim."""
-    rows = [
-        {"encoder": encoder, "profile": profile, "chapter": number, **asdict(verdict)}
-        for number, folder in runs.items()
-        for verdict in claims.load(folder)
-    ]
-    return pd.DataFrame(rows).drop(columns="by_group")
+    """All verdicts as a table, one row per claim, group and part."""
+    tables = []
+    for number, folder in runs.items():
+        table = claims.as_table(claims.load(folder))
+        table.insert(0, "chapter", number)
+        tables.append(table)
+    whole = pd.concat(tables, ignore_index=True)
+    whole.insert(0, "profile", profile)
+    whole.insert(0, "encoder", encoder)
+    return whole

@@ -296,7 +296,7 @@ class Run:
             self.glue(**{f"{name}_held": f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"})
         reproduced = sum(one.verdict.outcome == REPRODUCED for one in judged)
         self.glue(claims_reproduced=f"{reproduced} of {len(judged)}")
-        display(HTML(cards(claims, judged)))
+        display(HTML(cards(claims, judged, self.tables)))
 
     def glue(self, **values) -> None:
         """Make values available to the prose of the page, under these names."""

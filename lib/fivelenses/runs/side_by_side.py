@@ -14,11 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from fivelenses.exhibits.claims import CANNOT_BE_TESTED, NOT_REPRODUCED, PARTLY, REPRODUCED
 from fivelenses.exhibits.exhibit import read_words
+from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
 
 # A sign beside the colour, for readers to whom colours look alike.
-SIGNS = {REPRODUCED: "●", PARTLY: "◐", NOT_REPRODUCED: "○", CANNOT_BE_TESTED: "–"}
+SIGNS = {REPRODUCED: "●", CONTRADICTED: "✕", MIXED: "◐", OPEN: "○", CANNOT_BE_TESTED: "–"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ def _environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).with_name("templates"))
     # What ends in .html is escaped; Markdown is not.
     environment = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined)
-    environment.filters["kind"] = lambda verdict: verdict.replace(" ", "-")
+    environment.filters["kind"] = lambda outcome: outcome.replace(" ", "-")
+    environment.filters["minus"] = lambda number: number.replace("-", "−")
     environment.filters["markdown"] = lambda text: Markup(MarkdownIt("commonmark").render(text))
     return environment
 

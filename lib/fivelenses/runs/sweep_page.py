@@ -9,9 +9,9 @@ import pandas as pd
 import yaml
 
 from fivelenses.exhibits import style
-from fivelenses.exhibits.claims import VERDICTS
 from fivelenses.exhibits.exhibit import Exhibit, as_html
 from fivelenses.exhibits.sweep import NAMES, fine_tuned, score_against
+from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.side_by_side import render
@@ -63,8 +63,9 @@ def _content(sweep: Path, pictures: Path) -> dict:
 
 
 def _claims(verdicts: pd.DataFrame) -> str:
-    counts = verdicts.groupby(["claim", "verdict"], sort=False).size().unstack(fill_value=0)
-    counts = counts.reindex(columns=VERDICTS, fill_value=0).reset_index()
+    of_points = verdicts.drop_duplicates(["point", "claim"])
+    counts = of_points.groupby(["claim", "verdict"], sort=False).size().unstack(fill_value=0)
+    counts = counts.reindex(columns=list(OUTCOMES), fill_value=0).reset_index()
     return as_html(
         counts, f"The number of points, of {verdicts['point'].nunique()}, at which each claim has each verdict."
     )

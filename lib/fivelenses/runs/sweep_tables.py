@@ -11,12 +11,12 @@
 
 The exhibit `MODELS` is not the chapter's: it has one row for each fine-tuned model that a run used, with its score.
 
-``claims.parquet`` has the same first columns and one row for each claim and point.
+``claims.parquet`` has the same first columns and one row for each claim, point, group and part, with the columns of
+`exhibits.claims.as_table`; a claim that cannot be tested at a point has one row there.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
@@ -63,9 +63,9 @@ def collect(
             log(f"{point.name}: {missing} of its models are no longer in the store, so the table lacks their scores")
         if not fine_tuned.empty:
             parts.append((origin, MODELS, fine_tuned))
-        verdicts += [origin | asdict(one) | {"by_group": json.dumps(one.by_group)} for one in claims.load(run)]
-    numbers = {"value": "float64", "spread": "float64"} if verdicts else {}
-    for name, table in ((TABLE, gather(parts)), (CLAIMS, pd.DataFrame(verdicts).astype(numbers))):
+        judged = claims.as_table(claims.load(run))
+        verdicts.append(pd.concat([pd.DataFrame([origin] * len(judged), columns=list(origin)), judged], axis=1))
+    for name, table in ((TABLE, gather(parts)), (CLAIMS, pd.concat(verdicts, ignore_index=True))):
         with written_beside(folder / name) as place:
             table.to_parquet(place, index=False)
     return folder / TABLE

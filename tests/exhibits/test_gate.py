@@ -1,0 +1,120 @@
+"""What was not learned takes no part: on the ordinary models, by the interval where there is one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fivelenses.exhibits import gate, intervals
+
+E = "bert"
+
+
+def models(*rows: dict) -> pd.DataFrame:
+    usual = {"encoder": E, "task": "rte", "seed": 0, "examples": 100, "epochs": 3.0, "frozen": -1, "truncated": -1}
+    usual |= {"reinitialised": 0, "shuffled_labels": False, "score": 0.8, "null_rate": 0.5, "address": "a"}
+    return pd.DataFrame([usual | row for row in rows])
+
+
+def predicted(share: float, null: float = 0.5, seeds=(0, 1, 2), task: str = "rte", examples: int = 100) -> pd.DataFrame:
+    """Accuracy `share` for each seed, each with other mistakes."""
+    rows = []
+    for seed in seeds:
+        right = np.roll(np.arange(examples) < round(share * examples), 17 * seed)
+        rows.append(
+            pd.DataFrame(
+                {"encoder": E, "task": task, "seed": seed, "address": f"{task}-{seed}", "metric": "accuracy"}
+                | {"example": np.arange(examples), "score": right * 1.0, "weight": 1.0}
+                | {"null": (np.arange(examples) >= round((1 - null) * examples)) * 1.0}
+            )
+        )
+    return pd.concat(rows, ignore_index=True)
+
+
+def of(rows: pd.DataFrame, **changes) -> pd.DataFrame:
+    """The models that made these predictions."""
+    means = rows.groupby(["task", "seed", "address"])[["score", "null"]].mean().reset_index()
+    return models(
+        *[
+            {"task": one.task, "seed": one.seed, "address": one.address, "score": one.score, "null_rate": one.null}
+            | changes
+            for one in means.itertuples()
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"frozen": 3},
+        {"truncated": 2},
+        {"reinitialised": 1},
+        {"shuffled_labels": True},
+        {"examples": 50},
+        {"epochs": 9.0},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_interventions_and_smaller_trainings_are_not_ordinary(change):
+    table = models({}, {"seed": 1} | change)
+    assert gate.ordinary(table)["seed"].tolist() == [0]
+
+
+def test_each_encoder_and_task_has_its_own_most_examples():
+    table = models({}, {"task": "mrpc", "examples": 50}, {"encoder": "other", "examples": 20})
+    assert len(gate.ordinary(table)) == 3
+
+
+def test_records_of_before_have_fewer_columns():
+    table = models({}, {"seed": 1, "frozen": 3}).drop(columns=["truncated", "shuffled_labels"])
+    assert gate.ordinary(table)["seed"].tolist() == [0]
+
+
+def test_a_task_is_learned_where_the_interval_lies_two_points_above_the_null_rate():
+    rows = pd.concat([predicted(0.9), predicted(0.55, task="mrpc")])
+    table = gate.learned(of(rows), rows).set_index("task")
+    assert table.loc["rte", "learned"] and not table.loc["mrpc", "learned"]
+    assert table.loc["mrpc", "low"] < 0.02 < table.loc["mrpc", "above"] == pytest.approx(0.05)
+    assert table["measured"].all()
+
+
+def test_without_predictions_the_mean_score_decides():
+    table = gate.learned(models({"score": 0.53}, {"task": "mrpc", "score": 0.52}))
+    assert table.set_index("task")["learned"].to_dict() == {"rte": True, "mrpc": False}
+    assert not table["measured"].any()
+
+
+def test_predictions_of_other_models_do_not_count():
+    rows = predicted(0.9)
+    others = predicted(0.1).assign(address="frozen")
+    assert gate.learned(of(rows), pd.concat([rows, others])).equals(gate.learned(of(rows), rows))
+
+
+def test_a_model_without_predictions_is_refused():
+    rows = predicted(0.9)
+    with pytest.raises(ValueError, match=r"Predictions of rte with bert lack the seeds \[1\]"):
+        gate.learned(of(rows), rows[rows["seed"] != 1])
+    with pytest.raises(ValueError, match="several predictions of one seed"):
+        gate.learned(
+            pd.concat([of(rows), of(rows).assign(address="again")]), pd.concat([rows, rows.assign(address="again")])
+        )
+
+
+def test_reasons_are_by_key_with_names_and_numbers():
+    rows = predicted(0.55)
+    table = gate.learned(of(rows), rows)
+    (reason,) = gate.unlearned(table, E).values()
+    assert reason.startswith("RTE was not learned: its score of 0.550 is 0.050 [−0.")
+    assert reason.endswith("] above the null rate, not clearly above 0.02")
+    assert list(gate.unlearned(table, "another")) == ["rte on bert"]
+    (reason,) = gate.unlearned(gate.learned(models({"score": 0.45})), "another").values()
+    assert reason == "RTE on bert was not learned: its score of 0.450 is −0.050 above the null rate, not above 0.02"
+    assert gate.unlearned(gate.learned(models({})), E) == {}
+
+
+def test_pooled_over_seeds_one_bad_seed_does_not_leave_a_task_out_but_three_do():
+    good, bad = predicted(0.95, seeds=(0, 1, 2, 3)), predicted(0.9, seeds=(4,))
+    rows = pd.concat([good, bad])
+    assert gate.learned(of(rows), rows)["learned"].all()
+    assert intervals.of_scores(rows, over_null=True).models == 5
+    rows = pd.concat([predicted(0.95, seeds=(0, 1)), predicted(0.5, seeds=(2, 3, 4))])
+    assert not gate.learned(of(rows), rows)["learned"].any()
