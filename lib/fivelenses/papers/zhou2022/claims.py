@@ -4,7 +4,8 @@ DirectProbe's numbers are no smooth function of the examples, so the training se
 seeds alone; that of a probe's accuracy covers seeds and held-out sentences. Thresholds are ours but for one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
 
 import pandas as pd
 
@@ -37,6 +38,21 @@ ACCURACIES = {Part(f"accuracy, {name}", unit="share of the held-out points"): pa
 ORDER = Part("least similarity", 0.5, "the paper's own: more than 0.5", "Pearson correlation")
 LESS = Part("low layers move less", 0.5, "“much smaller” is at most half", "share of the high layers' movement")
 DIRECTIONS = Part("low layers in fewer directions", unit="share of the movement that lies in two directions")
+
+
+def _or_else(reason: str) -> Callable:
+    """Effects that cannot be tested for this reason where there are none."""
+
+    def decorate(effects_of: Callable[..., Iterable[Effect]]) -> Callable[..., list[Effect]]:
+        @wraps(effects_of)
+        def found(*records) -> list[Effect]:
+            if not (every := list(effects_of(*records))):
+                raise CannotTest(reason)
+            return every
+
+        return found
+
+    return decorate
 
 
 def _cases(table: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...], pd.DataFrame]]:
@@ -76,6 +92,7 @@ def improves(accuracies: Tables) -> Iterator[Effect]:
             )
 
 
+@_or_else("in no case do planes separate the labels that training and test set share, before and after")
 def diverges(geometry: pd.DataFrame) -> Iterator[Effect]:
     """The similarity of training and test set before, minus that afterwards."""
     for case, stands_on, rows in _cases(geometry):
@@ -86,6 +103,7 @@ def diverges(geometry: pd.DataFrame) -> Iterator[Effect]:
             yield Effect(case, DIVERGENCE.name, falls, stands_on=stands_on)
 
 
+@_or_else("planes separate the labels of all points counted before fine-tuning, or none were counted")
 def simplifies(geometry: pd.DataFrame) -> Iterator[Effect]:
     """The number of clusters before, minus that afterwards, where planes do not separate the points counted before."""
     for case, stands_on, rows in _cases(geometry):
@@ -104,6 +122,7 @@ def _followed(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
             yield task, rows
 
 
+@_or_else("in no task do planes separate the labels at the first and the last state")
 def pushes_apart(along: Tables) -> Iterator[Effect]:
     """The growth of the least distance that nine in ten labels reach, and the greatest fall of any between two states.
 
@@ -145,6 +164,7 @@ def cross_task(distances: pd.DataFrame, accuracies: Tables) -> Iterator[Effect]:
         yield Effect(title(OWN), part.name, ahead, stands_on=stands_on)
 
 
+@_or_else("in no task do planes separate the labels in the last layer at every state")
 def keeps_order(along: Tables) -> Iterator[Effect]:
     """The least similarity of the last layer to itself before, along training."""
     for task, rows in _followed(along["similarities"]):

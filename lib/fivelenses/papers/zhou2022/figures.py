@@ -232,7 +232,7 @@ def figure_4(along: Along, encoder: str) -> Exhibit:
     titles = {task: title(task) for task in table["task"].unique()}
     looks = style.looks_in_order({layer: f"layer {layer}" for layer in sorted(table["layer"].unique())})
     panels = dict(col="task", titles=titles, sharey=True, label="ends", missing="not separable", height=3)
-    panels["nulls"] = {name: f"layer {last}, {words}" for name, words in nulls.items()}
+    panels["nulls"] = nulls
     figure = curves(
         table, "similarity", "layer", looks, "similarity to itself before", x="step", x_label="step", **panels
     )
