@@ -194,8 +194,8 @@ run.finish()
 #   (`rollback-low-harmless`: {glue:text}`rollback_low_harmless_verdict`).
 # - **Data sets.** Relative to the last third, attention of models of two data sets differs less in the lower third by
 #   a share of {glue:text}`datasets_low_agree_value` (`datasets-low-agree`:
-#   {glue:text}`datasets_low_agree_verdict`). Models of MRPC and RTE differ more than those of RTE and MNLI by
-#   {glue:text}`datasets_order_value` (`datasets-order`: {glue:text}`datasets_order_verdict`).
+#   {glue:text}`datasets_low_agree_verdict`). The paper's order of the three pairs holds for
+#   {glue:text}`datasets_order_held` measures (`datasets-order`: {glue:text}`datasets_order_verdict`).
 #
 # An encoder of six layers has two of them in each third, where the paper's has eight: what the paper sees at layer 9
 # of 24 has no separate place here.

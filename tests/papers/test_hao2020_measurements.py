@@ -1,0 +1,99 @@
+"""What chapter 1 measures: models beside their twins, models of shuffled labels, and folds of the examples left out."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.exhibits.claims import SHARED, SHUFFLED, TWIN, controls_of
+from fivelenses.exhibits.intervals import FOLDS
+from fivelenses.papers.hao2020 import figures
+from fivelenses.papers.hao2020.measure import (
+    PRETRAINED,
+    UNTRAINED,
+    between_datasets,
+    changes_by_layer,
+    rollbacks,
+)
+from fivelenses.runs.settings import settings
+
+EXAMPLES = 40
+
+
+@pytest.fixture(scope="module")
+def checkpoints(toy_specification, session_store):
+    """Two seeds, and one model of shuffled labels."""
+    second = dataclasses.replace(toy_specification, seed=1)
+    shuffled = dataclasses.replace(toy_specification, shuffled_labels=True)
+    return prepare([toy_specification, second, shuffled], session_store, workers=1, log=lambda line: None)
+
+
+@pytest.fixture(scope="module")
+def changes(checkpoints):
+    return changes_by_layer(checkpoints[:2], EXAMPLES, device="cpu")
+
+
+def test_each_comparison_of_models_is_made_of_their_twins(changes):
+    whole = changes[(changes["fold"] == -1) & (changes["layer"] == 6)]
+    pairs = [(PRETRAINED, "0"), (PRETRAINED, "1"), ("0", "1")]
+    expected = [(control, *pair) for control in ("", TWIN) for pair in pairs] + [(SHARED, PRETRAINED, UNTRAINED)]
+    assert list(zip(whole["control"], whole["first"], whole["second"], strict=True)) == expected
+    assert (whole["js"] > 0).all() and (whole["svcca"] > 0).all()
+    # A twin moved as far, and elsewhere.
+    tuned, twins = (whole.loc[whole["control"] == control, "svcca"] for control in ("", TWIN))
+    assert not np.allclose(tuned, twins, rtol=0.01)
+
+
+def test_examples_are_left_out_in_folds(changes):
+    assert set(changes["fold"]) == {-1, *range(FOLDS)} and changes.groupby("fold").size().nunique() == 1
+    assert set(changes["examples"]) == {EXAMPLES, EXAMPLES * 9 // 10}
+    left_out = changes[changes["fold"] >= 0]
+    assert left_out[["js", "svcca"]].notna().all(axis=None) and left_out["svcca_null"].isna().all()
+
+
+def test_models_of_shuffled_labels_have_no_twins(checkpoints):
+    table = changes_by_layer(checkpoints[2:], EXAMPLES, device="cpu")
+    assert set(table["control"]) == {SHUFFLED} and set(table["second"]) == {"0"}
+    assert set(rollbacks(checkpoints[2:], EXAMPLES, device="cpu")["control"]) == {SHUFFLED}
+
+
+def test_every_layer_of_a_twin_is_rolled_back(checkpoints):
+    table = rollbacks(checkpoints[:1], EXAMPLES, device="cpu")
+    assert table.groupby(["control", "fold"]).size().eq(6).all() and set(table["control"]) == {"", TWIN}
+
+
+def test_twins_of_two_data_sets_share_no_noise(checkpoints):
+    other = dataclasses.replace(checkpoints[1].specification, task="mrpc", seed=0)
+    other = SimpleNamespace(specification=other, manifest={"diverged": False}, model=checkpoints[0].model)
+    table = between_datasets([checkpoints[0], other], [("rte", "mrpc")], 20, device="cpu")
+    last = table[(table["fold"] == -1) & (table["layer"] == 6)].set_index("control")
+    assert last["examples"].tolist() == [40, 40]
+    # The models are one and the same, and their twins are not.
+    assert last.loc["", "svcca"] < 1e-6 < last.loc[TWIN, "svcca"]
+
+
+def test_a_figure_draws_its_controls_from_its_table(changes, checkpoints):
+    figure = figures.figure_1(changes)
+    assert figure.table.groupby(["task", "seed"]).size().eq(6).all()
+    twins = changes[(changes["control"] == TWIN) & (changes["fold"] == -1) & (changes["first"] == PRETRAINED)]
+    expected = twins.groupby("layer")["js"].mean().to_numpy()
+    np.testing.assert_allclose(figure.table.groupby("layer")["js_twin"].mean(), expected)
+    assert "moved at random" in [text.get_text() for text in figure.figure.axes[0].texts]
+    assert "“Moved at random”" in figure.caption and "Moved at random:" in figure.alt
+
+
+def test_an_older_record_is_drawn_without_controls(changes):
+    older = changes[(changes["fold"] == -1) & changes["control"].isin(["", SHARED])].drop(columns=["fold", "control"])
+    assert controls_of([older]) == [] and list(figures.figure_1(older).table["layer"]) == [*range(1, 7)] * 2
+    assert not [name for name in figures.figure_4(older).table if name.endswith("_twin")]
+
+
+def test_shuffled_models_are_named_apart_from_the_ordinary_ones():
+    chosen = settings(1, "tiny", shuffled=["sst2"])
+    ordinary, every = chosen.specifications(), chosen.with_shuffled()
+    assert not any(one.shuffled_labels for one in ordinary) and every[: len(ordinary)] == ordinary
+    assert {(one.task, one.seed) for one in every[len(ordinary) :]} == {("sst2", 0), ("sst2", 1)}
+    assert ordinary == settings(1, "tiny", shuffled=[]).specifications()
+    assert all(one.shuffled_labels for one in every[len(ordinary) :])
