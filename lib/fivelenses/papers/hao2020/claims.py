@@ -84,11 +84,13 @@ FURTHER_TO_FAR = Part("MRPC–SST-2 minus MRPC–RTE", unit="nats or SVCCA dista
 
 def _mean(rows: pd.DataFrame, value: str, above: float, upto: float) -> float:
     """The mean of a curve over the layers between two relative depths."""
-    depth = rows["layer"].max()
-    chosen = (rows["layer"] > above * depth + 1e-9) & (rows["layer"] <= upto * depth + 1e-9)
+    # Arrays: this is asked for each model and fold, where comparing columns of a table would take most of the time.
+    layers, values = rows["layer"].to_numpy(), rows[value].to_numpy()
+    depth = layers.max()
+    chosen = (layers > above * depth + 1e-9) & (layers <= upto * depth + 1e-9)
     if not chosen.any():
         raise CannotTest(f"an encoder of {depth} layers has none between {above:.0%} and {upto:.0%} of its depth")
-    return float(rows.loc[chosen, value].mean())
+    return float(values[chosen].mean())
 
 
 def _thirds(rows: pd.DataFrame, value: str) -> tuple[float, float, float]:
