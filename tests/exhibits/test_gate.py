@@ -65,7 +65,7 @@ def test_each_encoder_and_task_has_its_own_most_examples():
 
 
 def test_records_of_before_have_fewer_columns():
-    table = models({}, {"seed": 1, "frozen": 3}).drop(columns=["truncated", "shuffled_labels"])
+    table = models({}, {"seed": 1, "frozen": 3}).drop(columns=["truncated", "shuffled_labels", "examples"])
     assert gate.ordinary(table)["seed"].tolist() == [0]
 
 

@@ -237,6 +237,13 @@ def test_a_sentence_counts_groups_and_names_what_failed_or_is_open():
     )
 
 
+def test_the_part_of_a_claim_with_one_need_not_be_named():
+    assert sentence(verdict_on([HOLDS, FAILS]), "task", named=False) == (
+        "Mixed: it holds in 1, fails in 1 (g1) and is open in 0 of 2 tasks."
+    )
+    assert sentence(verdict_on([FAILS]), named=False) == "Contradicted on g0 alone."
+
+
 def test_an_open_verdict_says_what_it_would_take():
     models = judge_group([GROWTH], [effect(SEEDS[OPEN])]).models
     assert sentence(verdict_on([HOLDS, OPEN])).endswith(f"; g1 would be decided with {models:,} models.")

@@ -29,9 +29,8 @@ def ordinary(table: pd.DataFrame) -> pd.DataFrame:
         if column in table.columns:
             table = table[table[column] == value]
     for column, chosen in (("examples", "max"), ("epochs", "min")):
-        if column not in table.columns:
-            continue
-        table = table[table[column] == table.groupby(["encoder", "task"])[column].transform(chosen)]
+        if column in table.columns:
+            table = table[table[column] == table.groupby(["encoder", "task"])[column].transform(chosen)]
     return table
 
 

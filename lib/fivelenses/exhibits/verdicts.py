@@ -227,8 +227,10 @@ def multiplicity(verdicts: Iterable[Verdict]) -> tuple[int, int, float]:
     return len(groups), sum(group.outcome != OPEN for group in groups), math.fsum(group.chance for group in groups)
 
 
-def sentence(verdict: Verdict, unit: str = "group") -> str:
+def sentence(verdict: Verdict, unit: str = "group", named: bool = True) -> str:
     """One plain sentence for a card: counts, failed parts, what would decide, and whether it is of one model.
+
+    Parts need not be `named` where a claim has one.
 
     >>> sentence(judge([Part("growth")], [Effect("MRPC", "growth", effects.over_models([4, -3, 8]))]), "task")
     'Open on MRPC alone (growth); MRPC would be decided with 16 models.'
@@ -239,13 +241,16 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
     counts = []
     for outcome, verb in ((HOLDS, "holds"), (FAILS, "fails"), (OPEN, "is open")):
         groups = verdict.of(outcome)
-        named = "; ".join(f"{one.name} on {' and '.join(one.failed or one.undecided)}" for one in groups)
-        counts.append(f"{verb} in {len(groups)}" + (f" ({named})" if groups and outcome != HOLDS else ""))
+        names = "; ".join(one.name + named * f" on {' and '.join(one.failed or one.undecided)}" for one in groups)
+        counts.append(f"{verb} in {len(groups)}" + (f" ({names})" if groups and outcome != HOLDS else ""))
     if len(verdict.groups) > 1:
         text += f": it {counts[0]}, {counts[1]} and {counts[2]} of {len(verdict.groups)} {_several(unit)}"
     else:
         (one,) = verdict.groups
-        text += f" on {one.name} alone" + (one.outcome != HOLDS) * f" ({' and '.join(one.failed or one.undecided)})"
+        text += (
+            f" on {one.name} alone"
+            + (named and one.outcome != HOLDS) * f" ({' and '.join(one.failed or one.undecided)})"
+        )
     decided: dict[str, list[str]] = {}
     for one in verdict.of(OPEN) if verdict.outcome == OPEN else ():
         ways = [f"{n:,} {of}" for n, of in ((one.models, "models"), (one.examples, "examples")) if n is not None]
