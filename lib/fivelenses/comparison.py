@@ -25,9 +25,9 @@ from fivelenses.lenses.attention import JSAccumulator
 from fivelenses.lenses.moments import Moments
 from fivelenses.lenses.rsa import RSAAccumulator
 from fivelenses.models.layers import layer_list, with_layer_rolled_back
+from fivelenses.records import WHOLE
 
 Pair = tuple[int, int]
-WHOLE = -1  # in the column `fold`: no fold is left out
 
 
 class PairLens(Protocol):

@@ -38,6 +38,12 @@ KNOWN_OTHERWISE = (
 )
 METADATA = b"fivelenses"
 
+# In the column `fold`: no fold is left out. Sentences are dealt into so many folds, in turn.
+WHOLE, FOLDS = -1, 10
+# In the column `control`: fine-tuned models; what moved as far at random; models that were trained on shuffled labels;
+# rows that belong to all of them, such as the pre-trained encoder's.
+TUNED, TWIN, SHUFFLED, SHARED = "", "twin", "shuffled labels", "all"
+
 
 class RecordError(RuntimeError):
     """A record that is missing or damaged; the message says which and what to do."""

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from fivelenses.exhibits import effects
-from fivelenses.exhibits.intervals import FOLDS, of_measure, of_scores
+from fivelenses.exhibits.intervals import of_measure, of_scores
+from fivelenses.records import FOLDS
 from fivelenses.tasks.scores import score
 
 RNG = np.random.default_rng(0)

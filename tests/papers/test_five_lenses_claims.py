@@ -6,10 +6,10 @@ import pytest
 
 from fivelenses.exhibits import verdicts
 from fivelenses.exhibits.claims import judge
-from fivelenses.exhibits.intervals import WHOLE
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
 from fivelenses.papers.five_lenses import agreement, claims
 from fivelenses.papers.five_lenses.instruments import BY_KEY, LENSES, OWN, lens
+from fivelenses.records import WHOLE
 
 LAYERS = np.arange(1, 7)
 TASKS, SEEDS = ("mnli", "rte", "sst2", "mrpc"), (0, 1)

@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.claims import TWIN, judge
+from fivelenses.exhibits.claims import judge
 from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, CANNOT_BE_TESTED, CONTRADICTED, OPEN, REPRODUCED, UNBOUNDED
 from fivelenses.papers.hao2019.basins import of_all
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.papers.hao2019.measure import BETWEEN, OPTIMISATION, RANDOM
 from fivelenses.papers.hao2019.planes import PRETRAINED, SCRATCH
 from fivelenses.papers.hao2019.tables import GROUPS, PAPER_TABLE_1
+from fivelenses.records import TWIN
 
 BY_KEY = {claim.key: claim for claim in CLAIMS}
 TASKS = {"mnli": 9_000, "mrpc": 900}

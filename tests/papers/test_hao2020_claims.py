@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.claims import SHUFFLED, TWIN, judge
+from fivelenses.exhibits.claims import judge
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, FAILS, OPEN, REPRODUCED
 from fivelenses.papers.hao2020.claims import CLAIMS
 from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
+from fivelenses.records import SHUFFLED, TWIN
 
 TASKS = ("mnli", "rte", "sst2", "mrpc")
 PAIRS = ("rte–mnli", "mrpc–rte", "mrpc–sst2")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from fivelenses.checkpoints.finetuning import prepare
-from fivelenses.exhibits.claims import SHARED, SHUFFLED, TWIN, controls_of
-from fivelenses.exhibits.intervals import FOLDS
+from fivelenses.exhibits.claims import controls_of
 from fivelenses.papers.hao2020 import figures
 from fivelenses.papers.hao2020.measure import (
     PRETRAINED,
@@ -17,6 +16,7 @@ from fivelenses.papers.hao2020.measure import (
     changes_by_layer,
     rollbacks,
 )
+from fivelenses.records import FOLDS, SHARED, SHUFFLED, TWIN
 from fivelenses.runs.settings import settings
 
 EXAMPLES = 40

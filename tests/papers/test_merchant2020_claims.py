@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.claims import SHARED, TWIN, judge
+from fivelenses.exhibits.claims import judge
 from fivelenses.exhibits.verdicts import (
     CANNOT_BE_TESTED,
     CONTRADICTED,
@@ -17,6 +17,7 @@ from fivelenses.exhibits.verdicts import (
 from fivelenses.papers.merchant2020 import ablations, probed
 from fivelenses.papers.merchant2020.claims import CLAIMS
 from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TABLE_1, SYNTAX
+from fivelenses.records import SHARED, TWIN
 
 ENCODER, OTHERS = "one", ("one", "two", "three")
 DEPTH = 12

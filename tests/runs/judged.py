@@ -1,6 +1,7 @@
 """Synthetic claims of a chapter, judged: every outcome in turn, with and without controls and intervals."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fivelenses.exhibits import verdicts
 from fivelenses.exhibits.claims import Claim, Judged
@@ -18,13 +19,14 @@ def as_judged(claim: Claim, outcome: str, measured: bool = True, bound: str = "e
     """A claim with an outcome: two groups that make it, the first with all of its parts, and one that is left out."""
     if outcome == CANNOT_BE_TESTED:
         return Judged(claim.key, Verdict(outcome, (), "this run has not measured <it>"))
-    found = []
+    # Which groups a part concerns is of the chapter's own tasks.
+    found, parts = [], [replace(part, groups=()) for part in claim.parts]
     for group, steps in zip(("mrpc", "sst2"), GROUPS[outcome], strict=True):
-        for part in claim.parts:
+        for part in parts:
             values = [part.threshold + step for step in STEPS[steps]]
             interval = over_models(values) if measured else without_interval(sum(values) / 3)
             found.append(Effect(group, part.name, interval, bound))
-    return Judged(claim.key, verdicts.judge(claim.parts, found, LEFT_OUT), tuple(found))
+    return Judged(claim.key, verdicts.judge(parts, found, LEFT_OUT), tuple(found))
 
 
 def in_turn(claims: Sequence[Claim], controls: bool = False) -> list[Judged]:

@@ -17,9 +17,9 @@ import pandas as pd
 from fivelenses.exhibits import verdicts
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, Effect, Group, Part, Verdict
 from fivelenses.files import written_beside
+from fivelenses.records import SHARED, SHUFFLED, TWIN
 
 OURS = "this project"  # the place of a statement that no paper makes
-TWIN, SHUFFLED, SHARED = "twin", "shuffled labels", "all"
 CONTROLS = (TWIN, SHUFFLED)
 TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
 TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"bound": "string", "measured": "boolean"}

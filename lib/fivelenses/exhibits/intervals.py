@@ -16,10 +16,8 @@ import pandas as pd
 
 from fivelenses.exhibits import effects
 from fivelenses.exhibits.effects import Interval, Values
+from fivelenses.records import FOLDS, WHOLE
 from fivelenses.tasks.scores import score
-
-WHOLE = -1
-FOLDS = 10
 
 
 def whole(table: pd.DataFrame) -> pd.DataFrame:

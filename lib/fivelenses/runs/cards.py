@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fivelenses.exhibits import verdicts
-from fivelenses.exhibits.claims import OURS, SHUFFLED, TWIN, Claim, Judged
+from fivelenses.exhibits.claims import OURS, Claim, Judged
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, REPRODUCED
+from fivelenses.records import SHUFFLED, TWIN
 from fivelenses.runs.intervals_drawn import Drawn, plots
 from fivelenses.runs.side_by_side import render
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fivelenses.exhibits import claims, verdicts
-from fivelenses.exhibits.claims import SHUFFLED, TWIN, Claim, Judged
+from fivelenses.exhibits.claims import Claim, Judged
 from fivelenses.exhibits.verdicts import OUTCOMES, REPRODUCED
 from fivelenses.papers.five_lenses.claims import CLAIMS as STATEMENTS
 from fivelenses.papers.hao2019.claims import CLAIMS as HAO2019
@@ -18,6 +18,7 @@ from fivelenses.papers.own_encoders.claims import CLAIMS as OF_OWN_ENCODERS
 from fivelenses.papers.singh2020.claims import CLAIMS as SINGH2020
 from fivelenses.papers.toy_world.claims import CLAIMS as OF_THE_TOY_WORLD
 from fivelenses.papers.zhou2022.claims import CLAIMS as ZHOU2022
+from fivelenses.records import SHUFFLED, TWIN
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.pages import PUBLISHED, Shown

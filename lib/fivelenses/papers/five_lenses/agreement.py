@@ -23,7 +23,6 @@ import pandas as pd
 from fivelenses.exhibits import effects, intervals
 from fivelenses.exhibits.claims import seen_as
 from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.intervals import WHOLE
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY, DISTINCTIONS, OWN, lens
 from fivelenses.papers.five_lenses.measure import MIN_LAYERS
 from fivelenses.papers.five_lenses.rank_statistics import (
@@ -32,6 +31,7 @@ from fivelenses.papers.five_lenses.rank_statistics import (
     rank_correlations,
     scaled,
 )
+from fivelenses.records import WHOLE
 
 MODEL, PAIR = ["task", "seed"], ["first", "second"]
 

@@ -8,13 +8,12 @@ import pandas as pd
 
 from fivelenses import tasks
 from fivelenses.exhibits import plots, style
-from fivelenses.exhibits.claims import TWIN
 from fivelenses.exhibits.exhibit import Exhibit, counted
-from fivelenses.exhibits.intervals import WHOLE
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.agreement import whole
 from fivelenses.papers.five_lenses.instruments import BY_KEY, DISTINCTIONS, LENSES, name
 from fivelenses.papers.five_lenses.rank_statistics import number, said, scaled
+from fivelenses.records import TWIN, WHOLE
 
 WIDTH = 5.6  # narrower than a page, so that letters are read on a phone
 FAR = 2  # a null so many times above the greatest value is written, not drawn: it would press the curves together

@@ -26,7 +26,7 @@ from transformers import PreTrainedTokenizerBase
 from fivelenses import tasks
 from fivelenses.activations import represent
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.comparison import CCA, RSA, WHOLE, AttentionJS, check_tokens, compare_with
+from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_with
 from fivelenses.lenses import directions, directprobe, mlp_probe, weights
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
@@ -36,6 +36,7 @@ from fivelenses.models.layers import layer_list
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.hao2020.measure import evaluation_part, untrained
 from fivelenses.papers.merchant2020.measure import structural_probes
+from fivelenses.records import FOLDS, WHOLE
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode, subset
 from fivelenses.tasks.treebanks import treebank_of
@@ -44,7 +45,6 @@ MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "str
 COLUMNS = ["task", "seed", "control", "measure", "fold", "layer", "value", "null", "entering"]
 NUMBERS = ["value", "null", "entering"]
 TUNED, TWIN = "", "twin"
-FOLDS = 10
 MIN_LAYERS = 3  # of which an order can be compared with another
 PRETRAINED, INDEPENDENT = "pre-trained", "independent"
 CONTROL_SEED = 0

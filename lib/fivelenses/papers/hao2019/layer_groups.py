@@ -12,9 +12,9 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, landscape
 from fivelenses.papers.hao2019.measure import RANDOM_SEED, TWIN, WHOLE, Log, as_rows, loss_of, surface
 from fivelenses.papers.hao2019.planes import PRETRAINED, Models, encoded
+from fivelenses.records import SHARED
 
 TUNED = "tuned"  # in the column `group`: no layers are rolled back
-SHARED = "all"  # in the column `control`: rows of both
 RANDOM_DRAWS = 3
 
 

@@ -23,6 +23,7 @@ from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.parameter_motion import layer_parameters
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, Models, Plane, encoded
+from fivelenses.records import TWIN
 
 OPTIMISATION, RANDOM = "optimisation", "random"
 SPLITS = {"train": "training", "validation": "development"}
@@ -30,7 +31,6 @@ FOLDED = {"train": "loss", "validation": "error"}  # what is said of a split, an
 CELL, STATE, BETWEEN = "cell", "state", "between"
 RANDOM_SEED = 0
 WHOLE, FOLDS = -1, 10  # no fold left out; how many there are
-TWIN = "twin"  # in the column `control`
 RADIUS, SHARPNESS_DRAWS = 0.1, 5  # the share of its length by which a filter moves, and random directions
 POSITIONS_BETWEEN = 11
 

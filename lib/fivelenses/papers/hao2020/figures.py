@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 
 from fivelenses import tasks
-from fivelenses.exhibits.claims import SHUFFLED, TWIN, controls_of, seen_as
+from fivelenses.exhibits.claims import controls_of, seen_as
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
+from fivelenses.records import SHUFFLED, TWIN
 
 # Table 1, page 2: learning rate, batch size, epochs.
 PAPER_TABLE_1 = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}

@@ -19,10 +19,9 @@ from torch import nn
 from fivelenses import tasks
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import compare, layers_rolled_back
-from fivelenses.exhibits.claims import SHARED, SHUFFLED, TWIN
-from fivelenses.exhibits.intervals import FOLDS
 from fivelenses.models import encoders
 from fivelenses.models.twins import moved_at_random
+from fivelenses.records import FOLDS, SHARED, SHUFFLED, TWIN
 from fivelenses.tasks.examples import encode, subset
 
 PRETRAINED, UNTRAINED = "pre-trained", "untrained"

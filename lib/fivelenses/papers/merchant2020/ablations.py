@@ -8,8 +8,7 @@ With the score s of the whole model, s₀ of one that does not read, and s_k wit
 import numpy as np
 import pandas as pd
 
-from fivelenses.comparison import WHOLE
-from fivelenses.exhibits.intervals import FOLDS
+from fivelenses.records import FOLDS, WHOLE
 
 
 def varied(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str, position: str) -> pd.DataFrame:

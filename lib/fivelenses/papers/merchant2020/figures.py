@@ -3,8 +3,7 @@
 import pandas as pd
 
 from fivelenses import tasks
-from fivelenses.comparison import WHOLE
-from fivelenses.exhibits.claims import TWIN, seen_as
+from fivelenses.exhibits.claims import seen_as
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
 from fivelenses.exhibits.plots import Looks, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.merchant2020.ablations import varied
@@ -12,6 +11,7 @@ from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TAB
 from fivelenses.papers.merchant2020.probed import BASE
 from fivelenses.papers.merchant2020.reading import title
 from fivelenses.papers.merchant2020.similarity import RUNNING_TEXT
+from fivelenses.records import TWIN, WHOLE
 from fivelenses.tasks.edge_tasks import find_edge_task
 
 POINTS = 100  # the paper prints scores in per cent

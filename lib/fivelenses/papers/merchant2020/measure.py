@@ -15,13 +15,11 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses.activations import word_vectors
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.comparison import WHOLE
 from fivelenses.lenses import edge_probe, mdl, structural_probe, trees
 from fivelenses.lenses.spans import Target
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020.probed import (
     BASE,
-    FOLDS,
     LEXICAL,
     RANDOMISED,
     TWIN_OF,
@@ -31,6 +29,7 @@ from fivelenses.papers.merchant2020.probed import (
     twin_of_the_most_moved,
     with_control,
 )
+from fivelenses.records import FOLDS, WHOLE
 from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
 from fivelenses.tasks.examples import subset
 from fivelenses.tasks.treebanks import treebank_of

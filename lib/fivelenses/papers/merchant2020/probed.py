@@ -15,13 +15,12 @@ from transformers import PreTrainedTokenizerBase
 from fivelenses.checkpoints.store import Checkpoint, finite
 from fivelenses.models import encoders
 from fivelenses.models.twins import moved_at_random
+from fivelenses.records import SHARED, TWIN
 
 BASE, LEXICAL, RANDOMISED = "base", "lexical", "randomised"
 PARSER = "parsing"
-TWIN, SHARED = "twin", "all"  # in the column `control`, as `exhibits.claims` reads them
 TWIN_OF = "twin of "
 RANDOM_SEED = 0  # of the randomised baseline
-FOLDS = 10
 
 
 def first_models(checkpoints: Sequence[Checkpoint]) -> dict[str, Checkpoint]:

@@ -17,14 +17,8 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import RSA, compare_with
 from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.merchant2020.probed import (
-    BASE,
-    FOLDS,
-    TWIN_OF,
-    probed_models,
-    tokenizer_of,
-    with_control,
-)
+from fivelenses.papers.merchant2020.probed import BASE, TWIN_OF, probed_models, tokenizer_of, with_control
+from fivelenses.records import FOLDS
 from fivelenses.tasks.running_text import wikipedia_text
 
 SIDES = {"mnli": ("premise", "hypothesis"), "squad": ("question", "context")}

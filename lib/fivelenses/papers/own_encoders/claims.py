@@ -7,9 +7,9 @@ import pandas as pd
 
 from fivelenses.exhibits import effects, intervals
 from fivelenses.exhibits.claims import OURS, CannotTest, Claim
-from fivelenses.exhibits.intervals import WHOLE
 from fivelenses.exhibits.verdicts import Effect, Part
 from fivelenses.papers.toy_world import claims as toy_world
+from fivelenses.records import WHOLE
 
 READS = Part("gain over frequencies", 1.0, "a nat: at each token, e times fewer words to choose from", "nats per token")
 OVER_EMBEDDINGS = Part("best layer over embeddings", 0.005, "one word in two hundred: less would go unseen", "accuracy")

@@ -9,10 +9,10 @@ import pandas as pd
 from fivelenses import tasks
 from fivelenses.exhibits import style
 from fivelenses.exhibits.exhibit import Exhibit
-from fivelenses.exhibits.intervals import WHOLE
 from fivelenses.exhibits.plots import Looks, curves, dots, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.toy_world import figures as toy_world
 from fivelenses.papers.toy_world.figures import PRETRAINED, SCRATCH, against_scratch, in_millions, mean_and_range
+from fivelenses.records import WHOLE
 
 Published = Mapping[str, Mapping[tuple[str, str], float]]
 

@@ -18,9 +18,9 @@ from transformers import AutoModelForPreTraining, DataCollatorWithPadding
 from fivelenses.activations import represent
 from fivelenses.checkpoints.evaluation import flat_labels, predictions
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.comparison import WHOLE
 from fivelenses.models import encoders
 from fivelenses.papers.toy_world.measure import record
+from fivelenses.records import FOLDS, WHOLE
 from fivelenses.tasks import TaskData, load
 from fivelenses.tasks.examples import encode, subset
 from fivelenses.tasks.running_text import wikipedia_text
@@ -28,7 +28,6 @@ from pretraining import held_out_loss, tokenise
 
 ITERATIONS = 1000
 MAX_LENGTH = 128  # tokens of a sentence that a probe reads
-FOLDS = 10  # of documents and of sentences, for intervals
 LOSSES = ("masked_loss", "masked_accuracy", "next_sentence_accuracy")
 PARAPHRASE = "mrpc"  # the task that GLUE scores by F1, too
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from fivelenses.exhibits import intervals
 from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.intervals import WHOLE
+from fivelenses.records import WHOLE
 
 MIN_DROP = 0.03  # a curve that falls by less has no shape to speak of
 

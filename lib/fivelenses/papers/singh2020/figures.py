@@ -10,11 +10,12 @@ from matplotlib.patches import FancyBboxPatch
 
 from fivelenses import tasks
 from fivelenses.exhibits import plots, style
-from fivelenses.exhibits.claims import SHUFFLED, seen_as
+from fivelenses.exhibits.claims import seen_as
 from fivelenses.exhibits.effects import Interval
 from fivelenses.exhibits.exhibit import MISSING, Absent, Exhibit, counted
 from fivelenses.papers.singh2020 import curves
 from fivelenses.papers.singh2020.curves import MIN_DROP, scores
+from fivelenses.records import SHUFFLED
 
 # The paper's figures of each task: re-initialised, frozen, moved.
 FIGURES = {"sst2": ("1a", "2a", "3a"), "qnli": ("1b", "2b", "3b"), "cola": ("1d", "5a", "5b")}

@@ -15,8 +15,8 @@ from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
 from fivelenses.exhibits.interactive import folded
 from fivelenses.exhibits.plots import curves
 from fivelenses.lenses import directprobe
-from fivelenses.papers.zhou2022.labelled import SHARED, TUNED
 from fivelenses.papers.zhou2022.tables import APPENDIX_E, CONTROLS, IN_WORDS, controlled, short, title
+from fivelenses.records import SHARED, TUNED
 
 SHOWN = 3  # labels whose distance grows most, and least
 GREW = style.Looks(

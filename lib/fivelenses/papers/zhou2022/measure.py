@@ -15,10 +15,7 @@ from fivelenses.lenses import directprobe
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.zhou2022.labelled import (
     HELD_OUT,
-    SHARED,
-    SHUFFLED,
     TRAINING,
-    TUNED,
     before_and_after,
     by_encoder_and_task,
     common_labels,
@@ -29,6 +26,7 @@ from fivelenses.papers.zhou2022.labelled import (
     tuned_and_controls,
     tuned_on_each,
 )
+from fivelenses.records import SHARED, SHUFFLED, TUNED
 
 CONTROL_SEED = 0
 

@@ -7,7 +7,8 @@ import pandas as pd
 
 from fivelenses import tasks
 from fivelenses.exhibits.exhibit import Absent, Exhibit
-from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE, SHUFFLED, TUNED, TWIN
+from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE
+from fivelenses.records import SHUFFLED, TUNED, TWIN
 
 # Table 6: training and test points, labels; the paper's POS counts its six and one empty nodes.
 PAPER_TABLE_6 = {
