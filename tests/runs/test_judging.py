@@ -59,7 +59,7 @@ def test_claims_are_judged_on_records_saved_shown_and_glued(run, shown):
 def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
     said, glued = shown
     run.gate(MODELS, NotMeasured("by_example", "it is old"))
-    assert list(run.unlearned) == ["rte"]
+    assert list(run.unlearned) == ["rte", "rte on toy-bert/seed-0"]
     (line,) = said
     assert line.startswith("*Left out of all claims*: RTE was not learned: its score of 0.510 is 0.010 above")
     run.judge([claim("it-rises", "changes")])
