@@ -93,7 +93,7 @@ run.exhibit(figures.pretraining, run.measure(measure.pretraining))
 models = run.measure(tables.models)
 baselines = run.measure(measure.without_reading)
 predictions = run.measure(by_example, each=("encoder", "task"))
-run.gate(figures.pretrained_as_one(models, baselines), predictions, figures.PRETRAINED)
+run.gate(figures.pretrained_as_one(models, baselines), predictions, leading=figures.PRETRAINED)
 
 # %%
 run.measure(measure.words_by_example)

@@ -91,7 +91,7 @@ run.exhibit(figures.language_table, language, elsewhere)
 models = run.measure(tables.models)
 baselines = run.measure(without_reading, examples=settings.training_examples)
 predictions = run.measure(by_example, each=("encoder", "task"))
-run.gate(toy_world.pretrained_as_one(models, baselines), predictions, toy_world.PRETRAINED)
+run.gate(toy_world.pretrained_as_one(models, baselines), predictions, leading=toy_world.PRETRAINED)
 
 # %%
 scores = figures.scores(models, baselines, run.measure(measure.paraphrase_f1))
