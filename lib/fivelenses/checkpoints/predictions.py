@@ -26,7 +26,7 @@ def by_example(checkpoints: Sequence[Checkpoint], device: str | None = None) -> 
         device: where they run, a GPU when there is one by default.
 
     Returns:
-        One row per model and example: `encoder`, `task`, `seed`, `address`, `metric`, `example` (its place in the
+        One row per model and example, with `encoder`, `task`, `seed`, `address`, `metric`, `example` (its place in the
         development set), `score` (right or not; F1 of an answer; words right of a sentence), `weight` (1, or words),
         `null` (right by the most frequent label, an answer's first sentence, or a tree of every word on the next one,
         as `evaluation.evaluate` has them; Matthews correlation has none), `label`, `predicted` (-1 where

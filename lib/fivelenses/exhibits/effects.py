@@ -2,7 +2,7 @@
 
 Every model is scored on the same examples: x_ij = μ + a_i + b_j + e_ij with random models a_i, random examples b_j and
 their interaction e_ij, noise included. Three mean squares estimate the variance σ_a²/m + σ_b²/n + σ_e²/mn of the mean
-over m models and n examples (Searle, Casella and McCulloch 1992, chapter 4):
+over m models and n examples (Searle, Casella and McCulloch 1992, chapter 4)::
 
     M = var_i(x_i.)/m      E = var_j(x_.j)/n      I = Σ_ij (x_ij − x_i. − x_.j + x..)² / ((m−1)(n−1)mn)
     V = max(M, I) + max(E, I) − I
@@ -205,8 +205,8 @@ def at_level(interval: Interval, level: float) -> Interval:
 def needed(interval: Interval, threshold: float, of: str = "models", limit: int = 1_000_000) -> int | None:
     """How many models (or examples) would decide an effect of the size seen; those it has if it is decided already.
 
-    The smallest count (to half a percent) with t · √V < |estimate − threshold|, where f times the models (on both sides
-    of a comparison) and h times the examples have V = max(M−I, 0)/f + max(E−I, 0)/h + I/fh; the models' degrees grow to
+    The smallest count (to half a percent) with t · √V < abs(estimate − threshold), where f times the models (on both
+    sides of a comparison) and h times the examples have V = max(M−I, 0)/f + max(E−I, 0)/h + I/fh; the models' degrees grow to
     (d+1)f − 1. None if no count up to the limit decides: the other source of chance alone leaves it open.
 
     >>> needed(over_models([4, 6, 5]), 4)

@@ -45,8 +45,8 @@ def learned(models: pd.DataFrame, predictions: pd.DataFrame | None = None) -> pd
         ValueError: a model has no predictions, or two models have one encoder, task and seed.
 
     Returns:
-        One row per encoder and task: `encoder`, `task`, `score`, `null_rate` (means over seeds), `above`, `low`, `high`
-        (score minus null rate, with its interval), `measured` (whether there is one), `learned`.
+        One row per encoder and task, with `encoder`, `task`, `score`, `null_rate` (means over seeds), `above`, `low`,
+        `high` (score minus null rate, with its interval), `measured` (whether there is one), `learned`.
     """
     rows = []
     for (encoder, task), group in models.groupby(["encoder", "task"], sort=False):
