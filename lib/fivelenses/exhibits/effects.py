@@ -206,8 +206,8 @@ def needed(interval: Interval, threshold: float, of: str = "models", limit: int 
     """How many models (or examples) would decide an effect of the size seen; those it has if it is decided already.
 
     The smallest count (to half a percent) with t · √V < abs(estimate − threshold), where f times the models (on both
-    sides of a comparison) and h times the examples have V = max(M−I, 0)/f + max(E−I, 0)/h + I/fh; the models' degrees grow to
-    (d+1)f − 1. None if no count up to the limit decides: the other source of chance alone leaves it open.
+    sides of a comparison) and h times the examples have V = max(M−I, 0)/f + max(E−I, 0)/h + I/fh; the models' degrees
+    grow to (d+1)f − 1. None if no count up to the limit decides: the other source of chance alone leaves it open.
 
     >>> needed(over_models([4, 6, 5]), 4)
     7
