@@ -112,7 +112,7 @@ def test_the_page_says_how_many_tests_it_holds(run, other):
     found = [one.verdict for one in in_turn(OF_CHAPTER_1)] * 2
     tests, decided, by_chance = verdicts.multiplicity(found)
     text = " ".join(read(ledger.page([run, other])).text.split())
-    assert f"holds {tests} group tests with an interval, of which {decided} are decided" in text
+    assert f"Group tests with an interval in the ledger: {tests}; decided: {decided}." in text
     assert f"chance alone would decide at most {by_chance:.0f} of them" in text and "kept no replicates" not in text
 
 
@@ -120,7 +120,7 @@ def test_a_run_without_replicates_is_counted_apart(run):
     claims.save([as_judged(claim, OUTCOMES[0], measured=False) for claim in OF_CHAPTER_1], run.folder)
     page = read(ledger.page([run]))
     assert f"Another {2 * len(OF_CHAPTER_1)} groups are of runs that kept no replicates" in page.text.replace("\n", " ")
-    assert "group tests" not in page.text
+    assert "Group tests" not in page.text
     assert all("interval not measured" in view.text for view in page.select(".view"))
     assert not page.select("circle[fill]") and len(page.select("circle")) == sum(
         2 * len(one.parts) for one in OF_CHAPTER_1
