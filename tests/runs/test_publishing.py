@@ -8,8 +8,9 @@ from tests.runs.conftest import make_home
 
 from fivelenses import records
 from fivelenses.records import Identity, Record
-from fivelenses.runs import checksums, publishing
+from fivelenses.runs import checksums, execution, publishing
 from fivelenses.runs.execution import RunError
+from fivelenses.runs.settings import find_chapter, settings
 
 FACTS = {"seconds": 1.0, "trained": {"abc": 2.0}, "device": "CPU", "python": "3", "versions": {}}
 TOLD = {"chapter": 1, "profile": "small", "parameters": {}, "specifications": ["abc"], "not_measured": {}}
@@ -51,3 +52,14 @@ def test_records_too_large_to_commit_are_refused_and_nothing_is_lost(measured, m
 def test_a_chapter_without_a_current_run_has_nothing_to_publish(measured):
     with pytest.raises(RunError, match="Chapter 1 has no current run on tiny .there is no run.: run `fivelenses run 1"):
         publishing.publish(1, "tiny")
+
+
+def test_a_parameter_that_came_since_has_its_default_on_a_published_page(measured, monkeypatch):
+    chapter = find_chapter(4)
+    parameters = settings(4, "tiny").model_dump(mode="json")
+    before = {name: value for name, value in parameters.items() if name != "shuffled"}
+    place = publishing.commit(4, "small-a", measured, TOLD | {"chapter": 4, "parameters": before}, leads=True)
+    asked = []
+    monkeypatch.setattr(execution, "_current", lambda chapter, page, parameters, *others: asked.append(parameters))
+    execution.run_committed(chapter, place)
+    assert asked == [before | {"shuffled": []}]

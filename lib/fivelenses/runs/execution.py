@@ -179,7 +179,9 @@ def run_committed(
     environment = {RECORDS_VARIABLE: str(committed), "OMP_NUM_THREADS": "1"}
     environment |= {STAMP_VARIABLE: "1"} if stamp else {}
     place = committed_page(committed)
-    return _current(chapter, place, facts["parameters"], {"profile": facts["profile"]}, environment, stamp, log)
+    # A parameter that came to the chapter since has its default, as in the run itself.
+    parameters = chapter.parameters(**facts["parameters"]).model_dump(mode="json")
+    return _current(chapter, place, parameters, {"profile": facts["profile"]}, environment, stamp, log)
 
 
 def committed_page(committed: Path) -> Path:
