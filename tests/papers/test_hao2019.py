@@ -26,8 +26,9 @@ from fivelenses.papers.hao2019.basins import as_surface, group_measures, measure
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.papers.hao2019.drawing import FLOOR, loss_levels
 from fivelenses.papers.hao2019.layer_groups import TUNED
-from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE, TWIN, WHOLE
+from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH, Models, encoded
+from fivelenses.records import TWIN, WHOLE
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
 

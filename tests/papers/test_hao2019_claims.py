@@ -250,7 +250,7 @@ def test_models_that_are_alike_reproduce_no_claim():
         ("low-invariant", group_surfaces(0.5, 0.5, 0.5, noise=0.3)),
         ("rollback", rollbacks(0.7, 0.7, 0.7)),
         ("rollback", rollbacks(0.7, 0.7, 0.7, noise=0.2)),
-        # One third that stands out is no order of three.
+        # A single third that differs does not order all three.
         ("rollback", rollbacks(0.9, 0.9, 0.4)),
         ("robust-overfitting", long_training(0.3)),
         ("robust-overfitting", long_training(between=0.1)),

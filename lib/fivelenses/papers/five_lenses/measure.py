@@ -44,7 +44,6 @@ from fivelenses.tasks.treebanks import treebank_of
 MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "structure")
 COLUMNS = ["task", "seed", "control", "measure", "fold", "layer", "value", "null", "entering"]
 NUMBERS = ["value", "null", "entering"]
-TUNED, TWIN = "", "twin"
 MIN_LAYERS = 3  # of which an order can be compared with another
 PRETRAINED, INDEPENDENT = "pre-trained", "independent"
 CONTROL_SEED = 0

@@ -11,7 +11,8 @@ import pandas as pd
 from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation
 from fivelenses.lenses.landscape import Surface
 from fivelenses.papers.hao2019.layer_groups import TUNED
-from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM, TWIN, WHOLE
+from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
+from fivelenses.records import TWIN, WHOLE
 
 RISE = 0.1  # nats above the end
 HALF = 0.5  # of the drop from start to end

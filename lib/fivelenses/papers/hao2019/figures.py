@@ -15,9 +15,10 @@ from fivelenses.exhibits.interactive import folded
 from fivelenses.lenses.basin import rank_correlation
 from fivelenses.papers.hao2019 import drawing
 from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface, of_all
-from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE, TWIN, WHOLE
+from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH
 from fivelenses.papers.hao2019.tables import DIVERGED, task_models, title
+from fivelenses.records import TWIN, WHOLE
 
 MIN_FALL = 0.01  # nats; the loss of a model that learned nothing has no shape to be scaled
 NAMES = {SCRATCH: "from scratch", PRETRAINED: "fine-tuned"}

@@ -10,9 +10,9 @@ import pandas as pd
 
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, landscape
-from fivelenses.papers.hao2019.measure import RANDOM_SEED, TWIN, WHOLE, Log, as_rows, loss_of, surface
+from fivelenses.papers.hao2019.measure import RANDOM_SEED, Log, as_rows, loss_of, surface
 from fivelenses.papers.hao2019.planes import PRETRAINED, Models, encoded
-from fivelenses.records import SHARED
+from fivelenses.records import SHARED, TWIN, WHOLE
 
 TUNED = "tuned"  # in the column `group`: no layers are rolled back
 RANDOM_DRAWS = 3

@@ -23,14 +23,13 @@ from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.parameter_motion import layer_parameters
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, Models, Plane, encoded
-from fivelenses.records import TWIN
+from fivelenses.records import FOLDS, TWIN, WHOLE
 
 OPTIMISATION, RANDOM = "optimisation", "random"
 SPLITS = {"train": "training", "validation": "development"}
 FOLDED = {"train": "loss", "validation": "error"}  # what is said of a split, and has folds
 CELL, STATE, BETWEEN = "cell", "state", "between"
 RANDOM_SEED = 0
-WHOLE, FOLDS = -1, 10  # no fold left out; how many there are
 RADIUS, SHARPNESS_DRAWS = 0.1, 5  # the share of its length by which a filter moves, and random directions
 POSITIONS_BETWEEN = 11
 

@@ -188,7 +188,7 @@ def figure_4(changes: pd.DataFrame) -> Exhibit | Absent:
     if table.empty:
         return Absent("hao2020-figure-4", "Figure 4", ONE_SEED)
     pairs = counted(table["seed"].nunique(), "pair")
-    caption = f"JS divergence of attention between two seeds of one task, per layer ({pairs} of seeds a task).{said}"
+    caption = f"JS divergence of attention between two seeds of one task, per layer ({pairs} of seeds per task).{said}"
     alt = f"Curves of JS divergence between seeds over layers. {ends(table, 'js', 'task')}.{alt_said}"
     return Exhibit("hao2020-figure-4", "Figure 4", table, caption, alt, _by_task(table, "js", JS_LABEL, nulls=controls))
 
@@ -199,7 +199,7 @@ def figure_5(changes: pd.DataFrame) -> Exhibit | Absent:
     if table.empty:
         return Absent("hao2020-figure-5", "Figure 5", ONE_SEED)
     pairs = counted(table["seed"].nunique(), "pair")
-    caption = f"SVCCA distance between two seeds of one task, per layer ({pairs} of seeds a task).{said}"
+    caption = f"SVCCA distance between two seeds of one task, per layer ({pairs} of seeds per task).{said}"
     alt = f"Curves of SVCCA distance between seeds over layers. {ends(table, 'svcca', 'task')}.{alt_said}"
     return Exhibit(
         "hao2020-figure-5", "Figure 5", table, caption, alt, _by_task(table, "svcca", SVCCA_LABEL, nulls=controls)
