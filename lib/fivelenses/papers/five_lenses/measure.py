@@ -36,7 +36,7 @@ from fivelenses.models.layers import layer_list
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.hao2020.measure import evaluation_part, untrained
 from fivelenses.papers.merchant2020.measure import structural_probes
-from fivelenses.records import FOLDS, WHOLE
+from fivelenses.records import FOLDS, TUNED, TWIN, WHOLE
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode, subset
 from fivelenses.tasks.treebanks import treebank_of
