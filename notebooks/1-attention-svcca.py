@@ -16,17 +16,19 @@
 # %% [markdown]
 # # Attention and features
 #
-# **The question.** Fine-tuning turns one pre-trained encoder into many: one that infers, one that judges
-# sentiment, one that recognises paraphrases. Which of its layers does it change, and would it change the same
-# ones again with another seed or other data? {cite:t}`hao2020` asked this of BERT-large with two instruments: how
-# far each layer's *attention* moves (Jensen–Shannon divergence) and how far its *features* move (SVCCA distance).
+# **The question.** Fine-tuning turns one pre-trained encoder into many: one that infers, one that judges sentiment,
+# one that recognises paraphrases. Which layers does it change, and would another {term}`seed` or other data change the
+# same ones? {cite:t}`hao2020` asked this of BERT-large with two instruments: the Jensen–Shannon divergence of
+# *attention* and the SVCCA distance of *features*.
 #
-# **The answer here.** In the last third of the layers, attention moves {glue:text}`js_last_layers_value` times as
-# much as in the layers below. The claim that it does so drastically is {glue:text}`js_last_layers_verdict`; it holds
-# in {glue:text}`js_last_layers_held` tasks. SVCCA distance of the last third minus that of the lower third is
-# {glue:text}`svcca_grows_value`, and the claim that it grows is {glue:text}`svcca_grows_verdict`. Of the paper's seven
-# claims, {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) lists all of them
-# with their numbers.
+# **The answer in numbers.** Attention in the last third of the layers moves {glue:text}`js_last_layers_value` times as
+# much as in the layers below (`js-last-layers`: {glue:text}`js_last_layers_verdict`). SVCCA distance is
+# {glue:text}`svcca_grows_value` larger in the last third than in the lower third (`svcca-grows`:
+# {glue:text}`svcca_grows_verdict`). Of the paper's claims, {glue:text}`claims_reproduced` are reproduced in this
+# run; [the last section](#the-claims) has all of them. Ranges are over tasks.
+#
+# *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 20 minutes. *Running*: about
+# 5 minutes on the toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -61,75 +63,112 @@ settings = run.settings
 # ## The setting
 #
 # The paper fine-tunes BERT-large (24 layers) on four tasks: natural language inference with much data (MNLI) and
-# with little (RTE), sentiment (SST-2) and paraphrase (MRPC), with Adam, a slanted triangular learning rate and
+# with little (RTE), sentiment (SST-2) and paraphrase (MRPC). It uses Adam, a slanted triangular learning rate and
 # dropout $0.1$, and measures on the development sets. We do the same with the encoder, data and seeds named above.
-# Layers are counted from 1 here, and 0 is the embedding output; the paper counts its 24 layers from 0.
+# We count layers from 1, and 0 is the output of the embeddings; the paper counts its 24 layers from 0.
 
-# %%
+# %% tags=["hide-input"]
 models = run.measure(tables.models)
 run.exhibit(figures.table_1, models)
 
-# %%
+# %% tags=["hide-input"]
 by_example = run.measure(predictions.by_example, each=("task", "seed"))
 run.gate(models, by_example)
 
 # %% [markdown]
-# A model that does not beat the majority has learned nothing that its layers could show: a task counts only if the
-# 95 % interval of its score, over seeds and examples, lies more than two points above the null rate.
+# A task takes part in the claims only if its models learned something: the 95 % interval of their score, over seeds and
+# examples, has to lie more than two points above the {term}`null rate`.
 #
-# Any change of the weights moves attention and features. Two controls show how much of what we see is due to
-# learning. The *twin* of a fine-tuned model has moved from the pre-trained weights as far as the model did, matrix by
-# matrix, but in random directions. A model trained on *shuffled labels* took as many steps on the same texts, with
-# nothing to learn but the labels' frequencies. Where a control was measured, its mean is a line in the figures.
+# Any change of the weights moves attention and features, so two controls show what is due to learning. The {term}`twin`
+# of a fine-tuned model has moved as far from the pre-trained weights, matrix by matrix, but in random directions. A
+# model trained on {term}`shuffled labels` took as many steps on the same texts with nothing to learn. Where we measured
+# a control, its mean is a line in the figures.
 #
 # ## Attention changes
 #
-# Each head of each layer gives every token $i$ a distribution over the tokens it attends to. The Jensen–Shannon
-# divergence compares that distribution in two models, $P$ and $Q$, with their mean $R = (P + Q)/2$:
+# Each {term}`attention head` gives every token $i$ a distribution over the tokens that it attends to. The
+# {term}`Jensen–Shannon divergence` compares the distributions $P$ and $Q$ of two models with their mean
+# $R = (P + Q)/2$:
 #
 # $$D_{JS}(P \,\|\, Q) = \tfrac12 D_{KL}(P \,\|\, R) + \tfrac12 D_{KL}(Q \,\|\, R).$$
 #
-# It is 0 where they agree and $\ln 2 \approx 0.69$ where no token receives attention from both. A layer's number
-# is the mean over the tokens of an example, then over heads, then over examples, in that order, so that a long
-# example does not weigh more than a short one. [CLS] and [SEP] count as tokens, as in the paper.
-#
-# The function is {py:func}`fivelenses.lenses.attention.js_divergence`; one pass over the examples feeds all
-# models side by side and keeps no attention map.
+# It is 0 where they agree and $\ln 2 \approx 0.69$ where no token receives attention from both. The method in ten
+# lines, and the library's {py:func}`fivelenses.lenses.attention.js_divergence` on the same numbers:
 
-# %%
+# %% tags=["method"]
+import numpy as np
+
+from fivelenses.lenses.attention import js_divergence
+
+chance = np.random.default_rng(0)
+p, q = chance.dirichlet(np.ones(5), size=(2, 5))  # one head in two models: five tokens attend to five
+r = (p + q) / 2
+to_p, to_q = np.sum(p * np.log(p / r), axis=1), np.sum(q * np.log(q / r), axis=1)
+by_hand = float(np.mean((to_p + to_q) / 2))
+library = float(js_divergence(p[None, None], q[None, None], np.ones((1, 5))))
+{"by hand": round(by_hand, 6), "library": round(library, 6)}
+
+# %% [markdown]
+# A layer's number is the mean over the tokens of an example, then over heads, then over examples, so that long examples
+# do not weigh more. [CLS] and [SEP] count as tokens, as in the paper. One pass over the examples feeds all models side
+# by side and stores no attention maps.
+#
+# :::{admonition} Predict, then look
+# :class: tip
+# Fine-tuning changes attention. In which layers most?
+#
+# - **a** In all layers alike: every weight is trained.
+# - **b** In the lowest: everything above depends on them.
+# - **c** In the highest: the classifier reads their output.
+# :::
+
+# %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 changes = run.measure(measure.changes_by_layer, of=settings.with_shuffled, each=("task", "shuffled_labels"))
 run.exhibit(figures.figure_1, changes)
 
 # %% [markdown]
 # ## Features change
 #
-# Attention says where a layer looks; its output is what it extracts. SVCCA compares the outputs $X$ and $Y$ of a
-# layer in two models on the same $n$ tokens, whatever basis each is written in: keep the principal directions
-# that hold 99 % of the variance on each side, find the canonical correlations $\rho_i$ between them, and take
+# Attention says where a layer looks; its output is what it extracts. {term}`SVCCA` {cite:p}`raghu2017` compares the
+# outputs $X$ and $Y$ of a layer in two models on the same $n$ tokens, whatever the basis of each. It keeps the
+# principal directions that hold 99 % of the variance on each side, finds the canonical correlations $\rho_i$ between
+# them, and takes
 #
 # $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i .$$
 #
-# The paper writes that $c$ is the hidden size, that is, all directions. We draw the truncated form, which is what
-# SVCCA means elsewhere, and give the other in the table below the figure.
-#
-# Two unrelated representations do not have distance 1: with finitely many tokens some correlation appears by
-# chance. The dashed line is that floor seen from above, the distance when the tokens of one side are permuted. A
-# curve near it would mean that nothing is shared.
+# The paper says that $c$ is the hidden size, which means all directions. We draw the truncated form, which is what
+# SVCCA means elsewhere, and give both in the table below the figure.
 
-# %%
+# %% tags=["method"]
+from fivelenses.lenses.cca import svcca_distance
+
+x = chance.normal(size=(200, 6)) * [9, 6, 4, 2, 1, 0.1]
+y = x @ chance.normal(size=(6, 6)) + 5 * chance.normal(size=(200, 6))
+(u, s, _), (v, t, _) = (np.linalg.svd(side - side.mean(0), full_matrices=False) for side in (x, y))
+kept = [int(np.searchsorted(np.cumsum(of**2) / np.sum(of**2), 0.99)) + 1 for of in (s, t)]
+correlations = np.linalg.svd(u[:, : kept[0]].T @ v[:, : kept[1]], compute_uv=False)
+by_hand, library = float(1 - correlations.mean()), svcca_distance(x, y, variance_kept=0.99)
+{"directions kept": kept, "by hand": round(by_hand, 6), "library": round(library, 6)}
+
+# %% [markdown]
+# Two unrelated representations are not at distance 1, because with finitely many tokens some correlation appears by
+# chance. The dashed line shows the distance when the tokens of one side are permuted. A curve near it would mean that
+# the two models share nothing.
+
+# %% tags=["hide-input"]
 run.exhibit(figures.figure_2, changes)
 
-# %%
+# %% tags=["hide-input"]
 run.exhibit(figures.table_of_measures, changes, settings.variance_kept)
 
 # %% [markdown]
 # ## Rolling one layer back
 #
-# The last layer is what the classifier reads. How much does each layer's change matter to it? Roll one layer of
-# the fine-tuned encoder back to its pre-trained values, leave all others as they are, and measure how far the
+# The classifier reads the last layer. How much does each layer's change matter to it? {term}`Roll back <rolled back>`
+# one layer of the fine-tuned encoder to its pre-trained values, leave the others as they are, and measure how far the
 # last layer moves.
 
-# %%
+# %% tags=["hide-input"]
 each = ("task", "seed", "shuffled_labels")
 rollbacks = run.measure(measure.rollbacks, of=settings.with_shuffled, each=each)
 run.exhibit(figures.figure_3, rollbacks)
@@ -137,13 +176,13 @@ run.exhibit(figures.figure_3, rollbacks)
 # %% [markdown]
 # ## Would it happen again? Seeds
 #
-# Two models of one task differ in the seed of the head, of the order of examples and of dropout. They share their
+# Two models of one task differ in the seed of the classifier, of the order of examples and of dropout. They share their
 # pre-trained start and their training examples.
 
-# %%
+# %% tags=["hide-input"]
 run.exhibit(figures.figure_4, changes)
 
-# %%
+# %% tags=["hide-input"]
 run.exhibit(figures.figure_5, changes)
 
 # %% [markdown]
@@ -152,27 +191,20 @@ run.exhibit(figures.figure_5, changes)
 # The paper compares models of two data sets that are close (RTE and MNLI, both inference), further apart (MRPC
 # and RTE, both pairs of sentences) and far apart (MRPC and SST-2), on a mixture of their development examples.
 
-# %%
+# %% tags=["hide-input"]
 between = run.measure(measure.between_datasets, pairs=settings.compared_pairs())
 run.exhibit(figures.figure_6, between, settings.mixed_examples)
 
-# %%
+# %% tags=["hide-input"]
 run.exhibit(figures.figure_7, between, settings.mixed_examples)
 
 # %% [markdown]
 # ## The claims
 #
-# The paper argues from the shapes of its curves and prints no numbers for them. To judge its sentences, each is
-# turned into one or more numbers per task (or pair of tasks), positive in the direction of the sentence, with a
-# threshold. It is 0 where the sentence is about an order. Where the paper writes *drastically*, *hardly* or
-# *consistent*, the number has to exceed what a straight line over the layers gives: if every layer adds the same,
-# none stands out.
-#
-# Each number has a 95 % interval over seeds and examples. A claim *holds* for a task if its intervals lie above
-# their thresholds, *fails* if one lies below, and is *open* otherwise. It is *reproduced* if it fails nowhere and
-# holds in at least two thirds of the tasks, *contradicted* if it holds nowhere and fails in at least two thirds,
-# *mixed* if it holds in some and fails in others, and *open* in all other cases. Some claims *cannot be tested* in a
-# run: with data sets that are all small, for example, nothing can be said of large ones.
+# The paper argues from the shapes of its curves. We turn each sentence into one or more numbers per task (or pair of
+# tasks), positive in the direction of the sentence. The threshold is 0 where the sentence is about an order. Where the
+# paper writes *drastically*, *hardly* or *consistent*, the number has to exceed what a straight line over the layers
+# gives. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -181,21 +213,19 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Attention.** The last third of the layers moves {glue:text}`js_last_layers_value` times as much as those
-#   below (`js-last-layers`: {glue:text}`js_last_layers_verdict`). Between seeds of the tasks that the paper calls
-#   large, the ratio is {glue:text}`seeds_js_value` (`seeds-js`: {glue:text}`seeds_js_verdict`).
-# - **Features.** SVCCA distance to the pre-trained encoder is {glue:text}`svcca_grows_value` larger in the last third
-#   than in the lower third (`svcca-grows`: {glue:text}`svcca_grows_verdict`). Between seeds it is
-#   {glue:text}`seeds_svcca_value` larger in the last third than in the middle one (`seeds-svcca`:
-#   {glue:text}`seeds_svcca_verdict`). Every layer inherits what changed below it, so part of this growth is not the
-#   layer's own doing.
-# - **Rolling layers back.** Relative to a higher layer, a low layer moves the last one less by a share of
+# - **Attention.** Between seeds of the tasks that the paper calls large, the last layers differ
+#   {glue:text}`seeds_js_value` times as much as those below (`seeds-js`: {glue:text}`seeds_js_verdict`).
+# - **Features.** Between seeds, SVCCA distance is {glue:text}`seeds_svcca_value` larger in the last third than in the
+#   middle third (`seeds-svcca`: {glue:text}`seeds_svcca_verdict`). Every layer inherits what changed below it, so part
+#   of this growth is not the layer's own.
+# - **Rolling back.** A low layer moves the last one less than a higher layer does, by a share of
 #   {glue:text}`rollback_low_harmless_value`; 1 would mean not at all, and a negative share means more
 #   (`rollback-low-harmless`: {glue:text}`rollback_low_harmless_verdict`).
-# - **Data sets.** Relative to the last third, attention of models of two data sets differs less in the lower third by
-#   a share of {glue:text}`datasets_low_agree_value` (`datasets-low-agree`:
-#   {glue:text}`datasets_low_agree_verdict`). The paper's order of the three pairs holds for
-#   {glue:text}`datasets_order_held` measures (`datasets-order`: {glue:text}`datasets_order_verdict`).
+# - **Data sets.** Between models of two data sets, attention differs less in the lower third than in the last, by a
+#   share of {glue:text}`datasets_low_agree_value` (`datasets-low-agree`: {glue:text}`datasets_low_agree_verdict`). The
+#   paper's order of the three pairs holds for {glue:text}`datasets_order_held` measures (`datasets-order`:
+#   {glue:text}`datasets_order_verdict`).
+# - **Depth.** An encoder of six layers has two in each third, where the paper's has eight. What the paper sees at layer
+#   9 of 24 has no counterpart here.
 #
-# An encoder of six layers has two of them in each third, where the paper's has eight: what the paper sees at layer 9
-# of 24 has no separate place here.
+# Three [exercises](/exercises.md#chapter-1-attention-and-features) go with this chapter.

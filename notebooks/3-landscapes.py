@@ -14,20 +14,22 @@
 # ---
 
 # %% [markdown]
-# # The landscape of fine-tuning
+# # Loss landscapes
 #
-# **The question.** Why does fine-tuning a pre-trained encoder work better than training the same network from
-# scratch? {cite:t}`hao2019` look at the ground that both walk on: the loss along the way from start to end, on a
-# plane around it, and under the steps of the optimiser.
+# **The question.** Why does fine-tuning a pre-trained encoder work better than training the same network from scratch?
+# {cite:t}`hao2019` look at the {term}`loss surface` that both move on: along the way from start to end, on a plane
+# around it, and under the steps of the optimiser.
 #
-# **The answer here.** Does fine-tuning end in a wider basin than training from scratch (`wider-optima`:
-# {glue:text}`wider_optima_verdict`; difference of their areas, in squared lengths of the direction:
-# {glue:text}`wider_optima_value`)? Does it point where it will end after a third of its steps (`straighter`:
-# {glue:text}`straighter_verdict`; degrees by which it points closer: {glue:text}`straighter_value`)? Do the low
-# layers matter least (`rollback`: {glue:text}`rollback_verdict`; accuracy with the low layers put back minus that with
-# the high ones: {glue:text}`rollback_value`)? Numbers are ranges over tasks. Of the claims of the paper,
-# {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) lists all of them with
-# their numbers.
+# **The answer in numbers.** The basin of the fine-tuned model is larger than that from scratch by
+# {glue:text}`wider_optima_value` squared lengths of the direction (`wider-optima`: {glue:text}`wider_optima_verdict`).
+# After a third of its steps fine-tuning points {glue:text}`straighter_value` degrees closer to its end (`straighter`:
+# {glue:text}`straighter_verdict`). Rolling back the low layers costs less accuracy than rolling back the high ones, by
+# {glue:text}`rollback_value` (`rollback`: {glue:text}`rollback_verdict`); negative numbers point the other way. Of the
+# paper's claims, {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) has all of
+# them. Ranges are over tasks.
+#
+# *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 25 minutes. *Running*: about 5 minutes on the
+# toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -60,7 +62,8 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import predictions, tables
-from fivelenses.papers.hao2019 import claims, figures, layer_groups, measure
+from fivelenses.papers.hao2019 import claims, curvature, figures, layer_groups, measure
+from fivelenses.papers.hao2019.sharpness import table_of_curvature
 from fivelenses.papers.hao2019.tables import fine_tuned, table_1, table_of_groups, table_of_measures, table_of_models
 
 run = runs.begin(3, globals())
@@ -72,75 +75,102 @@ settings = run.settings
 # Each task is trained twice with one network: from the pre-trained encoder, and from random weights, for more epochs.
 # The paper does so with BERT-large on MNLI, RTE, SST-2 and MRPC.
 
-# %%
+# %% tags=["hide-input"]
 models = run.measure(tables.models)
 run.exhibit(table_of_models, models, second=settings.second)
 
 # %% [markdown]
-# A claim says nothing of a task that was not learned: where the score of the fine-tuned models is not clearly more than
-# two points above the null rate, over seeds and development examples, the task takes no part in any claim.
+# A task takes part in the claims only if the fine-tuned models' score lies clearly more than two points above the
+# {term}`null rate`, over seeds and development examples.
 
-# %%
+# %% tags=["hide-input"]
 scores = run.measure(predictions.by_example, of=settings.ordinary_models, each=("task", "seed"))
 run.gate(models, scores, of=lambda table: fine_tuned(table, settings.second))
 
 # %% [markdown]
-# A training leads from parameters $\theta_0$ to $\theta_1$. With $\delta_1 = \theta_1 - \theta_0$, and
-# $\delta_2 = \theta_2 - \theta_0$ where $\theta_2$ was trained from the same start on another task, the paper's first
+# Training leads from parameters $\theta_0$ to $\theta_1$. Let $\delta_1 = \theta_1 - \theta_0$, and
+# $\delta_2 = \theta_2 - \theta_0$ where $\theta_2$ was trained from the same start on another task. The paper's first
 # two equations are
 #
 # $$f(\alpha) = \mathcal{J}(\theta_0 + \alpha \delta_1), \qquad
 # f(\alpha, \beta) = \mathcal{J}\Bigl(\theta_0 + \alpha \delta_1
 # + \beta \frac{\lVert \delta_1 \rVert}{\lVert \delta_2 \rVert} \delta_2\Bigr).$$
 #
-# All parameters of the encoder move, its embeddings too; pooler and classifier keep what they learned, and dropout is
-# off. $\mathcal{J}$ is a mean over one random subset of the examples for all cells of a grid, or over all of them
-# (with the paper's models, over 4,000, which are all of RTE and MRPC: all of MNLI would take days). The
-# paper's 40 points from −4 to 4 miss 0 and 1, so −1, 0 and 1 are added to every grid: start and end are cells.
+# One row of such a surface, for a logistic regression with two weights:
 
-# %%
+# %% tags=["method"]
+import torch
+from torch.nn.functional import softplus
+
+from fivelenses.lenses.landscape import surface
+
+y = torch.tensor([1.0, -1.0]).repeat(25)
+x = torch.randn(50, 2, generator=torch.Generator().manual_seed(0)) + y[:, None]
+start, end, other = torch.zeros(2), torch.tensor([2.0, 1.0]), torch.tensor([-1.0, 3.0])
+first, second = end - start, (other - start) * (end - start).norm() / (other - start).norm()
+alphas, beta = [-1.0, 0.0, 1.0, 2.0], 0.5
+by_hand = [float(softplus(-y * (x @ (start + alpha * first + beta * second))).mean()) for alpha in alphas]
+directions = ({"w": first}, {"w": second})
+library = surface(lambda at: float(softplus(-y * (x @ at["w"])).mean()), {"w": start}, directions, alphas, [beta])
+{"by hand": [round(cell, 6) for cell in by_hand], "library": library.losses[0].round(6).tolist()}
+
+# %% [markdown]
+# In the encoder all parameters move, embeddings included; pooler and classifier keep what they learned, and dropout is
+# off. $\mathcal{J}$ is a mean over one random subset of the examples, the same for all cells of a grid. With the
+# paper's models it is a mean over 4,000 examples, which are all of RTE and MRPC; all of MNLI would take days. The
+# paper's 40 points from −4 to 4 miss 0 and 1, so we add −1, 0 and 1 to every grid: start and end are cells.
+
+# %% tags=["hide-input"]
 each_model = {"init": measure.INITS, "task": settings.tasks, "seed": settings.seeds}
 landscapes = run.measure(measure.landscapes, over=each_model)
 
 # %% [markdown]
 # ## A good place to start
 #
-# A wide basin forgives a small change of the parameters, a narrow one does not. Mind the unit: both axes of a panel
-# are in lengths of its own $\delta_1$, and a training from scratch goes much farther. The table after the pictures
-# has the lengths, and a measure of sharpness that does not depend on them.
+# A wide {term}`basin` forgives a small change of the parameters, a narrow one does not. Both axes of a panel are in
+# lengths of its own $\delta_1$, and training from scratch goes much further. The table after the pictures gives the
+# lengths and a measure of sharpness that does not depend on them.
+#
+# :::{admonition} Predict, then look
+# :class: tip
+# Both networks fit the same training examples. Whose end has the lower training loss?
+#
+# - **a** The fine-tuned one: it starts closer.
+# - **b** The one from scratch: it trains for more epochs and can memorise.
+# - **c** Neither: both reach zero.
+# :::
 
-# %%
+# %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 run.exhibit(figures.figure_1, landscapes)
 
-# %%
+# %% tags=["hide-input"]
 histories = run.measure(tables.histories)
 run.exhibit(figures.figure_2, histories, models, second=settings.second)
 
 # %% [markdown]
-# Where does the optimiser walk? A state $\theta^i$ with $\delta^i = \theta^i - \theta_0$ is drawn at (equations 3 to
-# 5, whose product is an inner product)
+# Where does the optimiser go? A state $\theta^i$ with $\delta^i = \theta^i - \theta_0$ is drawn at (equations 3 to 5,
+# whose product is an inner product)
 #
 # $$v_{\cos} = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta^i \rVert \lVert \delta_1 \rVert}, \qquad
 # d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta_1 \rVert^2}, \qquad
 # d^\beta = \sqrt{\frac{\lVert \delta^i \rVert^2}{\lVert \delta_1 \rVert^2} - (d^\alpha)^2}.$$
 #
-# The second coordinate is a root, so it has no sign, and it holds all that lies outside the first axis, in whichever
-# of the many directions: it says how far a state is from the straight way, not where on the surface it lies. The
-# nearest point of the plane, by least squares, is drawn beside it. A random walk, too, points nearer and nearer to
-# where it ends: in so many dimensions its steps are orthogonal, and after the share $s$ of their summed squared lengths
-# it lies at $\alpha = s$ and $\beta = \sqrt{s - s^2}$, on a half circle.
+# The second coordinate is a root, so it has no sign, and it holds all that lies outside the first axis. It says how far
+# a state is from the straight way, not where on the surface it lies; the nearest point of the plane is drawn beside it.
+# A random walk, too, points more and more towards its end: in so many dimensions its steps are orthogonal, and after
+# the share $s$ of their summed squared lengths it is at $\alpha = s$ and $\beta = \sqrt{s - s^2}$, on a half circle.
 
-# %%
+# %% tags=["hide-input"]
 if settings.followed_tasks():
     paths = run.measure(measure.trajectories, over={"task": settings.followed_tasks(), "seed": settings.seeds})
     run.exhibit(figures.figure_3, landscapes, paths)
 
 # %% [markdown]
-# What if the training goes on? The paper trains five epochs and then twenty more, and looks at the error on the
-# development set. Here a long training with a schedule of its own leaves from the same start as the finished one, to
-# whose end $\delta_1$ leads, and its states are kept after every epoch.
+# What if training goes on? The paper trains five epochs and then twenty more, and looks at the error on the development
+# set. Here a long training with its own schedule leaves from the same start as the finished one, whose end gives
+# $\delta_1$, and its states are kept after every epoch.
 
-# %%
+# %% tags=["hide-input"]
 if settings.long_task in settings.tasks:
     longer = run.measure(measure.long_training, over={"seed": settings.seeds})
     run.exhibit(figures.figure_4, longer)
@@ -148,58 +178,65 @@ if settings.long_task in settings.tasks:
 # %% [markdown]
 # ## Better on new examples
 #
-# The cut through a surface along $\delta_1$, with the axes normalised. A basin that looks wide may be wide in every
-# direction: the grey curves leave the end in a random direction of the same length.
+# The next figure cuts the surface along $\delta_1$, with the axes normalised. A basin that looks wide may be wide in
+# every direction, so grey curves leave the end in random directions of the same length.
 
-# %%
+# %% tags=["hide-input"]
 run.exhibit(figures.figure_5, landscapes)
 
-# %%
+# %% tags=["hide-input"]
 run.exhibit(figures.figure_6, landscapes)
 
 # %% [markdown]
-# The pictures in numbers. The basin of a model is the part of the plane around its end where the loss is less than a
-# stated rise above that of the end.
+# The pictures in numbers. The basin of a model is the part of the plane around its end where the loss exceeds that of
+# the end by less than a stated rise.
 
-# %%
+# %% tags=["hide-input"]
 run.exhibit(table_of_measures, landscapes)
+
+# %% [markdown]
+# A width is seen along one direction and in lengths of that direction. The {term}`Hessian` of the training loss needs
+# no direction: its largest eigenvalue is the curvature where the loss bends most, its trace the sum over all
+# directions. If wide basins are flat, the rank correlation of width and curvature over the models is near −1.
+
+# %% tags=["hide-input"]
+curvatures = run.measure(curvature.end_curvature, over=each_model)
+run.exhibit(table_of_curvature, landscapes, curvatures)
 
 # %% [markdown]
 # ## Layers that may stay as they were
 #
-# For a group $G$ of layers, the low, middle or high third, the surface around the fine-tuned model is
+# For a group $G$ of layers (the low, middle or high third) the surface around the fine-tuned model is
 # $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$. All other parameters stay
-# fine-tuned. At $(-1, 0)$ the group is as it was before.
+# fine-tuned. At $(-1, 0)$ the group is {term}`rolled back`.
 
-# %%
+# %% tags=["hide-input"]
 if settings.grouped_tasks():
     surfaces = run.measure(layer_groups.group_surfaces, over={"task": settings.grouped_tasks(), "seed": settings.seeds})
     run.exhibit(figures.figure_7, surfaces)
 
-# %%
+# %% tags=["hide-input"]
 rollbacks = run.measure(layer_groups.rollbacks, over={"task": settings.tasks, "seed": settings.seeds})
 run.exhibit(table_1, rollbacks)
 
 # %% [markdown]
-# A group may seem invariant because it has hardly moved. The distances are in lengths of each group's own direction,
-# so the lengths stand beside them, and beside what is lost by going back, what is lost by going as far at random.
+# A group may seem invariant because it has hardly moved. Distances are in lengths of each group's own direction, so the
+# next table gives the lengths, and beside the cost of rolling back the cost of moving as far at random.
 
-# %%
+# %% tags=["hide-input"]
 if settings.grouped_tasks():
     run.exhibit(table_of_groups, surfaces, rollbacks)
 
 # %% [markdown]
 # ## The claims
 #
-# The paper lets the pictures speak. Each of its sentences is made one or more signed numbers per task, positive in the
-# direction of the sentence, with 95 % intervals over seeds and examples: ten folds of the examples, the same at every
-# point of a surface, are left out one after another. A task *holds* if all of its intervals lie above their
-# thresholds, *fails* if one lies below, and is *open* otherwise. A claim is reproduced, contradicted, mixed or open by
-# its tasks, or cannot be tested. What needs a training alone, such as an angle along it, is chance over seeds, and with
-# one seed it stays open. A basin that reaches the edge of the grid (≥ in the tables) is at least as wide as what is
-# seen of it, so that its difference from another is bounded on one side only. The control of a direction is a random
-# direction of its length, and that of a trajectory a random walk: a claim that holds for these, too, may be true, but
-# it does not speak of training.
+# We turn each sentence of the paper into one or more signed numbers per task, positive in the direction of the
+# sentence. Intervals cover seeds and examples, by leaving out each of ten folds of the examples. An angle along a
+# training depends on the training alone, so with one seed such a claim stays open. A basin that reaches the edge of the
+# grid (≥ in the tables) is at least as wide as what we see of it, so its difference from another is bounded on one side
+# only. The control of a direction is a random direction of the same length, that of a trajectory a random walk: a claim
+# that holds for these may be true, but it does not speak of training. {doc}`The ledger </claims>` explains the
+# verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -208,28 +245,22 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Seeds.** With one seed per task, an interval is of this model, and says nothing of what another seed would give.
-# - **Width.** Area of the tuned basin minus that from scratch, in squared lengths of the direction:
-#   {glue:text}`wider_optima_value` (`wider-optima`: {glue:text}`wider_optima_verdict`). The unit decides much here; see
-#   the lengths in the table. So does the grid: what lies beyond its edge is not seen. Width of the basin at half of the
-#   drop on the curve, tuned minus scratch: {glue:text}`sharper_from_scratch_value` (`sharper-from-scratch`:
-#   {glue:text}`sharper_from_scratch_verdict`).
-# - **Ease.** Mean loss over the steps of fine-tuning, from scratch minus tuned, in nats: {glue:text}`easier_value`
-#   (`easier`: {glue:text}`easier_verdict`); angle to the final direction after a third of the steps, from scratch minus
-#   tuned, in degrees: {glue:text}`straighter_value` (`straighter`: {glue:text}`straighter_verdict`).
-# - **More epochs.** Development error of the finished training minus that of the long one:
-#   {glue:text}`robust_overfitting_value` (`robust-overfitting`: {glue:text}`robust_overfitting_verdict`).
-# - **Error and loss.** Rank correlation of their surfaces for the tuned model: {glue:text}`error_follows_loss_value`
-#   (`error-follows-loss`: {glue:text}`error_follows_loss_verdict`); from scratch, on more data minus on less:
-#   {glue:text}`scratch_needs_data_value` (`scratch-needs-data`: {glue:text}`scratch_needs_data_verdict`).
-# - **Layers.** Distance to the rim of the basin along the low layers minus that along the high ones:
-#   {glue:text}`low_invariant_value`
-#   (`low-invariant`: {glue:text}`low_invariant_verdict`); accuracy with the low layers put back minus that with the
-#   high ones: {glue:text}`rollback_value` (`rollback`: {glue:text}`rollback_verdict`).
+# - **Width.** The unit and the grid decide much: see the lengths in the table. At half of the drop along the curve, the
+#   fine-tuned basin is wider than that from scratch by {glue:text}`sharper_from_scratch_value`
+#   (`sharper-from-scratch`: {glue:text}`sharper_from_scratch_verdict`).
+# - **Ease.** Over the steps of fine-tuning, the mean loss from scratch is higher by {glue:text}`easier_value` nats
+#   (`easier`: {glue:text}`easier_verdict`).
+# - **More epochs** change the development error by {glue:text}`robust_overfitting_value`, positive where it falls
+#   (`robust-overfitting`: {glue:text}`robust_overfitting_verdict`).
+# - **Error and loss.** Their surfaces have a rank correlation of {glue:text}`error_follows_loss_value` for the
+#   fine-tuned model (`error-follows-loss`: {glue:text}`error_follows_loss_verdict`); from scratch, more data raise it
+#   by {glue:text}`scratch_needs_data_value` (`scratch-needs-data`: {glue:text}`scratch_needs_data_verdict`).
+# - **Layers.** The rim of the basin is further away along the low layers than along the high ones, by
+#   {glue:text}`low_invariant_value` (`low-invariant`: {glue:text}`low_invariant_verdict`).
+# - **Tasks that were not learned.** Where the table of models shows a score at the null rate, the landscape is that of
+#   a training that learned nothing. A model from scratch can memorise its training examples and stay at the null rate
+#   on new ones.
+# - **One plane.** A low loss on one plane says nothing of the other dimensions; the sharpness in random directions is
+#   only a second opinion.
 #
-# Where the table of models shows a score at the null rate, the task was not learned in that way, and its landscape is
-# that of a training that went nowhere: what the claims say of such a task is little. A model from scratch can bring its
-# training loss down by memory and stay at the null rate on new examples.
-#
-# A surface is a plane through a space of very many dimensions. That the loss is low on one plane says nothing of the
-# others; the sharpness in random directions is a second opinion, and no more.
+# Three [exercises](/exercises.md#chapter-3-loss-landscapes) go with this chapter.

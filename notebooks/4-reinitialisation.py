@@ -14,22 +14,23 @@
 # ---
 
 # %% [markdown]
-# # What each layer's pre-training is worth
+# # Layers without pre-training
 #
-# **The question.** Pre-training gives a task more than it needs, or does it? {cite:t}`singh2020` take it away layer
-# by layer: they re-initialise the top layers, fine-tune all the same, and measure what the task loses, with much data
-# and with little. They compare this with a frozen encoder without its top layers, and measure how far fine-tuning
-# moves the weights.
+# **The question.** Does a task need all of pre-training? {cite:t}`singh2020` take it away layer by layer: they
+# re-initialise the top layers, fine-tune all the same, and measure what the task loses, with much data and with little.
+# They compare this with a {term}`frozen` encoder without its top layers, and measure how far fine-tuning moves the
+# weights. Their paper is a course report, not peer-reviewed, and runs each setting once.
 #
-# **The answer here.** Does the curve fall sooner with less data (`less-data-more-reliance`:
-# {glue:text}`less_data_more_reliance_verdict`, holds in {glue:text}`less_data_more_reliance_held` cases; concavity
-# with the most data minus that with the least: {glue:text}`less_data_more_reliance_value`)?
-# Does a frozen encoder peak lower and need more of its layers than a re-initialised one (`probing-needs-more`:
-# {glue:text}`probing_needs_more_verdict`; how much lower: {glue:text}`probing_needs_more_value`)?
-# Do upper layers move further (`weights-move-up`: {glue:text}`weights_move_up_verdict`; top minus bottom third:
-# {glue:text}`weights_move_up_value`)? Of the paper's six
-# claims, {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) lists all of
-# them with their numbers.
+# **The answer in numbers.** With more data the curve is more concave by {glue:text}`less_data_more_reliance_value`
+# (`less-data-more-reliance`: {glue:text}`less_data_more_reliance_verdict`). A frozen encoder peaks lower than a
+# re-initialised one by {glue:text}`probing_needs_more_value` (`probing-needs-more`:
+# {glue:text}`probing_needs_more_verdict`). Weights of the top third move further than those of the bottom third by
+# {glue:text}`weights_move_up_value` (`weights-move-up`: {glue:text}`weights_move_up_verdict`). Negative numbers point
+# the other way; ranges are over tasks. Of the paper's claims, {glue:text}`claims_reproduced` are reproduced in this
+# run; [the last section](#the-claims) has all of them.
+#
+# *You need* the {doc}`primer </primer>`. *Reading*: 20 minutes. *Running*: about 6 minutes on the toy world with two
+# cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -68,17 +69,34 @@ settings = run.settings
 # ## The setting
 #
 # The paper fine-tunes BERT-base (12 layers) on sentiment (SST-2), question answering as inference (QNLI) and
-# acceptability (CoLA), with 100, 10 and 1 % of the training examples. For every number $k$ of layers, the six linear
-# projections of the top $k$ layers (query, key, value, attention output, intermediate, output) are drawn anew, and
-# the whole model is fine-tuned. The weights are drawn from a normal distribution with mean 0 and deviation
-# $\sigma = 0.02$ that is cut at $\pm 2\sigma$, which leaves a deviation of $0.0176$.
-#
-# The report says nothing of the biases and LayerNorms of these layers; we keep them (the parameter
-# `biases_and_norms` resets them). A smaller set of examples is a part of the larger one, stratified by label, and
-# every seed draws its own. Where the largest size is all that there is, there is nothing to draw: its models differ in
-# their first weights and the order of the examples alone.
+# acceptability (CoLA), with 100, 10 and 1 % of the training examples. For every number $k$ of layers it re-initialises
+# the six linear projections of the top $k$ layers (query, key, value, attention output, intermediate, output) and
+# fine-tunes the whole model. The new weights come from a normal distribution with mean 0 and deviation $\sigma = 0.02$,
+# cut at $\pm 2\sigma$:
 
-# %%
+# %% tags=["method"]
+import torch
+
+from fivelenses.models import encoders, layers
+
+encoder = encoders.load_weights(encoders.locate("toy-bert/seed-0"))
+projection = layers.projections(encoder, 6)["output"]
+pretrained = projection.weight.detach().clone()
+chance = torch.Generator().manual_seed(0)
+by_hand = 0.02 * torch.randn(pretrained.shape, generator=chance)
+while (by_hand.abs() > 0.04).any():  # draw again what lies outside
+    by_hand = torch.where(by_hand.abs() > 0.04, 0.02 * torch.randn(by_hand.shape, generator=chance), by_hand)
+layers.reinitialise(encoder, [6], seed=0)
+weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.weight.detach()}
+{name: {"deviation": round(float(of.std()), 4), "largest": round(float(of.max()), 2)} for name, of in weights.items()}
+
+# %% [markdown]
+# The cut leaves a deviation of $0.0176$. The report does not mention the biases and LayerNorms of these layers; we keep
+# them (the parameter `biases_and_norms` resets them). A smaller set of examples is part of the larger one, stratified
+# by label, and every seed draws its own. Where the largest size is all the data, its models differ only in their first
+# weights and the order of the examples.
+
+# %% tags=["hide-input"]
 data = run.measure(measure.sizes, over={"task": settings.tasks})
 sizes = {row.task: settings.sizes(row.training_examples) for row in data.itertuples()}
 run.exhibit(figures.table_1, data, sizes)
@@ -86,15 +104,15 @@ run.exhibit(figures.table_1, data, sizes)
 # %% [markdown]
 # Three ways to use a pre-trained encoder, and what each of them trains:
 
-# %%
+# %% tags=["hide-input"]
 models = run.measure(tables.models)
 run.exhibit(figures.figure_4, models, reinitialised=2)
 
 # %% [markdown]
-# A task that the ordinary models, fine-tuned on the most examples with all layers kept, did not learn says nothing
-# about layers. Their scores and those of all other models are kept example by example, for the intervals.
+# A task takes part in the claims only if the ordinary models, fine-tuned on the most examples with all layers kept,
+# learned it. We keep the answers of all models, example by example, for the intervals.
 
-# %%
+# %% tags=["hide-input"]
 predictions = run.measure(by_example, of=settings.on_true_labels, each=("task", "seed"))
 run.gate(models, predictions)
 
@@ -102,59 +120,66 @@ run.gate(models, predictions)
 # ## Re-initialised layers
 #
 # Where a curve stays flat and then falls, the lower layers are enough and the upper ones can be learned from the task
-# alone; where it falls at once, the task needs what pre-training put into the top. The right end is a network whose
-# layers are all drawn anew: only its embeddings, biases and LayerNorms know anything. Each point is a fine-tuned
-# model of its own.
+# alone. Where it falls at once, the task needs what pre-training put into the top. At the right end all layers are
+# {term}`re-initialised`: only embeddings, biases and LayerNorms are pre-trained. Each point is a fine-tuned model of
+# its own.
+#
+# :::{admonition} Predict, then look
+# :class: tip
+# Re-initialise the top third of the layers before fine-tuning. What does the task lose?
+#
+# - **a** Most of its gain over the null rate: the top layers are the most abstract.
+# - **b** Next to nothing: fine-tuning learns these layers again.
+# - **c** It depends on the number of examples: nothing with many, much with few.
+# :::
 
-# %%
+# %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 for task in settings.sized_tasks():
     run.exhibit(figures.reinitialisation, models, task, sizes[task])
 
 # %% [markdown]
-# With the same number of examples the tasks can be compared. Their null rates differ, so the picture shows what is
-# gained over them.
+# With the same number of examples the tasks can be compared. Their {term}`null rates <null rate>` differ, so the
+# picture shows the gain over them.
 
-# %%
+# %% tags=["hide-input"]
 matched = settings.matched_tasks()
 if matched:
     examples = min(settings.matched_examples, *(sizes[task][0] for task in matched))
     run.exhibit(figures.figure_1c, models, matched, examples)
 
-# %%
+# %% tags=["hide-input"]
 for task in settings.tasks:
     if task not in settings.sized_tasks():
         run.exhibit(figures.reinitialisation, models, task, sizes[task][:1])
 
 # %% [markdown]
-# Fewer examples at equal epochs also mean fewer steps. Models of the smaller sizes that were trained for as many steps
-# as the largest tell the two apart; a run has them where the parameter `equal_steps_depth` asks for them.
+# Fewer examples at equal epochs also mean fewer steps. Where the parameter `equal_steps_depth` asks for them, models of
+# the smaller sizes that were trained for as many steps as the largest tell the two apart.
 
-# %%
+# %% tags=["hide-input"]
 again = settings.equal_steps_depth is not None and settings.sized_tasks()
 if again:
     axes = ("score", "score", "reinitialised", figures.REINITIALISED)
     run.exhibit(figures.equal_steps, curves.scores(models), again, *axes)
 
 # %% [markdown]
-# Is a curve a line, or concave? The eye is easily persuaded, so shapes are measured on the mean curve: what the score
-# loses with each third of the layers, the area between the curve and a straight line, and the greatest distance from
-# that line.
+# Is a curve straight or concave? We measure shapes on the mean curve: the loss of score with each third of the layers,
+# the area between the curve and a straight line, and the greatest distance from that line.
 
-# %%
+# %% tags=["hide-input"]
 run.exhibit(figures.table_of_shapes, models, spare=predictions)
 
 # %% [markdown]
 # ## Frozen layers
 #
-# Fine-tuning can mend what re-initialisation broke. A frozen encoder shows what its layers hold as they are: the top
-# $k$ layers are removed, the rest is kept as it was pre-trained, and only a classifier is trained on [CLS]. The paper
-# trains that classifier for three epochs at the learning rate of fine-tuning, which leaves it far from done (on CoLA
-# it hardly leaves the majority). Here it is a logistic regression that is trained until it has converged, on
-# standardised features, so that what is missing is missing in the features. The same examples are used as above. The
-# regression has no chance in it, so on all examples that there are, one probe is all there can be: its interval is
-# over development examples, and says nothing about another draw.
+# Fine-tuning can repair what re-initialisation broke. A frozen encoder shows what its layers hold as they are: we
+# remove the top $k$ layers, keep the rest as pre-trained, and train only a classifier on [CLS]. The paper trains it
+# for three epochs at the learning rate of fine-tuning, which is far too short (on CoLA it hardly leaves the null
+# rate). Ours is a logistic regression on standardised features, trained to convergence, so that what is missing is
+# missing in the features. The regression has no randomness: on all examples there is one probe, and its interval
+# covers development examples only.
 
-# %%
+# %% tags=["hide-input"]
 probes = run.measure(
     measure.frozen_probes, over={"task": settings.tasks}, sizes=sizes, max_lengths=settings.max_lengths()
 )
@@ -164,30 +189,29 @@ for task in settings.sized_tasks():
 # %% [markdown]
 # ## Weights that move
 #
-# The distance between the pre-trained and the fine-tuned weights of a layer's output projection,
-# $\lVert W - W' \rVert_F$, for the models without re-initialised layers. Fewer examples mean fewer steps of the
-# optimiser, so a curve that lies lower need not mean that less was there to learn: the numbers of steps are in the
-# captions. Weights also move where there is nothing to learn but the labels' frequencies: models trained on shuffled
-# labels are drawn dashed where a run has them. (Weights moved at random by the same norm, the control of other
-# chapters, would lie on the curves themselves.)
+# The figures show the distance $\lVert W - W' \rVert_F$ between the pre-trained and the fine-tuned weights of each
+# layer's output projection, for models without re-initialised layers. Fewer examples mean fewer steps, so a lower curve
+# need not mean that there was less to learn: the captions give the steps. Weights also move where there is nothing to
+# learn: models trained on {term}`shuffled labels` are drawn dashed where a run has them. (A twin lies on the curve by
+# construction.)
 
-# %%
+# %% tags=["hide-input"]
 distances = run.measure(measure.weight_distances, of=settings.with_all_layers, each="task")
 for task in settings.sized_tasks():
     run.exhibit(figures.weight_distance, distances, task)
 
-# %%
+# %% tags=["hide-input"]
 if again:
     outputs = figures.outputs(distances)
     run.exhibit(figures.equal_steps, outputs, again, "absolute", "weight distance (L2)", "layer", "layer")
 
-# %%
+# %% tags=["hide-input"]
 run.exhibit(figures.table_of_sublayers, distances)
 
 # %% [markdown]
 # The paper's appendix shows the same for CoLA: frozen probes first, then the weights.
 
-# %%
+# %% tags=["hide-input"]
 for task in settings.tasks:
     if task not in settings.sized_tasks():
         run.exhibit(figures.probing, probes, task)
@@ -196,12 +220,10 @@ for task in settings.tasks:
 # %% [markdown]
 # ## The claims
 #
-# The report argues from the shapes of its curves. Each of its sentences is made one or more numbers per task, positive
-# in the direction of the sentence, with 95 % intervals over seeds and development examples. A claim *holds* for a task
-# where all its intervals lie above their thresholds, *fails* where one lies below, and is *open* otherwise; so a claim
-# is reproduced, contradicted, mixed or open, or it cannot be tested. A curve that does not clearly fall has no shape,
-# and a claim about it cannot be tested. Probes and tuned models are compared from one layer on: a model that needs no
-# layer and a probe that needs the first are equal there.
+# The report argues from the shapes of its curves. We turn each sentence into one or more numbers per task, positive in
+# the direction of the sentence, with intervals over seeds and development examples. A curve that does not clearly fall
+# has no shape, and claims about it cannot be tested. Probes and fine-tuned models are compared from one layer upwards.
+# {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -210,23 +232,18 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Data.** Concavity with the most data minus that with the least: {glue:text}`less_data_more_reliance_value`
-#   (`less-data-more-reliance`: {glue:text}`less_data_more_reliance_verdict`).
-# - **Tasks.** Concavity of QNLI, at about as many examples as in the paper's Figure 1c:
+# - **Data.** `less-data-more-reliance` holds in {glue:text}`less_data_more_reliance_held` cases.
+# - **Tasks.** The concavity of QNLI, at about as many examples as in the paper's Figure 1c, is
 #   {glue:text}`qnli_concave_sst_linear_value` (`qnli-concave-sst-linear`:
-#   {glue:text}`qnli_concave_sst_linear_verdict`); CoLA's distance from a line, as a share of its drop, with a minus
-#   sign: {glue:text}`cola_linear_value` (`cola-linear`: {glue:text}`cola_linear_verdict`).
-# - **Frozen layers.** Gain of a frozen probe without the top sixth of the layers:
-#   {glue:text}`top_two_hurt_probing_value` (`top-two-hurt-probing`: {glue:text}`top_two_hurt_probing_verdict`); how
-#   much lower than a tuned model it peaks: {glue:text}`probing_needs_more_value` (`probing-needs-more`:
-#   {glue:text}`probing_needs_more_verdict`).
-# - **Weights.** Distance of the top minus that of the bottom third: {glue:text}`weights_move_up_value`
-#   (`weights-move-up`: {glue:text}`weights_move_up_verdict`).
-# - **Steps.** Fewer examples mean fewer steps, too. Where a fine-tuned model stays at the null rate and a frozen probe
-#   on the same examples does not, steps may be lacking. On SST-2 with the least data of the run on real data they were:
-#   as many steps as the most data have, given by the parameter `min_steps`, lift all-MiniLM far above the null.
+#   {glue:text}`qnli_concave_sst_linear_verdict`). CoLA's distance from a line, as a share of its drop and with a minus
+#   sign, is {glue:text}`cola_linear_value` (`cola-linear`: {glue:text}`cola_linear_verdict`).
+# - **Frozen layers.** Without the top sixth of the layers a frozen probe gains {glue:text}`top_two_hurt_probing_value`
+#   (`top-two-hurt-probing`: {glue:text}`top_two_hurt_probing_verdict`).
+# - **Steps.** Where a fine-tuned model stays at the null rate and a frozen probe on the same examples does not, it may
+#   have had too few steps. On SST-2 with the least data this is so: given as many steps as with the most data
+#   (the parameter `min_steps`), all-MiniLM rises far above the null rate.
+# - **Small drops.** A small encoder on few examples loses less than BERT-base, and its seeds differ by about as much as
+#   neighbouring points. Where a model with all layers re-initialised scores as well as one that keeps them,
+#   pre-training of the layers was worth nothing to that task at that size; the table of shapes has both numbers.
 #
-# Numbers are ranges over tasks. A model of few layers and few examples has smaller drops than BERT-base, and its seeds
-# differ by about as much as neighbouring points of its curves. Where a model whose layers are all re-initialised scores
-# as well as one that keeps them, the pre-training of the layers was worth nothing to that task at that size, beyond the
-# embeddings: the table of shapes has both numbers side by side.
+# Three [exercises](/exercises.md#chapter-4-layers-without-pre-training) go with this chapter.

@@ -55,6 +55,7 @@ SMALLER = {
         "truncated": [2],
     },
     6: {"tasks": ["rte", "mrpc"], "training_examples": 200, "evaluation_examples": 100},
+    7: {"training_examples": 200, "planted_examples": 100, "evaluation_examples": 100, "structural_sentences": 20},
 }
 LONGEST = 3600  # seconds that one undisturbed call may take
 CALLS = {

@@ -1,6 +1,7 @@
 """One toy world and one toy BERT a session; every test that writes has a store and a runs folder of its own."""
 
 import os
+import sys
 
 import hypothesis
 import pytest
@@ -22,6 +23,19 @@ for variable in ("FIVELENSES_MIRROR", "FIVELENSES_HOME"):
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 ENCODER = "toy-bert/seed-0"
+
+
+def pytest_collection_modifyitems(items):
+    """Files that start whole commands first: one of them begun last leaves the other core idle for a minute."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/runs/"))
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left_open():
+    """Pyplot warns at the twenty-first, and which tests share a process depends on the machine."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture(scope="session")

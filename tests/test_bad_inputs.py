@@ -3,6 +3,8 @@
 import contextlib
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jupytext
@@ -55,6 +57,28 @@ COMMANDS = [
     ("run 1 -p schedules={rte: {learning_rate: 1e-3, batch_size: 8, epochs: 1, colour: 2}}", "schedules.rte.colour"),
     ("run 1 -p schedules={rte: {learning_rate: 0, batch_size: 8, epochs: 1}}", "a positive rate and batch size"),
     ("run 1 --profile paper", "asks for a GPU and there is none here"),
+    ("run 1 -p seedz=3", "Chapter 1 has no parameter 'seedz'"),
+    ("run 1 -p seeds=[-1]", "seeds.0 (overridden): Input should be greater than or equal to 0"),
+    ("run 1 -p seeds=[4294967296]", "seeds.0 (overridden): Input should be less than 4294967296"),
+    ("run 1 -p learning_rate=.inf", "learning_rate (overridden): Input should be a finite number"),
+    ("run 1 -p epochs=.nan", "epochs (overridden): Input should be"),
+    ("run 1 -p learning_rate_by_encoder={toy-bert/seed-0: .inf}", "Input should be a finite number"),
+    ("run 1 -p schedules={rte: {learning_rate: .inf, batch_size: 8, epochs: 1}}", "schedules.rte"),
+    ("run 1 -p schedules={rta: {learning_rate: 1e-3, batch_size: 8, epochs: 1}}", "schedules names 'rta'"),
+    ("run 1 -p dataset_pairs=[[rte, rta]]", "dataset_pairs names 'rta', which is no task"),
+    ("run 2 -p followed=[poz]", "followed names 'poz', which is no task"),
+    ("run 2 -p tuned_on=[pos, poz]", "tuned_on names 'poz', which is no task"),
+    ("run 2 -p target=poz", "target names 'poz', which is no task"),
+    ("run 2 -p target=squad", "target is squad, which has a span head"),
+    ("run 3 -p grouped=[foo]", "grouped names 'foo', which is no task"),
+    ("run 3 -p followed=[foo]", "followed names 'foo', which is no task"),
+    ("run 3 -p long_task=foo", "long_task names 'foo', which is no task"),
+    ("run 3 -p second={cola: foo, trec: cola}", "second names 'foo', which is no task"),
+    ("run 3 -p second={cola: cola}", "second gives cola for cola"),
+    ("run 3 -p scratch_epochs={cola: 1, trec: 1, foo: 1}", "scratch_epochs names 'foo', which is no task"),
+    ("run 4 -p sized=[foo]", "sized names 'foo', which is no task"),
+    ("run 4 -p matched=[foo]", "matched names 'foo', which is no task"),
+    ("run 5 -p probe_seeds=[-1]", "probe_seeds.0 (overridden)"),
     ("run 2 -p encoders=[]", "encoders (overridden)"),
     ("run 2 -p encoder=toy-bert/seed-2", "encoders does not hold encoder, toy-bert/seed-2"),
     ("run 2 -p states=1", "states (overridden)"),
@@ -89,7 +113,7 @@ COMMANDS = [
     ("sweep 1 --grid task=rte --scheduler tcp://127.0.0.1:1", "No dask scheduler answers"),
     ("sweep 1 --grid width=3", "width"),
     ("sweep 1 --grid task=rte,sst3", "sst3"),
-    ("sweep 8 --grid task=rte", "There is no chapter 8"),
+    ("sweep 9 --grid task=rte", "There is no chapter 9"),
     ("report nobody/no-such-encoder", "could not be read"),
     ("report toy-bert/seed-0 --tasks sst3", "No chapter has the task 'sst3'"),
     ("report toy-bert/seed-0 --seeds one", "Seeds are whole numbers with commas between them"),
@@ -104,6 +128,15 @@ COMMANDS = [
     ("fetch 1 --profile paper", "connect to the network"),
     ("pretrain --folder {folder}/new", "Name either --toy or the files to read with --text"),
     ("pretrain --toy --text a.txt --folder {folder}/new", "Name either --toy or the files"),
+    (
+        "pretrain --toy --layers 0 --folder {folder}/new",
+        "--toy has a recipe of its own, which --layers would not change",
+    ),
+    ("pretrain --toy --learning-rate -1 --folder {folder}/new", "--toy has a recipe of its own"),
+    ("pretrain --toy --held-out a.txt --folder {folder}/new", "--toy has a recipe of its own"),
+    ("pretrain --toy --seed -1 --folder {folder}/new", "seed is -1: set it to 0 or more"),
+    ("pretrain --text a.txt --passes -1 --folder {folder}/new", "passes is -1.0: set it above 0"),
+    ("pretrain --text a.txt --steps 0 --folder {folder}/new", "steps is 0: set it to 1 or more"),
     ("pretrain --text {folder}/no.txt --folder {folder}/new", "no.txt"),
     ("doctor --remove 0123", "There is no checkpoint '0123'"),
 ]
@@ -111,6 +144,7 @@ COMMANDS = [
 # Assignments to a notebook's parameters, as papermill would inject them, and a part of the sentence that answers them.
 CELLS = [
     (1, "tasks = 'rte'", "tasks (overridden)"),
+    (1, "seedz = 3", "Chapter 1 has no parameter 'seedz'"),
     (1, "profile = 'Tiny'", "There is no profile 'Tiny'"),
     (1, "seeds = [0, '1x']", "seeds"),
     (2, "probe_sizes = []", "probe_sizes (overridden)"),
@@ -184,3 +218,17 @@ def test_a_damaged_profile_is_named(empty, monkeypatch):
 def test_a_run_cannot_be_begun_without_a_profile_that_exists(empty):
     with pytest.raises(ParameterError, match="There is no profile"):
         runs.begin(1, {"profile": ""})
+
+
+def test_a_refusal_does_not_wait_for_the_libraries_of_a_run():
+    slow = "torch transformers datasets sklearn pandas matplotlib"
+    program = f"""
+import sys
+from fivelenses.cli import app
+try:
+    app(["run", "1", "-p", "seedz=3"])
+except SystemExit as end:
+    print(end.code, *(name for name in "{slow}".split() if name in sys.modules))
+"""
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert answer.stdout.split() == ["2"] and "no parameter 'seedz'" in answer.stderr

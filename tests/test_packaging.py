@@ -115,7 +115,7 @@ def test_a_lens_knows_nothing_of_ours_but_lenses_and_the_layers_and_inputs_of_a_
     [
         ("toyworld", r"toyworld(\.\w+)*"),
         ("pretraining", r"pretraining(\.\w+)*|toyworld"),
-        # Chapter 7 measures pre-training itself, and the command line starts it.
+        # Chapter 8 measures pre-training itself, and the command line starts it.
         ("fivelenses", r"fivelenses(\.\w+)*|toyworld"),
     ],
 )

@@ -1,10 +1,11 @@
-"""The command line: `fivelenses run | train | sweep | report | book | publish | fetch | pretrain | doctor`.
+"""The command line: `fivelenses run | train | sweep | report | book | publish | changelog | fetch | pretrain | doctor`.
 
 Every error that a user can cause ends in one sentence and exit status 2.
 """
 
 import contextlib
 import dataclasses
+import math
 import signal
 import sys
 from pathlib import Path
@@ -20,6 +21,8 @@ Profile = Annotated[
 ]
 Parameters = Annotated[list[str], Option("-p", "--parameter", help="name=value, as often as you like.")]
 Files = list[Path]
+# Errors of our own, by name: a refusal does not wait for the libraries that their modules load.
+WORDED = ("DamagedCheckpoint", "RecordError", "RunError", "SourceError")
 
 
 @contextlib.contextmanager
@@ -30,12 +33,7 @@ def _one_sentence():
     except typer.Exit:
         raise
     except Exception as error:
-        # Imported here, since these modules take seconds and most calls end without an error.
-        from fivelenses.records import RecordError
-        from fivelenses.runs.execution import RunError
-        from fivelenses.tasks import SourceError
-
-        if isinstance(error, ValueError | RunError | RecordError | SourceError | FileNotFoundError):
+        if isinstance(error, ValueError | FileNotFoundError) or type(error).__name__ in WORDED:
             typer.echo(f"fivelenses: {error}", err=True)
         elif isinstance(error, OSError):
             typer.echo(f"fivelenses: {error.strerror or error} ({error.filename or 'no file named'}).", err=True)
@@ -61,11 +59,18 @@ def run(
     force: Annotated[bool, Option("--force", help="Run also when nothing has changed.")] = False,
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
-    from fivelenses.runs import execution
-    from fivelenses.runs.dry_run import dry_run as describe
+    from fivelenses.runs.encoder_names import check_names
     from fivelenses.runs.parameters import parse_parameters
+    from fivelenses.runs.settings import check_profile, settings
 
     overrides = parse_parameters(parameter)
+    if chapter.isdigit():
+        check_names(settings(int(chapter), profile, **overrides))
+    check_profile(profile)
+    # What a run needs takes seconds to load, for which a refusal does not wait.
+    from fivelenses.runs import execution
+    from fivelenses.runs.dry_run import dry_run as describe
+
     if chapter == "all":
         if overrides or dry_run:
             raise ValueError("Parameters and --dry-run go with one chapter: name its number.")
@@ -90,13 +95,18 @@ def train(
 
     Several processes or machines that share the store may do so at once: each takes what no other has begun.
     """
-    from fivelenses.checkpoints.finetuning import prepare
+    from fivelenses.runs.encoder_names import check_names
     from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.run import check_device
     from fivelenses.runs.settings import settings
 
     parameters = settings(chapter, profile, **parse_parameters(parameter))
+    check_names(parameters)
+    from fivelenses.checkpoints.finetuning import prepare
+    from fivelenses.runs.inputs import check_inputs
+    from fivelenses.runs.run import check_device
+
     check_device(parameters, profile)
+    check_inputs(parameters)
     models = prepare(parameters.specifications(), workers=workers, log=typer.echo, device=parameters.device)
     typer.echo(f"{len(models)} models are in the store")
 
@@ -127,12 +137,17 @@ def sweep(
     Points whose run is current are not run again: the same command continues where it was interrupted.
     """
     from fivelenses.runs import sweep_points
-    from fivelenses.runs.clusters import Cluster
+    from fivelenses.runs.encoder_names import check_names
     from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.sweeps import sweep as run_sweep
+    from fivelenses.runs.settings import settings
 
     entries = sweep_points.read([*grid, *(more or [])], points_file)
     points = sweep_points.points(chapter, profile, entries, parse_parameters(parameter))
+    for point in points:
+        check_names(settings(chapter, profile, **point.overrides))
+    from fivelenses.runs.clusters import Cluster
+    from fivelenses.runs.sweeps import sweep as run_sweep
+
     outcome = run_sweep(chapter, profile, points, name, Cluster(workers, scheduler, slurm), retries, typer.echo)
     if outcome.failed:
         typer.echo(outcome.complaint(), err=True)
@@ -149,13 +164,19 @@ def report(
     examples: Annotated[int | None, Option("--examples", help="Training examples per task, at most.")] = None,
 ) -> None:
     """Run every chapter on an encoder, and write one page that says which of the claims hold for it."""
-    from fivelenses.runs.report import report as run_report
+    from fivelenses.runs.encoder_names import check_name
+    from fivelenses.runs.own_tasks import name_of
+    from fivelenses.runs.settings import check_profile
 
-    names = [task.strip() for task in tasks.split(",") if task.strip()]
+    check_profile(profile)
+    check_name(encoder)
+    names = [name_of(task.strip()) for task in tasks.split(",") if task.strip()]
     try:
         numbers = [int(seed) for seed in seeds.split(",") if seed.strip()]
     except ValueError:
         raise ValueError(f"Seeds are whole numbers with commas between them, not {seeds!r}.") from None
+    from fivelenses.runs.report import report as run_report
+
     page, failures = run_report(encoder, profile, names, numbers, examples, typer.echo)
     typer.echo(f"The report is at {page}")
     if failures:
@@ -213,6 +234,21 @@ def publish(
 
 @app.command()
 @_one_sentence()
+def changelog(
+    folder: Annotated[Path, Option("--folder", help="Where verdicts.csv and CHANGES.md go.")],
+    before: Annotated[
+        Path | None, Option("--before", help="verdicts.csv of the release before; may be missing for the first.")
+    ] = None,
+) -> None:
+    """Write the verdicts of the published runs, and which of them changed since a release."""
+    from fivelenses.runs import changelog as of_release
+    from fivelenses.runs.pages import published_runs
+
+    typer.echo(f"written: {of_release.write(folder, published_runs(), before)}")
+
+
+@app.command()
+@_one_sentence()
 def fetch(
     chapter: Annotated[int, Argument(help="The chapter whose encoders and data are fetched.")],
     profile: Profile = "paper",
@@ -226,6 +262,7 @@ def fetch(
 @app.command()
 @_one_sentence()
 def pretrain(
+    context: typer.Context,
     folder: Annotated[Path, Option("--folder", help="Where the checkpoint goes; it must not hold another.")],
     text: Annotated[Files, Option("--text", help="Files: one paragraph per line, empty lines between documents.")] = [],  # noqa: B006
     toy: Annotated[bool, Option("--toy", help="The toy world's text and the toy BERT's recipe.")] = False,
@@ -253,12 +290,23 @@ def pretrain(
     half_precision: Annotated[bool, Option("--half-precision", help="Store the weights in float16.")] = False,
 ) -> None:
     """Pre-train a BERT on the toy world's text, or on your own; a killed run continues from its last saved state."""
+    if toy == bool(text):
+        raise ValueError("Name either --toy or the files to read with --text.")
+    given = [name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"]
+    others = [name for name in given if name not in ("folder", "toy", "seed")]
+    if toy and others:
+        option = f"--{others[0].replace('_', '-')}"
+        raise ValueError(
+            f"--toy has a recipe of its own, which {option} would not change: leave it out, or name --text."
+        )
+    if not 0 < passes < math.inf:
+        raise ValueError(f"passes is {passes}: set it above 0, to a number of times that the text is read.")
+    if seed < 0:
+        raise ValueError(f"seed is {seed}: set it to 0 or more.")
     import torch
 
     import pretraining
 
-    if toy == bool(text):
-        raise ValueError("Name either --toy or the files to read with --text.")
     if toy:
         # One thread, so that the weights do not depend on the number of cores; run two seeds side by side instead.
         torch.set_num_threads(1)
@@ -266,13 +314,13 @@ def pretrain(
         held_out_text = pretraining.toy_text("validation")
         pretraining.pretrain(pretraining.toy_text("train"), toy_bert, folder, held_out=held_out_text)
     else:
-        documents = pretraining.text_files(text)
         shape = dict(layers=layers, hidden=hidden, heads=heads, intermediate=4 * hidden, vocabulary_size=vocabulary)
         lengths = dict(first_length=first_length, first_share=0.5 if first_length else 0.0, sequence_length=length)
         training = dict(learning_rate=learning_rate, warm_up=warm_up, dropout=dropout, batch_tokens=batch_tokens)
         training["initial_deviation"] = 0.02 * (768 / hidden) ** 0.5 if deviation is None else deviation
         training |= dict(steps=1 if steps is None else steps, seed=seed)
         specification = pretraining.PretrainingSpecification(**shape, **lengths, **training)
+        documents = pretraining.text_files(text)
         tokenizer = pretraining.train_wordpiece(documents, vocabulary)
         if steps is None:
             steps = max(1, round(passes * pretraining.steps_per_pass(documents, specification, tokenizer)))
@@ -289,10 +337,12 @@ def doctor(
     prune: Annotated[bool, Option("--prune", help="Remove damaged and unfinished checkpoints.")] = False,
     remove: Annotated[list[str], Option("--remove", help="Remove the checkpoint of this address.")] = [],  # noqa: B006
 ) -> None:
-    """List and verify the store of checkpoints."""
+    """List and verify the store of checkpoints; the exit status is 1 where one is damaged."""
     from fivelenses.checkpoints.inspection import inspect
 
-    inspect(remove, prune, typer.echo)
+    if inspect(remove, prune, typer.echo):
+        typer.echo("fivelenses: the damaged ones are made anew when needed; --prune removes them.", err=True)
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

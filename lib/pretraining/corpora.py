@@ -24,7 +24,7 @@ def toy_text(split: str) -> list[list[str]]:
 
 
 def text_files(files: Sequence[Path]) -> list[list[str]]:
-    """Documents of text files (``.xz`` too): a paragraph a line, documents split by empty lines.
+    """Documents of text files (``.xz`` too): one paragraph per line, documents split by empty lines.
 
     Raises:
         ValueError: a file that is missing, is no text, or holds nothing.

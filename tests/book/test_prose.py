@@ -32,8 +32,8 @@ def test_the_page_of_methods_names_every_lens_that_measures_something():
     methods = (project.root() / "book" / "methods.md").read_text(encoding="utf-8")
     named = set(re.findall(r"fivelenses\.lenses\.(\w+)\.", methods))
     assert named == {
-        *("attention", "cca", "rsa", "directprobe", "hulls", "mlp_probe", "landscape", "basin", "weights"),
-        *("structural_probe", "edge_probe", "mdl"),
+        *("attention", "cca", "rsa", "directprobe", "hulls", "mlp_probe", "landscape", "basin", "hessian", "weights"),
+        *("structural_probe", "edge_probe", "mdl", "debiased_cka", "procrustes", "neighbours"),
     }
 
 

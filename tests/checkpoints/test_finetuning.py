@@ -20,6 +20,8 @@ from fivelenses.checkpoints.store import DamagedCheckpoint, Store
 from fivelenses.models import batches
 from fivelenses.tasks.examples import encode
 
+PATIENCE = 240  # seconds for a busy machine to begin
+
 
 def silent(line: str) -> None:
     """Progress that a test does not read."""
@@ -140,22 +142,29 @@ def test_a_checkpoint_that_another_process_trains_is_waited_for_last(tmp_path):
     with ThreadPoolExecutor(1) as pool:
         with lock:
             both = pool.submit(prepare, [held, free], store, 1, silent)
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + PATIENCE
             while not store.addresses() and time.monotonic() < deadline:
                 time.sleep(0.02)
             assert store.addresses() == [free.address]
         assert [checkpoint.folder.name for checkpoint in both.result()] == [held.address, free.address]
 
 
-@pytest.mark.parametrize("cut", [None, "trainer_state.json", "optimizer.pt"])
-def test_a_killed_training_goes_on_to_the_same_weights(cut, tmp_path):
+@pytest.fixture(scope="module")
+def long_training(tmp_path_factory):
+    """Long enough to be killed in the middle, and what becomes of it when nobody does."""
     one = specify(ENCODER, "rte", "toyworld", 6, short_schedule(epochs=8), examples=160)
-    whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
+    return one, prepare([one], Store(tmp_path_factory.mktemp("whole")), workers=1, log=silent)[0]
+
+
+@pytest.mark.parametrize("cut", [None, "trainer_state.json", "optimizer.pt"])
+def test_a_killed_training_goes_on_to_the_same_weights(cut, long_training, tmp_path):
+    one, whole = long_training
     process = multiprocessing.get_context("spawn").Process(target=train, args=(one, tmp_path / "killed"))
     process.start()
     store = Store(tmp_path / "killed")
-    deadline = time.monotonic() + 60
-    while not list(store.partial(one).glob("trainer/checkpoint-*/trainer_state.json")) and time.monotonic() < deadline:
+    deadline = time.monotonic() + PATIENCE
+    while not list(store.partial(one).glob("trainer/checkpoint-*/trainer_state.json")):
+        assert time.monotonic() < deadline and process.is_alive(), "no state was saved"
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.join()

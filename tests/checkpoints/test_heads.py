@@ -9,7 +9,7 @@ from tests.conftest import ENCODER, short_schedule
 from fivelenses import tasks
 from fivelenses.activations import stream
 from fivelenses.checkpoints import specification
-from fivelenses.checkpoints.evaluation import answers, evaluate, trees
+from fivelenses.checkpoints.evaluation import answers, predict, scores, trees
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
@@ -72,7 +72,7 @@ def test_the_score_is_that_of_the_model_that_is_read_back(trained, toy_tokenizer
     data = tasks.load(task_name(trained), "toyworld")
     encoded = encode(data, "validation", toy_tokenizer, LONGEST)
     collate = batches.collator(data.task.head, toy_tokenizer)
-    again = evaluate(trained.model(), data, "validation", encoded, collate)
+    again = scores(predict(trained.model(), data, "validation", encoded, collate), data, "validation", encoded)
     assert again == {name: trained.manifest[name] for name in again}
 
 
@@ -125,9 +125,10 @@ def test_what_was_cut_off_is_read_in_windows_or_counts_as_wrong(trained, toy_tok
         passages = data.splits["validation"]["context"]
         assert all(one and one in passage for one, passage in zip(answers(*arguments), passages, strict=True))
     else:
-        lost = [sum(head == -1 for head in found) for found, _ in trees(*arguments)]
+        predicted = trees(*arguments)
+        lost = [sum(head == -1 for head in found) for found, _ in predicted]
         words = [len(tokens) for tokens in data.splits["validation"]["tokens"]]
-        assert evaluate(*arguments)["uas"] <= 1 - sum(lost) / sum(words) < 1
+        assert scores(predicted, data, "validation", encoded)["uas"] <= 1 - sum(lost) / sum(words) < 1
 
 
 def test_predicted_trees_are_trees_and_answers_are_short(trained, toy_tokenizer):

@@ -1,19 +1,23 @@
 import shutil
 
 import pytest
+from typer.testing import CliRunner
 
 from fivelenses.checkpoints.inspection import inspect
 from fivelenses.checkpoints.store import Store
+from fivelenses.cli import app
+
+WHOLE, DAMAGED, BEGUN = "a" * 20, "0" * 20, "5" * 20
 
 
 @pytest.fixture
 def stored(tmp_path, monkeypatch, toy_checkpoint):
     """A store of one whole checkpoint, one damaged and one unfinished."""
     monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path))
-    for name in ("whole", "damaged"):
+    for name in (WHOLE, DAMAGED):
         shutil.copytree(toy_checkpoint.folder, tmp_path / name)
-    (tmp_path / "damaged" / "tokenizer.json").unlink()
-    (tmp_path / "partial" / "begun").mkdir(parents=True)
+    (tmp_path / DAMAGED / "tokenizer.json").unlink()
+    (tmp_path / "partial" / BEGUN).mkdir(parents=True)
     return Store()
 
 
@@ -25,19 +29,45 @@ def said(**asked) -> list[str]:
 
 def test_every_checkpoint_is_listed_with_what_it_is(stored):
     damaged, whole, begun, total = said()
-    assert whole.startswith("whole  whole") and "rte, seed" in whole
-    assert damaged.startswith("damaged  damaged") and "tokenizer.json" in damaged
-    assert begun.startswith("begun  unfinished")
+    assert whole.startswith(f"{WHOLE}  whole") and "rte, seed" in whole
+    assert damaged.startswith(f"{DAMAGED}  damaged") and "tokenizer.json" in damaged
+    assert begun.startswith(f"{BEGUN}  unfinished")
     assert total.startswith("2 checkpoints, 1 damaged")
-    assert stored.addresses() == ["damaged", "whole"]
+    assert stored.addresses() == [DAMAGED, WHOLE]
 
 
 def test_pruning_removes_what_is_damaged_or_unfinished_and_nothing_else(stored):
     assert said(prune=True)[-1].startswith("1 checkpoints, 1 damaged")
-    assert stored.addresses() == ["whole"] and not stored.unfinished()
+    assert stored.addresses() == [WHOLE] and not stored.unfinished()
 
 
 def test_a_checkpoint_is_removed_by_its_address(stored):
-    assert said(remove=["whole"])[0] == "whole  removed"
-    with pytest.raises(ValueError, match="There is no checkpoint 'whole'"):
-        said(remove=["whole"])
+    assert said(remove=[WHOLE])[0] == f"{WHOLE}  removed"
+    with pytest.raises(ValueError, match="There is no checkpoint 'aaaa"):
+        said(remove=[WHOLE])
+
+
+def test_what_is_no_checkpoint_is_named_and_never_removed(stored):
+    for folder in ("thesis", "partial/drafts"):
+        (stored.folder / folder).mkdir()
+        (stored.folder / folder / "chapter.txt").write_text("years of work")
+    with pytest.raises(ValueError, match="There is no checkpoint 'thesis'"):
+        said(remove=["thesis"])
+    lines = said(prune=True)
+    assert "thesis  no checkpoint: left alone" in lines and "partial/drafts  no checkpoint: left alone" in lines
+    assert (stored.folder / "thesis" / "chapter.txt").is_file()
+    assert (stored.folder / "partial" / "drafts" / "chapter.txt").is_file()
+
+
+def test_the_exit_status_says_whether_the_store_is_sound(stored):
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 1 and "--prune" in result.stderr
+    assert CliRunner().invoke(app, ["doctor", "--prune"]).exit_code == 0
+    assert CliRunner().invoke(app, ["doctor"]).exit_code == 0
+
+
+def test_a_store_that_is_a_file_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "store").write_text("a file")
+    monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 2 and "is a file: set FIVELENSES_STORE to a folder" in result.stderr

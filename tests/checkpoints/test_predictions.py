@@ -8,7 +8,7 @@ from tests.conftest import ENCODER, short_schedule
 from fivelenses import tasks
 from fivelenses.checkpoints import specification, tables
 from fivelenses.checkpoints.finetuning import prepare
-from fivelenses.checkpoints.predictions import by_example
+from fivelenses.checkpoints.predictions import KEPT, by_example, predicted_anew
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.exhibits import gate
@@ -87,6 +87,12 @@ def test_the_gate_reads_the_tables_of_models_and_predictions(trained):
     checkpoint, rows = trained
     (row,) = gate.learned(gate.ordinary(tables.models([checkpoint])), rows).itertuples()
     assert row.above == pytest.approx(row.score - row.null_rate, abs=1e-6) and row.learned == (row.low > 0.02)
+
+
+def test_those_kept_with_the_model_are_those_that_it_makes_anew(trained):
+    checkpoint, rows = trained
+    assert KEPT in checkpoint.manifest["files"]
+    pd.testing.assert_frame_equal(predicted_anew(checkpoint, "cpu"), rows)
 
 
 def test_models_stand_below_one_another(trained):

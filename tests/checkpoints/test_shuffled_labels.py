@@ -73,17 +73,17 @@ def test_a_model_is_trained_on_the_permuted_labels_of_the_same_examples(
     toy_specification, toy_checkpoint, toy_tokenizer, tmp_path, monkeypatch
 ):
     evaluated, trained = [], []
-    evaluate, trainer = finetuning.evaluate, finetuning.Trainer
+    predict, trainer = finetuning.predict, finetuning.Trainer
 
-    def noted_evaluate(model, data, split, encoded: Dataset, collate):
+    def noted_predict(model, data, split, encoded: Dataset, collate):
         evaluated.append((split, list(encoded["labels"])))
-        return evaluate(model, data, split, encoded, collate)
+        return predict(model, data, split, encoded, collate)
 
     def noted_trainer(**arguments):
         trained.append(arguments["train_dataset"])
         return trainer(**arguments)
 
-    monkeypatch.setattr(finetuning, "evaluate", noted_evaluate)
+    monkeypatch.setattr(finetuning, "predict", noted_predict)
     monkeypatch.setattr(finetuning, "Trainer", noted_trainer)
     empty = dataclasses.replace(toy_specification, shuffled_labels=True)
     made, again = prepare([empty, dataclasses.replace(empty)], Store(tmp_path), workers=1, log=lambda line: None)

@@ -26,8 +26,11 @@ def test_a_table_is_printed_by_its_formats_in_the_order_of_its_columns():
     page = as_html(
         table,
         "A caption.",
-        {"rate": "{rate:g} ({paper:.1f})", "task": str.upper, "examples": "{:,}"},
-        {"examples": "examples", "task": "task", "rate": "rate (paper)"},
+        {
+            "examples": ("examples", "{:,}"),
+            "task": ("task", str.upper),
+            "rate": ("rate (paper)", "{rate:g} ({paper:.1f})"),
+        },
     )
     headers, cells = (re.findall(rf"<{tag} *>([^<]*)<", page) for tag in ("th", "td"))
     assert headers == ["examples", "task", "rate (paper)"]
@@ -38,4 +41,4 @@ def test_hyphens_in_words_stay_and_columns_that_are_not_there_are_refused():
     table = pd.DataFrame({"encoder": ["toy-bert"], "score": [0.5]})
     assert ">toy-bert<" in as_html(table, "A caption.") and ">0.500000<" in as_html(table, "A caption.")
     with pytest.raises(KeyError, match="no column 'accuracy'"):
-        as_html(table, "A caption.", {"accuracy": "{:.2f}"})
+        as_html(table, "A caption.", {"accuracy": ("accuracy", "{:.2f}")})

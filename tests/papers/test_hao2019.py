@@ -15,14 +15,14 @@ from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.checkpoints.tables import models as table_of
-from fivelenses.exhibits.claims import judge
+from fivelenses.exhibits.claims import judge, of_all
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.landscape import project
 from fivelenses.lenses.parameter_motion import layer_parameters, thirds
 from fivelenses.models import encoders, heads, layers
 from fivelenses.papers.hao2019 import figures, layer_groups, measure, tables
-from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, of_all, rolled_back, width
+from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, rolled_back, width
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.papers.hao2019.drawing import FLOOR, loss_levels
 from fivelenses.papers.hao2019.layer_groups import TUNED

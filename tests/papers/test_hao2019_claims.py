@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.claims import judge
+from fivelenses.exhibits.claims import judge, of_all
 from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, CANNOT_BE_TESTED, CONTRADICTED, OPEN, REPRODUCED, UNBOUNDED
-from fivelenses.papers.hao2019.basins import of_all
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.papers.hao2019.measure import BETWEEN, OPTIMISATION, RANDOM
 from fivelenses.papers.hao2019.planes import PRETRAINED, SCRATCH

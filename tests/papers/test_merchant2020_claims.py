@@ -1,5 +1,7 @@
 """Chapter 5's claims on records made for the purpose: the paper's own numbers, the contrary, and trivial shapes."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +18,7 @@ from fivelenses.exhibits.verdicts import (
 )
 from fivelenses.papers.merchant2020 import ablations, probed
 from fivelenses.papers.merchant2020.claims import CLAIMS
-from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TABLE_1, SYNTAX
+from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TABLE_1, SYNTAX, structure_kept
 from fivelenses.records import SHARED, TWIN
 
 ENCODER, OTHERS = "one", ("one", "two", "three")
@@ -345,3 +347,10 @@ def test_a_twin_is_judged_by_the_same_rule():
     judged = judge(BY_KEY["structure-kept"], both)
     assert judged.verdict.outcome == REPRODUCED
     assert judged.controls[TWIN].verdict.outcome == CONTRADICTED
+
+
+def test_an_encoder_of_one_layer_has_no_structure_below_its_last(monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "DEPTH", 1)
+    (claim,) = [one for one in CLAIMS if one.effects is structure_kept]
+    verdict = judge(claim, structure(lambda model, layer: 0.0)).verdict
+    assert verdict.outcome == CANNOT_BE_TESTED and "one layer" in verdict.reason

@@ -1,5 +1,7 @@
 """Chapter 4's claims: what the report says holds on them, trivial shapes do not, and each can come out either way."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -319,3 +321,15 @@ def test_the_rise_kept_takes_the_best_of_so_many_layers_or_fewer():
     kept, best = curves.rise_kept(table)
     assert curves.values(table, best)["value"].item() == pytest.approx(0.4)
     assert curves.values(table, kept, best)["value"].item() == pytest.approx((0.1 + 0.2 + 0.2) / 2 / 0.4)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 12])
+def test_claims_are_judged_on_an_encoder_of_any_depth(depth, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "DEPTH", depth)
+    tuned = {(task, MOST, 90): line for task in ("sst2", "qnli", "cola")} | {("sst2", LEAST, 9): line}
+    moved = distances({(task, examples, steps): lambda layer: 1.0 + layer for task, examples, steps in tuned})
+    found = records(tuned, {("sst2", MOST): late, ("qnli", MOST): late}, moved, depth=depth)
+    judged = {claim.key: judge(claim, found).verdict for claim in CLAIMS}
+    untested = {key for key, verdict in judged.items() if verdict.outcome == CANNOT_BE_TESTED}
+    assert ("probing-needs-more" in untested) == (depth == 1)
+    assert depth > 1 or "one layer" in judged["probing-needs-more"].reason

@@ -1,4 +1,5 @@
 import base64
+import dataclasses
 import io
 import json
 
@@ -127,20 +128,17 @@ def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, 
     page = pages.assemble(shown, static)
     assert page == pages.assemble(shown, static)
     first, _, second, _ = [cell for cell in page.cells if cell.cell_type == "code"][1].outputs
-    assert first.data["text/html"].startswith('<span id="paper-figure-1"></span><img src="../_static/exhibits/')
+    assert first.data["text/html"].startswith('<span id="paper-figure-1"></span><div class="picture shades"')
+    assert '<img src="../_static/exhibits/' in first.data["text/html"]
     assert 'alt="a curve" width="4" height="3"' in first.data["text/html"]
     assert '<span id="paper-figure-' in second.data["text/html"] and 'alt="another"' in second.data["text/html"]
     assert len(list((static / "exhibits").glob("*.png"))) == 2
 
 
-def test_a_page_opens_with_its_most_telling_picture_and_offers_the_clean_notebook(chapter, tmp_path):
-    shown = executed_copy(chapter, tmp_path)
-    Image.new("RGB", (4, 3)).save(shown.folder / f"{chapter.telling}.png")
-    (shown.folder / f"{chapter.telling}.md").write_text("**Figure 1.** What moves.\n\nAlternative text: A rise.\n")
-    page = pages.assemble(finish(shown), tmp_path / "_static", "https://github.com/owner/name")
-    picture, run = (cell.source for cell in page.cells if cell.cell_type == "markdown")
-    assert picture.startswith(f'<figure class="telling"><a href="#{chapter.telling}"><img src="../_static/exhibits/')
-    assert 'alt="A rise."' in picture and "Figure 1, which" in picture
+def test_a_page_says_what_run_it_shows_and_offers_the_clean_notebook(chapter, tmp_path):
+    shown = finish(executed_copy(chapter, tmp_path))
+    page = pages.assemble(shown, tmp_path / "_static", "https://github.com/owner/name")
+    (run,) = (cell.source for cell in page.cells if cell.cell_type == "markdown")
     assert 'href="../_static/notebooks/1-attention-svcca.ipynb" download' in run
     assert "The code that measures `rollbacks` has changed since" in run
     assert "mybinder.org/v2/gh/owner/name/HEAD?labpath=notebooks/1-attention-svcca.ipynb" in run
@@ -170,3 +168,12 @@ def test_a_missing_page_breaks_the_build(chapter, tmp_path):
     (tmp_path / "_config.yml").write_text("title: A book\n")
     with pytest.raises(RunError, match="cannot be shown on profile tiny .there is no run.*fivelenses run 1"):
         book.stage(tmp_path / "staged", pages.local_runs())
+
+
+def test_a_missing_page_is_named_before_a_published_one_is_set_beside_it(chapter, tmp_path):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "_config.yml").write_text("title: A book\n")
+    published = finish(executed_copy(chapter, tmp_path, lambda notebook: None))
+    runs = [dataclasses.replace(published, part=pages.PUBLISHED, committed=tmp_path), *pages.local_runs()]
+    with pytest.raises(RunError, match="cannot be shown on profile tiny .there is no run"):
+        book.stage(tmp_path / "staged", runs)

@@ -69,7 +69,7 @@ def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
 
 def test_a_run_in_which_all_was_learned_says_so(run, shown):
     run.gate(MODELS[1:], NotMeasured("by_example", "it is old"))
-    assert shown[0] == ["*Left out of all claims*: nothing: every task was learned."] and run.unlearned == {}
+    assert shown[0] == ["*Every task was learned*: all take part."] and run.unlearned == {}
 
 
 def test_a_card_that_looks_otherwise_is_another_page(monkeypatch, tmp_path):

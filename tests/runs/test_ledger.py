@@ -1,14 +1,18 @@
 """The ledger: every claim once, with what each run says of it; the runs of a chapter side by side."""
 
 from dataclasses import replace
+from importlib import import_module
 
+import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from tests.runs.judged import as_judged, in_turn
 
 from fivelenses.exhibits import claims, verdicts
 from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.runs import ledger, pages
+from fivelenses.runs.cards import code_of
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.settings import CHAPTERS
 
@@ -62,10 +66,12 @@ def test_a_claim_has_what_a_card_prints(claim):
     assert claim.sentence.endswith(".") and claim.place and claim.measure and claim.unit
     names = [part.name for part in claim.parts]
     assert names and len(names) == len(set(names)) and claim.records
+    module, _, function = code_of(claim).rpartition(".")
+    assert getattr(import_module(module), function) is claim.effects
 
 
 def test_the_matrix_has_a_sign_per_claim_and_run_that_leads_to_its_place(run, other):
-    page = read(ledger.page([run, other]))
+    page = read(ledger.matrix([run, other]))
     matrix = page.select_one(".ledger-overview")
     assert [cell.text for cell in matrix.select("thead th")] == ["claim", "some-encoder, real data", TITLE]
     signs = matrix.select("td.signs a")
@@ -73,8 +79,8 @@ def test_the_matrix_has_a_sign_per_claim_and_run_that_leads_to_its_place(run, ot
     said = [sign["aria-label"].split(": ")[1] for sign in signs]
     assert said[::2] == said[1::2] == [OUTCOMES[place % 5] for place in range(len(OF_CHAPTER_1))]
     assert len({sign.text for sign in signs}) == 5
-    places = {element["id"] for element in page.select(".view")}
-    assert {sign["href"] for sign in signs} == {f"#{place}" for place in places}
+    places = {element["id"] for element in read(ledger.page([run, other])).select(".view")}
+    assert {sign["href"] for sign in signs} == {f"claims.html#{place}" for place in places}
     counts = [cell.text for cell in matrix.select("tbody th")]
     assert counts == ["Hao et al. (2020)", "2 of 7", "2 of 7"]
 
@@ -173,3 +179,22 @@ def test_a_chapter_of_several_runs_sets_them_side_by_side(run, other):
 def test_what_the_project_says_itself_has_names_of_its_own(number):
     papers = {claim.key for of_paper in ledger.CLAIMS.values() for claim in of_paper}
     assert not papers & {claim.key for claim in ledger.OF_CHAPTERS[number]}
+
+
+def test_the_matrix_on_the_first_page_leads_to_the_ledgers_cards(run, other):
+    page = read(ledger.matrix([run, other]))
+    addresses = {link["href"] for link in page.select("a")}
+    assert {f"claims.html#claim-{claim.key}" for claim in OF_CHAPTER_1} <= addresses
+    assert all(address.startswith("claims.html#") for address in addresses)
+
+
+def test_the_first_page_tells_findings_that_are_for_it_and_leads_to_their_exhibits(run, other):
+    assert ledger.told_first([run]).strip() == ""
+    pd.DataFrame({"js": [0.5, 0.1]}).to_parquet(other.folder / "hao2020-figure-1.parquet")
+    entry = {"exhibit": "hao2020-figure-1", "numbers": {"top": {"column": "js", "take": "max"}}, "holds": "top > 0.4"}
+    entries = [entry | {"says": "It moves {top:.1f}.", "introduction": True}, entry | {"says": "Not for here."}]
+    other.committed.mkdir(parents=True)
+    (other.committed / "findings.yaml").write_text(yaml.safe_dump(entries))
+    page = read(ledger.told_first([run, other]))
+    assert [item.p.text for item in page.select("li")] == ["It moves 0.5."]
+    assert page.a["href"] == "published/small-some-encoder/1-attention-svcca.html#hao2020-figure-1"

@@ -36,9 +36,9 @@ def test_published_records_are_loaded_by_profile_and_chapter(measured):
 def test_published_records_take_the_place_of_those_before_and_keep_the_findings(measured):
     place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
     (place / "old.parquet").touch()
-    (place / "findings.md").write_text("A finding.\n")
+    (place / "findings.yaml").write_text("- A finding.\n")
     again = publishing.commit(1, "small-a", measured, TOLD, leads=True)
-    assert not (again / "old.parquet").exists() and (again / "findings.md").read_text() == "A finding.\n"
+    assert not (again / "old.parquet").exists() and (again / "findings.yaml").read_text() == "- A finding.\n"
 
 
 def test_records_too_large_to_commit_are_refused_and_nothing_is_lost(measured, monkeypatch):

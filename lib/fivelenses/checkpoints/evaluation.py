@@ -1,4 +1,4 @@
-"""Predictions of a fine-tuned model and what a manifest records of them, by the kind of head.
+"""Predictions of a fine-tuned model and their scores, by the kind of head.
 
 The Trainer's own loop is not used: with batches by length it returns predictions in another order than the examples.
 """
@@ -23,17 +23,31 @@ from fivelenses.tasks.windows import best_span
 INPUTS = ("input_ids", "attention_mask", "token_type_ids", "word_ids", "units")
 
 
-def evaluate(
-    model: nn.Module, data: TaskData, split: str, encoded: datasets.Dataset, collate: Callable
-) -> dict[str, float]:
-    """The scores of a model on a split.
+# Labels of all units, one answer per question, or heads and relations per sentence.
+Predicted = np.ndarray | list[str] | list[tuple[list[int], list[str]]]
+
+
+def predict(model: nn.Module, data: TaskData, split: str, encoded: datasets.Dataset, collate: Callable) -> Predicted:
+    """What a model predicts on a split: `predictions`, `answers` or `trees`, as the task's head has it.
 
     Args:
         model: with the head of the task; it is put in evaluation mode.
-        data: the task; answers and trees are compared with its table, whole, also where pieces were cut off.
+        data: the task.
         split: of that task.
         encoded: that split's examples.
         collate: lays them out as a batch.
+    """
+    if data.task.head == "span":
+        return answers(model, data, split, encoded, collate)
+    if data.task.head == "biaffine":
+        return trees(model, data, split, encoded, collate)
+    return predictions(model, encoded, collate)
+
+
+def scores(predicted: Predicted, data: TaskData, split: str, encoded: datasets.Dataset) -> dict[str, float]:
+    """The scores of what `predict` returned for a split.
+
+    Answers and trees are compared with the task's table, whole, also where tokens were cut off.
 
     Returns:
         `score`, the task's metric, and `null_rate`, that of a model without information: the most frequent label for
@@ -41,15 +55,15 @@ def evaluate(
         it; for trees every word on the next one, scored by LAS with `uas` beside it.
     """
     if data.task.head == "span":
-        return _of_answers(answers(model, data, split, encoded, collate), data.splits[split])
+        return _of_answers(predicted, data.splits[split])
     if data.task.head == "biaffine":
         table = data.splits[split]
         gold = list(zip(table["heads"], table["names"], strict=True))
-        uas, las = attachment_scores(trees(model, data, split, encoded, collate), gold)
+        uas, las = attachment_scores(predicted, gold)
         return {"score": las, "null_rate": chain_score(gold), "uas": uas}
     gold, metric = flat_labels(encoded), data.task.metric
     return {
-        "score": tasks.score(metric, predictions(model, encoded, collate), gold),
+        "score": tasks.score(metric, predicted, gold),
         "null_rate": majority_rate(gold) if metric == "accuracy" else 0.0,
     }
 

@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -34,11 +35,14 @@ from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from fivelenses import tasks
-from fivelenses.checkpoints.evaluation import evaluate, flat_labels
+from fivelenses.checkpoints import soundness
+from fivelenses.checkpoints.evaluation import flat_labels, predict, scores
+from fivelenses.checkpoints.predictions import KEPT, rows_of
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
 from fivelenses.files import written_beside
 from fivelenses.models import batches, encoders, heads, layers
+from fivelenses.processes import begin_worker, workers_end_when_interrupted
 from fivelenses.tasks.examples import TaskData, encode, subset
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
@@ -68,24 +72,39 @@ def prepare(
 
     Returns:
         One checkpoint a specification.
+
+    Raises:
+        SourceError: an encoder among those to be trained has broken weights or a tokeniser that is not its own.
     """
     store = store or Store()
     distinct = list(dict.fromkeys(specifications))
     missing = [specification for specification in distinct if _checked(store, specification, log) is None]
+    _check_encoders(missing)
     workers = min(len(missing), workers or _workers(missing, device))
     started, done, total = time.monotonic(), 0, len(missing)
     for wait in (False, True):
         busy = []
-        for one, checkpoint in _trained(missing, store, device, wait, workers):
-            if checkpoint is None:
-                busy.append(one)
-                continue
-            done += 1
-            _report(log, checkpoint, one, done, total, started)
+        # Closed at once when this process is interrupted, and its workers with it.
+        with closing(_trained(missing, store, device, wait, workers)) as trained:
+            for one, checkpoint in trained:
+                if checkpoint is None:
+                    busy.append(one)
+                    continue
+                done += 1
+                _report(log, checkpoint, one, done, total, started)
         if busy:
             log(f"{len(busy)} more are being fine-tuned by another process: waiting")
         missing = busy
     return [store.find(specification) for specification in specifications]
+
+
+def _check_encoders(missing: Sequence[Specification]) -> None:
+    read: dict[str, dict] = {}
+    for one in missing:
+        read.setdefault(one.encoder, {})[one.task, one.source] = True
+    for encoder, tasks_read in read.items():
+        redrawn = any(one.reinitialised for one in missing if one.encoder == encoder)
+        soundness.check(encoder, tasks_read, projections=redrawn)
 
 
 def _trained(
@@ -97,9 +116,8 @@ def _trained(
             yield one, fine_tune(one, store, device, wait)
         return
     threads = max(1, cores() // workers)
-    with ProcessPoolExecutor(
-        workers, get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
-    ) as pool:
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=begin_worker, initargs=(threads,))
+    with pool, workers_end_when_interrupted():
         running = {pool.submit(fine_tune, one, store, device, wait): one for one in missing}
         for future in as_completed(running):
             yield running[future], future.result()
@@ -196,9 +214,10 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
         trainer.train(resume_from_checkpoint=_last_whole_state(partial / "trainer"))
 
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
+    predicted = predict(model, data, "validation", evaluation, collate)
     manifest = {
         "metric": data.task.metric,
-        **evaluate(model, data, "validation", evaluation, collate),
+        **scores(predicted, data, "validation", evaluation),
         "diverged": any(not math.isfinite(loss) for _, loss in losses),
         "history": losses,
         "steps": trainer.state.global_step,
@@ -211,6 +230,7 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     finished.mkdir()
     heads.save(model, finished)
     tokenizer.save_pretrained(finished)
+    rows_of(specification, data, evaluation, predicted).to_parquet(finished / KEPT, index=False)
     if specification.saved_steps:
         shutil.copytree(partial / "steps", finished / "steps")
     return finished, manifest

@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 from fivelenses.checkpoints.store import DamagedCheckpoint, Store, read
 
 
-def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> None:
-    """List and verify the store.
+def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> int:
+    """List and verify the store; a folder whose name is no address is named and left alone.
 
     Args:
         remove: addresses of checkpoints that are removed first.
         prune: whether damaged and unfinished checkpoints are removed.
         log: told one line a checkpoint, and a last one with their number and size.
 
+    Returns:
+        How many damaged checkpoints are left.
+
     Raises:
-        ValueError: an address to remove is not in the store.
+        ValueError: an address to remove is not in the store, or the store is a file.
     """
     store = Store()
     for address in remove:
@@ -37,5 +40,8 @@ def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> N
         log(f"{address}  unfinished: the next run that needs it goes on from where it stopped")
         if prune:
             shutil.rmtree(store.folder / "partial" / address)
+    for name in store.strangers():
+        log(f"{name}  no checkpoint: left alone")
     size = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())
     log(f"{len(store.addresses())} checkpoints, {damaged} damaged, {size / 1e6:.0f} MB in {store.folder}")
+    return 0 if prune else damaged

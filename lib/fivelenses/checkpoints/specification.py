@@ -8,69 +8,17 @@ specification as a hash: the encoder's identity and the digest of the training s
 import dataclasses
 import hashlib
 import json
-import math
 from dataclasses import dataclass
 from functools import cache
 
 from fivelenses import tasks
+from fivelenses.checkpoints.schedule import Schedule
 from fivelenses.models import encoders
 
 # Raise when the training routine changes what it makes of a specification: old checkpoints are then no longer found.
 ROUTINE = 1
 # Heads whose labels fit any example: an answer's span or a tree of other words would not.
 SHUFFLED_HEADS = ("sequence", "token", "token-pair")
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How a model is fine-tuned.
-
-    Attributes:
-        learning_rate: the peak.
-        batch_size: examples a step.
-        epochs: passes over the training examples (the subset, when there is one).
-        shape: `slanted-triangular` (up over `warmup` of the steps, then linearly down to 1/32 of the peak) or
-            `linear` (down to 0).
-        warmup: fraction of the steps.
-        weight_decay: AdamW's, not on biases and LayerNorms.
-        max_length: pieces a sequence is cut to.
-        by_length: batches of similar length (faster on a CPU; the paper's order is random).
-    """
-
-    learning_rate: float
-    batch_size: int
-    epochs: float
-    shape: str = "slanted-triangular"
-    warmup: float = 0.1
-    weight_decay: float = 0.01
-    max_length: int = 128
-    by_length: bool = False
-
-    def __post_init__(self):
-        # 3 and 3.0 epochs are one schedule and have to be written alike.
-        for name in ("learning_rate", "epochs", "warmup", "weight_decay"):
-            object.__setattr__(self, name, float(getattr(self, name)))
-        if self.shape not in ("slanted-triangular", "linear"):
-            raise ValueError(f"A schedule's shape is 'slanted-triangular' or 'linear', not {self.shape!r}.")
-        if (
-            self.learning_rate <= 0
-            or self.batch_size < 1
-            or self.epochs < 0
-            or not 0 <= self.warmup < 1
-            or self.max_length < 4
-        ):
-            raise ValueError(
-                f"A schedule needs a positive rate and batch size, epochs >= 0, 0 <= warmup < 1, length >= 4: {self}."
-            )
-
-    def steps(self, examples: int) -> int:
-        """Optimiser steps of this schedule on so many training examples.
-
-        Example:
-            >>> Schedule(1e-3, 32, 3).steps(100)
-            12
-        """
-        return math.ceil(math.ceil(examples / self.batch_size) * self.epochs)
 
 
 @dataclass(frozen=True)
@@ -86,7 +34,7 @@ class Specification:
         examples_seed: of the subset: models of different seeds share their examples unless this differs too.
         frozen: layers kept out of training (0: embeddings).
         truncated: layers kept, None for all.
-        reinitialised: layers whose projections are drawn anew, with `biases_and_norms` kept or reset.
+        reinitialised: layers whose projections are re-initialised, with `biases_and_norms` kept or reset.
         saved_steps: optimiser steps whose weights are kept; 0 is the state before training.
         shuffled_labels: whether the labels of the training examples used (of all their words, in a task on words) are
             permuted by `seed`, so that only their frequencies can be learnt; development examples keep theirs.

@@ -8,6 +8,7 @@ Layout under the root::
 """
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from fivelenses.files import sha256
 from fivelenses.models import heads
 
 MANIFEST = "manifest.json"
+ADDRESS = re.compile("[0-9a-f]{20}")  # as `Specification.address` writes it
 Name = TypeVar("Name")
 
 
@@ -112,10 +114,15 @@ class Store:
 
     Args:
         folder: where they are kept; FIVELENSES_STORE or ``store/`` in the project when None.
+
+    Raises:
+        ValueError: there is a file in its place.
     """
 
     def __init__(self, folder: Path | str | None = None):
         self.folder = Path(folder).expanduser().resolve() if folder else project.store_folder()
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ValueError(f"The store {self.folder} is a file: set FIVELENSES_STORE to a folder.")
 
     def place(self, specification: Specification) -> Path:
         """The folder of a finished checkpoint."""
@@ -157,15 +164,21 @@ class Store:
 
     def addresses(self) -> list[str]:
         """The addresses of all finished checkpoints, also damaged ones."""
-        if not self.folder.is_dir():
-            return []
-        kept = ("partial", "locks")
-        return sorted(entry.name for entry in self.folder.iterdir() if entry.is_dir() and entry.name not in kept)
+        return [name for name in _folders(self.folder) if ADDRESS.fullmatch(name)]
 
     def unfinished(self) -> list[str]:
         """The addresses of trainings that were begun and did not finish."""
-        folder = self.folder / "partial"
-        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        return [name for name in _folders(self.folder / "partial") if ADDRESS.fullmatch(name)]
+
+    def strangers(self) -> list[str]:
+        """The folders in the store that are no checkpoints: somebody else's, never to be removed."""
+        own = (*self.addresses(), "partial", "locks", "tasks")
+        partial = (f"partial/{name}" for name in _folders(self.folder / "partial") if not ADDRESS.fullmatch(name))
+        return [name for name in _folders(self.folder) if name not in own] + list(partial)
+
+
+def _folders(place: Path) -> list[str]:
+    return sorted(entry.name for entry in place.iterdir() if entry.is_dir()) if place.is_dir() else []
 
 
 def read(folder: Path) -> Checkpoint:

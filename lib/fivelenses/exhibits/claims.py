@@ -10,11 +10,13 @@ for a control, too, may be true, but it does not speak of what was learned.
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from inspect import signature
 from pathlib import Path
 
 import pandas as pd
 
 from fivelenses.exhibits import verdicts
+from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, Effect, Group, Part, Verdict
 from fivelenses.files import written_beside
 from fivelenses.records import SHARED, SHUFFLED, TWIN
@@ -49,10 +51,8 @@ class Claim:
     """One statement of a paper that records can support or not.
 
     Attributes:
-        key: the ledger's name.
-        paper: the paper's key.
-        sentence: what the paper says, in our words and short.
-        place: where the paper says it.
+        key, paper: the ledger's name, and the paper's key.
+        sentence, place: what the paper says, in our words and short, and where.
         exhibits: the exhibits that show it.
         measure: what the numbers are, with units or range.
         parts: the numbers that must lie above their thresholds.
@@ -64,6 +64,7 @@ class Claim:
         spare: the names of further measurements that `effects` takes, None where a run lacks them.
         pools_tasks: a group is a mean over tasks. Rows of a task that was not learned are then taken out of the
             records, where otherwise the groups that stand on it are left out.
+        nothing: why it cannot be tested where there are no effects.
     """
 
     key: str
@@ -80,17 +81,48 @@ class Claim:
     untwinned: str = ""
     spare: tuple[str, ...] = ()
     pools_tasks: bool = False
+    nothing: str = "there is nothing to compare"
+
+
+class Claims(list[Claim]):
+    """The claims of a paper, each declared above the function from records to its effects, in the order written.
+
+    Args:
+        paper: the paper's key.
+        usual: what its claims have in common, by the names of `Claim`.
+
+    Example:
+        >>> CLAIMS = Claims("p", unit="pair of tasks")
+        >>> @CLAIMS.add("up", "It rises.", "change", Part("change"), place="section 1", exhibits=("p-figure-1",))
+        ... def rises(changes, models=None):
+        ...     yield Effect("RTE–MNLI", "change", over_models(changes["x"]))
+        >>> CLAIMS[0].records, CLAIMS[0].spare, CLAIMS[0].unit
+        (('changes',), ('models',), 'pair of tasks')
+    """
+
+    def __init__(self, paper: str, **usual) -> None:
+        self._paper, self._usual = paper, usual
+
+    def add(self, key: str, sentence: str, measure: str, *parts: Part, **further) -> Callable[[Callable], Callable]:
+        """Declare a claim, by the fields of `Claim`; its measurements are the names of its function's parameters, those
+        that default to None are spare.
+        """
+
+        def declare(effects: Callable[..., Iterable[Effect | LeftOut]]) -> Callable[..., Iterable[Effect | LeftOut]]:
+            given = signature(effects).parameters
+            records = tuple(name for name, one in given.items() if one.default is one.empty)
+            spare, more = tuple(name for name in given if name not in records), self._usual | further
+            more |= dict(records=records, effects=effects, spare=spare)
+            self.append(Claim(key, self._paper, sentence, measure=measure, parts=parts, **more))
+            return effects
+
+        return declare
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of a claim in one run.
-
-    Attributes:
-        claim: its key.
-        verdict: the outcome with its groups.
-        effects: the numbers that were judged, one per part and group.
-        controls: the same for each control that the run has, by its name, themselves without controls.
+    """What became of a claim in one run: the claim's key, the outcome with its groups, the numbers that were judged,
+    one per part and group, and the same for each control that the run has, by its name.
     """
 
     claim: str
@@ -129,6 +161,17 @@ def seen_as(table: pd.DataFrame, control: str = "") -> pd.DataFrame:
     return table[table["control"].isin([control, SHARED])].drop(columns="control").reset_index(drop=True)
 
 
+def of_all(record: pd.DataFrame, control: str = "") -> pd.DataFrame:
+    """As `seen_as`, of all examples: without the rows that leave out a fold.
+
+    Example:
+        >>> of_all(pd.DataFrame({"fold": [-1, 0, -1], "control": ["", "", "twin"], "loss": [0.3, 0.2, 0.4]}))
+           loss
+        0   0.3
+    """
+    return seen_as(whole(record), control)
+
+
 def _tables(record: Record) -> list[pd.DataFrame]:
     return [] if record is None else list(record.values()) if isinstance(record, Mapping) else [record]
 
@@ -146,11 +189,10 @@ def controls_of(records: Iterable) -> list[str]:
 
 
 def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = None) -> Judged:
-    """What becomes of a claim with the records of a run, by the name of the measurement.
+    """What becomes of a claim with the records of a run.
 
     Args:
-        claim: the claim.
-        records: those that the run has; one that it lacks is None, or a text that says why it does.
+        records: by the name of the measurement; one that the run lacks is None, or a text that says why it does.
         unlearned: `gate.unlearned`: groups that stand on such a task take no part.
 
     Example:
@@ -196,7 +238,7 @@ def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[s
         if reasons:
             left_out[one.group] = "; ".join(reasons)
     kept = tuple(one for one in found if one.group not in left_out)
-    reason = "" if found else "there is nothing to compare"
+    reason = "" if found else claim.nothing
     return Judged(claim.key, verdicts.judge(claim.parts, kept, left_out, reason), kept)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from IPython.display import HTML, Image, Markdown, display
 from matplotlib.figure import Figure
 
+from fivelenses import tasks
 from fivelenses.exhibits import style
 from fivelenses.files import written_beside
 
@@ -19,6 +20,7 @@ ALT_BEGINS = "\nAlternative text: "
 MISSING = "–"
 
 Format = str | Callable[[object], object]
+Column = str | tuple[str, Format]  # a header, and how the column's values are printed
 
 
 def counted(number: int, noun: str) -> str:
@@ -31,20 +33,45 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def title(name: str) -> str:
+    """What a task, or a pair of tasks, is called; what is no task keeps its name.
+
+    Example:
+        >>> title("sst2"), title("rte–mnli"), title("lexical")
+        ('SST-2', 'RTE–MNLI', 'lexical')
+    """
+    return "–".join(map(_title, name.split("–")))
+
+
+def _title(name: str) -> str:
+    try:
+        return tasks.find(name).title
+    except ValueError:
+        return name
+
+
+def printed(value: float, form: str = "g") -> str:
+    """A number with a minus sign that is one.
+
+    Example:
+        >>> printed(-0.304, "+.2f")
+        '−0.30'
+    """
+    return f"{value:{form}}".replace("-", "−")
+
+
 @dataclass(frozen=True)
 class Exhibit:
     """A table or figure of a paper, made anew.
 
     Attributes:
-        key: paper and number, `hao2020-figure-1`.
-        title: `Figure 1`.
-        table: tidy, one observation a row.
+        key, title: paper and number, `hao2020-figure-1`, and `Figure 1`.
+        table: tidy, one observation per row.
         caption: what is shown, with how many tasks and seeds.
         alt: what a reader who cannot see the picture should know; empty for a table without a picture.
-        figure: the picture, None for a table.
+        figure, interactive: the picture, None for a table; and one that a reader can turn, see `interactive.folded`.
         shown: what the page prints for a table of another shape than the tidy one.
-        columns, formats: which columns a page prints, under which headers, and how, see `as_html`.
-        interactive: the same as a piece of a page that a reader can turn, see `interactive.folded`; or empty.
+        columns: which columns a page prints, under which headers, and how, see `as_html`.
     """
 
     key: str
@@ -55,8 +82,7 @@ class Exhibit:
     figure: Figure | None = None
     shown: pd.DataFrame | None = field(default=None)
     interactive: str = ""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    formats: Mapping[str, Format] = field(default_factory=dict)
+    columns: Mapping[str, Column] = field(default_factory=dict)
 
     def __post_init__(self):
         if self.table.empty:
@@ -65,7 +91,7 @@ class Exhibit:
             raise ValueError(f"The exhibit {self.key} needs a caption, and its picture an alternative text.")
 
     def save(self, folder: Path) -> None:
-        """Write ``<key>.parquet``, ``.png``, ``.svg`` and ``.md`` (the caption and alternative text), each
+        """Write ``<key>.parquet``, ``.png``, ``.svg`` and ``.md`` (caption and alternative text),
         beside and renamed.
         """
         with written_beside(folder / f"{self.key}.parquet") as place:
@@ -102,16 +128,13 @@ class Exhibit:
             style.close(self.figure)
         else:
             table = self.table if self.shown is None else self.shown
-            display(HTML(as_html(table, f"{self.title}. {self.caption}", self.formats, self.columns)))
+            display(HTML(as_html(table, f"{self.title}. {self.caption}", self.columns)))
 
 
 @dataclass(frozen=True)
 class Absent:
-    """An exhibit that a run cannot have: nothing is saved, the page says why, and claims on it cannot be tested.
-
-    Attributes:
-        key, title: as an `Exhibit`'s.
-        reason: the rest of a sentence that begins with "because".
+    """An exhibit that a run cannot have: nothing is saved, the page says why (a `reason` is the rest of a sentence that
+    begins with "because"), and claims on it cannot be tested.
 
     Example:
         >>> Absent("hao2020-figure-4", "Figure 4", "it compares seeds and this run has one").sentence
@@ -134,9 +157,7 @@ class Absent:
 
 @dataclass(frozen=True)
 class Words:
-    """What ``<key>.md`` says of an exhibit: its title, its caption with the title in front (Markdown), and what a
-    reader should know who cannot see the picture.
-    """
+    """What ``<key>.md`` says of an exhibit: title, caption with the title in front (Markdown), alternative text."""
 
     title: str
     caption: str
@@ -150,38 +171,32 @@ def read_words(file: Path) -> Words:
     return Words(title, caption.strip(), alt.strip())
 
 
-def as_html(
-    table: pd.DataFrame,
-    caption: str,
-    formats: Mapping[str, Format] | None = None,
-    columns: Mapping[str, str] | None = None,
-) -> str:
-    """A table as HTML with a caption; it scrolls in its own box where the page is narrow.
+def as_html(table: pd.DataFrame, caption: str, columns: Mapping[str, Column] | None = None) -> str:
+    """A table as HTML with a caption above it; it scrolls in its own box where the page is narrow.
 
     Args:
         table: what is printed; missing values as dashes, minus signs of numbers as such.
-        caption: above it.
-        formats: column to a format of its values (`"{:.3f}"`), a format filled from the row by the names of its
-            columns (`"{score:.3f} ± {spread:.3f}"`), or a function of a value that is not missing.
-        columns: those printed, in this order, with their headers; all when empty.
+        columns: those printed, in this order, each with its header, or with its header and a format: of its values
+            (`"{:.3f}"`), filled from the row by the names of its columns (`"{score:.3f} ± {spread:.3f}"`), or a
+            function of a value that is not missing. All when empty.
 
     Raises:
-        KeyError: a format or header of a column that the table does not have.
+        KeyError: a column that the table does not have.
 
     Example:
         >>> scores = pd.DataFrame({"task": ["rte"], "gain": [-0.25], "null": [float("nan")]})
-        >>> formats = {"gain": "{gain:.2f} ({null:.2f})", "task": str.upper}
-        >>> page = as_html(scores, "Scores.", formats, {"task": "task", "gain": "change"})
+        >>> columns = {"task": ("task", str.upper), "gain": ("change", "{gain:.2f} ({null:.2f})")}
+        >>> page = as_html(scores, "Scores.", columns)
         >>> "−0.25 (–)" in page, ">change<" in page, "RTE" in page, ">null<" in page
         (True, True, True, False)
     """
-    formats, columns = dict(formats or {}), dict(columns or {name: name for name in table.columns})
-    unknown = [name for name in (*formats, *columns) if name not in table.columns]
-    if unknown:
+    columns = columns or {name: name for name in table.columns}
+    if unknown := [name for name in columns if name not in table.columns]:
         raise KeyError(f"The table has no column {unknown[0]!r}; it has {', '.join(map(str, table.columns))}.")
-    printed = pd.DataFrame({name: _cells(table, name, formats.get(name)) for name in columns}, index=table.index)
-    styled = printed.set_axis(list(columns.values()), axis="columns").style.set_caption(caption).hide(axis="index")
-    styled = styled.set_table_attributes('class="table exhibit"')
+    shown = {name: one if isinstance(one, tuple) else (one, None) for name, one in columns.items()}
+    printed = pd.DataFrame({name: _cells(table, name, form) for name, (_, form) in shown.items()}, index=table.index)
+    headed = printed.set_axis([header for header, _ in shown.values()], axis="columns")
+    styled = headed.style.set_caption(caption).hide(axis="index").set_table_attributes('class="table exhibit"')
     # Names from the content, not from chance: the same run gives the same page.
     return f'<div class="exhibit-table" tabindex="0">{styled.set_uuid("exhibit").to_html(exclude_styles=True)}</div>'
 

@@ -19,11 +19,8 @@ ORDINARY = {"frozen": -1, "truncated": -1, "reinitialised": 0, "shuffled_labels"
 
 
 def ordinary(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of models that were fine-tuned as usual: all layers, on the true labels, on the most examples, and for
-    the fewest epochs where some were trained on for longer.
-
-    Args:
-        table: with the columns of `checkpoints.tables.models`; of ORDINARY those that it has.
+    """Of `checkpoints.tables.models` those that were fine-tuned as usual: all layers, on the true labels, on the most
+    examples, and for the fewest epochs where some were trained on for longer.
     """
     for column, value in ORDINARY.items():
         if column in table.columns:
@@ -41,12 +38,12 @@ def learned(models: pd.DataFrame, predictions: pd.DataFrame | None = None) -> pd
         models: ordinary models, as `ordinary` leaves them.
         predictions: `checkpoints.predictions.by_example` of these models; without it the mean score decides.
 
+    Returns:
+        One row per encoder and task, with `score`, `null_rate` (means over seeds), `above`, `low`, `high` (score minus
+        null rate, with its interval), `measured` (whether there is one), `learned`.
+
     Raises:
         ValueError: a model has no predictions, or two models have one encoder, task and seed.
-
-    Returns:
-        One row per encoder and task, with `encoder`, `task`, `score`, `null_rate` (means over seeds), `above`, `low`,
-        `high` (score minus null rate, with its interval), `measured` (whether there is one), `learned`.
     """
     rows = []
     for (encoder, task), group in models.groupby(["encoder", "task"], sort=False):

@@ -1,7 +1,7 @@
 """Pictures that a reader can turn, folded under their still ones; they work with the network off.
 
 A page holds the data; plotly's script lies once beside the book (`_static/plotly.min.js`) and is loaded when the first
-picture is unfolded. Where it is not to be had, as in a bare notebook, the still picture above says the same.
+picture is unfolded. Where it is not available, as in a bare notebook, the still picture above says the same.
 """
 
 import json
@@ -40,10 +40,8 @@ def folded(figure: graph_objects.Figure, key: str, summary: str, label: str) -> 
     """A plotly figure as a folded piece of a page.
 
     Args:
-        figure: what is drawn.
         key: the exhibit's key: the piece's name on its page.
-        summary: the line that unfolds it.
-        label: what is to be seen, for readers who cannot see it.
+        summary, label: the line that unfolds it, and what is to be seen for readers who cannot see it.
 
     Example:
         >>> figure = graph_objects.Figure(graph_objects.Scatter(x=[0, 1], y=[1, 0]))

@@ -46,12 +46,12 @@ def of_measure(
         table: rows of one group; `fold` where the record has replicates.
         measure: the rows of one model (and fold) to one number. It is called for each of them: on columns taken as
             arrays (`rows["js"].to_numpy()`) it is ten times as fast as on columns of the table.
-        model: the column, or columns, that tell models apart; models are sorted by them.
+        model: the column, or columns, that tell models apart.
         reference: rows of what is subtracted, of the same models if paired; one model is common to all.
         paired_models, examples: as for `effects.from_replicates`.
 
     Returns:
-        The interval; without `fold`, the mean over models of the measure, or of its difference, with no interval.
+        The interval; without `fold`, the mean over models, or its difference, with no interval.
 
     Raises:
         ValueError: no rows, folds of some models only, or pairs of other models.
@@ -73,7 +73,6 @@ def of_measure(
 def of_pairs(
     table: pd.DataFrame,
     measure: Callable[[pd.DataFrame], float],
-    ends: tuple[str, str] = ("first", "second"),
     examples: int | None = None,
 ) -> Interval:
     r"""The interval of a measure of pairs of models, all pairs of m, for the mean over pairs.
@@ -81,12 +80,7 @@ def of_pairs(
     Pairs that share a model are not independent. The mean over pairs U is a U statistic, and the jackknife over
     *models* takes the place of theirs (Arvesen 1969): with :math:`U_i` the mean over the pairs of model i, its
     pseudo-value is :math:`U + \frac{2 (m - 1)}{m - 2} (U_i - U)`. Two models are one pair, which is *of this pair*.
-
-    Args:
-        table: rows of one group; `fold` where the record has replicates.
-        measure: the rows of one pair (and fold) to one number.
-        ends: the columns that name the two models of a pair.
-        examples: as for `effects.from_replicates`.
+    Arguments as for `of_measure`; `first` and `second` are the columns that name the two models of a pair.
 
     Raises:
         ValueError: no rows, or not all pairs.
@@ -99,7 +93,7 @@ def of_pairs(
         >>> found.estimate, found.models, round(found.standard_error, 3)
         (2.0, 3, 1.155)
     """
-    pairs, estimates, replicates = _replicates(table, measure, list(ends))
+    pairs, estimates, replicates = _replicates(table, measure, ["first", "second"])
     models = sorted({model for pair in pairs for model in pair})
     if len(pairs) != len(models) * (len(models) - 1) // 2:
         raise ValueError(f"{len(pairs)} pairs are not all pairs of {len(models)} models.")
@@ -142,12 +136,12 @@ def of_scores(
 ) -> Interval:
     """The interval of a score, or of the difference of two, from predictions of the same examples.
 
-    Accuracy and F1 of answers are means over examples. Matthews correlation, and the scores of sentences with several
-    words, are not: their examples are dealt into folds in turn.
+    Accuracy and F1 of answers are means over examples. Matthews correlation, and the scores of sentences with
+    several words, are not: their examples are dealt into folds in turn.
 
     Args:
-        rows: `checkpoints.predictions.by_example` of models of one kind, told apart by `seed`.
-        reference: those of what is subtracted.
+        rows, reference: `checkpoints.predictions.by_example` of models of one kind, told apart by `seed`, and of what
+            is subtracted.
         paired_models: whether models of one seed belong together; False where the seeds of both sides are others.
         over_null: subtract what a model scores that does not read.
 
@@ -176,11 +170,8 @@ def of_scores(
 
 
 def with_folds(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Scores on all examples and without each fold of them, as `of_measure` takes them, from predictions by example.
-
-    Args:
-        rows: predictions as `checkpoints.predictions.by_example` has them.
-        by: the columns that tell models apart.
+    """Scores on all examples and without each fold of them, as `of_measure` takes them, from predictions by example of
+    models that the columns `by` tell apart.
 
     Returns:
         One row per model and fold: `by`, `fold`, `score`, `scored_examples`. Examples are dealt into folds in turn, the

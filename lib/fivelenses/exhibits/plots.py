@@ -209,7 +209,7 @@ def _legend(figure: Figure, handles: Sequence[Line2D]) -> None:
     figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows))
 
 
-def ends(table: pd.DataFrame, y: str, hue: str, x: str = "layer", names: Mapping | None = None) -> str:
+def ends(table: pd.DataFrame, y: str, hue: str, x: str = "layer") -> str:
     """The first and last point of each curve, means over repetitions, for an alternative text.
 
     Example:
@@ -218,8 +218,8 @@ def ends(table: pd.DataFrame, y: str, hue: str, x: str = "layer", names: Mapping
     """
     words = []
     for key, rows in table.groupby(hue, sort=False):
-        means, name = rows.groupby(x)[y].mean(), (names or {}).get(key, key)
-        words.append(f"{name}: {means.iloc[0]:.3f} at {means.index[0]} and {means.iloc[-1]:.3f} at {means.index[-1]}")
+        means = rows.groupby(x)[y].mean()
+        words.append(f"{key}: {means.iloc[0]:.3f} at {means.index[0]} and {means.iloc[-1]:.3f} at {means.index[-1]}")
     return "; ".join(words)
 
 

@@ -1,4 +1,4 @@
-"""The house style of pictures: one colour and one marker a task in the whole book, safe for colour-blind readers,
+"""The house style of pictures: one colour and one marker per task in the whole book, safe for colour-blind readers,
 on white.
 
 Colours are Okabe and Ito's; a marker repeats what the colour says, for print in grey.
@@ -13,7 +13,7 @@ from matplotlib import colormaps
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
-from fivelenses import tasks
+from fivelenses import catalogue, tasks
 
 TASK_COLOURS = {
     "mnli": "#0072B2",
@@ -32,12 +32,16 @@ TASK_COLOURS = {
 }
 TASK_MARKERS = {"mnli": "o", "rte": "s", "sst2": "^", "mrpc": "D", "qnli": "v", "cola": "P", "squad": "X", "trec": "*"}
 TASK_MARKERS |= {"parsing": "d", "pos": "p", "dep": "h", "ps-role": "<", "ps-fxn": ">"}
+# For tasks of the reader's own, in the order in which the store came to know them.
+OWN_COLOURS = ("#B22222", "#1F4E79", "#6B8E23", "#C71585", "#5F4B32", "#00868B", "#9932CC", "#B8860B")
+OWN_MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # of another number, so that the pairs repeat late
 # Colours for curves that are no task: pairs of data sets, parts of a model. Dark to light, so that order shows in
 # grey too.
 SEQUENCE = ("#332288", "#117733", "#CC6677", "#88CCEE", "#DDCC77")
 SEQUENCE_MARKERS = ("o", "s", "^", "D", "v")
 NULL_COLOUR = "#777777"
 WIDTH = 7.2  # inches: a page's text width
+MAX_TICKS = 13  # for which an axis has room
 
 matplotlib.rcParams.update(
     {
@@ -66,12 +70,8 @@ matplotlib.rcParams.update(
 
 @dataclass(frozen=True)
 class Looks:
-    """How the groups of a picture look, by their values in its table.
-
-    Attributes:
-        names: value to the words written in the picture, in drawing order.
-        colours: value to colour.
-        markers: value to marker; no markers when empty.
+    """How the groups of a picture look, by their values in its table: names in drawing order, colours, markers (or
+    none).
     """
 
     names: Mapping
@@ -79,12 +79,28 @@ class Looks:
     markers: Mapping = field(default_factory=dict)
 
 
-def looks_of_tasks(keys: Iterable[str], **names: str) -> Looks:
-    """The colour and marker that each task has in the whole book.
+def task_colour(name: str) -> str:
+    """The colour that a task has in the whole book, black for what is no task.
 
-    Args:
-        keys: tasks, or other models, which are drawn black.
-        names: what is written instead of a task's title; needed for what is no task.
+    Example:
+        >>> task_colour("rte"), task_colour("base")
+        ('#D55E00', '#000000')
+    """
+    return TASK_COLOURS.get(name) or _of_own(name, OWN_COLOURS, "#000000")
+
+
+def task_marker(name: str) -> str:
+    """The marker that a task has in the whole book."""
+    return TASK_MARKERS.get(name) or _of_own(name, OWN_MARKERS, "o")
+
+
+def _of_own(name: str, looks: Sequence[str], otherwise: str) -> str:
+    own = catalogue.read_own(name)
+    return otherwise if own is None else looks[own.place % len(looks)]
+
+
+def looks_of_tasks(keys: Iterable[str], **names: str) -> Looks:
+    """The colour and marker that each task has in the whole book; another model is black and needs a name.
 
     Example:
         >>> looks_of_tasks(["rte", "base"], base="pre-trained").names
@@ -93,16 +109,13 @@ def looks_of_tasks(keys: Iterable[str], **names: str) -> Looks:
     keys = list(dict.fromkeys(keys))
     return Looks(
         {key: names.get(key) or tasks.find(key).title for key in keys},
-        {key: TASK_COLOURS.get(key, "#000000") for key in keys},
-        {key: TASK_MARKERS.get(key, "o") for key in keys},
+        {key: task_colour(key) for key in keys},
+        {key: task_marker(key) for key in keys},
     )
 
 
 def looks_in_sequence(names: Mapping | Sequence) -> Looks:
-    """Colours and markers for groups that are no tasks, dark to light.
-
-    Raises:
-        ValueError: more groups than the house style has colours.
+    """Colours and markers for groups that are no tasks, dark to light; refused for more groups than there are colours.
 
     Example:
         >>> looks_in_sequence({500: "500 examples", 100: "100 examples"}).colours
@@ -135,10 +148,8 @@ def label_line_ends(
 
     Args:
         axes: after the curves are drawn and its limits are final.
-        x: the curves' last abscissa.
-        ends: name to (ordinate of the curve's end, colour).
-        gap: least distance between two names, as a fraction of the axis.
-        size: of the letters, in points.
+        x, ends: the curves' last abscissa; name to (ordinate of the curve's end, colour).
+        gap, size: least distance between two names, as a fraction of the axis; of the letters, in points.
     """
     low, high = axes.get_ylim()
     least = gap * (high - low)
@@ -165,19 +176,12 @@ def label_line_ends(
         )
 
 
-def layer_axis(axes: Axes, layers, label: str = "layer", most: int = 13) -> None:
-    """Whole layers on the horizontal axis, every one for a shallow encoder.
-
-    Args:
-        axes: whose axis it is.
-        layers: their numbers, with repetitions.
-        label: the words under the axis.
-        most: numbers for which there is room.
-    """
+def layer_axis(axes: Axes, layers: Iterable[int]) -> None:
+    """Whole layers on the horizontal axis, every one for a shallow encoder."""
     layers = sorted(set(layers))
-    step = 1 if len(layers) <= most else 2 if len(layers) <= 2 * most else 4
+    step = 1 if len(layers) <= MAX_TICKS else 2 if len(layers) <= 2 * MAX_TICKS else 4
     axes.set_xticks(layers[::step])
-    axes.set_xlabel(label)
+    axes.set_xlabel("layer")
 
 
 def close(figure) -> None:

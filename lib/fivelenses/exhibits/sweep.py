@@ -23,11 +23,8 @@ def fine_tuned(table: pd.DataFrame, parameter: str) -> pd.DataFrame:
 
     Args:
         table: the rows of the exhibit `models` of a sweep's table, see `checkpoints.tables.models`.
-        parameter: a swept one, a column.
-
-    Returns:
-        The rows, in which a name is that of the model's own column and not of a swept parameter; the parameter's
-            values are in `value`.
+        parameter: a swept one, a column, whose values the result has in `value`; a name is that of the model's own
+            column and not of a swept parameter.
     """
     models = table.assign(value=table[parameter])
     for column in [name for name in table.columns if name.startswith("table_")]:
@@ -41,15 +38,11 @@ def fine_tuned(table: pd.DataFrame, parameter: str) -> pd.DataFrame:
 
 
 def score_against(table: pd.DataFrame, parameter: str, title: str) -> Exhibit:
-    """The picture of a sweep.
+    """The picture of a sweep; its table is that of `fine_tuned`, a row per model.
 
     Args:
-        table: the rows of the exhibit `models` of a sweep's table.
         parameter: a swept one, a column. A point where it has no value (each task's schedule has its own) is not drawn.
         title: what is swept, in words.
-
-    Returns:
-        The exhibit; its table is that of `fine_tuned`, a row per model.
 
     Raises:
         ValueError: no model was fine-tuned as a whole.

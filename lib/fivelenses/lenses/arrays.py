@@ -1,5 +1,7 @@
 """The arrays that lenses take, NumPy's or torch's, and the checks that several lenses share."""
 
+from numbers import Integral, Real
+
 import numpy as np
 import torch
 
@@ -12,13 +14,52 @@ def as_tensor(values: Array) -> torch.Tensor:
     Args:
         values: any shape; what is not a tensor goes through NumPy, so nested lists work too.
 
+    Raises:
+        ValueError: rows of several lengths, or what are no numbers.
+
     Example:
         >>> as_tensor([[1.0, 2.0]]).shape
         torch.Size([1, 2])
     """
     if isinstance(values, torch.Tensor):
         return values.detach()
-    return torch.from_numpy(np.require(values, requirements=["C", "W"]))
+    try:
+        return torch.from_numpy(np.require(values, requirements=["C", "W"]))
+    except (TypeError, ValueError) as error:
+        # NumPy and torch have sentences of their own for rows of several lengths, texts and objects.
+        reason = str(error).partition(". ")[0].rstrip(".")
+        raise ValueError(f"These values are no array of numbers ({reason}): give rows of one length.") from error
+
+
+def checked_whole(name: str, value: int, least: int = 0) -> int:
+    """A whole number, refused if it is none or too small.
+
+    Raises:
+        ValueError: the number and what it is called.
+
+    Example:
+        >>> checked_whole("seed", np.int64(3))
+        3
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= value < 2**63:
+        raise ValueError(f"{name} = {value!r}: give a whole number from {least}.")
+    return int(value)
+
+
+def checked_real(name: str, value: float) -> float:
+    """A number, refused if it is none; its range, which NaN is outside of, is the caller's to check.
+
+    Raises:
+        ValueError: the value and what it is called.
+
+    Example:
+        >>> checked_real("rise", 1)
+        1.0
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"{name} = {value!r}: give a number.")
+    return float(value)
 
 
 def as_array(values: Array) -> np.ndarray:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.ndimage import label
 from scipy.stats import rankdata
 
+from fivelenses.lenses.arrays import checked_real, checked_whole
 from fivelenses.lenses.directions import Parameters, random_direction, vector
 from fivelenses.lenses.landscape import Evaluate, Surface, curve
 
@@ -114,7 +115,7 @@ def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, 
         >>> half_widths([0, 1, 2, 3], [4.0, 1.0, 1.1, 1.2], at=1, rise=1.5)
         (0.5, inf)
     """
-    positions, losses = np.asarray(positions, dtype=float), np.asarray(losses, dtype=float)
+    positions, losses = _numbers("positions", positions), _numbers("losses", losses)
     _check(positions, losses)
     index = _index("positions", positions, at)
     level = _level(losses[index], rise)
@@ -122,9 +123,18 @@ def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, 
     return below, _first_crossing(positions[index:] - positions[index], losses[index:], level)
 
 
+def _numbers(name: str, values: Sequence[float]) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} are no array of numbers ({error}): give one number per point.") from error
+
+
 def _check(positions: np.ndarray, losses: np.ndarray) -> None:
     if losses.shape != positions.shape:
         raise ValueError(f"Losses of shape {losses.shape} at positions of shape {positions.shape}: give one for each.")
+    if positions.ndim != 1 or not np.isfinite(positions).all():
+        raise ValueError(f"The positions have shape {positions.shape} or are not finite: give a list of numbers.")
     if not (np.diff(positions) > 0).all():
         raise ValueError("The positions do not increase: sort them, each with its loss, and leave out doubles.")
 
@@ -139,7 +149,7 @@ def _index(name: str, positions: np.ndarray, at: float) -> int:
 def _level(loss: float, rise: float) -> float:
     if not np.isfinite(loss):
         raise ValueError("The loss at the point is not finite: it has no basin.")
-    if not rise >= 0:
+    if not checked_real("rise", rise) >= 0:
         raise ValueError(f"A rise of {rise}: give a number of nats, at least 0.")
     return float(loss + rise)
 
@@ -229,7 +239,7 @@ def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0
         >>> path([0, 0.25, 0.5, 1, 2], [4.0, 2.0, 3.0, 1.0, 9.0])
         Path(drop=3.0, falling=0.6666666666666666, climb=1.0)
     """
-    positions, losses = np.asarray(positions, dtype=float), np.asarray(losses, dtype=float)
+    positions, losses = _numbers("positions", positions), _numbers("losses", losses)
     _check(positions, losses)
     first, last = _index("positions", positions, start), _index("positions", positions, end)
     if first >= last:
@@ -258,7 +268,7 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
         >>> round(rank_correlation(np.array([[0.1, 0.2], [0.7, np.nan]]), np.array([[0.0, 0.3], [0.5, 0.9]])), 6)
         1.0
     """
-    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    first, second = _numbers("first", first), _numbers("second", second)
     if first.shape != second.shape:
         raise ValueError(f"Landscapes of shapes {first.shape} and {second.shape}: measure both on the same grid.")
     both = np.isfinite(first) & np.isfinite(second)
@@ -286,6 +296,7 @@ def sharpness(evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws:
         >>> round(sharpness(bowl, {"weight": torch.zeros(2, 2) + 1}, radius=0.1, draws=3).mean, 6)
         0.02
     """
+    draws, seed, radius = checked_whole("draws", draws), checked_whole("seed", seed), checked_real("radius", radius)
     if not 0 < radius < np.inf or draws < 1:
         raise ValueError(f"radius = {radius}, draws = {draws}: give a positive radius and at least one draw.")
     point = vector(point)

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fivelenses.lenses.arrays import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor, checked_real, checked_whole
 from fivelenses.lenses.moments import Moments, Scatter, check_rows
 
 # A direction is kept only if its variance is above this share of the largest: its deviation is then above 1e-5 of the
@@ -158,7 +158,7 @@ def permuted_null(x: Array, y: Array, variance_kept: float = 0.99, seed: int = 0
     x, y = as_tensor(x), as_tensor(y)
     # Rows are checked before they are permuted, so that a refusal names the caller's row.
     check_rows(1, y, x, y)
-    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed)).to(y.device)
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(checked_whole("seed", seed))).to(y.device)
     moments = Moments()
     for first in range(0, max(len(x), len(y)), moments.block):
         rows = slice(first, first + moments.block)
@@ -225,7 +225,7 @@ def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> tuple[torch
         (tensor([[0.5000],
                 [0.0000]], dtype=torch.float64), tensor([4.], dtype=torch.float64))
     """
-    if not 0 < variance_kept <= 1:
+    if not 0 < checked_real("variance_kept", variance_kept) <= 1:
         raise ValueError(f"variance_kept = {variance_kept} is not a share of variance in (0, 1].")
     variances, directions = torch.linalg.eigh(scatter)
     variances, directions = variances.flip(0), directions.flip(1)

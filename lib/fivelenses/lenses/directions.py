@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from fivelenses.lenses.arrays import as_tensor
+from fivelenses.lenses.arrays import as_tensor, checked_whole
 
 Parameters = Mapping[str, torch.Tensor]
 
@@ -43,6 +43,8 @@ def vector(values: Parameters, name: str = "The point") -> dict[str, torch.Tenso
         >>> vector({"weight": torch.ones(2, dtype=torch.float16)})
         {'weight': tensor([1., 1.])}
     """
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{name} is of type {type(values).__name__}: give names with their tensors.")
     if not values:
         raise ValueError(f"{name} has no parameters: name at least one tensor.")
     checked = {}
@@ -113,6 +115,8 @@ def inner(first: Parameters, second: Parameters) -> float:
         >>> inner({"x": torch.tensor([1.0, 2.0])}, {"x": torch.tensor([3.0, -1.0])})
         1.0
     """
+    first, second = vector(first, "The first direction"), vector(second, "The second direction")
+    _check_alike(second, first, "The second direction")
     return sum(float((first[key].double() * second[key].to(first[key].device).double()).sum()) for key in first)
 
 
@@ -231,7 +235,7 @@ def random_direction(origin: Parameters, seed: int) -> dict[str, torch.Tensor]:
         >>> random_direction(point, seed=0)["weight"].norm(dim=1).round(decimals=3)
         tensor([1., 1., 1.])
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(checked_whole("seed", seed))
     origin = vector(origin)
     drawn = {key: torch.randn(value.shape, generator=generator).to(value.device) for key, value in origin.items()}
     return filter_normalised(drawn, origin)

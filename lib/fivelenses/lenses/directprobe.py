@@ -28,7 +28,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fivelenses.lenses.arrays import Array
+from fivelenses.lenses.arrays import Array, as_array, checked_whole
 from fivelenses.lenses.cluster_merging import clusters_by_merging
 from fivelenses.lenses.hulls import (
     RELATIVE_GAP,
@@ -218,7 +218,8 @@ def random_label_control(points: Array, labels: Array, seed: int) -> bool:
         >>> random_label_control(points, np.arange(20) % 4, seed=0)
         True
     """
-    return linearly_separable(points, np.random.default_rng(seed).permutation(np.asarray(labels)))
+    chance = np.random.default_rng(checked_whole("seed", seed))
+    return linearly_separable(points, chance.permutation(as_array(labels)))
 
 
 def _pairs_of_different_labels(of_label: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -40,6 +40,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from fivelenses.lenses.arrays import checked_real, checked_whole
 from fivelenses.lenses.directions import Parameters, difference, direction_at, inner, moved, norm, vector
 
 
@@ -145,6 +146,7 @@ def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
         >>> len(grid())
         43
     """
+    count, low, high = checked_whole("count", count), checked_real("low", low), checked_real("high", high)
     if count < 2 or not -math.inf < low < high < math.inf:
         raise ValueError(
             f"A grid of {count} from {low} to {high}: give at least 2 positions and a range that increases."

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fivelenses.lenses.arrays import checked_whole
 from fivelenses.lenses.directions import Parameters, difference
 from fivelenses.models.layers import part
 
@@ -30,7 +31,7 @@ def thirds(depth: int) -> dict[str, tuple[int, ...]]:
         >>> thirds(7)
         {'low': (1, 2, 3), 'middle': (4, 5), 'high': (6, 7)}
     """
-    if depth < 3:
+    if checked_whole("depth", depth) < 3:
         raise ValueError(f"An encoder of {depth} layers has no thirds: at least three are needed.")
     groups = np.array_split(np.arange(1, depth + 1), 3)
     return {name: tuple(group.tolist()) for name, group in zip(("low", "middle", "high"), groups, strict=True)}

@@ -36,7 +36,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from fivelenses.lenses.arrays import Array, as_array, as_tensor
+from fivelenses.lenses.arrays import Array, as_array, as_tensor, checked_whole
 from fivelenses.lenses.moments import Moments, Scatter, check_rows
 
 # Cosines that deviate by less than this are equal up to the rounding of single precision.
@@ -64,6 +64,8 @@ def sample_positions(total: int, sample: int | None = 5000, seed: int = 0) -> np
         >>> sample_positions(10, 4), sample_positions(3)
         (array([2, 4, 5, 7]), array([0, 1, 2]))
     """
+    total, seed = checked_whole("total", total), checked_whole("seed", seed)
+    sample = None if sample is None else checked_whole("sample", sample)
     if total < 1:
         raise ValueError(f"total = {total}: there is no token to draw.")
     if sample is not None and sample < 3:
@@ -248,7 +250,7 @@ def _of_sample(x: Array, y: Array, sample: int | None, seed: int, permuted: bool
         check_rows(side, rows, x, rows)
         _refuse_zero_vectors(side, rows, 0)
     drawn = torch.from_numpy(sample_positions(len(x), sample, seed))
-    random = torch.Generator().manual_seed(seed)
+    random = torch.Generator().manual_seed(checked_whole("seed", seed))
     partners = drawn[torch.randperm(len(drawn), generator=random)] if permuted else drawn
     rsa = RSAAccumulator()
     for first, second in zip(drawn.split(ROWS_AT_ONCE), partners.split(ROWS_AT_ONCE), strict=True):

@@ -5,26 +5,31 @@ A run that is missing, failed, unfinished or out of step stops the build with a 
 
 import hashlib
 import importlib.metadata
+import os
+import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from html import escape
 from pathlib import Path
 
 import nbformat
 import plotly.offline
 import yaml
+from bs4 import BeautifulSoup
 
 from fivelenses import project, records
 from fivelenses.exhibits import claims, interactive
 from fivelenses.exhibits.verdicts import OUTCOMES
-from fivelenses.runs import ledger, sweep_page
+from fivelenses.papers.known_truth import statement as known_truth
+from fivelenses.runs import ledger, sweep_page, tether
 from fivelenses.runs.execution import RunError, run_all_committed, state
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown, assemble, local_runs, published_runs, telling_picture
 from fivelenses.runs.settings import CHAPTERS, settings
 from fivelenses.runs.sweeps import sweeps_folder
 from fivelenses.runs.unchanged import first_page
 
+SWEEPS = sweep_page.PAGE.removesuffix(".md")
+KNOWN_TRUTH = 7  # the chapter whose counts other pages quote
 OTHER_RUNS = "## The same chapter on other encoders"
 AWAITED = """# Chapter {number} on this machine
 
@@ -43,21 +48,23 @@ def stage(folder: Path, runs: Sequence[Shown]) -> None:
     Raises:
         RunError: a chapter's run is missing, failed, unfinished or out of step.
     """
+    # All of them first: the page of a published run shows what became of the same chapter here.
+    for shown in (run for run in runs if run.part == HERE):
+        parameters = settings(shown.chapter.number, shown.profile).model_dump(mode="json")
+        reason = state(shown.chapter, shown.folder, parameters)
+        if reason:
+            raise RunError(
+                f"Chapter {shown.chapter.number} cannot be shown on profile {shown.profile} ({reason}): "
+                f"run `fivelenses run {shown.chapter.number} --profile {shown.profile}`."
+            )
     root, static = project.root(), folder / "_static"
     shutil.copytree(root / "book", folder, ignore=shutil.ignore_patterns("records"))
     configuration = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     repository = configuration.get("repository", {}).get("url", "")
     for shown in runs:
-        if shown.part == HERE:
-            parameters = settings(shown.chapter.number, shown.profile).model_dump(mode="json")
-            reason = state(shown.chapter, shown.folder, parameters)
-            if reason:
-                raise RunError(
-                    f"Chapter {shown.chapter.number} cannot be shown on profile {shown.profile} ({reason}): "
-                    f"run `fivelenses run {shown.chapter.number} --profile {shown.profile}`."
-                )
-        page = assemble(shown, static, repository)
-        same = [run for run in runs if run.chapter == shown.chapter]
+        page = linked(assemble(shown, static, repository), shown, {run.page for run in runs})
+        # Its own picture stands above.
+        same = [run for run in runs if run.chapter == shown.chapter and run != shown]
         views = [view for view in (telling_picture(run, static, shown.up) for run in same) if view is not None]
         others = ledger.other_runs(shown, runs, views)
         if others:
@@ -75,22 +82,46 @@ def stage(folder: Path, runs: Sequence[Shown]) -> None:
             nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text, id="awaited")]), place)
     sweep_page.stage(folder)
     (folder / "_generated").mkdir()
-    (folder / "_generated" / "ledger.html").write_text(ledger.page(runs), encoding="utf-8")
+    generated = {"ledger": ledger.page, "matrix": ledger.matrix, "findings": ledger.told_first}
+    for name, made in generated.items():
+        (folder / "_generated" / f"{name}.html").write_text(made(runs), encoding="utf-8")
     configuration.setdefault("parse", {})["myst_substitutions"] = substitutions(runs)
     (folder / "_config.yml").write_text(yaml.safe_dump(configuration, sort_keys=False), encoding="utf-8")
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     (folder / "_toc.yml").write_text(
-        yaml.safe_dump(_table_of_contents(contents, runs), sort_keys=False), encoding="utf-8"
+        yaml.safe_dump(_table_of_contents(contents, runs, folder), sort_keys=False), encoding="utf-8"
     )
 
 
-def _table_of_contents(contents: dict, runs: Sequence[Shown]) -> dict:
-    """The project's table of contents, with the pages of other encoders under their chapter's."""
+def linked(page: nbformat.NotebookNode, shown: Shown, pages: Collection[str]) -> nbformat.NotebookNode:
+    """The page of another encoder, where a link to a chapter that this encoder has not run leads to the run that leads.
+
+    Args:
+        page: the assembled page; its cells are changed.
+        shown: its run; the pages of leading runs lie side by side, and their links stay as they are.
+        pages: the addresses of the book's pages, without suffix.
+    """
+    if shown.leads:
+        return page
+    folder = shown.page.rpartition("/")[0]
+    for cell in page.cells:
+        for chapter in CHAPTERS.values():
+            if cell.cell_type == "markdown" and f"{folder}/{chapter.slug}" not in pages:
+                cell.source = cell.source.replace(f"]({chapter.slug}.ipynb", f"](../{chapter.slug}.ipynb")
+    return page
+
+
+def _table_of_contents(contents: dict, runs: Sequence[Shown], folder: Path) -> dict:
+    """The project's table of contents, with the pages of other encoders under their chapter's, and without the page of
+    sweeps where there are none.
+    """
     pages = {shown.page: shown for shown in runs}
     parts = []
     for part in contents["parts"]:
         chapters = []
         for entry in part["chapters"]:
+            if entry["file"] == SWEEPS and not (folder / sweep_page.PAGE).is_file():
+                continue
             shown = pages.get(entry["file"])
             others = [
                 run
@@ -104,7 +135,7 @@ def _table_of_contents(contents: dict, runs: Sequence[Shown]) -> dict:
 
 
 def substitutions(runs: Sequence[Shown]) -> dict[str, str]:
-    """What pages that are no notebooks print of the runs: counts of verdicts."""
+    """What pages that are no notebooks print of the runs: counts of verdicts, and how often lenses were right."""
     counts = {}
     for number, part in ((chapter.number, part) for chapter in CHAPTERS.values() for part in (PUBLISHED, HERE)):
         leading = [run for run in runs if run.chapter.number == number and run.part == part and run.leads]
@@ -113,7 +144,9 @@ def substitutions(runs: Sequence[Shown]) -> dict[str, str]:
         for outcome in OUTCOMES:
             counts[f"{prefix}_{outcome.replace(' ', '_')}"] = str(outcomes.count(outcome)) if leading else "–"
         counts[f"{prefix}_claims"] = str(len(outcomes)) if leading else "–"
-    return counts
+    of_lenses = [run for run in runs if run.chapter.number == KNOWN_TRUTH and run.part == PUBLISHED and run.leads]
+    read = [records.read(run.committed / "changes_seen.parquet").table for run in of_lenses]
+    return counts | known_truth.quoted(read[0] if read else None)
 
 
 def _gather_scripts(folder: Path) -> None:
@@ -132,6 +165,24 @@ def _mend_bibliography(html: Path) -> None:
     page = html / "references.html"
     written = page.read_text(encoding="utf-8")
     page.write_text(written.replace('role="doc-biblioentry"', 'role="listitem"'), encoding="utf-8")
+
+
+def _hover_over_terms(html: Path) -> None:
+    """Put the glossary's meaning of a term on every link to it, where a browser shows it under the pointer."""
+    glossary = BeautifulSoup((html / "glossary.html").read_text(encoding="utf-8"), "html.parser")
+    names = glossary.select("dl.glossary > dt[id]")
+    meanings = {name["id"]: " ".join(name.find_next_sibling("dd").get_text().split()) for name in names}
+
+    def with_meaning(link: re.Match) -> str:
+        return f'{link[0]} title="{escape(meanings[link[1]])}"'
+
+    for page in html.rglob("*.html"):
+        written = page.read_text(encoding="utf-8")
+        linked = re.sub(
+            r'<a class="reference internal" href="[^"#]*glossary\.html#(term-[^"]+)"', with_meaning, written
+        )
+        if linked != written:
+            page.write_text(linked, encoding="utf-8")
 
 
 def _mathjax() -> Path:
@@ -167,15 +218,17 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     log("book: building")
     shutil.rmtree(staged, ignore_errors=True)
     stage(staged, runs)
-    _take_over(staged, work / "source")
+    for gone in _take_over(staged, work / "source"):
+        # The builder would leave the page of a source that is no more.
+        (work / "_build" / "html" / gone).with_suffix(".html").unlink(missing_ok=True)
     shutil.rmtree(staged)
-    program = Path(sys.executable).with_name("jupyter-book")
-    command = [str(program), "build", str(work / "source"), "--path-output", str(work)]
-    result = subprocess.run([*command, "-W", "-n", "--keep-going"], capture_output=True, text=True)
-    if result.returncode:
-        lines = [line for line in (result.stdout + result.stderr).splitlines() if "WARNING" in line or "ERROR" in line]
+    arguments = ["build", str(work / "source"), "--path-output", str(work), "-W", "-n", "--keep-going"]
+    with tether.command("jupyter-book", arguments, folder / ".build.lock", os.environ) as process:
+        said = "".join(process.communicate())
+    if process.returncode:
+        lines = [line for line in said.splitlines() if "WARNING" in line or "ERROR" in line]
         complaints = folder / "build.log"
-        complaints.write_text(result.stdout + result.stderr, encoding="utf-8")
+        complaints.write_text(said, encoding="utf-8")
         first = (lines or ["no line of its log says why"])[0].replace(str(work / "source"), "book")
         # A page whose warning was seen would pass as built the next time.
         shutil.rmtree(work)
@@ -185,6 +238,7 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     shutil.copytree(work / "_build" / "html", finished)
     _gather_scripts(finished / "_static")
     _mend_bibliography(finished)
+    _hover_over_terms(finished)
     stamp.unlink(missing_ok=True)
     (folder / "build.log").unlink(missing_ok=True)
     shutil.rmtree(folder / "html", ignore_errors=True)
@@ -193,17 +247,21 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     return page
 
 
-def _take_over(staged: Path, source: Path) -> None:
-    """Bring a folder of sources up to what was staged; files of the same content keep their time of change."""
+def _take_over(staged: Path, source: Path) -> list[Path]:
+    """Bring a folder of sources up to what was staged, and say which files are gone from it; files of the same content
+    keep their time of change.
+    """
     new = {file.relative_to(staged): file for file in staged.rglob("*") if file.is_file()}
-    for old in [file for file in source.rglob("*") if file.is_file()]:
-        if old.relative_to(source) not in new:
-            old.unlink()
+    gone = [file.relative_to(source) for file in source.rglob("*") if file.is_file()]
+    gone = [name for name in gone if name not in new]
+    for name in gone:
+        (source / name).unlink()
     for name, file in new.items():
         place = source / name
         if not place.is_file() or place.read_bytes() != file.read_bytes():
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, place)
+    return gone
 
 
 def _made_from(runs: Sequence[Shown]) -> str:

@@ -11,6 +11,7 @@ from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, 
 from fivelenses.records import SHUFFLED, TWIN
 from fivelenses.runs.intervals_drawn import Drawn, plots
 from fivelenses.runs.side_by_side import render
+from fivelenses.runs.thresholds import cases
 
 NAMES = {TWIN: "the twin that moved at random", SHUFFLED: "models trained on shuffled labels"}
 MEANING = {TWIN: "it does not speak of what training does", SHUFFLED: "it does not need a task that can be learned"}
@@ -18,14 +19,9 @@ MEANING = {TWIN: "it does not speak of what training does", SHUFFLED: "it does n
 
 @dataclass(frozen=True)
 class View:
-    """What one run says of a claim.
-
-    Attributes:
-        judged: what became of it.
-        run: the run in a reader's words; empty where the page has one run.
-        anchor: the name of its place on the page; empty where nothing points at it.
-        figures: texts and addresses of the exhibits that show it.
-        record: where the records are that it is judged on; empty where a page says so elsewhere.
+    """What one run says of a claim: what became of it, the run in a reader's words (empty where the page has one run),
+    the name of its place on the page, texts and addresses of the exhibits that show it, and where the records are
+    that it is judged on; empty where a page says so elsewhere.
     """
 
     judged: Judged
@@ -48,6 +44,11 @@ class Card:
     def said_by(self) -> str:
         """Who says it."""
         return "Our statement" if self.claim.place == OURS else f"The paper, {self.claim.place}"
+
+    @property
+    def moved(self) -> str:
+        """The cases for a reader who moves the thresholds; empty on pages of one run, where cards are not compared."""
+        return cases(self.claim.parts, {view.run: view.judged for view in self.views}) if self.views[0].run else ""
 
     @property
     def drawn(self) -> list[list[Drawn]]:
@@ -103,12 +104,8 @@ def as_html(given: Sequence[Card], opened: bool = False) -> str:
 
 
 def cards(claims: Sequence[Claim], judged: Sequence[Judged], exhibits: Iterable[str] = ()) -> str:
-    """The claims of a chapter with what its run says of them, as HTML.
-
-    Args:
-        claims: of the chapter.
-        judged: what became of each.
-        exhibits: the keys of those on the same page.
+    """The claims of a chapter with what its run says of them, as HTML; `exhibits` are the keys of those on the same
+    page.
     """
     shown, given = set(exhibits), []
     for claim, one in zip(claims, judged, strict=True):

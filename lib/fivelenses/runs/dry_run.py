@@ -5,21 +5,34 @@ that; the rate is this machine's, measured on a matrix product, times the share 
 """
 
 import contextlib
+import re
 import time
 
 import torch
+from transformers import BertConfig
 
 from fivelenses import tasks
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.models import encoders
+from fivelenses.runs.inputs import COMMIT
 from fivelenses.runs.parameters import FineTuningParameters
 from fivelenses.runs.settings import settings
+from fivelenses.tasks.own import described
 from fivelenses.tasks.sources import SourceError, mirror
 
 # The share of the matrix rate that fine-tuning reaches: padding, small products, the optimiser. Measured on a CPU
 # at 6 × 384.
 EFFICIENCY = 0.35
+# Layers, width and vocabulary of Devlin et al.'s; the names of Turc et al.'s say theirs.
+LARGE_AND_BASE = {
+    f"bert-{size}-{case}": (*shape, vocabulary)
+    for size, shape in {"base": (12, 768), "large": (24, 1024)}.items()
+    for case, vocabulary in {"uncased": 30_522, "cased": 28_996}.items()
+}
+MINIATURE = re.compile(r"bert_uncased_L-(?P<layers>\d+)_H-(?P<width>\d+)_A-\d+")
+# For machines without a GPU: what its data sheet says of dense products in bfloat16.
+GPU, GPU_RATE = "NVIDIA A100", 312e12
 
 
 def matrix_rate(device: str, size: int = 1024) -> float:
@@ -49,18 +62,38 @@ def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[st
     for name in names:
         encoder = encoders.locate(name)
         where = "on this machine" if encoder.revision is None else f"from the hub, revision {encoder.revision}"
+        if encoder.revision is not None and not COMMIT.fullmatch(encoder.revision):
+            where += ", which may change: the run says and records the commit that it finds there"
         lines.append(f"{name}: {where}")
-        # A shape that is known is not asked for: a dry run needs no network.
-        known = name.removeprefix("google-bert/")
         try:
-            shapes[name] = encoders.config(encoders.locate(f"random:{known}") if known in encoders.SHAPES else encoder)
+            shapes[name] = known_shape(name) or encoders.config(encoder)
         except SourceError:
             lines.append(f"estimate for {name}: not possible before its configuration can be read")
     lines += [_data(parameters, tasks.find(name)) for name in parameters.tasks]
     return lines + (_estimate(parameters, shapes) if shapes else [])
 
 
+def known_shape(name: str) -> BertConfig | None:
+    """The shape of a BERT of Devlin et al., Sellam et al. or Turc et al., so that a dry run needs no network.
+
+    Example:
+        >>> known_shape("google/bert_uncased_L-4_H-256_A-4").num_hidden_layers, known_shape("roberta-base")
+        (4, None)
+    """
+    plain = name.removeprefix("random:").removeprefix("google-bert/").removeprefix("google/")
+    plain = "bert-base-uncased" if plain.startswith("multiberts-seed_") else plain
+    if plain in LARGE_AND_BASE:
+        layers, width, vocabulary = LARGE_AND_BASE[plain]
+    elif miniature := MINIATURE.fullmatch(plain):
+        layers, width, vocabulary = int(miniature["layers"]), int(miniature["width"]), 30_522
+    else:
+        return None
+    return BertConfig(num_hidden_layers=layers, hidden_size=width, intermediate_size=4 * width, vocab_size=vocabulary)
+
+
 def _data(parameters: FineTuningParameters, task: tasks.Task) -> str:
+    if task.own:
+        return f"data: {described(task.name)}"
     if parameters.source == "toyworld":
         return f"data: {task.title} from the toy world, generated"
     if not mirror():
@@ -75,7 +108,7 @@ def _data(parameters: FineTuningParameters, task: tasks.Task) -> str:
 def _rows(parameters: FineTuningParameters, name: str) -> tuple[int, int]:
     """Training and development examples of a task, counted where its data can be read, and as on the hub otherwise."""
     sizes = tasks.find(name).sizes
-    if parameters.source == "toyworld" or mirror():
+    if not tasks.find(name).own and (parameters.source == "toyworld" or mirror()):
         with contextlib.suppress(SourceError):  # `_data` has named what the mirror lacks.
             sizes = {split: data.num_rows for split, data in tasks.load(name, parameters.source).splits.items()}
     training, evaluation = sizes["train"], sizes["validation"]
@@ -96,7 +129,7 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
     device = "cuda" if torch.cuda.is_available() and parameters.device != "cpu" else "cpu"
     peak = matrix_rate(device)
     rate, seeds = peak * EFFICIENCY, len(parameters.seeds)
-    lines, seconds, memory, disk = [], 0.0, 0.0, 0.0
+    lines, operations, memory, disk = [], 0.0, 0.0, 0.0
     for encoder, shape in shapes.items():
         width, depth = shape.hidden_size, shape.num_hidden_layers
         in_layers = depth * (4 * width**2 + 2 * width * shape.intermediate_size)
@@ -109,17 +142,17 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
             tokens = min(task.mean_tokens, parameters.schedule_of(name, encoder).max_length)
             read = sum(min(rows, one["examples"] or rows) * one["schedule"].epochs for one in missing)
             passes = parameters.passes(name, encoder, depth)
-            train = 6 * in_layers * read * tokens / rate
-            measure = 2 * in_layers * passes * evaluation * tokens / rate
-            seconds += train + measure
+            train = 6 * in_layers * read * tokens
+            measure = 2 * in_layers * passes * evaluation * tokens
+            operations += train + measure
             states = len(trainings) * (parameters.states_kept(name, encoder) or 0)
             disk += weights * (4 * len(trainings) + 2 * states) / 1e9
             lines.append(
                 f"{f'{encoder}, ' if len(shapes) > 1 else ''}{task.title}: {len(missing)} models to train "
                 f"({len(trainings) - len(missing)} in the store) on {_range(examples)} examples, "
-                f"{_range([one['schedule'].epochs for one in trainings])} epochs, about {_duration(train)}; "
+                f"{_range([one['schedule'].epochs for one in trainings])} epochs, about {_duration(train / rate)}; "
                 f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
-                f"about {_duration(measure)}"
+                f"about {_duration(measure / rate)}"
             )
         # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices
         # in measuring.
@@ -128,7 +161,13 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
         memory = max(memory, training_memory / 1e9, measuring_memory / 1e9)
     where = torch.cuda.get_device_name() if device == "cuda" else f"this CPU ({peak / 1e9:.0f} GFLOP/s)"
     amounts = f"at most about {memory:.1f} GB of memory, {disk:.1f} GB of disk"
-    lines.append(f"altogether about {_duration(seconds)} on {where}, {amounts}")
+    lines.append(f"altogether about {_duration(operations / rate)} on {where}, {amounts}")
+    on_gpu = operations / (GPU_RATE * EFFICIENCY)
+    if device == "cpu" and on_gpu > 1:
+        lines.append(
+            f"on an {GPU} perhaps {_duration(on_gpu)}: by its data sheet ({GPU_RATE / 1e12:.0f} TFLOP/s) and the "
+            f"share of it that was measured on a CPU ({EFFICIENCY:.0%}); never run on a GPU"
+        )
     if parameters.device == "cuda" and device == "cpu":
         lines.append("this profile asks for a GPU and there is none here: the run itself would be refused")
     return lines

@@ -2,33 +2,33 @@
 good run in place.
 """
 
-import contextlib
 import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
 import jupytext
 import nbformat
-import psutil
-import yaml
 from filelock import FileLock
 
 from fivelenses import project, records
+from fivelenses.catalogue import find
 from fivelenses.checkpoints.finetuning import CORES_VARIABLE
 from fivelenses.files import sha256
-from fivelenses.runs import checksums, tethered
+from fivelenses.processes import INTERRUPTIONS
+from fivelenses.runs import checksums, notebooks, tethered
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP_VARIABLE, folder_name
+from fivelenses.runs.inputs import check_inputs, floating_revisions, floats
+from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.run import check_device
 from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, find_chapter, settings
+from fivelenses.tasks.own import described
 
 TEMPLATES, CARDS = Path(__file__).with_name("templates"), ("cards.html", "macros.html")
 EXECUTED = "notebook.ipynb"
@@ -140,20 +140,31 @@ def run(
 
     Raises:
         ParameterError: a parameter that does not exist or fit.
+        SourceError: an encoder or a table that cannot be read.
         RunError: the notebook failed, is missing, or the disk is full.
     """
-    overrides = {name: value for name, value in (overrides or {}).items() if value is not None}
+    # The notebook runs in another folder, from which a relative path would name another file.
+    overrides = resolved({name: value for name, value in (overrides or {}).items() if value is not None})
     chapter = find_chapter(number)
     chosen = settings(number, profile, **overrides)
     check_device(chosen, profile)
     check_disk(project.store_folder())
+    for name in chosen.tasks:
+        if find(name).own:
+            log(described(name))
     place = project.runs_folder() / folder_name(chapter, profile, overrides)
     # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
     environment = {"OMP_WAIT_POLICY": "PASSIVE"}
     if cores is not None:
         environment |= {"OMP_NUM_THREADS": str(cores), CORES_VARIABLE: str(cores)}
     given = {"profile": profile, **overrides}
-    return _current(chapter, place, chosen.model_dump(mode="json"), given, environment, force, log)
+
+    def check() -> None:
+        check_inputs(chosen)
+        for name, commit in floating_revisions(chosen).items():
+            log(floats(name, commit))
+
+    return _current(chapter, place, chosen.model_dump(mode="json"), given, environment, force, log, check)
 
 
 def run_committed(
@@ -190,7 +201,14 @@ def committed_page(committed: Path) -> Path:
 
 
 def _current(
-    chapter: Chapter, place: Path, parameters: dict, given: dict, environment: dict, force: bool, log
+    chapter: Chapter,
+    place: Path,
+    parameters: dict,
+    given: dict,
+    environment: dict,
+    force: bool,
+    log: Callable[[str], None],
+    check: Callable[[], None] = lambda: None,
 ) -> Finished:
     check_pair(chapter)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -204,6 +222,7 @@ def _current(
             log(f"{name}: current, in {place}")
             return Finished(place, False, 0.0, 0)
         check_disk(place.parent)
+        check()
         log(f"{name}: running ({reason or 'asked for'})")
         return _execute(chapter, given, place, environment, log)
 
@@ -254,42 +273,27 @@ def _execute(chapter: Chapter, given: dict, place: Path, environment: dict, log)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
     started = time.monotonic()
-    command = [sys.executable, "-P", str(Path(tethered.__file__)), str(lock)]
-    command += [str(chapter.notebook), str(partial / EXECUTED), "--no-progress-bar"]
-    command += ["--kernel", "python3", "--cwd", str(chapter.notebook.parent)]
-    command += ["--parameters_yaml", yaml.safe_dump(given)]
     environment = {**os.environ, **environment, RUN_FOLDER_VARIABLE: str(partial)}
-    if RECORDS_VARIABLE not in environment:
-        environment.pop(RECORDS_VARIABLE, None)
-    end_of_tether, tether = os.pipe()
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        stdin=end_of_tether,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+    committed = environment.get(RECORDS_VARIABLE)
+    ended = notebooks.execute(
+        chapter.notebook,
+        partial / EXECUTED,
+        given,
+        environment,
+        lock,
+        lambda line: log(f"{name}: {line}"),
+        # Elsewhere a forked process may not use the system's own libraries for pictures and products.
+        fork=committed is not None and sys.platform == "linux",
     )
-    os.close(end_of_tether)
-    with _Watch(process.pid, partial / "progress.log", f"{name}: ", log) as watch:
-        try:
-            _, complaint = process.communicate()
-        finally:
-            # Interrupted here, the notebook must not go on by itself.
-            os.close(tether)
-            process.wait()
-    if process.returncode:
-        raise RunError(f"C{name[1:]}: {_failure(partial / EXECUTED, complaint)}")
+    if ended.failure:
+        raise RunError(f"C{name[1:]}: {ended.failure}")
     facts_file = partial / "run.json"
     if not facts_file.is_file():
         raise RunError(f"Chapter {chapter.number} ended without run.finish(): its last cell has to call it.")
-    (partial / "progress.log").unlink(missing_ok=True)
-    _scrub(partial / EXECUTED)
     facts = json.loads(facts_file.read_text(encoding="utf-8"))
     notebook = nbformat.read(chapter.notebook, as_version=4)
     facts |= {"notebook": notebook_digest(notebook), "code": page_digest(notebook), "models": models_digest()}
-    facts |= {"peak_memory": watch.peak, "files": checksums.checksums(partial)}
-    committed = environment.get(RECORDS_VARIABLE)
+    facts |= {"peak_memory": ended.peak_memory, "files": checksums.checksums(partial)}
     if committed:
         published = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
         # What measuring took, of which making the page from records says nothing.
@@ -304,73 +308,8 @@ def _execute(chapter: Chapter, given: dict, place: Path, environment: dict, log)
     partial.rename(place)
     shutil.rmtree(replaced, ignore_errors=True)
     seconds = time.monotonic() - started
-    log(f"{name}: done in {seconds:.0f} s, at most {watch.peak / 1e9:.1f} GB, in {place}")
-    return Finished(place, True, seconds, watch.peak)
-
-
-def _failure(executed: Path, complaint: str) -> str:
-    """What went wrong in a notebook, from the error that its executed copy holds, or from papermill's last line."""
-    if executed.is_file():
-        for cell in nbformat.read(executed, as_version=4).cells:
-            for output in cell.get("outputs", []):
-                if output.output_type == "error":
-                    first = cell.source.strip().splitlines()[0]
-                    return f"the cell that begins {first!r} failed, {output.ename}: {output.evalue} (see {executed})."
-    return f"papermill failed: {complaint.strip().splitlines()[-1] if complaint.strip() else 'it was killed'}."
-
-
-def _scrub(file: Path) -> None:
-    """Take the paths and times of this machine out of an executed notebook: two equal runs are then equal files."""
-    notebook = nbformat.read(file, as_version=4)
-    notebook.metadata.pop("papermill", None)
-    for cell in notebook.cells:
-        cell.metadata.pop("papermill", None)
-        cell.metadata.pop("execution", None)
-    nbformat.write(notebook, file)
-
-
-class _Watch:
-    """While a notebook runs: passes its progress lines on, and measures the memory of all its processes."""
-
-    def __init__(self, pid: int, file: Path, prefix: str, log: Callable[[str], None]):
-        self.pid, self.file, self.prefix, self.log = pid, file, prefix, log
-        self.peak, self._read, self._done = 0, 0, threading.Event()
-
-    def __enter__(self):
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._done.set()
-        self._thread.join()
-        self._pass_on()
-
-    def _follow(self) -> None:
-        while not self._done.wait(0.5):
-            self._pass_on()
-            self.peak = max(self.peak, _resident(self.pid))
-
-    def _pass_on(self) -> None:
-        if self.file.is_file():
-            lines = self.file.read_text(encoding="utf-8").split("\n")[:-1]
-            for line in lines[self._read :]:
-                self.log(self.prefix + line)
-            self._read = len(lines)
-
-
-def _resident(pid: int) -> int:
-    """Memory of a process and all its descendants in bytes; shared pages are counted once where the system tells."""
-    try:
-        processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return 0
-    total = 0
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            memory = process.memory_full_info()
-            total += getattr(memory, "pss", memory.rss)
-    return total
+    log(f"{name}: done in {seconds:.0f} s, at most {ended.peak_memory / 1e9:.1f} GB, in {place}")
+    return Finished(place, True, seconds, ended.peak_memory)
 
 
 def run_all(
@@ -414,4 +353,12 @@ def _pages_of(folders: Sequence[Path], log) -> list[Callable[[], Finished]]:
 def _side_by_side(runs: list[Callable[[], Finished]]) -> list[Finished]:
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         futures = [pool.submit(one) for one in runs]
+        try:
+            wait(futures)
+        except INTERRUPTIONS:
+            # Leaving the pool waits for its threads, which wait for their notebooks; those in line are not begun.
+            pool.shutdown(wait=False, cancel_futures=True)
+            while wait(futures, timeout=0.5).not_done:
+                tethered.end_descendants()
+            raise
     return [future.result() for future in futures]

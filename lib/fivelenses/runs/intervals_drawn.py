@@ -1,6 +1,6 @@
 """Effects with their intervals as a small plot: a dot, a bar and the threshold per group, in percent of a width.
 
-Templates draw it as inline SVG, one row of a table per group, so that it fits any screen and the numbers stand beside
+Templates draw it as inline SVG, one row of a table per group, so that it fits any screen and the numbers are beside
 it as text.
 """
 
@@ -69,11 +69,8 @@ class Drawn:
 
 
 def scale(part: Part, values: Iterable[Effect]) -> Scale:
-    """An axis on which all estimates and the threshold lie, and the intervals as far as they are not much wider.
-
-    Args:
-        part: whose threshold it shows.
-        values: the effects of this part, in all runs.
+    """An axis for the effects of one part in all runs, on which all estimates and the threshold lie, and the intervals
+    as far as they are not much wider.
 
     Example:
         >>> from fivelenses.exhibits.effects import over_models, without_interval
@@ -127,12 +124,8 @@ def _rounded(number: float, digits: int) -> str:
 
 
 def drawn(part: Part, judged: Judged, axis: Scale) -> Drawn:
-    """The plot of one part in one run, a row per group that has this part, in the verdict's order.
-
-    Args:
-        part: which.
-        judged: what became of its claim in the run.
-        axis: from `scale`.
+    """The plot of one part in one run, a row per group that has this part, in the verdict's order; the
+    axis of `scale`.
     """
     of_part, rows = judged.of(part), []
     for group in (one for one in judged.verdict.groups if one.name in of_part):
@@ -146,11 +139,6 @@ def drawn(part: Part, judged: Judged, axis: Scale) -> Drawn:
 
 
 def plots(parts: Sequence[Part], judged: Sequence[Judged]) -> list[list[Drawn]]:
-    """The plots of a claim: for each run that judged it, one per part, each part on one axis in all runs.
-
-    Args:
-        parts: the claim's.
-        judged: what became of it in each run.
-    """
+    """The plots of a claim: for each run that judged it, one per part, each part on one axis in all runs."""
     axes = {part: scale(part, [effect for one in judged for effect in one.of(part).values()]) for part in parts}
     return [[drawn(part, one, axes[part]) for part in parts if one.of(part)] for one in judged]

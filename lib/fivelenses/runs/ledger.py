@@ -13,6 +13,7 @@ from fivelenses.exhibits.verdicts import OUTCOMES, REPRODUCED
 from fivelenses.papers.five_lenses.claims import CLAIMS as STATEMENTS
 from fivelenses.papers.hao2019.claims import CLAIMS as HAO2019
 from fivelenses.papers.hao2020.claims import CLAIMS as HAO2020
+from fivelenses.papers.known_truth.claims import CLAIMS as OF_KNOWN_TRUTH
 from fivelenses.papers.merchant2020.claims import CLAIMS as MERCHANT2020
 from fivelenses.papers.own_encoders.claims import CLAIMS as OF_OWN_ENCODERS
 from fivelenses.papers.singh2020.claims import CLAIMS as SINGH2020
@@ -21,11 +22,11 @@ from fivelenses.papers.zhou2022.claims import CLAIMS as ZHOU2022
 from fivelenses.records import SHUFFLED, TWIN
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.execution import RunError
-from fivelenses.runs.pages import PUBLISHED, Shown
+from fivelenses.runs.pages import PUBLISHED, Shown, findings_of
 from fivelenses.runs.settings import Chapter
 from fivelenses.runs.side_by_side import Picture, render
 
-CLAIMS: dict[str, tuple[Claim, ...]] = {
+CLAIMS: dict[str, Sequence[Claim]] = {
     "hao2020": HAO2020,
     "zhou2022": ZHOU2022,
     "hao2019": HAO2019,
@@ -40,7 +41,7 @@ PAPERS = {
     "merchant2020": "Merchant et al. (2020)",
 }
 # What the project itself says, where no paper does; their chapters show them.
-OF_CHAPTERS: dict[int, tuple[Claim, ...]] = {0: OF_THE_TOY_WORLD, 6: STATEMENTS, 7: OF_OWN_ENCODERS}
+OF_CHAPTERS: dict[int, Sequence[Claim]] = {0: OF_THE_TOY_WORLD, 6: STATEMENTS, 7: OF_KNOWN_TRUTH, 8: OF_OWN_ENCODERS}
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,12 @@ class Entry:
         return View(self.judged, self.run, self.anchor if anchored else "", figures, record)
 
 
-def claims_of_chapter(chapter: Chapter) -> tuple[Claim, ...]:
+def claims_of_chapter(chapter: Chapter) -> Sequence[Claim]:
     """The claims that a chapter judges."""
     return CLAIMS[chapter.paper] if chapter.paper else OF_CHAPTERS[chapter.number]
 
 
-def claims_of(shown: Shown) -> tuple[Claim, ...]:
+def claims_of(shown: Shown) -> Sequence[Claim]:
     """The claims that a run's chapter judges."""
     return claims_of_chapter(shown.chapter)
 
@@ -122,24 +123,49 @@ def entries(runs: Iterable[Shown]) -> list[Entry]:
 def page(runs: Iterable[Shown]) -> str:
     """The ledger as HTML: a matrix of claims by runs, what chance and controls say, and a card per claim."""
     found = entries(runs)
-    run_names = list(dict.fromkeys(entry.run for entry in found))
-    by_claim: dict[str, dict[str, Entry]] = {}
-    for entry in found:
-        by_claim.setdefault(entry.claim.key, {})[entry.run] = entry
+    overview = _overview(found)
     tests, decided, chance = verdicts.multiplicity(entry.judged.verdict for entry in found)
     groups = [group for entry in found for group in entry.judged.verdict.groups]
+    run_names = overview["run_names"]
     return render(
         "ledger.html",
-        run_names=run_names,
-        papers={paper: name for paper, name in PAPERS.items() if any(one.claim.paper == paper for one in found)},
-        claims=CLAIMS,
-        by_claim=by_claim,
-        reproduced={paper: _reproduced(found, paper) for paper in PAPERS},
+        **overview,
+        ledger="",
         choices={"paper": PAPERS, "run": {name: name for name in run_names}, "outcome": {one: one for one in OUTCOMES}},
         chance={"tests": tests, "decided": decided, "by_chance": chance, "unmeasured": len(groups) - tests},
         controls=_controls(found),
-        cards=as_html([_card(list(of_claim.values())) for of_claim in by_claim.values()]),
+        cards=as_html([_card(list(of_claim.values())) for of_claim in overview["by_claim"].values()]),
     )
+
+
+def matrix(runs: Iterable[Shown]) -> str:
+    """The matrix of claims by runs as HTML, for the book's first page; its signs lead to the ledger's cards."""
+    return render("matrix.html", **_overview(entries(runs)), ledger="claims.html")
+
+
+def told_first(runs: Iterable[Shown]) -> str:
+    """The findings for the book's first page as HTML, each with a link to its exhibit; empty where there are none."""
+    told = [
+        (f"{shown.page}.html#{one.exhibit}", PAPERS.get(shown.chapter.paper, "The book"), one.sentence)
+        for shown in runs
+        for one in findings_of(shown)
+        if one.introduction
+    ]
+    return render("findings.html", told=told)
+
+
+def _overview(found: Sequence[Entry]) -> dict:
+    """What the matrix is made of."""
+    by_claim: dict[str, dict[str, Entry]] = {}
+    for entry in found:
+        by_claim.setdefault(entry.claim.key, {})[entry.run] = entry
+    return {
+        "run_names": list(dict.fromkeys(entry.run for entry in found)),
+        "papers": {paper: name for paper, name in PAPERS.items() if any(one.claim.paper == paper for one in found)},
+        "claims": CLAIMS,
+        "by_claim": by_claim,
+        "reproduced": {paper: _reproduced(found, paper) for paper in PAPERS},
+    }
 
 
 def _card(of_claim: Sequence[Entry], up: str = "", anchored: bool = True) -> Card:
@@ -175,12 +201,8 @@ def _reproduced(found: Sequence[Entry], paper: str) -> dict[str, str]:
 
 
 def other_runs(shown: Shown, runs: Iterable[Shown], side_by_side: Sequence[Picture] = ()) -> str:
-    """The part of a chapter's page that sets its runs next to one another, as HTML; empty where there is one run.
-
-    Args:
-        shown: whose page it is.
-        runs: all that the book shows.
-        side_by_side: the picture that the chapter opens with, in each of its runs.
+    """The part of a chapter's page that sets its runs next to one another, as HTML, with the chapter's headline picture
+    in its other runs; empty where there is one run.
     """
     same = [run for run in runs if run.chapter == shown.chapter]
     if len(same) < 2:

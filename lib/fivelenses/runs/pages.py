@@ -2,7 +2,8 @@
 same.
 
 Each picture gets its own alternative text, and each exhibit an anchor of its key's name, so that other pages can point
-at it.
+at it. After its caption come what the paper's own shows (``papers/in_the_papers.yaml``) and what this run shows (the
+findings beside a published run's records).
 """
 
 import base64
@@ -11,25 +12,36 @@ import html
 import io
 import json
 import shutil
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+import yaml
 from PIL import Image
 
-from fivelenses import project, records
+from fivelenses import papers, project, records
 from fivelenses.exhibits.exhibit import read_words
 from fivelenses.runs import checksums
 from fivelenses.runs.execution import EXECUTED, RunError, code_cells, committed_page, notebook_digest
+from fivelenses.runs.findings import Finding, findings
 from fivelenses.runs.folders import folder_name
 from fivelenses.runs.settings import CHAPTERS, Chapter
 from fivelenses.runs.side_by_side import Picture, picture
 
 LOCAL_PROFILE, LOCAL_RUN = "tiny", "tiny-toy-bert-seed-0"
+TOY_ENCODERS = "toy-bert"  # encoders that have read nothing but the toy world, whatever the profile
 PUBLISHED, HERE = "published", "here"  # the book's two parts: committed runs, and this machine's own
 # Folders under the book's _static.
 PICTURES, CLEAN = "exhibits", "notebooks"
+LINES_LEAVE_WHITE = 0.6  # the share of a picture's area that stays white where it is drawn in lines
 ANCHOR = '<span id="{key}"></span>'
+IN_THE_PAPERS = "in_the_papers.yaml"  # what the exhibits of the papers show, by our exhibit's key
+# Said of a run on its page, because what an encoder learned before bears on what fine-tuning changes.
+BEFORE_FINE_TUNING = {
+    "all-MiniLM-L6-v2": "all-MiniLM-L6-v2 is no plain BERT: its authors had trained it contrastively "
+    "on pairs of sentences, natural language inference and paraphrases among them.",
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,7 @@ class Shown:
     def title(self) -> str:
         """The run in a reader's words."""
         encoder = self.name.removeprefix(f"{self.profile}-")
-        world = "toy world" if self.profile == LOCAL_PROFILE else "real data"
+        world = "toy world" if self.profile == LOCAL_PROFILE or encoder.startswith(TOY_ENCODERS) else "real data"
         return f"{encoder}, {world}{', this machine' if self.part == HERE else ''}"
 
 
@@ -102,8 +114,8 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
         repository: the address of the project on GitHub, for buttons that open the notebook elsewhere; none without.
 
     Returns:
-        The notebook with outputs, and at its head the chapter's most telling picture and a line that says what run
-        this is.
+        The notebook with outputs, the run in its title, what the run shows at its head with the facts of the run, and
+        after each exhibit what the paper and what this run show.
 
     Raises:
         RunError: the copy failed, has other code, or holds a traceback; the message names the command that mends it.
@@ -115,7 +127,8 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
         raise RunError(
             f"The page of chapter {chapter.number} ({shown.profile}) is out of step with its notebook: {_again(shown)}."
         )
-    titles = exhibit_titles(shown.folder)
+    titles, told = exhibit_titles(shown.folder), findings_of(shown)
+    beside = _beside(told)
     for cell, run in zip(code_cells(page), code_cells(copy), strict=True):
         if run.execution_count is None or any(output.output_type in ("error", "stream") for output in run.outputs):
             raise RunError(
@@ -123,16 +136,40 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
                 f"printed a warning: {_again(shown)}."
             )
         cell.execution_count = run.execution_count
-        cell.outputs = _anchored([_pictured(output, static, shown.up) for output in run.outputs], titles)
+        cell.outputs = _anchored([_pictured(output, static, shown.up) for output in run.outputs], titles, beside)
     (static / CLEAN).mkdir(parents=True, exist_ok=True)
     shutil.copy(chapter.notebook, static / CLEAN / chapter.notebook.name)
     # Names of their own for these cells, not ones from chance: equal content is an equal page.
     said = f"{_run_line(facts)}\n{_elsewhere(chapter, repository, shown.up)}\n:::"
     page.cells.insert(1, nbformat.v4.new_markdown_cell(said, id="the-run"))
-    picture = _telling(shown, static)
-    if picture:
-        page.cells.insert(1, nbformat.v4.new_markdown_cell(picture, id="the-picture"))
+    answers = "\n".join(f"- {one.sentence}" for one in told if one.answer)
+    if answers:
+        answer = f"**What this run shows.**\n\n{answers}"
+        page.cells.insert(1, nbformat.v4.new_markdown_cell(answer, id="the-answer"))
+    if chapter.local and page.cells[0].cell_type == "markdown":
+        title, _, rest = page.cells[0].source.partition("\n")
+        page.cells[0].source = f"{title.removesuffix('?')}: {shown.title}\n{rest}"
     return page
+
+
+def findings_of(shown: Shown) -> list[Finding]:
+    """The findings of a published run; none of a run of this machine.
+
+    Raises:
+        FindingError: one does not hold of the records.
+    """
+    return findings(shown.committed, shown.folder) if shown.committed else []
+
+
+def _beside(told: Iterable[Finding]) -> dict[str, str]:
+    """What is printed after each exhibit, by its key, in Markdown."""
+    of_papers = yaml.safe_load((Path(papers.__file__).with_name(IN_THE_PAPERS)).read_text(encoding="utf-8"))
+    beside = {key: f"*In the paper*: {sentence}" for key, sentence in of_papers.items()}
+    for one in told:
+        before = f"{beside[one.exhibit]}\n\n*In this run*: " if one.exhibit in beside else "*In this run*: "
+        seen = "*In this run*: " in beside.get(one.exhibit, "")
+        beside[one.exhibit] = f"{beside[one.exhibit]} {one.sentence}" if seen else f"{before}{one.sentence}"
+    return beside
 
 
 def _again(shown: Shown) -> str:
@@ -140,24 +177,11 @@ def _again(shown: Shown) -> str:
 
 
 def telling_picture(shown: Shown, static: Path, up: str) -> Picture | None:
-    """The picture that a run's chapter opens with, written to the static files; None where the run lacks it."""
+    """A chapter's headline picture in one run, written to the static files; None where the run lacks it."""
     file = shown.folder / f"{shown.chapter.telling}.png"
     if not shown.chapter.telling or not file.is_file():
         return None
     return picture(shown.chapter.telling, shown.folder, shown.title, _static_address(file.read_bytes(), static, up))
-
-
-def _telling(shown: Shown, static: Path) -> str:
-    """The picture that a chapter opens with, as a link to where the chapter comes to it; empty where a run lacks it."""
-    key = shown.chapter.telling
-    file = shown.folder / f"{key}.png"
-    if not key or not file.is_file():
-        return ""
-    words = read_words(file.with_suffix(".md"))
-    link = f'<a href="#{key}">'
-    caption = f"{html.escape(words.title)}, which {link}the chapter comes to below</a>."
-    element = _element(file.read_bytes(), words.alt, static, shown.up)
-    return f'<figure class="telling">{link}{element}</a><figcaption>{caption}</figcaption></figure>'
 
 
 def _elsewhere(chapter: Chapter, repository: str, up: str) -> str:
@@ -196,25 +220,38 @@ def _static_address(drawn: bytes, static: Path, up: str) -> str:
 
 
 def _element(drawn: bytes, alt: str, static: Path, up: str) -> str:
-    width, height = Image.open(io.BytesIO(drawn)).size
-    size = f'width="{width}" height="{height}"'
-    return f'<img src="{_static_address(drawn, static, up)}" alt="{html.escape(alt)}" {size} loading="lazy">'
+    """A picture that scrolls in its own box where the screen is too narrow to read its numbers."""
+    image = Image.open(io.BytesIO(drawn))
+    # Lines on white may be shown inverted in the dark; shades carry the meaning of a colour bar and may not.
+    shades = image.convert("L").histogram()
+    kind = "lines" if sum(shades[250:]) > LINES_LEAVE_WHITE * sum(shades) else "shades"
+    size = f'width="{image.width}" height="{image.height}"'
+    element = f'<img src="{_static_address(drawn, static, up)}" alt="{html.escape(alt)}" {size} loading="lazy">'
+    return f'<div class="picture {kind}" tabindex="0">{element}</div>'
 
 
-def _anchored(outputs: list[nbformat.NotebookNode], titles: dict[str, str]) -> list[nbformat.NotebookNode]:
-    """Outputs with an anchor before each exhibit: before a picture whose caption follows it, or before a table."""
-    anchored = list(outputs)
-    for place, output in enumerate(outputs):
+def _anchored(
+    outputs: list[nbformat.NotebookNode], titles: Mapping[str, str], beside: Mapping[str, str]
+) -> list[nbformat.NotebookNode]:
+    """Outputs with an anchor before each exhibit (a picture whose caption follows it, or a table), and after it what is
+    said beside it.
+    """
+    anchored: list[nbformat.NotebookNode] = []
+    for output in outputs:
         caption, written = (output.get("data", {}).get(kind, "") for kind in ("text/markdown", "text/html"))
+        found = None
         for title, key in titles.items():
             if f"<caption>{title}. " in written:
-                anchored[place] = _with_anchor(output, key)
+                found, output = key, _with_anchor(output, key)
             elif (
                 caption.startswith(f"**{title}.** ")
-                and place
-                and "<img" in anchored[place - 1].data.get("text/html", "")
+                and anchored
+                and "<img" in anchored[-1].get("data", {}).get("text/html", "")
             ):
-                anchored[place - 1] = _with_anchor(outputs[place - 1], key)
+                found, anchored[-1] = key, _with_anchor(anchored[-1], key)
+        anchored.append(output)
+        if found in beside:
+            anchored.append(nbformat.v4.new_output("display_data", {"text/markdown": beside[found]}))
     return anchored
 
 
@@ -236,6 +273,7 @@ def _run_line(facts: dict) -> str:
         f"{facts['training_seconds'] / 60:.0f} min; "
         f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.",
     ]
+    lines += [said for name, said in BEFORE_FINE_TUNING.items() if any(one.endswith(name) for one in names)]
     if facts["not_measured"]:
         lacking = "; ".join(f"`{name}`, because {reason}" for name, reason in facts["not_measured"].items())
         lines.append(f"This run has not measured {lacking}.")

@@ -4,14 +4,29 @@ Each chapter's own are in `chapters`; `settings` fills them in from a profile.
 """
 
 import dataclasses
-from typing import ClassVar, Literal
+import functools
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
-from fivelenses import tasks
-from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_rows
-from fivelenses.models import encoders
+from fivelenses import catalogue
+from fivelenses.checkpoints.schedule import Schedule
+
+# What parameters are checked with takes seconds to load where it is not needed for a refusal: it is imported late.
+if TYPE_CHECKING:
+    from fivelenses.checkpoints.specification import Specification
+
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class ParameterError(ValueError):
@@ -49,11 +64,20 @@ class ChapterParameters(BaseModel):
         device: `auto`, `cpu` or `cuda`.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     source: Literal["toyworld", "hub"]
-    seeds: tuple[int, ...] = Field(min_length=1)
+    seeds: tuple[Seed, ...] = Field(min_length=1)
     device: Literal["auto", "cpu", "cuda"] = "auto"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, values):
+        # Python counts true as 1, and so would a seed, a rate or a number of examples.
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            if name in cls.model_fields and cls.model_fields[name].annotation is not bool and _has_truth(value):
+                raise ValueError(f"{name} has true or false where a number or a name belongs: {value!r}")
+        return values
 
     @field_validator("seeds", "tasks", check_fields=False)
     @classmethod
@@ -75,6 +99,24 @@ class FineTuningParameters(ChapterParameters):
     """
 
     heads: ClassVar[tuple[str, ...]] = ("sequence",)
+    # Why a chapter takes no task of the reader's own, the rest of a sentence that begins with its number.
+    own_tasks_refused: ClassVar[str] = ""
+    fewest_layers: ClassVar[int] = 1
+    # Parameters whose values, or the names and texts in them, are tasks; `target` alone need not be fine-tuned.
+    naming_tasks: ClassVar[tuple[str, ...]] = (
+        "dataset_pairs",
+        "followed",
+        "grouped",
+        "long_task",
+        "matched",
+        "schedules",
+        "scratch_epochs",
+        "second",
+        "shuffled",
+        "sized",
+        "target",
+        "tuned_on",
+    )
 
     tasks: tuple[str, ...] = Field(min_length=1)
     schedules: dict[str, Schedule]
@@ -88,9 +130,20 @@ class FineTuningParameters(ChapterParameters):
     @classmethod
     def _known(cls, value):
         for name in value:
-            if tasks.find(name).head not in cls.heads:
-                raise ValueError(f"{name} has a {tasks.find(name).head} head, which this chapter does not fine-tune")
+            if catalogue.find(name).head not in cls.heads:
+                raise ValueError(
+                    f"{name} has a {catalogue.find(name).head} head, which this chapter does not fine-tune"
+                )
         return value
+
+    @model_validator(mode="after")
+    def _tasks_are_known(self):
+        for field in self.naming_tasks:
+            for name in _names(getattr(self, field, ())):
+                if not catalogue.is_task(name):
+                    there = ", ".join(sorted(catalogue.TASKS))
+                    raise ValueError(f"{field} names {name!r}, which is no task: choose among {there}")
+        return self
 
     @model_validator(mode="after")
     def _scheduled(self):
@@ -117,9 +170,12 @@ class FineTuningParameters(ChapterParameters):
         return self.encoders_used()
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
-        """The schedule of a task for one of the encoders."""
+        """The schedule of a task for one of the encoders; texts are cut to what the encoder reads at most."""
         rate = None if self.learning_rate else self.learning_rate_by_encoder.get(encoder)
         schedule = self.schedule(task)
+        most = positions(encoder)
+        if most is not None and most < schedule.max_length:
+            schedule = dataclasses.replace(schedule, max_length=most)
         return schedule if rate is None else dataclasses.replace(schedule, learning_rate=rate)
 
     def states_kept(self, task: str, encoder: str) -> int | None:
@@ -140,17 +196,20 @@ class FineTuningParameters(ChapterParameters):
         }
         return [{"seed": seed} | shared for seed in self.seeds]
 
-    def specification(self, task: str, seed: int, encoder: str) -> Specification:
+    def specification(self, task: str, seed: int, encoder: str) -> "Specification":
         """The specification of one model of this run, where one seed is one model."""
         return next(one for one in self.specifications_of(task, encoder) if one.seed == seed)
 
-    def specifications_of(self, task: str, encoder: str) -> list[Specification]:
+    def specifications_of(self, task: str, encoder: str) -> "list[Specification]":
         """The specifications of the models of one task and encoder."""
+        from fivelenses.checkpoints.specification import specify, training_rows
+        from fivelenses.models import encoders
+
         depth = encoders.config(encoders.locate(encoder)).num_hidden_layers
         trainings = self.trainings(task, encoder, training_rows(task, self.source), depth)
         return [specify(encoder, task, self.source, **training) for training in trainings]
 
-    def specifications(self) -> list[Specification]:
+    def specifications(self) -> "list[Specification]":
         """The specifications of all models of this run, each once."""
         every = (self.specifications_of(task, encoder) for encoder in self.encoders_used() for task in self.tasks)
         return list(dict.fromkeys(one for some in every for one in some))
@@ -160,6 +219,63 @@ class FineTuningParameters(ChapterParameters):
         # The pre-trained and an untrained encoder, each tuned model, and each of those with one layer after another
         # rolled back.
         return 2 + len(self.seeds) * (2 + depth)
+
+
+@functools.cache
+def _configuration(encoder: str):
+    """The configuration of an encoder; None where it cannot be read, as on the page of a published run."""
+    from fivelenses.models import encoders
+    from fivelenses.tasks.sources import SourceError
+
+    shape = encoder.removeprefix("random:").removeprefix("google-bert/")
+    try:
+        # A shape that is known is not asked for at the hub.
+        return encoders.config(encoders.locate(f"random:{shape}" if shape in encoders.SHAPES else encoder))
+    except SourceError:
+        return None  # whoever reads the encoder says what is wrong
+
+
+def positions(encoder: str) -> int | None:
+    """The tokens that an encoder reads at most; None where there is no limit, or it cannot be known yet.
+
+    Example:
+        >>> positions("toy-bert/seed-0")
+        128
+    """
+    from fivelenses.checkpoints import architectures
+
+    known = _configuration(encoder)
+    return None if known is None else architectures.positions(known)
+
+
+def depth(encoder: str) -> int | None:
+    """The layers of an encoder; None where they cannot be known yet.
+
+    Example:
+        >>> depth("toy-bert/seed-0")
+        6
+    """
+    known = _configuration(encoder)
+    return None if known is None else known.num_hidden_layers
+
+
+def _has_truth(value) -> bool:
+    """Whether a value holds a truth value, but for a schedule's `by_length`."""
+    if isinstance(value, Mapping):
+        return any(_has_truth(one) for name, one in value.items() if name != "by_length")
+    if isinstance(value, list | tuple):
+        return any(map(_has_truth, value))
+    return isinstance(value, bool)
+
+
+def _names(value) -> Iterator[str]:
+    """The texts in a value: itself, its elements, its keys and their values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (name for pair in value.items() for part in pair for name in _names(part))
+    elif isinstance(value, tuple):
+        yield from (name for part in value for name in _names(part))
 
 
 class EncoderParameters(FineTuningParameters):

@@ -10,10 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fivelenses import project, records
+from fivelenses.catalogue import find
 from fivelenses.files import written_beside
 from fivelenses.runs import checksums
 from fivelenses.runs.execution import RunError, run_committed, state
+from fivelenses.runs.findings import FILE as FINDINGS
 from fivelenses.runs.folders import folder_name
+from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.parameters import ChapterParameters
 from fivelenses.runs.settings import find_chapter, settings
 
@@ -43,8 +46,14 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
     Raises:
         RunError: there is no current run, or the published records would become too large to commit.
     """
-    chapter, overrides = find_chapter(number), overrides or {}
+    chapter, overrides = find_chapter(number), resolved(overrides or {})
     chosen = settings(number, profile, **overrides)
+    for name in chosen.tasks:
+        if find(name).own:
+            raise RunError(
+                f"{find(name).title} is a table of your own, which readers of a published page do not have: publish "
+                "runs on tasks of the catalogue, and send others as a report."
+            )
     run = project.runs_folder() / folder_name(chapter, profile, overrides)
     reason = state(chapter, run, chosen.model_dump(mode="json"))
     if reason:
@@ -93,12 +102,22 @@ def commit(number: int, name: str, measured: dict[str, records.Record], facts: d
         raise RunError(
             f"With chapter {number} the published records would have {size / 1e6:.1f} MB: they take at most 8 MB."
         )
-    kept = ("chapter", "profile", "parameters", "not_measured", "specifications", "device", "python", "versions")
-    told = {one: facts[one] for one in (*kept, "seconds", "training_seconds", "peak_memory") if one in facts}
+    kept = (
+        "chapter",
+        "profile",
+        "parameters",
+        "not_measured",
+        "specifications",
+        "floating_revisions",
+        "device",
+        "python",
+    )
+    kept += ("python", "versions", "seconds", "training_seconds", "peak_memory")
+    told = {one: facts[one] for one in kept if one in facts}
     told |= {"leads": leads, "files": checksums.checksums(partial)}
     (partial / "run.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    if (place / "findings.md").is_file():
-        shutil.copy(place / "findings.md", partial)
+    if (place / FINDINGS).is_file():
+        shutil.copy(place / FINDINGS, partial)
     shutil.rmtree(place, ignore_errors=True)
     partial.rename(place)
     return place

@@ -12,16 +12,18 @@ import nbformat
 import pandas as pd
 
 from fivelenses import project
+from fivelenses.catalogue import find, is_task
+from fivelenses.checkpoints import soundness
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.claims import Claim, Judged
 from fivelenses.exhibits.verdicts import OUTCOMES
-from fivelenses.models import encoders
 from fivelenses.models.layers import PARTS, layer_list, projections
 from fivelenses.runs import execution, ledger
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.execution import EXECUTED, RunError
+from fivelenses.runs.own_tasks import name_of, stands_for
 from fivelenses.runs.pages import PUBLISHED, Shown, exhibit_titles, local_runs, published_runs
-from fivelenses.runs.parameters import ParameterError
+from fivelenses.runs.parameters import ParameterError, positions
 from fivelenses.runs.settings import CHAPTERS, Chapter, settings
 from fivelenses.runs.side_by_side import pictures, render
 
@@ -57,8 +59,9 @@ def plan(
     Args:
         encoder: a name as `models.encoders` understands it: of the hub, a folder, an entry of the mirror.
         profile: whose data, schedules and sizes are used.
-        tasks: the tasks of interest. A chapter runs those among its own; one that has none of them, or cannot be run on
-            so few, keeps its own, since its paper's claims are about those.
+        tasks: the tasks of interest, tables of the reader's own among them (`fivelenses.tasks.own`). A chapter runs
+            those among its own, and such tables where it takes them; one that has none of them, or cannot be run on so
+            few, keeps its own, since its paper's claims are about those.
         seeds: fine-tuning seeds, instead of the profile's.
         examples: training examples per task, at most.
 
@@ -72,10 +75,11 @@ def plan(
         >>> parts[1].tasks, parts[1].narrowed
         (('pos', 'dep', 'ps-role', 'ps-fxn', 'trec'), False)
     """
+    tasks = [name_of(task) for task in tasks]
     parts = [_part(chapter, encoder, profile, tasks, seeds, examples) for chapter in LOCAL_CHAPTERS]
     known = {task for part in parts for task in settings(part.chapter.number, profile).tasks}
     for task in tasks:
-        if task not in known:
+        if task not in known and not (is_task(task) and find(task).own):
             raise ParameterError(
                 f"No chapter has the task {task!r} on {profile}: name some of {', '.join(sorted(known))}."
             )
@@ -92,25 +96,36 @@ def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) 
         overrides["seeds"] = list(seeds)
     if examples is not None:
         overrides["training_examples"] = min(examples, usual.training_examples or examples)
-    of_interest = [task for task in usual.tasks if task in tasks]
-    with contextlib.suppress(ParameterError):
-        # A chapter may need more: the surfaces of chapter 3 are spanned by two tasks.
-        if of_interest:
-            narrowed = settings(chapter.number, profile, **overrides, tasks=of_interest)
-            return Part(chapter, overrides | {"tasks": of_interest}, narrowed.tasks, True)
+    most = positions(encoder)
+    if most is not None and most < getattr(usual, "max_tokens", 0):
+        overrides["max_tokens"] = most
+    own = [task for task in tasks if is_task(task) and find(task).own]
+    of_interest = [*own, *(task for task in usual.tasks if task in tasks)]
+    # A chapter may need more: the surfaces of chapter 3 are spanned by two tasks.
+    for chosen in (of_interest, [*of_interest, *(stands_for(one, usual.tasks) for one in own[:1])]):
+        with contextlib.suppress(ParameterError):
+            if of_interest:
+                narrowed = settings(chapter.number, profile, **overrides, tasks=chosen)
+                return Part(chapter, overrides | {"tasks": chosen}, narrowed.tasks, True)
     return Part(chapter, overrides, settings(chapter.number, profile, **overrides).tasks, False)
 
 
-def check_encoder(name: str) -> str:
-    """Refuse an encoder that the chapters cannot address, before anything is trained.
+def check_encoder(name: str, parts: Sequence[Part] = (), profile: str = "tiny") -> str:
+    """Refuse an encoder that the chapters cannot address or train on, before anything is trained.
+
+    Args:
+        name: as `models.encoders` understands it.
+        parts, profile: what is to be run on it.
 
     Returns:
         Its shape in words.
 
     Raises:
         ValueError: its layers or their projections cannot be told apart; the message says which.
+        SourceError: its weights or its tokeniser are broken.
     """
-    model = encoders.load_weights(encoders.locate(name))
+    read = [(task, settings(part.chapter.number, profile).source) for part in parts for task in part.tasks]
+    model = soundness.check(name, dict.fromkeys(read), projections=True)
     layers = layer_list(model)
     for layer in range(1, len(layers) + 1):
         projections(model, layer)
@@ -139,7 +154,7 @@ def report(
         RunError: every chapter failed.
     """
     parts = plan(encoder, profile, tasks, seeds, examples)
-    shape = check_encoder(encoder)
+    shape = check_encoder(encoder, parts, profile)
     log(f"{encoder}: {shape}")
     for part in parts:
         if tasks and not part.narrowed:
@@ -199,13 +214,21 @@ def report_page(
                 "number": number,
                 "cards": as_html(shown),
                 "title": nbformat.read(part.chapter.notebook, as_version=4).cells[0].source.splitlines()[0][2:],
-                "tasks": f"Tasks: {', '.join(part.tasks)}{'.' if part.narrowed else ', the chapter’s own.'}{beside}",
+                "tasks": (
+                    f"Tasks: {', '.join(map(_words, part.tasks))}{'.' if part.narrowed else ', the chapter’s own.'}"
+                    f"{beside}"
+                ),
                 "pictures": {key: pictures(key, views) for key in sorted(drawn, key=_order)},
             }
         )
     counts = {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
     facts = dict(encoder=encoder, shape=shape, profile=profile, failures=failures)
     return render("report.html", **facts, counts=counts, sections=chapters)
+
+
+def _words(task: str) -> str:
+    """A task's name, of a table of the reader's own its title."""
+    return find(task).title if find(task).own else task
 
 
 def _in_book(run: Shown) -> dict[str, Judged]:

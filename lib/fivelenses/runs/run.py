@@ -30,6 +30,7 @@ from fivelenses.files import written_beside
 from fivelenses.records import Identity, Record
 from fivelenses.runs.cards import cards
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP_VARIABLE, folder_name
+from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 from fivelenses.runs.settings import Chapter, find_chapter, settings
 
@@ -291,8 +292,8 @@ class Run:
             return
         table = gate.learned(of(models), None if isinstance(predictions, NotMeasured) else predictions)
         self.unlearned = dict(gate.unlearned(table, leading or self.settings.encoder))
-        said = "; ".join(dict.fromkeys(self.unlearned.values())) or "nothing: every task was learned"
-        display(Markdown(f"*Left out of all claims*: {said}."))
+        said = "; ".join(dict.fromkeys(self.unlearned.values()))
+        display(Markdown(f"*Left out of all claims*: {said}." if said else "*Every task was learned*: all take part."))
 
     def judge(self, claims: Iterable[Claim]) -> None:
         """Judge claims on the records so far, save what became of them, show it, and glue the verdicts, the range of
@@ -337,6 +338,11 @@ class Run:
             "seconds": round(sum(facts["seconds"] for facts in self.facts), 1),
             "training_seconds": round(sum(trained.values()), 1),
         }
+        if self.committed is None and hasattr(self.settings, "encoders_read"):
+            from fivelenses.runs.inputs import floating_revisions
+
+            # What was read from a branch of the hub, and the commit that the branch was at.
+            facts["floating_revisions"] = floating_revisions(self.settings)
         with written_beside(self.folder / "run.json") as place:
             place.write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
@@ -388,7 +394,7 @@ def begin(number: int, given: Mapping) -> Run:
         facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
         chosen, profile, overrides = chapter.parameters(**facts["parameters"]), facts["profile"], {}
     else:
-        profile, overrides = given.get("profile", "tiny"), set_by_hand(given)
+        profile, overrides = given.get("profile", "tiny"), resolved(set_by_hand(given))
         chosen = settings(number, profile, **overrides)
         check_device(chosen, profile)
     named = os.environ.get(RUN_FOLDER_VARIABLE)

@@ -14,11 +14,13 @@ from fivelenses import project
 from fivelenses.runs.chapters.five_lenses import FiveLenses
 from fivelenses.runs.chapters.hao2019 import Hao2019
 from fivelenses.runs.chapters.hao2020 import Hao2020
+from fivelenses.runs.chapters.known_truth import KnownTruth
 from fivelenses.runs.chapters.merchant2020 import Merchant2020
 from fivelenses.runs.chapters.own_encoders import OwnEncoders
 from fivelenses.runs.chapters.singh2020 import Singh2020
 from fivelenses.runs.chapters.toy_world import ToyWorld
 from fivelenses.runs.chapters.zhou2022 import Zhou2022
+from fivelenses.runs.own_tasks import resolved, with_roles
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 
 
@@ -33,7 +35,7 @@ class Chapter:
         profiles: the profiles it has.
         published: the profile whose run is committed and shown by the book; None where only the local run is shown.
         local: whether `make` runs it on this machine's own, on the profile `tiny`.
-        telling: the key of the exhibit that its page opens with.
+        telling: the key of its headline exhibit, which other runs of the chapter are compared by.
     """
 
     number: int
@@ -64,8 +66,9 @@ CHAPTERS = {
         Chapter(4, "4-reinitialisation", "singh2020", Singh2020, telling="singh2020-figure-1a"),
         Chapter(5, "5-probing-rsa", "merchant2020", Merchant2020, telling="merchant2020-figure-2"),
         Chapter(6, "6-five-lenses", "", FiveLenses, telling="five-lenses-overview"),
+        Chapter(7, "7-known-truth", "", KnownTruth, ("tiny", "small"), telling="known-truth-summary"),
         # Three dozen models again, of encoders that the project made.
-        Chapter(7, "7-own-encoders", "", OwnEncoders, ("tiny", "small"), local=False, telling="own-encoders-scores"),
+        Chapter(8, "8-own-encoders", "", OwnEncoders, ("tiny", "small"), local=False, telling="own-encoders-scores"),
     )
 }
 
@@ -105,6 +108,7 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
 
     Raises:
         ParameterError: an unknown chapter, profile or parameter, or a value of the wrong type; one sentence.
+        SourceError: a table of the reader's own that cannot be read or learned from.
 
     Example:
         >>> settings(1, "tiny", seeds=[7, 8]).seeds
@@ -127,12 +131,15 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         raise ParameterError(
             f"The profile {file} cannot be read: it needs `all`, and a mapping for chapter {number} under `chapters`."
         ) from error
-    overrides = {name: value for name, value in overrides.items() if value is not None}
+    overrides = resolved({name: value for name, value in overrides.items() if value is not None})
+    values = with_roles(number, chapter.parameters, values, overrides)
     try:
         return chapter.parameters(**values | overrides)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(place) for place in first["loc"]) or "the parameters"
-        where = "overridden" if first["loc"] and first["loc"][0] in overrides else f"in profile {profile}"
         message = first["msg"].removeprefix("Value error, ")
+        if not first["loc"]:  # parameters that do not go together: the message names them
+            raise ParameterError(f"Chapter {number}: {message}.") from error
+        name = ".".join(str(place) for place in first["loc"])
+        where = "overridden" if first["loc"][0] in overrides else f"in profile {profile}"
         raise ParameterError(f"Chapter {number}, {name} ({where}): {message}, got {first['input']!r}."[:600]) from error

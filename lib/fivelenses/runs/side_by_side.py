@@ -23,13 +23,8 @@ SIGNS = {REPRODUCED: "●", CONTRADICTED: "✕", MIXED: "◐", OPEN: "○", CANN
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of one run, with its words.
-
-    Attributes:
-        source: the address of the picture, or its content.
-        alt: what a reader who cannot see it should know.
-        caption: in Markdown.
-        whose: the run, in a reader's words.
+    """A picture of one run: its address or content, what a reader who cannot see it should know, a caption in Markdown,
+    and the run in a reader's words.
     """
 
     source: str
@@ -50,11 +45,7 @@ def _environment() -> Environment:
 
 
 def render(template: str, **content) -> str:
-    """A template of this package, filled.
-
-    Raises:
-        jinja2.UndefinedError: the template asks for something that was not given.
-    """
+    """A template of this package, filled; it is refused where it asks for something that was not given."""
     return _environment().get_template(template).render(signs=SIGNS, **content)
 
 

@@ -22,15 +22,17 @@ PAGE = "here/sweeps.md"
 
 
 def stage(folder: Path) -> None:
-    """Write the page and its pictures into the folder that the book is built from.
+    """Write the page and its pictures into the folder that the book is built from; nothing where there is no sweep.
 
     Raises:
         RunError: a sweep's files are damaged; the sentence says which.
     """
     page = folder / PAGE
     pictures = page.with_suffix("")
-    pictures.mkdir(parents=True, exist_ok=True)
     sweeps = sorted(file.parent for file in sweeps_folder().glob(f"*/{TABLE}"))
+    if not sweeps:
+        return
+    pictures.mkdir(parents=True, exist_ok=True)
     page.write_text(render("sweeps.md", sweeps=[_content(sweep, pictures) for sweep in sweeps]), encoding="utf-8")
 
 

@@ -24,8 +24,7 @@ class Point:
     Attributes:
         name: what is swept and its values here, written so that it can be the name of a file.
         overrides: parameters as the chapter takes them.
-        values: each swept parameter, under the name that it was given, and its value here: a number, a text, or
-            JSON for anything longer.
+        values: each swept parameter, as it was given, and its value here: a number, a text, or JSON.
     """
 
     name: str
@@ -107,15 +106,9 @@ def read(grid: Sequence[str], file: Path | None) -> list[dict]:
 
 
 def points(number: int, profile: str, entries: Sequence[Mapping], fixed: Mapping | None = None) -> list[Point]:
-    """The points of a sweep, each checked against the chapter.
+    """The points of a sweep, one per entry, each with what all share (`fixed`), checked against the chapter.
 
     A name in the singular is a plural parameter with one entry: ``task=rte`` is ``tasks=[rte]``.
-
-    Args:
-        number: the chapter.
-        profile: `tiny`, `small` or `paper`.
-        entries: parameters by name, one mapping per point.
-        fixed: parameters that all points share.
 
     Raises:
         ParameterError: a point that the chapter refuses, named; or two points that are the same run.

@@ -39,17 +39,13 @@ def collect(
     folder: Path,
     log: Callable[[str], None] = print,
 ) -> Path:
-    """Write a sweep's tables from the runs of its points.
+    """Write a sweep's tables from the runs of its points, and return the path of the exhibits' table.
 
     Args:
-        number, profile: the chapter, and the profile of the sweep.
         points: those that have a run.
         runs: by the name of a point, its run's folder.
         folder: the sweep's.
         log: called with one line for each run whose models are no longer in the store.
-
-    Returns:
-        The path of the exhibits' table.
     """
     parts, verdicts = [], []
     for point in points:
@@ -72,10 +68,8 @@ def collect(
 
 
 def gather(parts: Iterable[tuple[Mapping, str, pd.DataFrame]]) -> pd.DataFrame:
-    """Tables of many shapes as one, see the head of this module.
-
-    Args:
-        parts: for each table, the columns that say where it is from, the exhibit's key, and the table.
+    """Tables of many shapes as one, see the head of this module: of each the columns that say where it is from, the
+    exhibit's key, and the table.
 
     Example:
         >>> table = pd.DataFrame({"seed": ["0–1"], "js": [0.2]})

@@ -1,14 +1,16 @@
-"""Papermill on a tether: a notebook that ends, with all that it started, when the process that wanted it ends.
+"""A program on a tether: one that ends, with all that it started, when the process that wanted it ends.
 
-`execution` runs this file as a program: ``python -P tethered.py LOCK ARGUMENTS-OF-PAPERMILL``. Its standard input is
-the tether, a pipe whose other end only the process in front holds: it closes however that process ends, also by a kill
-that leaves it no time. The lock is held as long as anything of the notebook lives, so that the next run of the same
-folder waits for it. Nothing of this package is imported here: a notebook's runner stays small.
+`tether` runs this file: ``python -P tethered.py LOCK COMMAND ARGUMENTS``, with papermill or jupyter-book for a command.
+Its standard input is the tether, a pipe whose other end only the process in front holds: it closes however that process
+ends, also by a kill that leaves it no time. The lock is held as long as anything of the program lives, so that the next
+run of the same folder waits for it. Nothing of this package is imported here: a notebook's runner stays small.
 """
 
 import os
+import signal
 import sys
 import threading
+from importlib.metadata import entry_points
 
 import psutil
 from filelock import FileLock
@@ -28,21 +30,26 @@ def end_descendants() -> None:
     psutil.wait_procs(descendants, timeout=PATIENCE)
 
 
+def _end(code: int) -> None:
+    end_descendants()
+    os._exit(code)
+
+
 def _follow_the_tether() -> None:
     while os.read(0, 1):
         pass
-    end_descendants()
-    os._exit(1)
+    _end(1)
 
 
 def main() -> None:
-    """Run papermill with this program's arguments after the first, holding the lock that the first names."""
+    """Run the command that the second argument names with those after it, holding the lock that the first names."""
+    # A kernel is in a group of its own: what is sent to this program's group does not reach it.
+    signal.signal(signal.SIGTERM, lambda number, frame: _end(128 + number))
     threading.Thread(target=_follow_the_tether, daemon=True).start()
     with FileLock(sys.argv[1]):
-        from papermill.cli import papermill
-
-        sys.argv = ["papermill", *sys.argv[2:]]
-        papermill()
+        sys.argv = sys.argv[2:]
+        command = next(iter(entry_points(group="console_scripts", name=sys.argv[0])))
+        sys.exit(command.load()())
 
 
 if __name__ == "__main__":

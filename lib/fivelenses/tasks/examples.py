@@ -9,6 +9,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 import toyworld
+from fivelenses.tasks import own
 from fivelenses.tasks.catalogue import Task, find
 from fivelenses.tasks.encoding import word_ids
 from fivelenses.tasks.parsing import encode_trees
@@ -23,7 +24,7 @@ class TaskData:
 
     Attributes:
         task: the catalogue's entry.
-        source: `toyworld` or `hub`.
+        source: `toyworld` or `hub`; `own` for a task of the reader's own.
         splits: our split names to tables.
         labels: label names in the order of their integers.
     """
@@ -71,6 +72,8 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
     if source not in SOURCES:
         raise ValueError(f"There is no source {source!r}: choose among {', '.join(SOURCES)}.")
     wanted = splits or tuple(task.splits)
+    if task.own:
+        return TaskData(task, "own", {split: own.table(task, split) for split in wanted}, task.labels)
     if task.treebank:
         return _word_data(task, source, wanted)
     if source == "toyworld":

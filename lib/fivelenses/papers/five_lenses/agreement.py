@@ -43,9 +43,8 @@ def whole(changes: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_folds(changes: pd.DataFrame, of: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """A table made of all sentences, and with `fold` of those without each fold, where the record has folds.
-
-    A measure that was not taken without a fold is that of all sentences.
+    """A table made of all sentences, and with `fold` of those without each fold, where the record has folds; a measure
+    that was not taken without a fold is that of all sentences.
     """
     changes = seen_as(changes)
     if "fold" not in changes.columns:
@@ -58,11 +57,8 @@ def in_folds(changes: pd.DataFrame, of: Callable[[pd.DataFrame], pd.DataFrame]) 
 
 
 def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
-    """The mean of a column over models, with its interval; None where it is defined for no model.
-
-    Args:
-        rows: with `task`, `seed`, the column, and `fold` where the record has folds.
-        value: the column. A model for which it is undefined, with all sentences or without a fold, is left out.
+    """The mean of a column over models (`task`, `seed`), with its interval from `fold` where there is one. A model for
+    which it is undefined, with all sentences or without a fold, is left out; None where it is for all.
     """
     rows = rows[rows.groupby(MODEL)[value].transform(lambda of_model: of_model.notna().all())]
     if rows.empty:
@@ -87,11 +83,8 @@ def mean_by_model(rows: pd.DataFrame, value: str) -> pd.Series:
 
 
 def curves(changes: pd.DataFrame, value: str = "value") -> dict[tuple[str, int], pd.DataFrame]:
-    """(task, seed) to a table of that model, with one row per measure and one column per layer.
-
-    Args:
-        changes: of `measure.changes_by_layer`, of one control and fold.
-        value: the column read.
+    """(task, seed) to a table of that model, with one row per measure and one column per layer, of one control and
+    fold.
 
     Raises:
         ValueError: a measure that lacks a layer or has it twice, NaN or infinity, or fewer than three layers.
@@ -114,10 +107,8 @@ def curves(changes: pd.DataFrame, value: str = "value") -> dict[tuple[str, int],
 
 
 def by_model(changes: pd.DataFrame) -> pd.DataFrame:
-    """The rank correlation of each pair of measures in each model, and without each fold.
-
-    Returns:
-        `task`, `seed`, `first`, `second`, `correlation`, `given_depth` (the partial one), `fold`.
+    """The rank correlation of each pair of measures in each model, and without each fold: `task`, `seed`, `first`,
+    `second`, `correlation`, `given_depth` (the partial one), `fold`.
     """
     return in_folds(changes, _by_model)
 
@@ -134,11 +125,8 @@ def _by_model(changes: pd.DataFrame) -> pd.DataFrame:
 
 
 def between_measures(changes: pd.DataFrame) -> pd.DataFrame:
-    """Each pair of measures, over models.
-
-    Returns:
-        `first`, `second`, `same_lens`, `correlation`, `low`, `high`, `models` (where it is defined), `undefined`
-        (models where it is not).
+    """Each pair of measures, over models: `first`, `second`, `same_lens`, `correlation`, `low`, `high`, `models` (where
+    it is defined), `undefined` (models where it is not).
     """
     table = _over_models(by_model(changes))
     table["undefined"] = len(whole(changes)[MODEL].drop_duplicates()) - table["models"]
@@ -158,10 +146,8 @@ def _over_models(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def between_seeds(changes: pd.DataFrame) -> pd.DataFrame:
-    """How far each measure repeats: its rank correlation with itself in two models of one task.
-
-    Returns:
-        `task`, `seed` (`0–1`), `measure`, `correlation`; no row where a task has one seed.
+    """How far each measure repeats: its rank correlation with itself in two models of one task, as `task`, `seed`
+    (`0–1`), `measure`, `correlation`; no row where a task has one seed.
     """
     rows = []
     for ((task, seed), first), ((other, another), second) in combinations(curves(whole(changes)).items(), 2):
@@ -177,10 +163,8 @@ def repeated(changes: pd.DataFrame) -> pd.Series:
 
 
 def lenses_by_model(changes: pd.DataFrame) -> pd.DataFrame:
-    """The correlation of each pair of lenses in each model, the mean over the pairs of their measures.
-
-    Returns:
-        `task`, `seed`, `first`, `second`, `correlation`, `given_depth`, `fold`.
+    """The correlation of each pair of lenses in each model, the mean over the pairs of their measures; columns as
+    `by_model`.
     """
     table = by_model(changes)
     table = table.assign(**{side: table[side].map(lens) for side in PAIR})
@@ -189,11 +173,8 @@ def lenses_by_model(changes: pd.DataFrame) -> pd.DataFrame:
 
 
 def between_lenses(changes: pd.DataFrame) -> pd.DataFrame:
-    """Each pair of lenses, over models.
-
-    Returns:
-        `first`, `second` (lenses), `correlation`, `low`, `high`, `models`, `given_depth`, `given_depth_models` (where
-        that is defined).
+    """Each pair of lenses, over models: `first`, `second`, `correlation`, `low`, `high`, `models`, `given_depth`,
+    `given_depth_models` (where that is defined).
     """
     rows = lenses_by_model(changes)
     table = _over_models(rows)
@@ -209,12 +190,9 @@ def overall(changes: pd.DataFrame) -> Interval | None:
 
 
 def centres(changes: pd.DataFrame) -> pd.DataFrame:
-    """Where in the encoder each measure sees change.
-
-    Returns:
-        One row per model and measure, with `task`, `seed`, `measure`, `centre` (of the scaled values), `top` (the
-        layer of greatest change, the lowest of equals), `rises` (rank correlation with depth); NaN where it is
-        constant.
+    """Where in the encoder each measure sees change: one row per model and measure, with `task`, `seed`, `measure`,
+    `centre` (of the scaled values), `top` (the layer of greatest change, the lowest of equals), `rises` (rank
+    correlation with depth); NaN where it is constant.
     """
     rows = []
     for model, table in curves(whole(changes)).items():
@@ -230,11 +208,9 @@ def centres(changes: pd.DataFrame) -> pd.DataFrame:
 def added(changes: pd.DataFrame) -> pd.DataFrame:
     """Whether what a layer adds agrees with its own parameters better than what it puts out.
 
-    Of a measure of a layer's output, what the layer adds is its value less that of what enters the layer.
-
-    Returns:
-        One row per model, measure of the output and measure of the parameters, with `task`, `seed`, `measure`, `own`,
-        `output` and `added` (rank correlations with `own`), `difference`, `fold`.
+    Of a measure of a layer's output, what the layer adds is its value less that of what enters the layer. One row
+    per model, measure of the output and measure of the parameters, with `task`, `seed`, `measure`, `own`, `output`
+    and `added` (rank correlations with `own`), `difference`, `fold`.
     """
     return in_folds(changes, _added)
 
@@ -252,12 +228,10 @@ def _added(changes: pd.DataFrame) -> pd.DataFrame:
 
 
 def apart(changes: pd.DataFrame) -> pd.DataFrame:
-    """Whether measures of different lenses agree more that are alike in one respect.
-
-    Returns:
-        One row per model and distinction, with `task`, `seed`, `distinction` (a key of `instruments.DISTINCTIONS`),
-        `alike` and `different` (mean correlation of the pairs of either kind; NaN where there is none), `difference`
-        (of those alike from the others), `fold`.
+    """Whether measures of different lenses agree more that are alike in one respect: one row per model and distinction,
+    with `task`, `seed`, `distinction` (a key of `instruments.DISTINCTIONS`), `alike` and `different` (mean
+    correlation of the pairs of either kind; NaN where there is none), `difference` (of those alike from the others),
+    `fold`.
     """
     table = by_model(changes)
     table = table[table["first"].map(lens) != table["second"].map(lens)]
@@ -292,11 +266,7 @@ class Parting:
 
 
 def parting(changes: pd.DataFrame) -> Parting:
-    """Where the lenses part most.
-
-    Raises:
-        ValueError: no pair of measures of different lenses has a defined correlation.
-    """
+    """Where the lenses part most; refused where no two measures of different lenses have a correlation."""
     table = between_measures(changes)
     table = table[~table["same_lens"]].dropna(subset=["correlation"])
     if table.empty:

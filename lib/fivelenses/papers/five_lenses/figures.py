@@ -6,13 +6,12 @@ Where the record has folds, correlations have intervals, and where it has twins,
 import numpy as np
 import pandas as pd
 
-from fivelenses import tasks
 from fivelenses.exhibits import plots, style
-from fivelenses.exhibits.exhibit import Exhibit, counted
+from fivelenses.exhibits.exhibit import Exhibit, counted, title
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.agreement import whole
 from fivelenses.papers.five_lenses.instruments import BY_KEY, DISTINCTIONS, LENSES, name
-from fivelenses.papers.five_lenses.rank_statistics import number, said, scaled
+from fivelenses.papers.five_lenses.rank_statistics import between, number, said, scaled
 from fivelenses.records import TWIN, WHOLE
 
 WIDTH = 5.6  # narrower than a page, so that letters are read on a phone
@@ -26,7 +25,7 @@ KINDS = {
 
 
 def _titles(changes: pd.DataFrame) -> dict[str, str]:
-    return {task: tasks.find(task).title for task in changes["task"].unique()}
+    return {task: title(task) for task in changes["task"].unique()}
 
 
 def _names(changes: pd.DataFrame) -> dict[str, str]:
@@ -45,25 +44,18 @@ def models_in_words(changes: pd.DataFrame) -> str:
 
 
 def table_of_models(models: pd.DataFrame) -> Exhibit:
-    """The fine-tuned models that all lenses look at.
-
-    Args:
-        models: of `checkpoints.tables.models`.
-
-    Raises:
-        ValueError: the training of every model diverged.
-    """
+    """The fine-tuned models that all lenses look at; refused where the training of every model diverged."""
     if models["diverged"].all():
         raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
     rows = []
     for task, group in models.groupby("task", sort=False):
         scores = np.where(group["diverged"], "diverged", group["score"].map("{:.3f}".format))
-        row = {"task": tasks.find(task).title, "trained on": group["training_data"].iloc[0]}
+        row = {"task": title(task), "trained on": group["training_data"].iloc[0]}
         row |= {"examples": f"{group['examples'].iloc[0]:,}", "score of each seed": ", ".join(scores)}
         rows.append(row | {"null rate": f"{group['null_rate'].iloc[0]:.3f}"})
     caption = (
         "The fine-tuned models: development score (accuracy, or Matthews correlation where the null rate is 0) and the "
-        "score of a constant answer. A model whose training diverged is not measured."
+        "null rate. A model whose training diverged is not measured."
     )
     return Exhibit("five-lenses-models", "The models", models, caption, shown=pd.DataFrame(rows))
 
@@ -90,12 +82,12 @@ def overview(changes: pd.DataFrame) -> Exhibit:
     """The overview: one panel per task, one row per measure, one column per layer, dark where the measure sees most."""
     changes = whole(changes)
     names, matrices, tops = _names(changes), {}, []
-    for task, title in _titles(changes).items():
+    for task, panel in _titles(changes).items():
         means = changes[changes["task"] == task].pivot_table("value", "measure", "layer").loc[list(names)]
         matrix = means.apply(scaled, axis=1, result_type="broadcast").rename(names)
-        matrices[title] = matrix
+        matrices[panel] = matrix
         top = matrix.dropna().idxmax(axis=1)
-        tops.append(f"{title}: " + ", ".join(f"{measure} at layer {layer}" for measure, layer in top.items()))
+        tops.append(f"{panel}: " + ", ".join(f"{measure} at layer {layer}" for measure, layer in top.items()))
     lenses = [BY_KEY[measure].lens for measure in names]
     figure = plots.heat_maps(
         matrices,
@@ -124,7 +116,7 @@ def all_curves(changes: pd.DataFrame) -> Exhibit:
         changes, nulls = changes.merge(twins, "left"), nulls | {"twin": "moved at random"}
     drawn = dict(nulls=nulls, col="measure", titles=names, far=FAR, width=WIDTH)
     figure = plots.curves(changes, "value", "task", plots.looks_of_tasks(titles), "", **drawn)
-    controls = "; ".join(f"{title}: {BY_KEY[measure].null}" for measure, title in names.items())
+    controls = "; ".join(f"{words}: {BY_KEY[measure].null}" for measure, words in names.items())
     caption = (
         f"Every measure in its own unit, more change upwards ({models_in_words(changes)}, bands from least to greatest "
         f"seed). Dashed, mean over the models: {controls}."
@@ -132,8 +124,8 @@ def all_curves(changes: pd.DataFrame) -> Exhibit:
     if twins is not None:
         caption += " Dotted: the models' twins, which moved as far in random directions."
     ends = [
-        f"{title}, {plots.ends(changes[changes['measure'] == measure], 'value', 'task')}"
-        for measure, title in names.items()
+        f"{words}, {plots.ends(changes[changes['measure'] == measure], 'value', 'task')}"
+        for measure, words in names.items()
     ]
     return Exhibit(
         "five-lenses-curves", "All curves", changes, caption, f"Curves over layers. {'. '.join(ends)}.", figure
@@ -184,7 +176,10 @@ def table_of_lenses(changes: pd.DataFrame) -> Exhibit:
     rows = []
     for pair in table.sort_values("correlation", ascending=False, na_position="last").itertuples():
         row = {"lenses": f"{LENSES[pair.first]} / {LENSES[pair.second]}"}
-        row |= {"rank correlation (95 % interval)": reach(pair), "models": pair.models}
+        row |= {
+            "rank correlation (95 % interval)": between(pair.correlation, pair.low, pair.high),
+            "models": pair.models,
+        }
         rows.append(row | {"given depth (models)": f"{number(pair.given_depth)} ({pair.given_depth_models})"})
     caption = (
         "Pairs of lenses, from the most to the least alike: mean rank correlation over layers of their measures "
@@ -192,12 +187,6 @@ def table_of_lenses(changes: pd.DataFrame) -> Exhibit:
         "the partial correlation with the layer's number held fixed, over the models in which it is defined."
     )
     return Exhibit("five-lenses-lenses", "Pairs of lenses", table, caption, shown=pd.DataFrame(rows))
-
-
-def reach(pair) -> str:
-    """The correlation of a pair, or a parting, with its interval in words, where that was measured."""
-    inside = "" if np.isnan(pair.low) or np.isinf(pair.low) else f" ({number(pair.low)} to {number(pair.high)})"
-    return number(pair.correlation) + inside
 
 
 def centres(changes: pd.DataFrame) -> Exhibit:
@@ -246,7 +235,7 @@ def _spread(values: pd.Series) -> str:
 
 def _means(group: pd.DataFrame, columns: dict[str, str]) -> dict[str, str]:
     """The means over models of some columns, under these headers, with their intervals."""
-    return {title: said(agreement.interval(group, column)) for title, column in columns.items()}
+    return {header: said(agreement.interval(group, column)) for header, column in columns.items()}
 
 
 def what_sets_apart(changes: pd.DataFrame) -> Exhibit:

@@ -22,13 +22,10 @@ class Measure:
     """One number for each layer of a fine-tuned encoder, larger where fine-tuning changed more.
 
     Attributes:
-        key: its name in tables.
-        lens: the paper that it is from, a key of LENSES.
-        name: its name in pictures.
+        key, lens, name: in tables, the paper that it is from (a key of LENSES), and in pictures.
         reads_activations: whether it reads what the layer makes of a text, and so inherits what changed below.
         knows_labels: whether it is told the task's labels.
-        null: what is shown with it as null or control.
-        more: what a larger number means, with its unit.
+        null, more: what is shown with it as null or control, and what a larger number means, with its unit.
     """
 
     key: str
@@ -40,7 +37,7 @@ class Measure:
     more: str
 
 
-INDEPENDENT = "the same between the pre-trained and an independent encoder"
+INDEPENDENT = "the distance between the pre-trained and an independent encoder"
 UNTRAINED = "an untrained encoder in place of the fine-tuned one"
 JS = "JS divergence from the pre-trained encoder's attention (nats)"
 SVCCA = "SVCCA distance from the pre-trained encoder's output (0 to 1)"
@@ -50,7 +47,7 @@ LABELS = (
 )
 PERMUTED = "the same with permuted labels"
 PROBE = "accuracy of a classifier probe minus that on the pre-trained encoder"
-ROLLBACK = "rise of the training loss with this layer alone put back to its pre-trained parameters (nats)"
+ROLLBACK = "rise of the training loss with this layer alone reset to its pre-trained parameters (nats)"
 RANDOM = "the layer moved as far in random directions"
 WEIGHTS = "relative Frobenius distance from the pre-trained weights, mean of the six projections"
 RSA = "1 minus RSA similarity to the pre-trained encoder"
@@ -83,12 +80,7 @@ OWN = tuple(measure.key for measure in MEASURES if not measure.reads_activations
 
 
 def name(key: str) -> str:
-    """A measure's name in pictures.
-
-    Example:
-        >>> name("js")
-        'attention'
-    """
+    """A measure's name in pictures."""
     return BY_KEY[key].name
 
 

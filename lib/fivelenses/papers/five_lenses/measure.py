@@ -2,7 +2,7 @@
 
 Activations are read on the same development examples by all measures but the structural probes, which need trees.
 Classifier probes learn from training examples, and the loss with a layer rolled back is that of training examples, as
-in the landscapes of its paper: on development examples, a model that knows its training examples by heart gains when a
+in the landscapes of its paper: on development examples, a model that has memorised its training examples gains when a
 layer is rolled back.
 
 For intervals, examples are dealt into ten folds in turn, and attention, features, similarity, the probe's accuracy and

@@ -36,20 +36,26 @@ def said(interval: Interval | None) -> str:
         >>> said(over_models([0.4, 0.6, 0.5])), said(without_interval(0.5)), said(None)
         ('0.50 (0.25 to 0.75)', '0.50', 'undefined')
     """
-    if interval is None:
-        return "undefined"
-    reach = f" ({number(interval.low)} to {number(interval.high)})"
-    return number(interval.estimate) + reach * bool(interval.measured and np.isfinite(interval.low))
+    if interval is None or not interval.measured:
+        return "undefined" if interval is None else number(interval.estimate)
+    return between(interval.estimate, interval.low, interval.high)
+
+
+def between(value: float, low: float, high: float) -> str:
+    """A number with the ends of its interval, where there are such.
+
+    Example:
+        >>> between(0.5, 0.25, 0.75), between(0.5, float("nan"), float("nan"))
+        ('0.50 (0.25 to 0.75)', '0.50')
+    """
+    return number(value) + (f" ({number(low)} to {number(high)})" if np.isfinite(low) else "")
 
 
 def rank_correlations(curves: pd.DataFrame) -> pd.DataFrame:
     """Spearman's rank correlation of each curve with each other, in [-1, 1]; NaN where one of them is constant.
 
     Args:
-        curves: one row per curve, one column per layer, at least three.
-
-    Raises:
-        ValueError: fewer than three layers, NaN or infinity.
+        curves: one row per curve, one column per layer; refused are fewer than three layers, NaN or infinity.
 
     Example:
         >>> curves = pd.DataFrame([[1, 2, 3, 9], [0.1, 0.3, 0.2, 0.4], [5, 5, 5, 5]], ["a", "b", "c"])
@@ -68,10 +74,7 @@ def rank_correlations(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_correlation(first: Array, second: Array) -> float:
-    """That of two curves, in [-1, 1]; NaN where one of them is constant.
-
-    Raises:
-        ValueError: curves over different layers, or what `rank_correlations` refuses.
+    """That of two curves; refused over different layers, and what `rank_correlations` refuses.
 
     Example:
         >>> rank_correlation([1, 2, 3, 9], [0.1, 0.3, 0.2, 0.4])

@@ -9,9 +9,9 @@ import math
 import pandas as pd
 
 from fivelenses.papers.five_lenses import agreement
-from fivelenses.papers.five_lenses.figures import models_in_words, reach
+from fivelenses.papers.five_lenses.figures import models_in_words
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY, DIFFERENCES, LENSES, name
-from fivelenses.papers.five_lenses.rank_statistics import number, said
+from fivelenses.papers.five_lenses.rank_statistics import between, number, said
 
 
 def findings(changes: pd.DataFrame) -> dict[str, str]:
@@ -37,7 +37,7 @@ def _agreement(changes: pd.DataFrame) -> dict[str, str]:
             continue
         pair = defined.loc[getattr(defined["correlation"], place)()]
         words[f"{which}_lenses"] = f"{LENSES[pair['first']]} / {LENSES[pair['second']]}"
-        words[f"{which}_value"] = reach(pair)
+        words[f"{which}_value"] = between(pair.correlation, pair.low, pair.high)
     return words
 
 
@@ -73,7 +73,7 @@ def _parting(changes: pd.DataFrame) -> dict[str, str]:
     return {
         "parting_higher": name(parting.higher),
         "parting_lower": name(parting.lower),
-        "parting_value": reach(parting),
+        "parting_value": between(least, parting.low, parting.high),
         "parting_layer": str(parting.layer),
         "parting_ranks": f"{parting.difference:.1f}",
         "parting_reason": reason(changes, parting),
@@ -125,7 +125,7 @@ def _other_way(changes: pd.DataFrame, parting: agreement.Parting) -> list[str]:
         sentences.append(
             f"In {below.sum()} of {len(below)} models “{name(measure)}” is below 0 there: fine-tuning went the other "
             f"way, which the order of layers counts as least change. By its size alone it agrees with “{name(other)}” "
-            f"by {reach(pair)}: {verdict}."
+            f"by {between(pair.correlation, pair.low, pair.high)}: {verdict}."
         )
     return sentences
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from fivelenses.exhibits.claims import of_all
 from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation
 from fivelenses.lenses.landscape import Surface
 from fivelenses.papers.hao2019.layer_groups import TUNED
@@ -27,26 +28,8 @@ def with_folds(table: pd.DataFrame) -> pd.DataFrame:
     return table if "fold" in table.columns else table.assign(fold=WHOLE, examples=0)
 
 
-def of_all(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a record that are of all examples, and of no control.
-
-    Example:
-        >>> of_all(pd.DataFrame({"fold": [-1, 0, -1], "control": ["", "", "twin"], "loss": [0.3, 0.2, 0.4]}))
-           loss
-        0   0.3
-    """
-    for column, value in (("fold", WHOLE), ("control", "")):
-        if column in table.columns:
-            table = table[table[column] == value].drop(columns=column)
-    return table.reset_index(drop=True)
-
-
 def as_surface(table: pd.DataFrame) -> Surface:
-    """The cells of one surface as a surface of the lens.
-
-    Raises:
-        ValueError: a cell is missing or there twice.
-    """
+    """The cells of one surface as a surface of the lens; refused if a cell is missing or there twice."""
     places = table[["beta", "alpha"]].to_numpy()
     betas, alphas = np.unique(places[:, 0]), np.unique(places[:, 1])
     if len(np.unique(places, axis=0)) != len(places) or len(places) != len(betas) * len(alphas):
@@ -77,10 +60,7 @@ def _split(surfaces: pd.DataFrame, split: str) -> pd.DataFrame:
 
 
 def areas(surfaces: pd.DataFrame) -> pd.DataFrame:
-    """One row per model and fold: the basin of the end on the training surface.
-
-    Args:
-        surfaces: of `measure.landscapes`.
+    """One row per model and fold of `measure.landscapes`' `surfaces`: the basin of the end on the training surface.
 
     Returns:
         `task`, `init`, `seed`, `fold`, `examples`, `start_loss`, `end_loss`, `drop`; `second_width` along the second
@@ -161,15 +141,9 @@ def ends(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def measures(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row per model, of all examples.
-
-    Args:
-        landscapes: of `measure.landscapes`.
-
-    Returns:
-        The columns of its `models`, those of `areas` and `correlations`, `falling`, `climb` and `width` along the
-        optimisation direction, `random_width` along a random one, `train_loss` of the end on all training examples, and
-        `error` at the end on the development surface.
+    """One row per model, of all examples: the columns of `models` of `measure.landscapes`, those of `areas` and
+    `correlations`, `falling`, `climb` and `width` along the optimisation direction, `random_width` along a random
+    one, `train_loss` of the end on all training examples, and `error` at the end on the development surface.
     """
     seen = {name: of_all(table) for name, table in landscapes.items() if name != "lines"}
     lines = with_folds(landscapes["lines"])
@@ -196,9 +170,6 @@ def measures(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def group_ways(surfaces: pd.DataFrame) -> pd.DataFrame:
     """One row per task, seed, group of layers and fold: the training loss on the way to the rolled-back group.
 
-    Args:
-        surfaces: of `layer_groups.group_surfaces`, or its control.
-
     Returns:
         `task`, `seed`, `group`, `fold`, `examples`; `side`, the distance from the fine-tuned model at which the loss
         has risen by `RISE` on the side of the rolled-back group, in lengths of the group's direction, with
@@ -218,10 +189,8 @@ def group_ways(surfaces: pd.DataFrame) -> pd.DataFrame:
 
 def rolled_back(rollbacks: pd.DataFrame) -> pd.DataFrame:
     """One row per task, seed and group of layers: `tuned` and `accuracy` (without and with the group rolled back),
-    `random` (moved as far in random directions), `norm` and `relative_norm` of the group's direction.
-
-    Args:
-        rollbacks: of `layer_groups.rollbacks`, or a record that has these columns already.
+    `random` (moved as far in random directions), `norm` and `relative_norm` of the group's direction; of
+    `layer_groups.rollbacks`, or a record that has these columns already.
     """
     if "example" not in rollbacks.columns:
         return rollbacks
@@ -233,13 +202,8 @@ def rolled_back(rollbacks: pd.DataFrame) -> pd.DataFrame:
 
 
 def group_measures(surfaces: pd.DataFrame, rollbacks: pd.DataFrame) -> pd.DataFrame:
-    """One row per task, seed and group of layers that has a surface.
-
-    Args:
-        surfaces, rollbacks: of `layer_groups`.
-
-    Returns:
-        The columns of `group_ways` and `rolled_back`, and `area` with `whole` at `RISE`; empty without surfaces.
+    """One row per task, seed and group of layers that has a surface: the columns of `group_ways` and `rolled_back`, and
+    `area` with `whole` at `RISE`; empty without surfaces.
     """
     if surfaces.empty:
         return pd.DataFrame()

@@ -1,143 +1,346 @@
-"""The nine claims of Hao et al. (2019)."""
+"""The nine claims of Hao et al. (2019).
 
-from fivelenses.exhibits.claims import Claim
-from fivelenses.papers.hao2019 import differences as of
-from fivelenses.papers.hao2019.basins import RISE
-from fivelenses.papers.hao2019.tables import PAPER_TABLE_1
+The paper shows pictures and gives no thresholds. A claim about an optimum takes a task only where both models reached
+one: their loss on all training examples is clearly more than `RISE` nats below the entropy of the labels. A basin that
+reaches the edge of the grid is at least as wide as what is seen of it, so that a difference with it is bounded on one
+side. Trainings on one training set are compared, so where no examples are measured, the seeds alone are chance.
+"""
 
-PAPER = "hao2019"
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from fivelenses.exhibits import effects
+from fivelenses.exhibits.claims import CannotTest, Claims, LeftOut
+from fivelenses.exhibits.effects import Interval
+from fivelenses.exhibits.exhibit import printed, title
+from fivelenses.exhibits.intervals import of_measure
+from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, EXACT, HOLDS, UNBOUNDED, Effect, Part, judge_group
+from fivelenses.papers.hao2019.basins import RISE, areas, correlations, ends, group_ways, ways
+from fivelenses.papers.hao2019.measure import BETWEEN, OPTIMISATION
+from fivelenses.papers.hao2019.planes import PRETRAINED, RANDOM_ENCODER, SCRATCH
+from fivelenses.papers.hao2019.tables import DIVERGED, printed_falls
+
 MEASURES = "hao2019-measures"
+THIRD = 1 / 3  # of the steps
+MANY = 10  # times as many training examples: MNLI and SST-2 have 18 to 158 times those of MRPC and RTE
+LOW, MIDDLE, HIGH = "low", "middle", "high"
+LENGTHS, SQUARES, POINTS = "lengths of its direction", "squared lengths of its direction", "of the development examples"
+DRAMATIC = "two points: the paper says that the error does not increase dramatically and prints no number"
+RANDOM_SURFACE = "a random plane would take as long as all surfaces; `sharper-from-scratch` has a random line"
+
+Landscapes = Mapping[str, pd.DataFrame]
+Found = Iterator[Effect | LeftOut]
+Measure = Callable[[pd.DataFrame], float]
+
+CLAIMS = Claims("hao2019")
+OPTIMUM = Part("depth", RISE, "0.1 nats: less is hardly below always giving the labels' shares", "nats")
+WIDER = Part(f"area at {RISE:g} nats", unit=SQUARES)
+WIDER_AT_HALF = Part("area at half of the drop", unit=SQUARES)
+FASTER = Part("lower on the way", unit="nats")
+LOWER = Part("lower at the end", unit="nats")
+SMOOTHER = Part("smoother", unit="nats")
+STRAIGHTER = Part("nearer to the final direction", unit="degrees")
+KEPT = Part("error kept", -0.02, DRAMATIC, POINTS)
+SAME_REGION = Part("no barrier", -0.02, DRAMATIC, POINTS)
+FLATTER = Part("width at half of the drop", unit=LENGTHS)
+AGREES = Part("agreement", 0.5, "half of perfect: below it, a lower loss says little of the error", "rank correlation")
+AGREES_MORE = Part("more than from scratch", unit="rank correlation")
+MORE_WITH_DATA = Part("more with more data", unit="rank correlation")
+WIDER_LOW = Part("low wider than high", unit=LENGTHS)
+HIGH_LOSS = Part("high loses more", unit="nats")
+LEAST = Part("high costs more than low", unit=POINTS)
+LESS_THAN_MIDDLE = Part("middle costs more than low", unit=POINTS)
+MOST = Part("high costs more than middle", unit=POINTS)
 
 
-def _printed_falls() -> str:
-    """What putting back low and high layers costs in the paper's Table 1, in points, from least to most."""
-    falls = {
-        group: sorted(tuned - put_back[place] for tuned, *put_back in PAPER_TABLE_1.values())
-        for place, group in ((0, of.LOW), (2, of.HIGH))
-    }
-    return "; ".join(
-        f"{group} layers {-least:+.1f} to {-most:+.1f} points" for group, (least, *_, most) in falls.items()
-    )
+def _difference(table: pd.DataFrame, column: str, names: str, more: str, less: str) -> pd.DataFrame:
+    """`value` per task, seed and fold: the column for one of these names, minus that for another."""
+    wide = table.pivot(index=["task", "seed", "fold"], columns=names, values=column)
+    return (wide[more] - wide[less]).rename("value").reset_index().assign(examples=table["examples"].min())
 
 
-CLAIMS = (
-    Claim(
-        "wider-optima",
-        PAPER,
-        "Fine-tuning ends in wider optima than training from scratch.",
-        "section 5.1, Figure 1",
-        ("hao2019-figure-1", MEASURES),
-        f"area of the basin around the end, at {RISE:g} nats above it and at half of the drop from start to end, tuned "
-        "minus scratch, each in squared lengths of its own direction; only where both training losses end clearly more "
-        f"than {RISE:g} nats below the entropy of the labels",
-        (of.WIDER, of.WIDER_AT_HALF),
-        ("landscapes",),
-        of.wider_optima,
-        untwinned=of.RANDOM_SURFACE,
-    ),
-    Claim(
-        "easier",
-        PAPER,
-        "Fine-tuning converges faster than training from scratch, ends lower, even with fewer epochs, and has the "
-        "smoother straight way from start to end.",
-        "sections 5.1 and 5.2, Figures 1 and 2",
-        ("hao2019-figure-2", MEASURES),
-        "from scratch minus tuned, in nats: mean training loss over the steps of fine-tuning; loss at the end on all "
-        "training examples; largest rise of the loss on the straight way from start to end",
-        (of.FASTER, of.LOWER, of.SMOOTHER),
-        ("landscapes", "histories"),
-        of.easier,
-        untwinned="what moved at random was not trained: it has no curve of training and no end",
-    ),
-    Claim(
-        "straighter",
-        PAPER,
-        "Fine-tuning stays near its final direction; from scratch, the first epochs point elsewhere.",
-        "section 5.2, Figure 3",
-        ("hao2019-figure-3",),
-        "angle between the way so far and the final direction after a third of the steps of each training, from "
-        "scratch minus tuned, degrees; as a control, random walks whose steps have the same lengths",
-        (of.STRAIGHTER,),
-        ("trajectories",),
-        of.straighter,
-    ),
-    Claim(
-        "robust-overfitting",
-        PAPER,
-        "Many more epochs do not raise the development error much, and end in the same region of low error.",
-        "section 5.3, Figure 4",
-        ("hao2019-figure-4",),
-        "development error of a finished training of the usual epochs minus that of a long one from the same start, "
-        "and the higher of the two minus the highest on the straight way between; as a control, as far in a random "
-        "direction",
-        (of.KEPT, of.SAME_REGION),
-        ("long_training",),
-        of.robust_overfitting,
-    ),
-    Claim(
-        "sharper-from-scratch",
-        PAPER,
-        "On curves with normalised axes, the optima of training from scratch are sharper than those of fine-tuning.",
-        "section 6.1, Figure 5",
-        ("hao2019-figure-5",),
-        "width of the basin around the end at half of the drop from start to end along the direction between them, "
-        "tuned minus scratch, each in lengths of its own direction; as a control, a random direction of that length; "
-        "only where both models reached an optimum, as for `wider-optima`",
-        (of.FLATTER,),
-        ("landscapes",),
-        of.sharper_from_scratch,
-    ),
-    Claim(
-        "error-follows-loss",
-        PAPER,
-        "The surface of the development error agrees with that of the training loss, more so for fine-tuning than from "
-        "scratch.",
-        "section 6.2, Figures 1 and 6",
-        ("hao2019-figure-6", MEASURES),
-        "rank correlation of the two surfaces for the tuned model, and tuned minus scratch",
-        (of.AGREES, of.AGREES_MORE),
-        ("landscapes",),
-        of.error_follows_loss,
-        untwinned=of.RANDOM_SURFACE,
-    ),
-    Claim(
-        "scratch-needs-data",
-        PAPER,
-        "From scratch, the surfaces of error and loss agree more on large data sets than on small ones.",
-        "section 6.2, Figure 6",
-        ("hao2019-figure-6", MEASURES),
-        f"rank correlation of the two surfaces from scratch, on a task with at least {of.MANY} times as many training "
-        "examples minus on the other",
-        (of.MORE_WITH_DATA,),
-        ("landscapes",),
-        of.scratch_needs_data,
-        unit="pair of tasks",
-        untwinned=of.RANDOM_SURFACE,
-    ),
-    Claim(
-        "low-invariant",
-        PAPER,
-        "The low layers have the wider optimum, and putting back the high ones leads to a high loss.",
-        "section 7, Figure 7",
-        ("hao2019-figure-7", "hao2019-groups"),
-        f"distance from the fine-tuned model at which the training loss has risen by {RISE:g} nats towards the "
-        "pre-trained layers and beyond, low minus high, in lengths of each group's direction; rise of the loss at the "
-        "pre-trained layers, high minus low, nats; as a control, random directions of these lengths",
-        (of.WIDER_LOW, of.HIGH_LOSS),
-        ("group_surfaces",),
-        of.low_invariant,
-    ),
-    Claim(
-        "rollback",
-        PAPER,
-        "Putting back the low layers costs least, the high layers most.",
-        "section 7, Table 1",
-        ("hao2019-table-1",),
-        "development accuracy with the low layers put back minus that with the high ones and with the middle ones, and "
-        "with the middle ones minus the high ones; as a control, as far in random directions",
-        (of.LEAST, of.LESS_THAN_MIDDLE, of.MOST),
-        ("rollbacks",),
-        of.rollback,
-        printed=_printed_falls(),
-    ),
+def _interval(values: pd.DataFrame, measure: Measure = lambda of_model: of_model["value"].iloc[0]) -> Interval:
+    return of_measure(values, measure, examples=int(values["examples"].min()))
+
+
+def _bound(of_task: pd.DataFrame, column: str, names: str, more: str, less: str) -> str:
+    """How a difference is bounded where some extents reach the edge of the grid."""
+    whole = of_task.groupby(names)[column].all()
+    if whole[less]:
+        return EXACT if whole[more] else AT_LEAST
+    return AT_MOST if whole[more] else UNBOUNDED
+
+
+def _by_task(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    if table.empty:
+        raise CannotTest(DIVERGED)
+    yield from table.groupby("task", sort=False)
+
+
+def _effects(task: str, values: Mapping[Part, tuple[pd.DataFrame, str]]) -> Found:
+    """One effect per part from its values and bound, unless some value is not finite."""
+    if not all(np.isfinite(of_part["value"]).all() for of_part, _ in values.values()):
+        yield LeftOut(title(task), f"on {title(task)} a measure is not finite: its loss does not fall, or overflows")
+        return
+    for part, (of_part, bound) in values.items():
+        yield Effect(title(task), part.name, _interval(of_part), bound, (task,))
+
+
+def _without_optimum(landscapes: Landscapes) -> dict[str, str]:
+    """Why a task has no two optima to compare, by task: a model's training loss is not clearly below the entropy."""
+    reasons = {}
+    for (task, init), of_model in ends(landscapes).groupby(["task", "init"], sort=False):
+        below = _interval(of_model.rename(columns={"below": "value"}))
+        if judge_group([OPTIMUM], [Effect(task, OPTIMUM.name, below)]).outcome != HOLDS:
+            reach = f" [{printed(below.low, '.3f')}, {printed(below.high, '.3f')}]" if below.measured else ""
+            said = f"{printed(below.estimate, '.3f')}{reach} nats below the entropy of the labels"
+            which = "from scratch" if init == SCRATCH else "fine-tuned"
+            reasons[task] = f"the model {which} of {title(task)} has no optimum: it ends {said}, not clearly above 0.1"
+    return reasons
+
+
+def _of_optima(landscapes: Landscapes, table: pd.DataFrame, extents: Mapping[Part, tuple[str, str]]) -> Found:
+    """Effects of tuned minus scratch for tasks where both reached an optimum: parts to a column and its `whole`."""
+    without, which = _without_optimum(landscapes), ("init", PRETRAINED, SCRATCH)
+    for task, of_task in _by_task(table):
+        if task in without:
+            yield LeftOut(title(task), without[task])
+            continue
+        compared = {
+            part: (_difference(of_task, extent, *which), _bound(of_task, whole, *which))
+            for part, (extent, whole) in extents.items()
+        }
+        yield from _effects(task, compared)
+
+
+def _check(landscapes: Landscapes) -> None:
+    if landscapes["models"].empty:
+        raise CannotTest(DIVERGED)
+
+
+@CLAIMS.add(
+    "wider-optima",
+    "Fine-tuning ends in wider optima than training from scratch.",
+    f"area of the basin around the end, at {RISE:g} nats above it and at half of the drop from start to end, tuned "
+    "minus scratch, each in squared lengths of its own direction; only where both training losses end clearly more "
+    f"than {RISE:g} nats below the entropy of the labels",
+    WIDER,
+    WIDER_AT_HALF,
+    place="section 5.1, Figure 1",
+    exhibits=("hao2019-figure-1", MEASURES),
+    untwinned=RANDOM_SURFACE,
 )
+def wider_optima(landscapes: Landscapes) -> Found:
+    _check(landscapes)
+    extents = {WIDER: ("area", "whole"), WIDER_AT_HALF: ("half_area", "half_whole")}
+    yield from _of_optima(landscapes, areas(landscapes["surfaces"]), extents)
+
+
+def _mean_loss(history: pd.DataFrame, until: int) -> float:
+    """The mean training loss of the steps up to one; each value is a mean over the steps since the one before."""
+    history = history.sort_values("step")
+    before = history["step"].shift(fill_value=0)
+    lengths = (history["step"].clip(upper=until) - before).clip(lower=0)
+    return float(np.average(history["loss"], weights=lengths))
+
+
+def _faster(histories: pd.DataFrame) -> dict[tuple[str, int], float]:
+    """Mean training loss over the steps of fine-tuning, from scratch minus tuned, by task and seed."""
+    usual = histories["epochs"] == histories.groupby(["task", "encoder", "seed"])["epochs"].transform("min")
+    found = {}
+    for key, curves in histories[usual].groupby(["task", "seed"]):
+        from_scratch = curves["encoder"].str.startswith(RANDOM_ENCODER)
+        scratch, tuned = curves[from_scratch], curves[~from_scratch]
+        last = tuned["step"].max()
+        found[key] = _mean_loss(scratch, last) - _mean_loss(tuned, last)
+    return found
+
+
+@CLAIMS.add(
+    "easier",
+    "Fine-tuning converges faster than training from scratch, ends lower, even with fewer epochs, and has the "
+    "smoother straight way from start to end.",
+    "from scratch minus tuned, in nats: mean training loss over the steps of fine-tuning; loss at the end on all "
+    "training examples; largest rise of the loss on the straight way from start to end",
+    FASTER,
+    LOWER,
+    SMOOTHER,
+    place="sections 5.1 and 5.2, Figures 1 and 2",
+    exhibits=("hao2019-figure-2", MEASURES),
+    untwinned="what moved at random was not trained: it has no curve of training and no end",
+)
+def easier(landscapes: Landscapes, histories: pd.DataFrame) -> Found:
+    _check(landscapes)
+    faster, along = _faster(histories), ways(landscapes)
+    along = along[along["direction"] == OPTIMISATION]
+    lower = _difference(ends(landscapes), "loss", "init", SCRATCH, PRETRAINED)
+    smoother = _difference(along, "climb", "init", SCRATCH, PRETRAINED)
+    for task, of_task in _by_task(lower):
+        of_seeds = [faster[task, seed] for seed in sorted(set(of_task["seed"]))]
+        yield Effect(title(task), FASTER.name, effects.over_models(of_seeds), stands_on=(task,))
+        rough = smoother[smoother["task"] == task]
+        yield from _effects(task, {LOWER: (of_task, EXACT), SMOOTHER: (rough, EXACT)})
+
+
+@CLAIMS.add(
+    "straighter",
+    "Fine-tuning stays near its final direction; from scratch, the first epochs point elsewhere.",
+    "angle between the way so far and the final direction after a third of the steps of each training, from "
+    "scratch minus tuned, degrees; as a control, random walks whose steps have the same lengths",
+    STRAIGHTER,
+    place="section 5.2, Figure 3",
+    exhibits=("hao2019-figure-3",),
+)
+def straighter(trajectories: pd.DataFrame) -> Found:
+    for task, of_task in _by_task(trajectories):
+        more = []
+        for _, of_seed in of_task[of_task["step"] > 0].sort_values("share").groupby("seed"):
+            by_init = dict(list(of_seed.groupby("init")))
+            scratch, tuned = (
+                np.interp(THIRD, by_init[init]["share"], by_init[init]["angle"], left=np.nan)
+                for init in (SCRATCH, PRETRAINED)
+            )
+            more.append(scratch - tuned)
+        if np.isfinite(more).all():
+            yield Effect(title(task), STRAIGHTER.name, effects.over_models(more), stands_on=(task,))
+        else:
+            yield LeftOut(title(task), f"no state of {title(task)} was kept in a third of the steps: raise `states`")
+
+
+@CLAIMS.add(
+    "robust-overfitting",
+    "Many more epochs do not raise the development error much, and end in the same region of low error.",
+    "development error of a finished training of the usual epochs minus that of a long one from the same start, "
+    "and the higher of the two minus the highest on the straight way between; as a control, as far in a random "
+    "direction",
+    KEPT,
+    SAME_REGION,
+    place="section 5.3, Figure 4",
+    exhibits=("hao2019-figure-4",),
+)
+def robust_overfitting(long_training: pd.DataFrame) -> Found:
+    if not long_training.empty and "fold" not in long_training.columns:
+        raise CannotTest(
+            "this run set its long training against a state in mid-schedule, where a finished training is needed"
+        )
+
+    measures = {
+        KEPT: lambda errors: errors[0] - errors[-1],
+        SAME_REGION: lambda errors: errors[[0, -1]].max() - errors.max(),
+    }
+    for task, rows in _by_task(long_training):
+        between = rows[rows["kind"] == BETWEEN].sort_values("share")
+        for part, measure in measures.items():
+            found = _interval(between, lambda way, measure=measure: float(measure(way["error"].to_numpy())))
+            yield Effect(title(task), part.name, found, stands_on=(task,))
+
+
+@CLAIMS.add(
+    "sharper-from-scratch",
+    "On curves with normalised axes, the optima of training from scratch are sharper than those of fine-tuning.",
+    "width of the basin around the end at half of the drop from start to end along the direction between them, "
+    "tuned minus scratch, each in lengths of its own direction; as a control, a random direction of that length; "
+    "only where both models reached an optimum, as for `wider-optima`",
+    FLATTER,
+    place="section 6.1, Figure 5",
+    exhibits=("hao2019-figure-5",),
+)
+def sharper_from_scratch(landscapes: Landscapes) -> Found:
+    _check(landscapes)
+    table = ways(landscapes)
+    if OPTIMISATION in set(table["direction"]):
+        table = table[table["direction"] == OPTIMISATION]
+    yield from _of_optima(landscapes, table, {FLATTER: ("half_width", "half_width_whole")})
+
+
+@CLAIMS.add(
+    "error-follows-loss",
+    "The surface of the development error agrees with that of the training loss, more so for fine-tuning than from "
+    "scratch.",
+    "rank correlation of the two surfaces for the tuned model, and tuned minus scratch",
+    AGREES,
+    AGREES_MORE,
+    place="section 6.2, Figures 1 and 6",
+    exhibits=("hao2019-figure-6", MEASURES),
+    untwinned=RANDOM_SURFACE,
+)
+def error_follows_loss(landscapes: Landscapes) -> Found:
+    _check(landscapes)
+    for task, of_task in _by_task(correlations(landscapes["surfaces"])):
+        tuned = of_task[of_task["init"] == PRETRAINED].rename(columns={"correlation": "value"})
+        more = _difference(of_task, "correlation", "init", PRETRAINED, SCRATCH)
+        yield from _effects(task, {AGREES: (tuned, EXACT), AGREES_MORE: (more, EXACT)})
+
+
+@CLAIMS.add(
+    "scratch-needs-data",
+    "From scratch, the surfaces of error and loss agree more on large data sets than on small ones.",
+    f"rank correlation of the two surfaces from scratch, on a task with at least {MANY} times as many training "
+    "examples minus on the other",
+    MORE_WITH_DATA,
+    place="section 6.2, Figure 6",
+    exhibits=("hao2019-figure-6", MEASURES),
+    unit="pair of tasks",
+    untwinned=RANDOM_SURFACE,
+)
+def scratch_needs_data(landscapes: Landscapes) -> Found:
+    _check(landscapes)
+    sizes = landscapes["models"].groupby("task", sort=False)["examples"].max()
+    pairs = [(large, small) for large in sizes.index for small in sizes.index if sizes[large] >= MANY * sizes[small]]
+    if not pairs:
+        raise CannotTest(f"no task of this run has {MANY} times as many training examples as another")
+    table = correlations(landscapes["surfaces"]).query("init == @SCRATCH").rename(columns={"correlation": "value"})
+    of_task = dict(list(table.groupby("task")))
+    for pair in pairs:
+        name = " against ".join(map(title, pair))
+        if all(np.isfinite(of_task[task]["value"]).all() for task in pair):
+            more = effects.independent_difference(*(_interval(of_task[task]) for task in pair))
+            yield Effect(name, MORE_WITH_DATA.name, more, stands_on=pair)
+        else:
+            yield LeftOut(name, f"the error is the same in all cells of a surface of {name}")
+
+
+@CLAIMS.add(
+    "low-invariant",
+    "The low layers have the wider optimum, and rolling back the high ones leads to a high loss.",
+    f"distance from the fine-tuned model at which the training loss has risen by {RISE:g} nats towards the "
+    "pre-trained layers and beyond, low minus high, in lengths of each group's direction; rise of the loss at the "
+    "pre-trained layers, high minus low, nats; as a control, random directions of these lengths",
+    WIDER_LOW,
+    HIGH_LOSS,
+    place="section 7, Figure 7",
+    exhibits=("hao2019-figure-7", "hao2019-groups"),
+)
+def low_invariant(group_surfaces: pd.DataFrame) -> Found:
+    if group_surfaces.empty:
+        raise CannotTest(DIVERGED)
+    for task, of_task in _by_task(group_ways(group_surfaces)):
+        wider = _difference(of_task, "side", "group", LOW, HIGH), _bound(of_task, "side_whole", "group", LOW, HIGH)
+        higher = _difference(of_task, "rise", "group", HIGH, LOW), EXACT
+        yield from _effects(task, {WIDER_LOW: wider, HIGH_LOSS: higher})
+
+
+@CLAIMS.add(
+    "rollback",
+    "Putting back the low layers costs least, the high layers most.",
+    "development accuracy with the low layers rolled back minus that with the high ones and with the middle ones, "
+    "and with the middle ones minus the high ones; as a control, as far in random directions",
+    LEAST,
+    LESS_THAN_MIDDLE,
+    MOST,
+    place="section 7, Table 1",
+    exhibits=("hao2019-table-1",),
+    printed=printed_falls(),
+)
+def rollback(rollbacks: pd.DataFrame) -> Found:
+    for task, of_task in _by_task(rollbacks):
+        for part, more, less in ((LEAST, LOW, HIGH), (LESS_THAN_MIDDLE, LOW, MIDDLE), (MOST, MIDDLE, HIGH)):
+            one, other = (of_task[of_task["group"] == group] for group in (more, less))
+            if "example" in of_task.columns:
+                scores = [side.pivot(index="seed", columns="example", values="score") for side in (one, other)]
+                found = effects.interval(*scores)
+            else:
+                found = effects.without_interval(one["accuracy"].mean() - other["accuracy"].mean())
+            yield Effect(title(task), part.name, found, stands_on=(task,))

@@ -53,30 +53,16 @@ def error_levels(values: np.ndarray) -> np.ndarray:
 def panels(count: int) -> tuple[Figure, list[Axes]]:
     """Square panels in two columns, with the same axes."""
     rows = -(-count // 2)
-    figure, grid = plt.subplots(
-        rows,
-        2,
-        figsize=(style.WIDTH, 3.35 * rows + 1.1),
-        layout="constrained",
-        squeeze=False,
-        sharex=True,
-        sharey=True,
-    )
+    sized = dict(figsize=(style.WIDTH, 3.35 * rows + 1.1), layout="constrained", squeeze=False)
+    figure, grid = plt.subplots(rows, 2, **sized, sharex=True, sharey=True)
     for axes in grid.flat[count:]:
         axes.set_visible(False)
     return figure, list(grid.flat[:count])
 
 
 def draw(axes: Axes, surface: Surface, value: str, levels: np.ndarray, rim: float | None = None):
-    """One surface: filled contours, thin lines between them, and the rim of a basin.
-
-    Args:
-        value: `loss` or `error`.
-        levels: those of the whole figure.
-        rim: a level that is drawn dashed and white.
-
-    Returns:
-        What a colour bar is made from.
+    """One surface of `loss` or `error`: filled contours at the levels of the whole figure, thin lines between them, and
+    dashed and white the rim of a basin. Returns what a colour bar is made from.
     """
     values = surface.losses if value == "loss" else surface.errors
     # What has no number is left white and crossed.

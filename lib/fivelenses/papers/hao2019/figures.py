@@ -10,21 +10,22 @@ from plotly import graph_objects
 from plotly.subplots import make_subplots
 
 from fivelenses.exhibits import plots, style
-from fivelenses.exhibits.exhibit import Absent, Exhibit
+from fivelenses.exhibits.claims import of_all
+from fivelenses.exhibits.exhibit import Absent, Exhibit, title
 from fivelenses.exhibits.interactive import folded
 from fivelenses.lenses.basin import rank_correlation
 from fivelenses.papers.hao2019 import drawing
-from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface, of_all
+from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface
 from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH
-from fivelenses.papers.hao2019.tables import DIVERGED, task_models, title
+from fivelenses.papers.hao2019.tables import DIVERGED, task_models
 from fivelenses.records import TWIN, WHOLE
 
 MIN_FALL = 0.01  # nats; the loss of a model that learned nothing has no shape to be scaled
 NAMES = {SCRATCH: "from scratch", PRETRAINED: "fine-tuned"}
 DASHES = {SCRATCH: (NAMES[SCRATCH], "--"), PRETRAINED: (NAMES[PRETRAINED], "-")}
 WAY = {"start": (START, drawing.START_MARK), "end": (END, drawing.END_MARK)}
-ROLLED_BACK = {"fine-tuned": (START, drawing.START_MARK), "group put back": (BACK, drawing.END_MARK)}
+ROLLED_BACK = {"fine-tuned": (START, drawing.START_MARK), "group rolled back": (BACK, drawing.END_MARK)}
 LABELS = {"loss": "training loss (nats)", "error": "development error"}
 LEVELS = {"loss": drawing.loss_levels, "error": drawing.error_levels}
 RIM_MARK = (f"{RISE:g} nats above the end", dict(color="white", linestyle="--", linewidth=1.6))
@@ -150,12 +151,7 @@ def _turning(cells: pd.DataFrame, task: str) -> graph_objects.Figure:
 
 
 def figure_2(histories: pd.DataFrame, models: pd.DataFrame, second: Mapping[str, str]) -> Exhibit:
-    """Figure 2: training loss over steps, from scratch and fine-tuned.
-
-    Args:
-        histories, models: of `checkpoints.tables`.
-        second: task to the task that gives the second direction.
-    """
+    """Figure 2: training loss over steps, from scratch and fine-tuned; arguments as `tables.task_models`."""
     table = task_models(models, second).query("not left_out")[["init", "task", "seed", "epochs", "address"]]
     table = table.merge(histories[["address", "steps", "step", "loss"]], on="address")
     table["epoch"] = table["step"] * (table["epochs"] / table["steps"])
@@ -234,7 +230,7 @@ def figure_4(table: pd.DataFrame) -> Exhibit | Absent:
     _draw_path(axes, states.assign(control=""))
     marks = (("start", drawing.START_MARK), (reference, drawing.END_MARK), *PATH_MARKS)
     drawing.finish(figure, [axes], filled, LABELS["error"], marks)
-    side.plot(states["epoch"], states["error"], color=style.TASK_COLOURS[task], marker="o")
+    side.plot(states["epoch"], states["error"], color=style.task_colour(task), marker="o")
     side.axvline(epochs, color=style.NULL_COLOUR, linestyle="--", linewidth=1.4)
     side.plot(epochs, first, **drawing.END_MARK)
     side.set(xlabel="epoch", ylabel=LABELS["error"], ylim=(0, None))

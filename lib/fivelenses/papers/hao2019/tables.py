@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from fivelenses import tasks
-from fivelenses.exhibits.exhibit import Absent, Exhibit
+from fivelenses.exhibits.exhibit import Absent, Exhibit, printed, title
 from fivelenses.papers.hao2019 import basins
 from fivelenses.papers.hao2019.basins import RISE
 from fivelenses.papers.hao2019.measure import RADIUS
@@ -22,20 +21,10 @@ GROUPS = ("low", "middle", "high")
 DIVERGED = "a training diverged on each of its tasks and seeds"
 
 
-def title(task: str) -> str:
-    """The name of a task as it is printed."""
-    return tasks.find(task).title
-
-
 def task_models(models: pd.DataFrame, second: Mapping[str, str]) -> pd.DataFrame:
-    """Each task's models without its long training, from scratch first.
-
-    Args:
-        models: of `checkpoints.tables.models`.
-        second: task to the task that gives the second direction.
-
-    Returns:
-        Their rows, with `init`, and `left_out`: a training diverged that the landscapes of the task and seed need.
+    """Each task's models (`checkpoints.tables.models`) without its long training, from scratch first, with `init`, and
+    `left_out`: a training diverged that the landscapes of the task and seed need. `second` gives for each task the
+    one that gives its second direction.
     """
     scratch = models["encoder"].str.startswith(RANDOM_ENCODER)
     table = models.assign(init=scratch.map({True: SCRATCH, False: PRETRAINED}))
@@ -57,7 +46,7 @@ def table_of_models(models: pd.DataFrame, second: Mapping[str, str]) -> Exhibit:
     table = task_models(models, second)
     left_out = [f"{title(row.task)} (seed {row.seed})" for row in table[table["left_out"]].itertuples()]
     caption = (
-        "The models, and their scores on all development examples beside that of always saying the most frequent "
+        "The models, and their scores on all development examples beside the null rate, that of the most frequent "
         "label (0 for a correlation)."
     )
     if left_out:
@@ -66,18 +55,28 @@ def table_of_models(models: pd.DataFrame, second: Mapping[str, str]) -> Exhibit:
             f"second direction: {', '.join(dict.fromkeys(left_out))}."
         )
     table = table.sort_values(["task", "init"], kind="stable", ignore_index=True)
-    columns = {"task": "task", "init": "start", "seed": "seed", "examples": "examples", "epochs": "epochs"}
-    columns |= {
+    columns = {
+        "task": ("task", title),
+        "init": ("start", lambda init: "random" if init == SCRATCH else init),
+        "seed": "seed",
+        "examples": ("examples", "{:,}"),
+        "epochs": ("epochs", "{:g}"),
         "steps": "steps",
         "metric": "metric",
-        "score": "score",
-        "null_rate": "null rate",
-        "diverged": "diverged",
+        "score": ("score", "{:.3f}"),
+        "null_rate": ("null rate", "{:.3f}"),
+        "diverged": ("diverged", lambda diverged: "yes" if diverged else "no"),
     }
-    formats = {"task": title, "examples": "{:,}", "epochs": "{:g}"}
-    formats |= {"init": lambda init: "random" if init == SCRATCH else init}
-    formats |= {"score": "{:.3f}", "null_rate": "{:.3f}", "diverged": lambda diverged: "yes" if diverged else "no"}
-    return Exhibit("hao2019-models", "Models", table, caption, columns=columns, formats=formats)
+    return Exhibit("hao2019-models", "Models", table, caption, columns=columns)
+
+
+def printed_falls() -> str:
+    """What rolling back low and high layers costs in the paper's Table 1, in points, from least to most."""
+    words = []
+    for place, group in ((0, GROUPS[0]), (2, GROUPS[2])):
+        least, *_, most = sorted(tuned - rolled_back[place] for tuned, *rolled_back in PAPER_TABLE_1.values())
+        words.append(f"{group} layers {-least:+.1f} to {-most:+.1f} points")
+    return "; ".join(words)
 
 
 def table_1(rollbacks: pd.DataFrame) -> Exhibit | Absent:
@@ -92,7 +91,7 @@ def table_1(rollbacks: pd.DataFrame) -> Exhibit | Absent:
         row = {"task": title(task), "tuned": _beside(tuned, None, ".1%", 100), "paper": _beside(paper and paper[0])}
         for place, group in enumerate(GROUPS, start=1):
             left = means.loc[(task, group), "accuracy"] if ours else None
-            row[f"{group} put back"] = _beside(left, tuned, ".1%", 100)
+            row[f"{group} rolled back"] = _beside(left, tuned, ".1%", 100)
             row[f"paper, {group}"] = _beside(*(paper[place], paper[0]) if paper else (None, None))
         rows.append(row)
     seeds = rollbacks["seed"].nunique()
@@ -108,11 +107,11 @@ def _beside(value: float | None, reference: float | None = None, form: str = ".2
     """A number, with its difference from a reference in points; a dash where there is none."""
     if value is None:
         return "–"
-    less = "" if reference is None else f" ({scale * (value - reference):+{'.1f' if scale > 1 else '.2f'}})"
-    return f"{value:{form}}{less}".replace("-", "−")
+    less = "" if reference is None else f" ({printed(scale * (value - reference), '+.1f' if scale > 1 else '+.2f')})"
+    return f"{printed(value, form)}{less}"
 
 
-def _at_least(table: pd.DataFrame, extents: Mapping[str, str]) -> pd.DataFrame:
+def at_least(table: pd.DataFrame, extents: Mapping[str, str]) -> pd.DataFrame:
     """The table with extents (column to the column that says whether it is whole) as a page prints them."""
     printed = {
         extent: [
@@ -130,29 +129,20 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     extents = {name: f"{name}_whole" for name in ("width", "half_width", "second_width", "random_width")}
     extents |= {"area": "whole", "half_area": "half_whole"}
     columns = {
-        "task": "task",
+        "task": ("task", title),
         "init": "start",
-        "start_loss": "loss, start → end",
-        "climb": "climb",
+        "start_loss": ("loss, start → end", "{start_loss:.2f} → {train_loss:.3f}"),
+        "climb": ("climb", "{:.2f}"),
         "width": "width along δ₁",
         "second_width": "along δ₂",
         "random_width": "random",
         "half_width": "at half",
         "area": "area",
         "half_area": "at half of the drop",
-        "angle": "angle of δ₁, δ₂",
-        "norm": "‖δ₁‖",
-        "sharpness": "sharpness",
-        "correlation": "rank correlation",
-    }
-    formats = {
-        "task": title,
-        "start_loss": "{start_loss:.2f} → {train_loss:.3f}",
-        "climb": "{:.2f}",
-        "angle": "{:.0f}°",
-        "norm": "{norm:.3g} ({relative_norm:.0%})",
-        "sharpness": "{sharpness:.2f} ± {sharpness_standard_error:.1g}",
-        "correlation": "{:.2f}",
+        "angle": ("angle of δ₁, δ₂", "{:.0f}°"),
+        "norm": ("‖δ₁‖", "{norm:.3g} ({relative_norm:.0%})"),
+        "sharpness": ("sharpness", "{sharpness:.2f} ± {sharpness_standard_error:.1g}"),
+        "correlation": ("rank correlation", "{:.2f}"),
     }
     caption = (
         f"The landscapes in numbers. Widths and area of the basin at {RISE:g} nats above the end, in lengths of δ₁ and "
@@ -163,8 +153,8 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
         f"{RADIUS:g} of its own length at random. The rank correlation is that of training loss and development error "
         "over the cells."
     )
-    shown = _at_least(table, extents)
-    return Exhibit("hao2019-measures", "Measures", table, caption, shown=shown, columns=columns, formats=formats)
+    shown = at_least(table, extents)
+    return Exhibit("hao2019-measures", "Measures", table, caption, shown=shown, columns=columns)
 
 
 def table_of_groups(surfaces: pd.DataFrame, rollbacks: pd.DataFrame) -> Exhibit | Absent:
@@ -172,25 +162,23 @@ def table_of_groups(surfaces: pd.DataFrame, rollbacks: pd.DataFrame) -> Exhibit 
     table = basins.group_measures(surfaces, rollbacks)
     if table.empty:
         return Absent("hao2019-groups", "The table of groups of layers", DIVERGED)
-    shown = _at_least(table, {"side": "side_whole", "area": "whole"})
+    shown = at_least(table, {"side": "side_whole", "area": "whole"})
     for name in ("accuracy", "random"):
         shown[name] = table[name] - table["tuned"]
     columns = {
-        "task": "task",
+        "task": ("task", title),
         "group": "layers",
         "side": "distance to the rim",
         "area": "area",
-        "rise": "loss rises, put back",
-        "accuracy": "accuracy, put back",
-        "random": "accuracy, random move",
-        "norm": "‖δ₁‖",
+        "rise": ("loss rises, rolled back", "{:+.2f}"),
+        "accuracy": ("accuracy, rolled back", "{:+.3f}"),
+        "random": ("accuracy, random move", "{:+.3f}"),
+        "norm": ("‖δ₁‖", "{norm:.3g} ({relative_norm:.0%})"),
     }
-    formats = {"task": title, "rise": "{:+.2f}", "accuracy": "{:+.3f}", "random": "{:+.3f}"}
-    formats |= {"norm": "{norm:.3g} ({relative_norm:.0%})"}
     caption = (
         "The thirds of the layers in numbers: the distance towards the pre-trained layers, and beyond, at which the "
         f"loss has risen by {RISE:g} nats, and the area of that basin (≥: it reaches the edge of the grid); the rise "
-        "of the training loss and the change of accuracy when a third is put back, the latter beside that of moving it "
-        "as far at random; and how far fine-tuning had moved it, also as a share of its parameters' length."
+        "of the training loss and the change of accuracy when a third is rolled back, the latter beside that of moving "
+        "it as far at random; and how far fine-tuning had moved it, also as a share of its parameters' length."
     )
-    return Exhibit("hao2019-groups", "Groups of layers", table, caption, shown=shown, columns=columns, formats=formats)
+    return Exhibit("hao2019-groups", "Groups of layers", table, caption, shown=shown, columns=columns)

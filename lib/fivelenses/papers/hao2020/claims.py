@@ -10,18 +10,21 @@ by the models in them (`intervals.of_pairs`).
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
 
 import pandas as pd
 
 from fivelenses import tasks
 from fivelenses.exhibits import effects
-from fivelenses.exhibits.claims import CannotTest, Claim, LeftOut
+from fivelenses.exhibits.claims import CannotTest, Claims, LeftOut
 from fivelenses.exhibits.effects import Interval
+from fivelenses.exhibits.exhibit import title
 from fivelenses.exhibits.intervals import of_measure, of_pairs
 from fivelenses.exhibits.verdicts import Effect, Part
 from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
 
-PAPER = "hao2020"
+CLAIMS = Claims("hao2020")
 THIRDS = {"low": (0, 1 / 3), "middle": (1 / 3, 2 / 3), "last": (2 / 3, 1)}  # of the depth
 LOW_OF_24 = 11 / 24  # the paper's layers 0–10
 MIN_LAYERS = 6  # from which a bend can be told from a straight line
@@ -32,14 +35,9 @@ LARGER = 10  # times MRPC's training examples make a large set; SST-2 has 18 tim
 Measure = Callable[[pd.DataFrame], float]
 
 
-def _title(group: str) -> str:
-    """A task's, or a pair of tasks', title."""
-    return "–".join(tasks.find(task).title for task in group.split("–"))
-
-
 def _before(task: str) -> str:
     """The group in which MRPC is compared with a large set."""
-    return f"{_title(SMALL)} before {_title(task)}"
+    return f"{title(SMALL)} before {title(task)}"
 
 
 LAST_OVER_BELOW = Part(
@@ -55,9 +53,7 @@ LOW_MOVES_LESS = Part(
     "an eighth or less of what the other layers do: a straight line gives at least a seventh over six layers or more",
     "share",
 )
-SEEDS_LAST_OVER_BELOW = Part(
-    LAST_OVER_BELOW.name, LAST_OVER_BELOW.threshold, LAST_OVER_BELOW.reason, "ratio", tuple(map(_title, LARGE))
-)
+SEEDS_LAST_OVER_BELOW = replace(LAST_OVER_BELOW, groups=tuple(map(title, LARGE)))
 SMALL_EARLIER = Part(
     "share of the height that is reached before the last sixth, MRPC minus the large set",
     unit="share",
@@ -69,7 +65,7 @@ RISE_TO_MIDDLE = Part("middle third minus lower third", unit="SVCCA distance", g
 STEEPER_AT_LAST = Part(
     "rise into the last third minus rise into the middle third",
     unit="SVCCA distance",
-    groups=tuple(map(_title, LARGE)),
+    groups=tuple(map(title, LARGE)),
 )
 AGREE_BELOW = (
     0.9,
@@ -93,9 +89,9 @@ def _mean(rows: pd.DataFrame, value: str, above: float, upto: float) -> float:
     return float(values[chosen].mean())
 
 
-def _thirds(rows: pd.DataFrame, value: str) -> tuple[float, float, float]:
-    low, middle, last = (_mean(rows, value, *third) for third in THIRDS.values())
-    return low, middle, last
+def _rise(rows: pd.DataFrame, value: str, lower: str, upper: str) -> float:
+    """The mean over one third of the layers minus that over another."""
+    return _mean(rows, value, *THIRDS[upper]) - _mean(rows, value, *THIRDS[lower])
 
 
 def _of_models(rows: pd.DataFrame, measure: Measure, model: str = "seed") -> Interval:
@@ -152,32 +148,56 @@ def _between_seeds(changes: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def last_layers_change(changes: pd.DataFrame) -> Iterator[Effect]:
-    """JS divergence of the last third of the layers over that of the two thirds below, by task."""
-    _deep_enough(changes)
-    for task, rows in _against_pretrained(changes).groupby("task", sort=False):
-        yield Effect(
-            _title(task), LAST_OVER_BELOW.name, _of_models(rows, _last_over_below, "second"), stands_on=(task,)
-        )
+EARLY = (
+    "the rise from the lower third to the layers between 1/2 and 5/6 of the depth as a share of the height of the last "
+    f"sixth, minus that share for each large set (at least {LARGER} times MRPC's training examples)"
+)
 
 
-def distance_grows(changes: pd.DataFrame) -> Iterator[Effect]:
-    """SVCCA distance of the last third minus that of the lower third, by task."""
+@CLAIMS.add(
+    "js-last-layers",
+    "Fine-tuning hardly changes the attention of low and middle layers, and changes that of the last layers "
+    "drastically.",
+    "mean JS divergence of the last third of the layers over that of the two thirds below",
+    LAST_OVER_BELOW,
+    place="section 3, Figure 1",
+    exhibits=("hao2020-figure-1",),
+)
+def last_layers_change(changes_by_layer: pd.DataFrame) -> Iterator[Effect]:
+    _deep_enough(changes_by_layer)
+    for task, rows in _against_pretrained(changes_by_layer).groupby("task", sort=False):
+        found = _of_models(rows, _last_over_below, "second")
+        yield Effect(title(task), LAST_OVER_BELOW.name, found, stands_on=(task,))
 
-    def growth(rows: pd.DataFrame) -> float:
-        low, _, last = _thirds(rows, "svcca")
-        return last - low
 
-    for task, rows in _against_pretrained(changes).groupby("task", sort=False):
-        yield Effect(_title(task), TOP_OVER_BOTTOM.name, _of_models(rows, growth, "second"), stands_on=(task,))
+@CLAIMS.add(
+    "svcca-grows",
+    "SVCCA distance to the pre-trained encoder is larger in higher layers.",
+    "mean SVCCA distance of the last third of the layers minus that of the lower third",
+    TOP_OVER_BOTTOM,
+    place="section 4, Figure 2",
+    exhibits=("hao2020-figure-2",),
+)
+def distance_grows(changes_by_layer: pd.DataFrame) -> Iterator[Effect]:
+    for task, rows in _against_pretrained(changes_by_layer).groupby("task", sort=False):
+        growth = _of_models(rows, lambda one: _rise(one, "svcca", "low", "last"), "second")
+        yield Effect(title(task), TOP_OVER_BOTTOM.name, growth, stands_on=(task,))
 
 
+@CLAIMS.add(
+    "rollback-low-harmless",
+    "Rolling back any of the lower 11 of 24 layers hardly moves the last layer; rolling back a higher one does.",
+    "1 minus the mean movement for the lower 11/24 of the layers over that for those above",
+    LOW_MOVES_LESS,
+    place="section 4, Figure 3",
+    exhibits=("hao2020-figure-3",),
+    printed="layers 0–10 of 24, counted from 0",
+)
 def low_layers_harmless(rollbacks: pd.DataFrame) -> Iterator[Effect]:
-    """By how much less the last layer moves when a low layer is rolled back than when a middle or last one is."""
     _deep_enough(rollbacks)
     for task, rows in rollbacks.groupby("task", sort=False) if len(rollbacks) else ():
         found = _of_models(rows, lambda one: _less_below(one, "svcca", LOW_OF_24, LOW_OF_24))
-        yield Effect(_title(task), LOW_MOVES_LESS.name, found, stands_on=(task,))
+        yield Effect(title(task), LOW_MOVES_LESS.name, found, stands_on=(task,))
 
 
 def _small_before_large(seeds: pd.DataFrame, models: pd.DataFrame, value: str) -> Iterator[Effect | LeftOut]:
@@ -188,173 +208,114 @@ def _small_before_large(seeds: pd.DataFrame, models: pd.DataFrame, value: str) -
         lacking = [one for one in (*LARGE, SMALL) if one not in by_task or one not in examples]
         too_small = [one for one in LARGE if not lacking and examples[one] < LARGER * examples[SMALL]]
         if lacking:
-            yield LeftOut(_before(task), f"this run does not compare seeds of {_title(lacking[0])}")
+            yield LeftOut(_before(task), f"this run does not compare seeds of {title(lacking[0])}")
         elif too_small:
-            counts = f"{_title(too_small[0])} has {examples[too_small[0]]:,} training examples here"
-            yield LeftOut(
-                _before(task),
-                f"MRPC is compared with large sets: {counts}, not {LARGER} times MRPC's {examples[SMALL]:,}",
-            )
+            counts = f"{title(too_small[0])} has {examples[too_small[0]]:,} training examples here"
+            less = f"{counts}, not {LARGER} times MRPC's {examples[SMALL]:,}"
+            yield LeftOut(_before(task), f"MRPC is compared with large sets: {less}")
         else:
             measured = [_of_pairs(by_task[one], _reached_early(value)) for one in (SMALL, task)]
             found = effects.independent_difference(*measured)
             yield Effect(_before(task), SMALL_EARLIER.name, found, stands_on=(SMALL, task))
 
 
-def seeds_agree_in_attention(changes: pd.DataFrame, models: pd.DataFrame) -> Iterator[Effect | LeftOut]:
-    """As `last_layers_change`, between seeds of a large set; and MRPC's divergence begins earlier than theirs."""
-    _deep_enough(changes)
-    seeds = _between_seeds(changes)
+@CLAIMS.add(
+    "seeds-js",
+    "Between seeds, attention agrees in low and middle layers of models of the large sets MNLI and SST-2 and "
+    "diverges in the last; for MRPC it diverges from about layer 10 of 24 on.",
+    "for MNLI and SST-2, mean JS divergence between seeds of the last third over that of the two thirds below; for "
+    f"MRPC, {EARLY}",
+    SEEDS_LAST_OVER_BELOW,
+    SMALL_EARLIER,
+    place="section 5.1, Figure 4",
+    exhibits=("hao2020-figure-4",),
+    printed="MRPC: from layer 9 of 24, counted from 0",
+)
+def seeds_agree_in_attention(changes_by_layer: pd.DataFrame, models: pd.DataFrame) -> Iterator[Effect | LeftOut]:
+    _deep_enough(changes_by_layer)
+    seeds = _between_seeds(changes_by_layer)
     for task, rows in seeds.groupby("task", sort=False):
         if task in LARGE:
             found = _of_pairs(rows, _last_over_below)
-            yield Effect(_title(task), SEEDS_LAST_OVER_BELOW.name, found, stands_on=(task,))
+            yield Effect(title(task), SEEDS_LAST_OVER_BELOW.name, found, stands_on=(task,))
     yield from _small_before_large(seeds, models, "js")
 
 
-def seeds_part_in_features(changes: pd.DataFrame, models: pd.DataFrame) -> Iterator[Effect | LeftOut]:
-    """SVCCA distance between seeds rises from third to third; for large sets more into the last, for MRPC earlier."""
+@CLAIMS.add(
+    "seeds-svcca",
+    "Between seeds, SVCCA distance rises through all layers: for MNLI and SST-2 most in the last, for MRPC "
+    "from about layer 14 of 24.",
+    "differences of mean SVCCA distance between seeds from third to third; for MNLI and SST-2 also the second "
+    f"difference minus the first; for MRPC also {EARLY}",
+    RISE_TO_LAST,
+    RISE_TO_MIDDLE,
+    STEEPER_AT_LAST,
+    SMALL_EARLIER,
+    place="section 5.1, Figure 5",
+    exhibits=("hao2020-figure-5",),
+    printed="MRPC: from layer 13 of 24, counted from 0",
+)
+def seeds_part_in_features(changes_by_layer: pd.DataFrame, models: pd.DataFrame) -> Iterator[Effect | LeftOut]:
+    def to_middle(one: pd.DataFrame) -> float:
+        return _rise(one, "svcca", "low", "middle")
 
-    def rises(rows: pd.DataFrame) -> tuple[float, float]:
-        low, middle, last = _thirds(rows, "svcca")
-        return middle - low, last - middle
+    def to_last(one: pd.DataFrame) -> float:
+        return _rise(one, "svcca", "middle", "last")
 
-    seeds = _between_seeds(changes)
+    seeds = _between_seeds(changes_by_layer)
     for task, rows in seeds.groupby("task", sort=False):
-        measures = {RISE_TO_MIDDLE: lambda one: rises(one)[0], RISE_TO_LAST: lambda one: rises(one)[1]}
+        measures = {RISE_TO_MIDDLE: to_middle, RISE_TO_LAST: to_last}
         if task in LARGE:
-            measures[STEEPER_AT_LAST] = lambda one: rises(one)[1] - rises(one)[0]
+            measures[STEEPER_AT_LAST] = lambda one: to_last(one) - to_middle(one)
         for part, measure in measures.items():
-            yield Effect(_title(task), part.name, _of_pairs(rows, measure), stands_on=(task,))
+            yield Effect(title(task), part.name, _of_pairs(rows, measure), stands_on=(task,))
     yield from _small_before_large(seeds, models, "svcca")
 
 
-def low_layers_agree_between_datasets(between: pd.DataFrame) -> Iterator[Effect]:
-    """By how much less models of two data sets differ in the lower third than in the last: attention and features."""
-    _deep_enough(between)
-    for pair, rows in between.groupby("pair", sort=False) if len(between) else ():
+@CLAIMS.add(
+    "datasets-low-agree",
+    "The lower third of the layers agrees between models of different data sets, whatever the domain.",
+    "1 minus the mean distance in the lower third over that in the last, for JS divergence and for SVCCA distance",
+    ATTENTION_AGREES,
+    FEATURES_AGREE,
+    place="section 5.2, Figures 6 and 7",
+    exhibits=("hao2020-figure-6", "hao2020-figure-7"),
+    unit="pair of tasks",
+    printed="layers 0–7 of 24, counted from 0",
+)
+def low_layers_agree_between_datasets(between_datasets: pd.DataFrame) -> Iterator[Effect]:
+    _deep_enough(between_datasets)
+    for pair, rows in between_datasets.groupby("pair", sort=False) if len(between_datasets) else ():
         for part, value in ((ATTENTION_AGREES, "js"), (FEATURES_AGREE, "svcca")):
             found = _of_models(rows, lambda one, value=value: _less_below(one, value, 1 / 3, 2 / 3))
-            yield Effect(_title(pair), part.name, found, stands_on=tuple(pair.split("–")))
+            yield Effect(title(pair), part.name, found, stands_on=tuple(pair.split("–")))
 
 
-def distance_orders_datasets(between: pd.DataFrame) -> Iterator[Effect]:
-    """The differences of the mean distance above the lower third between neighbours in the paper's order of pairs."""
-    seeds = [set(between.loc[between["pair"] == pair, "seed"]) if len(between) else set() for pair in DATASET_ORDER]
+@CLAIMS.add(
+    "datasets-order",
+    "In middle and last layers models differ more the more their data sets do: RTE–MNLI, then MRPC–RTE, then "
+    "MRPC–SST-2.",
+    "differences of the mean distance above the lower third between neighbouring pairs in that order",
+    NEAR_TO_FURTHER,
+    FURTHER_TO_FAR,
+    place="section 5.2, Figures 6 and 7",
+    exhibits=("hao2020-figure-6", "hao2020-figure-7"),
+    unit="measure",
+)
+def distance_orders_datasets(between_datasets: pd.DataFrame) -> Iterator[Effect]:
+    """Models and examples that two pairs of data sets share are left out of both together."""
+    table, stands_on = between_datasets, tuple(dict.fromkeys("–".join(DATASET_ORDER).split("–")))
+    seeds = [set(table.loc[table["pair"] == pair, "seed"]) if len(table) else set() for pair in DATASET_ORDER]
     if not (shared := set.intersection(*seeds)):
         raise CannotTest("it needs models of MNLI, RTE, SST-2 and MRPC with one seed")
-    between = between[between["seed"].isin(shared)]
+    table = table[table["seed"].isin(shared)]
+    neighbours = dict(zip((NEAR_TO_FURTHER, FURTHER_TO_FAR), pairwise(DATASET_ORDER), strict=True))
     for group, value in (("attention", "js"), ("features", "svcca")):
-        for part, nearer, further in zip(
-            (NEAR_TO_FURTHER, FURTHER_TO_FAR), DATASET_ORDER, DATASET_ORDER[1:], strict=False
-        ):
-            found = _further(between, value, nearer, further)
-            stands_on = tuple(dict.fromkeys("–".join(DATASET_ORDER).split("–")))
+        for part, (nearer, further) in neighbours.items():
+
+            def further_apart(rows: pd.DataFrame, value=value, nearer=nearer, further=further) -> float:
+                of_pairs = [_mean(rows[rows["pair"] == pair], value, 1 / 3, 1) for pair in (further, nearer)]
+                return of_pairs[0] - of_pairs[1]
+
+            found = _of_models(table[table["pair"].isin((nearer, further))], further_apart)
             yield Effect(group, part.name, found, stands_on=stands_on)
-
-
-def _further(between: pd.DataFrame, value: str, nearer: str, further: str) -> Interval:
-    """The difference of two pairs' distances; models and examples that both have are left out together."""
-
-    def difference(rows: pd.DataFrame) -> float:
-        means = [_mean(rows[rows["pair"] == pair], value, 1 / 3, 1) for pair in (further, nearer)]
-        return means[0] - means[1]
-
-    return _of_models(between[between["pair"].isin((nearer, further))], difference)
-
-
-EARLY = (
-    "the rise from the lower third to the layers between 1/2 and 5/6 of the depth as a share of the height of the last "
-    "sixth, minus that share for each large set"
-)
-CLAIMS = (
-    Claim(
-        "js-last-layers",
-        PAPER,
-        "Fine-tuning hardly changes the attention of low and middle layers, and changes that of the last layers "
-        "drastically.",
-        "section 3, Figure 1",
-        ("hao2020-figure-1",),
-        "mean JS divergence of the last third of the layers over that of the two thirds below",
-        (LAST_OVER_BELOW,),
-        ("changes_by_layer",),
-        last_layers_change,
-    ),
-    Claim(
-        "svcca-grows",
-        PAPER,
-        "SVCCA distance to the pre-trained encoder is larger in higher layers.",
-        "section 4, Figure 2",
-        ("hao2020-figure-2",),
-        "mean SVCCA distance of the last third of the layers minus that of the lower third",
-        (TOP_OVER_BOTTOM,),
-        ("changes_by_layer",),
-        distance_grows,
-    ),
-    Claim(
-        "rollback-low-harmless",
-        PAPER,
-        "Rolling back any of the lower 11 of 24 layers hardly moves the last layer; rolling back a higher one does.",
-        "section 4, Figure 3",
-        ("hao2020-figure-3",),
-        "1 minus the mean movement for the lower 11/24 of the layers over that for those above",
-        (LOW_MOVES_LESS,),
-        ("rollbacks",),
-        low_layers_harmless,
-        printed="layers 0–10 of 24, counted from 0",
-    ),
-    Claim(
-        "seeds-js",
-        PAPER,
-        "Between seeds, attention agrees in low and middle layers of models of the large sets MNLI and SST-2 and "
-        "diverges in the last; for MRPC it diverges from about layer 10 of 24 on.",
-        "section 5.1, Figure 4",
-        ("hao2020-figure-4",),
-        "for MNLI and SST-2, mean JS divergence between seeds of the last third over that of the two thirds below; "
-        f"for MRPC, {EARLY} (at least {LARGER} times MRPC's training examples)",
-        (SEEDS_LAST_OVER_BELOW, SMALL_EARLIER),
-        ("changes_by_layer", "models"),
-        seeds_agree_in_attention,
-        printed="MRPC: from layer 9 of 24, counted from 0",
-    ),
-    Claim(
-        "seeds-svcca",
-        PAPER,
-        "Between seeds, SVCCA distance rises through all layers: for MNLI and SST-2 most in the last, for MRPC "
-        "from about layer 14 of 24.",
-        "section 5.1, Figure 5",
-        ("hao2020-figure-5",),
-        "differences of mean SVCCA distance between seeds from third to third; for MNLI and SST-2 also the second "
-        f"difference minus the first; for MRPC also {EARLY} (at least {LARGER} times MRPC's training examples)",
-        (RISE_TO_LAST, RISE_TO_MIDDLE, STEEPER_AT_LAST, SMALL_EARLIER),
-        ("changes_by_layer", "models"),
-        seeds_part_in_features,
-        printed="MRPC: from layer 13 of 24, counted from 0",
-    ),
-    Claim(
-        "datasets-low-agree",
-        PAPER,
-        "The lower third of the layers agrees between models of different data sets, whatever the domain.",
-        "section 5.2, Figures 6 and 7",
-        ("hao2020-figure-6", "hao2020-figure-7"),
-        "1 minus the mean distance in the lower third over that in the last, for JS divergence and for SVCCA distance",
-        (ATTENTION_AGREES, FEATURES_AGREE),
-        ("between_datasets",),
-        low_layers_agree_between_datasets,
-        unit="pair of tasks",
-        printed="layers 0–7 of 24, counted from 0",
-    ),
-    Claim(
-        "datasets-order",
-        PAPER,
-        "In middle and last layers models differ more the more their data sets do: RTE–MNLI, then MRPC–RTE, then "
-        "MRPC–SST-2.",
-        "section 5.2, Figures 6 and 7",
-        ("hao2020-figure-6", "hao2020-figure-7"),
-        "differences of the mean distance above the lower third between neighbouring pairs in that order",
-        (NEAR_TO_FURTHER, FURTHER_TO_FAR),
-        ("between_datasets",),
-        distance_orders_datasets,
-        unit="measure",
-    ),
-)

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from fivelenses import tasks
-from fivelenses.exhibits.claims import controls_of, seen_as
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
+from fivelenses.exhibits.claims import controls_of, of_all
+from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
@@ -17,38 +16,28 @@ from fivelenses.records import SHUFFLED, TWIN
 PAPER_TABLE_1 = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
 
 
-def _title(task: str) -> str:
-    return tasks.find(task).title
-
-
 def _over(table: pd.DataFrame) -> str:
     """The tasks and models behind a figure, in words."""
     models = table.groupby("task").size().max() // table["layer"].nunique()
-    return f"{', '.join(map(_title, table['task'].unique()))}; {counted(models, 'model')} a task"
+    return f"{', '.join(map(title, table['task'].unique()))}; {counted(models, 'model')} per task"
 
 
 def tuned_against_pretrained(changes: pd.DataFrame, control: str = "") -> pd.DataFrame:
-    """The rows of `changes_by_layer` behind Figures 1 and 2, of all examples, with a column `seed`; of a control if
-    one is named.
+    """The rows of `changes_by_layer` behind Figures 1 and 2, of all examples, with `seed`; of a control if one is
+    named.
     """
-    changes = seen_as(whole(changes), control)
+    changes = of_all(changes, control)
     rows = changes[(changes["first"] == PRETRAINED) & (changes["second"] != UNTRAINED)]
     return rows.assign(seed=rows["second"].astype(int)).drop(columns=["first", "second"]).reset_index(drop=True)
 
 
 def seed_against_seed(changes: pd.DataFrame, control: str = "") -> pd.DataFrame:
-    """The rows of `changes_by_layer` behind Figures 4 and 5, likewise, with a column `seed` (`0–1`); none for a single
-    seed.
-    """
-    changes = seen_as(whole(changes), control)
+    """The rows of `changes_by_layer` behind Figures 4 and 5, likewise, with `seed` (`0–1`); none for a single seed."""
+    changes = of_all(changes, control)
     rows = changes[~changes["first"].isin((PRETRAINED, UNTRAINED))]
     return (
         rows.assign(seed=rows["first"] + "–" + rows["second"]).drop(columns=["first", "second"]).reset_index(drop=True)
     )
-
-
-def _all_examples(record: pd.DataFrame, control: str = "") -> pd.DataFrame:
-    return seen_as(whole(record), control)
 
 
 # Control to the suffix of its column, its name in a picture, and its description in a caption.
@@ -71,29 +60,18 @@ def _with_controls(
         if rows.empty or table.empty:
             continue
         table = table.join(rows.groupby([group, "layer"])[value].mean().rename(column), on=[group, "layer"])
-        of_tasks = [_title(one) for one in rows[group].unique()] if set(rows[group]) != set(table[group]) else []
+        of_tasks = [title(one) for one in rows[group].unique()] if set(rows[group]) != set(table[group]) else []
         caption += f" “{name.capitalize()}”: {words}" + (f" ({' and '.join(of_tasks)})" if of_tasks else "") + "."
         means, names[column] = rows.groupby("layer")[value].mean(), name
         alt += f" {name.capitalize()}: {means.iloc[0]:.3f} to {means.iloc[-1]:.3f}."
     return table, names, caption, alt
 
 
-def untrained_null(changes: pd.DataFrame, value: str) -> pd.Series:
-    """By layer, the mean over tasks of a measure between the pre-trained and an untrained encoder."""
-    changes = whole(changes)
-    return changes[changes["second"] == UNTRAINED].groupby("layer")[value].mean()
-
-
 def table_1(models: pd.DataFrame) -> Exhibit:
-    """Table 1: hyperparameters, the paper's in brackets, with the scores that ours reach.
-
-    Args:
-        models: of `checkpoints.tables.models`.
-    """
+    """Table 1: hyperparameters, the paper's in brackets, with the scores that ours reach."""
+    hyperparameters = ("learning_rate", "batch_size", "epochs")
     table = models.groupby("task", sort=False).agg(
-        learning_rate=("learning_rate", "first"),
-        batch_size=("batch_size", "first"),
-        epochs=("epochs", "first"),
+        **{name: (name, "first") for name in hyperparameters},
         training_examples=("examples", "first"),
         training_data=("training_data", "first"),
         score=("score", "mean"),
@@ -101,7 +79,7 @@ def table_1(models: pd.DataFrame) -> Exhibit:
         null_rate=("null_rate", "first"),
         diverged=("diverged", "sum"),
     )
-    for place, name in enumerate(("learning_rate", "batch_size", "epochs")):
+    for place, name in enumerate(hyperparameters):
         table[f"paper_{name}"] = [PAPER_TABLE_1.get(task, (np.nan,) * 3)[place] for task in table.index]
     table = table.reset_index()
     table["training_data"] = [
@@ -109,136 +87,141 @@ def table_1(models: pd.DataFrame) -> Exhibit:
         for used, data in zip(table["training_examples"], table["training_data"], strict=True)
     ]
     columns = {
-        "task": "task",
-        "learning_rate": "learning rate (paper)",
-        "batch_size": "batch (paper)",
-        "epochs": "epochs (paper)",
+        "task": ("task", title),
+        "learning_rate": ("learning rate (paper)", "{learning_rate:g} ({paper_learning_rate:g})"),
+        "batch_size": ("batch (paper)", "{batch_size:g} ({paper_batch_size:g})"),
+        "epochs": ("epochs (paper)", "{epochs:g} ({paper_epochs:g})"),
         "training_data": "trained on",
-        "score": "accuracy",
-        "null_rate": "majority",
+        "score": ("accuracy", "{score:.3f} ± {score_spread:.3f}"),
+        "null_rate": ("null rate", "{:.3f}"),
     }
-    formats = {column: f"{{{column}:g}} ({{paper_{column}:g}})" for column in ("learning_rate", "batch_size", "epochs")}
-    formats |= {"task": _title, "score": "{score:.3f} ± {score_spread:.3f}", "null_rate": "{:.3f}"}
     caption = (
         "Hyperparameters, the paper's in brackets, and the development accuracy that our models reach: mean over "
-        "seeds and half the range. Majority is the accuracy of always answering the most frequent label."
+        "seeds and half the range. The null rate is the share of the most frequent label."
     )
-    return Exhibit("hao2020-table-1", "Table 1", table, caption, columns=columns, formats=formats)
+    return Exhibit("hao2020-table-1", "Table 1", table, caption, columns=columns)
 
 
-def _by_task(table: pd.DataFrame, value: str, label: str, **options):
-    return curves(table, value, "task", looks_of_tasks(table["task"].unique()), label, **options)
-
-
-JS_LABEL = "JS divergence (nats)"
-SVCCA_LABEL = "SVCCA distance"
-DIVERGED = "a training diverged in each pair of data sets"
+LABELS = {"js": "JS divergence (nats)", "svcca": "SVCCA distance"}
+NO_PAIR = "this run has no pair of data sets whose trainings ended well"
 ONE_SEED = "it compares seeds and this run has one"
+
+
+def _figure(
+    number: int,
+    value: str,
+    drawn: tuple[pd.DataFrame, Mapping[str, str], str, str],
+    caption: str,
+    alt: str,
+    null: tuple[str, str] | None = None,
+    by: str = "task",
+    label: str = "",
+    x_label: str = "layer",
+) -> Exhibit:
+    """Curves over layers, one per task (or pair of data sets).
+
+    Args:
+        drawn: of `_with_controls`.
+        alt: what the curves are, for a reader who cannot see them.
+        null: its column, and its name.
+    """
+    table, controls, said, alt_said = drawn
+    keys = table[by].unique()
+    looks = looks_of_tasks(keys) if by == "task" else looks_in_sequence({key: title(key) for key in keys})
+    nulls = controls if null is None else {null[0]: null[1]} | controls
+    figure = curves(table, value, by, looks, label or LABELS[value], nulls=nulls, x_label=x_label)
+    alt = f"Curves {alt}. {ends(table, value, by)}."
+    if null is not None:
+        alt += f" {null[1].capitalize()}: {table.groupby('layer')[null[0]].mean().mean():.2f}."
+    name = f"Figure {number}"
+    return Exhibit(f"hao2020-figure-{number}", name, table, caption + said, alt + alt_said, figure)
+
+
+def _tokens(table: pd.DataFrame) -> str:
+    return f"{table['tokens'].min():,} to {table['tokens'].max():,} tokens"
 
 
 def figure_1(changes: pd.DataFrame) -> Exhibit:
     """Figure 1: JS divergence of attention per layer, pre-trained against fine-tuned."""
-    table, controls, said, alt_said = _with_controls(changes, "js", tuned_against_pretrained)
-    table["js_null"] = table["layer"].map(untrained_null(changes, "js"))
-    null = table.groupby("layer")["js_null"].mean()
+    table, *controls = _with_controls(changes, "js", tuned_against_pretrained)
+    every = whole(changes)
+    null = every[every["second"] == UNTRAINED].groupby("layer")["js"].mean()
+    table["js_null"] = table["layer"].map(null)
     caption = (
         "JS divergence of attention between the pre-trained and the fine-tuned encoder, per layer, on "
-        f"development examples ({_over(table)}; bands from least to greatest seed). Dashed: the same between the "
-        f"pre-trained and an untrained encoder, {null.min():.2f} to {null.max():.2f} nats; the maximum is "
-        f"ln 2 = 0.69.{said}"
+        f"development examples ({_over(table)}; bands from least to greatest seed). Dashed: the divergence between "
+        f"the pre-trained and an untrained encoder, {null.min():.2f} to {null.max():.2f} nats; the maximum is "
+        "ln 2 = 0.69."
     )
-    alt = f"Curves of JS divergence over layers. {ends(table, 'js', 'task')}. Untrained: {null.mean():.2f}.{alt_said}"
-    figure = _by_task(table, "js", JS_LABEL, nulls={"js_null": "untrained"} | controls)
-    return Exhibit("hao2020-figure-1", "Figure 1", table, caption, alt, figure)
+    null = ("js_null", "untrained")
+    return _figure(1, "js", (table, *controls), caption, "of JS divergence over layers", null)
 
 
 def figure_2(changes: pd.DataFrame) -> Exhibit:
     """Figure 2: SVCCA distance per layer, pre-trained against fine-tuned."""
-    table, controls, said, alt_said = _with_controls(changes, "svcca", tuned_against_pretrained)
-    null = table.groupby("layer")["svcca_null"].mean()
+    drawn = _with_controls(changes, "svcca", tuned_against_pretrained)
+    null = drawn[0].groupby("layer")["svcca_null"].mean()
     caption = (
-        f"SVCCA distance between the pre-trained and the fine-tuned encoder, per layer ({_over(table)}; "
-        f"{table['tokens'].min():,} to "
-        f"{table['tokens'].max():,} tokens). Dashed: the distance when the tokens of one side are permuted, "
-        f"{null.min():.2f} to {null.max():.2f}.{said}"
+        f"SVCCA distance between the pre-trained and the fine-tuned encoder, per layer ({_over(drawn[0])}; "
+        f"{_tokens(drawn[0])}). Dashed: the distance when the tokens of one side are permuted, {null.min():.2f} to "
+        f"{null.max():.2f}."
     )
-    alt = (
-        f"Curves of SVCCA distance over layers. {ends(table, 'svcca', 'task')}. Permuted: {null.mean():.2f}.{alt_said}"
-    )
-    figure = _by_task(table, "svcca", SVCCA_LABEL, nulls={"svcca_null": "permuted"} | controls)
-    return Exhibit("hao2020-figure-2", "Figure 2", table, caption, alt, figure)
+    return _figure(2, "svcca", drawn, caption, "of SVCCA distance over layers", ("svcca_null", "permuted"))
 
 
 def figure_3(rollbacks: pd.DataFrame) -> Exhibit:
     """Figure 3: SVCCA distance of the last layer when one layer is rolled back."""
-    table, controls, said, alt_said = _with_controls(rollbacks, "svcca", _all_examples)
+    drawn = _with_controls(rollbacks, "svcca", of_all)
     caption = (
         "SVCCA distance of the last layer between the fine-tuned encoder and the same with one layer rolled back to "
-        "its pre-trained values, "
-        f"by the layer rolled back ({_over(table)}).{said}"
+        f"its pre-trained values, by the layer rolled back ({_over(drawn[0])})."
     )
-    alt = f"Curves over the layer that is rolled back. {ends(table, 'svcca', 'task')}.{alt_said}"
-    figure = _by_task(table, "svcca", f"{SVCCA_LABEL} of last layer", x_label="layer rolled back", nulls=controls)
-    return Exhibit("hao2020-figure-3", "Figure 3", table, caption, alt, figure)
+    axes = dict(label=f"{LABELS['svcca']} of last layer", x_label="layer rolled back")
+    return _figure(3, "svcca", drawn, caption, "over the layer that is rolled back", **axes)
+
+
+def _between_seeds(number: int, changes: pd.DataFrame, value: str, words: str, said: str) -> Exhibit | Absent:
+    drawn = _with_controls(changes, value, seed_against_seed)
+    if drawn[0].empty:
+        return Absent(f"hao2020-figure-{number}", f"Figure {number}", ONE_SEED)
+    pairs = counted(drawn[0]["seed"].nunique(), "pair")
+    caption = f"{words} between two seeds of one task, per layer ({pairs} of seeds per task)."
+    return _figure(number, value, drawn, caption, f"of {said} between seeds over layers")
 
 
 def figure_4(changes: pd.DataFrame) -> Exhibit | Absent:
     """Figure 4: JS divergence between seeds of one task."""
-    table, controls, said, alt_said = _with_controls(changes, "js", seed_against_seed)
-    if table.empty:
-        return Absent("hao2020-figure-4", "Figure 4", ONE_SEED)
-    pairs = counted(table["seed"].nunique(), "pair")
-    caption = f"JS divergence of attention between two seeds of one task, per layer ({pairs} of seeds per task).{said}"
-    alt = f"Curves of JS divergence between seeds over layers. {ends(table, 'js', 'task')}.{alt_said}"
-    return Exhibit("hao2020-figure-4", "Figure 4", table, caption, alt, _by_task(table, "js", JS_LABEL, nulls=controls))
+    return _between_seeds(4, changes, "js", "JS divergence of attention", "JS divergence")
 
 
 def figure_5(changes: pd.DataFrame) -> Exhibit | Absent:
     """Figure 5: SVCCA distance between seeds of one task."""
-    table, controls, said, alt_said = _with_controls(changes, "svcca", seed_against_seed)
-    if table.empty:
-        return Absent("hao2020-figure-5", "Figure 5", ONE_SEED)
-    pairs = counted(table["seed"].nunique(), "pair")
-    caption = f"SVCCA distance between two seeds of one task, per layer ({pairs} of seeds per task).{said}"
-    alt = f"Curves of SVCCA distance between seeds over layers. {ends(table, 'svcca', 'task')}.{alt_said}"
-    return Exhibit(
-        "hao2020-figure-5", "Figure 5", table, caption, alt, _by_task(table, "svcca", SVCCA_LABEL, nulls=controls)
-    )
-
-
-def _by_pair(table: pd.DataFrame, value: str, label: str, **options):
-    names = {pair: "–".join(map(_title, pair.split("–"))) for pair in table["pair"].unique()}
-    return curves(table, value, "pair", looks_in_sequence(names), label, **options)
+    return _between_seeds(5, changes, "svcca", "SVCCA distance", "SVCCA distance")
 
 
 def figure_6(between: pd.DataFrame, each: int) -> Exhibit | Absent:
     """Figure 6: JS divergence between models of two data sets."""
     if between.empty:
-        return Absent("hao2020-figure-6", "Figure 6", DIVERGED)
-    table, controls, said, alt_said = _with_controls(between, "js", _all_examples, "pair")
+        return Absent("hao2020-figure-6", "Figure 6", NO_PAIR)
+    drawn = _with_controls(between, "js", of_all, "pair")
     caption = (
-        f"JS divergence of attention between models of two data sets, per layer, on {table['examples'].max()} "
-        f"development examples, up to {each} "
-        f"of each set ({counted(table['seed'].nunique(), 'seed')}, bands from least to greatest).{said}"
+        "JS divergence of attention between models of two data sets, per layer, on "
+        f"{drawn[0]['examples'].max()} development examples, up to {each} of each set "
+        f"({counted(drawn[0]['seed'].nunique(), 'seed')}, bands from least to greatest)."
     )
-    alt = f"Curves of JS divergence over layers. {ends(table, 'js', 'pair')}.{alt_said}"
-    return Exhibit("hao2020-figure-6", "Figure 6", table, caption, alt, _by_pair(table, "js", JS_LABEL, nulls=controls))
+    return _figure(6, "js", drawn, caption, "of JS divergence over layers", by="pair")
 
 
 def figure_7(between: pd.DataFrame, each: int) -> Exhibit | Absent:
     """Figure 7: SVCCA distance between models of two data sets."""
     if between.empty:
-        return Absent("hao2020-figure-7", "Figure 7", DIVERGED)
-    table, controls, said, alt_said = _with_controls(between, "svcca", _all_examples, "pair")
+        return Absent("hao2020-figure-7", "Figure 7", NO_PAIR)
+    drawn = _with_controls(between, "svcca", of_all, "pair")
     caption = (
         "SVCCA distance between models of two data sets, per layer, on the examples of Figure 6 "
-        f"({table['tokens'].min():,} to "
-        f"{table['tokens'].max():,} tokens, up to {each} examples of each set).{said}"
+        f"({_tokens(drawn[0])}, up to {each} examples of each set)."
     )
-    alt = f"Curves of SVCCA distance over layers. {ends(table, 'svcca', 'pair')}.{alt_said}"
-    return Exhibit(
-        "hao2020-figure-7", "Figure 7", table, caption, alt, _by_pair(table, "svcca", SVCCA_LABEL, nulls=controls)
-    )
+    return _figure(7, "svcca", drawn, caption, "of SVCCA distance over layers", by="pair")
 
 
 def table_of_measures(changes: pd.DataFrame, keep: float) -> Exhibit:
@@ -257,6 +240,5 @@ def table_of_measures(changes: pd.DataFrame, keep: float) -> Exhibit:
         "The last layer, pre-trained against fine-tuned, under four measures of distance in [0, 1] (mean over seeds). "
         "The paper averages over the whole hidden size, which is the second column."
     )
-    formats = dict.fromkeys(measures, "{:.3f}") | {"task": _title}
-    columns = {"task": "task"} | measures
-    return Exhibit("hao2020-measures", "Four measures", means, caption, columns=columns, formats=formats)
+    columns = {"task": ("task", title)} | {name: (header, "{:.3f}") for name, header in measures.items()}
+    return Exhibit("hao2020-measures", "Four measures", means, caption, columns=columns)

@@ -12,14 +12,12 @@ from fivelenses.records import FOLDS, WHOLE
 
 
 def varied(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str, position: str) -> pd.DataFrame:
-    """The models of an encoder that differ from a whole one in `frozen` or in `kept` (layers) alone, with `layers`, the
-    depth; a task of which only the whole encoder was tuned has no curve, and no rows here.
+    """The models of an encoder that differ from a whole one in the `position` `frozen` or `kept` (layers) alone, with
+    `layers`, the depth; a task of which only the whole encoder was tuned has no curve, and no rows here.
 
     Args:
         models: of `checkpoints.tables.models`.
         similarities: of `similarity.similarities`, which has a row for every layer of the encoder.
-        encoder: whose models are meant.
-        position: `frozen` or `kept`.
     """
     table = models[models["encoder"] == encoder]
     layers = int(similarities.loc[similarities["pretrained"] == encoder, "layer"].max())
@@ -29,12 +27,8 @@ def varied(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str, posit
 
 
 def losses(table: pd.DataFrame, predictions: pd.DataFrame | None, position: str) -> pd.DataFrame:
-    """The share of its gain that each ablated model lost.
-
-    Args:
-        table: of `varied`.
-        predictions: `checkpoints.predictions.by_example` of these models; without it, there are no folds.
-        position: `frozen` or `kept`.
+    """The share of its gain that each ablated model of `varied` lost; with folds where there are predictions by
+    example.
 
     Returns:
         One row per ablated model and fold of examples left out (-1 none): `task`, `seed`, `layers`, the position,

@@ -3,15 +3,15 @@
 import pandas as pd
 
 from fivelenses import tasks
-from fivelenses.exhibits.claims import seen_as
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
+from fivelenses.exhibits.claims import of_all, seen_as
+from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title
+from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import Looks, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.merchant2020.ablations import varied
 from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TABLE_1
 from fivelenses.papers.merchant2020.probed import BASE
-from fivelenses.papers.merchant2020.reading import title
 from fivelenses.papers.merchant2020.similarity import RUNNING_TEXT
-from fivelenses.records import TWIN, WHOLE
+from fivelenses.records import TWIN
 from fivelenses.tasks.edge_tasks import find_edge_task
 
 POINTS = 100  # the paper prints scores in per cent
@@ -26,29 +26,19 @@ def _looks(models) -> Looks:
     return looks_of_tasks(models, base="pre-trained")
 
 
-def _of_all(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a record without a fold left out."""
-    return table[table["fold"] == WHOLE].drop(columns="fold") if "fold" in table.columns else table
-
-
 def _with_twins(record: pd.DataFrame, value: str, by: list[str]) -> pd.DataFrame:
     """A record's rows of the fine-tuned and shared models, with the value of each one's twin where it was measured."""
-    whole = _of_all(record)
-    own = seen_as(whole)
-    twins = whole[whole["control"] == TWIN] if "control" in whole.columns else whole[:0]
+    every, own = whole(record), of_all(record)
+    twins = every[every["control"] == TWIN] if "control" in every.columns else every[:0]
     if twins.empty:
         return own.reset_index(drop=True)
     return own.merge(twins[[*by, value]].rename(columns={value: "twin"}), on=by, how="left")
 
 
 def appendix_c(models: pd.DataFrame) -> Exhibit:
-    """Appendix C: data, training and scores of the models that were tuned whole.
-
-    Args:
-        models: of `checkpoints.tables.models`, as in all functions here.
-    """
-    whole = models[(models["frozen"] == -1) & (models["truncated"] == -1)]
-    table = whole.groupby(["task", "encoder"], sort=False, as_index=False).agg(
+    """Appendix C: data, training and scores of the models that were tuned whole."""
+    tuned = models[(models["frozen"] == -1) & (models["truncated"] == -1)]
+    table = tuned.groupby(["task", "encoder"], sort=False, as_index=False).agg(
         training_data=("training_data", "first"),
         examples=("examples", "first"),
         steps=("steps", "first"),
@@ -58,28 +48,22 @@ def appendix_c(models: pd.DataFrame) -> Exhibit:
         null_rate=("null_rate", "first"),
     )
     table["metric"] = [tasks.find(task).score_name for task in table["task"]]
-    caption = (
-        "The fine-tuned models: mean score over seeds and half the range. The paper reports MNLI 83.3 ± 0.1, SQuAD F1 "
-        "89.2 ± 0.2 and LAS 96.3 ± 0.1 for BERT-base on whole training sets."
-    )
-    formats = {
-        "task": title,
-        "examples": "{:,}",
-        "steps": "{:,.0f}",
-        "score": "{score:.3f} ± {score_spread:.3f}",
-        "null_rate": "{:.3f}",
+    caption = "The fine-tuned models: mean score over seeds and half the range."
+    columns = {
+        "task": ("task", title),
+        "encoder": "encoder",
+        "training_data": "trained on",
+        "examples": ("examples", "{:,}"),
+        "steps": ("steps", "{:,.0f}"),
+        "metric": "metric",
+        "score": ("score", "{score:.3f} ± {score_spread:.3f}"),
+        "null_rate": ("null rate", "{:.3f}"),
     }
-    printed = ("task", "encoder", "training_data", "examples", "steps", "metric", "score", "null_rate")
-    columns = {name: name.replace("training_data", "trained on").replace("_", " ") for name in printed}
-    return Exhibit("merchant2020-models", "Appendix C", table, caption, formats=formats, columns=columns)
+    return Exhibit("merchant2020-models", "Appendix C", table, caption, columns=columns)
 
 
 def table_1(probes: pd.DataFrame) -> Exhibit:
-    """Table 1: edge probes that read all layers, as differences to the pre-trained encoder.
-
-    Args:
-        probes: of `edge_probing`.
-    """
+    """Table 1: edge probes that read all layers, as differences to the pre-trained encoder."""
     return _edge_table(probes, "mix", "merchant2020-table-1", "Table 1", "a mixture of all layers", PAPER_TABLE_1)
 
 
@@ -92,7 +76,7 @@ def appendix_a(probes: pd.DataFrame) -> Exhibit | Absent:
 
 
 def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: str, paper: dict) -> Exhibit:
-    record = _of_all(probes[probes["layers"] == layers]).reset_index(drop=True)
+    record = whole(probes[probes["layers"] == layers]).reset_index(drop=True)
     table = seen_as(record)
     means = table.pivot_table(index="task", columns="model", values="micro_f1", sort=False) * POINTS
     view = pd.DataFrame({"task": [find_edge_task(task).title for task in means.index]})
@@ -120,7 +104,7 @@ def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: st
 
 def appendix_b(codelengths: pd.DataFrame) -> Exhibit:
     """Appendix B: online codelengths of the labels, in thousands of bits."""
-    codelengths = seen_as(_of_all(codelengths))
+    codelengths = of_all(codelengths)
     bits = codelengths.pivot_table(index=["task", "uniform"], columns="model", values="bits", sort=False).reset_index()
     view = pd.DataFrame({"task": bits["task"].map(lambda task: find_edge_task(task).title)})
     for column in bits.columns[1:]:
@@ -168,12 +152,8 @@ def figure_2(similarities: pd.DataFrame) -> Exhibit:
 
 
 def figure_5(similarities: pd.DataFrame, by_input: pd.DataFrame, model: str) -> Exhibit | Absent:
-    """Figure 5: similarity of one tuned encoder to its pre-trained one on several kinds of input.
-
-    Args:
-        similarities: on running text.
-        by_input: of `similarities_by_input`; of its encoder, the rows of `similarities` are drawn beside them.
-        model: the task.
+    """Figure 5: similarity of the encoder tuned on one task (`model`) to its pre-trained one on several kinds of input;
+    of the same encoder, the rows on running text are drawn beside them.
     """
     key, name = f"merchant2020-figure-5-{model}", f"Figure 5, {title(model)}"
     if by_input.empty or model not in set(by_input["model"]):
@@ -204,11 +184,8 @@ def _input_name(name: str) -> str:
 
 
 def figure_3(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str) -> Exhibit | Absent:
-    """Figure 3: score with the bottom layers frozen.
-
-    Args:
-        similarities: of `similarity.similarities`, which has a row for every layer of the encoder.
-        encoder: whose models are drawn.
+    """Figure 3: score of one encoder's models with the bottom layers frozen; `similarities` have a row
+    for every layer.
     """
     caption = (
         "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer k (-1: "

@@ -1,4 +1,4 @@
-"""The effects behind the claims of Merchant et al. (2020) on probes and codelengths (section 4), from the records.
+"""The claims of Merchant et al. (2020) on probes and codelengths (section 4).
 
 Where the paper sets MNLI and SQuAD against the parser, a group is a task *beside* the parser: it holds if the paper's
 sentence holds for both. Layers are taken relative to the depth; layer 0, the embeddings, is not among them.
@@ -9,15 +9,17 @@ from dataclasses import replace
 
 import pandas as pd
 
-from fivelenses.exhibits.claims import LeftOut
+from fivelenses.exhibits.claims import CannotTest, Claims, LeftOut
 from fivelenses.exhibits.effects import Interval
+from fivelenses.exhibits.exhibit import printed, title
 from fivelenses.exhibits.intervals import of_measure
 from fivelenses.exhibits.verdicts import EXACT, HOLDS, UNBOUNDED, Effect, Part, judge_group
 from fivelenses.papers.merchant2020.probed import BASE, LEXICAL, PARSER, RANDOMISED
-from fivelenses.papers.merchant2020.reading import check_present, sentences_of, title, wide
+from fivelenses.papers.merchant2020.reading import check_present, sentences_of, wide
 from fivelenses.papers.merchant2020.similarity import SIDES
 from fivelenses.tasks.edge_tasks import find_edge_task
 
+CLAIMS = Claims("merchant2020")
 PROBING_NOISE = 0.005  # Table 1's caption: half a point between probing runs
 SYNTAX = ("constituents", "dependencies")
 NOT_SYNTAX = ("coreference", "spr", "relations")
@@ -53,6 +55,13 @@ CHEAPER = Part(
 )
 
 
+def _printed(tasks_probed: tuple[str, ...], *models: str) -> str:
+    """The least and the greatest change that the paper's Table 1 prints for these probes and models, in points."""
+    columns = [PAPER_COLUMNS.index(model) for model in models]
+    changes = [PAPER_TABLE_1[task][column] for task in tasks_probed for column in columns]
+    return f"{min(changes):+.1f} to {max(changes):+.1f}"
+
+
 def _of_one_model(interval: Interval) -> Interval:
     """Seeds of probes say nothing about other fine-tunings: one model of each task is probed."""
     return replace(interval, of_this_model=True) if interval.measured else interval
@@ -70,18 +79,26 @@ def _probed(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, int | None
         sentences = sentences_of(mixed[mixed["task"] == task])
         room = of_measure(scores, lambda rows: (rows[BASE] - rows[LEXICAL]).mean())
         clear = judge_group([ROOM], [Effect(task, ROOM.name, room)]).outcome == HOLDS
-        why = f"the lexical baseline of {find_edge_task(task).title} is {room.estimate:.3f} below the encoder"
-        yield (
-            task,
-            scores,
-            sentences,
-            "" if clear else f"{why}, not clearly more than {ROOM.threshold:g}".replace("-", "−"),
+        why = (
+            f"the lexical baseline of {find_edge_task(task).title} is {printed(room.estimate, '.3f')} below the encoder"
         )
+        yield task, scores, sentences, "" if clear else f"{why}, not clearly more than {ROOM.threshold:g}"
 
 
-def no_forgetting(table: pd.DataFrame) -> Iterator[Effect | LeftOut]:
-    """Change of a task's score in a tuned model, and what half of the smaller baseline's fall exceeds its fall by."""
-    for task, scores, sentences, no_room in _probed(table):
+@CLAIMS.add(
+    "no-forgetting",
+    "Fine-tuning costs edge probes little, and far less than taking context or pre-training away does.",
+    "change of micro-F1 in a fine-tuned encoder; half of the smaller fall of the two baselines minus the fall",
+    CHANGE,
+    FAR_LESS,
+    place="section 4.1, Table 1",
+    exhibits=("merchant2020-table-1",),
+    unit="case",
+    printed=f"{_printed(tuple(PAPER_TABLE_1), *SIDES, PARSER)} points; lexical "
+    f"{_printed(tuple(PAPER_TABLE_1), LEXICAL)}, randomised {_printed(tuple(PAPER_TABLE_1), RANDOMISED)}",
+)
+def no_forgetting(edge_probing: pd.DataFrame) -> Iterator[Effect | LeftOut]:
+    for task, scores, sentences, no_room in _probed(edge_probing):
         for model in [name for name in (*SIDES, PARSER) if name in scores.columns]:
             group = f"{find_edge_task(task).title} after {title(model)}"
             if no_room:
@@ -94,14 +111,21 @@ def no_forgetting(table: pd.DataFrame) -> Iterator[Effect | LeftOut]:
                 yield Effect(group, part.name, _of_one_model(found), stands_on=(model,))
 
 
-def parsing_helps_syntax(table: pd.DataFrame) -> Iterator[Effect | LeftOut]:
-    """Change of a task's score in the parser's encoder: up for syntax, down for meaning.
-
-    A change within the paper's own spread between probing runs decides nothing if there is one run of each probe.
-    """
-    check_present(table["model"], [PARSER], "model of")
-    check_present(table["task"], SYNTAX, "edge-probing task")
-    for task, scores, sentences, no_room in _probed(table):
+@CLAIMS.add(
+    "dep-helps-syntax",
+    "The parser's encoder gains on constituents and dependencies and loses on coreference, proto-roles and relations.",
+    "change of micro-F1 in the parser's encoder: up for the two syntactic tasks, down for the others",
+    EXPECTED,
+    place="section 4.1, Table 1",
+    exhibits=("merchant2020-table-1",),
+    unit="probe",
+    printed=f"{_printed(SYNTAX, PARSER)} points; the others {_printed(NOT_SYNTAX, PARSER)}",
+)
+def parsing_helps_syntax(edge_probing: pd.DataFrame) -> Iterator[Effect | LeftOut]:
+    """A change within the paper's own spread between probing runs decides nothing if there is one run of each probe."""
+    check_present(edge_probing["model"], [PARSER], "model of")
+    check_present(edge_probing["task"], SYNTAX, "edge-probing task")
+    for task, scores, sentences, no_room in _probed(edge_probing):
         if task not in (*SYNTAX, *NOT_SYNTAX):
             continue
         group, sign = find_edge_task(task).title, 1 if task in SYNTAX else -1
@@ -114,11 +138,27 @@ def parsing_helps_syntax(table: pd.DataFrame) -> Iterator[Effect | LeftOut]:
         yield Effect(group, EXPECTED.name, _of_one_model(change), EXACT if told else UNBOUNDED, (PARSER,))
 
 
-def structure_kept(table: pd.DataFrame) -> Iterator[Effect]:
-    """Mean change of the correlation below the last sixth of the layers; for the parser, from 5/12 of the depth on."""
-    check_present(table["model"], [PARSER], "model of")
-    last = table["layer"].max()
-    for kind, of_kind in table.groupby("kind", sort=False):
+@CLAIMS.add(
+    "structure-kept",
+    "Structural probes hardly change for MNLI and SQuAD, except at the top, and improve for the parser from about "
+    "layer 5 of 12.",
+    "mean change of Spearman's correlation below the last sixth of the layers; for the parser, from 5/12 of the "
+    "depth on",
+    NO_FALL,
+    NO_RISE,
+    PARSER_RISE,
+    EARLY_RISE,
+    place="section 4.1, Figure 1",
+    exhibits=("merchant2020-figure-1a", "merchant2020-figure-1b"),
+    unit="curve",
+    printed="the parser improves from layer 5 of 12",
+)
+def structure_kept(structure: pd.DataFrame) -> Iterator[Effect]:
+    check_present(structure["model"], [PARSER], "model of")
+    last, sentences = structure["layer"].max(), sentences_of(structure)
+    if last < 2:
+        raise CannotTest("an encoder of one layer has none below its last")
+    for kind, of_kind in structure.groupby("kind", sort=False):
         curves = wide(of_kind, ["layer"], "spearman").assign(run=0)
         inner = curves[(curves["layer"] > 0) & (curves["layer"] <= last * 5 / 6)]
         upper = curves[curves["layer"] >= last * 5 / 12]
@@ -132,15 +172,25 @@ def structure_kept(table: pd.DataFrame) -> Iterator[Effect]:
                 (EARLY_RISE, early, PARSER, 1),
             ):
                 numbers = rows.assign(x=sign * (rows[name] - rows[BASE]))
-                change = of_measure(numbers, lambda one: one["x"].mean(), model="run", examples=sentences_of(table))
+                change = of_measure(numbers, lambda one: one["x"].mean(), model="run", examples=sentences)
                 yield Effect(group, part.name, change, stands_on=on)
 
 
-def same_codelength(table: pd.DataFrame) -> Iterator[Effect | LeftOut]:
-    """Change of a codelength, over that of the pre-trained encoder; beside it that of the parser's dependencies."""
-    check_present(table["model"], [PARSER], "model of")
-    check_present(table["task"], ["dependencies"], "codelength of")
-    records = dict(list(table.groupby("task", sort=False)))
+@CLAIMS.add(
+    "mdl-same",
+    "Codelengths hardly change, except that the parser makes dependencies, and only them, cheaper.",
+    "saving and cost of bits, relative to the pre-trained encoder; the parser's saving on dependencies",
+    NO_LONGER,
+    NO_SHORTER,
+    CHEAPER,
+    place="section 4.1, appendix B",
+    exhibits=("merchant2020-codelengths",),
+    unit="code",
+)
+def same_codelength(codelengths: pd.DataFrame) -> Iterator[Effect | LeftOut]:
+    check_present(codelengths["model"], [PARSER], "model of")
+    check_present(codelengths["task"], ["dependencies"], "codelength of")
+    records = dict(list(codelengths.groupby("task", sort=False)))
     bits = {task: wide(of_task, ["seed"], "bits") for task, of_task in records.items()}
 
     def change(task: str, model: str, sign: int) -> Interval:
@@ -156,6 +206,6 @@ def same_codelength(table: pd.DataFrame) -> Iterator[Effect | LeftOut]:
             if change(task, RANDOMISED, 1).estimate <= -NO_LONGER.threshold:
                 yield LeftOut(group, f"random weights make {find_edge_task(task).title} no dearer than by a tenth", on)
                 continue
-            yield Effect(group, NO_LONGER.name, change(task, model, -1), stands_on=on)
-            yield Effect(group, NO_SHORTER.name, change(task, model, 1), stands_on=on)
-            yield Effect(group, CHEAPER.name, cheaper, stands_on=on)
+            longer = {NO_LONGER: change(task, model, -1), NO_SHORTER: change(task, model, 1), CHEAPER: cheaper}
+            for part, one in longer.items():
+                yield Effect(group, part.name, one, stands_on=on)

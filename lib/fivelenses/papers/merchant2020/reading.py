@@ -4,13 +4,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from fivelenses import tasks
 from fivelenses.exhibits.claims import CannotTest
-
-
-def title(name: str) -> str:
-    """A tuned model's name in words."""
-    return tasks.find(name).title if name in tasks.TASKS else name
 
 
 def check_present(present: Iterable, wanted: Iterable[str], what: str) -> None:

@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses import tasks
 from fivelenses.activations import stream_order
+from fivelenses.checkpoints.architectures import positions
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import RSA, compare_with
 from fivelenses.lenses.rsa import sample_positions
@@ -48,7 +49,7 @@ def similarity_to_base(
         `null` (rows of one side permuted; missing without a fold), `tokens`, `examples` (texts).
     """
     base, *others = models
-    longest = min(tokenizer.model_max_length, models[base].config.max_position_embeddings)
+    longest = min(tokenizer.model_max_length, positions(models[base].config) or tokenizer.model_max_length)
     parts = []
     for name, sides in texts.items():
         encoded = tokenizer(*map(list, sides), truncation=True, max_length=longest, return_special_tokens_mask=True)

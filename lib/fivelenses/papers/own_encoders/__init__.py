@@ -1,1 +1,1 @@
-"""Chapter 7: whether encoders of one's own are any good: pre-training, scores, and what their layers hold."""
+"""Chapter 8: whether encoders of one's own are any good: pre-training, scores, and what their layers hold."""

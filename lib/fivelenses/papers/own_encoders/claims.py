@@ -6,10 +6,20 @@ import numpy as np
 import pandas as pd
 
 from fivelenses.exhibits import effects, intervals
-from fivelenses.exhibits.claims import OURS, CannotTest, Claim
+from fivelenses.exhibits.claims import OURS, CannotTest, Claims
 from fivelenses.exhibits.verdicts import Effect, Part
 from fivelenses.papers.toy_world import claims as toy_world
 from fivelenses.records import WHOLE
+
+CLAIMS = Claims("", place=OURS)
+CLAIMS.add(
+    "own-pretraining-pays",
+    "A pre-trained encoder beats the same network from scratch at equal steps.",
+    "score with pre-training less score from scratch",
+    toy_world.PAYS,
+    exhibits=("own-encoders-scores",),
+    untwinned=toy_world.NEEDS_HEAD,
+)(toy_world.pretraining_pays)
 
 READS = Part("gain over frequencies", 1.0, "a nat: at each token, e times fewer words to choose from", "nats per token")
 OVER_EMBEDDINGS = Part("best layer over embeddings", 0.005, "one word in two hundred: less would go unseen", "accuracy")
@@ -17,21 +27,39 @@ OVER_WORDS = Part("best layer over most frequent tags", unit="accuracy")
 OVER_RANDOM = Part("best layer over that of random weights", unit="accuracy")
 
 
-def reads_elsewhere(losses: pd.DataFrame) -> Iterator[Effect]:
-    """Nats per masked token, on text from elsewhere, below what the frequencies of its tokens would reach."""
-    elsewhere = losses[losses["text"] == "elsewhere"]
+@CLAIMS.add(
+    "own-reads-elsewhere",
+    "It predicts words of text from elsewhere, not only of its own corpus.",
+    "nats per masked token below the frequencies of tokens",
+    READS,
+    exhibits=("own-encoders-language",),
+    unit="text",
+    untwinned="it is about pre-training",
+)
+def reads_elsewhere(language_modelling: pd.DataFrame) -> Iterator[Effect]:
+    elsewhere = language_modelling[language_modelling["text"] == "elsewhere"]
     encoders = elsewhere[~elsewhere["encoder"].isin(["frequency", "random"])]
     frequencies = elsewhere[elsewhere["encoder"] == "frequency"]
     gain = intervals.of_measure(encoders, lambda rows: -rows["masked_loss"].mean(), "encoder", frequencies)
     yield Effect("text from elsewhere", READS.name, gain)
 
 
-def context_is_read(probes: pd.DataFrame) -> Iterator[Effect]:
-    """The best layer's accuracy less that of the embeddings, of words alone and of the untrained network.
-
-    Of a record with folds, the layer is chosen on nine tenths of the sentences and read on the last, so that choosing
-    among layers earns nothing.
+@CLAIMS.add(
+    "own-context-is-read",
+    "From context it tells parts of speech that words alone leave open.",
+    "a linear probe's accuracy on the best layer less that on embeddings, of words alone, and of random weights",
+    OVER_EMBEDDINGS,
+    OVER_WORDS,
+    OVER_RANDOM,
+    exhibits=("own-encoders-pos",),
+    unit="data set",
+    untwinned="it is about pre-training",
+)
+def context_is_read(parts_of_speech: pd.DataFrame) -> Iterator[Effect]:
+    """Of a record with folds, the layer is chosen on nine tenths of the sentences and read on the last, so that
+    choosing among layers earns nothing.
     """
+    probes = parts_of_speech
     if (probes["layer"] > 0).sum() == 0:
         raise CannotTest("no layer above the embeddings was probed")
     kinds = probes["encoder"].map({"random": "random", "words alone": "words alone"}).fillna("pre-trained")
@@ -75,46 +103,3 @@ def _on_folds(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     table = rows.pivot(index="fold", columns="layer", values="accuracy")
     whole, others = table.loc[WHOLE].to_numpy(), table.drop(index=WHOLE).to_numpy()
     return others, len(others) * whole - (len(others) - 1) * others
-
-
-CLAIMS = (
-    Claim(
-        "own-pretraining-pays",
-        "",
-        "A pre-trained encoder beats the same network from scratch at equal steps.",
-        OURS,
-        ("own-encoders-scores",),
-        "score with pre-training less score from scratch",
-        (toy_world.PAYS,),
-        ("models",),
-        toy_world.pretraining_pays,
-        spare=("by_example",),
-        untwinned="a score needs the head that was trained with the model",
-    ),
-    Claim(
-        "own-reads-elsewhere",
-        "",
-        "It predicts words of text from elsewhere, not only of its own corpus.",
-        OURS,
-        ("own-encoders-language",),
-        "nats per masked token below the frequencies of tokens",
-        (READS,),
-        ("language_modelling",),
-        reads_elsewhere,
-        "text",
-        untwinned="it is about pre-training",
-    ),
-    Claim(
-        "own-context-is-read",
-        "",
-        "From context it tells parts of speech that words alone leave open.",
-        OURS,
-        ("own-encoders-pos",),
-        "a linear probe's accuracy on the best layer less that on embeddings, of words alone, and of random weights",
-        (OVER_EMBEDDINGS, OVER_WORDS, OVER_RANDOM),
-        ("parts_of_speech",),
-        context_is_read,
-        "data set",
-        untwinned="it is about pre-training",
-    ),
-)

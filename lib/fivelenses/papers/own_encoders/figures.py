@@ -9,10 +9,10 @@ import pandas as pd
 from fivelenses import tasks
 from fivelenses.exhibits import style
 from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import Looks, curves, dots, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.toy_world import figures as toy_world
 from fivelenses.papers.toy_world.figures import PRETRAINED, SCRATCH, against_scratch, in_millions, mean_and_range
-from fivelenses.records import WHOLE
 
 Published = Mapping[str, Mapping[tuple[str, str], float]]
 
@@ -28,30 +28,15 @@ PUBLISHED: Published = MappingProxyType(
 
 
 def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
-    """The masked loss along pre-training, one curve per encoder, and what each reached on held-out text.
-
-    Args:
-        table: of `loss_curves`.
-        language: of `language_modelling`.
-    """
-    of_text = _whole(language).set_index(["text", "encoder"])["masked_loss"]
+    """The masked loss along pre-training, one curve per encoder, and what each reached on held-out text."""
+    of_text = whole(language).set_index(["text", "encoder"])["masked_loss"]
     table = table.assign(held_out=table["encoder"].map(of_text["held out"]))
     table["frequency"] = of_text.xs("frequency", level="encoder").iloc[0]
     looks = looks_in_sequence({name: _short(name) for name in table["encoder"].unique()})
-    figure = curves(
-        table,
-        "masked",
-        "encoder",
-        Looks(looks.names, looks.colours),
-        "masked loss (nats per token)",
-        x="step",
-        x_label="step of pre-training",
-        nulls={"frequency": "frequencies of tokens"},
-        label="legend",
-        bottom=None,
-        log_x=True,
-        height=3.4,
-    )
+    lines, label = Looks(looks.names, looks.colours), "masked loss (nats per token)"
+    axes = dict(x="step", x_label="step of pre-training", log_x=True, bottom=None, height=3.4)
+    nulls = {"frequency": "frequencies of tokens"}
+    figure = curves(table, "masked", "encoder", lines, label, nulls=nulls, label="legend", **axes)
     last = table.groupby("encoder", sort=False).last()
     for name, end in last.iterrows():
         mark = dict(color=looks.colours[name], marker=looks.markers[name], markersize=8, markeredgecolor="white")
@@ -70,46 +55,31 @@ def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
 
 
 def language_table(table: pd.DataFrame, text: str) -> Exhibit:
-    """Losses and accuracies of BERT's two tasks.
-
-    Args:
-        table: of `language_modelling`.
-        text: what "elsewhere" is, in words.
-    """
-    table = _whole(table)
+    """Losses and accuracies of BERT's two tasks; `text` is what "elsewhere" is, in words."""
+    table = whole(table)
     texts = {"held out": "own corpus, held out", "elsewhere": text}
     titles = {"random": "random weights", "frequency": "frequencies of tokens"}
     columns = {
-        "encoder": "encoder",
-        "text": "text",
-        "masked_loss": "masked tokens (nats)",
-        "masked_accuracy": "masked tokens right",
-        "next_sentence_accuracy": "next sentence right",
-        "pieces_read": "tokens read",
-        "hours": "hours, one core",
+        "encoder": ("encoder", lambda name: titles.get(name, name)),
+        "text": ("text", texts.get),
+        "masked_loss": ("masked tokens (nats)", "{:.2f}"),
+        "masked_accuracy": ("masked tokens right", "{:.1%}"),
+        "next_sentence_accuracy": ("next sentence right", "{:.1%}"),
+        "pieces_read": ("tokens read", in_millions),
+        "hours": ("hours, one core", "{:.1f}"),
     }
-    formats = {"encoder": lambda name: titles.get(name, name), "text": texts.get, "pieces_read": in_millions}
-    formats |= {"masked_loss": "{:.2f}", "masked_accuracy": "{:.1%}", "next_sentence_accuracy": "{:.1%}"}
-    formats |= {"hours": "{:.1f}"}
     caption = (
         f"BERT's two tasks on text held out of an encoder's own corpus, and on {text}, which it never read. Next "
         "sentence by chance is 50 %; frequencies of tokens know how often each occurs in that text, and no more."
     )
     title = "Masked words and next sentences"
-    return Exhibit("own-encoders-language", title, table, caption, columns=columns, formats=formats)
+    return Exhibit("own-encoders-language", title, table, caption, columns=columns)
 
 
 def scores(models: pd.DataFrame, baselines: pd.DataFrame, paraphrase: pd.DataFrame) -> pd.DataFrame:
-    """Development scores beside those that need no reading, in the measures of the GLUE benchmark.
-
-    Args:
-        models: of `checkpoints.tables.models`.
-        baselines: of `toy_world.measure.without_reading`.
-        paraphrase: of `measure.paraphrase_f1`.
-
-    Returns:
-        The columns of `toy_world.figures.scores`, where `metric` is `F1` in MRPC's second set of rows; there `majority`
-        is the score of answering always that the sentences say the same.
+    """Development scores beside those that need no reading, in the measures of the GLUE benchmark: the columns of
+    `toy_world.figures.scores`, where `metric` is `F1` in MRPC's second set of rows; there `majority` is the score of
+    answering always that the sentences say the same.
     """
     table = toy_world.scores(models, baselines)
     if paraphrase.empty:
@@ -135,19 +105,16 @@ def _score_name(task: str, metric: str) -> str:
 
 
 def scores_figure(table: pd.DataFrame, published: Published) -> Exhibit:
-    """Development scores, one point per seed, beside what needs no reading and beside published encoders.
-
-    Args:
-        table: of `scores`.
-        published: encoder to its scores, `PUBLISHED` where the examples are those that these are known for.
+    """Development scores, one point per seed, beside what needs no reading and beside published encoders: `PUBLISHED`
+    where the examples are those that these are known for.
     """
     # A measure is a row of its own, MRPC's two among them.
     lines = list(zip(table["task"], table["metric"], strict=True))
     table = table.assign(**{name: [known.get(line, np.nan) for line in lines] for name, known in published.items()})
     titles = {pair: _title(*pair) for pair in _rows(table)}
-    looks = Looks(titles, {pair: style.TASK_COLOURS[pair[0]] for pair in titles})
+    looks = Looks(titles, {pair: style.task_colour(pair[0]) for pair in titles})
     label = "development score" + ("; of the miniatures, test score" if published else "")
-    marks = {"majority": "one answer always", "bag_of_words": "bag of words"} | {name: name for name in published}
+    marks = {"majority": "null rate", "bag_of_words": "bag of words"} | {name: name for name in published}
     drawn = table.assign(line=lines)
     figure = dots(drawn, "score", "line", titles, label, "start", looks, open=[SCRATCH], marks=marks)
     caption = (
@@ -164,13 +131,7 @@ def scores_figure(table: pd.DataFrame, published: Published) -> Exhibit:
 
 
 def scores_table(table: pd.DataFrame, examples: str, published: Published) -> Exhibit:
-    """The scores as a table.
-
-    Args:
-        table: of `scores`.
-        examples: how many examples models were trained on, in words.
-        published: as in `scores_figure`.
-    """
+    """The scores as a table; `examples` says in words on how many models were trained."""
     lines = []
     for task, metric in _rows(table):
         rows = table[(table["task"] == task) & (table["metric"] == metric)]
@@ -202,22 +163,15 @@ def behind_published(table: pd.DataFrame, published: Published) -> str:
 
 def parts_of_speech_figure(table: pd.DataFrame) -> Exhibit:
     """The accuracy of a linear probe for parts of speech, per layer."""
-    table = _whole(table)
+    table = whole(table)
     words = float(table.loc[table["encoder"] == "words alone", "accuracy"].iloc[0])
     layered = table[table["encoder"] != "words alone"]
     random = layered[layered["encoder"] == "random"].set_index("layer")["accuracy"]
     pretrained = layered[layered["encoder"] != "random"].assign(kind="pos", words=words)
     pretrained["random"] = pretrained["layer"].map(random)
-    figure = curves(
-        pretrained,
-        "accuracy",
-        "kind",
-        looks_of_tasks(["pos"], pos="pre-trained"),
-        "accuracy on development words",
-        x_label="layer (0: embeddings)",
-        nulls={"random": "random weights", "words": "most frequent tag"},
-        bottom=None,
-    )
+    looks, label = looks_of_tasks(["pos"], pos="pre-trained"), "accuracy on development words"
+    drawn = dict(x_label="layer (0: embeddings)", nulls={"random": "random weights", "words": "most frequent tag"})
+    figure = curves(pretrained, "accuracy", "kind", looks, label, bottom=None, **drawn)
     count = pretrained["encoder"].nunique()
     caption = (
         f"Accuracy of a linear probe for parts of speech on each layer: mean of {count} encoders, with a band from the "
@@ -231,11 +185,6 @@ def parts_of_speech_figure(table: pd.DataFrame) -> Exhibit:
         f"{random.iloc[0]:.3f} to {random.iloc[-1]:.3f}; words alone {words:.3f}."
     )
     return Exhibit("own-encoders-pos", "Parts of speech", table, caption, alt, figure)
-
-
-def _whole(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of all examples."""
-    return table[table["fold"] == WHOLE].drop(columns="fold") if "fold" in table.columns else table
 
 
 def _short(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The six claims of Singh and Giovanardi (2020), with the effects that a run's records give for each.
+"""The six claims of Singh and Giovanardi (2020).
 
 The report argues from the shapes of its curves and gives no thresholds; those here are ours, each with its reason. A
 curve that does not fall has no shape, and a claim about it cannot be tested. The report gives each size of data the
@@ -11,14 +11,15 @@ from dataclasses import replace
 
 import pandas as pd
 
-from fivelenses import tasks
 from fivelenses.exhibits import effects
-from fivelenses.exhibits.claims import CannotTest, Claim, LeftOut
+from fivelenses.exhibits.claims import CannotTest, Claims, LeftOut
+from fivelenses.exhibits.exhibit import title
 from fivelenses.exhibits.verdicts import Effect, Part
 from fivelenses.papers.singh2020 import curves
 from fivelenses.papers.singh2020.curves import MIN_DROP, at, drop, falls, interval, values
 
-PAPER = "singh2020"
+CLAIMS = Claims("singh2020")
+NEEDS_HEAD = "scores need a trained classifier, which a twin has not"
 COMPARED = ("sst2", "qnli")  # the report's figures 1 to 3; CoLA has an appendix of its own
 MATCHED = 673  # 1 % of SST-2
 TOP = 2 / 12
@@ -54,10 +55,6 @@ Found = Iterator[Effect | LeftOut]
 Probes = pd.DataFrame | Mapping[str, pd.DataFrame]
 
 
-def _title(task: str) -> str:
-    return tasks.find(task).title
-
-
 def _compared(table: Table) -> list[str]:
     return [task for task in COMPARED if (table["task"] == task).any()]
 
@@ -82,17 +79,27 @@ def _ways(table: Table) -> Iterator[tuple[str, Table]]:
         yield AGAIN, curves.at_equal_steps(table)
 
 
-def less_data_more_reliance(models: Table, predictions: Table | None) -> Found:
-    """The most data against the least at which the curve falls."""
-    table = curves.of_models(models, predictions)
+@CLAIMS.add(
+    "less-data-more-reliance",
+    "With less data, more layers' pre-training is needed: the score drops sooner, and 1 % of the data with the "
+    "pre-trained layers beats all of it without them.",
+    "concavity of the curve with the most data minus that with the least at which it falls (-1 to 1); score with "
+    "the least data and all layers minus that with the most data and none",
+    LATER,
+    BEATS,
+    place="abstract and section 6.1, Figures 1a and 1b",
+    exhibits=("singh2020-figure-1a", "singh2020-figure-1b"),
+    printed="QNLI: the rapid drop begins at the first three (100 %), four (10 %), five (1 %) layers",
+    untwinned=NEEDS_HEAD,
+)
+def less_data_more_reliance(models: Table, by_example: Table | None = None) -> Found:
+    table = curves.of_models(models, by_example)
     for task in _compared(table):
         for way, rows in _ways(table[table["task"] == task]):
             falling = [of_size for of_size in _by_size(rows).values() if falls(of_size)]
             if len(falling) < 2:
-                reason = (
-                    f"the curve of {_title(task)}{way} does not clearly fall, by {MIN_DROP:g} or more, at two sizes"
-                )
-                yield LeftOut(_title(task) + way, reason)
+                reason = f"the curve of {title(task)}{way} does not clearly fall, by {MIN_DROP:g} or more, at two sizes"
+                yield LeftOut(title(task) + way, reason)
                 continue
             least, most = falling[0], falling[-1]
             shared = set(least["place"]) & set(most["place"])
@@ -101,16 +108,16 @@ def less_data_more_reliance(models: Table, predictions: Table | None) -> Found:
             beats = interval(values(least, kept), values(most, none))
             later = interval(_concavity(most), _concavity(least))
             for part, one in ((LATER, later), (BEATS, beats)):
-                yield Effect(_title(task) + way, part.name, one, stands_on=(task,))
+                yield Effect(title(task) + way, part.name, one, stands_on=(task,))
 
 
 def _shape(curve: Table, task: str) -> Table:
     """A curve whose shape can be spoken of."""
     if curve["place"].nunique() < 3:
-        raise CannotTest(f"the curve of {_title(task)} has no place between none and all layers re-initialised")
+        raise CannotTest(f"the curve of {title(task)} has no place between none and all layers re-initialised")
     if not falls(curve):
         raise CannotTest(
-            f"the curve of {_title(task)} does not clearly fall, by {MIN_DROP:g} or more, from none to all layers "
+            f"the curve of {title(task)} does not clearly fall, by {MIN_DROP:g} or more, from none to all layers "
             "re-initialised: it has no shape"
         )
     return curve
@@ -120,11 +127,25 @@ def _departure(curve: Table) -> Table:
     return values(curve, curves.departure(curve)[1], drop(curve["place"].unique()))
 
 
-def qnli_concave_sst_linear(models: Table, predictions: Table | None) -> Found:
+@CLAIMS.add(
+    "qnli-concave-sst-linear",
+    "With about 670 examples each, QNLI drops late and steeply, SST-2 gradually.",
+    "concavity of QNLI (-1/2 to 1/2); greatest distance from a line, QNLI's minus SST-2's, as a share of the drop; "
+    "what SST-2 loses with the middle third of the layers",
+    QNLI_CONCAVE,
+    SST_NEARER,
+    SST_MIDDLE,
+    place="section 6.1.3, Figure 1c",
+    exhibits=("singh2020-figure-1c",),
+    unit="pair of tasks",
+    printed="SST-2 drops by about 5 points over the middle layers; QNLI most over the last four",
+    untwinned=NEEDS_HEAD,
+)
+def qnli_concave_sst_linear(models: Table, by_example: Table | None = None) -> Found:
     """Both tasks at the number of examples nearest to the report's 670 that both have."""
-    table = curves.of_models(models, predictions)
+    table = curves.of_models(models, by_example)
     if lacking := set(COMPARED) - set(table["task"]):
-        raise CannotTest(f"this run has not trained {' and '.join(map(_title, sorted(lacking)))}")
+        raise CannotTest(f"this run has not trained {' and '.join(map(title, sorted(lacking)))}")
     sizes = [set(table.loc[table["task"] == task, "examples"]) for task in COMPARED]
     if not (shared := set.intersection(*sizes)):
         raise CannotTest("SST-2 and QNLI have no number of training examples in common")
@@ -146,12 +167,18 @@ def qnli_concave_sst_linear(models: Table, predictions: Table | None) -> Found:
             yield Effect(name, part.name, one, stands_on=COMPARED)
 
 
-def cola_linear(models: Table, predictions: Table | None) -> Found:
-    """Minus the mean curve's greatest distance from the line between its ends, with the most data.
-
-    The place is chosen where the distance is greatest, so the interval is simultaneous over places (Bonferroni).
-    """
-    table = curves.of_models(models, predictions)
+@CLAIMS.add(
+    "cola-linear",
+    "CoLA drops about linearly.",
+    "minus the mean curve's greatest distance from the line between its ends, as a share of the drop",
+    TOLERANCE,
+    place="section 6.1.4, Figure 1d",
+    exhibits=("singh2020-figure-1d",),
+    untwinned=NEEDS_HEAD,
+)
+def cola_linear(models: Table, by_example: Table | None = None) -> Found:
+    """The place is chosen where the distance is greatest, so the interval is simultaneous over places (Bonferroni)."""
+    table = curves.of_models(models, by_example)
     if "cola" not in set(table["task"]):
         raise CannotTest("this run has not trained CoLA")
     curve = _shape(_at_most_data(table[(table["task"] == "cola") & ~table["equal_steps"]]), "cola")
@@ -162,37 +189,73 @@ def cola_linear(models: Table, predictions: Table | None) -> Found:
     yield Effect("CoLA", TOLERANCE.name, line, stands_on=("cola",))
 
 
-def probing_needs_more(models: Table, probes: Probes, predictions: Table | None) -> Found:
+@CLAIMS.add(
+    "probing-needs-more",
+    "Frozen probing peaks lower and needs more layers than re-initialisation.",
+    "best score, tuned minus frozen; layers needed beyond the first, over all shares of the rise over the null "
+    "rate, frozen minus tuned, as a share of these layers",
+    PEAKS_LOWER,
+    NEEDS_MORE,
+    place="section 6.2, Figure 2",
+    exhibits=("singh2020-figure-1a", "singh2020-figure-1b", "singh2020-figure-2a", "singh2020-figure-2b"),
+    untwinned=NEEDS_HEAD,
+)
+def probing_needs_more(models: Table, frozen_probes: Probes, by_example: Table | None = None) -> Found:
     """Tuned and frozen with the most data, both read from one layer kept to all."""
-    tuned, frozen = curves.of_models(models, predictions), curves.of_probes(probes)
+    tuned, frozen = curves.of_models(models, by_example), curves.of_probes(frozen_probes)
+    if tuned["layers"].min() < 2:
+        raise CannotTest("an encoder of one layer has no curve from one layer kept to all")
     for task in _compared(tuned):
         usual = (tuned["task"] == task) & ~tuned["equal_steps"]
         both = [curves.above_null(_at_most_data(one)) for one in (tuned[usual], frozen[frozen["task"] == task])]
         weights = [curves.rise_kept(one) for one in both]
         peaks = [values(one, best) for one, (_, best) in zip(both, weights, strict=True)]
         if min(interval(peak).estimate for peak in peaks) < MIN_DROP:
-            reason = f"a curve of {_title(task)} rises above the null rate by less than {MIN_DROP:g}"
-            yield LeftOut(_title(task), reason)
+            reason = f"a curve of {title(task)} rises above the null rate by less than {MIN_DROP:g}"
+            yield LeftOut(title(task), reason)
             continue
         kept = [values(one, *pair) for one, pair in zip(both, weights, strict=True)]
         found = {PEAKS_LOWER: interval(*peaks), NEEDS_MORE: interval(*kept)}
         for part, one in found.items():
-            yield Effect(_title(task), part.name, one, stands_on=(task,))
+            yield Effect(title(task), part.name, one, stands_on=(task,))
 
 
-def top_hurts_probing(probes: Probes) -> Found:
-    """With the most data: the score without the top sixth of the layers minus that with all."""
-    table = curves.of_probes(probes)
+@CLAIMS.add(
+    "top-two-hurt-probing",
+    "Removing the top two of twelve layers raises the accuracy of frozen probing.",
+    "probing score without the top sixth of the layers minus that with all",
+    TOP_HURTS,
+    place="section 6.2, Figure 2",
+    exhibits=("singh2020-figure-2a", "singh2020-figure-2b"),
+    printed="the highest two of 12 layers",
+    untwinned="it is measured on the pre-trained encoder, and nothing has moved",
+)
+def top_hurts_probing(frozen_probes: Probes) -> Found:
+    """With the most data."""
+    table = curves.of_probes(frozen_probes)
     for task in _compared(table):
         curve = _at_most_data(table[table["task"] == task])
         removed = max(1, round(TOP * curve["layers"].iloc[0]))
         gain = at(curve["place"].unique(), removed) - at(curve["place"].unique(), 0)
-        yield Effect(_title(task), TOP_HURTS.name, interval(values(curve, gain)), stands_on=(task,))
+        yield Effect(title(task), TOP_HURTS.name, interval(values(curve, gain)), stands_on=(task,))
 
 
-def weights_move_up(distances: Table) -> Found:
-    """Distances of the output projections; they have no examples, so seeds alone give intervals."""
-    table = curves.with_equal_steps(distances[distances["part"] == "output"])
+@CLAIMS.add(
+    "weights-move-up",
+    "Weights move further in higher layers, and all layers further, and more steeply, with more data.",
+    "distance of the output projections: top minus bottom third with the most data; mean, and top minus bottom "
+    "third, with the most minus the least data",
+    UPWARDS,
+    FURTHER,
+    STEEPER,
+    place="section 6.3, Figure 3",
+    exhibits=("singh2020-figure-3a", "singh2020-figure-3b"),
+    untwinned="a twin's matrices have moved exactly as far, by construction; the control is a training on shuffled "
+    "labels",
+)
+def weights_move_up(weight_distances: Table) -> Found:
+    """Distances have no examples, so seeds alone give intervals."""
+    table = curves.with_equal_steps(weight_distances[weight_distances["part"] == "output"])
     for task in _compared(table):
         for way, rows in _ways(table[table["task"] == task]):
             by_size = [
@@ -206,100 +269,9 @@ def weights_move_up(distances: Table) -> Found:
                 FURTHER: (most.mean(axis=1) - least.mean(axis=1)).dropna(),
                 STEEPER: (_top_minus_bottom(most) - _top_minus_bottom(least)).dropna(),
             }.items():
-                yield Effect(_title(task) + way, part.name, effects.over_models(numbers), stands_on=(task,))
+                yield Effect(title(task) + way, part.name, effects.over_models(numbers), stands_on=(task,))
 
 
 def _top_minus_bottom(by_layer: Table) -> pd.Series:
     third = max(1, by_layer.shape[1] // 3)
     return by_layer.iloc[:, -third:].mean(axis=1) - by_layer.iloc[:, :third].mean(axis=1)
-
-
-NEEDS_HEAD = "scores need a trained classifier, which a twin has not"
-CLAIMS = (
-    Claim(
-        "less-data-more-reliance",
-        PAPER,
-        "With less data, more layers' pre-training is needed: the score drops sooner, and 1 % of the data with the "
-        "pre-trained layers beats all of it without them.",
-        "abstract and section 6.1, Figures 1a and 1b",
-        ("singh2020-figure-1a", "singh2020-figure-1b"),
-        "concavity of the curve with the most data minus that with the least at which it falls (-1 to 1); score with "
-        "the least data and all layers minus that with the most data and none",
-        (LATER, BEATS),
-        ("models",),
-        less_data_more_reliance,
-        printed="QNLI: the rapid drop begins at the first three (100 %), four (10 %), five (1 %) layers",
-        untwinned=NEEDS_HEAD,
-        spare=("by_example",),
-    ),
-    Claim(
-        "qnli-concave-sst-linear",
-        PAPER,
-        "With about 670 examples each, QNLI drops late and steeply, SST-2 gradually.",
-        "section 6.1.3, Figure 1c",
-        ("singh2020-figure-1c",),
-        "concavity of QNLI (-1/2 to 1/2); greatest distance from a line, QNLI's minus SST-2's, as a share of the drop; "
-        "what SST-2 loses with the middle third of the layers",
-        (QNLI_CONCAVE, SST_NEARER, SST_MIDDLE),
-        ("models",),
-        qnli_concave_sst_linear,
-        "pair of tasks",
-        "SST-2 drops by about 5 points over the middle layers; QNLI most over the last four",
-        NEEDS_HEAD,
-        spare=("by_example",),
-    ),
-    Claim(
-        "cola-linear",
-        PAPER,
-        "CoLA drops about linearly.",
-        "section 6.1.4, Figure 1d",
-        ("singh2020-figure-1d",),
-        "minus the mean curve's greatest distance from the line between its ends, as a share of the drop",
-        (TOLERANCE,),
-        ("models",),
-        cola_linear,
-        untwinned=NEEDS_HEAD,
-        spare=("by_example",),
-    ),
-    Claim(
-        "probing-needs-more",
-        PAPER,
-        "Frozen probing peaks lower and needs more layers than re-initialisation.",
-        "section 6.2, Figure 2",
-        ("singh2020-figure-1a", "singh2020-figure-1b", "singh2020-figure-2a", "singh2020-figure-2b"),
-        "best score, tuned minus frozen; layers needed beyond the first, over all shares of the rise over the null "
-        "rate, frozen minus tuned, as a share of these layers",
-        (PEAKS_LOWER, NEEDS_MORE),
-        ("models", "frozen_probes"),
-        probing_needs_more,
-        untwinned=NEEDS_HEAD,
-        spare=("by_example",),
-    ),
-    Claim(
-        "top-two-hurt-probing",
-        PAPER,
-        "Removing the top two of twelve layers raises the accuracy of frozen probing.",
-        "section 6.2, Figure 2",
-        ("singh2020-figure-2a", "singh2020-figure-2b"),
-        "probing score without the top sixth of the layers minus that with all",
-        (TOP_HURTS,),
-        ("frozen_probes",),
-        top_hurts_probing,
-        printed="the highest two of 12 layers",
-        untwinned="it is measured on the pre-trained encoder, and nothing has moved",
-    ),
-    Claim(
-        "weights-move-up",
-        PAPER,
-        "Weights move further in higher layers, and all layers further, and more steeply, with more data.",
-        "section 6.3, Figure 3",
-        ("singh2020-figure-3a", "singh2020-figure-3b"),
-        "distance of the output projections: top minus bottom third with the most data; mean, and top minus bottom "
-        "third, with the most minus the least data",
-        (UPWARDS, FURTHER, STEEPER),
-        ("weight_distances",),
-        weights_move_up,
-        untwinned="a twin's matrices have moved exactly as far, by construction; the control is a training on shuffled "
-        "labels",
-    ),
-)

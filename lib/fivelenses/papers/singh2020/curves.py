@@ -24,15 +24,13 @@ MIN_DROP = 0.03  # a curve that falls by less has no shape to speak of
 
 
 def scores(models: pd.DataFrame) -> pd.DataFrame:
-    """The scores of fine-tuned models by the number of their re-initialised layers.
-
-    Args:
-        models: of `checkpoints.tables.models`; all layers are re-initialised in some, which tells the encoder's depth.
+    """The scores of fine-tuned models by the number of their re-initialised layers, which are all in some of them: that
+    tells the encoder's depth.
 
     Returns:
-        One row per model trained on true labels, with `task`, `examples`, `seed`, `reinitialised`, `layers` (of the
-        encoder), `steps`, `equal_steps` (trained longer than the usual epochs, for as many steps as the most examples
-        have), `score`, `null_rate`, `diverged`, `address`.
+        One row per model of `checkpoints.tables.models` trained on true labels, with `task`, `examples`, `seed`,
+        `reinitialised`, `layers` (of the encoder), `steps`, `equal_steps` (trained longer than the usual epochs, for as
+        many steps as the most examples have), `score`, `null_rate`, `diverged`, `address`.
     """
     if "shuffled_labels" in models.columns:
         models = models[~models["shuffled_labels"].astype(bool)]
@@ -56,28 +54,17 @@ def at_equal_steps(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_models(models: pd.DataFrame, predictions: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The curves of re-initialised models, with replicates where there are predictions by example.
-
-    Args:
-        models: of `checkpoints.tables.models`.
-        predictions: of `checkpoints.predictions.by_example`.
-
-    Returns:
-        `scores` with `place` (layers re-initialised); one row per model, or with predictions one per model and `fold`
-        left out, with `scored_examples`.
+    """The curves of re-initialised models: `scores` with `place` (layers re-initialised), one row per model; with
+    `checkpoints.predictions.by_example` one per model and `fold` left out, with `scored_examples`.
     """
     table = scores(models).rename(columns={"reinitialised": "place"})
     return table if predictions is None else _folded(table, predictions, ["address"])
 
 
 def of_probes(probes: pd.DataFrame | Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The curves of frozen probes, one per draw of training examples, as `of_models` has those of models.
-
-    Args:
-        probes: of `measure.frozen_probes`; its scores alone where a run kept no predictions.
-
-    Returns:
-        One row per draw, number of layers removed (`place`) and `fold`. Draws that are the same examples count once.
+    """The curves of frozen probes (`measure.frozen_probes`; its scores alone where a run kept no predictions), one per
+    draw of training examples: one row per draw, layers removed (`place`) and `fold`. Draws that are the same
+    examples count once.
     """
     table = (probes["scores"] if isinstance(probes, Mapping) else probes).copy()
     wide = table.pivot(index=["task", "examples", "seed"], columns="removed", values="score").reset_index("seed")
@@ -171,15 +158,10 @@ def concavity(places: Iterable[float]) -> pd.Series:
 
 
 def departure(curve: pd.DataFrame) -> tuple[int, pd.Series]:
-    """Where the mean curve lies farthest from the straight line between its ends, and the weights of how far.
+    """The place where the mean curve lies farthest from the straight line between its ends, and the weights of how far,
+    positive on either side of the line; refused for fewer than three places.
 
     Over the drop, it is 1/4 for a parabola that begins flat and 1 for a curve that falls at one place alone.
-
-    Returns:
-        The place; the weights of the distance, positive on either side of the line.
-
-    Raises:
-        ValueError: fewer than three places.
     """
     mean = mean_curve(curve)
     first, last = mean.index[0], mean.index[-1]
@@ -199,9 +181,7 @@ def rise_kept(curve: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
 
     Read from one layer kept to all of them, scores over the null rate, so a curve that has all of its rise with one
     layer is 1; one minus it is the mean number of further layers needed, over all shares of the rise, per layer.
-
-    Returns:
-        The weights of that mean, and those of the best score of all, which it is a share of.
+    Returns the weights of that mean, and those of the best score of all, which it is a share of.
     """
     mean, depth = mean_curve(curve), int(curve["layers"].iloc[0])
     by_kept = [at(mean.index, depth - kept) for kept in range(1, depth + 1)]

@@ -12,7 +12,7 @@ from fivelenses import tasks
 from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.claims import seen_as
 from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.exhibit import MISSING, Absent, Exhibit, counted
+from fivelenses.exhibits.exhibit import MISSING, Absent, Exhibit, counted, title
 from fivelenses.papers.singh2020 import curves
 from fivelenses.papers.singh2020.curves import MIN_DROP, scores
 from fivelenses.records import SHUFFLED
@@ -27,10 +27,6 @@ THIRDS = ("top", "middle", "bottom")
 REINITIALISED = "layers re-initialised, from the top"
 
 
-def _title(task: str) -> str:
-    return tasks.find(task).title
-
-
 def _spread(table: pd.DataFrame, of: str = "seed") -> str:
     words = f"mean of {counted(table['seed'].nunique(), of)}, band from least to greatest"
     by_size = table.groupby("examples")["seed"].nunique()
@@ -43,24 +39,19 @@ def _by_size(table: pd.DataFrame, kind: str, y: str, y_label: str, x: str, x_lab
     one.
     """
     task, place = table["task"].iloc[0], KINDS.index(kind)
-    key, title = f"singh2020-{kind}-{task}", f"{_title(task)}, {kind.replace('-', ' ')}"
+    key, name = f"singh2020-{kind}-{task}", f"{title(task)}, {kind.replace('-', ' ')}"
     if task in FIGURES:
-        key, title = f"singh2020-figure-{FIGURES[task][place]}", f"Figure {FIGURES[task][place]}"
+        key, name = f"singh2020-figure-{FIGURES[task][place]}", f"Figure {FIGURES[task][place]}"
     looks = plots.looks_in_sequence({size: f"{size:,} examples" for size in sorted(set(table["examples"]))[::-1]})
-    nulls = {name: words for name, words in NULLS.items() if name in table}
+    nulls = {column: said for column, said in NULLS.items() if column in table}
     more = {"x": x, "x_label": x_label, "nulls": nulls, "bottom": None if "null_rate" in nulls else 0.0}
     figure = plots.curves(table, y, "examples", looks, y_label, **more)
     alt = f"{alt}, one per number of training examples. {plots.ends(table, y, 'examples', x)}."
-    return Exhibit(key, title, table, f"{_title(task)}: {words}", alt, figure)
+    return Exhibit(key, name, table, f"{title(task)}: {words}", alt, figure)
 
 
 def table_1(data: pd.DataFrame, used: Mapping[str, Sequence[int]]) -> Exhibit:
-    """Table 1: the tasks, with the paper's sizes beside ours.
-
-    Args:
-        data: of `measure.sizes`.
-        used: task to the numbers of training examples of this run.
-    """
+    """Table 1: the tasks (`measure.sizes`), with the paper's sizes beside the numbers that this run used."""
     found = {name: tasks.find(name) for name in data["task"]}
     papers = [PAPER_TABLE_1.get(name, (None, None)) for name in data["task"]]
     table = data.assign(
@@ -70,15 +61,20 @@ def table_1(data: pd.DataFrame, used: Mapping[str, Sequence[int]]) -> Exhibit:
         paper_training=[training for training, _ in papers],
         paper_evaluation=[evaluation for _, evaluation in papers],
     )
-    columns = {"task": "task", "training_data": "training examples (paper)", "sizes": "sizes used"}
-    columns |= {"evaluation_data": "evaluated on (paper)", "inputs": "inputs", "labels": "labels", "metric": "metric"}
-    formats = {"task": _title, "training_data": "{training_data} ({paper_training})"}
-    formats |= {"evaluation_data": "{evaluation_data} ({paper_evaluation})"}
+    columns = {
+        "task": ("task", title),
+        "training_data": ("training examples (paper)", "{training_data} ({paper_training})"),
+        "sizes": "sizes used",
+        "evaluation_data": ("evaluated on (paper)", "{evaluation_data} ({paper_evaluation})"),
+        "inputs": "inputs",
+        "labels": "labels",
+        "metric": "metric",
+    }
     caption = (
         "Tasks, with the paper's sizes in brackets. We evaluate on the development examples, as the labels of the test "
         "sets are not public; the smaller sizes are stratified parts of the larger, drawn again for each seed."
     )
-    return Exhibit("singh2020-table-1", "Table 1", table, caption, columns=columns, formats=formats)
+    return Exhibit("singh2020-table-1", "Table 1", table, caption, columns=columns)
 
 
 def reinitialisation(models: pd.DataFrame, task: str, sizes: Sequence[int]) -> Exhibit:
@@ -86,12 +82,12 @@ def reinitialisation(models: pd.DataFrame, task: str, sizes: Sequence[int]) -> E
     table = scores(models).query("not equal_steps")
     table = table[(table["task"] == task) & table["examples"].isin(sizes)].reset_index(drop=True)
     metric, null = tasks.find(task).score_name, table["null_rate"].iloc[0]
-    zero = "always the most frequent label" if metric == "accuracy" else "a constant answer"
+    zero = "always the most frequent label" if metric == "accuracy" else "any constant label"
     words = (
         f"{metric} on the development examples after fine-tuning with the top layers re-initialised, by their number "
         f"and by the number of training examples ({_spread(table)}). Dashed: the null rate ({zero}), {null:.2f}."
     )
-    alt = f"Curves of {metric} on {_title(task)} over the number of re-initialised layers (null rate {null:.2f})"
+    alt = f"Curves of {metric} on {title(task)} over the number of re-initialised layers (null rate {null:.2f})"
     return _by_size(table, KINDS[0], "score", metric, "reinitialised", REINITIALISED, words, alt)
 
 
@@ -123,7 +119,7 @@ def probing(probes: pd.DataFrame | Mapping[str, pd.DataFrame], task: str) -> Exh
         f"by the number of training examples ({_spread(table, 'draw')}). Dashed: null rate, "
         f"{table['null_rate'].iloc[0]:.2f}."
     )
-    alt = f"Curves of the {metric} of frozen probes on {_title(task)} over the number of layers removed"
+    alt = f"Curves of the {metric} of frozen probes on {title(task)} over the number of layers removed"
     return _by_size(table, KINDS[1], "score", metric, "removed", "layers removed, from the top", words, alt)
 
 
@@ -149,7 +145,7 @@ def weight_distance(distances: pd.DataFrame, task: str) -> Exhibit:
         f"examples ({_spread(table)}; {', '.join(f'{some} steps with {size:,}' for some, size in steps)})."
     )
     words += f" Dashed: {most:,} examples with shuffled labels." * ("shuffled" in table)
-    alt = f"Curves of weight distance over layers on {_title(task)}"
+    alt = f"Curves of weight distance over layers on {title(task)}"
     return _by_size(table, KINDS[2], "absolute", "weight distance (L2)", "layer", "layer", words, alt)
 
 
@@ -165,22 +161,19 @@ def equal_steps(table: pd.DataFrame, sized: Sequence[str], y: str, y_label: str,
     looks = plots.looks_in_sequence({size: f"{size:,} examples" for size in sorted(set(table["examples"]))[::-1]})
     nulls = {"null_rate": "null rate"} if "null_rate" in table else {}
     more = {"x": x, "x_label": x_label, "nulls": nulls, "bottom": None if nulls else 0.0, "col": "task"}
-    figure = plots.curves(table, y, "examples", looks, y_label, titles={task: _title(task) for task in sized}, **more)
+    figure = plots.curves(table, y, "examples", looks, y_label, titles={task: title(task) for task in sized}, **more)
     caption = (
         f"{y_label[0].upper()}{y_label[1:]} when fewer examples are read more often, until the steps are those of the "
         f"most examples ({_spread(table)}): what is left of the differences between sizes is not due to steps."
     )
-    ends = "; ".join(f"{_title(task)}, {plots.ends(rows, y, 'examples', x)}" for task, rows in table.groupby("task"))
+    ends = "; ".join(f"{title(task)}, {plots.ends(rows, y, 'examples', x)}" for task, rows in table.groupby("task"))
     alt = f"Curves of the {y_label}, one panel per task, one curve per number of training examples. {ends}."
     return Exhibit(f"singh2020-equal-steps-{y}", "At equal steps", table, caption, alt, figure)
 
 
 def table_of_shapes(models: pd.DataFrame, spare=None) -> Exhibit | Absent:
-    """Beyond the paper: the shapes of all curves of Figure 1, in numbers.
-
-    Args:
-        models: of `checkpoints.tables.models`.
-        spare: of `checkpoints.predictions.by_example`, for intervals; anything else where a run has not measured them.
+    """Beyond the paper: the shapes of all curves of Figure 1, in numbers; with intervals where `spare` is
+    `checkpoints.predictions.by_example`, and not something else that a run has in its place.
     """
     rows, table = [], curves.of_models(models, spare if isinstance(spare, pd.DataFrame) else None)
     for (task, examples, again), curve in table.groupby(["task", "examples", "equal_steps"], sort=False):
@@ -205,7 +198,7 @@ def table_of_shapes(models: pd.DataFrame, spare=None) -> Exhibit | Absent:
     table = pd.DataFrame(rows).reindex(columns=list(dict.fromkeys(name for row in rows for name in row)))
     shown = pd.DataFrame(
         {
-            "task": [_title(row.task) + ", equal steps" * row.equal_steps for row in table.itertuples()],
+            "task": [title(row.task) + ", equal steps" * row.equal_steps for row in table.itertuples()],
             "examples": table["examples"].map("{:,}".format),
             "all layers kept": table["kept"].map("{:.3f}".format),
             "all re-initialised": table["none"].map("{:.3f}".format),
@@ -247,7 +240,7 @@ def table_of_sublayers(distances: pd.DataFrame) -> Exhibit | Absent:
     half = np.where(largest["layer"] <= largest["layer"].max() / 2, "lower", "upper")
     table = largest.assign(half=half).groupby(["part", "task", "half"], sort=False)["relative"].mean().reset_index()
     wide = table.pivot(index="part", columns=["task", "half"], values="relative").loc[parts].map("{:.1%}".format)
-    wide.columns = [f"{_title(task)}, {half} half" for task, half in wide.columns]
+    wide.columns = [f"{title(task)}, {half} half" for task, half in wide.columns]
     caption = (
         "How far every projection moves, relative to the norm that it had before: mean over the layers of either half "
         "of the encoder and over seeds, with the most data. The paper measures the output projection alone."
@@ -257,11 +250,8 @@ def table_of_sublayers(distances: pd.DataFrame) -> Exhibit | Absent:
 
 
 def figure_4(models: pd.DataFrame, reinitialised: int) -> Exhibit:
-    """Figure 4: what is trained from what, for the three ways of using a pre-trained encoder.
-
-    Args:
-        models: of `checkpoints.tables.models`, for the encoder's depth.
-        reinitialised: layers that the second way re-initialises and the third removes.
+    """Figure 4: what is trained from what, for the three ways of using a pre-trained encoder; the second re-initialises
+    so many layers, and the third removes them.
     """
     layers = int(scores(models)["layers"].iloc[0])
     kept = layers - reinitialised

@@ -5,15 +5,10 @@ from collections.abc import Mapping
 import pandas as pd
 
 from fivelenses import tasks
-from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.exhibit import Exhibit, title
 from fivelenses.exhibits.plots import dots, looks_of_tasks
 
 PRETRAINED, SCRATCH = "pre-trained", "scratch"
-
-
-def title(task: str) -> str:
-    """What a task is called."""
-    return tasks.find(task).title
 
 
 def examples_of_tasks(table: pd.DataFrame) -> Exhibit:
@@ -22,7 +17,8 @@ def examples_of_tasks(table: pd.DataFrame) -> Exhibit:
         "Development examples of the toy world's sentence tasks, the first of two labels each; ‖ stands between two "
         "inputs."
     )
-    return Exhibit("toy-world-examples", "Tasks by example", table, caption, formats={"task": title})
+    columns = {"task": ("task", title), "input": "input", "label": "label"}
+    return Exhibit("toy-world-examples", "Tasks by example", table, caption, columns=columns)
 
 
 def sentence_with_tree(table: pd.DataFrame) -> Exhibit:
@@ -37,19 +33,17 @@ def pretraining(table: pd.DataFrame) -> Exhibit:
     """What each pre-trained encoder reached on held-out stories."""
     columns = {
         "encoder": "encoder",
-        "masked_loss": "masked tokens (nats)",
-        "masked_accuracy": "masked tokens right",
-        "next_sentence_accuracy": "next sentence right",
-        "pieces_seen": "tokens read",
-        "seconds": "minutes, one core",
+        "masked_loss": ("masked tokens (nats)", "{:.2f}"),
+        "masked_accuracy": ("masked tokens right", "{:.2f}"),
+        "next_sentence_accuracy": ("next sentence right", "{:.2f}"),
+        "pieces_seen": ("tokens read", in_millions),
+        "seconds": ("minutes, one core", lambda seconds: f"{seconds / 60:.1f}"),
     }
-    formats = dict.fromkeys(("masked_loss", "masked_accuracy", "next_sentence_accuracy"), "{:.2f}")
-    formats |= {"pieces_seen": in_millions, "seconds": lambda seconds: f"{seconds / 60:.1f}"}
     caption = (
         "The toy BERTs on held-out stories: cross-entropy and accuracy at masked tokens, accuracy of next-sentence "
         f"prediction (chance 0.5), over {table['masked_pieces'].iloc[0]:,} masked tokens."
     )
-    return Exhibit("toy-world-pretraining", "Pre-training", table, caption, columns=columns, formats=formats)
+    return Exhibit("toy-world-pretraining", "Pre-training", table, caption, columns=columns)
 
 
 def in_millions(number: float) -> str:
@@ -84,15 +78,8 @@ def pretrained_as_one(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataF
 
 
 def scores(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
-    """The scores of all models with those that need no reading.
-
-    Args:
-        models: of `checkpoints.tables.models`.
-        baselines: of `measure.without_reading`.
-
-    Returns:
-        One row per task, kind of start and seed, with `task`, `start`, `seed`, `score`, `majority`, `length`,
-        `bag_of_words`, `metric`.
+    """The scores of all models with those that need no reading (`measure.without_reading`): one row per task, kind of
+    start and seed, with `task`, `start`, `seed`, `score`, `majority`, `length`, `bag_of_words`, `metric`.
     """
     table = by_start(models)[["task", "start", "seed", "score"]]
     table = baselines[["task"]].merge(table, "left").merge(baselines, "left", "task")
@@ -100,11 +87,7 @@ def scores(models: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
 
 
 def worth_table(table: pd.DataFrame) -> Exhibit:
-    """The scores as a table.
-
-    Args:
-        table: of `scores`.
-    """
+    """The `scores` as a table."""
     rows = []
     for name, group in table.groupby("task", sort=False):
         row = {"task": title(name), "score": tasks.find(name).score_name}
@@ -134,7 +117,7 @@ def worth_figure(table: pd.DataFrame) -> Exhibit:
     """The scores as a picture: one point per seed, baselines as marks."""
     looks = looks_of_tasks(table["task"])
     label = "development score (accuracy; CoLA: Matthews correlation)"
-    marks = {"majority": "majority", "bag_of_words": "bag of words"}
+    marks = {"majority": "null rate", "bag_of_words": "bag of words"}
     figure = dots(table, "score", "task", looks.names, label, "start", looks, open=[SCRATCH], marks=marks)
     caption = "Each dot is one seed: filled with pre-training, open from scratch at equal steps."
     alt = against_scratch(table, "task", looks.names)
@@ -142,11 +125,7 @@ def worth_figure(table: pd.DataFrame) -> Exhibit:
 
 
 def against_scratch(table: pd.DataFrame, line: str, titles: Mapping) -> str:
-    """The mean score of each task, or measure, with pre-training and from scratch, for an alternative text.
-
-    Args:
-        table: with `start`, `score` and the column `line`.
-        titles: value of `line` to what it is called.
+    """The mean score of each task, or measure (`line`), with pre-training and from scratch, for an alternative text.
 
     Example:
         >>> table = pd.DataFrame({"task": "rte", "start": [PRETRAINED, SCRATCH], "score": [0.71, 0.52]})

@@ -1,22 +1,22 @@
 """The seven claims of Zhou and Srikumar (2022) as effects, from the records of `measure` and `probing`.
 
 DirectProbe's numbers are no smooth function of the examples, so the training set counts as given and an interval covers
-seeds alone; that of a probe's accuracy covers seeds and held-out sentences. Thresholds are ours but for one.
+seeds alone; that of a probe's accuracy covers seeds and held-out sentences. All thresholds but one are ours.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import wraps
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
 from fivelenses.exhibits import effects, gate, intervals
-from fivelenses.exhibits.claims import CannotTest, Claim
+from fivelenses.exhibits.claims import CannotTest, Claims
 from fivelenses.exhibits.effects import Interval
+from fivelenses.exhibits.exhibit import title
 from fivelenses.exhibits.verdicts import AT_LEAST, Effect, Part
 from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE
-from fivelenses.papers.zhou2022.tables import PAPER_CHANGE_AFTER_POS, short, title
+from fivelenses.papers.zhou2022.tables import PAPER_CHANGE_AFTER_POS, short
 
-PAPER = "zhou2022"
+CLAIMS = Claims("zhou2022")
 EXCEPTIONS = 0.2  # share of an encoder's tasks that may gain nothing
 FEW_LABELS = 0.1  # share of a task's labels that may stay where they are
 OWN, RELATED, OPPOSING, UNTUNED = "ps-fxn", "ps-role", "pos", "nothing"
@@ -40,21 +40,6 @@ LESS = Part("low layers move less", 0.5, "“much smaller” is at most half", "
 DIRECTIONS = Part("low layers in fewer directions", unit="share of the movement that lies in two directions")
 
 
-def _or_else(reason: str) -> Callable:
-    """Effects that cannot be tested for this reason where there are none."""
-
-    def decorate(effects_of: Callable[..., Iterable[Effect]]) -> Callable[..., list[Effect]]:
-        @wraps(effects_of)
-        def found(*records) -> list[Effect]:
-            if not (every := list(effects_of(*records))):
-                raise CannotTest(reason)
-            return every
-
-        return found
-
-    return decorate
-
-
 def _cases(table: pd.DataFrame) -> Iterator[tuple[str, tuple[str, ...], pd.DataFrame]]:
     """The rows of each encoder and task, with the case's name and what it stands on."""
     for (encoder, task), rows in table.groupby(["encoder", "task"], sort=False):
@@ -71,12 +56,19 @@ def _gain(fits: pd.DataFrame, sentences: pd.DataFrame | None) -> Interval:
     return intervals.of_scores(after, before)
 
 
-def improves(accuracies: Tables) -> Iterator[Effect]:
-    """The least gain of an encoder's tasks, but for a fifth of them.
-
-    With k tasks excepted, one of the k + 1 tasks that gain least may pass by chance: the level is raised accordingly.
-    """
-    fits, sentences = accuracies["fits"], accuracies.get("sentences")
+@CLAIMS.add(
+    "mostly-improves",
+    "Fine-tuning nearly always improves what a probe reads; there are exceptions.",
+    "least gain of the probe's accuracy over an encoder's tasks, but for a fifth of them",
+    GAIN,
+    place="§4.1, Table 7",
+    exhibits=("zhou2022-table-7",),
+    unit="encoder",
+    printed="24 of 25 cases improve",
+)
+def improves(probe_accuracy: Tables) -> Iterator[Effect]:
+    """With k tasks excepted, one of the k + 1 that gain least may pass by chance: the level is raised accordingly."""
+    fits, sentences = probe_accuracy["fits"], probe_accuracy.get("sentences")
     for encoder, ours in fits.groupby("encoder", sort=False):
         gains = {}
         for task, of_task in ours.groupby("task", sort=False):
@@ -87,14 +79,22 @@ def improves(accuracies: Tables) -> Iterator[Effect]:
         if gains:
             gain = sorted(gains.values(), key=lambda one: one.estimate)[excepted]
             gain = effects.at_level(gain, 1 - (1 - gain.level) / (excepted + 1)) if gain.measured else gain
-            yield Effect(
-                short(encoder), GAIN.name, gain, stands_on=tuple(gate.key(task, encoder, "") for task in gains)
-            )
+            stands_on = tuple(gate.key(task, encoder, "") for task in gains)
+            yield Effect(short(encoder), GAIN.name, gain, stands_on=stands_on)
 
 
-@_or_else("in no case do planes separate the labels that training and test set share, before and after")
+@CLAIMS.add(
+    "diverges",
+    "The geometry of training and test set become less alike.",
+    "fall of the similarity of training and test set, where planes separate the labels of the points measured",
+    DIVERGENCE,
+    place="§4.1, Table 2",
+    exhibits=("zhou2022-table-2",),
+    unit="case",
+    printed="to 0.44 at the lowest (BERT-small on PS-fxn)",
+    nothing="in no case do planes separate the labels that training and test set share, before and after",
+)
 def diverges(geometry: pd.DataFrame) -> Iterator[Effect]:
-    """The similarity of training and test set before, minus that afterwards."""
     for case, stands_on, rows in _cases(geometry):
         similarity = rows.pivot_table(index="seed", columns="stage", values="similarity")
         similarity = similarity.reindex(columns=[BEFORE, AFTER]).dropna()
@@ -103,9 +103,17 @@ def diverges(geometry: pd.DataFrame) -> Iterator[Effect]:
             yield Effect(case, DIVERGENCE.name, falls, stands_on=stands_on)
 
 
-@_or_else("planes separate the labels of all points counted before fine-tuning, or none were counted")
+@CLAIMS.add(
+    "simplifies",
+    "Where labels are not linearly separable, they fall into fewer clusters afterwards.",
+    "fall of the number of clusters per label, where planes do not separate the points counted before fine-tuning",
+    FEWER,
+    place="§4.2, Tables 3 and 4",
+    exhibits=("zhou2022-table-3", "zhou2022-table-4", "zhou2022-table-7"),
+    unit="case",
+    nothing="planes separate the labels of all points counted before fine-tuning, or none were counted",
+)
 def simplifies(geometry: pd.DataFrame) -> Iterator[Effect]:
-    """The number of clusters before, minus that afterwards, where planes do not separate the points counted before."""
     for case, stands_on, rows in _cases(geometry):
         clusters = rows.pivot_table(index="seed", columns="stage", values="clusters")
         clusters, labels = clusters.reindex(columns=[BEFORE, AFTER]).dropna(), rows["labels"].iloc[0]
@@ -122,14 +130,21 @@ def _followed(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
             yield task, rows
 
 
-@_or_else("in no task do planes separate the labels at the first and the last state")
-def pushes_apart(along: Tables) -> Iterator[Effect]:
-    """The growth of the least distance that nine in ten labels reach, and the greatest fall of any between two states.
-
-    Only where planes separate the labels of the points that are followed at the first and the last state. Between the
-    states that were kept a distance may have fallen further, so its fall is at least the one seen.
+@CLAIMS.add(
+    "pushes-apart",
+    "Each label moves away from its nearest neighbour, though not at every step.",
+    "growth of the least distance that nine in ten labels reach; greatest fall of a label's between two states",
+    GROWTH,
+    FALL,
+    place="§4.3, Figures 2 and 6",
+    exhibits=("zhou2022-figure-6",),
+    nothing="in no task do planes separate the labels at the first and the last state",
+)
+def pushes_apart(along_training: Tables) -> Iterator[Effect]:
+    """Only where planes separate the labels of the points that are followed at the first and the last state. Between
+    the states that were kept a distance may have fallen further, so its fall is at least the one seen.
     """
-    for task, rows in _followed(along["distances"]):
+    for task, rows in _followed(along_training["distances"]):
         ends = rows[rows["step"].isin([rows["step"].min(), rows["step"].max()])]
         if not ends["separable"].all():
             continue
@@ -142,8 +157,19 @@ def pushes_apart(along: Tables) -> Iterator[Effect]:
         yield Effect(title(task), FALL.name, effects.over_models(falls), AT_LEAST, (task,))
 
 
-def cross_task(distances: pd.DataFrame, accuracies: Tables) -> Iterator[Effect]:
-    """The order of the labels' mean least distances, and of the probe's accuracies, after tuning on three tasks."""
+@CLAIMS.add(
+    "cross-task",
+    "A related task pushes the labels apart less than the task itself, an opposing one together; accuracy agrees.",
+    "differences of the labels' mean least distance, and of a probe's accuracy, between models tuned on each task",
+    *DISTANCES,
+    *ACCURACIES,
+    place="§4.4, Table 5",
+    exhibits=("zhou2022-table-5",),
+    unit="target",
+    printed=f"{PAPER_CHANGE_AFTER_POS} on average after POS",
+)
+def cross_task(target_distances: pd.DataFrame, target_accuracy: Tables) -> Iterator[Effect]:
+    distances, accuracies = target_distances, target_accuracy
     lacking = [task for task in (OWN, RELATED, OPPOSING) if task not in set(distances["tuned_on"])]
     if lacking:
         raise CannotTest(f"no model was tuned on {', '.join(map(title, lacking))}")
@@ -164,21 +190,35 @@ def cross_task(distances: pd.DataFrame, accuracies: Tables) -> Iterator[Effect]:
         yield Effect(title(OWN), part.name, ahead, stands_on=stands_on)
 
 
-@_or_else("in no task do planes separate the labels in the last layer at every state")
-def keeps_order(along: Tables) -> Iterator[Effect]:
-    """The least similarity of the last layer to itself before, along training."""
-    for task, rows in _followed(along["similarities"]):
+@CLAIMS.add(
+    "keeps-order",
+    "Even the last layer keeps the relative positions of the labels.",
+    "least similarity of the last layer to itself before, where planes separate the labels of the points measured",
+    ORDER,
+    place="§4.5, Figure 4",
+    exhibits=("zhou2022-figure-4",),
+    printed="more than 0.5",
+    nothing="in no task do planes separate the labels in the last layer at every state",
+)
+def keeps_order(along_training: Tables) -> Iterator[Effect]:
+    for task, rows in _followed(along_training["similarities"]):
         least = rows.groupby("seed")["similarity"].agg(lambda values: values.min(skipna=False)).dropna()
         if len(least):
             yield Effect(title(task), ORDER.name, effects.over_models(least), stands_on=(task,))
 
 
-def low_moves_little(along: Tables) -> Iterator[Effect]:
-    """How much less labels move in the lower third of the layers than in the upper third, and in how many directions.
-
-    Lengths are absolute, as in the paper; those relative to the distances between labels stand in its figures.
-    """
-    moved = along["movements"]
+@CLAIMS.add(
+    "low-moves-little",
+    "In low layers the labels move little, and almost in the same directions.",
+    "how much less the lower third moves than the upper third; its share in two directions minus the upper third's",
+    LESS,
+    DIRECTIONS,
+    place="§4.5, Figures 3 and 5",
+    exhibits=("zhou2022-figure-5", "zhou2022-figure-7", "zhou2022-figure-8", "zhou2022-figure-9", "zhou2022-figure-10"),
+)
+def low_moves_little(along_training: Tables) -> Iterator[Effect]:
+    """Lengths are absolute, as in the paper; those relative to the distances between labels stand in its figures."""
+    moved = along_training["movements"]
     depth = moved["layer"].max()
     low, high = moved["layer"] <= depth / 3, moved["layer"] > depth * 2 / 3
     if not low.any():
@@ -188,92 +228,3 @@ def low_moves_little(along: Tables) -> Iterator[Effect]:
     for task in moved["task"].unique():
         for part, values in ((LESS, less), (DIRECTIONS, fewer)):
             yield Effect(title(task), part.name, effects.over_models(values[task]), stands_on=(task,))
-
-
-CLAIMS = (
-    Claim(
-        "mostly-improves",
-        PAPER,
-        "Fine-tuning nearly always improves what a probe reads; there are exceptions.",
-        "§4.1, Table 7",
-        ("zhou2022-table-7",),
-        "least gain of the probe's accuracy over an encoder's tasks, but for a fifth of them",
-        (GAIN,),
-        ("probe_accuracy",),
-        improves,
-        "encoder",
-        "24 of 25 cases improve",
-    ),
-    Claim(
-        "diverges",
-        PAPER,
-        "The geometry of training and test set become less alike.",
-        "§4.1, Table 2",
-        ("zhou2022-table-2",),
-        "fall of the similarity of training and test set, where planes separate the labels of the points measured",
-        (DIVERGENCE,),
-        ("geometry",),
-        diverges,
-        "case",
-        "to 0.44 at the lowest (BERT-small on PS-fxn)",
-    ),
-    Claim(
-        "simplifies",
-        PAPER,
-        "Where labels are not linearly separable, they fall into fewer clusters afterwards.",
-        "§4.2, Tables 3 and 4",
-        ("zhou2022-table-3", "zhou2022-table-4", "zhou2022-table-7"),
-        "fall of the number of clusters per label, where planes do not separate the points counted before fine-tuning",
-        (FEWER,),
-        ("geometry",),
-        simplifies,
-        "case",
-    ),
-    Claim(
-        "pushes-apart",
-        PAPER,
-        "Each label moves away from its nearest neighbour, though not at every step.",
-        "§4.3, Figures 2 and 6",
-        ("zhou2022-figure-6",),
-        "growth of the least distance that nine in ten labels reach; greatest fall of a label's between two states",
-        (GROWTH, FALL),
-        ("along_training",),
-        pushes_apart,
-    ),
-    Claim(
-        "cross-task",
-        PAPER,
-        "A related task pushes the labels apart less than the task itself, an opposing one together; accuracy agrees.",
-        "§4.4, Table 5",
-        ("zhou2022-table-5",),
-        "differences of the labels' mean least distance, and of a probe's accuracy, between models tuned on each task",
-        (*DISTANCES, *ACCURACIES),
-        ("target_distances", "target_accuracy"),
-        cross_task,
-        "target",
-        f"{PAPER_CHANGE_AFTER_POS} on average after POS",
-    ),
-    Claim(
-        "keeps-order",
-        PAPER,
-        "Even the last layer keeps the relative positions of the labels.",
-        "§4.5, Figure 4",
-        ("zhou2022-figure-4",),
-        "least similarity of the last layer to itself before, where planes separate the labels of the points measured",
-        (ORDER,),
-        ("along_training",),
-        keeps_order,
-        printed="more than 0.5",
-    ),
-    Claim(
-        "low-moves-little",
-        PAPER,
-        "In low layers the labels move little, and almost in the same directions.",
-        "§4.5, Figures 3 and 5",
-        ("zhou2022-figure-5", "zhou2022-figure-7", "zhou2022-figure-8", "zhou2022-figure-9", "zhou2022-figure-10"),
-        "how much less the lower third moves than the upper third; its share in two directions minus the upper third's",
-        (LESS, DIRECTIONS),
-        ("along_training",),
-        low_moves_little,
-    ),
-)

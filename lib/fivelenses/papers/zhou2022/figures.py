@@ -11,11 +11,11 @@ from plotly.subplots import make_subplots
 from scipy.spatial import ConvexHull
 
 from fivelenses.exhibits import style
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted
+from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title
 from fivelenses.exhibits.interactive import folded
 from fivelenses.exhibits.plots import curves
 from fivelenses.lenses import directprobe
-from fivelenses.papers.zhou2022.tables import APPENDIX_E, CONTROLS, IN_WORDS, controlled, short, title
+from fivelenses.papers.zhou2022.tables import APPENDIX_E, CONTROLS, IN_WORDS, controlled, short
 from fivelenses.records import SHARED, TUNED
 
 SHOWN = 3  # labels whose distance grows most, and least
@@ -71,8 +71,8 @@ def figure_1() -> Exhibit:
     table = pd.concat(found, ignore_index=True)
     caption = (
         "What DirectProbe finds, drawn by the lens itself on made points: clusters of one label whose convex hulls "
-        "keep clear of those of the other. Left, one cluster a label: a line separates them. Right, more clusters than "
-        "labels: no line does. A boundary has to pass between the hulls."
+        "keep clear of those of the other. Left, one cluster per label: a line separates them. Right, more clusters "
+        "than labels: no line does. A boundary has to pass between the hulls."
     )
     alt = "Two panels of points in a plane with convex hulls: left two hulls, right four, two of each label."
     return Exhibit("zhou2022-figure-1", "Figure 1", table, caption, alt, figure)
@@ -201,24 +201,17 @@ def figure_3(along: Along, encoder: str) -> Exhibit:
 
 
 def _turning_paths(paths: pd.DataFrame) -> graph_objects.Figure:
-    """The paths of Figure 3 on three principal components, a scene a layer."""
+    """The paths of Figure 3 on three principal components, one scene per layer."""
     layers = sorted(paths["layer"].unique())
     figure = make_subplots(1, 2, specs=[[{"type": "scene"}] * 2], subplot_titles=[f"layer {layer}" for layer in layers])
     for column, layer in enumerate(layers, start=1):
         for place, (label, path) in enumerate(paths[paths["layer"] == layer].groupby("label", sort=False)):
-            line = graph_objects.Scatter3d(
-                x=path["x"].tolist(),
-                y=path["y"].tolist(),
-                z=path["z"].tolist(),
-                name=label,
-                text=[f"{label}, step {step}" for step in path["step"]],
-                hoverinfo="text",
-                mode="lines+markers",
-                marker=dict(size=np.linspace(2, 7, len(path)).tolist(), color=style.SEQUENCE[place]),
-                line=dict(color=style.SEQUENCE[place], width=4),
-                showlegend=column == 1,
-            )
-            figure.add_trace(line, row=1, col=column)
+            places = {axis: path[axis].tolist() for axis in "xyz"}
+            said = dict(name=label, text=[f"{label}, step {step}" for step in path["step"]], hoverinfo="text")
+            marker = dict(size=np.linspace(2, 7, len(path)).tolist(), color=style.SEQUENCE[place])
+            line = dict(mode="lines+markers", marker=marker, line=dict(color=style.SEQUENCE[place], width=4))
+            trace = graph_objects.Scatter3d(**places, **said, **line, showlegend=column == 1)
+            figure.add_trace(trace, row=1, col=column)
     axes = {f"{axis}axis": dict(title=f"component {number}") for number, axis in enumerate("xyz", start=1)}
     figure.update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.7, y=1.7, z=1.1))
     return figure.update_layout(legend=dict(orientation="h"))
@@ -250,10 +243,10 @@ def figure_4(along: Along, encoder: str) -> Exhibit:
 def _what_was_followed(similarities: pd.DataFrame) -> str:
     """Of which points planes are said to separate the labels."""
     if "points" not in similarities.columns:
-        return "That is asked of the training points that were followed, which may be a sample of all."
+        return "We follow a sample of the training points, or all of them."
     sizes = similarities.groupby("task", sort=False)[["points", "all_points"]].first().itertuples()
     followed = ", ".join(f"{row.points:,} of {row.all_points:,} in {title(row.Index)}" for row in sizes)
-    return f"That is asked of the training points that were followed: {followed}."
+    return f"Training points followed: {followed}."
 
 
 def _name_farthest(axes: Axes, rows: pd.DataFrame, reach: float) -> None:
@@ -292,20 +285,13 @@ def _movement_figure(
     reach = 1.15 * table[["x", "y"]].abs().to_numpy().max()
     columns = min(3, len(layers))
     rows = -(-len(layers) // columns)
-    figure, panels = plt.subplots(
-        rows,
-        columns,
-        figsize=(style.WIDTH, 2.5 * rows + 0.3),
-        layout="constrained",
-        squeeze=False,
-        sharex=True,
-        sharey=True,
-    )
+    sized = dict(figsize=(style.WIDTH, 2.5 * rows + 0.3), layout="constrained", squeeze=False)
+    figure, panels = plt.subplots(rows, columns, **sized, sharex=True, sharey=True)
     for axes, layer in zip(panels.flat, layers, strict=False):
         ours = table[table["layer"] == layer]
         axes.axhline(0, color="#CCCCCC", linewidth=0.8)
         axes.axvline(0, color="#CCCCCC", linewidth=0.8)
-        axes.scatter(ours["x"], ours["y"], s=14, color=style.TASK_COLOURS[task])
+        axes.scatter(ours["x"], ours["y"], s=14, color=style.task_colour(task))
         _name_farthest(axes, ours, reach)
         axes.set_title(f"layer {layer} · {ours['in_two'].iloc[0]:.0%} in the plane", fontsize=9)
         axes.grid(False)
@@ -321,7 +307,7 @@ def _movement_figure(
         f"{_low_against_high(moved)}"
     )
     means = ", ".join(f"{value:.2f} in layer {layer}" for layer, value in lengths.items())
-    alt = f"Scatter of label movements, one panel a layer. Mean length of a movement: {means}."
+    alt = f"Scatter of label movements, one panel per layer. Mean length of a movement: {means}."
     return Exhibit(key, name, table, caption, alt, figure)
 
 

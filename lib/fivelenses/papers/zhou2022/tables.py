@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from fivelenses import tasks
-from fivelenses.exhibits.exhibit import Absent, Exhibit
+from fivelenses.exhibits.exhibit import Absent, Exhibit, title
 from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE
 from fivelenses.records import SHUFFLED, TUNED, TWIN
 
@@ -27,11 +26,6 @@ CONTROLS = {TWIN: "twin", SHUFFLED: "shuffled"}
 IN_WORDS = {"twin": "moved at random", "shuffled": "shuffled labels"}
 
 
-def title(task: str) -> str:
-    """How the field writes a task."""
-    return tasks.find(task).title
-
-
 def short(encoder: str) -> str:
     """An encoder's name without its owner."""
     return encoder.rpartition("/")[2] if not encoder.startswith(("toy-bert", "english-bert")) else encoder
@@ -41,45 +35,46 @@ def _yes(share: float) -> str:
     return "yes" if share == 1 else "no"
 
 
-# How the columns of `before_and_after` are printed.
-FORMATS = {"encoder": short, "task": title, "labels_before": "{:.0f}"}
-FORMATS["points_before"] = "{points_before:,.0f} of {all_points_before:,.0f}"
-for stage in (BEFORE, AFTER, *CONTROLS.values()):
-    FORMATS |= {f"clusters_{stage}": "{:.4g}", f"similarity_{stage}": "{:.2f}"}
-    FORMATS |= {f"separable_{stage}": _yes, f"control_separable_{stage}": _yes}
-    FORMATS[f"accuracy_{stage}"] = f"{{accuracy_{stage}:.3f}} ± {{deviation_{stage}:.3f}}"
-    FORMATS[f"hidden_1_{stage}"] = f"{{hidden_1_{stage}}}, {{hidden_2_{stage}}}"
-LINEARITY = {
-    "labels_before": "labels",
-    "clusters_before": "clusters before",
-    "clusters_after": "clusters after",
-    "separable_before": "separable before",
-    "separable_after": "separable after",
-    "control_separable_before": "random labels before",
-    "control_separable_after": "random labels after",
-}
+# The columns of `before_and_after`: how they are headed, and how printed.
+COLUMNS = {"encoder": ("encoder", short), "task": ("task", title), "labels_before": ("labels", "{:.0f}")}
+COLUMNS["points_before"] = ("points", "{points_before:,.0f} of {all_points_before:,.0f}")
+STAGES = {BEFORE: f" {BEFORE}", AFTER: f" {AFTER}"} | {name: f", {words}" for name, words in IN_WORDS.items()}
+for stage, words in STAGES.items():
+    COLUMNS |= {
+        f"clusters_{stage}": (f"clusters{words}", "{:.4g}"),
+        f"similarity_{stage}": (f"similarity{words}", "{:.2f}"),
+        f"separable_{stage}": (f"separable{words}", _yes),
+        f"control_separable_{stage}": (f"random labels{words}", _yes),
+        f"accuracy_{stage}": (f"accuracy{words}", f"{{accuracy_{stage}:.3f}} ± {{deviation_{stage}:.3f}}"),
+        f"hidden_1_{stage}": (f"probe{words}", f"{{hidden_1_{stage}}}, {{hidden_2_{stage}}}"),
+    }
+LINEARITY = ("labels_before", "clusters_before", "clusters_after", "separable_before", "separable_after")
+LINEARITY += ("control_separable_before", "control_separable_after", "clusters_twin", "clusters_shuffled")
 
 
 def table_1(sizes: pd.DataFrame) -> Exhibit:
     """Table 1: the encoders."""
     caption = "The encoders, with their embeddings and without pooler. The paper has five BERTs, 2 × 128 to 12 × 768."
-    formats = {"encoder": short, "parameters": "{:,}"}
-    return Exhibit("zhou2022-table-1", "Table 1", sizes, caption, formats=formats)
+    columns = {"encoder": ("encoder", short), "layers": "layers", "hidden": "hidden"}
+    columns |= {"parameters": ("parameters", "{:,}")}
+    return Exhibit("zhou2022-table-1", "Table 1", sizes, caption, columns=columns)
 
 
 def table_6(sizes: pd.DataFrame) -> Exhibit:
     """Table 6: the tasks, counted from the data."""
-    counts = ("training", "test", "labels")
     paper = [PAPER_TABLE_6.get(task, (np.nan,) * 3) for task in sizes["task"]]
-    table = sizes.join(pd.DataFrame(paper, sizes.index, [f"paper_{name}" for name in counts]))
+    table = sizes.join(pd.DataFrame(paper, sizes.index, ["paper_training", "paper_test", "paper_labels"]))
     caption = (
         "Labelled points of each task, counted from the data, with the paper's numbers in brackets. The paper's POS "
-        "counts the seven empty nodes of its treebank as words; no word of a text stands there."
+        "counts the seven empty nodes of its treebank as words, where the text has none."
     )
-    formats = {name: f"{{{name}:,}} ({{paper_{name}:,.0f}})" for name in counts}
-    headers = ("training points (paper)", "test points (paper)", "labels (paper)")
-    columns = {"task": "task"} | dict(zip(counts, headers, strict=True))
-    return Exhibit("zhou2022-table-6", "Table 6", table, caption, formats={"task": title} | formats, columns=columns)
+    columns = {
+        "task": ("task", title),
+        "training": ("training points (paper)", "{training:,} ({paper_training:,.0f})"),
+        "test": ("test points (paper)", "{test:,} ({paper_test:,.0f})"),
+        "labels": ("labels (paper)", "{labels:,} ({paper_labels:,.0f})"),
+    }
+    return Exhibit("zhou2022-table-6", "Table 6", table, caption, columns=columns)
 
 
 def controlled(table: pd.DataFrame) -> pd.DataFrame:
@@ -89,10 +84,8 @@ def controlled(table: pd.DataFrame) -> pd.DataFrame:
 
 def before_and_after(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """One row per encoder and task: what `geometry` and `probe_accuracy` measure, before, after, and afterwards in the
-    controls that were measured; means over seeds (for the probe's sizes, those of the first seed).
-
-    Raises:
-        ValueError: there is no model.
+    controls that were measured; means over seeds (for the probe's sizes, those of the first seed). Refused without
+    any model.
     """
     if geometry.empty:
         raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
@@ -111,36 +104,23 @@ def before_and_after(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame])
     return pd.concat(by_stage, axis="columns").reset_index()
 
 
-def _of_controls(table: pd.DataFrame, measure: str) -> dict[str, str]:
-    """The columns of a measure in the controls that a table has, as they are headed."""
-    columns = {f"{measure}_{name}": f"{measure}, {words}" for name, words in IN_WORDS.items()}
-    return {name: header for name, header in columns.items() if name in table.columns}
-
-
-def _formats(table: pd.DataFrame) -> dict:
-    """How the columns of a table are printed, of controls those that it has."""
-    return {name: how for name, how in FORMATS.items() if name in table.columns}
-
-
-def _shown(*names: str) -> dict[str, str]:
-    """Columns as they are headed: `accuracy_before` under `accuracy before`."""
-    return {name: name.replace("_", " ") for name in names}
+def _columns(table: pd.DataFrame, *names: str) -> dict[str, tuple]:
+    """How columns are headed and printed; of the controls those that were measured."""
+    return {name: COLUMNS[name] for name in names if name in table.columns}
 
 
 def table_2(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Table 2: accuracy of the probes, and the similarity of training and test set, before and after."""
     caption = (
         "Accuracy of the classifier probe on the last layer before and after fine-tuning, and the similarity of "
-        "training and test set (Pearson correlation of the distances between labels that both have); – where planes do "
-        "not separate these labels in one of them, so that there are no such distances. Planes are asked to separate "
-        "the training points that were measured, not all: so many of so many in the column of points. In the paper "
-        "similarity falls in every row, and BERT-small on PS-fxn, with the lowest (0.44), is the one whose accuracy "
-        "does not improve."
+        "training and test set (Pearson correlation of the distances between labels that both have). A dash: planes do "
+        "not separate these labels in one of the two sets. The column of points says how many training points were "
+        "measured, and of how many."
     )
     table = before_and_after(geometry, probes)
-    columns = _shown("encoder", "task", "accuracy_before", "accuracy_after", "similarity_before", "similarity_after")
-    columns |= _of_controls(table, "similarity") | {"points_before": "points"}
-    return Exhibit("zhou2022-table-2", "Table 2", table, caption, formats=_formats(table), columns=columns)
+    names = ("encoder", "task", "accuracy_before", "accuracy_after", "similarity_before", "similarity_after")
+    columns = _columns(table, *names, "similarity_twin", "similarity_shuffled", "points_before")
+    return Exhibit("zhou2022-table-2", "Table 2", table, caption, columns=columns)
 
 
 def _what_was_counted(table: pd.DataFrame) -> str:
@@ -164,8 +144,7 @@ def table_3(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> Exhib
         f"The smallest encoder, {short(table['encoder'].iloc[0])}: the clusters of its labels in the last layer. "
         f"{_what_was_counted(table)}"
     )
-    columns = {"task": "task"} | LINEARITY | _of_controls(table, "clusters")
-    return Exhibit("zhou2022-table-3", "Table 3", table, caption, formats=_formats(table), columns=columns)
+    return Exhibit("zhou2022-table-3", "Table 3", table, caption, columns=_columns(table, "task", *LINEARITY))
 
 
 def table_4(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame], task: str = "trec") -> Exhibit | Absent:
@@ -174,20 +153,12 @@ def table_4(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame], task: st
     table = table[table["task"] == task].reset_index(drop=True)
     if table.empty:
         return Absent("zhou2022-table-4", "Table 4", f"it is about {title(task)}, which this run has not measured")
-    caption = (
-        f"{title(task)} in all encoders, as Table 3. In the paper it is not separable even after fine-tuning, with "
-        f"fewer clusters than before. {_what_was_counted(table)}"
-    )
-    columns = {"encoder": "encoder"} | LINEARITY | _of_controls(table, "clusters")
-    return Exhibit("zhou2022-table-4", "Table 4", table, caption, formats=_formats(table), columns=columns)
+    caption = f"{title(task)} in all encoders, as Table 3. {_what_was_counted(table)}"
+    return Exhibit("zhou2022-table-4", "Table 4", table, caption, columns=_columns(table, "encoder", *LINEARITY))
 
 
 def table_5(distances: pd.DataFrame, accuracies: Mapping[str, pd.DataFrame]) -> Exhibit:
-    """Table 5: the labels of one task after tuning on it and on others.
-
-    Args:
-        distances, accuracies: of `measure.target_distances` and `probing.target_accuracy`.
-    """
+    """Table 5: the labels of one task after tuning on it and on others."""
     keys = ["tuned_on", "control", "seed"]
     distances, fits = controlled(distances), controlled(accuracies["fits"])
     table = distances.merge(fits[[*keys, "accuracy", "deviation"]], on=keys, validate="many_to_one")
@@ -205,28 +176,31 @@ def table_5(distances: pd.DataFrame, accuracies: Mapping[str, pd.DataFrame]) -> 
         task if task == "nothing" else title(task) + moved * (control == TWIN)
         for task, control in zip(shown["tuned_on"], shown["control"], strict=True)
     ]
-    formats = {"grew": "{:.0f}", "shrank": "{:.0f}", "change": "{:+.2f}", "relative": "{:+.0%}"}
-    formats["accuracy"] = "{accuracy:.3f} ± {deviation:.3f}"
-    columns = {"tuned_on": "tuned on", "grew": "distance grew", "shrank": "shrank", "change": "mean change"}
-    columns |= _shown("relative", "accuracy")
+    columns = {
+        "tuned_on": "tuned on",
+        "grew": ("distance grew", "{:.0f}"),
+        "shrank": ("shrank", "{:.0f}"),
+        "change": ("mean change", "{:+.2f}"),
+        "relative": ("relative", "{:+.0%}"),
+        "accuracy": ("accuracy", "{accuracy:.3f} ± {deviation:.3f}"),
+    }
     caption = (
         f"The {table['label'].nunique()} labels of PS-fxn in the last layer of models that were tuned on other "
         "tasks: for how many of them the least distance to any other label grew or shrank, the mean change, and the "
-        f"accuracy of a probe. In the paper tuning on POS changes it by {PAPER_CHANGE_AFTER_POS}."
+        "accuracy of a probe."
     )
-    return Exhibit("zhou2022-table-5", "Table 5", table, caption, shown=shown, formats=formats, columns=columns)
+    return Exhibit("zhou2022-table-5", "Table 5", table, caption, shown=shown, columns=columns)
 
 
 def table_7(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Table 7 (Appendix C): all tasks and encoders."""
     table = before_and_after(geometry, probes)
-    columns = _shown("task", "encoder") | {"hidden_1_before": "probe before"} | _shown("accuracy_before")
-    columns |= {"hidden_1_after": "probe after"} | _shown("accuracy_after") | {"labels_before": "labels"}
-    columns |= _shown("clusters_before", "clusters_after")
+    names = ("task", "encoder", "hidden_1_before", "accuracy_before", "hidden_1_after", "accuracy_after")
+    columns = _columns(table, *names, "labels_before", "clusters_before", "clusters_after")
     caption = (
         "All tasks and encoders: hidden sizes of the best probe, its accuracy (mean ± standard deviation over "
         f"{probes['fits']['initialisations'].iloc[0]} initialisations), and the number of clusters, before and after "
         "fine-tuning."
     )
     shown = table.sort_values("task", key=lambda names: names.map(title), kind="stable")
-    return Exhibit("zhou2022-table-7", "Table 7", table, caption, shown=shown, formats=_formats(table), columns=columns)
+    return Exhibit("zhou2022-table-7", "Table 7", table, caption, shown=shown, columns=columns)

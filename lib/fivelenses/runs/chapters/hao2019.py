@@ -2,14 +2,16 @@
 
 import dataclasses
 import math
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from fivelenses import tasks
-from fivelenses.checkpoints.specification import Schedule, Specification
-from fivelenses.lenses.landscape import grid
+from fivelenses import catalogue
+from fivelenses.checkpoints.schedule import Schedule
 from fivelenses.runs.parameters import EncoderParameters
+
+if TYPE_CHECKING:
+    from fivelenses.checkpoints.specification import Specification
 
 
 class Hao2019(EncoderParameters):
@@ -28,6 +30,8 @@ class Hao2019(EncoderParameters):
             (Figure 4); the usual training is what the long one is compared with.
         grouped: tasks whose thirds of layers are moved (Figure 7).
     """
+
+    fewest_layers: ClassVar[int] = 3  # thirds of them are moved and rolled back
 
     scratch_epochs: dict[str, PositiveFloat]
     second: dict[str, str]
@@ -50,7 +54,11 @@ class Hao2019(EncoderParameters):
                 raise ValueError(f"scratch_epochs has none for {task}")
             other = self.second.get(task)
             if other == task or other not in self.tasks:
-                raise ValueError(f"second gives {other} for {task}: name another of the tasks that are run")
+                title = catalogue.find(task).title if catalogue.is_task(task) else task
+                raise ValueError(
+                    f"second gives {other} for {task}: name another of the tasks that are run (a surface is spanned by "
+                    f"the models of two tasks, so {title} needs another beside it)"
+                )
         return self
 
     @model_validator(mode="after")
@@ -70,7 +78,7 @@ class Hao2019(EncoderParameters):
         """The tasks of this run whose thirds of layers are moved."""
         return [task for task in self.tasks if task in self.grouped]
 
-    def ordinary_models(self) -> list[Specification]:
+    def ordinary_models(self) -> "list[Specification]":
         """The fine-tuned models of the tasks: not from scratch, and not trained for longer."""
         usual = {task: self.schedule_of(task, self.encoder) for task in self.tasks}
         fine_tuned = [one for one in self.specifications() if one.encoder == self.encoder]
@@ -104,8 +112,10 @@ class Hao2019(EncoderParameters):
         return 1 + math.ceil(self.states * self.schedule_of(task, encoder).epochs)
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
+        from fivelenses.lenses.landscape import grid
+
         # A cell reads a part of two splits, in whole passes over the development examples that the catalogue states.
-        sizes = tasks.find(task).sizes
+        sizes = catalogue.find(task).sizes
         read = [min(sizes[split], self.grid_examples or sizes[split]) / sizes["validation"] for split in sizes]
         cells, line = (len(grid(self.low, self.high, count)) for count in (self.points, self.line_points))
         cells **= 2

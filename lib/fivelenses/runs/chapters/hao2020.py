@@ -1,11 +1,13 @@
 """The parameters of chapter 1, after Hao et al. (2020)."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, PositiveInt, field_validator
 
-from fivelenses.checkpoints.specification import Specification
 from fivelenses.runs.parameters import EncoderParameters
+
+if TYPE_CHECKING:
+    from fivelenses.checkpoints.specification import Specification
 
 
 class Hao2020(EncoderParameters):
@@ -41,11 +43,11 @@ class Hao2020(EncoderParameters):
         shuffled = [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
         return ordinary + shuffled
 
-    def specifications_of(self, task: str, encoder: str) -> list[Specification]:
+    def specifications_of(self, task: str, encoder: str) -> "list[Specification]":
         """The specifications of the ordinary models of one task and encoder."""
         return [one for one in super().specifications_of(task, encoder) if not one.shuffled_labels]
 
-    def with_shuffled(self) -> list[Specification]:
+    def with_shuffled(self) -> "list[Specification]":
         """The specifications of all models of this run, and after them those with shuffled labels."""
         every = [one for task in self.tasks for one in super(Hao2020, self).specifications_of(task, self.encoder)]
         return sorted(every, key=lambda one: one.shuffled_labels)

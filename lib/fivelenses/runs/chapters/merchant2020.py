@@ -1,12 +1,13 @@
 """The parameters of chapter 5, after Merchant et al. (2020)."""
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from fivelenses.checkpoints.specification import Specification
-from fivelenses.runs.parameters import EncoderParameters
-from fivelenses.tasks.edge_tasks import find_edge_task
+from fivelenses.runs.parameters import EncoderParameters, Seed
+
+if TYPE_CHECKING:
+    from fivelenses.checkpoints.specification import Specification
 
 
 class Merchant2020(EncoderParameters):
@@ -39,7 +40,7 @@ class Merchant2020(EncoderParameters):
     probe_validate_every: PositiveInt = 500
     probe_validations: PositiveInt = 200
     probe_width: PositiveInt = 256
-    probe_seeds: tuple[int, ...] = Field(min_length=1, default=(0,))
+    probe_seeds: tuple[Seed, ...] = Field(min_length=1, default=(0,))
     codelength_tasks: tuple[str, ...] = Field(min_length=1)
     structural_sentences: Annotated[int, Field(ge=4)]
     similarity_tokens: Annotated[int, Field(ge=3)] = 5000
@@ -49,6 +50,8 @@ class Merchant2020(EncoderParameters):
     @field_validator("edge_tasks", "codelength_tasks")
     @classmethod
     def _known_edge_tasks(cls, value):
+        from fivelenses.tasks.edge_tasks import find_edge_task
+
         for name in value:
             find_edge_task(name)
         return value
@@ -66,11 +69,11 @@ class Merchant2020(EncoderParameters):
     def encoders_used(self) -> tuple[str, ...]:
         return self.pretrained
 
-    def whole(self) -> list[Specification]:
+    def whole(self) -> "list[Specification]":
         """The specifications of the models without frozen or removed layers."""
         return [one for one in self.specifications() if not one.frozen and one.truncated is None]
 
-    def probed(self) -> list[Specification]:
+    def probed(self) -> "list[Specification]":
         """Those of `whole` that were tuned from `encoder`."""
         return [one for one in self.whole() if one.encoder == self.encoder]
 

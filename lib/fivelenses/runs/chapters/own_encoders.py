@@ -1,4 +1,4 @@
-"""The parameters of chapter 7, on encoders of one's own."""
+"""The parameters of chapter 8, on encoders of one's own."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from fivelenses.runs.chapters.toy_world import ToyWorld
 
 
 class OwnEncoders(ToyWorld):
-    """Chapter 7, on what encoders that `fivelenses pretrain` made are worth.
+    """Chapter 8, on what encoders that `fivelenses pretrain` made are worth.
 
     Attributes:
         probe_sentences: training sentences of the probe for parts of speech, at most.

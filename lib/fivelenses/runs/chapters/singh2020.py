@@ -2,12 +2,15 @@
 
 import dataclasses
 import math
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
 
-from fivelenses.checkpoints.specification import Schedule, Specification
+from fivelenses.checkpoints.schedule import Schedule
 from fivelenses.runs.parameters import EncoderParameters
+
+if TYPE_CHECKING:
+    from fivelenses.checkpoints.specification import Specification
 
 
 class Singh2020(EncoderParameters):
@@ -56,17 +59,17 @@ class Singh2020(EncoderParameters):
         """The tasks of this run that are compared at an equal number of examples."""
         return [task for task in self.tasks if task in self.matched]
 
-    def with_all_layers(self) -> list[Specification]:
+    def with_all_layers(self) -> "list[Specification]":
         """The specifications of the models without re-initialised layers, with those trained on shuffled labels."""
         return [one for one in self.specifications() if not one.reinitialised]
 
-    def on_true_labels(self) -> list[Specification]:
+    def on_true_labels(self) -> "list[Specification]":
         """The specifications of the models whose scores mean something."""
         return [one for one in self.specifications() if not one.shuffled_labels]
 
     def max_lengths(self) -> dict[str, int]:
         """Task to the tokens that its texts are cut to."""
-        return {task: self.schedule(task).max_length for task in self.tasks}
+        return {task: self.schedule_of(task, self.encoder).max_length for task in self.tasks}
 
     def reinitialised(self, depth: int) -> list[int]:
         """The numbers of layers re-initialised from the top of an encoder of this depth, 0 and all among them."""

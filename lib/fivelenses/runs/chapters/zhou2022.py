@@ -1,12 +1,16 @@
 """The parameters of chapter 2, after Zhou and Srikumar (2022)."""
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from fivelenses.checkpoints.specification import Schedule, Specification
+from fivelenses import catalogue
+from fivelenses.checkpoints.schedule import Schedule
 from fivelenses.runs.parameters import EncoderParameters
+
+if TYPE_CHECKING:
+    from fivelenses.checkpoints.specification import Specification
 
 
 class Zhou2022(EncoderParameters):
@@ -51,6 +55,11 @@ class Zhou2022(EncoderParameters):
     def _consistent(self):
         if self.encoder not in self.encoders:
             raise ValueError(f"encoders does not hold encoder, {self.encoder}, which is followed along training")
+        head = catalogue.find(self.target).head
+        if head not in self.heads:
+            raise ValueError(
+                f"target is {self.target}, which has a {head} head, and labels of texts or words are measured"
+            )
         for name in ("followed", "tuned_on"):
             if not set(getattr(self, name)) & set(self.tasks):
                 raise ValueError(f"{name} has none of the tasks, {', '.join(self.tasks)}: name one of them")
@@ -80,15 +89,15 @@ class Zhou2022(EncoderParameters):
         """The followed tasks among those that are run."""
         return [task for task in self.followed if task in self.tasks]
 
-    def followed_models(self) -> list[Specification]:
+    def followed_models(self) -> "list[Specification]":
         """The specifications of the models that are followed along training, those on shuffled labels among them."""
         return [one for task in self.followed_tasks() for one in self.specifications_of(task, self.encoder)]
 
-    def ordinary_models(self) -> list[Specification]:
+    def ordinary_models(self) -> "list[Specification]":
         """The specifications of the models that are trained on the true labels."""
         return [one for one in self.specifications() if not one.shuffled_labels]
 
-    def models_for_target(self) -> list[Specification]:
+    def models_for_target(self) -> "list[Specification]":
         """The specifications of the models in which `target` is measured."""
         tuned_on = [task for task in self.tuned_on if task in self.tasks]
         return [self.specification(task, seed, self.encoder) for task in tuned_on for seed in self.seeds]

@@ -1,0 +1,55 @@
+// A reader moves a claim's thresholds on its card and sees the verdict of each run change, by the ledger's own rule.
+document.addEventListener("DOMContentLoaded", () => {
+  const rounding = 1e-12; // what lies nearer to its threshold is a tie
+  const ofGroup = (parts, thresholds) => {
+    let open = false;
+    for (const [name, [low, high]] of Object.entries(parts)) {
+      const threshold = thresholds[name];
+      const tie = rounding * Math.max(1, Math.abs(threshold));
+      if (high !== null && high < threshold - tie) return "fails";
+      open ||= low === null || low <= threshold + tie;
+    }
+    return open ? "open" : "holds";
+  };
+  const ofRun = (groups, thresholds) => {
+    const outcomes = Object.values(groups).map((parts) => ofGroup(parts, thresholds));
+    const [held, failed] = ["holds", "fails"].map((outcome) => outcomes.filter((one) => one === outcome).length);
+    const clear = 3 * Math.max(held, failed) >= 2 * outcomes.length;
+    const verdict = held && failed ? "mixed" : !clear ? "open" : held ? "reproduced" : "contradicted";
+    return { verdict, counted: `holds in ${held}, fails in ${failed} of ${outcomes.length}` };
+  };
+  for (const place of document.querySelectorAll(".thresholds-moved")) {
+    const cases = JSON.parse(place.querySelector("script").textContent);
+    const thresholds = Object.fromEntries(cases.parts.map((part) => [part.name, part.threshold]));
+    const said = document.createElement("ul");
+    said.setAttribute("aria-live", "polite");
+    const show = () => {
+      said.replaceChildren(...Object.entries(cases.runs).map(([run, groups]) => {
+        const { verdict, counted } = ofRun(groups, thresholds);
+        const line = document.createElement("li");
+        line.dataset.run = run;
+        line.dataset.verdict = verdict;
+        line.textContent = `${run}: ${verdict} (it ${counted})`;
+        return line;
+      }));
+    };
+    for (const part of cases.parts) {
+      const label = document.createElement("label");
+      const input = document.createElement("input");
+      const number = document.createElement("output");
+      Object.assign(input, { type: "range", min: part.least, max: part.most, step: "any", value: part.threshold });
+      const tell = () => { number.textContent = `${+thresholds[part.name].toPrecision(3)} ${part.unit}`.replace("-", "\u2212"); };
+      input.addEventListener("input", () => {
+        thresholds[part.name] = Math.round(input.valueAsNumber / part.step) * part.step;
+        tell();
+        show();
+      });
+      label.append(`${part.name} above `, input, number);
+      place.append(label);
+      tell();
+    }
+    place.append(said);
+    place.hidden = false;
+    show();
+  }
+});

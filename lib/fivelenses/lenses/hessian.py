@@ -1,0 +1,204 @@
+r"""The curvature of a classifier's loss at its parameters: the largest eigenvalue of the Hessian, and its trace.
+
+The Hessian :math:`H` of the mean loss :math:`\mathcal{J}` over n examples has a row and a column per parameter, too
+many to write down. Its product with a vector costs about as much as two gradients (Pearlmutter 1994),
+
+.. math::
+
+    H v = \nabla_\theta \bigl(\nabla_\theta \mathcal{J}^\top v\bigr),
+
+and products are all that Lanczos' method (SciPy's ``eigsh``) needs for the largest eigenvalue :math:`\lambda_1`, and
+Hutchinson's for the trace: for signs :math:`z` drawn by lot, :math:`\mathrm{E}[z^\top H z] = \operatorname{tr} H`. The
+part of that sum that belongs to a group of parameters estimates the trace of the group's own block, so all groups share
+the draws.
+
+Both are in nats per squared unit of the parameters: they are large where the loss bends within a short way. Multiplied
+with the squared length of a direction they are in the unit in which the widths of a basin along it are measured.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import datasets
+import numpy as np
+import torch
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from transformers import PreTrainedModel
+
+from fivelenses.models.batches import padded_tokens
+
+TOKENS_AT_ONCE = 2**11  # per batch, padding included: what the two backward passes keep of a batch stays small
+LANCZOS_VECTORS = 6  # each as long as the parameters
+TOLERANCE = 1e-3  # of the eigenvalue, relative
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The curvature of the loss in the space of some parameters.
+
+    Attributes:
+        top: the largest eigenvalue of their block of the Hessian, in nats per squared unit.
+        trace: of the block, the mean over draws.
+        trace_standard_error: of that mean; NaN for a single draw.
+        length: of the parameters' vector.
+    """
+
+    top: float
+    trace: float
+    trace_standard_error: float
+    length: float
+
+
+def curvatures(
+    model: PreTrainedModel,
+    examples: datasets.Dataset,
+    groups: Mapping[str, Sequence[nn.Parameter]],
+    draws: int = 10,
+    seed: int = 0,
+) -> dict[str, Curvature]:
+    """The curvature of the mean cross-entropy of a sequence classifier, without dropout, in each group of parameters.
+
+    Args:
+        model: on the device of the computation; left as it was.
+        examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` where used, `labels`).
+        groups: name to parameters of the model; the first group holds the parameters of all others.
+        draws: vectors of signs for the traces, at least 1.
+        seed: of the draws, and of the vectors from which Lanczos' method starts.
+
+    Returns:
+        Name to curvature.
+
+    Raises:
+        ValueError: no examples, no group, an empty one, one with a parameter that the model or the first group lacks,
+            no draw, a loss that is not finite, or an eigenvalue that is not found.
+
+    Example:
+        >>> from transformers import BertConfig, BertForSequenceClassification
+        >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+        >>> model = BertForSequenceClassification(shape)
+        >>> examples = datasets.Dataset.from_dict(
+        ...     {"input_ids": [[1, 2, 3], [4, 5]], "attention_mask": [[1, 1, 1], [1, 1]], "labels": [0, 1]}
+        ... )
+        >>> found = curvatures(model, examples, {"head": list(model.classifier.parameters())})["head"]
+        >>> 0 < found.top <= found.trace + 3 * found.trace_standard_error
+        True
+    """
+    if examples.num_rows == 0:
+        raise ValueError("There are no examples to measure: check the split and its cap.")
+    if draws < 1:
+        raise ValueError(f"draws = {draws}: the trace needs at least one.")
+    whole = _checked(model, groups)
+    batches = list(_batches(examples, model))
+    with _twice_differentiable(model):
+        products = _Products(model, batches, examples.num_rows)
+        signs = torch.Generator().manual_seed(seed)
+        parts = np.array([products.signs(whole, signs) for _ in range(draws)])
+        found = {}
+        for number, (name, parameters) in enumerate(groups.items()):
+            inside = [place for place, one in enumerate(whole) if any(one is other for other in parameters)]
+            traces = parts[:, inside].sum(axis=1)
+            error = traces.std(ddof=1) / np.sqrt(draws) if draws > 1 else np.nan
+            length = float(np.sqrt(sum(float(one.detach().double().square().sum()) for one in parameters)))
+            top = _top(products, list(parameters), name, seed + number)
+            found[name] = Curvature(top, float(traces.mean()), float(error), length)
+    return found
+
+
+def _checked(model: nn.Module, groups: Mapping[str, Sequence[nn.Parameter]]) -> list[nn.Parameter]:
+    """The parameters of the first group."""
+    if not groups:
+        raise ValueError("There is no group of parameters to measure.")
+    known, first = {id(one) for one in model.parameters()}, next(iter(groups))
+    inside = {id(one) for one in groups[first]}
+    for name, parameters in groups.items():
+        if not parameters:
+            raise ValueError(f"The group {name!r} has no parameters.")
+        if any(id(one) not in known for one in parameters):
+            raise ValueError(f"The group {name!r} has a parameter that is not of the model.")
+        if any(id(one) not in inside for one in parameters):
+            raise ValueError(f"The group {name!r} has a parameter that the first group, {first!r}, lacks.")
+    return list(groups[first])
+
+
+class _Products:
+    """Products of the Hessian of the mean loss with vectors."""
+
+    def __init__(self, model: PreTrainedModel, batches: Sequence[tuple[dict, torch.Tensor]], examples: int) -> None:
+        self._model, self._batches, self._examples = model, batches, examples
+
+    def __call__(self, parameters: Sequence[nn.Parameter], vectors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        total = [torch.zeros_like(one) for one in parameters]
+        for inputs, labels in self._batches:
+            logits = self._model(**inputs).logits
+            loss = nn.functional.cross_entropy(logits, labels, reduction="sum") / self._examples
+            if not loss.isfinite():
+                raise ValueError("The loss is not finite at the model's parameters: a diverged model has no curvature.")
+            gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+            product = sum((gradient * vector).sum() for gradient, vector in zip(gradients, vectors, strict=True))
+            for sum_of, part in zip(
+                total, torch.autograd.grad(product, parameters, materialize_grads=True), strict=True
+            ):
+                sum_of += part
+        return total
+
+    def signs(self, parameters: Sequence[nn.Parameter], generator: torch.Generator) -> list[float]:
+        """What each parameter adds to zᵀHz, for signs z drawn by lot."""
+        drawn = [2.0 * torch.randint(2, one.shape, generator=generator) - 1 for one in parameters]
+        drawn = [one.to(parameter) for one, parameter in zip(drawn, parameters, strict=True)]
+        return [
+            float((one.double() * product.double()).sum())
+            for one, product in zip(drawn, self(parameters, drawn), strict=True)
+        ]
+
+
+def _top(products: _Products, parameters: list[nn.Parameter], name: str, seed: int) -> float:
+    sizes = [one.numel() for one in parameters]
+
+    def product(vector: np.ndarray) -> np.ndarray:
+        parts = torch.from_numpy(np.ascontiguousarray(vector.ravel(), dtype=np.float32)).split(sizes)
+        parts = [part.view(one.shape).to(one) for part, one in zip(parts, parameters, strict=True)]
+        return torch.cat([part.detach().flatten().cpu() for part in products(parameters, parts)]).numpy()
+
+    operator = LinearOperator((sum(sizes), sum(sizes)), matvec=product, dtype=np.float32)
+    start = np.random.default_rng(seed).standard_normal(sum(sizes)).astype(np.float32)
+    vectors = min(LANCZOS_VECTORS, sum(sizes))
+    try:
+        top = eigsh(operator, k=1, which="LA", v0=start, ncv=vectors, tol=TOLERANCE, return_eigenvectors=False)
+    except ArpackNoConvergence as error:
+        raise ValueError(f"The largest eigenvalue of the group {name!r} was not found: {error}.") from error
+    return float(top[0])
+
+
+def _batches(examples: datasets.Dataset, model: PreTrainedModel) -> Iterator[tuple[dict, torch.Tensor]]:
+    """Inputs and labels on the model's device, the longest examples first."""
+    labels = np.asarray(examples["labels"])
+    if labels.ndim != 1 or labels.min() < 0 or labels.max() >= model.config.num_labels:
+        raise ValueError(f"The labels are not one integer from 0 to {model.config.num_labels - 1} per example.")
+    lengths = np.array([len(row) for row in examples["input_ids"]])
+    order = np.argsort(-lengths, kind="stable")
+    while len(order):
+        rows, order = np.split(order, [max(1, TOKENS_AT_ONCE // lengths[order[0]])])
+        inputs = padded_tokens(examples[rows], model.config.pad_token_id)
+        yield (
+            {name: values.to(model.device) for name, values in inputs.items()},
+            torch.from_numpy(labels[rows]).to(model.device),
+        )
+
+
+@contextmanager
+def _twice_differentiable(model: nn.Module) -> Iterator[None]:
+    """No dropout, and attention as plain products: the fused kernels have no second derivative."""
+    modes = {module: module.training for module in model.modules()}
+    wanted = {parameter: parameter.requires_grad for parameter in model.parameters()}
+    try:
+        model.eval().requires_grad_(True)
+        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+        for parameter, mode in wanted.items():
+            parameter.requires_grad_(mode)

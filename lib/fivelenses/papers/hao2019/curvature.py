@@ -1,0 +1,63 @@
+"""The curvature of the training loss at the end of a training, by which sharpness is told without a direction."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.lenses import directions
+from fivelenses.lenses.hessian import curvatures
+from fivelenses.lenses.parameter_motion import layer_parameters, thirds
+from fivelenses.models.layers import layer_list
+from fivelenses.papers.hao2019.planes import Models, encoded
+
+ALL = "all"  # in the column `group`: all layers and the embeddings, as in a surface
+DRAWS = 5
+
+
+def end_curvature(
+    checkpoints: Sequence[Checkpoint],
+    task: str,
+    init: str,
+    seed: int,
+    second: Mapping[str, str],
+    grid_examples: int | None = None,
+    device: str | None = None,
+) -> pd.DataFrame:
+    """The largest eigenvalue and the trace of the Hessian of one model's training loss, whole and per third of layers.
+
+    Args:
+        checkpoints: all models of the run.
+        task, init, seed: which one is measured.
+        second: task to the task that gives the second direction of a surface.
+        grid_examples: training examples, those of a cell of a grid; None for all.
+
+    Returns:
+        One row per `group` of layers (`all`, `low`, `middle`, `high`), with `task`, `init`, `seed`, `examples`, `top`
+        and `trace` (nats per squared unit), `trace_standard_error` and `norm`, the length of the group's direction from
+        start to end. Empty if a training diverged that is needed.
+    """
+    models = Models(checkpoints, second, device)
+    if not models.finite(task, seed):
+        return pd.DataFrame()
+    plane, examples = models.plane(task, init, seed), encoded(models.usual(task, init, seed), "train")
+    if grid_examples is not None:
+        drawn = np.random.default_rng(0).permutation(examples.num_rows)[:grid_examples]
+        examples = examples.select(np.sort(drawn))
+    layers = {ALL: plane.layers} | thirds(len(layer_list(plane.model)))
+    inside = {group: list(layer_parameters(plane.model, of)) for group, of in layers.items()}
+    named = dict(plane.model.base_model.named_parameters())
+    groups = {group: [named[name] for name in names] for group, names in inside.items()}
+    rows = [
+        {
+            "group": group,
+            "examples": examples.num_rows,
+            "top": found.top,
+            "trace": found.trace,
+            "trace_standard_error": found.trace_standard_error,
+            "norm": directions.norm({name: plane.first[name] for name in inside[group]}),
+        }
+        for group, found in curvatures(plane.model, examples, groups, DRAWS).items()
+    ]
+    return pd.DataFrame(rows).assign(task=task, init=init, seed=seed)

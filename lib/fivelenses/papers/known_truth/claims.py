@@ -1,0 +1,89 @@
+"""Four statements of this project on what each lens can see, judged per measure; models, told apart by seeds, are the
+draws, and the examples count as given.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from fivelenses.exhibits.claims import OURS, CannotTest, Claims
+from fivelenses.exhibits.verdicts import Effect, Part
+from fivelenses.papers.known_truth import scores
+from fivelenses.papers.known_truth.instruments import MEASURES, name
+
+CLAIMS = Claims(
+    "known-truth",
+    place=OURS,
+    exhibits=("known-truth-summary",),
+    unit="measure",
+    untwinned="its twins are part of what it measures",
+    pools_tasks=True,
+)
+NAMES = Part(
+    "share of cases in which it names a trained layer", 0.5, "below, it points elsewhere more often than not", "1"
+)
+RISES = Part("rank correlation with the dose", 0.5, "below, three quarters of the order are not the dose's", "1")
+SILENT = Part(
+    "share of fine-tuning's change that it reports where nothing changed, negative",
+    -0.1,
+    "a tenth: what is more would be read as a change",
+    "1",
+)
+TELLS = Part("area under the curve, over one half", unit="1")
+
+
+def _per_measure(rows: pd.DataFrame, column: str, part: Part) -> Iterator[Effect]:
+    for measure in MEASURES:
+        of_measure = rows[rows["measure"] == measure.key]
+        if len(of_measure) and np.isfinite((found := scores.over_seeds(of_measure, column)).estimate):
+            yield Effect(name(measure.key), part.name, found)
+
+
+def _learned(changes: pd.DataFrame) -> pd.DataFrame:
+    if changes.empty:
+        raise CannotTest("no task was learned")
+    return changes
+
+
+@CLAIMS.add(
+    "lens-names-layer",
+    "Whatever the lens, the layer at which it sees most is one that was trained.",
+    "share of models with frozen layers of which a measure names a layer that was trained",
+    NAMES,
+)
+def names_the_layer(changes_seen: pd.DataFrame) -> Iterator[Effect]:
+    rows = scores.where(_learned(changes_seen))
+    return _per_measure(rows[rows["reading"] == scores.VALUE], "right", NAMES)
+
+
+@CLAIMS.add(
+    "lens-rises-with-dose",
+    "Whatever the lens, it sees more the longer an encoder was trained.",
+    "rank correlation of a measure with the length of training, mean over layers",
+    RISES,
+)
+def rises_with_dose(changes_seen: pd.DataFrame) -> Iterator[Effect]:
+    return _per_measure(scores.doses(_learned(changes_seen)), "correlation", RISES)
+
+
+@CLAIMS.add(
+    "lens-silent-at-nothing",
+    "Whatever the lens, it sees nothing where the weights changed and the function did not.",
+    "largest share of fine-tuning's change that a measure reports of four changes without effect, negative",
+    SILENT,
+)
+def silent_at_nothing(changes_seen: pd.DataFrame) -> Iterator[Effect]:
+    rows = scores.nothing(_learned(changes_seen)).groupby([*scores.MODEL, "measure"], sort=False)["share"].max()
+    return _per_measure((-rows).rename("silence").reset_index(), "silence", SILENT)
+
+
+@CLAIMS.add(
+    "lens-tells-learning",
+    "Whatever the lens, it sees more where something was learned than where weights only moved.",
+    "area under the curve of a measure, models that learned against models that walked, less one half",
+    TELLS,
+)
+def tells_learning(changes_seen: pd.DataFrame) -> Iterator[Effect]:
+    rows = scores.learning(_learned(changes_seen)).groupby([*scores.MODEL, "measure"], sort=False)["pseudo"].mean()
+    return _per_measure((rows - 0.5).rename("gain").reset_index(), "gain", TELLS)

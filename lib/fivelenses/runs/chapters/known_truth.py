@@ -1,0 +1,106 @@
+"""The parameters of chapter 7, on encoders of which it is known where, how much and what changed."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, model_validator
+
+from fivelenses import catalogue
+from fivelenses.runs.parameters import EncoderParameters
+
+if TYPE_CHECKING:
+    from fivelenses.checkpoints.specification import Specification
+
+OF_WORDS = ("token", "token-pair")  # the heads that a planted task may have
+
+
+class KnownTruth(EncoderParameters):
+    """Chapter 7, on what each lens can see.
+
+    Attributes:
+        doses: lengths of training as shares of the schedule's; 1 is among them.
+        neighbours: whether two neighbouring layers are also trained, and not single ones alone.
+        planted: tasks on words, each of which asks for one kind of annotation.
+        planted_examples: training examples of a planted task, at most.
+        evaluation_examples: development examples on which models are compared, at most; None for all.
+        similarity_tokens: on which RSA and neighbours are taken, at most.
+        probe_points: training examples of a classifier probe and of the loss, at most.
+        structural_sentences: training sentences of the structural probes, at most.
+    """
+
+    doses: tuple[NonNegativeFloat, ...] = (0.0, 0.25, 0.5, 1.0, 2.0)
+    neighbours: bool = True
+    planted: tuple[str, ...] = ()
+    planted_examples: PositiveInt | None = None
+    evaluation_examples: PositiveInt | None = None
+    similarity_tokens: Annotated[int, Field(ge=20)] = 500
+    probe_points: Annotated[int, Field(ge=10)] = 300
+    structural_sentences: Annotated[int, Field(ge=4)]
+
+    @field_validator("doses")
+    @classmethod
+    def _usual_dose(cls, value):
+        if 1.0 not in value or list(value) != sorted(set(value)) or len(value) < 3:
+            raise ValueError("doses are at least three, from the least to the greatest, and 1 is among them")
+        return value
+
+    @model_validator(mode="after")
+    def _planted_in_words(self):
+        for task in self.planted:
+            if catalogue.find(task).head not in OF_WORDS:
+                raise ValueError(f"{task} is no task on words, and planted takes no other")
+            if task not in self.schedules:
+                raise ValueError(f"schedules has none for {task}, which is planted")
+        return self
+
+    def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
+        schedule = self.schedule_of(task, encoder)
+        spans = [(layer, layer) for layer in range(1, depth + 1)]
+        spans += [(layer, layer + 1) for layer in range(1, depth)] if self.neighbours else []
+        frozen = [tuple(one for one in range(depth + 1) if not low <= one <= high) for low, high in spans]
+        kinds = [{"schedule": dataclasses.replace(schedule, epochs=dose * schedule.epochs)} for dose in self.doses]
+        kinds += [{"schedule": schedule, "frozen": layers} for layers in frozen]
+        kinds += [{"schedule": schedule, "shuffled_labels": True}]
+        return [{"seed": seed, "examples": self.training_examples} | kind for seed in self.seeds for kind in kinds]
+
+    def classifiers(self) -> "list[Specification]":
+        """The specifications of all models but those with a planted property."""
+        return super().specifications()
+
+    def ordinary(self) -> "list[Specification]":
+        """The specifications of the models that are fine-tuned as usual."""
+        lengths = {task: self.schedule_of(task, self.encoder).epochs for task in self.tasks}
+        return [
+            one
+            for one in self.classifiers()
+            if not one.frozen and not one.shuffled_labels and one.schedule.epochs == lengths[one.task]
+        ]
+
+    def first(self) -> "list[Specification]":
+        """The specification of one model, on which costs are measured."""
+        return self.ordinary()[:1]
+
+    def with_property(self) -> "list[Specification]":
+        """The specifications of the models with a planted property."""
+        from fivelenses.checkpoints.specification import specify
+
+        return [
+            specify(
+                self.encoder,
+                task,
+                self.source,
+                seed,
+                schedule=self.schedule_of(task, self.encoder),
+                examples=self.planted_examples,
+            )
+            for task in self.planted
+            for seed in self.seeds
+        ]
+
+    def specifications(self) -> "list[Specification]":
+        return [*self.classifiers(), *self.with_property()]
+
+    def passes(self, task: str, encoder: str, depth: int) -> int:
+        # Each model is read twice, and once more for each layer that is rolled back.
+        kinds = len(self.trainings(task, encoder, 0, depth)) // len(self.seeds) + 5
+        return len(self.seeds) * kinds * (2 + depth)

@@ -1,0 +1,231 @@
+"""Findings: sentences about one published run, written by hand, each with a condition that the build checks.
+
+They lie beside the run's records, in ``book/records/<profile>-<encoder>/<chapter>/findings.yaml``, a list of entries::
+
+    - exhibit: hao2020-figure-1            # whose figure or table the sentence follows
+      answer: true                         # also at the top of the chapter (optional)
+      introduction: true                   # also on the first screen of the book (optional)
+      numbers:
+        top: {column: js, where: {layer: 6}, take: mean}
+        low: {column: js, where: {layer: [1, 2]}, take: mean}
+        ratio: top / low
+        verdict: {claim: js-last-layers, take: outcome}
+      says: Attention moves {ratio:.1f} times as far in the last layer as in the first two.
+      holds: ratio > 2 and verdict == "reproduced"
+
+A number is taken from a table: that of the entry's exhibit, of another `exhibit`, or of a `record`; `where` keeps the
+rows whose columns have these values, `take` is one of `TAKES`. Or it is taken from what became of a `claim`, with a
+`part` and a `group` where it is about an effect. Or it is an expression of the numbers above it.
+"""
+
+import ast
+import operator
+import string
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from fivelenses import records
+from fivelenses.exhibits import claims
+from fivelenses.exhibits.claims import Judged
+from fivelenses.exhibits.verdicts import FAILS, HOLDS
+from fivelenses.runs.execution import RunError
+
+FILE = "findings.yaml"
+NEEDED, OPTIONAL = ("exhibit", "says", "holds"), {"numbers", "answer", "introduction"}
+OPERATORS: dict[type, Callable] = {
+    **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv},
+    **{ast.USub: operator.neg, ast.Not: operator.not_, ast.Eq: operator.eq, ast.NotEq: operator.ne},
+    **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
+}
+FUNCTIONS = {"abs": abs, "min": min, "max": max, "round": round}
+TAKES: dict[str, Callable[[pd.Series], object]] = {
+    "only": lambda values: _only(values.drop_duplicates()),
+    "count": len,
+    **{name: lambda values, name=name: getattr(values, name)() for name in ("mean", "median", "min", "max", "sum")},
+}
+OF_CLAIM = ("outcome", "groups", "holding", "failing")
+OF_EFFECT = ("estimate", "low", "high")
+
+
+class FindingError(RunError):
+    """A finding that is not well formed, or does not hold; the message names the sentence and its file."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence about a run.
+
+    Attributes:
+        exhibit: the key of the exhibit that it follows.
+        sentence: with its numbers filled in.
+        answer: whether it also stands at the top of the chapter.
+        introduction: whether it also stands on the first page of the book.
+    """
+
+    exhibit: str
+    sentence: str
+    answer: bool = False
+    introduction: bool = False
+
+
+def evaluate(expression: str, names: Mapping[str, object]) -> object:
+    """The value of an expression: arithmetic, comparisons, `and`, `or`, `not`, abs, min, max, round.
+
+    Raises:
+        ValueError: anything else, such as an attribute, an index, or an unknown name.
+
+    Example:
+        >>> evaluate("0.5 < top / low <= 4 and verdict == 'open'", {"top": 3.0, "low": 1.5, "verdict": "open"})
+        True
+        >>> evaluate("top.real", {"top": 3.0})
+        Traceback (most recent call last):
+            ...
+        ValueError: 'top.real' is not an expression of numbers, names, comparisons and abs, min, max, round
+    """
+    try:
+        return _value(ast.parse(expression, mode="eval").body, names)
+    except (SyntaxError, KeyError, ZeroDivisionError, TypeError) as error:
+        allowed = f"numbers, names, comparisons and {', '.join(FUNCTIONS)}"
+        why = {KeyError: f"uses the unknown name {error}", ZeroDivisionError: "divides by zero"}
+        raise ValueError(f"{expression!r} {why.get(type(error), f'is not an expression of {allowed}')}") from None
+
+
+def _value(node: ast.expr, names: Mapping[str, object]):
+    def of(other: ast.expr):
+        return _value(other, names)
+
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() as value):
+            return value
+        case ast.Name(id=name):
+            return names[name]
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](of(operand))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](of(left), of(right))
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(of(value) for value in values)
+        case ast.BoolOp(values=values):
+            return any(of(value) for value in values)
+        case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in OPERATORS for op in ops):
+            ends = [of(value) for value in (left, *others)]
+            return all(OPERATORS[type(op)](a, b) for op, a, b in zip(ops, ends[:-1], ends[1:], strict=True))
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
+            return FUNCTIONS[name](*(of(argument) for argument in arguments))
+    raise TypeError(ast.dump(node))
+
+
+def findings(committed: Path, page: Path) -> list[Finding]:
+    """The findings of a published run, their numbers filled in; none where it has no file of them.
+
+    Args:
+        committed: the folder of the run's records.
+        page: the folder of its executed page: exhibits and ``claims.json``.
+
+    Raises:
+        FindingError: an entry is not well formed, or its condition does not hold; the message names its sentence.
+    """
+    file = committed / FILE
+    if not file.is_file():
+        return []
+    try:
+        entries = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise FindingError(f"{file} is not YAML ({' '.join(str(error).split())}): mend it.") from error
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise FindingError(f"{file} has to be a list of entries with {', '.join(NEEDED)}.")
+    judged = {one.claim: one for one in claims.load(page)}
+    return [_finding(entry, file, committed, page, judged) for entry in entries]
+
+
+def _finding(entry: dict, file: Path, committed: Path, page: Path, judged: Mapping[str, Judged]) -> Finding:
+    said = str(entry.get("says", entry))
+    place = f"The finding “{said}” in {file}"
+    wrong = [f"lacks {name}" for name in NEEDED if name not in entry]
+    wrong += [f"has an unknown {name}" for name in entry if name not in {*NEEDED, *OPTIONAL}]
+    if wrong:
+        raise FindingError(f"{place} {wrong[0]}.")
+    if not (page / f"{entry['exhibit']}.parquet").is_file():
+        raise FindingError(f"{place} follows the exhibit {entry['exhibit']!r}, which this run does not have.")
+    names: dict[str, object] = {}
+    for name, source in (entry.get("numbers") or {}).items():
+        try:
+            names[name] = (
+                evaluate(source, names)
+                if isinstance(source, str)
+                else _of_claim(source, judged)
+                if "claim" in source
+                else _of_table(source, entry["exhibit"], committed, page)
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise FindingError(f"{place} has no number {name}: {error}.") from error
+    try:
+        holds, sentence = evaluate(str(entry["holds"]), names), _filled(said, names)
+    except ValueError as error:
+        raise FindingError(f"{place} cannot be checked: {error}.") from error
+    if holds is not True:
+        found = ", ".join(
+            f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
+            for name, value in names.items()
+        )
+        raise FindingError(f"{place} does not hold of the records ({entry['holds']}; {found}): rewrite or remove it.")
+    return Finding(entry["exhibit"], sentence, bool(entry.get("answer")), bool(entry.get("introduction")))
+
+
+def _of_table(source: Mapping, exhibit: str, committed: Path, page: Path) -> object:
+    unknown = set(source) - {"exhibit", "record", "column", "where", "take"}
+    if unknown:
+        raise ValueError(f"a number of a table has no {sorted(unknown)[0]!r}")
+    if "record" in source:
+        table = records.read(committed / f"{source['record']}.parquet").table
+    else:
+        table = pd.read_parquet(page / f"{source.get('exhibit', exhibit)}.parquet")
+    for column, values in (source.get("where") or {}).items():
+        kept = table[_known(column, table.columns)].isin(values if isinstance(values, list) else [values])
+        table = table[kept]
+    taken = TAKES[_known(source.get("take", "only"), TAKES)](table[_known(source["column"], table.columns)])
+    if pd.isna(taken):
+        raise ValueError("no row of the table is left, or its value is missing")
+    return taken.item() if hasattr(taken, "item") else taken
+
+
+def _of_claim(source: Mapping, judged: Mapping[str, Judged]) -> object:
+    one, take = judged[_known(source["claim"], judged)], source.get("take", "estimate")
+    if take in OF_CLAIM:
+        counts = {"groups": len(one.verdict.groups), "holding": len(one.verdict.of(HOLDS))}
+        return ({"outcome": one.verdict.outcome, "failing": len(one.verdict.of(FAILS))} | counts)[take]
+    effects = [effect for effect in one.effects if effect.part == source.get("part", effect.part)]
+    effects = [effect for effect in effects if effect.group == source.get("group", effect.group)]
+    wanted = take if take in OF_EFFECT else "estimate"
+    values = pd.Series([getattr(effect.interval, wanted) for effect in effects], dtype=float)
+    return float(TAKES["only" if take in OF_EFFECT else _known(take, TAKES)](values))
+
+
+def _only(values: pd.Series) -> object:
+    if len(values) != 1:
+        raise ValueError(f"{len(values)} values are left where one is asked for: narrow `where`, or say what to take")
+    return values.iloc[0]
+
+
+def _known(name: str, names) -> str:
+    if name not in names:
+        raise ValueError(f"there is no {name!r} among {', '.join(map(str, names))}")
+    return name
+
+
+def _filled(said: str, names: Mapping[str, object]) -> str:
+    """A sentence with its numbers, minus signs as such; placeholders are names with a format and nothing else."""
+    filled = ""
+    for text, name, form, _ in string.Formatter().parse(said):
+        filled += text
+        if name is not None:
+            try:
+                value = format(names[name], form)
+            except KeyError:
+                raise ValueError(f"its sentence asks for the unknown number {name!r}") from None
+            filled += value.replace("-", "−") if isinstance(names[name], int | float) else value
+    return filled

@@ -1,0 +1,147 @@
+"""What a run reads, looked at before its notebook starts: encoders on this machine, and the tables of a mirror."""
+
+import lzma
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from safetensors import SafetensorError, safe_open
+
+from fivelenses.catalogue import Task, find
+from fivelenses.checkpoints import architectures
+from fivelenses.models import encoders
+from fivelenses.runs.parameters import FineTuningParameters, ParameterError, depth, positions
+from fivelenses.tasks.sources import SourceError, hub_table, mirror, raw_bytes
+from fivelenses.tasks.treebanks import STREUSLE, TREEBANKS
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def check_inputs(parameters: FineTuningParameters) -> None:
+    """Refuse encoders and tables that a run could not read, in a sentence that names the file.
+
+    Raises:
+        SourceError: an encoder that is not there or whose files are damaged, or a table of the mirror that is.
+        ValueError: an encoder whose layers cannot be addressed.
+    """
+    for name in dict.fromkeys(parameters.encoders_read()):
+        check_encoder_files(name)
+        layers, fewest = depth(name), parameters.fewest_layers
+        if layers is not None and layers < fewest:
+            raise ParameterError(
+                f"This chapter compares parts of an encoder that {name}, of {layers} layers, does not have: "
+                f"give it one of at least {fewest}."
+            )
+        most, asked = positions(name), getattr(parameters, "max_tokens", None)
+        if most is not None and asked is not None and asked > most:
+            raise ParameterError(
+                f"max_tokens is {asked} and {name} reads {most} tokens at most: pass -p max_tokens={most}."
+            )
+    folder = mirror()
+    if parameters.source == "hub" and folder is not None:
+        for task in map(find, parameters.tasks):
+            if not task.own:
+                check_task(task, folder)
+
+
+def floating_revisions(parameters: FineTuningParameters) -> dict[str, str]:
+    """The encoders that a run reads from a branch of the hub, not at a commit, each with the commit that it is at now.
+
+    Example:
+        >>> from fivelenses.runs.settings import settings
+        >>> floating_revisions(settings(1, "tiny"))
+        {}
+    """
+    found = {}
+    for name in dict.fromkeys(parameters.encoders_read()):
+        encoder = encoders.locate(name)
+        if encoder.revision is not None and not COMMIT.fullmatch(encoder.revision):
+            # transformers notes the commit of what it read.
+            found[name] = getattr(encoders.config(encoder), "_commit_hash", None) or "unknown"
+    return found
+
+
+def floats(name: str, commit: str) -> str:
+    """A floating revision in one sentence."""
+    return (
+        f"{name} is read from the hub at its newest revision, which may change: today it is {commit}, as run.json "
+        "records; a copy of the encoder in a folder, named in its place, stays as it is."
+    )
+
+
+def check_encoder_files(name: str) -> None:
+    """Refuse an encoder that is not there, cannot be addressed, or whose weights are cut short; nothing is loaded.
+
+    Raises:
+        SourceError, ValueError: in one sentence.
+
+    Example:
+        >>> check_encoder_files("toy-bert/seed-0")
+    """
+    encoder = encoders.locate(name)
+    architectures.check(name, encoders.config(encoder))
+    if encoder.random or encoder.revision is not None:
+        return
+    for file in sorted(Path(encoder.place).glob("*.safetensors")):
+        try:
+            with safe_open(file, framework="np"):
+                pass
+        except (SafetensorError, OSError) as error:
+            raise SourceError(f"The weights {file} are damaged or cut short ({error}): copy the file again.") from error
+
+
+def check_task(task: Task, folder: Path) -> None:
+    """Refuse files of a task in a mirror that are missing, damaged, or hold what cannot be learned from.
+
+    Raises:
+        SourceError: the file, what is wrong with it, and what to do.
+    """
+    if task.treebank:
+        for file in (TREEBANKS | {"streusle": STREUSLE})[task.treebank].values():
+            try:
+                raw_bytes(file)
+            except (lzma.LZMAError, EOFError) as error:
+                place = folder / "raw" / file.repository / file.tag / f"{file.path}.xz"
+                raise SourceError(f"{place} is damaged or cut short ({error}): copy it again.") from error
+        return
+    for split, name in task.splits.items():
+        file = folder / "datasets" / task.repository / task.config / f"{name}.parquet"
+        if not file.is_file():
+            hub_table(task, split)  # says what is missing and where it belongs
+        _check_table(task, file)
+
+
+def _check_table(task: Task, file: Path) -> None:
+    columns = [*task.inputs, *([task.label] if task.label else [])]
+    try:
+        missing = set(columns) - set(pq.read_schema(file).names)
+        if missing:
+            there = f"it is not the hub's table of {task.title}"
+            raise SourceError(f"{file} has no column {', '.join(sorted(missing))}: {there}.")
+        table = pq.read_table(file, columns=columns)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0][:120]
+        raise SourceError(f"{file} is damaged or cut short ({reason}): copy it again.") from error
+    if not table.num_rows:
+        raise SourceError(f"{file} has no rows: {task.title} needs examples, so copy the whole table.")
+    for name in columns:
+        if table[name].null_count:
+            row = pc.index(table[name].is_null(), True).as_py()
+            what = f"no {name} in {table[name].null_count:,} of its {table.num_rows:,} rows, first in row {row:,}"
+            raise SourceError(f"{file} has {what}: remove these rows, or copy the table again.")
+    if task.head == "sequence":
+        _check_labels(task, file, table[task.label])
+
+
+def _check_labels(task: Task, file: Path, labels: pa.ChunkedArray) -> None:
+    if not pa.types.is_integer(labels.type):
+        raise SourceError(f"{file} has labels of the type {labels.type}: number them from 0, as the hub's table does.")
+    least, greatest = pc.min_max(labels).as_py().values()
+    if least < 0 or (task.labels and greatest >= len(task.labels)):
+        meant = f"0 to {len(task.labels) - 1}" if task.labels else "0 and above"
+        raise SourceError(
+            f"{file} has labels from {least} to {greatest} where {task.title} has {meant}: rows without a label (-1) "
+            "or of another task cannot be learned from, so copy the table again."
+        )

@@ -1,0 +1,138 @@
+"""One notebook executed with papermill, in processes of its own that end with the one that wanted it."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import psutil
+import yaml
+
+from fivelenses.runs import forked, tether
+
+PROGRESS = "progress.log"  # beside the executed notebook, while it runs: a line for each event
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the execution of a notebook ended.
+
+    Attributes:
+        failure: what went wrong and where, an empty string where nothing did.
+        peak_memory: the most that all its processes held together, in bytes.
+    """
+
+    failure: str
+    peak_memory: int
+
+
+def execute(
+    notebook: Path,
+    executed: Path,
+    parameters: Mapping[str, object],
+    environment: Mapping[str, str],
+    lock: Path,
+    log: Callable[[str], None],
+    fork: bool = False,
+) -> Ended:
+    """Execute a notebook and leave the copy with outputs, without paths and times of this machine.
+
+    Args:
+        notebook: is read.
+        executed: is written, also when a cell fails; its folder exists.
+        parameters: for papermill.
+        environment: all variables of the notebook's processes.
+        lock: a file that is locked as long as any of them lives.
+        log: called with each line that the notebook adds to `PROGRESS` beside the copy.
+        fork: in processes that have imported the libraries already, see `forked`: seconds less for each notebook. Only
+            for notebooks that neither train nor measure.
+    """
+    progress = executed.with_name(PROGRESS)
+    if fork:
+        with (
+            forked.notebook(notebook, executed, parameters, environment, lock) as running,
+            _Watch(running.pids, progress, log) as watch,
+        ):
+            complaint = running.complaint()
+        failed = complaint is not None
+    else:
+        arguments = [str(notebook), str(executed), "--no-progress-bar", "--kernel", "python3"]
+        arguments += ["--cwd", str(notebook.parent), "--parameters_yaml", yaml.safe_dump(dict(parameters))]
+        with (
+            tether.command("papermill", arguments, lock, environment) as process,
+            _Watch((process.pid,), progress, log) as watch,
+        ):
+            _, complaint = process.communicate()
+        failed = process.returncode != 0
+    if failed:
+        return Ended(_failure(executed, complaint), watch.peak)
+    progress.unlink(missing_ok=True)
+    _scrub(executed)
+    return Ended("", watch.peak)
+
+
+def _failure(executed: Path, complaint: str) -> str:
+    """What went wrong in a notebook, from the error that its executed copy holds, or from papermill's last line."""
+    if executed.is_file():
+        for cell in nbformat.read(executed, as_version=4).cells:
+            for output in cell.get("outputs", []):
+                if output.output_type == "error":
+                    first = cell.source.strip().splitlines()[0]
+                    return f"the cell that begins {first!r} failed, {output.ename}: {output.evalue} (see {executed})."
+    return f"papermill failed: {complaint.strip().splitlines()[-1] if complaint.strip() else 'it was killed'}."
+
+
+def _scrub(file: Path) -> None:
+    """Take the paths and times of this machine out of an executed notebook: two equal runs are then equal files."""
+    notebook = nbformat.read(file, as_version=4)
+    notebook.metadata.pop("papermill", None)
+    for cell in notebook.cells:
+        cell.metadata.pop("papermill", None)
+        cell.metadata.pop("execution", None)
+    nbformat.write(notebook, file)
+
+
+class _Watch:
+    """While a notebook runs: passes its progress lines on, and measures the memory of all its processes."""
+
+    def __init__(self, pids: Sequence[int], file: Path, log: Callable[[str], None]):
+        self.pids, self.file, self.log = pids, file, log
+        self.peak, self._read, self._done = 0, 0, threading.Event()
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._done.set()
+        self._thread.join()
+        self._pass_on()
+
+    def _follow(self) -> None:
+        while not self._done.wait(0.5):
+            self._pass_on()
+            self.peak = max(self.peak, sum(map(_resident, self.pids)))
+
+    def _pass_on(self) -> None:
+        if self.file.is_file():
+            lines = self.file.read_text(encoding="utf-8").split("\n")[:-1]
+            for line in lines[self._read :]:
+                self.log(line)
+            self._read = len(lines)
+
+
+def _resident(pid: int) -> int:
+    """Memory of a process and all its descendants in bytes; shared pages are counted once where the system tells."""
+    try:
+        processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0
+    total = 0
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            memory = process.memory_full_info()
+            total += getattr(memory, "pss", memory.rss)
+    return total

@@ -1,0 +1,211 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What can each lens see?
+#
+# **The question.** [Chapter 6](6-five-lenses.ipynb) shows that the lenses disagree about which layers fine-tuning
+# changes. It cannot say which lens is right, because nobody knows where an ordinary training really changed an encoder.
+# So this chapter makes encoders of which we do know: where they changed, how much, whether at all, and for what. Which
+# lenses see it?
+#
+# **The answer here.** Where only some layers were trained, the weights point at a trained layer
+# {glue:text}`weights_names`, and features point at one {glue:text}`features_names`: a layer's features inherit every
+# change below it. Read by what a layer *adds*, the same features point at it {glue:text}`features_adds`. But the
+# weights also report a change of {glue:text}`weights_seen` times that of fine-tuning where the encoder computes exactly
+# what it did before, and attention reports {glue:text}`heads_seen` times as much where heads merely change places. The
+# lens that is told the labels and asks what a layer is worth, rollback, names a trained layer
+# {glue:text}`rollback_names`.
+
+# %% tags=["parameters", "hide-input"]
+profile = "tiny"  # tiny or small: the files in notebooks/profiles
+# Everything below is as the profile says unless it is given here.
+encoder = None
+source = None
+tasks = None
+seeds = None
+schedules = None
+learning_rate = None
+learning_rate_by_encoder = None
+batch_size = None
+epochs = None
+training_examples = None
+doses = None
+neighbours = None
+planted = None
+planted_examples = None
+evaluation_examples = None
+similarity_tokens = None
+probe_points = None
+structural_sentences = None
+device = None
+
+# %% tags=["hide-input"]
+from fivelenses import runs
+from fivelenses.checkpoints import tables
+from fivelenses.checkpoints.predictions import by_example
+from fivelenses.papers.known_truth import claims, figures, measure, properties, statement
+
+run = runs.begin(7, globals())
+settings = run.settings
+
+# %% [markdown]
+# ## The setting
+#
+# Every measure of chapter 6 takes part, with the other measures of chapter 1 and three that no paper uses: debiased CKA
+# {cite}`kornblith2019`, the orthogonal Procrustes distance, and mutual nearest neighbours. They compare models with the
+# pre-trained toy BERT that these come from. We know the truth by construction:
+#
+# ```{table} The five parts of the chapter.
+# | part | the models | what a lens should say |
+# |---|---|---|
+# | where | all layers frozen but one, or but two neighbours | names a layer that was trained |
+# | how much | the same training, shorter and longer | more after more steps |
+# | nothing | weights that changed while every output stayed | nothing |
+# | anything | weights moved at random; shuffled labels | less than after learning |
+# | what | trained on one kind of annotation | this kind, and no other |
+# ```
+
+# %% tags=["hide-input"]
+models = run.measure(tables.models, of=settings.ordinary)
+changes = run.measure(measure.changes_seen, of=settings.classifiers, each=("task", "seed"))
+run.exhibit(figures.table_of_models, models, changes)
+run.gate(models, run.measure(by_example, of=settings.ordinary, each="task"))
+
+# %% [markdown]
+# ## What each lens can see
+#
+# Guess first: which of the lenses is right about all five?
+
+# %% tags=["hide-input"]
+seconds = run.measure(measure.seconds, of=settings.first)
+run.exhibit(figures.summary, changes, seconds)
+
+# %% [markdown]
+# A row that is dark throughout is a lens that can be trusted with all five questions; a pale cell is a question that it
+# should not be asked. The columns are explained one by one below.
+#
+# ## Where?
+#
+# A model is fine-tuned with all layers frozen but one, the embeddings frozen too. Its head is trained, and its layers
+# above the free one keep their weights and see other input. We ask each lens for the layer at which the model departs
+# most from the pre-trained encoder, in either direction. Naming a layer by lot is right in {glue:text}`by_lot` of the
+# cases.
+
+# %% tags=["hide-input"]
+run.exhibit(figures.named_places, changes)
+
+# %% tags=["hide-input"]
+run.exhibit(figures.table_of_places, changes)
+
+# %% [markdown]
+# The change of a layer above the trained one is real in its features and absent from its weights. A lens that reads
+# features cannot tell the two apart by its value: the change grows on its way up, and the lens points above the layer
+# that caused it, never below. What tells them apart is the difference between a layer's output and its input, which
+# chapter 6 calls what a layer adds. Measures of a layer's own parameters inherit nothing, so both readings of them are
+# one; and since a frozen layer is equal to its original, they are right wherever they see anything at all. Always right
+# by its value: {glue:text}`surely_named`.
+#
+# ## How much?
+#
+# The same training, with its whole schedule, at shares of the usual number of steps. 0 is the encoder before training,
+# with its untrained head.
+
+# %% tags=["hide-input"]
+run.exhibit(figures.dose_curves, changes)
+
+# %% [markdown]
+# The weakest order is that of {glue:text}`least_dose`. A measure that levels off still orders the doses; one that knows
+# the labels may wait until something was learned.
+#
+# ## Nothing
+#
+# A layer computes the same function after its heads or its intermediate neurons change places, after a rotation of a
+# head's values that its output projection undoes, and after a scaling of queries that the keys undo
+# ({py:mod}`fivelenses.models.symmetries`). We apply these to the pre-trained encoder.
+
+# %% tags=["hide-input"]
+run.exhibit(figures.seen_of_nothing, changes)
+
+# %% [markdown]
+# Weight distances compare a weight with the weight in the same place, and JS divergence compares a head with the head
+# in the same place. Two models from one pre-trained encoder have their heads in the same places, which is why both
+# lenses work at all, and why neither should compare encoders from different pre-trainings: there they measure the order
+# of the heads.
+#
+# How much does a lens see by accident of the seed? The noise is its deviation between seeds of one task.
+
+# %% tags=["hide-input"]
+run.exhibit(figures.table_of_noise, changes)
+
+# %% [markdown]
+# ## Anything
+#
+# Weights also move when nothing is learned. A model's twin moved from the pre-trained encoder as far, matrix by matrix,
+# in random directions ({py:func}`fivelenses.models.twins.moved_at_random`); a model of shuffled labels took as many
+# steps, and had only the labels' frequencies to learn.
+
+# %% tags=["hide-input"]
+run.exhibit(figures.learned_or_walked, changes)
+
+# %% [markdown]
+# Always larger after learning than after a random move of the same length: {glue:text}`best_random`. Always larger than
+# after shuffled labels: {glue:text}`best_shuffled`. The least able are {glue:text}`worst_random` and
+# {glue:text}`worst_shuffled`. Weight distances cannot tell a model from its twin, by construction.
+#
+# ## What?
+#
+# Each of these models was trained on one kind of annotation alone. Do probes, the geometry of labels and structural
+# probes see this kind rise, and not the others?
+
+# %% tags=["hide-input"]
+found = run.measure(properties.properties_read, of=settings.with_property, each="task")
+run.exhibit(figures.planted, found)
+
+# %% [markdown]
+# ## What a measure ignores by its definition
+#
+# A measure of features is *invariant* to a change that leaves its value as it was. The survey of Klabunde et al. (2025)
+# orders measures by it. What is declared here is tested for every measure on random features.
+
+# %% tags=["hide-input"]
+run.exhibit(figures.table_of_invariances)
+
+# %% [markdown]
+# ## The statements
+#
+# The four statements are ours, and say of all lenses what one would like to hold. A group is a measure; its draws are
+# the models, told apart by their seeds. Examples count as given.
+
+# %% tags=["hide-input"]
+run.judge(claims.CLAIMS)
+run.glue(**statement.findings(changes))
+run.finish()
+
+# %% tags=["hide-input"]
+run.exhibit(figures.table_of_scores, changes)
+
+# %% [markdown]
+# What to keep in mind:
+#
+# - **A strict examiner.** Freezing all layers but one is no ordinary training. It shows what a lens would say if one
+#   layer changed, which no ordinary training does.
+# - **A small encoder.** Six layers of a toy BERT, on a toy world. Errors in layers do not carry over to 24 layers, and
+#   neither do seconds; what is exact (what is ignored, what is inherited) does.
+# - **Verdicts per measure.** The claim `lens-names-layer` is {glue:text}`lens_names_layer_verdict`: it holds for
+#   {glue:text}`lens_names_layer_held` measures. The others: `lens-rises-with-dose`
+#   {glue:text}`lens_rises_with_dose_verdict` ({glue:text}`lens_rises_with_dose_held`), `lens-silent-at-nothing`
+#   {glue:text}`lens_silent_at_nothing_verdict` ({glue:text}`lens_silent_at_nothing_held`), `lens-tells-learning`
+#   {glue:text}`lens_tells_learning_verdict` ({glue:text}`lens_tells_learning_held`).

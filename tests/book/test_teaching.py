@@ -1,0 +1,110 @@
+"""What teaches: methods that agree with the library, predictions, exercises that run, a glossary, sources."""
+
+import doctest
+import re
+
+import jupytext
+import pytest
+import yaml
+
+from fivelenses import project
+from fivelenses.runs import book, ledger, pages
+from fivelenses.runs.settings import CHAPTERS
+
+ROOT = project.root()
+OF_PAPERS = [chapter for chapter in CHAPTERS.values() if chapter.paper]
+EXERCISES = (ROOT / "book" / "exercises.md").read_text(encoding="utf-8")
+TERM = re.compile(r"\{term\}`([^`<]+?)(?:\s*<([^`>]+)>)?`")
+
+
+def cells(chapter, kind):
+    notebook = jupytext.read(chapter.notebook.with_suffix(".py"))
+    return [cell for cell in notebook.cells if cell.cell_type == kind]
+
+
+def prose(chapter):
+    return "\n\n".join(cell.source for cell in cells(chapter, "markdown"))
+
+
+@pytest.mark.parametrize("chapter", OF_PAPERS, ids=lambda chapter: chapter.slug)
+def test_a_chapter_shows_its_method_in_a_few_lines_that_give_what_the_library_gives(chapter):
+    shown = [cell for cell in cells(chapter, "code") if "method" in cell.metadata.get("tags", [])]
+    assert shown
+    names = {}
+    for cell in shown:
+        *before, last = cell.source.splitlines()
+        exec("\n".join(before), names)
+        found = eval(last, names)
+        assert found["by hand"] == pytest.approx(found["library"], rel=0.03)
+
+
+@pytest.mark.parametrize("chapter", OF_PAPERS, ids=lambda chapter: chapter.slug)
+def test_a_chapter_asks_for_a_prediction_before_its_headline_figure_which_is_folded(chapter):
+    notebook = jupytext.read(chapter.notebook.with_suffix(".py"))
+    asked = [number for number, cell in enumerate(notebook.cells) if "Predict, then look" in cell.source]
+    assert len(asked) == 1
+    assert re.findall(r"^- \*\*(\w)\*\*", notebook.cells[asked[0]].source, re.MULTILINE) == ["a", "b", "c"]
+    figure = notebook.cells[asked[0] + 1]
+    assert "hide-output" in figure.metadata["tags"] and "run.exhibit(" in figure.source
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS.values(), ids=lambda chapter: chapter.slug)
+def test_a_chapter_says_what_it_needs_and_how_long_it_takes(chapter):
+    if chapter.paper:
+        first = cells(chapter, "markdown")[0].source
+        assert all(f"*{word}*" in first for word in ("You need", "Reading", "Running"))
+
+
+def test_every_chapter_of_a_paper_has_three_exercises_with_solutions_and_leads_to_them():
+    by_chapter = re.split(r"^## ", EXERCISES, flags=re.MULTILINE)[1:]
+    assert len(by_chapter) == len(OF_PAPERS)
+    for chapter, of_chapter in zip(OF_PAPERS, by_chapter, strict=True):
+        asked, solved = (re.findall(pattern, of_chapter) for pattern in (r":label: (\S+)", r"\{solution\} (\S+)"))
+        assert len(asked) == 3 and asked == solved
+        title = of_chapter.splitlines()[0].lower()
+        assert f"/exercises.md#{re.sub('[^a-z0-9 -]', '', title).replace(' ', '-')}" in prose(chapter)
+
+
+def test_the_solutions_say_what_python_says():
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    outcome = doctest.testfile(str(ROOT / "book" / "exercises.md"), module_relative=False, optionflags=flags)
+    assert outcome.attempted > 50 and outcome.failed == 0
+
+
+def test_terms_are_in_the_glossary_and_linked_once_a_chapter_at_most():
+    glossary = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
+    defined = re.findall(r"^(\S.*)\n  \S", glossary, re.MULTILINE)
+    assert len(defined) == len(set(defined)) and defined == sorted(defined, key=str.lower)
+    used = set()
+    for chapter in CHAPTERS.values():
+        linked = [(target or said).lower() for said, target in TERM.findall(prose(chapter))]
+        assert {term.lower() for term in defined} >= set(linked)
+        assert len(linked) == len(set(linked)), chapter.slug
+        used |= set(linked)
+    assert used == {term.lower() for term in defined}
+
+
+def test_what_the_papers_show_is_said_of_exhibits_that_claims_or_chapters_know():
+    said = yaml.safe_load((ROOT / "lib" / "fivelenses" / "papers" / pages.IN_THE_PAPERS).read_text(encoding="utf-8"))
+    known = {key for of_paper in ledger.CLAIMS.values() for claim in of_paper for key in claim.exhibits}
+    assert known & set(said) and {key.split("-")[0] for key in said} == set(ledger.CLAIMS)
+    # Four figures of one appendix follow one another, and what is said of the first holds for all.
+    lacking = {key for key in known if re.search(r"-(figure|table)-\d", key)} - set(said)
+    assert lacking <= {"zhou2022-figure-8", "zhou2022-figure-9", "zhou2022-figure-10"}
+
+
+def test_every_source_but_the_course_report_has_a_link():
+    entries = re.split(r"^@", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    without = [entry.split("{")[1].split(",")[0] for entry in entries if "url " not in entry]
+    assert without == ["singh2020"]
+
+
+def test_a_link_to_a_term_carries_its_meaning(tmp_path):
+    glossary = '<dl class="glossary"><dt id="term-twin">twin</dt><dd><p>Moved as far,\n"at random".</p></dd></dl>'
+    (tmp_path / "glossary.html").write_text(glossary)
+    link = '<a class="reference internal" href="../glossary.html#term-twin"><span>twin</span></a>'
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "page.html").write_text(f"<p>{link}</p>")
+    book._hover_over_terms(tmp_path)
+    written = (tmp_path / "published" / "page.html").read_text()
+    assert '#term-twin" title="Moved as far, &quot;at random&quot;."><span>' in written

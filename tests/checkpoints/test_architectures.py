@@ -1,0 +1,104 @@
+"""Small random encoders of each architecture: those that are addressed train, the others are refused by name."""
+
+import pytest
+import torch
+import transformers
+from tests.conftest import short_schedule
+
+from fivelenses.checkpoints import architectures
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.checkpoints.specification import specify
+from fivelenses.checkpoints.store import Store
+from fivelenses.models import encoders
+from fivelenses.models.layers import PARTS, layer_list, part, projections, truncate
+from fivelenses.runs.inputs import check_inputs
+from fivelenses.runs.parameters import ParameterError
+from fivelenses.runs.report import check_encoder, plan
+from fivelenses.runs.settings import settings
+
+DEPTH = 3
+CONFIGURATIONS = {
+    "bert": transformers.BertConfig,
+    "distilbert": transformers.DistilBertConfig,
+    "electra": transformers.ElectraConfig,
+    "mpnet": transformers.MPNetConfig,
+    "roberta": transformers.RobertaConfig,
+    "xlm-roberta": transformers.XLMRobertaConfig,
+}
+REFUSED = {
+    "albert": (transformers.AlbertConfig, "share one set of weights"),
+    "deberta-v2": (transformers.DebertaV2Config, "relative positions"),
+    "gpt2": (transformers.GPT2Config, "a decoder"),
+    "modernbert": (transformers.ModernBertConfig, "query, key and value by one projection"),
+    "t5": (transformers.T5Config, "an encoder and a decoder"),
+}
+
+
+@pytest.fixture
+def encoder(request, tmp_path, toy_tokenizer):
+    """The folder of a random encoder of three narrow layers, whose positions end at 64."""
+    shape = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64, "num_hidden_layers": DEPTH}
+    if request.param == "distilbert":
+        shape = {"dim": 32, "n_heads": 4, "hidden_dim": 64, "n_layers": DEPTH}
+    if request.param == "electra":
+        shape["embedding_size"] = 16
+    # These count positions from the one after the padding's number.
+    late = {"mpnet": 2}.get(request.param, toy_tokenizer.pad_token_id + 1)
+    late = late if request.param in architectures.LATE_POSITIONS else 0
+    torch.manual_seed(0)
+    config = CONFIGURATIONS[request.param](
+        vocab_size=len(toy_tokenizer),
+        pad_token_id=toy_tokenizer.pad_token_id,
+        max_position_embeddings=64 + late,
+        **shape,
+    )
+    transformers.AutoModel.from_config(config).save_pretrained(tmp_path / "encoder")
+    toy_tokenizer.save_pretrained(tmp_path / "encoder")
+    return str(tmp_path / "encoder")
+
+
+@pytest.mark.parametrize("encoder", architectures.ADDRESSED, indirect=True)
+def test_an_addressed_architecture_is_trained_cut_and_re_initialised(encoder, tmp_path):
+    assert architectures.positions(encoders.config(encoders.locate(encoder))) == 64
+    assert check_encoder(encoder) == f"{DEPTH} layers of width 32, 6 projections each"
+    schedule = short_schedule(max_length=64)
+    one = specify(encoder, "rte", "toyworld", 0, schedule, examples=32, truncated=2, reinitialised=(2,), frozen=(0, 1))
+    model = prepare([one], Store(tmp_path / "store"), workers=1, log=lambda line: None)[0].model()
+    assert len(layer_list(model)) == 2 and list(projections(model, 2)) == list(PARTS)
+    before = encoders.load_weights(encoders.locate(encoder))
+    for layer, kept in {0: True, 1: True, 2: False}.items():
+        pairs = zip(part(model, layer).parameters(), part(before, layer).parameters(), strict=True)
+        assert all(torch.equal(*pair) for pair in pairs) == kept
+
+
+@pytest.mark.parametrize(("config", "reason"), REFUSED.values(), ids=list(REFUSED))
+def test_another_architecture_is_refused_by_name_before_its_weights_are_read(config, reason, tmp_path):
+    # A configuration is all that there is.
+    config().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=f"architecture {config.model_type!r}.*{reason}.*BERT, DistilBERT"):
+        check_encoder(str(tmp_path))
+
+
+def test_what_needs_no_projections_takes_an_architecture_without_six():
+    architectures.check("a DeBERTa", transformers.DebertaV2Config(), projections=False)
+
+
+@pytest.mark.parametrize("encoder", ["bert"], indirect=True)
+def test_texts_are_cut_to_what_an_encoder_reads(encoder):
+    parameters = settings(5, "tiny", encoder=encoder, pretrained=[encoder])
+    assert {one.schedule.max_length for one in parameters.specifications_of("squad", encoder)} == {64}
+    assert settings(5, "tiny").schedule_of("squad", "toy-bert/seed-0").max_length == 128
+    with pytest.raises(ParameterError, match="max_tokens is 128 and .* reads 64 tokens at most"):
+        check_inputs(parameters)
+    assert {part.overrides.get("max_tokens") for part in plan(encoder)} == {None, 64}
+
+
+@pytest.mark.parametrize("encoder", ["bert"], indirect=True)
+def test_an_encoder_without_thirds_is_refused_by_chapter_3_alone(encoder, tmp_path):
+    check_inputs(settings(3, "tiny", encoder=encoder))
+    shallow = encoders.load_weights(encoders.locate(encoder))
+    truncate(shallow, 2)
+    shallow.save_pretrained(tmp_path / "shallow")
+    with pytest.raises(ParameterError, match="of 2 layers, does not have: give it one of at least 3"):
+        check_inputs(settings(3, "tiny", encoder=str(tmp_path / "shallow")))
+    check_inputs(settings(1, "tiny", encoder=str(tmp_path / "shallow")))

@@ -1,0 +1,101 @@
+"""Changes of weights that change no output: exact up to rounding on every architecture, and really changes."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.conftest import ENCODER
+from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, RobertaConfig, RobertaModel
+
+from fivelenses.lenses import weights
+from fivelenses.models import encoders
+from fivelenses.models.layers import projections
+from fivelenses.models.symmetries import SYMMETRIES, _derangement
+
+MOVED = {
+    "heads permuted": {"query", "key", "value", "attention output"},
+    "neurons permuted": {"intermediate", "output"},
+    "values rotated": {"value", "attention output"},
+    "queries rescaled": {"query", "key"},
+}
+SMALL = dict(vocab_size=30, max_position_embeddings=20)
+ARCHITECTURES = {
+    "bert": BertModel(BertConfig(**SMALL, hidden_size=12, num_hidden_layers=2, num_attention_heads=3)),
+    "one head": BertModel(BertConfig(**SMALL, hidden_size=12, num_hidden_layers=2, num_attention_heads=1)),
+    "roberta": RobertaModel(RobertaConfig(**SMALL, hidden_size=12, num_hidden_layers=2, num_attention_heads=3)),
+    "distilbert": DistilBertModel(DistilBertConfig(vocab_size=30, dim=12, n_layers=2, n_heads=3, hidden_dim=20)),
+}
+
+
+@pytest.fixture(scope="module")
+def original():
+    return encoders.load_weights(encoders.locate(ENCODER)).eval()
+
+
+def outputs(model, tokens):
+    with torch.no_grad():
+        return torch.stack(model(tokens, output_hidden_states=True).hidden_states)
+
+
+@pytest.mark.parametrize("kind", SYMMETRIES)
+@given(seed=st.integers(0, 2**31))
+def test_the_toy_bert_computes_the_same_in_every_layer(original, kind, seed):
+    tokens = torch.arange(5, 45).reshape(2, 20)
+    changed = SYMMETRIES[kind](original, seed)
+    assert torch.allclose(outputs(changed, tokens), outputs(original, tokens), atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", SYMMETRIES)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_other_architectures_compute_the_same_also_with_biases(architecture, kind):
+    model = ARCHITECTURES[architecture].eval().double()
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        # Biases begin at 0, where a mistake in them would not show.
+        parameter.data.normal_(std=0.3)
+    tokens = torch.arange(3, 15).reshape(2, 6)
+    changed = SYMMETRIES[kind](model, 1)
+    assert torch.allclose(outputs(changed, tokens), outputs(model, tokens), atol=1e-10)
+    assert changed.training == model.training
+
+
+@pytest.mark.parametrize("kind", SYMMETRIES)
+def test_the_named_projections_of_all_layers_move_and_no_others(original, kind):
+    before = {name: tensor.clone() for name, tensor in original.state_dict().items()}
+    moved = weights.distance(original, SYMMETRIES[kind](original, 0))
+    for column, part in enumerate(moved.parts):
+        far = moved.relative[:, column]
+        assert (far > 0.3).all() if part in MOVED[kind] else (far == 0).all(), part
+    assert all(torch.equal(tensor, before[name]) for name, tensor in original.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", SYMMETRIES)
+def test_equal_seeds_give_equal_copies_and_others_do_not(original, kind):
+    first, again, other = (SYMMETRIES[kind](original, seed) for seed in (3, 3, 4))
+    assert weights.distance(first, again).absolute.max() == 0 < weights.distance(first, other).absolute.max()
+
+
+def test_a_half_changed_layer_computes_something_else(original):
+    """The test above can fail: with the output left as it was, rotated values are another function."""
+    changed = SYMMETRIES["values rotated"](original, 0)
+    for layer in range(1, 7):
+        projections(changed, layer)["attention output"].load_state_dict(
+            projections(original, layer)["attention output"].state_dict()
+        )
+    tokens = torch.arange(5, 25)[None]
+    assert not torch.allclose(outputs(changed, tokens), outputs(original, tokens), atol=0.1)
+
+
+@given(count=st.integers(2, 30), seed=st.integers(0, 2**31))
+def test_no_head_stays_in_its_place(count, seed):
+    order = _derangement(count, torch.Generator().manual_seed(seed))
+    assert sorted(order.tolist()) == list(range(count)) and (order != torch.arange(count)).all()
+
+
+@pytest.mark.parametrize("kind", SYMMETRIES)
+def test_an_architecture_without_known_projections_is_refused(kind):
+    from transformers import GPT2Config, GPT2Model
+
+    model = GPT2Model(GPT2Config(n_embd=12, n_layer=2, n_head=3, vocab_size=30))
+    with pytest.raises(ValueError, match="projections of 'gpt2' are not known"):
+        SYMMETRIES[kind](model, 0)

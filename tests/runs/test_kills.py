@@ -1,0 +1,77 @@
+"""Whatever kills a command, nothing that it started goes on: no notebook, no kernel, nothing that trains there."""
+
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from tests.runs.conftest import make_home, write_notebook
+
+PATIENCE = 120  # seconds for a busy machine to begin
+AFTER = 20  # seconds until nothing is left
+TRAINING = """
+from fivelenses import runs
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.checkpoints.specification import Schedule, specify
+runs.begin(1, globals())
+long = Schedule(1e-3, 8, 10_000)
+prepare([specify("toy-bert/seed-0", "rte", "toyworld", seed, long, examples=100) for seed in (0, 1)], workers=2)
+"""
+TRAIN = ["train", "1", "--workers", "2", "-p", "tasks=[rte]", "-p", "seeds=[0,1]", "-p", "epochs=10000"]
+
+
+def family_at_work(process: subprocess.Popen, store) -> list[psutil.Process]:
+    """A command's processes as soon as both trainings have begun."""
+    deadline = time.monotonic() + PATIENCE
+    while len(list((store / "partial").glob("*"))) < 2:
+        assert time.monotonic() < deadline and process.poll() is None, "no training began"
+        time.sleep(0.1)
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+@pytest.fixture
+def begun(tmp_path, monkeypatch):
+    """Starts commands in a home of their own, as leaders of a group; ends what a test leaves."""
+    make_home(tmp_path, monkeypatch)
+    started = []
+
+    def begin(arguments):
+        process = subprocess.Popen([sys.executable, "-m", "fivelenses.cli", *arguments], start_new_session=True)
+        started.append(process)
+        family = family_at_work(process, tmp_path / "store")
+        started.extend(family)
+        return process, family
+
+    yield begin
+    for process in started:
+        if psutil.pid_exists(process.pid):
+            process.kill()
+
+
+def left_of(process: subprocess.Popen, family: list[psutil.Process]) -> list[str]:
+    """What still runs of a family a while after a kill."""
+    process.wait(AFTER)
+    return [" ".join(one.cmdline()) for one in psutil.wait_procs(family, timeout=AFTER)[1]]
+
+
+def test_workers_end_when_the_command_that_trains_is_killed(begun):
+    process, family = begun(TRAIN)
+    assert sum("spawn_main" in " ".join(one.cmdline()) for one in family) == 2
+    process.kill()
+    assert left_of(process, family) == []
+
+
+def test_workers_end_when_the_command_is_asked_to(begun):
+    process, family = begun(TRAIN)
+    process.terminate()
+    assert left_of(process, family) == []
+
+
+def test_a_notebook_and_its_workers_end_with_their_runner(begun):
+    # The kernel is in a group of its own, which the signal does not reach.
+    write_notebook(TRAINING)
+    process, family = begun(["run", "1"])
+    (runner,) = [one for one in family if "tethered.py" in " ".join(one.cmdline())]
+    runner.terminate()
+    assert left_of(process, family) == []

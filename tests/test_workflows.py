@@ -1,0 +1,76 @@
+"""What runs on GitHub: workflows hold to their schema, to what zizmor asks of them, and to the commands of `make`."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fivelenses import project
+
+ROOT = project.root()
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def program(name: str) -> str:
+    """A program of this environment."""
+    beside = Path(sys.executable).with_name(name)
+    found = str(beside) if beside.is_file() else shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed here: `make test` installs it")
+    return found
+
+
+def contents(file: Path) -> dict:
+    # YAML reads the key `on` as a truth value.
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+
+
+def commands(file: Path) -> str:
+    return "\n".join(step.get("run", "") for job in contents(file)["jobs"].values() for step in job["steps"])
+
+
+def test_workflows_hold_to_their_schema():
+    command = [program("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *map(str, WORKFLOWS)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
+
+
+def test_zizmor_finds_nothing():
+    command = [program("zizmor"), "--offline", "--no-progress", "--persona", "pedantic", *map(str, WORKFLOWS)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_make_knows_every_target_and_actions_are_named_by_commit(file):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"\bmake (\w[\w-]*)", commands(file)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    uses = [step["uses"] for job in contents(file)["jobs"].values() for step in job["steps"] if "uses" in step]
+    assert uses and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", use) for use in uses)
+
+
+def test_a_pull_request_passes_what_a_change_has_to_pass_and_leaves_a_preview():
+    (job,) = contents(ROOT / ".github" / "workflows" / "pull-request.yml")["jobs"].values()
+    assert ".ci/run" in [step.get("run") for step in job["steps"]]
+    (preview,) = [step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert preview == "build/book/html"
+
+
+def test_every_supported_python_is_built_with_once_a_week():
+    weekly = contents(ROOT / ".github" / "workflows" / "weekly.yml")
+    named = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    supported = re.findall(r"Programming Language :: Python :: (3\.\d+)", named)
+    assert weekly["jobs"]["rebuild"]["strategy"]["matrix"]["python"] == supported
+    assert "schedule" in weekly["on"]
+
+
+def test_the_programs_that_a_commit_runs_are_those_of_the_environment():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    assert [repository["repo"] for repository in hooks] == ["local"]
+    named = {hook["entry"].split()[0] for repository in hooks for hook in repository["hooks"]}
+    assert named == {".venv/bin/ruff", ".venv/bin/jupytext", ".venv/bin/codespell"}
