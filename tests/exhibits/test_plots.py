@@ -1,7 +1,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
 from fivelenses.exhibits import plots, style
@@ -19,7 +18,6 @@ def curves():
         for layer in range(1, 7)
     ]
     yield pd.DataFrame(rows, columns=["task", "seed", "layer", "js", "null"])
-    plt.close("all")
 
 
 @pytest.fixture
@@ -31,7 +29,6 @@ def scores():
         for seed in range(3)
     ]
     yield pd.DataFrame(rows, columns=["task", "start", "score", "majority", "bag_of_words"])
-    plt.close("all")
 
 
 def texts(figure) -> list[str]:
@@ -160,11 +157,9 @@ def test_a_heat_map_writes_what_is_missing_and_leaves_an_empty_triangle_blank():
         (2, 2): "1.0",
     }
     assert [place for place, text in written.items() if text.get_fontweight() == "bold"] == [(2, 0)]
-    plt.close("all")
 
 
 def test_the_peak_of_each_whole_row_is_marked():
     matrix = pd.DataFrame([[0.0, 1.0], [None, 1.0], [1.0, 0.0]], list("abc"), [1, 2])
     axes = plots.heat_maps({"RTE": matrix}, "change", peaks=True).axes[0]
     assert axes.lines[0].get_xydata().tolist() == [[1.5, 0.5], [0.5, 2.5]]
-    plt.close("all")

@@ -3,7 +3,6 @@
 import dataclasses
 
 import datasets
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,7 +109,6 @@ def test_models_tuned_whole_are_averaged_over_seeds():
 @pytest.fixture(autouse=True)
 def closed():
     yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

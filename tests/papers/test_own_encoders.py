@@ -1,5 +1,4 @@
 import datasets
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -234,7 +233,6 @@ def test_published_scores_are_drawn_only_where_they_are_given():
     alone, beside = figures.scores_figure(table, {}), figures.scores_figure(table, figures.PUBLISHED)
     assert "Google" not in alone.caption and "Google" in beside.caption
     assert "BERT-mini" in figures.scores_table(table, "few", figures.PUBLISHED).shown.columns
-    plt.close("all")
 
 
 def test_each_encoder_is_fine_tuned_with_the_seed_of_its_place_and_scratch_with_all():

@@ -1,7 +1,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 
 from fivelenses import records
 from fivelenses.checkpoints.specification import Schedule, specify
@@ -49,7 +48,6 @@ def test_names_of_labels_stand_clear_of_one_another_and_of_the_points():
         points = axes.collections[0].get_offsets()
         assert len(set(sides)) == 1 and (np.sign(sides[0]) != np.sign(points[:, 0].sum()))
         assert (np.diff(sorted(heights)) > 0.19 * reach).all() and np.abs(heights).max() < reach
-    plt.close("all")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +63,6 @@ def test_a_task_has_the_papers_figure_whatever_other_tasks_are_followed(task, ke
     exhibit = figures.figure_of_movements({"movements": moved}, task, "toy-bert/seed-0")
     assert (exhibit.key, exhibit.title) == (key, title)
     assert set(exhibit.table["task"]) == {task}
-    plt.close("all")
 
 
 def test_the_closest_labels_are_followed():
@@ -85,7 +82,6 @@ def test_labels_that_grow_most_and_least_are_marked_and_drawn():
     assert grows.to_dict() == {"A": "most", "B": "most", "C": "most", "D": "least", "E": "least", "F": "least", "G": ""}
     assert {text.get_text() for text in exhibit.figure.axes[0].texts} == set("ABCDEF")
     assert "A from 1.00 to 9.00, F from 1.00 to 1.00" in exhibit.alt
-    plt.close("all")
 
 
 def with_control(table: pd.DataFrame, control: str, **columns) -> pd.DataFrame:
@@ -107,7 +103,6 @@ def test_what_a_twin_does_is_a_line_of_its_own():
     exhibit = figures.figure_4({"similarities": with_control(kept, "shuffled labels", similarity=0.9)}, "toy-bert")
     assert "shuffled labels" in {text.get_text() for text in exhibit.figure.axes[0].texts}
     assert "60 of 100 in POS" in exhibit.caption
-    plt.close("all")
 
 
 def test_movements_are_compared_absolutely_and_relative_to_the_labels_of_their_layer():
@@ -118,7 +113,6 @@ def test_movements_are_compared_absolutely_and_relative_to_the_labels_of_their_l
     both = pd.concat([moved.assign(control=""), moved.assign(control="twin", length=3.0)])
     caption = figures.figure_of_movements({"movements": both}, "pos", "toy-bert/seed-0").caption
     assert "0.25 times as far" in caption and "moved at random 1.00 and 2.00" in caption
-    plt.close("all")
 
 
 def test_a_figure_of_tasks_that_are_not_followed_is_absent():
