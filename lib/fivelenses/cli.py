@@ -242,9 +242,12 @@ def changelog(
 ) -> None:
     """Write the verdicts of the published runs, and which of them changed since a release."""
     from fivelenses.runs import changelog as of_release
+    from fivelenses.runs.execution import run_all_committed
     from fivelenses.runs.pages import published_runs
 
-    typer.echo(f"written: {of_release.write(folder, published_runs(), before)}")
+    runs = published_runs()
+    run_all_committed([run.committed for run in runs], typer.echo)
+    typer.echo(f"written: {of_release.write(folder, runs, before)}")
 
 
 @app.command()
