@@ -75,6 +75,7 @@ def test_a_changed_record_fails_and_names_the_sentence(tmp_path):
         ({"holds": "open('x')"}, "cannot be checked: .* is not an expression"),
         ({"holds": "top"}, "does not hold"),
         ({"holds": "tip > 1"}, "uses the unknown name 'tip'"),
+        ({"numbers": {None: {"column": "js", "take": "max"}}}, "that YAML reads as None, not as a name: rename it"),
         ({"says": "It is {tip}."}, "asks for the unknown number 'tip'"),
         ({"says": "It is {top.real}."}, "asks for the unknown number 'top.real'"),
         ({"exhibit": "paper-figure-9"}, "follows the exhibit 'paper-figure-9', which this run does not have"),

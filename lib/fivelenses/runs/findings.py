@@ -153,6 +153,8 @@ def _finding(entry: dict, file: Path, committed: Path, page: Path, judged: Mappi
         raise FindingError(f"{place} follows the exhibit {entry['exhibit']!r}, which this run does not have.")
     names: dict[str, object] = {}
     for name, source in (entry.get("numbers") or {}).items():
+        if not isinstance(name, str):
+            raise FindingError(f"{place} has a number that YAML reads as {name}, not as a name: rename it.")
         try:
             names[name] = (
                 evaluate(source, names)
