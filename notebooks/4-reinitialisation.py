@@ -134,8 +134,8 @@ run.gate(models, predictions)
 # :::
 
 # %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
-for task in settings.sized_tasks():
-    run.exhibit(figures.reinitialisation, models, task, sizes[task])
+for place, task in enumerate(settings.sized_tasks()):
+    run.exhibit(figures.reinitialisation, models, task, sizes[task], asked=place == 0)
 
 # %% [markdown]
 # With the same number of examples the tasks can be compared. Their {term}`null rates <null rate>` differ, so the

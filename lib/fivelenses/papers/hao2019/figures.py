@@ -126,7 +126,7 @@ def _turning(cells: pd.DataFrame, task: str) -> graph_objects.Figure:
             x=surface.alphas.round(3).tolist(),
             y=surface.betas.round(3).tolist(),
             z=np.log10(losses).round(3).tolist(),
-            text=[[f"{value:.3g} nats" for value in row] for row in surface.losses],
+            text=np.array([[f"{value:.3g} nats" for value in row] for row in surface.losses]),  # rows of a list are lost
             hoverinfo="x+y+text",
             colorscale=drawing.MAP.capitalize(),
             cmin=float(heights.min()),

@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
+from plotly import graph_objects
 
 from fivelenses.exhibits.claims import controls_of, of_all
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title
+from fivelenses.exhibits.interactive import folded, points
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
@@ -117,6 +119,7 @@ def _figure(
     by: str = "task",
     label: str = "",
     x_label: str = "layer",
+    asked: bool = False,
 ) -> Exhibit:
     """Curves over layers, one per task (or pair of data sets).
 
@@ -124,6 +127,7 @@ def _figure(
         drawn: of `_with_controls`.
         alt: what the curves are, for a reader who cannot see them.
         null: its column, and its name.
+        asked: whether a reader can ask it for each seed.
     """
     table, controls, said, alt_said = drawn
     keys = table[by].unique()
@@ -133,8 +137,30 @@ def _figure(
     alt = f"Curves {alt}. {ends(table, value, by)}."
     if null is not None:
         alt += f" {null[1].capitalize()}: {table.groupby('layer')[null[0]].mean().mean():.2f}."
-    name = f"Figure {number}"
-    return Exhibit(f"hao2020-figure-{number}", name, table, caption + said, alt + alt_said, figure)
+    key, alt, piece = f"hao2020-figure-{number}", alt + alt_said, ""
+    if asked:
+        piece = folded(_of_each_seed(table, value, controls), key, "Ask it: each seed, and the low layers", alt)
+    return Exhibit(key, f"Figure {number}", table, caption + said, alt, figure, interactive=piece)
+
+
+def _of_each_seed(table: pd.DataFrame, value: str, controls: Mapping[str, str]) -> dict[str, graph_objects.Figure]:
+    """The curve of each seed on a linear and on a logarithmic scale, with the controls of its task."""
+    looks, views = looks_of_tasks(table["task"].unique()), {}
+    for words, scale in (("on a linear scale", "linear"), ("on a logarithmic scale: the low layers", "log")):
+        figure = graph_objects.Figure()
+        for (task, seed), rows in table.groupby(["task", "seed"], sort=False):
+            shown = {column: name for column, name in controls.items() if rows[column].notna().all()}
+            said = f"{title(task)}, seed {seed}, layer {{layer}}: {{{value}:.2g}}"
+            said += "".join(f"<br>{name}: {{{column}:.2g}}" for column, name in shown.items())
+            first, look = bool(seed == table["seed"].iloc[0]), (looks.colours[task], looks.markers[task])
+            more = dict(mode="lines+markers", legendgroup=task)
+            figure.add_trace(points(rows, "layer", value, said, look, title(task), **more, showlegend=first))
+            for column, name in shown.items() if first else ():
+                said = f"{title(task)}, {name}, layer {{layer}}: {{{column}:.2g}}"
+                control = points(rows, "layer", column, said, look, name, **more, showlegend=False, opacity=0.5)
+                figure.add_trace(control.update(line_dash="dash"))
+        views[words] = figure.update_layout(xaxis_title="layer", yaxis=dict(title=LABELS[value], type=scale))
+    return views
 
 
 def _tokens(table: pd.DataFrame) -> str:
@@ -154,7 +180,7 @@ def figure_1(changes: pd.DataFrame) -> Exhibit:
         "ln 2 = 0.69."
     )
     null = ("js_null", "untrained")
-    return _figure(1, "js", (table, *controls), caption, "of JS divergence over layers", null)
+    return _figure(1, "js", (table, *controls), caption, "of JS divergence over layers", null, asked=True)
 
 
 def figure_2(changes: pd.DataFrame) -> Exhibit:
