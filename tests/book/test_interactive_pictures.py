@@ -86,8 +86,8 @@ def test_it_is_one_described_piece_small_enough_for_a_phone(asked):
 def test_the_numbers_of_its_table_can_be_read_off(asked):
     exhibit, columns, _, views = asked
     table = exhibit.table
-    if exhibit.key == "hao2019-figure-1":  # it shows one task of one seed
-        table = table[(table["task"] == table["task"].iloc[0]) & (table["seed"] == table["seed"].min())]
+    if exhibit.key == "hao2019-figure-1":  # it shows the first seed
+        table = table[table["seed"] == table["seed"].min()]
     seen = read_off(views)
     for column in columns:
         shown = {one if one % 1 == 0 else float(f"{one:.{DIGITS}g}") for one in table[column].dropna()}

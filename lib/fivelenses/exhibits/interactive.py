@@ -72,7 +72,8 @@ def _plain(figure: graph_objects.Figure) -> dict:
     figure.update_layout(
         template="none", margin=dict(l=10, r=10, t=30, b=10), paper_bgcolor=ground, plot_bgcolor=ground
     )
-    figure.update_layout(font=dict(size=12, color="#222222"), hoverlabel=dict(align="left"))
+    legend = dict(orientation="h", y=1.02, yanchor="bottom")
+    figure.update_layout(font=dict(size=12, color="#222222"), hoverlabel=dict(align="left"), legend=legend)
     axes = dict(gridcolor=PALE, zerolinecolor=GREY, automargin=True, fixedrange=True)
     figure.update_xaxes(**axes).update_yaxes(**axes)
     content = json.loads(figure.to_json())

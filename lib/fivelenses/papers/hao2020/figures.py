@@ -146,7 +146,7 @@ def _figure(
 def _of_each_seed(table: pd.DataFrame, value: str, controls: Mapping[str, str]) -> dict[str, graph_objects.Figure]:
     """The curve of each seed on a linear and on a logarithmic scale, with the controls of its task."""
     looks, views = looks_of_tasks(table["task"].unique()), {}
-    for words, scale in (("on a linear scale", "linear"), ("on a logarithmic scale: the low layers", "log")):
+    for words, scale in (("all layers", "linear"), ("the low layers, on a logarithmic scale", "log")):
         figure = graph_objects.Figure()
         for (task, seed), rows in table.groupby(["task", "seed"], sort=False):
             shown = {column: name for column, name in controls.items() if rows[column].notna().all()}
@@ -159,7 +159,8 @@ def _of_each_seed(table: pd.DataFrame, value: str, controls: Mapping[str, str]) 
                 said = f"{title(task)}, {name}, layer {{layer}}: {{{column}:.2g}}"
                 control = points(rows, "layer", column, said, look, name, **more, showlegend=False, opacity=0.5)
                 figure.add_trace(control.update(line_dash="dash"))
-        views[words] = figure.update_layout(xaxis_title="layer", yaxis=dict(title=LABELS[value], type=scale))
+        figure.update_yaxes(title=f"{LABELS[value]}; dashed: controls", type=scale, exponentformat="power")
+        views[words] = figure.update_layout(xaxis_title="layer", yaxis_dtick=1 if scale == "log" else None)
     return views
 
 

@@ -116,7 +116,8 @@ def _by_cost(table: pd.DataFrame) -> dict[str, graph_objects.Figure]:
         for lens, rows in of_question.groupby("lens", sort=False):
             bars = dict(type="data", array=rows["above"].tolist(), arrayminus=rows["below"].tolist(), thickness=1)
             figure.add_trace(points(rows, "seconds", "score", said, looks[lens], lens, error_y=bars))
-        figure.update_xaxes(title="seconds for one model", type="log").update_yaxes(title="score")
+        figure.update_xaxes(title="seconds for one model", type="log", dtick=1)
+        figure.update_yaxes(title="score", range=[min(0, table["low"].min()) - 0.05, 1.05])
         views[words] = figure.update_layout(shapes=[level(of_question["by_chance"].iloc[0], "by chance")])
     return views
 

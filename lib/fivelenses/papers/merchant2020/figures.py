@@ -89,7 +89,7 @@ def _changes_of_probes(record: pd.DataFrame) -> dict[str, graph_objects.Figure]:
     tuned["share"] = POINTS * tuned["change"] / (tuned["before"] - tuned["random"])
     said = "{probe}, tuned on {model}: {after:.1f}<br>pre-trained {before:.1f}, random weights {random:.1f}"
     said += "<br>change {change:+.1f} points, {share:+.0f} % of what pre-training adds"
-    views = {"the change in points": "change", "the change in % of what pre-training adds": "share"}
+    views = {"the change in points": "change", "in % of what pre-training adds": "share"}
     return {
         words: heat_map(tuned, value, "probe", "model", said, signed=True)
         for words, value in views.items()

@@ -67,7 +67,9 @@ def _along_pretraining(table: pd.DataFrame, looks: Looks) -> dict[str, graph_obj
         for key, rows in table.assign(among=np.exp(table[column])).groupby("encoder", sort=False):
             look = looks.colours[key], looks.markers[key]
             figure.add_trace(points(rows, "step", column, said, look, looks.names[key], mode="lines"))
-        figure.update_xaxes(title="step of pre-training", type="log").update_yaxes(title=f"loss at {words} (nats)")
+        figure.update_xaxes(title="step of pre-training", type="log", dtick=1).update_yaxes(
+            title=f"loss at {words} (nats)"
+        )
         views[words] = figure.update_layout(shapes=[level(chance[column], "frequencies alone")])
     return views
 

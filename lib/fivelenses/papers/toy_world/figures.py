@@ -95,7 +95,8 @@ def worth_table(table: pd.DataFrame) -> Exhibit:
     for name, group in table.groupby("task", sort=False):
         row = {"task": title(name), "score": tasks.find(name).score_name}
         for column in ("majority", "length", "bag_of_words"):
-            row[column.replace("_", " ")] = f"{group[column].iloc[0]:.3f}"
+            name = "null rate" if column == "majority" else column.replace("_", " ")
+            row[name] = f"{group[column].iloc[0]:.3f}"
         rows.append(row | mean_and_range(group))
     caption = (
         f"Development scores over {table['seed'].nunique()} seeds (mean, and range in brackets). Each seed has its "
@@ -131,7 +132,7 @@ def worth_figure(table: pd.DataFrame) -> Exhibit:
 
 def _against_simpler(table: pd.DataFrame, looks: Looks) -> dict[str, graph_objects.Figure]:
     """The scores against those without reading, one view for each of these; above the line, reading pays."""
-    views = {}
+    views, label = {}, "score (filled: pre-trained; open: scratch)"
     for column, words in WITHOUT_READING.items():
         figure = graph_objects.Figure()
         for (task, start), rows in table.groupby(["task", "start"], sort=False):
@@ -142,7 +143,7 @@ def _against_simpler(table: pd.DataFrame, looks: Looks) -> dict[str, graph_objec
             figure.add_trace(trace.update(marker_symbol=trace.marker.symbol + "-open" * (start == SCRATCH)))
         line = dict(color=GREY, dash="dash", width=1.4)
         figure.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, line=line)
-        views[f"against {words}"] = figure.update_layout(xaxis_title=f"score of {words}", yaxis_title="score")
+        views[f"against {words}"] = figure.update_layout(xaxis_title=f"score of {words}", yaxis_title=label)
     return views
 
 

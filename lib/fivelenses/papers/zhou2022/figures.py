@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from plotly import graph_objects
-from plotly.subplots import make_subplots
 from scipy.spatial import ConvexHull
 
 from fivelenses.exhibits import style
@@ -200,21 +199,20 @@ def figure_3(along: Along, encoder: str) -> Exhibit:
     return Exhibit("zhou2022-figure-3", "Figure 3", paths, caption, alt, figure, interactive=turning)
 
 
-def _turning_paths(paths: pd.DataFrame) -> graph_objects.Figure:
-    """The paths of Figure 3 on three principal components, one scene per layer."""
-    layers = sorted(paths["layer"].unique())
-    figure = make_subplots(1, 2, specs=[[{"type": "scene"}] * 2], subplot_titles=[f"layer {layer}" for layer in layers])
-    for column, layer in enumerate(layers, start=1):
-        for place, (label, path) in enumerate(paths[paths["layer"] == layer].groupby("label", sort=False)):
+def _turning_paths(paths: pd.DataFrame) -> dict[str, graph_objects.Figure]:
+    """The paths of Figure 3 on three principal components, one view per layer, the last layer first."""
+    views = {}
+    for layer, rows in sorted(paths.groupby("layer"), reverse=True):
+        figure = graph_objects.Figure()
+        for place, (label, path) in enumerate(rows.groupby("label", sort=False)):
             places = {axis: path[axis].tolist() for axis in "xyz"}
             said = dict(name=label, text=[f"{label}, step {step}" for step in path["step"]], hoverinfo="text")
             marker = dict(size=np.linspace(2, 7, len(path)).tolist(), color=style.SEQUENCE[place])
             line = dict(mode="lines+markers", marker=marker, line=dict(color=style.SEQUENCE[place], width=4))
-            trace = graph_objects.Scatter3d(**places, **said, **line, showlegend=column == 1)
-            figure.add_trace(trace, row=1, col=column)
-    axes = {f"{axis}axis": dict(title=f"component {number}") for number, axis in enumerate("xyz", start=1)}
-    figure.update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.7, y=1.7, z=1.1))
-    return figure.update_layout(legend=dict(orientation="h"))
+            figure.add_trace(graph_objects.Scatter3d(**places, **said, **line))
+        axes = {f"{axis}axis": dict(title=f"component {number}") for number, axis in enumerate("xyz", start=1)}
+        views[f"layer {layer}"] = figure.update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.7, y=1.7, z=1.1))
+    return views
 
 
 def figure_4(along: Along, encoder: str) -> Exhibit:
