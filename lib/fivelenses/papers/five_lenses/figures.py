@@ -178,9 +178,9 @@ def correlations(changes: pd.DataFrame) -> Exhibit:
     undefined = int(table["undefined"].sum())
     left_out = f" {undefined} correlations are undefined and left out: a measure is the same at all layers there."
     caption = (
-        "Rank correlation over layers of each pair of measures, taken within a model and averaged "
-        f"({models_in_words(changes)}); bold where the 95 % interval over models and sentences leaves out 0. Framed: "
-        "of a measure with itself in two seeds of one task, which shows how far it repeats."
+        "How alike two measures order the layers of a model, averaged over models "
+        f"({models_in_words(changes)}); bold where the 95 % interval over models and sentences excludes 0. Framed: "
+        "a measure with itself in two seeds of one task."
         f"{left_out if undefined else ''}"
     )
     ordered = table.dropna(subset=["correlation"]).sort_values("correlation", ascending=False)
@@ -202,7 +202,7 @@ def table_of_lenses(changes: pd.DataFrame) -> Exhibit:
         }
         rows.append(row | {"given depth (models)": f"{number(pair.given_depth)} ({pair.given_depth_models})"})
     caption = (
-        "Pairs of lenses, from the most to the least alike: mean rank correlation over layers of their measures "
+        "From the most to the least alike: mean rank correlation over layers of their measures "
         f"({models_in_words(changes)}), with its interval over models and sentences, the layers being given, and "
         "the partial correlation with the layer's number held fixed, over the models in which it is defined."
     )

@@ -42,11 +42,7 @@ def seed_against_seed(changes: pd.DataFrame, control: str = "") -> pd.DataFrame:
     )
 
 
-# Control to the suffix of its column, its name in a picture, and its description in a caption.
-CONTROL_WORDS = {
-    TWIN: ("twin", AT_RANDOM, "the models' twins, whose matrices moved as far in random directions"),
-    SHUFFLED: ("shuffled", SHUFFLED_LABELS, "models that were trained on shuffled labels"),
-}
+CONTROLS = {TWIN: ("twin", AT_RANDOM), SHUFFLED: ("shuffled", SHUFFLED_LABELS)}  # suffix of a column, name in a picture
 
 
 def _with_controls(
@@ -55,18 +51,18 @@ def _with_controls(
     """The rows of a figure with a column for each control that was measured (means over seeds); the columns' names in
     the picture, and what the caption and the alternative text say of them.
     """
-    table, names, caption, alt = rows_of(record), {}, "", ""
+    table, names, said, alt = rows_of(record), {}, [], ""
     for control in controls_of([record]):
-        suffix, name, words = CONTROL_WORDS[control]
+        suffix, name = CONTROLS[control]
         rows, column = rows_of(record, control), f"{value}_{suffix}"
         if rows.empty or table.empty:
             continue
         table = table.join(rows.groupby([group, "layer"])[value].mean().rename(column), on=[group, "layer"])
         of_tasks = [title(one) for one in rows[group].unique()] if set(rows[group]) != set(table[group]) else []
-        caption += f" “{name.capitalize()}”: {words}" + (f" ({' and '.join(of_tasks)})" if of_tasks else "") + "."
+        said.append(name + (f" ({' and '.join(of_tasks)})" if of_tasks else ""))
         means, names[column] = rows.groupby("layer")[value].mean(), name
         alt += f" {name.capitalize()}: {means.iloc[0]:.3f} to {means.iloc[-1]:.3f}."
-    return table, names, caption, alt
+    return table, names, f" Controls: {', '.join(said)}." if said else "", alt
 
 
 def table_1(models: pd.DataFrame) -> Exhibit:

@@ -15,6 +15,7 @@ from fivelenses.papers.known_truth.measure import FROZEN, FULL
 from fivelenses.papers.known_truth.properties import TREES
 
 WIDTH = 5.6  # narrower than a page, so that letters are read on a phone
+NARROW = 4.7  # a phone shows it whole
 SHORT = {  # of the questions, over the columns of a narrow picture
     "where": "names the layer",
     "added": "by what it adds",
@@ -61,9 +62,9 @@ def table_of_models(models: pd.DataFrame, changes: pd.DataFrame) -> Exhibit:
         row |= {"null rate": f"{group['null_rate'].iloc[0]:.3f}", "places": int(made.get(FROZEN, 0))}
         rows.append(row | {"doses": int(made.get(FULL, 0)), "without effect": int(made.reindex(SYMMETRIES).sum())})
     caption = (
-        "The models that are fine-tuned as usual: development score (accuracy, or Matthews correlation where the null "
-        "rate is 0). For each of them, so many others were made: trained in one place alone, trained for longer or "
-        "shorter, and changed without effect; one on shuffled labels and one moved at random besides."
+        "The models that are fine-tuned as usual, with their development scores (accuracy, or Matthews correlation "
+        "where the null rate is 0). The last columns count the models made beside each: trained in one place alone, "
+        "trained for longer or shorter, changed without effect; one more has shuffled labels, and one moved at random."
     )
     return Exhibit("known-truth-models", "The models", models, caption, shown=pd.DataFrame(rows))
 
@@ -80,20 +81,19 @@ def summary(changes: pd.DataFrame, seconds: pd.DataFrame) -> Exhibit:
         "1 is right in all cases",
         written="{:.2f}",
         bold=bold.astype(bool),
-        width=WIDTH + 0.6,
+        width=NARROW,
         height=0.36 * len(titles) + 1.1,
         col_wrap=1,
     )
     chance = {question: rows["by_chance"].iloc[0] for question, rows in table.groupby("question", sort=False)}
     caption = (
-        f"What each lens can see ({models_in_words(changes, FULL)} as the yardstick, "
+        f"Scores of each measure ({models_in_words(changes, FULL)} as the yardstick, "
         f"{models_in_words(changes, FROZEN)} with frozen layers). Columns: the share of cases in which it names a "
-        "layer that was trained, by its value and by what each layer adds; rank correlation with the dose; 1 less the "
-        "share of fine-tuning's change that it reports where nothing changed; and the probability that it is larger "
-        "where something was learned than where weights only moved. By chance, these are "
+        "trained layer, by its value and by what each layer adds; rank correlation with the dose; 1 minus the share "
+        "of fine-tuning's change that it reports where nothing changed; and the probability that it is larger where "
+        "something was learned than where weights only moved. By chance, these are "
         f"{', '.join(f'{number(value)} ({SHORT[question]})' for question, value in chance.items())}. Bold: the 95 % "
-        "interval over models lies above chance. Beside each name: seconds that it takes for one model. Sorted by the "
-        "mean of a row."
+        "interval over models lies above chance. Beside each name: its seconds for one model."
     )
     told = "; ".join(
         f"{name(measure)} " + ", ".join(f"{SHORT[row.question]} {number(row.score)}" for row in rows.itertuples())
@@ -204,7 +204,7 @@ def table_of_places(changes: pd.DataFrame) -> Exhibit:
     lot = table["error_by_lot"].mean()
     caption = (
         "Cases in which a measure names a layer that was trained, one or one of two; the distance of the named layer "
-        f"from it in layers, with 95 % intervals over models, where naming by lot is {number(lot)} off; and how much "
+        f"from it in layers, with 95 % intervals over models (naming at random is {number(lot)} off); and how much "
         "of all that the measure reports it reports of trained layers. Of features, the rest is inherited: real, and "
         f"not of the layer that shows it ({models_in_words(changes, FROZEN)})."
     )

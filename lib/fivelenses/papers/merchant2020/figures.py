@@ -124,8 +124,8 @@ def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: st
         changes = rows.groupby("task", sort=False)["micro_f1"].mean().reindex(means.index) * POINTS - means[BASE]
         view[f"{title(model)}, moved at random"] = changes.map("{:+.1f}".format).str.replace("-", "−")
     caption = (
-        f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and the differences to it of "
-        "its embeddings alone (lexical), of random weights (randomised) and of the fine-tuned encoders (mean of "
+        f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how far its embeddings "
+        "alone (lexical), random weights (randomised) and the fine-tuned encoders differ from it (mean of "
         f"{counted(table['seed'].nunique(), 'probing seed')}; at most {table['targets'].max():,} training targets)"
         + (", with the paper's in brackets." if paper else ".")
     )
@@ -218,7 +218,7 @@ def figure_3(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str) -> 
     for every layer.
     """
     caption = (
-        "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer k (-1: "
+        "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer k (−1: "
         "nothing frozen; 0: embeddings alone). The paper counts layers from 0: its k is ours minus 1."
     )
     table = varied(models, similarities, encoder, "frozen")

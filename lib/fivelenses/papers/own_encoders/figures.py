@@ -48,7 +48,7 @@ def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
         for name, end in last.iterrows()
     )
     caption = (
-        "Cross-entropy at masked tokens along pre-training, each point the mean since the one before; the larger marks "
+        "Cross-entropy at masked tokens along pre-training, each point the mean since the previous one; larger marks "
         "are the loss on held-out text of the same corpus. The dashed line is the entropy of the tokens of the text "
         "from elsewhere: what their frequencies alone would reach."
     )

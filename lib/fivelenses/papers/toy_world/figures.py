@@ -16,10 +16,7 @@ WITHOUT_READING = {"bag_of_words": "a bag of words", "length": "the length", "ma
 
 def examples_of_tasks(table: pd.DataFrame) -> Exhibit:
     """Two development examples of each task, of different labels."""
-    caption = (
-        "Development examples of the toy world's sentence tasks, the first of two labels each; ‖ stands between two "
-        "inputs."
-    )
+    caption = "Two development examples of each sentence task, with different labels; ‖ separates two inputs."
     columns = {"task": ("task", title), "input": "input", "label": "label"}
     return Exhibit("toy-world-examples", "Tasks by example", table, caption, columns=columns)
 

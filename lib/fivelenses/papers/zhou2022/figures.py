@@ -118,7 +118,9 @@ def _named_curves(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(grows=rows["label"].map(grows).fillna(""))
 
 
-def _distance_figure(along: Along, tasks: Sequence[str], number: int, encoder: str) -> Exhibit | Absent:
+def _distance_figure(
+    along: Along, tasks: Sequence[str], number: int, encoder: str, as_in: str = ""
+) -> Exhibit | Absent:
     key, name, distances = f"zhou2022-figure-{number}", f"Figure {number}", along["distances"]
     every = distances[(distances["layer"] == distances["layer"].max()) & distances["task"].isin(tasks)]
     last = _of_tuned(every)
@@ -148,6 +150,7 @@ def _distance_figure(along: Along, tasks: Sequence[str], number: int, encoder: s
         "circles) and the three that grow least (orange, squares), in units of the hidden states."
         f"{_of_nulls(nulls, 'mean over all labels')}"
     )
+    caption = as_in or caption
     return Exhibit(key, name, table, caption, f"Curves of distance over steps. {'; '.join(sentences)}.", figure)
 
 
@@ -158,7 +161,9 @@ def figure_2(along: Along, encoder: str) -> Exhibit | Absent:
 
 def figure_6(along: Along, encoder: str) -> Exhibit | Absent:
     """Figure 6 (Appendix D): as Figure 2, all followed tasks."""
-    return _distance_figure(along, tuple(along["distances"]["task"].unique()), 6, encoder)
+    return _distance_figure(
+        along, tuple(along["distances"]["task"].unique()), 6, encoder, "As Figure 2, for all tasks."
+    )
 
 
 def _first_task(table: pd.DataFrame) -> str:
@@ -272,10 +277,8 @@ def _name_farthest(axes: Axes, rows: pd.DataFrame, reach: float) -> None:
         )
 
 
-def _movement_figure(
-    moved: pd.DataFrame, task: str, layers: Sequence[int], key: str, name: str, encoder: str
-) -> Exhibit:
-    """Where each label's centroid of the first seed went, one panel per layer, one scale."""
+def _movement_figure(moved: pd.DataFrame, task: str, layers: Sequence[int], key: str, name: str, words: str) -> Exhibit:
+    """Where each label's centroid of the first seed went, one panel per layer, one scale; `words` begin the caption."""
     moved = moved[moved["task"] == task]
     table = _of_tuned(moved)
     table = table[(table["seed"] == table["seed"].min()) & table["layer"].isin(layers)].reset_index(drop=True)
@@ -298,12 +301,7 @@ def _movement_figure(
     for axes in panels.flat[len(layers) :]:
         axes.set_visible(False)
     lengths = table.groupby("layer")["length"].mean()
-    caption = (
-        f"Where fine-tuning on {title(task)} moves the centroid of each label in {short(encoder)}: the difference "
-        "vectors of a layer on their two principal directions (not centred), all panels on one scale; those that move "
-        "most are named. The percentage is the share of the squared movement that lies in the plane. "
-        f"{_low_against_high(moved)}"
-    )
+    caption = f"{words} {_low_against_high(moved)}"
     means = ", ".join(f"{value:.2f} in layer {layer}" for layer, value in lengths.items())
     alt = f"Scatter of label movements, one panel per layer. Mean length of a movement: {means}."
     return Exhibit(key, name, table, caption, alt, figure)
@@ -331,7 +329,12 @@ def figure_5(along: Along, encoder: str) -> Exhibit:
     """Figure 5: movement of the labels' centroids, every other layer."""
     moved = along["movements"]
     layers = list(range(int(moved["layer"].max()), 0, -2))[::-1]
-    return _movement_figure(moved, _first_task(moved), layers, "zhou2022-figure-5", "Figure 5", encoder)
+    words = (
+        f"Where fine-tuning on {title(_first_task(moved))} moves the centroid of each label in {short(encoder)}: the "
+        "difference vectors of a layer on their two principal directions (not centred), all panels on one scale; the "
+        "labels that move most are named. The percentage is the share of the squared movement that lies in the plane."
+    )
+    return _movement_figure(moved, _first_task(moved), layers, "zhou2022-figure-5", "Figure 5", words)
 
 
 def figure_of_movements(along: Along, task: str, encoder: str) -> Exhibit:
@@ -341,4 +344,5 @@ def figure_of_movements(along: Along, task: str, encoder: str) -> Exhibit:
     number, moved = APPENDIX_E.get(task), along["movements"]
     key, name = (f"figure-{number}", f"Figure {number}") if number else (f"movements-{task}", title(task))
     layers = [int(layer) for layer in sorted(moved["layer"].unique())]
-    return _movement_figure(moved, task, layers, f"zhou2022-{key}", name, encoder)
+    words = f"As Figure 5, for {title(task)} and every layer of {short(encoder)}."
+    return _movement_figure(moved, task, layers, f"zhou2022-{key}", name, words)
