@@ -144,13 +144,12 @@ def _distance_figure(
                 for label in (change.idxmax(), change.idxmin())]  # fmt: skip
         sentences.append(f"{titles[task]}: {', '.join(ends)}")
     seeds = table["seed"].nunique()
-    caption = (
+    caption = as_in or (
         f"Least distance of a label to any other along fine-tuning, last layer of {short(encoder)} "
         f"({counted(seeds, 'seed')}{', their mean' if seeds > 1 else ''}): the three labels that grow most (blue, "
         "circles) and the three that grow least (orange, squares), in units of the hidden states."
-        f"{_of_nulls(nulls, 'mean over all labels')}"
     )
-    caption = as_in or caption
+    caption += _of_nulls(nulls, "mean over all labels")
     return Exhibit(key, name, table, caption, f"Curves of distance over steps. {'; '.join(sentences)}.", figure)
 
 
