@@ -119,7 +119,7 @@ def _numbers(changes: pd.DataFrame) -> dict[str, graph_objects.Figure]:
     table = table.assign(null=changes.groupby(keys)["null"].mean()).reset_index()
     table["shade"] = table.groupby(["task", "measure"], sort=False)["mean"].transform(scaled)
     table = table.assign(name=table["measure"].map(name), more=[BY_KEY[key].more for key in table["measure"]])
-    table["more"] = table["more"].str.wrap(60).str.replace("\n", "<br>")
+    table["more"] = table["more"].str.wrap(44).str.replace("\n", "<br>")
     said = "{name}, layer {layer}: {mean:.3g}<br>{min:.3g} to {max:.3g} over {count} seeds, null {null:.3g}<br>{more}"
     for task, rows in table.groupby("task", sort=False):
         figure = heat_map(rows, "shade", "name", "layer", said).update_layout(xaxis_title="layer")
