@@ -218,7 +218,7 @@ run.finish()
 #   middle third (`seeds-svcca`: {glue:text}`seeds_svcca_verdict`). Every layer inherits what changed below it, so part
 #   of this growth is not the layer's own.
 # - **Rolling back.** Rolling back a low layer moves the last one less than rolling back a higher layer, by a share of
-#   {glue:text}`rollback_low_harmless_value` (1: not at all; negative: more;`rollback-low-harmless`:
+#   {glue:text}`rollback_low_harmless_value` (1: not at all; negative: more; `rollback-low-harmless`:
 #   {glue:text}`rollback_low_harmless_verdict`).
 # - **Data sets.** Between models of two data sets, attention differs less in the lower third than in the last, by a
 #   share of {glue:text}`datasets_low_agree_value` (`datasets-low-agree`: {glue:text}`datasets_low_agree_verdict`). The

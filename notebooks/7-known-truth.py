@@ -94,8 +94,8 @@ seconds = run.measure(measure.seconds, of=settings.first)
 run.exhibit(figures.summary, changes, seconds)
 
 # %% [markdown]
-# A row that is dark throughout is a lens that can be trusted with all five questions; a pale cell is a question that it
-# should not be asked. The columns are explained one by one below.
+# A row of ones is a lens that can be trusted with all five questions; a cell near 0 is a question that it should not be
+# asked. The columns are explained one by one below.
 #
 # ## Where?
 #

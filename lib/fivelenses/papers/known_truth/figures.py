@@ -310,7 +310,7 @@ def planted(properties: pd.DataFrame) -> Exhibit | Absent:
         "One kind of annotation is asked for in training (columns), all are read (rows), mean over the layers and "
         f"{seeds}. Left, accuracy of a classifier probe, and of trees the rank correlation of a structural probe, "
         "after minus before; right, growth of the least distance between labels (natural logarithm). A lens that sees "
-        "what was planted is dark on the diagonal and pale elsewhere."
+        "what was planted has large values on the diagonal alone."
     )
     told = "; ".join(
         f"{kind}, {row} after {column} {number(value)}"
