@@ -21,9 +21,9 @@
 # it.
 #
 # **The answer in numbers.** Pre-training adds {glue:text}`toy_pretraining_pays_value` to the score over the same
-# network from scratch, depending on the task, and pays on {glue:text}`toy_pretraining_pays_held` tasks. The fine-tuned
-# networks differ from a bag of words by {glue:text}`toy_structure_needed_value`; on
-# {glue:text}`toy_structure_needed_held` tasks they are clearly above it and below a perfect score.
+# network from scratch, depending on the task, and pays on {glue:text}`toy_pretraining_pays_held` tasks. Their lead over
+# a bag of words is {glue:text}`toy_structure_needed_value`; on {glue:text}`toy_structure_needed_held` tasks they are
+# clearly above it and below a perfect score.
 #
 # *You need* nothing. *Reading*: 10 minutes. *Running*: about 6 minutes with two cores.
 
@@ -53,12 +53,12 @@ run = runs.begin(0, globals())
 # %% [markdown]
 # ## What it is
 #
-# The world has people, animals, things and places, and events with preconditions and effects: who gave a thing away no
-# longer has it. A grammar turns an event into an English-like sentence with free choices: active or passive, the order
-# of objects, synonyms, modifiers, pronouns, relative clauses, negation, tense and number. Stories are short runs of
-# events about the same characters; the toy BERT reads stories.
+# The world has people, animals, things and places, and events with preconditions and effects: a person who gave a thing
+# away no longer has it. A grammar turns an event into an English-like sentence with free choices: active or passive,
+# the order of objects, synonyms, modifiers, pronouns, relative clauses, negation, tense and number. Stories are short
+# runs of events about the same characters; the toy BERT reads stories.
 #
-# Every task is made from the meaning, never from a key word. A premise entails what follows from its event. A
+# Every label follows from the meaning, never from a key word. A premise entails what follows from its event. A
 # paraphrase says the same event in another way, while a non-paraphrase swaps its roles with the same words. A sentence
 # is positive when the event is good for the one it happens to.
 
@@ -66,8 +66,8 @@ run = runs.begin(0, globals())
 run.exhibit(figures.examples_of_tasks, run.measure(measure.examples_of_tasks))
 
 # %% [markdown]
-# Each sentence carries all its annotation from its derivation: parts of speech, dependencies, constituents, entities,
-# predicate and arguments, coreference, the roles of prepositions.
+# The grammar also annotates each sentence: parts of speech, dependencies, constituents, entities, predicates and
+# arguments, coreference, and the roles of prepositions.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.sentence_with_tree, run.measure(measure.sentence_with_tree))
@@ -75,9 +75,9 @@ run.exhibit(figures.sentence_with_tree, run.measure(measure.sentence_with_tree))
 # %% [markdown]
 # ## The toy BERT
 #
-# The toy BERT has six layers of width 64 with four heads and 1,000 WordPieces. It was pre-trained as BERT was, on
-# masked tokens and next sentences, with three seeds. `make toy-bert` makes them again: the same weights on the same
-# machine, and on another a held-out loss within $0.2$ nats.
+# The toy BERT has six layers of width 64 with four heads and 1,000 WordPieces. It was pre-trained three times, as BERT
+# was, on masked tokens and next sentences. `make toy-bert` repeats this; on another machine, expect a held-out loss
+# within $0.2$ nats of ours.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.pretraining, run.measure(measure.pretraining))
@@ -88,7 +88,7 @@ run.exhibit(figures.pretraining, run.measure(measure.pretraining))
 # Three things could make it worthless. The label could be readable from one word or from the length: then a logistic
 # regression on word counts or lengths would do as well as a network. The tasks could be noise: then nothing would rise
 # above the {term}`null rate`. Or pre-training could be pointless: then the same network from random weights would do as
-# well in as many steps. The table tests all three over three seeds, each with its own pre-training.
+# well in as many steps. The figure and the table test all three, over three pre-trainings.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
@@ -105,11 +105,10 @@ run.exhibit(figures.worth_figure, scores)
 run.exhibit(figures.worth_table, scores)
 
 # %% [markdown]
-# We settled the recipe of pre-training, the schedules and the tasks while looking at these development examples, with
-# other seeds or fewer models. The scores show what the toy world offers to the lenses; they do not estimate how well
-# such networks do on fresh data.
+# We chose the pre-training recipe, the schedules and the tasks after seeing scores on these development examples. So
+# the scores show what the toy world offers to the lenses, not how well such networks do on fresh data.
 #
-# Both statements are ours. Intervals of 95 % cover other seeds, each with another pre-training, and other examples.
+# The two claims below are ours. Their 95 % intervals cover other pre-trainings and other examples.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)

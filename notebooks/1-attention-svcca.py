@@ -92,8 +92,8 @@ run.gate(models, by_example)
 #
 # $$D_{JS}(P \,\|\, Q) = \tfrac12 D_{KL}(P \,\|\, R) + \tfrac12 D_{KL}(Q \,\|\, R).$$
 #
-# It is 0 where they agree and $\ln 2 \approx 0.69$ where no token receives attention from both. The method in ten
-# lines, and the library's {py:func}`fivelenses.lenses.attention.js_divergence` on the same numbers:
+# It is 0 where they agree and $\ln 2 \approx 0.69$ where no token receives attention from both. Here is the method in
+# ten lines, with the library's {py:func}`fivelenses.lenses.attention.js_divergence` on the same numbers:
 
 # %% tags=["method"]
 import numpy as np
@@ -110,8 +110,7 @@ library = float(js_divergence(p[None, None], q[None, None], np.ones((1, 5))))
 
 # %% [markdown]
 # A layer's number is the mean over the tokens of an example, then over heads, then over examples, so that long examples
-# do not weigh more. [CLS] and [SEP] count as tokens, as in the paper. One pass over the examples feeds all models side
-# by side and stores no attention maps.
+# do not weigh more. [CLS] and [SEP] count as tokens, as in the paper.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -130,14 +129,14 @@ run.exhibit(figures.figure_1, changes)
 # ## Features change
 #
 # Attention says where a layer looks; its output is what it extracts. {term}`SVCCA` {cite:p}`raghu2017` compares the
-# outputs $X$ and $Y$ of a layer in two models on the same $n$ tokens, whatever the basis of each. It keeps the
+# outputs $X$ and $Y$ of a layer in two models on the same $n$ tokens, regardless of the basis of each. It keeps the
 # principal directions that hold 99 % of the variance on each side, finds the canonical correlations $\rho_i$ between
 # them, and takes
 #
 # $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i .$$
 #
-# The paper says that $c$ is the hidden size, which means all directions. We draw the truncated form, which is what
-# SVCCA means elsewhere, and give both in the table below the figure.
+# The paper says that $c$ is the hidden size, which means all directions. We draw the truncated form, the usual meaning
+# of SVCCA; the table below the figure has both.
 
 # %% tags=["method"]
 from fivelenses.lenses.cca import svcca_distance
@@ -176,8 +175,8 @@ run.exhibit(figures.figure_3, rollbacks)
 # %% [markdown]
 # ## Would it happen again? Seeds
 #
-# Two models of one task differ in the seed of the classifier, of the order of examples and of dropout. They share their
-# pre-trained start and their training examples.
+# Two models of one task share their pre-trained start and their training examples. They differ in the seed, which sets
+# the first weights of the classifier, the order of the examples, and dropout.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_4, changes)
@@ -218,9 +217,9 @@ run.finish()
 # - **Features.** Between seeds, SVCCA distance is {glue:text}`seeds_svcca_value` larger in the last third than in the
 #   middle third (`seeds-svcca`: {glue:text}`seeds_svcca_verdict`). Every layer inherits what changed below it, so part
 #   of this growth is not the layer's own.
-# - **Rolling back.** A low layer moves the last one less than a higher layer does, by a share of
-#   {glue:text}`rollback_low_harmless_value`; 1 would mean not at all, and a negative share means more
-#   (`rollback-low-harmless`: {glue:text}`rollback_low_harmless_verdict`).
+# - **Rolling back.** Rolling back a low layer moves the last one less than rolling back a higher layer, by a share of
+#   {glue:text}`rollback_low_harmless_value` (1: not at all; negative: more; `rollback-low-harmless`:
+#   {glue:text}`rollback_low_harmless_verdict`).
 # - **Data sets.** Between models of two data sets, attention differs less in the lower third than in the last, by a
 #   share of {glue:text}`datasets_low_agree_value` (`datasets-low-agree`: {glue:text}`datasets_low_agree_verdict`). The
 #   paper's order of the three pairs holds for {glue:text}`datasets_order_held` measures (`datasets-order`:

@@ -16,9 +16,9 @@
 # %% [markdown]
 # # The geometry of labels
 #
-# **The question.** A fine-tuned encoder serves its task better. What has happened to the points that it makes of words
-# and sentences? {cite:t}`zhou2022` look at them as geometers: which labels do planes separate, how far apart do the
-# labels lie, and how do they move while the encoder learns?
+# **The question.** An encoder turns each word or sentence into a point. How does fine-tuning rearrange these points?
+# {cite:t}`zhou2022` ask as geometers: which labels do planes separate, how far apart do the labels lie, and how do they
+# move while the encoder learns?
 #
 # **The answer in numbers.** In four of five tasks, a probe's accuracy rises by at least
 # {glue:text}`mostly_improves_value` (`mostly-improves`: {glue:text}`mostly_improves_verdict`). Nine in ten labels of a
@@ -80,15 +80,15 @@ run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
 # %% [markdown]
 # Five tasks ask for a label: of a word (POS, its part of speech), of a pair of words (DEP, the relation of a word to
 # its head), of a preposition (PS-role, what it contributes to the scene; PS-fxn, what it marks by itself) and of a
-# question (TREC-50, what kind of answer it wants). The point of a word is the mean of its tokens, that of a pair two
-# words laid end to end, that of a question its [CLS].
+# question (TREC-50, what kind of answer it wants). A word's point is the mean of its tokens' vectors; a pair's joins
+# the vectors of its two words; a question's is the vector of its [CLS].
 
 # %% tags=["hide-output"] mystnb={"code_prompt_show": "Show Table 6, the tasks in numbers"}
 run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
 
 # %% [markdown]
-# Every encoder is fine-tuned on every task, with a linear schedule after 10 % of warm-up. For one encoder the weights
-# at some steps are kept. A task takes part in the claims only if its score lies clearly more than two points above the
+# Every encoder is fine-tuned on every task, with a linear schedule after 10 % of warm-up. For one encoder we keep the
+# weights at some steps. A task takes part in the claims only if its score lies clearly more than two points above the
 # {term}`null rate`.
 
 # %% tags=["hide-input"]
@@ -96,9 +96,9 @@ by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
 run.gate(run.measure(models), run.measure(predictions.by_example, **by_example))
 
 # %% [markdown]
-# Two controls show what is due to learning. The matrices of a model's {term}`twin` have moved as far from the
-# pre-trained ones, in random directions ({py:mod}`fivelenses.models.twins`). And on some tasks the encoder is trained
-# for as many steps on {term}`shuffled labels`.
+# Two controls show what is due to learning. A model's {term}`twin` moved each matrix as far from the pre-trained one,
+# in a random direction ({py:mod}`fivelenses.models.twins`). On some tasks we also train for as many steps on
+# {term}`shuffled labels`.
 #
 # ## Clusters whose hulls keep clear of each other
 #
@@ -135,15 +135,15 @@ by_hand, library = float(np.sqrt(found.fun)), hull_distance(a, b).distance
 {"by hand": round(by_hand, 5), "library": round(library, 5)}
 
 # %% [markdown]
-# The distance is twice the margin of the widest slab between the two sets. The library's
+# This distance is the width of the widest slab between the two sets: twice the margin. The library's
 # {py:func}`fivelenses.lenses.directprobe.probe` gives each answer with its proof: where the hulls keep clear, a plane
 # that is checked on every point; where they meet, a point in both.
 #
 # ## What a classifier reads
 #
 # A classifier {term}`probe` is a network with two hidden layers on the frozen points. We choose its sizes and
-# regulariser on a tenth of the training points (the paper chooses on the test set, which flatters) and then train it
-# from {glue:text}`initialisations` initialisations ({py:func}`fivelenses.lenses.mlp_probe.fit_grid`).
+# regulariser on a tenth of the training points (the paper chooses on the test set, which makes scores look better) and
+# then train it from {glue:text}`initialisations` initialisations ({py:func}`fivelenses.lenses.mlp_probe.fit_grid`).
 
 # %% tags=["hide-input"]
 geometry = run.measure(measure.geometry, each=("encoder", "task"))
@@ -156,9 +156,8 @@ run.exhibit(tables.table_2, geometry, probes)
 #
 # ## Fine-tuning makes the space simpler
 #
-# In high dimensions planes separate almost anything: $n$ points in general position can be labelled at will as long as
-# $n$ is at most the dimension plus one. So each row says whether the same points with *permuted* labels are separable,
-# too.
+# In high dimensions planes separate almost anything: any labelling of $n$ points in general position, as long as $n$ is
+# at most the dimension plus one. So each row also says whether the same points are separable with *permuted* labels.
 
 # %% tags=["hide-input"]
 run.exhibit(tables.table_3, geometry, probes)
@@ -193,8 +192,8 @@ run.exhibit(tables.table_5, distances, accuracies)
 # %% [markdown]
 # ## What stays as it was
 #
-# The vector of all distances between labels describes how they lie relative to each other. {term}`Spatial similarity`
-# is the correlation of this vector with the one before fine-tuning.
+# The distances between all pairs of labels describe how the labels lie relative to each other.
+# {term}`Spatial similarity` is the correlation of these distances with those before fine-tuning.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -231,9 +230,8 @@ for task in settings.followed_tasks():
 #
 # The paper gives one threshold itself (similarity above $0.5$); the others are ours. Each claim is one or more numbers
 # per group (an encoder, a task, or both), positive in the paper's direction. Distances and clusters jump when a single
-# point moves, so their intervals cover seeds alone, for the training set that we measured: with one seed they are
-# infinite, and the claim stays open. Intervals of accuracies cover seeds and held-out sentences.
-# {doc}`The ledger </claims>` explains the verdicts.
+# point moves, so their intervals cover seeds alone: with one seed they are infinite, and the claim stays open.
+# Intervals of accuracies cover seeds and held-out sentences. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -244,18 +242,17 @@ run.finish()
 # What to keep in mind:
 #
 # - **Clusters.** Where labels were not separable, fine-tuning removes {glue:text}`simplifies_value` clusters per label
-#   (`simplifies`: {glue:text}`simplifies_verdict` in {glue:text}`simplifies_held` cases), counted on the points that we
-#   measured.
+#   (`simplifies`: {glue:text}`simplifies_verdict`; it holds in {glue:text}`simplifies_held` cases).
 # - **Distances** are not scaled: an encoder whose states grow pushes everything apart.
 # - **Other tasks.** Tuning on PS-fxn leaves its labels {glue:text}`cross_task_value` further apart than tuning on
 #   PS-role (`cross-task`: {glue:text}`cross_task_verdict`). The claim also compares PS-role with no tuning, no tuning
 #   with POS, and all of them in accuracy.
-# - **Order.** The last layer's similarity to itself before falls to {glue:text}`keeps_order_value` at the lowest
-#   (`keeps-order`: {glue:text}`keeps_order_verdict`).
+# - **Order.** The last layer's similarity to its state before fine-tuning falls to {glue:text}`keeps_order_value` at
+#   the lowest (`keeps-order`: {glue:text}`keeps_order_verdict`).
 # - **Low layers** move less than high ones, by a share of {glue:text}`low_moves_little_value` (`low-moves-little`:
-#   {glue:text}`low_moves_little_verdict`). As in the paper these are absolute lengths; the captions have those relative
-#   to the distances within a layer.
+#   {glue:text}`low_moves_little_verdict`). These lengths are absolute, as in the paper; the captions also give relative
+#   ones.
 # - **Size.** The two MiniLMs of the profile `small` differ in more than their size, so a difference between them is not
-#   an effect of size. `notebooks/profiles` lists what else sets a run apart from the paper.
+#   an effect of size alone.
 #
 # Three [exercises](/exercises.md#chapter-2-the-geometry-of-labels) go with this chapter.

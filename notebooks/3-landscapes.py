@@ -21,12 +21,13 @@
 # around it, and under the steps of the optimiser.
 #
 # **The answer in numbers.** The basin of the fine-tuned model is larger than that from scratch by
-# {glue:text}`wider_optima_value` squared lengths of the direction (`wider-optima`: {glue:text}`wider_optima_verdict`).
-# After a third of its steps fine-tuning points {glue:text}`straighter_value` degrees closer to its end (`straighter`:
-# {glue:text}`straighter_verdict`). Rolling back the low layers costs less accuracy than rolling back the high ones, by
-# {glue:text}`rollback_value` (`rollback`: {glue:text}`rollback_verdict`); negative numbers point the other way. Of the
-# paper's claims, {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) has all of
-# them. Ranges are over tasks.
+# {glue:text}`wider_optima_value`, in squared lengths of the way from start to end (`wider-optima`:
+# {glue:text}`wider_optima_verdict`). After a third of its steps, fine-tuning points {glue:text}`straighter_value`
+# degrees closer to its end than training from scratch does (`straighter`: {glue:text}`straighter_verdict`). Rolling
+# back the low layers costs less accuracy than rolling back the high ones, by {glue:text}`rollback_value` (`rollback`:
+# {glue:text}`rollback_verdict`); negative numbers point the other way. Of the paper's claims,
+# {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) has all of them. Ranges are
+# over tasks.
 #
 # *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 25 minutes. *Running*: about 5 minutes on the
 # toy world with two cores.
@@ -72,7 +73,7 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# Each task is trained twice with one network: from the pre-trained encoder, and from random weights, for more epochs.
+# We train the same network twice on each task: from the pre-trained encoder, and from random weights for more epochs.
 # The paper does so with BERT-large on MNLI, RTE, SST-2 and MRPC.
 
 # %% tags=["hide-input"]
@@ -115,10 +116,9 @@ library = surface(lambda at: float(softplus(-y * (x @ at["w"])).mean()), {"w": s
 {"by hand": [round(cell, 6) for cell in by_hand], "library": library.losses[0].round(6).tolist()}
 
 # %% [markdown]
-# In the encoder all parameters move, embeddings included; pooler and classifier keep what they learned, and dropout is
-# off. $\mathcal{J}$ is a mean over one random subset of the examples, the same for all cells of a grid. With the
-# paper's models it is a mean over 4,000 examples, which are all of RTE and MRPC; all of MNLI would take days. The
-# paper's 40 points from −4 to 4 miss 0 and 1, so we add −1, 0 and 1 to every grid: start and end are cells.
+# All parameters of the encoder move, embeddings included; pooler and classifier stay as trained, and dropout is off.
+# $\mathcal{J}$ is the mean loss over one random subset of the examples, the same for every cell of a grid. The paper's
+# 40 points from −4 to 4 miss 0 and 1; we add −1, 0 and 1, so that start and end are cells.
 
 # %% tags=["hide-input"]
 each_model = {"init": measure.INITS, "task": settings.tasks, "seed": settings.seeds}
@@ -127,9 +127,9 @@ landscapes = run.measure(measure.landscapes, over=each_model)
 # %% [markdown]
 # ## A good place to start
 #
-# A wide {term}`basin` forgives a small change of the parameters, a narrow one does not. Both axes of a panel are in
-# lengths of its own $\delta_1$, and training from scratch goes much further. The table after the pictures gives the
-# lengths and a measure of sharpness that does not depend on them.
+# A wide {term}`basin` tolerates small changes of the parameters; a narrow one does not. Each panel measures in lengths
+# of its own $\delta_1$, and training from scratch goes much further. The table after the pictures gives these lengths,
+# and a sharpness that does not depend on them.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -148,17 +148,17 @@ histories = run.measure(tables.histories)
 run.exhibit(figures.figure_2, histories, models, second=settings.second)
 
 # %% [markdown]
-# Where does the optimiser go? A state $\theta^i$ with $\delta^i = \theta^i - \theta_0$ is drawn at (equations 3 to 5,
-# whose product is an inner product)
+# Where does the optimiser go? The paper draws a state $\theta^i$ with $\delta^i = \theta^i - \theta_0$ at (equations 3
+# to 5, whose product we read as an inner product)
 #
 # $$v_{\cos} = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta^i \rVert \lVert \delta_1 \rVert}, \qquad
 # d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta_1 \rVert^2}, \qquad
 # d^\beta = \sqrt{\frac{\lVert \delta^i \rVert^2}{\lVert \delta_1 \rVert^2} - (d^\alpha)^2}.$$
 #
-# The second coordinate is a root, so it has no sign, and it holds all that lies outside the first axis. It says how far
-# a state is from the straight way, not where on the surface it lies; the nearest point of the plane is drawn beside it.
-# A random walk, too, points more and more towards its end: in so many dimensions its steps are orthogonal, and after
-# the share $s$ of their summed squared lengths it is at $\alpha = s$ and $\beta = \sqrt{s - s^2}$, on a half circle.
+# The second coordinate is a root: it has no sign and contains everything outside the first axis. It says how far a
+# state is from the straight line, not where on the surface it lies, so we also draw the nearest point of the plane. A
+# random walk turns towards its end, too: in so many dimensions its steps are orthogonal, and after a share $s$ of their
+# summed squared lengths it is at $\alpha = s$ and $\beta = \sqrt{s - s^2}$, on a half circle.
 
 # %% tags=["hide-input"]
 if settings.followed_tasks():
@@ -166,9 +166,9 @@ if settings.followed_tasks():
     run.exhibit(figures.figure_3, landscapes, paths)
 
 # %% [markdown]
-# What if training goes on? The paper trains five epochs and then twenty more, and looks at the error on the development
-# set. Here a long training with its own schedule leaves from the same start as the finished one, whose end gives
-# $\delta_1$, and its states are kept after every epoch.
+# What if training goes on? The paper trains for five epochs, then for twenty more, and looks at the development error.
+# We train once for all epochs from the start of the finished training, whose end gives $\delta_1$, and keep the state
+# after every epoch.
 
 # %% tags=["hide-input"]
 if settings.long_task in settings.tasks:
@@ -195,9 +195,9 @@ run.exhibit(figures.figure_6, landscapes)
 run.exhibit(table_of_measures, landscapes)
 
 # %% [markdown]
-# A width is seen along one direction and in lengths of that direction. The {term}`Hessian` of the training loss needs
-# no direction: its largest eigenvalue is the curvature where the loss bends most, its trace the sum over all
-# directions. If wide basins are flat, the rank correlation of width and curvature over the models is near −1.
+# A width depends on a direction and its length. The {term}`Hessian` of the training loss does not: its largest
+# eigenvalue is the curvature where the loss bends most, its trace the sum over all directions. If wide basins are flat,
+# the rank correlation of width and curvature over the models is near −1.
 
 # %% tags=["hide-input"]
 curvatures = run.measure(curvature.end_curvature, over=each_model)
@@ -220,8 +220,8 @@ rollbacks = run.measure(layer_groups.rollbacks, over={"task": settings.tasks, "s
 run.exhibit(table_1, rollbacks)
 
 # %% [markdown]
-# A group may seem invariant because it has hardly moved. Distances are in lengths of each group's own direction, so the
-# next table gives the lengths, and beside the cost of rolling back the cost of moving as far at random.
+# A group may seem invariant because it has hardly moved. So the next table gives how far each group moved, and sets the
+# cost of rolling back against that of a random move of the same length.
 
 # %% tags=["hide-input"]
 if settings.grouped_tasks():
@@ -231,12 +231,11 @@ if settings.grouped_tasks():
 # ## The claims
 #
 # We turn each sentence of the paper into one or more signed numbers per task, positive in the direction of the
-# sentence. Intervals cover seeds and examples, by leaving out each of ten folds of the examples. An angle along a
-# training depends on the training alone, so with one seed such a claim stays open. A basin that reaches the edge of the
-# grid (≥ in the tables) is at least as wide as what we see of it, so its difference from another is bounded on one side
-# only. The control of a direction is a random direction of the same length, that of a trajectory a random walk: a claim
-# that holds for these may be true, but it does not speak of training. {doc}`The ledger </claims>` explains the
-# verdicts.
+# sentence. Intervals cover seeds and examples, by leaving out each of ten folds of the examples. Angles depend on the
+# training alone, so with one seed their claims stay open. A basin that reaches the edge of the grid (≥ in the tables)
+# may be wider than we see, so its difference from another is bounded on one side only. The control of a direction is a
+# random direction of the same length; that of a trajectory is a random walk. A claim that also holds for its control
+# may be true, but says nothing about training. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -245,9 +244,9 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Width.** The unit and the grid decide much: see the lengths in the table. At half of the drop along the curve, the
-#   fine-tuned basin is wider than that from scratch by {glue:text}`sharper_from_scratch_value`
-#   (`sharper-from-scratch`: {glue:text}`sharper_from_scratch_verdict`).
+# - **Width.** Much depends on the unit and the grid. At half of the drop along the curve, the fine-tuned basin is wider
+#   than that from scratch by {glue:text}`sharper_from_scratch_value` (`sharper-from-scratch`:
+#   {glue:text}`sharper_from_scratch_verdict`).
 # - **Ease.** Over the steps of fine-tuning, the mean loss from scratch is higher by {glue:text}`easier_value` nats
 #   (`easier`: {glue:text}`easier_verdict`).
 # - **More epochs** change the development error by {glue:text}`robust_overfitting_value`, positive where it falls
@@ -260,7 +259,7 @@ run.finish()
 # - **Tasks that were not learned.** Where the table of models shows a score at the null rate, the landscape is that of
 #   a training that learned nothing. A model from scratch can memorise its training examples and stay at the null rate
 #   on new ones.
-# - **One plane.** A low loss on one plane says nothing of the other dimensions; the sharpness in random directions is
-#   only a second opinion.
+# - **One plane.** A low loss on one plane says nothing about the other dimensions; the sharpness in random directions
+#   is only a second opinion.
 #
 # Three [exercises](/exercises.md#chapter-3-loss-landscapes) go with this chapter.

@@ -17,13 +17,13 @@
 # # Layers without pre-training
 #
 # **The question.** Does a task need all of pre-training? {cite:t}`singh2020` take it away layer by layer: they
-# re-initialise the top layers, fine-tune all the same, and measure what the task loses, with much data and with little.
-# They compare this with a {term}`frozen` encoder without its top layers, and measure how far fine-tuning moves the
-# weights. Their paper is a course report, not peer-reviewed, and runs each setting once.
+# re-initialise the top layers, fine-tune anyway, and measure what the task loses, with much data and with little. They
+# compare this with a {term}`frozen` encoder without its top layers, and measure how far fine-tuning moves the weights.
+# Their paper is a course report, not peer-reviewed, and runs each setting once.
 #
-# **The answer in numbers.** With more data the curve is more concave by {glue:text}`less_data_more_reliance_value`
-# (`less-data-more-reliance`: {glue:text}`less_data_more_reliance_verdict`). A frozen encoder peaks lower than a
-# re-initialised one by {glue:text}`probing_needs_more_value` (`probing-needs-more`:
+# **The answer in numbers.** With more data, the curve of the score over re-initialised layers is more concave by
+# {glue:text}`less_data_more_reliance_value` (`less-data-more-reliance`: {glue:text}`less_data_more_reliance_verdict`).
+# A frozen encoder peaks lower than a re-initialised one by {glue:text}`probing_needs_more_value` (`probing-needs-more`:
 # {glue:text}`probing_needs_more_verdict`). Weights of the top third move further than those of the bottom third by
 # {glue:text}`weights_move_up_value` (`weights-move-up`: {glue:text}`weights_move_up_verdict`). Negative numbers point
 # the other way; ranges are over tasks. Of the paper's claims, {glue:text}`claims_reproduced` are reproduced in this
@@ -91,10 +91,10 @@ weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.
 {name: {"deviation": round(float(of.std()), 4), "largest": round(float(of.max()), 2)} for name, of in weights.items()}
 
 # %% [markdown]
-# The cut leaves a deviation of $0.0176$. The report does not mention the biases and LayerNorms of these layers; we keep
-# them (the parameter `biases_and_norms` resets them). A smaller set of examples is part of the larger one, stratified
-# by label, and every seed draws its own. Where the largest size is all the data, its models differ only in their first
-# weights and the order of the examples.
+# After the cut, the deviation is $0.0176$. The report does not mention the biases and LayerNorms of these layers; we
+# keep them (the parameter `biases_and_norms` resets them). A smaller set of examples is part of the larger one,
+# stratified by label, and every seed draws its own. Where the largest size is all the data, its models differ only in
+# their first weights and the order of the examples.
 
 # %% tags=["hide-input"]
 data = run.measure(measure.sizes, over={"task": settings.tasks})
@@ -109,8 +109,7 @@ models = run.measure(tables.models)
 run.exhibit(figures.figure_4, models, reinitialised=2)
 
 # %% [markdown]
-# A task takes part in the claims only if the ordinary models, fine-tuned on the most examples with all layers kept,
-# learned it. We keep the answers of all models, example by example, for the intervals.
+# A task takes part in the claims only if the models with all layers kept learned it from the most examples.
 
 # %% tags=["hide-input"]
 predictions = run.measure(by_example, of=settings.on_true_labels, each=("task", "seed"))
@@ -121,8 +120,8 @@ run.gate(models, predictions)
 #
 # Where a curve stays flat and then falls, the lower layers are enough and the upper ones can be learned from the task
 # alone. Where it falls at once, the task needs what pre-training put into the top. At the right end all layers are
-# {term}`re-initialised`: only embeddings, biases and LayerNorms are pre-trained. Each point is a fine-tuned model of
-# its own.
+# {term}`re-initialised`: only embeddings, biases and LayerNorms are pre-trained. Each point is a separately fine-tuned
+# model.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -134,8 +133,8 @@ run.gate(models, predictions)
 # :::
 
 # %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
-for task in settings.sized_tasks():
-    run.exhibit(figures.reinitialisation, models, task, sizes[task])
+for place, task in enumerate(settings.sized_tasks()):
+    run.exhibit(figures.reinitialisation, models, task, sizes[task], asked=place == 0)
 
 # %% [markdown]
 # With the same number of examples the tasks can be compared. Their {term}`null rates <null rate>` differ, so the
@@ -153,8 +152,8 @@ for task in settings.tasks:
         run.exhibit(figures.reinitialisation, models, task, sizes[task][:1])
 
 # %% [markdown]
-# Fewer examples at equal epochs also mean fewer steps. Where the parameter `equal_steps_depth` asks for them, models of
-# the smaller sizes that were trained for as many steps as the largest tell the two apart.
+# Fewer examples at equal epochs also mean fewer steps. To tell the two apart, the parameter `equal_steps_depth` trains
+# models of the smaller sizes for as many steps as the largest.
 
 # %% tags=["hide-input"]
 again = settings.equal_steps_depth is not None and settings.sized_tasks()
@@ -173,11 +172,10 @@ run.exhibit(figures.table_of_shapes, models, spare=predictions)
 # ## Frozen layers
 #
 # Fine-tuning can repair what re-initialisation broke. A frozen encoder shows what its layers hold as they are: we
-# remove the top $k$ layers, keep the rest as pre-trained, and train only a classifier on [CLS]. The paper trains it
-# for three epochs at the learning rate of fine-tuning, which is far too short (on CoLA it hardly leaves the null
-# rate). Ours is a logistic regression on standardised features, trained to convergence, so that what is missing is
-# missing in the features. The regression has no randomness: on all examples there is one probe, and its interval
-# covers development examples only.
+# remove the top $k$ layers, keep the rest as pre-trained, and train only a classifier on [CLS]. The paper trains it for
+# three epochs at the learning rate of fine-tuning, which is far too short (on CoLA it hardly leaves the null rate).
+# Ours is a logistic regression on standardised features, trained to convergence: what it misses, the features miss. It
+# has no randomness: on all examples there is one probe, and its interval covers development examples only.
 
 # %% tags=["hide-input"]
 probes = run.measure(
@@ -192,7 +190,7 @@ for task in settings.sized_tasks():
 # The figures show the distance $\lVert W - W' \rVert_F$ between the pre-trained and the fine-tuned weights of each
 # layer's output projection, for models without re-initialised layers. Fewer examples mean fewer steps, so a lower curve
 # need not mean that there was less to learn: the captions give the steps. Weights also move where there is nothing to
-# learn: models trained on {term}`shuffled labels` are drawn dashed where a run has them. (A twin lies on the curve by
+# learn: models trained on {term}`shuffled labels` are drawn dashed where a run has them. (A twin's curve is the same by
 # construction.)
 
 # %% tags=["hide-input"]
@@ -222,8 +220,8 @@ for task in settings.tasks:
 #
 # The report argues from the shapes of its curves. We turn each sentence into one or more numbers per task, positive in
 # the direction of the sentence, with intervals over seeds and development examples. A curve that does not clearly fall
-# has no shape, and claims about it cannot be tested. Probes and fine-tuned models are compared from one layer upwards.
-# {doc}`The ledger </claims>` explains the verdicts.
+# has no shape, and claims about it cannot be tested. We compare probes with fine-tuned models where at least one layer
+# is kept. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -237,8 +235,8 @@ run.finish()
 #   {glue:text}`qnli_concave_sst_linear_value` (`qnli-concave-sst-linear`:
 #   {glue:text}`qnli_concave_sst_linear_verdict`). CoLA's distance from a line, as a share of its drop and with a minus
 #   sign, is {glue:text}`cola_linear_value` (`cola-linear`: {glue:text}`cola_linear_verdict`).
-# - **Frozen layers.** Without the top sixth of the layers a frozen probe gains {glue:text}`top_two_hurt_probing_value`
-#   (`top-two-hurt-probing`: {glue:text}`top_two_hurt_probing_verdict`).
+# - **Frozen layers.** Removing the top sixth of the layers raises a frozen probe's score by
+#   {glue:text}`top_two_hurt_probing_value` (`top-two-hurt-probing`: {glue:text}`top_two_hurt_probing_verdict`).
 # - **Steps.** Where a fine-tuned model stays at the null rate and a frozen probe on the same examples does not, it may
 #   have had too few steps. On SST-2 with the least data this is so: given as many steps as with the most data
 #   (the parameter `min_steps`), all-MiniLM rises far above the null rate.

@@ -20,11 +20,11 @@
 # that pre-training gave it? And which of its layers change? {cite:t}`merchant2020` ask with {term}`probes <probe>`,
 # with representational similarity, and by taking layers away.
 #
-# **The answer in numbers.** Probes lose little by fine-tuning (`no-forgetting`): {glue:text}`no_forgetting_verdict`, in
-# {glue:text}`no_forgetting_held` cases. Similarity falls in the top layers (`top-layers-change`):
-# {glue:text}`top_layers_change_verdict`. Few layers need to change (`few-layers-suffice`):
-# {glue:text}`few_layers_suffice_verdict`. Of the paper's claims, {glue:text}`claims_reproduced` are reproduced in
-# this run; [the last section](#the-claims) has all of them.
+# **The answer in numbers.** The paper claims that probes lose little by fine-tuning (`no-forgetting`:
+# {glue:text}`no_forgetting_verdict`; it holds in {glue:text}`no_forgetting_held` cases), that mainly the top layers
+# change (`top-layers-change`: {glue:text}`top_layers_change_verdict`), and that few layers need to
+# (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). Of all its claims, {glue:text}`claims_reproduced` are
+# reproduced in this run; [the last section](#the-claims) has all of them.
 #
 # *You need* the {doc}`primer </primer>` and dependency trees. *Reading*: 20 minutes. *Running*: about 5 minutes on the
 # toy world with two cores.
@@ -73,10 +73,10 @@ settings = run.settings
 #
 # One pre-trained encoder learns three tasks: natural language inference (MNLI, a label for a pair of sentences),
 # extractive question answering (SQuAD, a span of a passage) and dependency parsing (a tree over a sentence, with a
-# biaffine parser on the encoder). Long passages are read in overlapping windows; a tree is the best one with a single
-# root. The same encoders are also tuned with their bottom layers {term}`frozen` and with their top layers removed. All
-# of it is repeated from several independently pre-trained encoders, which separates what one pre-training brings about
-# by chance from what fine-tuning does.
+# biaffine parser on the encoder). Long passages are read in overlapping windows; the predicted tree is the best one
+# with a single root. The same encoders are also tuned with their bottom layers {term}`frozen` and with their top layers
+# removed. We repeat all of it from several independently pre-trained encoders, to separate the effect of fine-tuning
+# from chance in one pre-training.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
@@ -97,23 +97,23 @@ run.gate(models, run.measure(predictions.by_example, each=("task", "seed")))
 # layers with weights that it learns, pools a span by attention, and has one hidden layer
 # ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much comes from the encoder: its embeddings
 # alone, without context (lexical), and the same network with random weights (randomised). The {term}`twin` of the
-# parser's encoder shows the effect of distance alone. The tasks are made of open data where OntoNotes is not available;
-# the table names them.
+# parser's encoder shows the effect of distance alone. Open data replace OntoNotes where it is not available; the table
+# names them.
 
 # %% tags=["hide-input"]
 probes = run.measure(measure.edge_probing, of=settings.probed, over={"edge_task": settings.edge_tasks})
 run.exhibit(figures.table_1, probes)
 
 # %% [markdown]
-# The head reads the top layer alone; there the changes are larger.
+# The task's own head reads the top layer alone, so these probes do so, too.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.appendix_a, probes)
 
 # %% [markdown]
-# A score says how well a probe does in the end; a {term}`codelength` {cite:p}`voita2020` also says how much the probe
-# had to see before ({py:func}`fivelenses.lenses.mdl.online_code`). Labels are sent in growing blocks, each coded by a
-# probe that was trained on all blocks before it.
+# A score says how well a probe does in the end; a {term}`codelength` {cite:p}`voita2020` also says how much data it
+# needed ({py:func}`fivelenses.lenses.mdl.online_code`). Labels are sent in growing blocks, each coded by a probe that
+# was trained on all blocks before it.
 
 # %% tags=["hide-input"]
 codes = run.measure(measure.codelengths, of=settings.probed, over={"edge_task": settings.codelength_tasks})
@@ -171,7 +171,7 @@ similarities = run.measure(similarity.similarities, of=settings.whole, each="enc
 run.exhibit(figures.figure_2, similarities)
 
 # %% [markdown]
-# These encoders were not tuned on running text. The paper finds that they change more on input of their own task.
+# These encoders were not tuned on running text. The paper finds that they change more on their own task's input.
 
 # %% tags=["hide-input"]
 by_input = run.measure(similarity.similarities_by_input, of=settings.probed)
@@ -213,8 +213,8 @@ run.finish()
 #   (`structure-kept`: {glue:text}`structure_kept_verdict`). We probe one model per task; probing seeds say nothing
 #   about other fine-tunings.
 # - **Room.** A probe whose lexical baseline is within four points of the encoder has nothing to lose and takes no part.
-# - **Similarity.** `top-layers-change` asks whether the loss rises faster towards the top third than towards the middle
-#   third, which a straight line does not; its models are the pre-trainings. `in-domain-changes-more`
+# - **Similarity.** `top-layers-change` asks whether similarity falls faster towards the top third than towards the
+#   middle third, unlike a straight line; its draws are the pre-trainings. `in-domain-changes-more`
 #   ({glue:text}`in_domain_changes_more_verdict`) compares a task's input with running text and with the other task's
 #   input.
 # - **Layers.** Losses by freezing and by truncation (`shallow-truncation`: {glue:text}`shallow_truncation_verdict`) are

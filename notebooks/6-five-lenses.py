@@ -74,13 +74,13 @@ run.exhibit(figures.table_of_models, models)
 run.gate(models, run.measure(by_example, each="task"))
 
 # %% [markdown]
-# Models that hardly beat the {term}`null rate` were changed all the same. The pictures show them; the statements leave
-# them out.
+# Fine-tuning also changes models that hardly beat the {term}`null rate`. The pictures show them; the claims leave them
+# out.
 #
-# Each paper gives one measure or two that have a value for every layer, and we take all of them on each model: on the
-# same development examples where they read activations, and on training examples where they are a loss, as in its
-# paper. Some read a layer's *activations*, which contain what changed below it; others read the layer's own
-# *parameters*. Some are told the task's labels; others count any change.
+# Each paper gives one or two measures with a value per layer. We take all of them on each model: on the same
+# development examples if they read activations, on training examples if they are a loss, as in the paper. Some read a
+# layer's *activations*, which contain what changed below it; others read the layer's own *parameters*. Some are told
+# the task's labels; others count any change.
 
 # %% tags=["hide-input"]
 changes = run.measure(measure.changes_by_layer, each="task")
@@ -105,18 +105,18 @@ run.exhibit(figures.table_of_instruments, changes)
 run.exhibit(figures.overview, changes)
 
 # %% [markdown]
-# A row is scaled to its own range, which hides how much there was to see. The next curves are in their own units,
-# beside their nulls and the {term}`twin`. What a curve shares with its twin's is due to the distance alone.
+# Scaling each row to its own range hides how large its change is. The next curves are in their own units, beside their
+# nulls and the {term}`twin`; what a model shares with its twin is due to distance alone.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.all_curves, changes)
 
 # %% [markdown]
-# Up to as many points as the encoder is wide are separable whatever their labels, so the distance of labels can always
-# be compared ({py:func}`fivelenses.lenses.directprobe.probe`). Of these models, {glue:text}`beyond_permuted` grow the
-# distance of the true labels more than that of permuted ones. An independent encoder is a yardstick: in the last layer,
-# {glue:text}`beyond_independent` are less similar to the encoder that they were tuned from than that encoder is to one
-# that shares no weights with it.
+# Points that are no more than the encoder is wide are separable whatever their labels, so the distance of labels can
+# always be measured ({py:func}`fivelenses.lenses.directprobe.probe`). In {glue:text}`beyond_permuted` models the
+# distance grows more between true labels than between permuted ones. An independent encoder is a yardstick: in the last
+# layer, {glue:text}`beyond_independent` models are less similar to their pre-trained encoder than that encoder is to
+# one with other weights.
 #
 # ## Do they order the layers alike?
 #
@@ -129,17 +129,17 @@ run.exhibit(figures.correlations, changes)
 
 # %% [markdown]
 # How much agreement is possible? Between two seeds of one task, a measure agrees with itself by
-# {glue:text}`between_seeds` on average, at least by {glue:text}`least_repeated`. Two measures of one paper agree by
+# {glue:text}`between_seeds` on average, and by at least {glue:text}`least_repeated`. Two measures of one paper agree by
 # {glue:text}`same_lens`. For a pair of lenses we average the correlations of their measures. The interval covers other
-# tasks, seeds and sentences, but not other layers: the layers of an encoder are not a sample, and
-# {glue:text}`layers` of them in an arbitrary order often correlate by chance.
+# tasks, seeds and sentences, but not other layers: the layers of an encoder are not a sample, and {glue:text}`layers`
+# of them in an arbitrary order often correlate by chance.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_lenses, changes)
 
 # %% [markdown]
-# The last column holds depth fixed: two measures that do nothing but rise from layer to layer agree perfectly, and say
-# no more together than either does alone.
+# The last column holds depth fixed: two measures that only rise from layer to layer agree perfectly, and together say
+# no more than either alone.
 #
 # ## Which layer changes most?
 
@@ -184,11 +184,10 @@ run.exhibit(figures.what_layers_add, changes)
 #
 # ## The statements
 #
-# No paper says that the lenses agree or differ. These five statements are ours, judged by the rule of all chapters; a
-# group is a measure, a pair of lenses or a task. Where a group pools tasks, the tasks are the draws, because models of
-# one task share its examples; where a group is a task, its seeds are. Sentences enter by leaving out each of ten folds,
-# except for the labels' distance, the trees and the weights. Growth is the difference between thirds of the layers in
-# the measure's own unit.
+# No paper says that the lenses agree or differ. These five claims are ours, judged like all others; a group is a
+# measure, a pair of lenses or a task. Intervals cover tasks, or seeds where the group is a task. They also cover
+# sentences, by leaving out each of ten folds, except for the labels' distance, the trees and the weights. Growth is the
+# difference between thirds of the layers in the measure's own unit.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -203,7 +202,7 @@ run.finish()
 #   {glue:text}`all_rise_with_depth_held` measures) asks whether a measure rises from each third of the layers to the
 #   next, `top-is-high` ({glue:text}`top_is_high_verdict`, in {glue:text}`top_is_high_held` measures) whether the
 #   highest third changes most. Two lenses may have nothing else in common.
-# - **Kinds of lens.** The agreement among attention, features and similarity exceeds theirs with the weights by
+# - **Kinds of lens.** Attention, features and similarity agree more with each other than with the weights, by
 #   {glue:text}`outputs_agree_more_value` (`outputs-agree-more`: {glue:text}`outputs_agree_more_verdict`). SVCCA and
 #   {term}`RSA` read the same vectors.
 # - **Which lens is right?** This chapter cannot say. On encoders of which we know where they changed ([chapter

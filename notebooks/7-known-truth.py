@@ -18,7 +18,7 @@
 #
 # **The question.** [Chapter 6](6-five-lenses.ipynb) shows that the lenses disagree about which layers fine-tuning
 # changes. It cannot say which lens is right, because nobody knows where an ordinary training really changed an encoder.
-# So this chapter makes encoders of which we do know: where they changed, how much, whether at all, and for what. Which
+# So this chapter makes encoders for which we know where they changed, how much, whether at all, and for what. Which
 # lenses see it?
 #
 # **The answer here.** Where only some layers were trained, the weights point at a trained layer
@@ -94,15 +94,15 @@ seconds = run.measure(measure.seconds, of=settings.first)
 run.exhibit(figures.summary, changes, seconds)
 
 # %% [markdown]
-# A row that is dark throughout is a lens that can be trusted with all five questions; a pale cell is a question that it
-# should not be asked. The columns are explained one by one below.
+# A row of ones is a lens that can be trusted with all five questions; a cell near 0 is a question that it should not be
+# asked. The columns are explained one by one below.
 #
 # ## Where?
 #
 # A model is fine-tuned with all layers frozen but one, the embeddings frozen too. Its head is trained, and its layers
 # above the free one keep their weights and see other input. We ask each lens for the layer at which the model departs
-# most from the pre-trained encoder, in either direction. Naming a layer by lot is right in {glue:text}`by_lot` of the
-# cases.
+# most from the pre-trained encoder, in either direction. Naming a layer at random is right in {glue:text}`by_lot` of
+# the cases.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.named_places, changes)
@@ -114,21 +114,21 @@ run.exhibit(figures.table_of_places, changes)
 # The change of a layer above the trained one is real in its features and absent from its weights. A lens that reads
 # features cannot tell the two apart by its value: the change grows on its way up, and the lens points above the layer
 # that caused it, never below. What tells them apart is the difference between a layer's output and its input, which
-# chapter 6 calls what a layer adds. Measures of a layer's own parameters inherit nothing, so both readings of them are
-# one; and since a frozen layer is equal to its original, they are right wherever they see anything at all. Always right
-# by its value: {glue:text}`surely_named`.
+# chapter 6 calls what a layer adds. Measures of a layer's own parameters inherit nothing, so their two readings are the
+# same; and since a frozen layer equals its original, they are right whenever they see anything. Always right by their
+# value: {glue:text}`surely_named`.
 #
 # ## How much?
 #
-# The same training, with its whole schedule, at shares of the usual number of steps. 0 is the encoder before training,
-# with its untrained head.
+# We repeat the training, with its whole schedule, for shares of the usual number of steps; 0 is the encoder before
+# training, with its untrained head.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.dose_curves, changes)
 
 # %% [markdown]
-# The weakest order is that of {glue:text}`least_dose`. A measure that levels off still orders the doses; one that knows
-# the labels may wait until something was learned.
+# {glue:text}`least_dose` orders them worst. A measure that levels off still orders the doses; one that knows the labels
+# may wait until something was learned.
 #
 # ## Nothing
 #
@@ -145,7 +145,7 @@ run.exhibit(figures.seen_of_nothing, changes)
 # lenses work at all, and why neither should compare encoders from different pre-trainings: there they measure the order
 # of the heads.
 #
-# How much does a lens see by accident of the seed? The noise is its deviation between seeds of one task.
+# How much does a lens vary with the seed? The noise is its standard deviation between seeds of one task.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_noise, changes)
@@ -155,7 +155,7 @@ run.exhibit(figures.table_of_noise, changes)
 #
 # Weights also move when nothing is learned. A model's twin moved from the pre-trained encoder as far, matrix by matrix,
 # in random directions ({py:func}`fivelenses.models.twins.moved_at_random`); a model of shuffled labels took as many
-# steps, and had only the labels' frequencies to learn.
+# steps, but could learn only the labels' frequencies.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.learned_or_walked, changes)
@@ -186,8 +186,8 @@ run.exhibit(figures.table_of_invariances)
 # %% [markdown]
 # ## The statements
 #
-# The four statements are ours, and say of all lenses what one would like to hold. A group is a measure; its draws are
-# the models, told apart by their seeds. Examples count as given.
+# The four claims are ours: what one would wish of every lens. A group is a measure; its intervals cover seeds, not
+# examples.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)

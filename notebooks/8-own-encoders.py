@@ -63,8 +63,8 @@ settings = run.settings
 # which they read their text. Each has a record, `pretraining.json`, beside its weights, with
 # the recipe, the text's hash and the curve below; the card in the folder names the text, its licences and its authors.
 #
-# The loss stays at the frequencies of tokens for a while: the network first learns which tokens are frequent, and only
-# then to read. Half way it jumps, because sequences become twice as long and half of their positions are new.
+# The loss stays for a while at what the tokens' frequencies give: the network first learns which tokens are frequent,
+# and only then to read. Halfway it jumps, because sequences become twice as long and half of their positions are new.
 
 # %%
 language = run.measure(measure.language_modelling)
@@ -105,7 +105,7 @@ run.exhibit(figures.scores_table, scores, f"at most {examples:,} examples" if ex
 # ## What the layers hold
 #
 # A linear probe reads each layer's words. Words alone, without context, give most of the answer; the rest comes from
-# context. Random weights carry words, too, and blur them from layer to layer.
+# context. Random weights pass words on, too, and blur them from layer to layer.
 
 # %%
 run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech))
@@ -118,9 +118,8 @@ run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech)
 # from three independent pre-trainings on the same text, so that a difference between two layers can be compared with
 # the difference between two encoders.
 #
-# The three statements are ours. Encoders, each with a fine-tuning of its own, are one source of chance, and examples,
-# sentences or documents the other; intervals of 95 % cover both. Where the best layer is named, it was chosen on nine
-# tenths of the sentences and read on the last.
+# The three claims are ours. Their 95 % intervals cover encoders, each with its own fine-tuning, and examples, sentences
+# or documents. The best layer was chosen on nine tenths of the sentences and scored on the last tenth.
 
 # %%
 run.judge(claims.CLAIMS)

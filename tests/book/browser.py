@@ -3,9 +3,9 @@
     python tests/book/browser.py [--pictures FOLDER]
 
 For each page and view a line for what a reader would stumble over: a page wider than the screen, a caption cut off with
-its table, an error of a script, a picture that does not load, mathematics that is not set, a request to another
-machine, a serious violation of what axe-core checks. With ``--pictures`` a screenshot of each is left in the folder.
-Exit status 1 when there is any fault.
+its table, an error of a script, a picture that does not load or is not drawn when it is unfolded, a pale card in the
+dark, mathematics that is not set, a request to another machine, a serious violation of what axe-core checks. With
+``--pictures`` a screenshot of each is left in the folder. Exit status 1 when there is any fault.
 
 It needs the extra `browser` and a Chromium: the one that CHROMIUM names, or `chromium` on the path.
 """
@@ -53,6 +53,19 @@ CUT_CAPTIONS = """() => [...document.querySelectorAll(".exhibit-table caption")]
   const box = caption.closest(".exhibit-table").getBoundingClientRect();
   return caption.getBoundingClientRect().right > box.right + 1;
 }).map((caption) => caption.textContent.trim().slice(0, 40))"""
+PALE = """() => [...document.querySelectorAll("article .cell_output *")].filter((one) => {
+  const [red, green, blue, cover = 1] = getComputedStyle(one).backgroundColor.match(/[\\d.]+/g).map(Number);
+  return cover > 0.5 && Math.min(red, green, blue) > 190 && one.getBoundingClientRect().width > 100;
+}).map((one) => `${one.tagName} ${one.className}`)"""
+UNDRAWN = """async () => {
+  const pieces = [...document.querySelectorAll("details.interactive")];
+  pieces.forEach((piece) => { piece.open = true; });
+  const drawn = (piece) => piece.querySelector("[data-drawn]");
+  for (let wait = 0; wait < 100 && !pieces.every(drawn); wait += 1) {
+    await new Promise((resolve) => { setTimeout(resolve, 100); });
+  }
+  return pieces.filter((piece) => !drawn(piece)).map((piece) => piece.id);
+}"""
 MATHEMATICS_IS_SET = "() => !window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)"
 
 
@@ -83,6 +96,9 @@ def look(page: Page, file: Path, view: View, picture: Path | None) -> list[str]:
     found += [f"it asks for {one}" for one in requested if not one.startswith(("file:", "data:", "blob:"))]
     found += [f"the picture {one} does not load" for one in page.evaluate(UNLOADED)]
     found += [f"raw TeX: {one}" for one in page.evaluate(RAW_TEX)]
+    found += [f"the picture {one} is not drawn" for one in page.evaluate(UNDRAWN)]
+    if view.theme == "dark":
+        found += [f"a pale card in the dark: {one}" for one in page.evaluate(PALE)]
     wide = page.evaluate(TOO_WIDE)
     if wide:
         found.append(f"too wide: {wide}")

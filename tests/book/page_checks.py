@@ -5,6 +5,7 @@ Run as a program on the folder of a built book, it prints the faults and ends wi
 only a browser can see (widths, errors of scripts, contrast) is looked at by `tests/book/browser.py`.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -15,6 +16,7 @@ from bs4 import BeautifulSoup, Tag
 
 SHORTEST_ALT = 12  # characters: less does not say what is to be seen
 SIGNS_OF_FAILURE = ("Traceback (most recent call last)", "Warning: ", "UserWarning", "FutureWarning")
+CHAPTER = re.compile(r"published/\d-[^/]*\.html")  # the page of a chapter's leading run
 GENERATED = {"genindex.html", "py-modindex.html", "search.html"}  # the builder's own lists
 EMPTY_ANCHORS = {"", "top"}  # anchors that every page has
 
@@ -36,6 +38,8 @@ def faults(folder: Path) -> list[str]:
         text = soup.find("article") or soup
         name = str(page.relative_to(folder))
         found += [f"{name}: {fault}" for fault in (*_outside(soup), *_broken(soup, page, folder))]
+        if CHAPTER.fullmatch(name) and (count := len(text.select("details.interactive"))) != 1:
+            found.append(f"{name}: it has {count} pictures that a reader can turn or ask, and should have one")
         if name not in GENERATED:
             found += [f"{name}: {fault}" for fault in (*_undescribed(text), *_failed(text))]
     _soup.cache_clear()

@@ -47,6 +47,14 @@ def test_each_fault_is_found_and_named_with_its_page(book, before, after, fault)
     assert len(found) == 1 and found[0].startswith("page.html: ") and fault in found[0]
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_published_chapter_has_one_picture_to_turn_or_ask(book, count):
+    (book / "published").mkdir()
+    (book / "published" / "1-features.html").write_text(f"<article>{'<details class=interactive>' * count}</article>")
+    expected = f"published/1-features.html: it has {count} pictures that a reader can turn or ask, and should have one"
+    assert faults(book) == ([] if count == 1 else [expected])
+
+
 def test_a_folder_without_pages_is_refused(tmp_path):
     with pytest.raises(ValueError, match="build the book first"):
         faults(tmp_path)

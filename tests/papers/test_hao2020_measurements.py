@@ -81,7 +81,7 @@ def test_a_figure_draws_its_controls_from_its_table(changes, checkpoints):
     expected = twins.groupby("layer")["js"].mean().to_numpy()
     np.testing.assert_allclose(figure.table.groupby("layer")["js_twin"].mean(), expected)
     assert "moved at random" in [text.get_text() for text in figure.figure.axes[0].texts]
-    assert "“Moved at random”" in figure.caption and "Moved at random:" in figure.alt
+    assert "Controls: moved at random" in figure.caption and "Moved at random:" in figure.alt
 
 
 def test_an_older_record_is_drawn_without_controls(changes):

@@ -128,7 +128,7 @@ def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, 
     page = pages.assemble(shown, static)
     assert page == pages.assemble(shown, static)
     first, _, second, _ = [cell for cell in page.cells if cell.cell_type == "code"][1].outputs
-    assert first.data["text/html"].startswith('<span id="paper-figure-1"></span><div class="picture shades"')
+    assert first.data["text/html"].startswith('<span id="paper-figure-1"></span><div class="picture shades narrow"')
     assert '<img src="../_static/exhibits/' in first.data["text/html"]
     assert 'alt="a curve" width="4" height="3"' in first.data["text/html"]
     assert '<span id="paper-figure-' in second.data["text/html"] and 'alt="another"' in second.data["text/html"]

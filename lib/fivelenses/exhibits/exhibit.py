@@ -69,7 +69,8 @@ class Exhibit:
         table: tidy, one observation per row.
         caption: what is shown, with how many tasks and seeds.
         alt: what a reader who cannot see the picture should know; empty for a table without a picture.
-        figure, interactive: the picture, None for a table; and one that a reader can turn, see `interactive.folded`.
+        figure, interactive: the picture, None for a table; and one that a reader can turn or ask, see
+            `interactive.folded`.
         shown: what the page prints for a table of another shape than the tidy one.
         columns: which columns a page prints, under which headers, and how, see `as_html`.
     """
@@ -123,12 +124,12 @@ class Exhibit:
         if self.figure is not None:
             display(Image(self.png(), alt=self.alt), metadata={"image/png": {"alt": self.alt}})
             display(Markdown(f"**{self.title}.** {self.caption}"))
-            if self.interactive:
-                display(HTML(self.interactive))
             style.close(self.figure)
         else:
             table = self.table if self.shown is None else self.shown
             display(HTML(as_html(table, f"{self.title}. {self.caption}", self.columns)))
+        if self.interactive:
+            display(HTML(self.interactive))
 
 
 @dataclass(frozen=True)
@@ -211,13 +212,23 @@ class _Typographic(string.Formatter):
         return text.replace("-", "−") if isinstance(value, numbers.Number) else text
 
 
+def filled(table: pd.DataFrame, form: str) -> list[str]:
+    """A sentence filled from each row, with minus signs of numbers as such and missing values as dashes.
+
+    Example:
+        >>> filled(pd.DataFrame({"task": ["rte"], "gain": [-0.25]}), "{task}: {gain:+.1f}")
+        ['rte: −0.2']
+    """
+    return [_Typographic().vformat(form, (), row) for row in table.to_dict("records")]
+
+
 def _cells(table: pd.DataFrame, column: str, form: Format | None) -> list[str]:
     """One column as a page prints it."""
     values, formatter = table[column].tolist(), _Typographic()
     if callable(form):
         return [formatter.format("{}", value if _is_missing(value) else form(value)) for value in values]
     if form is not None and any(field for _, field, _, _ in formatter.parse(form)):
-        return [formatter.vformat(form, (), row) for row in table.to_dict("records")]
+        return filled(table, form)
     return [formatter.format(form or ("{:.6f}" if isinstance(value, float) else "{}"), value) for value in values]
 
 

@@ -34,6 +34,7 @@ TOY_ENCODERS = "toy-bert"  # encoders that have read nothing but the toy world, 
 PUBLISHED, HERE = "published", "here"  # the book's two parts: committed runs, and this machine's own
 # Folders under the book's _static.
 PICTURES, CLEAN = "exhibits", "notebooks"
+NARROW = 640  # pixels; a phone shows such a picture whole, with letters of 10 pixels
 LINES_LEAVE_WHITE = 0.6  # the share of a picture's area that stays white where it is drawn in lines
 ANCHOR = '<span id="{key}"></span>'
 IN_THE_PAPERS = "in_the_papers.yaml"  # what the exhibits of the papers show, by our exhibit's key
@@ -225,6 +226,7 @@ def _element(drawn: bytes, alt: str, static: Path, up: str) -> str:
     # Lines on white may be shown inverted in the dark; shades carry the meaning of a colour bar and may not.
     shades = image.convert("L").histogram()
     kind = "lines" if sum(shades[250:]) > LINES_LEAVE_WHITE * sum(shades) else "shades"
+    kind += " narrow" * (image.width <= NARROW)
     size = f'width="{image.width}" height="{image.height}"'
     element = f'<img src="{_static_address(drawn, static, up)}" alt="{html.escape(alt)}" {size} loading="lazy">'
     return f'<div class="picture {kind}" tabindex="0">{element}</div>'
@@ -275,11 +277,16 @@ def _run_line(facts: dict) -> str:
     ]
     lines += [said for name, said in BEFORE_FINE_TUNING.items() if any(one.endswith(name) for one in names)]
     if facts["not_measured"]:
-        lacking = "; ".join(f"`{name}`, because {reason}" for name, reason in facts["not_measured"].items())
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in facts["not_measured"].items():
+            by_reason.setdefault(reason, []).append(f"`{name}`")
+        lacking = "; ".join(f"{' and '.join(names)}, because {reason}" for reason, names in by_reason.items())
         lines.append(f"This run has not measured {lacking}.")
     if facts["outdated"]:
         names = ", ".join(f"`{name}`" for name in facts["outdated"])
-        lines.append(f"The code that measures {names} has changed since this run measured; its numbers are of then.")
+        lines.append(
+            f"The code that measures {names} has changed since this run; its numbers come from the earlier code."
+        )
     return "\n".join(lines) + "\n"
 
 

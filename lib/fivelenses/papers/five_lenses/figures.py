@@ -5,9 +5,11 @@ Where the record has folds, correlations have intervals, and where it has twins,
 
 import numpy as np
 import pandas as pd
+from plotly import graph_objects
 
 from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.exhibit import Exhibit, counted, title
+from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.agreement import whole
 from fivelenses.papers.five_lenses.instruments import BY_KEY, DISTINCTIONS, LENSES, name
@@ -105,7 +107,25 @@ def overview(changes: pd.DataFrame) -> Exhibit:
         "lines part the lenses."
     )
     alt = f"Shaded tables of change by measure and layer. The layer of greatest change: {'; '.join(tops)}."
-    return Exhibit("five-lenses-overview", "Overview", changes, caption, alt, figure)
+    key, summary = "five-lenses-overview", "Ask it: the numbers behind the shades"
+    asked = folded(_numbers(changes), key, summary, f"{alt} Each cell says its number, its null and its unit.")
+    return Exhibit(key, "Overview", changes, caption, alt, figure, interactive=asked)
+
+
+def _numbers(changes: pd.DataFrame) -> dict[str, graph_objects.Figure]:
+    """The overview, one view per task, whose cells say what was measured in its own unit."""
+    keys, views = ["task", "measure", "layer"], {}
+    table = changes.groupby(keys, sort=False)["value"].agg(["mean", "min", "max", "count"])
+    table = table.assign(null=changes.groupby(keys)["null"].mean()).reset_index()
+    table["shade"] = table.groupby(["task", "measure"], sort=False)["mean"].transform(scaled)
+    table = table.assign(name=table["measure"].map(name), more=[BY_KEY[key].more for key in table["measure"]])
+    table["more"] = table["more"].str.wrap(44).str.replace("\n", "<br>")
+    said = "{name}, layer {layer}: {mean:.3g}<br>{min:.3g} to {max:.3g} over {count} seeds, null {null:.3g}<br>{more}"
+    for task, rows in table.groupby("task", sort=False):
+        figure = heat_map(rows, "shade", "name", "layer", said).update_layout(xaxis_title="layer")
+        ticks = dict(tickvals=[0, 1], ticktext=["least", "most"])
+        views[title(task)] = figure.update_traces(colorbar=ticks)
+    return views
 
 
 def all_curves(changes: pd.DataFrame) -> Exhibit:
@@ -158,9 +178,9 @@ def correlations(changes: pd.DataFrame) -> Exhibit:
     undefined = int(table["undefined"].sum())
     left_out = f" {undefined} correlations are undefined and left out: a measure is the same at all layers there."
     caption = (
-        "Rank correlation over layers of each pair of measures, taken within a model and averaged "
-        f"({models_in_words(changes)}); bold where the 95 % interval over models and sentences leaves out 0. Framed: "
-        "of a measure with itself in two seeds of one task, which shows how far it repeats."
+        "How alike two measures order the layers of a model, averaged over models "
+        f"({models_in_words(changes)}); bold where the 95 % interval over models and sentences excludes 0. Framed: "
+        "a measure with itself in two seeds of one task."
         f"{left_out if undefined else ''}"
     )
     ordered = table.dropna(subset=["correlation"]).sort_values("correlation", ascending=False)
@@ -182,7 +202,7 @@ def table_of_lenses(changes: pd.DataFrame) -> Exhibit:
         }
         rows.append(row | {"given depth (models)": f"{number(pair.given_depth)} ({pair.given_depth_models})"})
     caption = (
-        "Pairs of lenses, from the most to the least alike: mean rank correlation over layers of their measures "
+        "From the most to the least alike: mean rank correlation over layers of their measures "
         f"({models_in_words(changes)}), with its interval over models and sentences, the layers being given, and "
         "the partial correlation with the layer's number held fixed, over the models in which it is defined."
     )

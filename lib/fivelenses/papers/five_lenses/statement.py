@@ -101,8 +101,8 @@ def reason(changes: pd.DataFrame, parting: agreement.Parting) -> str:
             opening = "Another" if sentences else "One"
             sentences += [f"{opening} reason may be that {' and '.join(parts)}.", _borne_out(changes, distinction)]
     if not sentences:
-        parts = [f"more of “{measure.name}” is {measure.more}" for measure in both]
-        sentences = [f"They are of one kind, and differ in what they make of it: {'; '.join(parts)}."]
+        parts = [f"“{measure.name}” is {measure.more}" for measure in both]
+        sentences = [f"They are of one kind and differ in what they measure: {'; '.join(parts)}."]
     return " ".join([*sentences, *_other_way(changes, parting), _noise(changes, parting)])
 
 
@@ -124,7 +124,7 @@ def _other_way(changes: pd.DataFrame, parting: agreement.Parting) -> list[str]:
             verdict = "size and direction are both at odds"
         sentences.append(
             f"In {below.sum()} of {len(below)} models “{name(measure)}” is below 0 there: fine-tuning went the other "
-            f"way, which the order of layers counts as least change. By its size alone it agrees with “{name(other)}” "
+            f"way, which counts as the least change. By its size alone it agrees with “{name(other)}” "
             f"by {between(pair.correlation, pair.low, pair.high)}: {verdict}."
         )
     return sentences
@@ -141,8 +141,8 @@ def _noise(changes: pd.DataFrame, parting: agreement.Parting) -> str:
     verdict = "does not set them apart" if bound > parting.high else "could set them apart"
     return (
         f"In two seeds of a task, “{name(parting.higher)}” agrees with itself by {number(first)} and "
-        f"“{name(parting.lower)}” by {number(second)}; two measures of one thing that repeat so far would agree by "
-        f"about {number(bound)}, so that noise alone {verdict}."
+        f"“{name(parting.lower)}” by {number(second)}; two measures of one thing that repeat as well would agree by "
+        f"about {number(bound)}, so noise alone {verdict}."
     )
 
 

@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from plotly import graph_objects
-from plotly.subplots import make_subplots
 
 from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.claims import of_all
@@ -101,53 +100,54 @@ def figure_1(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Figure 1: training-loss surfaces of all tasks, from scratch and fine-tuned."""
     table = _one(of_all(landscapes["surfaces"]), split="train").reset_index(drop=True)
     cells, seeds = _first_seed(table)
-    figure, words = _surfaces(cells, _panels_of_both(cells), "loss", WAY, rim="end")
+    panels = _panels_of_both(cells)
+    figure, words = _surfaces(cells, panels, "loss", WAY, rim="end")
     caption = (
         "Training loss around the way from the start (0, 0) to the end (1, 0), on the plane of the task's direction "
         "and that of the model trained on its second task, rescaled; both axes are in lengths of δ₁. All panels share "
         f"the colours, whose contours are in equal ratios. Dashed: {RISE:g} nats above the end.{seeds}"
     )
-    alt, first = f"Surfaces of training loss, one row per task. {words}.", cells["task"].iloc[0]
-    turning = folded(
-        _turning(cells, first), "hao2019-figure-1", f"Turn it: {title(first)}, both ways", f"{alt} Turnable."
-    )
-    return Exhibit("hao2019-figure-1", "Figure 1", table, caption, alt, figure, interactive=turning)
+    key, alt = "hao2019-figure-1", f"Surfaces of training loss, one row per task. {words}."
+    turning = folded(_turning(cells, panels), key, "Turn it: each surface in three dimensions", f"{alt} Turnable.")
+    return Exhibit(key, "Figure 1", table, caption, alt, figure, interactive=turning)
 
 
-def _turning(cells: pd.DataFrame, task: str) -> graph_objects.Figure:
-    """The surfaces of one task in three dimensions, on one scale; heights are logarithms of the loss."""
-    figure = make_subplots(1, 2, specs=[[{"type": "scene"}] * 2], subplot_titles=[NAMES[init] for init in INITS])
-    heights = np.log10(_one(cells, task=task)["loss"].clip(lower=drawing.FLOOR))
-    for column, init in enumerate(INITS, start=1):
-        of_init = _one(cells, task=task, init=init)
-        surface = as_surface(of_init)
-        losses = np.maximum(surface.losses, drawing.FLOOR)
+def _turning(cells: pd.DataFrame, panels: Mapping[str, Mapping]) -> dict[str, graph_objects.Figure]:
+    """Each surface in three dimensions, all on one scale; heights are logarithms of the loss."""
+    heights, views = np.log10(cells["loss"].clip(lower=drawing.FLOOR)), {}
+    low, high = float(heights.min()), float(heights.max())
+    for name, which in panels.items():
+        of_panel = _one(cells, **which)
+        surface = as_surface(of_panel)
         sheet = graph_objects.Surface(
             x=surface.alphas.round(3).tolist(),
             y=surface.betas.round(3).tolist(),
-            z=np.log10(losses).round(3).tolist(),
-            text=[[f"{value:.3g} nats" for value in row] for row in surface.losses],
+            z=np.log10(np.maximum(surface.losses, drawing.FLOOR)).round(3).tolist(),
+            text=np.array([[f"{value:.3g} nats" for value in row] for row in surface.losses]),  # a list loses its rows
             hoverinfo="x+y+text",
             colorscale=drawing.MAP.capitalize(),
-            cmin=float(heights.min()),
-            cmax=float(heights.max()),
+            cmin=low,
+            cmax=high,
             showscale=False,
         )
         marks = graph_objects.Scatter3d(
             x=[START[0], END[0]],
             y=[START[1], END[1]],
-            z=[float(np.log10(max(_at(of_init, place, "loss"), drawing.FLOOR))) + 0.05 for place in (START, END)],
+            z=[float(np.log10(max(_at(of_panel, place, "loss"), drawing.FLOOR))) + 0.05 for place in (START, END)],
             text=["start", "end"],
             hoverinfo="text",
             mode="markers+text",
             marker=dict(size=4, color=["white", "black"], line=dict(color="black", width=1)),
             showlegend=False,
         )
-        figure.add_trace(sheet, row=1, col=column)
-        figure.add_trace(marks, row=1, col=column)
-    axes = {"xaxis": dict(title="α"), "yaxis": dict(title="β"), "zaxis": dict(title="log₁₀ loss")}
-    figure.update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.5, y=-1.7, z=1.2))
-    return figure
+        axes = {
+            "xaxis": dict(title="α"),
+            "yaxis": dict(title="β"),
+            "zaxis": dict(title="log₁₀ loss", range=[low, high]),
+        }
+        views[name] = graph_objects.Figure([sheet, marks])
+        views[name].update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.5, y=-1.7, z=1.2))
+    return views
 
 
 def figure_2(histories: pd.DataFrame, models: pd.DataFrame, second: Mapping[str, str]) -> Exhibit:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
+from plotly import graph_objects
 
 from fivelenses.exhibits.claims import controls_of, of_all
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title
+from fivelenses.exhibits.interactive import folded, points
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
@@ -40,11 +42,7 @@ def seed_against_seed(changes: pd.DataFrame, control: str = "") -> pd.DataFrame:
     )
 
 
-# Control to the suffix of its column, its name in a picture, and its description in a caption.
-CONTROL_WORDS = {
-    TWIN: ("twin", AT_RANDOM, "the models' twins, whose matrices moved as far in random directions"),
-    SHUFFLED: ("shuffled", SHUFFLED_LABELS, "models that were trained on shuffled labels"),
-}
+CONTROLS = {TWIN: ("twin", AT_RANDOM), SHUFFLED: ("shuffled", SHUFFLED_LABELS)}  # suffix of a column, name in a picture
 
 
 def _with_controls(
@@ -53,18 +51,18 @@ def _with_controls(
     """The rows of a figure with a column for each control that was measured (means over seeds); the columns' names in
     the picture, and what the caption and the alternative text say of them.
     """
-    table, names, caption, alt = rows_of(record), {}, "", ""
+    table, names, said, alt = rows_of(record), {}, [], ""
     for control in controls_of([record]):
-        suffix, name, words = CONTROL_WORDS[control]
+        suffix, name = CONTROLS[control]
         rows, column = rows_of(record, control), f"{value}_{suffix}"
         if rows.empty or table.empty:
             continue
         table = table.join(rows.groupby([group, "layer"])[value].mean().rename(column), on=[group, "layer"])
         of_tasks = [title(one) for one in rows[group].unique()] if set(rows[group]) != set(table[group]) else []
-        caption += f" “{name.capitalize()}”: {words}" + (f" ({' and '.join(of_tasks)})" if of_tasks else "") + "."
+        said.append(name + (f" ({' and '.join(of_tasks)})" if of_tasks else ""))
         means, names[column] = rows.groupby("layer")[value].mean(), name
         alt += f" {name.capitalize()}: {means.iloc[0]:.3f} to {means.iloc[-1]:.3f}."
-    return table, names, caption, alt
+    return table, names, f" Controls: {', '.join(said)}." if said else "", alt
 
 
 def table_1(models: pd.DataFrame) -> Exhibit:
@@ -117,6 +115,7 @@ def _figure(
     by: str = "task",
     label: str = "",
     x_label: str = "layer",
+    asked: bool = False,
 ) -> Exhibit:
     """Curves over layers, one per task (or pair of data sets).
 
@@ -124,6 +123,7 @@ def _figure(
         drawn: of `_with_controls`.
         alt: what the curves are, for a reader who cannot see them.
         null: its column, and its name.
+        asked: whether a reader can ask it for each seed.
     """
     table, controls, said, alt_said = drawn
     keys = table[by].unique()
@@ -133,8 +133,31 @@ def _figure(
     alt = f"Curves {alt}. {ends(table, value, by)}."
     if null is not None:
         alt += f" {null[1].capitalize()}: {table.groupby('layer')[null[0]].mean().mean():.2f}."
-    name = f"Figure {number}"
-    return Exhibit(f"hao2020-figure-{number}", name, table, caption + said, alt + alt_said, figure)
+    key, alt, piece = f"hao2020-figure-{number}", alt + alt_said, ""
+    if asked:
+        piece = folded(_of_each_seed(table, value, controls), key, "Ask it: each seed, and the low layers", alt)
+    return Exhibit(key, f"Figure {number}", table, caption + said, alt, figure, interactive=piece)
+
+
+def _of_each_seed(table: pd.DataFrame, value: str, controls: Mapping[str, str]) -> dict[str, graph_objects.Figure]:
+    """The curve of each seed on a linear and on a logarithmic scale, with the controls of its task."""
+    looks, views = looks_of_tasks(table["task"].unique()), {}
+    for words, scale in (("all layers", "linear"), ("the low layers, on a logarithmic scale", "log")):
+        figure = graph_objects.Figure()
+        for (task, seed), rows in table.groupby(["task", "seed"], sort=False):
+            shown = {column: name for column, name in controls.items() if rows[column].notna().all()}
+            said = f"{title(task)}, seed {seed}, layer {{layer}}: {{{value}:.2g}}"
+            said += "".join(f"<br>{name}: {{{column}:.2g}}" for column, name in shown.items())
+            first, look = bool(seed == table["seed"].iloc[0]), (looks.colours[task], looks.markers[task])
+            more = dict(mode="lines+markers", legendgroup=task)
+            figure.add_trace(points(rows, "layer", value, said, look, title(task), **more, showlegend=first))
+            for column, name in shown.items() if first else ():
+                said = f"{title(task)}, {name}, layer {{layer}}: {{{column}:.2g}}"
+                control = points(rows, "layer", column, said, look, name, **more, showlegend=False, opacity=0.5)
+                figure.add_trace(control.update(line_dash="dash"))
+        figure.update_yaxes(title=f"{LABELS[value]}; dashed: controls", type=scale, exponentformat="power")
+        views[words] = figure.update_layout(xaxis_title="layer", yaxis_dtick=1 if scale == "log" else None)
+    return views
 
 
 def _tokens(table: pd.DataFrame) -> str:
@@ -154,7 +177,7 @@ def figure_1(changes: pd.DataFrame) -> Exhibit:
         "ln 2 = 0.69."
     )
     null = ("js_null", "untrained")
-    return _figure(1, "js", (table, *controls), caption, "of JS divergence over layers", null)
+    return _figure(1, "js", (table, *controls), caption, "of JS divergence over layers", null, asked=True)
 
 
 def figure_2(changes: pd.DataFrame) -> Exhibit:

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pandas as pd
+from plotly import graph_objects
 
-from fivelenses.exhibits import plots
+from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, printed, title
+from fivelenses.exhibits.interactive import folded, level, points
 from fivelenses.models.symmetries import SYMMETRIES
 from fivelenses.papers.five_lenses.rank_statistics import between, number, said
 from fivelenses.papers.known_truth import scores
@@ -13,6 +15,7 @@ from fivelenses.papers.known_truth.measure import FROZEN, FULL
 from fivelenses.papers.known_truth.properties import TREES
 
 WIDTH = 5.6  # narrower than a page, so that letters are read on a phone
+NARROW = 4.7  # a phone shows it whole
 SHORT = {  # of the questions, over the columns of a narrow picture
     "where": "names the layer",
     "added": "by what it adds",
@@ -59,9 +62,9 @@ def table_of_models(models: pd.DataFrame, changes: pd.DataFrame) -> Exhibit:
         row |= {"null rate": f"{group['null_rate'].iloc[0]:.3f}", "places": int(made.get(FROZEN, 0))}
         rows.append(row | {"doses": int(made.get(FULL, 0)), "without effect": int(made.reindex(SYMMETRIES).sum())})
     caption = (
-        "The models that are fine-tuned as usual: development score (accuracy, or Matthews correlation where the null "
-        "rate is 0). For each of them, so many others were made: trained in one place alone, trained for longer or "
-        "shorter, and changed without effect; one on shuffled labels and one moved at random besides."
+        "The models that are fine-tuned as usual, with their development scores (accuracy, or Matthews correlation "
+        "where the null rate is 0). The last columns count the models made beside each: trained in one place alone, "
+        "trained for longer or shorter, changed without effect; one more has shuffled labels, and one moved at random."
     )
     return Exhibit("known-truth-models", "The models", models, caption, shown=pd.DataFrame(rows))
 
@@ -78,26 +81,45 @@ def summary(changes: pd.DataFrame, seconds: pd.DataFrame) -> Exhibit:
         "1 is right in all cases",
         written="{:.2f}",
         bold=bold.astype(bool),
-        width=WIDTH + 0.6,
+        width=NARROW,
         height=0.36 * len(titles) + 1.1,
         col_wrap=1,
     )
     chance = {question: rows["by_chance"].iloc[0] for question, rows in table.groupby("question", sort=False)}
     caption = (
-        f"What each lens can see ({models_in_words(changes, FULL)} as the yardstick, "
+        f"Scores of each measure ({models_in_words(changes, FULL)} as the yardstick, "
         f"{models_in_words(changes, FROZEN)} with frozen layers). Columns: the share of cases in which it names a "
-        "layer that was trained, by its value and by what each layer adds; rank correlation with the dose; 1 less the "
-        "share of fine-tuning's change that it reports where nothing changed; and the probability that it is larger "
-        "where something was learned than where weights only moved. By chance, these are "
+        "trained layer, by its value and by what each layer adds; rank correlation with the dose; 1 minus the share "
+        "of fine-tuning's change that it reports where nothing changed; and the probability that it is larger where "
+        "something was learned than where weights only moved. By chance, these are "
         f"{', '.join(f'{number(value)} ({SHORT[question]})' for question, value in chance.items())}. Bold: the 95 % "
-        "interval over models lies above chance. Beside each name: seconds that it takes for one model. Sorted by the "
-        "mean of a row."
+        "interval over models lies above chance. Beside each name: its seconds for one model."
     )
     told = "; ".join(
         f"{name(measure)} " + ", ".join(f"{SHORT[row.question]} {number(row.score)}" for row in rows.itertuples())
         for measure, rows in table.set_index("measure").loc[list(titles)].groupby(level=0, sort=False)
     )
-    return Exhibit("known-truth-summary", "What each lens can see", table, caption, f"Scores: {told}.", figure)
+    key, alt, asked = "known-truth-summary", f"Scores: {told}.", "Ask it: what do you get for your seconds?"
+    piece = folded(_by_cost(table), key, asked, f"One point per measure, by its seconds and its score. {alt}")
+    return Exhibit(key, "What each lens can see", table, caption, alt, figure, interactive=piece)
+
+
+def _by_cost(table: pd.DataFrame) -> dict[str, graph_objects.Figure]:
+    """Each measure's score, with its interval, against the seconds that it takes; one view per question."""
+    table = table.assign(name=table["measure"].map(name), lens=[BY_KEY[key].lens for key in table["measure"]])
+    table = table.assign(above=table["high"] - table["score"], below=table["score"] - table["low"])
+    of_lenses = list(zip((*style.SEQUENCE, style.NULL_COLOUR), (*style.SEQUENCE_MARKERS, "P"), strict=True))
+    looks, views = dict(zip(table["lens"].unique(), of_lenses, strict=False)), {}
+    said = "{name} ({lens})<br>{score:.2f} [{low:.2f}, {high:.2f}], by chance {by_chance:.2f}<br>{seconds:.2g} s"
+    for question, words in scores.QUESTIONS.items():
+        figure, of_question = graph_objects.Figure(), table[table["question"] == question]
+        for lens, rows in of_question.groupby("lens", sort=False):
+            bars = dict(type="data", array=rows["above"].tolist(), arrayminus=rows["below"].tolist(), thickness=1)
+            figure.add_trace(points(rows, "seconds", "score", said, looks[lens], lens, error_y=bars))
+        figure.update_xaxes(title="seconds for one model", type="log", dtick=1)
+        figure.update_yaxes(title="score", range=[min(0, table["low"].min()) - 0.05, 1.05])
+        views[words] = figure.update_layout(shapes=[level(of_question["by_chance"].iloc[0], "by chance")])
+    return views
 
 
 def _matrix(table: pd.DataFrame, column: str, titles: dict[str, str]) -> pd.DataFrame:
@@ -182,7 +204,7 @@ def table_of_places(changes: pd.DataFrame) -> Exhibit:
     lot = table["error_by_lot"].mean()
     caption = (
         "Cases in which a measure names a layer that was trained, one or one of two; the distance of the named layer "
-        f"from it in layers, with 95 % intervals over models, where naming by lot is {number(lot)} off; and how much "
+        f"from it in layers, with 95 % intervals over models (naming at random is {number(lot)} off); and how much "
         "of all that the measure reports it reports of trained layers. Of features, the rest is inherited: real, and "
         f"not of the layer that shows it ({models_in_words(changes, FROZEN)})."
     )
@@ -288,7 +310,7 @@ def planted(properties: pd.DataFrame) -> Exhibit | Absent:
         "One kind of annotation is asked for in training (columns), all are read (rows), mean over the layers and "
         f"{seeds}. Left, accuracy of a classifier probe, and of trees the rank correlation of a structural probe, "
         "after minus before; right, growth of the least distance between labels (natural logarithm). A lens that sees "
-        "what was planted is dark on the diagonal and pale elsewhere."
+        "what was planted has large values on the diagonal alone."
     )
     told = "; ".join(
         f"{kind}, {row} after {column} {number(value)}"

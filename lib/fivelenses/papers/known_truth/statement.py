@@ -38,7 +38,7 @@ def findings(changes: pd.DataFrame) -> dict[str, str]:
     words |= {"heads_seen": f"{heads:.1f}", "weights_seen": f"{weights.min():.1f} to {weights.max():.1f}"}
     for walk, title in (("twin", "random"), ("shuffled labels", "shuffled")):
         of_walk = told.xs(walk, level="walk")
-        words[f"best_{title}"] = ", ".join(name(key) for key in BY_KEY if key in of_walk and of_walk[key] > 1 - 1e-9)
+        words[f"best_{title}"] = "; ".join(name(key) for key in BY_KEY if key in of_walk and of_walk[key] > 1 - 1e-9)
         words[f"best_{title}"] = words[f"best_{title}"] or "none"
         words[f"worst_{title}"] = f"{name(of_walk.idxmin())} ({number(of_walk.min())})"
     words["least_dose"] = f"{name(doses.idxmin())} ({number(doses.min())})"
@@ -68,7 +68,7 @@ def _in_cases(row: pd.Series) -> str:
 
 
 def _listed(cases: pd.DataFrame, kept) -> str:
-    return ", ".join(name(key) for key, row in cases.iterrows() if kept(row)) or "none"
+    return "; ".join(name(key) for key, row in cases.iterrows() if kept(row)) or "none"
 
 
 def _range(counts: list[int], of: int) -> str:

@@ -1,15 +1,19 @@
 """The exhibits of Merchant et al. (2020), from the records of `measure`."""
 
+from dataclasses import replace
+
 import pandas as pd
+from plotly import graph_objects
 
 from fivelenses import tasks
 from fivelenses.exhibits.claims import of_all, seen_as
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title
+from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import Looks, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.merchant2020.ablations import varied
 from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TABLE_1
-from fivelenses.papers.merchant2020.probed import BASE
+from fivelenses.papers.merchant2020.probed import BASE, LEXICAL, RANDOMISED
 from fivelenses.papers.merchant2020.similarity import RUNNING_TEXT
 from fivelenses.records import TWIN
 from fivelenses.tasks.edge_tasks import find_edge_task
@@ -64,7 +68,33 @@ def appendix_c(models: pd.DataFrame) -> Exhibit:
 
 def table_1(probes: pd.DataFrame) -> Exhibit:
     """Table 1: edge probes that read all layers, as differences to the pre-trained encoder."""
-    return _edge_table(probes, "mix", "merchant2020-table-1", "Table 1", "a mixture of all layers", PAPER_TABLE_1)
+    key, name = "merchant2020-table-1", "Table 1"
+    exhibit = _edge_table(probes, "mix", key, name, "a mixture of all layers", PAPER_TABLE_1)
+    views, summary = _changes_of_probes(exhibit.table), "Ask it: how much of what pre-training gave is lost?"
+    label = "A map of probed tasks by fine-tuned encoders: the change of micro-F1 from the pre-trained encoder."
+    return replace(exhibit, interactive=folded(views, key, summary, label)) if views else exhibit
+
+
+def _changes_of_probes(record: pd.DataFrame) -> dict[str, graph_objects.Figure]:
+    """What each fine-tuned encoder's probes changed by, in points and, where random weights were probed, as a share of
+    what pre-training adds to them; empty without a fine-tuned encoder.
+    """
+    means = seen_as(record).groupby(["task", "model"], sort=False)["micro_f1"].mean() * POINTS
+    means = means.rename("after").reset_index()
+    for column, model in {"before": BASE, "random": RANDOMISED}.items():
+        means[column] = means["task"].map(means[means["model"] == model].set_index("task")["after"])
+    tuned = means[~means["model"].isin((BASE, LEXICAL, RANDOMISED))]
+    tuned = tuned.assign(change=tuned["after"] - tuned["before"], model=tuned["model"].map(title))
+    tuned["probe"] = [find_edge_task(task).title for task in tuned["task"]]
+    tuned["share"] = POINTS * tuned["change"] / (tuned["before"] - tuned["random"])
+    said = "{probe}, tuned on {model}: {after:.1f}<br>pre-trained {before:.1f}, random weights {random:.1f}"
+    said += "<br>change {change:+.1f} points, {share:+.0f} % of what pre-training adds"
+    views = {"the change in points": "change", "in % of what pre-training adds": "share"}
+    return {
+        words: heat_map(tuned, value, "probe", "model", said, signed=True)
+        for words, value in views.items()
+        if tuned[value].notna().any()
+    }
 
 
 def appendix_a(probes: pd.DataFrame) -> Exhibit | Absent:
@@ -94,8 +124,8 @@ def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: st
         changes = rows.groupby("task", sort=False)["micro_f1"].mean().reindex(means.index) * POINTS - means[BASE]
         view[f"{title(model)}, moved at random"] = changes.map("{:+.1f}".format).str.replace("-", "−")
     caption = (
-        f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and the differences to it of "
-        "its embeddings alone (lexical), of random weights (randomised) and of the fine-tuned encoders (mean of "
+        f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how far its embeddings "
+        "alone (lexical), random weights (randomised) and the fine-tuned encoders differ from it (mean of "
         f"{counted(table['seed'].nunique(), 'probing seed')}; at most {table['targets'].max():,} training targets)"
         + (", with the paper's in brackets." if paper else ".")
     )
@@ -188,7 +218,7 @@ def figure_3(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str) -> 
     for every layer.
     """
     caption = (
-        "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer k (-1: "
+        "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer k (−1: "
         "nothing frozen; 0: embeddings alone). The paper counts layers from 0: its k is ours minus 1."
     )
     table = varied(models, similarities, encoder, "frozen")

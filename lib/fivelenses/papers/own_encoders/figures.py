@@ -5,10 +5,12 @@ from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
+from plotly import graph_objects
 
 from fivelenses import tasks
 from fivelenses.exhibits import style
 from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.interactive import folded, level, points
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import Looks, curves, dots, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.toy_world import figures as toy_world
@@ -46,12 +48,30 @@ def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
         for name, end in last.iterrows()
     )
     caption = (
-        "Cross-entropy at masked tokens along pre-training, each point the mean since the one before; the larger marks "
+        "Cross-entropy at masked tokens along pre-training, each point the mean since the previous one; larger marks "
         "are the loss on held-out text of the same corpus. The dashed line is the entropy of the tokens of the text "
         "from elsewhere: what their frequencies alone would reach."
     )
     alt = f"Masked loss along pre-training. {words}."
-    return Exhibit("own-encoders-loss", "Pre-training", table, caption, alt, figure)
+    key, asked = "own-encoders-loss", "Ask it: how unsure is an encoder along pre-training?"
+    piece = folded(_along_pretraining(table, looks), key, asked, f"{alt} And the loss of next sentences.")
+    return Exhibit(key, "Pre-training", table, caption, alt, figure, interactive=piece)
+
+
+def _along_pretraining(table: pd.DataFrame, looks: Looks) -> dict[str, graph_objects.Figure]:
+    """The curves of both of BERT's tasks, whose points say among how many equal answers one is as hard to guess."""
+    chance, views = {"masked": table["frequency"].iloc[0], "next_sentence": np.log(2)}, {}
+    for column, words in {"masked": "masked tokens", "next_sentence": "next sentences"}.items():
+        said = f"step {{step:,}}: {{{column}:.3f}} nats<br>as among {{among:,.1f}} answers"
+        figure = graph_objects.Figure()
+        for key, rows in table.assign(among=np.exp(table[column])).groupby("encoder", sort=False):
+            look = looks.colours[key], looks.markers[key]
+            figure.add_trace(points(rows, "step", column, said, look, looks.names[key], mode="lines"))
+        figure.update_xaxes(title="step of pre-training", type="log", dtick=1).update_yaxes(
+            title=f"loss at {words} (nats)"
+        )
+        views[words] = figure.update_layout(shapes=[level(chance[column], "frequencies alone")])
+    return views
 
 
 def language_table(table: pd.DataFrame, text: str) -> Exhibit:
@@ -137,7 +157,7 @@ def scores_table(table: pd.DataFrame, examples: str, published: Published) -> Ex
         rows = table[(table["task"] == task) & (table["metric"] == metric)]
         words = rows["bag_of_words"].iloc[0]
         line = {"task": tasks.find(task).title, "score": _score_name(task, metric)}
-        line |= {"one answer": f"{rows['majority'].iloc[0]:.3f}"}
+        line |= {"null rate": f"{rows['majority'].iloc[0]:.3f}"}
         line |= {"bag of words": "–" if np.isnan(words) else f"{words:.3f}"} | mean_and_range(rows)
         of_miniatures = {name: known.get((task, metric)) for name, known in published.items()}
         lines.append(line | {name: "–" if one is None else f"{one:.3f}" for name, one in of_miniatures.items()})

@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from plotly import graph_objects
-from plotly.subplots import make_subplots
 from scipy.spatial import ConvexHull
 
 from fivelenses.exhibits import style
@@ -119,7 +118,9 @@ def _named_curves(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(grows=rows["label"].map(grows).fillna(""))
 
 
-def _distance_figure(along: Along, tasks: Sequence[str], number: int, encoder: str) -> Exhibit | Absent:
+def _distance_figure(
+    along: Along, tasks: Sequence[str], number: int, encoder: str, as_in: str = ""
+) -> Exhibit | Absent:
     key, name, distances = f"zhou2022-figure-{number}", f"Figure {number}", along["distances"]
     every = distances[(distances["layer"] == distances["layer"].max()) & distances["task"].isin(tasks)]
     last = _of_tuned(every)
@@ -143,12 +144,12 @@ def _distance_figure(along: Along, tasks: Sequence[str], number: int, encoder: s
                 for label in (change.idxmax(), change.idxmin())]  # fmt: skip
         sentences.append(f"{titles[task]}: {', '.join(ends)}")
     seeds = table["seed"].nunique()
-    caption = (
+    caption = as_in or (
         f"Least distance of a label to any other along fine-tuning, last layer of {short(encoder)} "
         f"({counted(seeds, 'seed')}{', their mean' if seeds > 1 else ''}): the three labels that grow most (blue, "
         "circles) and the three that grow least (orange, squares), in units of the hidden states."
-        f"{_of_nulls(nulls, 'mean over all labels')}"
     )
+    caption += _of_nulls(nulls, "mean over all labels")
     return Exhibit(key, name, table, caption, f"Curves of distance over steps. {'; '.join(sentences)}.", figure)
 
 
@@ -159,7 +160,9 @@ def figure_2(along: Along, encoder: str) -> Exhibit | Absent:
 
 def figure_6(along: Along, encoder: str) -> Exhibit | Absent:
     """Figure 6 (Appendix D): as Figure 2, all followed tasks."""
-    return _distance_figure(along, tuple(along["distances"]["task"].unique()), 6, encoder)
+    return _distance_figure(
+        along, tuple(along["distances"]["task"].unique()), 6, encoder, "As Figure 2, for all tasks."
+    )
 
 
 def _first_task(table: pd.DataFrame) -> str:
@@ -200,21 +203,20 @@ def figure_3(along: Along, encoder: str) -> Exhibit:
     return Exhibit("zhou2022-figure-3", "Figure 3", paths, caption, alt, figure, interactive=turning)
 
 
-def _turning_paths(paths: pd.DataFrame) -> graph_objects.Figure:
-    """The paths of Figure 3 on three principal components, one scene per layer."""
-    layers = sorted(paths["layer"].unique())
-    figure = make_subplots(1, 2, specs=[[{"type": "scene"}] * 2], subplot_titles=[f"layer {layer}" for layer in layers])
-    for column, layer in enumerate(layers, start=1):
-        for place, (label, path) in enumerate(paths[paths["layer"] == layer].groupby("label", sort=False)):
+def _turning_paths(paths: pd.DataFrame) -> dict[str, graph_objects.Figure]:
+    """The paths of Figure 3 on three principal components, one view per layer, the last layer first."""
+    views = {}
+    for layer, rows in sorted(paths.groupby("layer"), reverse=True):
+        figure = graph_objects.Figure()
+        for place, (label, path) in enumerate(rows.groupby("label", sort=False)):
             places = {axis: path[axis].tolist() for axis in "xyz"}
             said = dict(name=label, text=[f"{label}, step {step}" for step in path["step"]], hoverinfo="text")
             marker = dict(size=np.linspace(2, 7, len(path)).tolist(), color=style.SEQUENCE[place])
             line = dict(mode="lines+markers", marker=marker, line=dict(color=style.SEQUENCE[place], width=4))
-            trace = graph_objects.Scatter3d(**places, **said, **line, showlegend=column == 1)
-            figure.add_trace(trace, row=1, col=column)
-    axes = {f"{axis}axis": dict(title=f"component {number}") for number, axis in enumerate("xyz", start=1)}
-    figure.update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.7, y=1.7, z=1.1))
-    return figure.update_layout(legend=dict(orientation="h"))
+            figure.add_trace(graph_objects.Scatter3d(**places, **said, **line))
+        axes = {f"{axis}axis": dict(title=f"component {number}") for number, axis in enumerate("xyz", start=1)}
+        views[f"layer {layer}"] = figure.update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.7, y=1.7, z=1.1))
+    return views
 
 
 def figure_4(along: Along, encoder: str) -> Exhibit:
@@ -274,10 +276,8 @@ def _name_farthest(axes: Axes, rows: pd.DataFrame, reach: float) -> None:
         )
 
 
-def _movement_figure(
-    moved: pd.DataFrame, task: str, layers: Sequence[int], key: str, name: str, encoder: str
-) -> Exhibit:
-    """Where each label's centroid of the first seed went, one panel per layer, one scale."""
+def _movement_figure(moved: pd.DataFrame, task: str, layers: Sequence[int], key: str, name: str, words: str) -> Exhibit:
+    """Where each label's centroid of the first seed went, one panel per layer, one scale; `words` begin the caption."""
     moved = moved[moved["task"] == task]
     table = _of_tuned(moved)
     table = table[(table["seed"] == table["seed"].min()) & table["layer"].isin(layers)].reset_index(drop=True)
@@ -300,12 +300,7 @@ def _movement_figure(
     for axes in panels.flat[len(layers) :]:
         axes.set_visible(False)
     lengths = table.groupby("layer")["length"].mean()
-    caption = (
-        f"Where fine-tuning on {title(task)} moves the centroid of each label in {short(encoder)}: the difference "
-        "vectors of a layer on their two principal directions (not centred), all panels on one scale; those that move "
-        "most are named. The percentage is the share of the squared movement that lies in the plane. "
-        f"{_low_against_high(moved)}"
-    )
+    caption = f"{words} {_low_against_high(moved)}"
     means = ", ".join(f"{value:.2f} in layer {layer}" for layer, value in lengths.items())
     alt = f"Scatter of label movements, one panel per layer. Mean length of a movement: {means}."
     return Exhibit(key, name, table, caption, alt, figure)
@@ -333,7 +328,12 @@ def figure_5(along: Along, encoder: str) -> Exhibit:
     """Figure 5: movement of the labels' centroids, every other layer."""
     moved = along["movements"]
     layers = list(range(int(moved["layer"].max()), 0, -2))[::-1]
-    return _movement_figure(moved, _first_task(moved), layers, "zhou2022-figure-5", "Figure 5", encoder)
+    words = (
+        f"Where fine-tuning on {title(_first_task(moved))} moves the centroid of each label in {short(encoder)}: the "
+        "difference vectors of a layer on their two principal directions (not centred), all panels on one scale; the "
+        "labels that move most are named. The percentage is the share of the squared movement that lies in the plane."
+    )
+    return _movement_figure(moved, _first_task(moved), layers, "zhou2022-figure-5", "Figure 5", words)
 
 
 def figure_of_movements(along: Along, task: str, encoder: str) -> Exhibit:
@@ -343,4 +343,5 @@ def figure_of_movements(along: Along, task: str, encoder: str) -> Exhibit:
     number, moved = APPENDIX_E.get(task), along["movements"]
     key, name = (f"figure-{number}", f"Figure {number}") if number else (f"movements-{task}", title(task))
     layers = [int(layer) for layer in sorted(moved["layer"].unique())]
-    return _movement_figure(moved, task, layers, f"zhou2022-{key}", name, encoder)
+    words = f"As Figure 5, for {title(task)} and every layer of {short(encoder)}."
+    return _movement_figure(moved, task, layers, f"zhou2022-{key}", name, words)
