@@ -15,6 +15,20 @@ from fivelenses.runs.parameters import FineTuningParameters, ParameterError
 
 RANDOM = "random:"
 LAYERS = ("num_hidden_layers", "n_layers")
+# The parameters whose values name encoders.
+NAMING = ("encoder", "encoders", "epochs_by_encoder", "independent", "learning_rate_by_encoder", "pretrained")
+
+
+def in_full(name: str) -> str:
+    """An encoder's name; of a folder its whole path, since a notebook runs in another folder than its caller.
+
+    Example:
+        >>> in_full("toy-bert/seed-0"), in_full("random:bert-base-uncased")
+        ('toy-bert/seed-0', 'random:bert-base-uncased')
+    """
+    kind, plain = (RANDOM, name.removeprefix(RANDOM)) if name.startswith(RANDOM) else ("", name)
+    folder = Path(plain).expanduser()
+    return f"{kind}{folder.resolve()}" if plain and (folder / "config.json").is_file() else name
 
 
 def check_names(parameters: FineTuningParameters) -> None:
