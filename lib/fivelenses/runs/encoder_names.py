@@ -78,10 +78,27 @@ def check_name(name: str, fewest_layers: int = 1) -> None:
         ) from error
     architectures.check_kind(name, kind, bool(read.get("is_encoder_decoder")))
     layers = next((read[field] for field in LAYERS if field in read), None)
-    if isinstance(layers, int) and layers < fewest_layers:
+    check_depth(name, layers if isinstance(layers, int) else None, fewest_layers)
+
+
+def check_depth(name: str, layers: int | None, fewest: int) -> None:
+    """Refuse an encoder with too few layers for a chapter.
+
+    Args:
+        name: the encoder's.
+        layers: how many it has, None where that is not known yet.
+        fewest: that the chapter needs.
+
+    Raises:
+        ParameterError: in one sentence.
+
+    Example:
+        >>> check_depth("toy-bert/seed-0", 6, 3)
+    """
+    if layers is not None and layers < fewest:
         raise ParameterError(
-            f"This chapter compares parts of an encoder that {name}, of {layers} layers, does not have: "
-            f"give it one of at least {fewest_layers}."
+            f"This chapter compares parts of an encoder that {name}, of {layers} {'layer' if layers == 1 else 'layers'}"
+            f", does not have: give it one of at least {fewest}."
         )
 
 
