@@ -16,6 +16,7 @@ from fivelenses.catalogue import find, is_task
 from fivelenses.checkpoints import soundness
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.claims import Claim, Judged
+from fivelenses.exhibits.exhibit import counted
 from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.models.layers import PARTS, layer_list, projections
 from fivelenses.runs import execution, ledger
@@ -131,7 +132,7 @@ def check_encoder(name: str, parts: Sequence[Part] = (), profile: str = "tiny") 
     layers = layer_list(model)
     for layer in range(1, len(layers) + 1):
         projections(model, layer)
-    return f"{len(layers)} layers of width {model.config.hidden_size}, {len(PARTS)} projections each"
+    return f"{counted(len(layers), 'layer')} of width {model.config.hidden_size}, {len(PARTS)} projections each"
 
 
 def report(
