@@ -173,7 +173,9 @@ def figure_3(along: Along, encoder: str) -> Exhibit:
     paths = paths[paths["task"] == task]
     paths = paths[paths["seed"] == paths["seed"].iloc[0]].reset_index(drop=True)
     layers = sorted(paths["layer"].unique())
-    figure, panels = plt.subplots(1, 2, figsize=(style.WIDTH, 3.6), layout="constrained")
+    # The only layer of an encoder is its first and its last.
+    shape = dict(figsize=(style.WIDTH, 3.6), layout="constrained", squeeze=False)
+    figure, (panels,) = plt.subplots(1, len(layers), **shape)
     sentences = []
     for axes, layer in zip(panels, layers, strict=True):
         for place, (label, path) in enumerate(paths[paths["layer"] == layer].groupby("label", sort=False)):
@@ -203,7 +205,8 @@ def figure_3(along: Along, encoder: str) -> Exhibit:
 def _turning_paths(paths: pd.DataFrame) -> graph_objects.Figure:
     """The paths of Figure 3 on three principal components, one scene per layer."""
     layers = sorted(paths["layer"].unique())
-    figure = make_subplots(1, 2, specs=[[{"type": "scene"}] * 2], subplot_titles=[f"layer {layer}" for layer in layers])
+    scenes = [[{"type": "scene"}] * len(layers)]
+    figure = make_subplots(1, len(layers), specs=scenes, subplot_titles=[f"layer {layer}" for layer in layers])
     for column, layer in enumerate(layers, start=1):
         for place, (label, path) in enumerate(paths[paths["layer"] == layer].groupby("label", sort=False)):
             places = {axis: path[axis].tolist() for axis in "xyz"}
