@@ -125,9 +125,7 @@ def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path
     assert set(table["group"]) == {"mrpc", "sst2"} and set(table["verdict"]) == {CONTRADICTED}
 
 
-def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(
-    run_folder, tmp_path, monkeypatch
-):
+def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(run_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
     shape = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=1000)
     BertModel(shape).save_pretrained(tmp_path / "one")
