@@ -88,7 +88,7 @@ release: book
 	@cd book && ../$(BIN)/python -m zipfile -c ../build/release/five-lenses-records.zip records/
 	@cd build/release && sha256sum *.zip verdicts.csv > SHA256SUMS
 
-# `make` and a sweep are killed at fifty random moments each, in a copy of the project; hours.
+# `make`, a sweep and a run are killed at fifty random moments each, in a copy of the project; hours.
 bad-days: $(READY)
 	@$(BIN)/python tests/bad_days.py
 

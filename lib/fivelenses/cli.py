@@ -180,7 +180,8 @@ def report(
     page, failures = run_report(encoder, profile, names, numbers, examples, typer.echo)
     typer.echo(f"The report is at {page}")
     if failures:
-        typer.echo(f"fivelenses: {len(failures)} chapters failed; the page says which.", err=True)
+        failed = "1 chapter" if len(failures) == 1 else f"{len(failures)} chapters"
+        typer.echo(f"fivelenses: {failed} failed; the page says which.", err=True)
         raise typer.Exit(1)
 
 

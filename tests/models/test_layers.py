@@ -137,6 +137,32 @@ def test_other_architectures_are_addressed_by_layer(config):
     assert not states_equal(layers.part(model, 3), layers.part(before, 3))
 
 
+@pytest.mark.parametrize(
+    ("config", "beside"),
+    [
+        (
+            ElectraConfig(hidden_size=8, embedding_size=4, num_hidden_layers=2, num_attention_heads=2, **SMALL),
+            "embeddings_project",
+        ),
+        (
+            MPNetConfig(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, **SMALL),
+            "encoder.relative_attention_bias",
+        ),
+    ],
+    ids=["electra", "mpnet"],
+)
+def test_what_belongs_to_no_layer_goes_with_the_embeddings(config, beside):
+    original, tuned = AutoModel.from_config(config), AutoModel.from_config(config)
+    view = layers.with_layer_rolled_back(tuned, original, 0)
+    assert states_equal(view.get_submodule(beside), original.get_submodule(beside))
+    assert not states_equal(tuned.get_submodule(beside), original.get_submodule(beside))
+    layers.roll_back(tuned, original, [0])
+    assert states_equal(tuned.get_submodule(beside), original.get_submodule(beside))
+    layers.freeze(tuned, range(3))
+    free = {name for name, parameter in tuned.named_parameters() if parameter.requires_grad}
+    assert all(name.startswith("pooler.") for name in free)
+
+
 def test_an_architecture_without_known_projections_is_refused_by_name():
     model = AutoModel.from_config(GPT2Config(n_embd=8, n_layer=2, n_head=2, vocab_size=50, n_positions=16))
     with pytest.raises(ValueError, match="projections of 'gpt2' are not known"):

@@ -72,6 +72,12 @@ def test_two_models_have_no_rank_correlation():
     assert "Too few models" in sharpness.table_of_curvature(landscapes(few), curvature(few)).caption
 
 
+@pytest.mark.filterwarnings("error")
+def test_widths_that_are_all_the_same_have_no_rank_correlation():
+    table = pd.DataFrame({"width": [1.0] * 4, "sharpness": range(4), "top_in_lengths": range(4), "top": range(4)})
+    assert pd.isna(list(sharpness.agreement(table).values())).all()
+
+
 def test_without_a_finite_training_the_table_is_absent():
     assert isinstance(sharpness.table_of_curvature(landscapes(BENDS), pd.DataFrame()), Absent)
 

@@ -277,3 +277,19 @@ def test_nothing_is_counted_where_nothing_was_tuned():
 def test_tasks_that_are_not_run_cannot_be_followed(name):
     with pytest.raises(ParameterError, match=f"{name} has none of the tasks"):
         settings(2, "tiny", tasks=["trec", "dep"], **{"followed": ["dep"], "tuned_on": ["dep"]} | {name: ["pos"]})
+
+
+def test_paths_stand_for_an_encoder_of_one_layer():
+    paths = pd.DataFrame(
+        [
+            ("pos", 0, layer, label, step, step + layer, label_number, 0.0)
+            for layer in (1, 12)
+            for label_number, label in enumerate("abc")
+            for step in (0, 1)
+        ],
+        columns=["task", "seed", "layer", "label", "step", "x", "y", "z"],
+    )
+    for shown in (paths, paths[paths["layer"] == 1]):
+        exhibit = figures.figure_3({"paths": shown}, "toy-bert/seed-0")
+        assert len(exhibit.figure.axes) == shown["layer"].nunique()
+        exhibit.figure.canvas.draw()

@@ -5,14 +5,17 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 from tests.runs.judged import as_judged, in_turn
+from transformers import BertConfig, BertModel
 
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.verdicts import CONTRADICTED
+from fivelenses.models import encoders
 from fivelenses.runs import ledger, report
 from fivelenses.runs.execution import EXECUTED, Finished, RunError
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import CHAPTERS, settings
+from fivelenses.tasks.sources import SourceError
 
 
 class Page(HTMLParser):
@@ -120,6 +123,26 @@ def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path
         ["toy-bert/seed-0", "tiny", 1]
     ]
     assert set(table["group"]) == {"mrpc", "sst2"} and set(table["verdict"]) == {CONTRADICTED}
+
+
+def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(run_folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    shape = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=1000)
+    BertModel(shape).save_pretrained(tmp_path / "one")
+    encoders.tokenizer(encoders.locate("toy-bert/seed-0")).save_pretrained(tmp_path / "one")
+    ran, lines = [], []
+
+    def run(number, profile, overrides, log):
+        ran.append(number)
+        if number == 4:
+            raise SourceError("A table is missing.")
+        return Finished(run_folder, True, 1.0, 1)
+
+    monkeypatch.setattr(report.execution, "run", run)
+    page, failures = report.report(str(tmp_path / "one"), log=lines.append)
+    assert ran == [1, 2, 4, 5, 7] and failures == ["Chapter 4, tiny: A table is missing."]
+    assert lines[1].startswith("Chapter 3 is left out. This chapter compares parts of an encoder that")
+    assert "Chapter 3 is left out." in page.read_text()
 
 
 def test_a_report_without_any_chapter_is_an_error(monkeypatch):

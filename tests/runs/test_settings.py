@@ -4,6 +4,7 @@ import torch
 from typer.testing import CliRunner
 
 from fivelenses.cli import app
+from fivelenses.models.encoders import locate
 from fivelenses.runs.parameters import parse_parameters
 from fivelenses.runs.settings import CHAPTERS, profiles, settings
 
@@ -75,3 +76,28 @@ def test_a_dry_run_says_what_the_paper_would_take_without_a_network(number):
     assert "models to train" in result.stdout and "GB of memory" in result.stdout
     if not torch.cuda.is_available():
         assert "on an NVIDIA A100 perhaps" in result.stdout and "never run on a GPU" in result.stdout
+
+
+def test_encoders_of_the_profiles_are_read_at_a_commit_where_one_is_known():
+    chosen = [
+        settings(number, profile)
+        for number, chapter in CHAPTERS.items()
+        for profile in chapter.profiles
+        if profile != "small"
+    ]
+    located = {name: locate(name) for one in chosen for name in one.encoders_read()}
+    assert {name for name, encoder in located.items() if encoder.revision == "main"} == {
+        *(f"google/bert_uncased_{shape}" for shape in ("L-4_H-512_A-8", "L-8_H-512_A-8", "L-12_H-768_A-12")),
+        *(f"google/multiberts-seed_{seed}" for seed in range(3)),
+    }
+
+
+def test_a_folder_of_an_encoder_is_named_in_full(tmp_path, monkeypatch):
+    # A notebook runs in another folder, from which a relative path would name another.
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    place = str(tmp_path / "mine")
+    chosen = settings(5, "tiny", encoder="mine", pretrained=["./mine", "toy-bert/seed-0"])
+    assert (chosen.encoder, chosen.pretrained) == (place, (place, "toy-bert/seed-0"))
+    assert settings(6, "tiny", independent="random:mine").independent == f"random:{place}"

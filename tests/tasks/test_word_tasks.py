@@ -1,8 +1,14 @@
 import datasets
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.trainers import BpeTrainer
+from transformers import PreTrainedTokenizerFast
 
 from fivelenses import tasks
 from fivelenses.tasks import treebanks
+from fivelenses.tasks.encoding import encode_words
 from fivelenses.tasks.examples import TaskData, encode
 from fivelenses.tasks.word_tasks import word_tables
 
@@ -52,3 +58,15 @@ def test_units_that_are_cut_off_are_left_out_and_so_are_sentences_without_any(to
 
 def test_the_labels_do_not_depend_on_the_splits_that_are_asked_for():
     assert tasks.load("ps-role", "toyworld", ("validation",)).labels == tasks.load("ps-role", "toyworld").labels
+
+
+def test_words_that_begin_with_a_space_keep_it():
+    texts = ["the teacher is seen by the teacher"] * 50
+    made = Tokenizer(BPE())
+    made.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    made.train_from_iterator(texts, BpeTrainer(vocab_size=300, initial_alphabet=ByteLevel.alphabet()))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made)
+    encoded = encode_words([["the", "teacher", "is", "seen"]], tokenizer, 16)
+    assert tokenizer.convert_ids_to_tokens(encoded["input_ids"][0]) == ["Ġthe", "Ġteacher", "Ġis", "Ġseen"]
+    assert encoded["word_ids"] == [[0, 1, 2, 3]]
+    assert tokenizer.tokenize(texts[0])[0] == "the"

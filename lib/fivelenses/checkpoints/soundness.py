@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerBase
 from fivelenses import tasks
 from fivelenses.checkpoints import architectures
 from fivelenses.models import encoders
+from fivelenses.tasks.encoding import for_words
 from fivelenses.tasks.sources import SourceError
 
 MOST_UNKNOWN = 0.5  # of the tokens of a task's text; a tokeniser of its language has hardly any
@@ -114,7 +115,9 @@ def unknown_share(tokenizer: PreTrainedTokenizerBase, task: str, source: str) ->
     if tokenizer.unk_token_id is None:
         return 0.0
     table = _first_rows(task, source)
-    encoded = tokenizer(list(table), is_split_into_words=not isinstance(table[0], str), add_special_tokens=False)
+    if words := not isinstance(table[0], str):
+        tokenizer = for_words(tokenizer)
+    encoded = tokenizer(list(table), is_split_into_words=words, add_special_tokens=False)
     tokens = [token for row in encoded["input_ids"] for token in row]
     return tokens.count(tokenizer.unk_token_id) / len(tokens) if tokens else math.nan
 

@@ -60,9 +60,6 @@ def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch
     if not layers:
         raise ValueError("No layers: name those whose parameters move, such as range(1, 7).")
     moving = [parameter for layer in layers for parameter in part(model, layer).parameters()]
-    # ELECTRA widens its embeddings by a projection outside them.
-    if layers[0] == 0 and hasattr(model.base_model, "embeddings_project"):
-        moving += model.base_model.embeddings_project.parameters()
     wanted = {id(parameter) for parameter in moving}
     return {
         name: parameter.detach() for name, parameter in model.base_model.named_parameters() if id(parameter) in wanted

@@ -33,6 +33,10 @@ logging.disable_progress_bar()
 REVISIONS = {
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
     "bert-large-uncased": "6da4b6a26a1877e173fca3225479512db81a5e5b",
+    # From one public script alone, which names it in its copy of the hub.
+    "bert-large-cased": "d9238236d8326ce4bc117132bb3b7e62e95f3a9a",
+    "google/bert_uncased_L-2_H-128_A-2": "30b0a37ccaaa32f332884b96992754e246e48c5f",
+    "google/bert_uncased_L-4_H-256_A-4": "387825ce42dbb39b87911cdf8e383ee3b25184f8",
 }
 
 # The shapes that `random:` knows without the hub. Their vocabulary is that of all-MiniLM-L6-v2's tokeniser.

@@ -1,11 +1,12 @@
 """A model addressed by layer and part, and surgery on its parts: freeze, truncate, re-initialise, roll back.
 
-Layers are counted 1…L; 0 is the embeddings. Everything works on any transformers model whose base model has its layers
-in one list; another architecture is refused by name.
+Layers are counted 1…L; 0 is the embeddings, with all else that belongs to no layer: what widens ELECTRA's embeddings,
+and the relative positions that MPNet's layers share. Everything works on any transformers model whose base model has
+its layers in one list; another architecture is refused by name.
 """
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import nn
@@ -59,7 +60,21 @@ def part(model: nn.Module, layer: int) -> nn.Module:
         raise ValueError(
             f"There is no layer {layer}: the encoder has layers 1 to {len(layers)}, and 0 for its embeddings."
         )
-    return model.base_model.embeddings if layer == 0 else layers[layer - 1]
+    if layer:
+        return layers[layer - 1]
+    outside = [module for _, module in _outside(model)]
+    return outside[0] if len(outside) == 1 else nn.ModuleList(outside)
+
+
+def _outside(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The modules of the base model that hold parameters and are in no layer, by name; a pooler belongs to a head."""
+    inside, waiting = layer_list(model), [("", model.base_model)]
+    for prefix, module in waiting:
+        for name, child in module.named_children():
+            if any(inner is inside for inner in child.modules()):
+                waiting += [] if child is inside else [(f"{prefix}{name}.", child)]
+            elif name != "pooler" and any(True for _ in child.parameters()):
+                yield f"{prefix}{name}", child
 
 
 def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
@@ -144,7 +159,8 @@ def with_layer_rolled_back(model: nn.Module, original: nn.Module, layer: int) ->
     shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
     view = copy.deepcopy(model, shared)
     if layer == 0:
-        view.base_model.embeddings = part(original, 0)
+        for name, module in _outside(original):
+            view.base_model.set_submodule(name, module)
     else:
         layer_list(view)[layer - 1] = part(original, layer)
     return view

@@ -23,6 +23,8 @@ from torch import nn
 
 from fivelenses.models.layers import layer_list, projections
 
+# All layers of these add one bias per head, from relative positions: a head that moved would find another's.
+BIASED_BY_HEAD = ("mpnet",)
 LARGEST_FACTOR = 2.0  # of a query: factors lie between its inverse and it, evenly in their logarithm
 
 
@@ -35,7 +37,7 @@ def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
         seed: of the draw, which is another in each layer.
 
     Raises:
-        ValueError: an architecture whose projections are not known.
+        ValueError: an architecture whose projections are not known, or whose layers share a bias per head.
 
     Example:
         >>> from fivelenses.models import encoders
@@ -45,6 +47,9 @@ def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
         >>> torch.allclose(model(tokens).last_hidden_state, changed(tokens).last_hidden_state, atol=1e-5)
         True
     """
+
+    if model.config.model_type in BIASED_BY_HEAD:
+        raise ValueError(f"The layers of {model.config.model_type!r} share one bias per head: heads keep their places.")
 
     def permute(parts: dict[str, nn.Linear], heads: int, draw: torch.Generator) -> None:
         width = parts["query"].out_features // heads
@@ -113,6 +118,19 @@ SYMMETRIES: dict[str, Callable[[nn.Module, int], nn.Module]] = {
     "values rotated": rotated_values,
     "queries rescaled": rescaled_queries,
 }
+
+
+def symmetries_of(model: nn.Module) -> dict[str, Callable[[nn.Module, int], nn.Module]]:
+    """Those of `SYMMETRIES` that change nothing that this model computes.
+
+    Example:
+        >>> from transformers import MPNetConfig, MPNetModel
+        >>> shape = MPNetConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=2)
+        >>> list(symmetries_of(MPNetModel(shape)))
+        ['neurons permuted', 'values rotated', 'queries rescaled']
+    """
+    refused = permuted_heads if model.config.model_type in BIASED_BY_HEAD else None
+    return {name: change for name, change in SYMMETRIES.items() if change is not refused}
 
 
 def _changed(model: nn.Module, seed: int, change: Callable) -> nn.Module:

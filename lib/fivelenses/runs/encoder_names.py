@@ -15,6 +15,20 @@ from fivelenses.runs.parameters import FineTuningParameters, ParameterError
 
 RANDOM = "random:"
 LAYERS = ("num_hidden_layers", "n_layers")
+# The parameters whose values name encoders.
+NAMING = ("encoder", "encoders", "epochs_by_encoder", "independent", "learning_rate_by_encoder", "pretrained")
+
+
+def in_full(name: str) -> str:
+    """An encoder's name; of a folder its whole path, since a notebook runs in another folder than its caller.
+
+    Example:
+        >>> in_full("toy-bert/seed-0"), in_full("random:bert-base-uncased")
+        ('toy-bert/seed-0', 'random:bert-base-uncased')
+    """
+    kind, plain = (RANDOM, name.removeprefix(RANDOM)) if name.startswith(RANDOM) else ("", name)
+    folder = Path(plain).expanduser()
+    return f"{kind}{folder.resolve()}" if plain and (folder / "config.json").is_file() else name
 
 
 def check_names(parameters: FineTuningParameters) -> None:
@@ -64,10 +78,27 @@ def check_name(name: str, fewest_layers: int = 1) -> None:
         ) from error
     architectures.check_kind(name, kind, bool(read.get("is_encoder_decoder")))
     layers = next((read[field] for field in LAYERS if field in read), None)
-    if isinstance(layers, int) and layers < fewest_layers:
+    check_depth(name, layers if isinstance(layers, int) else None, fewest_layers)
+
+
+def check_depth(name: str, layers: int | None, fewest: int) -> None:
+    """Refuse an encoder with too few layers for a chapter.
+
+    Args:
+        name: the encoder's.
+        layers: how many it has, None where that is not known yet.
+        fewest: that the chapter needs.
+
+    Raises:
+        ParameterError: in one sentence.
+
+    Example:
+        >>> check_depth("toy-bert/seed-0", 6, 3)
+    """
+    if layers is not None and layers < fewest:
         raise ParameterError(
-            f"This chapter compares parts of an encoder that {name}, of {layers} layers, does not have: "
-            f"give it one of at least {fewest_layers}."
+            f"This chapter compares parts of an encoder that {name}, of {layers} {'layer' if layers == 1 else 'layers'}"
+            f", does not have: give it one of at least {fewest}."
         )
 
 

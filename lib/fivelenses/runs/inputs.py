@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from fivelenses.catalogue import Task, find
 from fivelenses.checkpoints import architectures
 from fivelenses.models import encoders
+from fivelenses.runs.encoder_names import check_depth
 from fivelenses.runs.parameters import FineTuningParameters, ParameterError, depth, positions
 from fivelenses.tasks.sources import SourceError, hub_table, mirror, raw_bytes
 from fivelenses.tasks.treebanks import STREUSLE, TREEBANKS
@@ -28,12 +29,7 @@ def check_inputs(parameters: FineTuningParameters) -> None:
     """
     for name in dict.fromkeys(parameters.encoders_read()):
         check_encoder_files(name)
-        layers, fewest = depth(name), parameters.fewest_layers
-        if layers is not None and layers < fewest:
-            raise ParameterError(
-                f"This chapter compares parts of an encoder that {name}, of {layers} layers, does not have: "
-                f"give it one of at least {fewest}."
-            )
+        check_depth(name, depth(name), parameters.fewest_layers)
         most, asked = positions(name), getattr(parameters, "max_tokens", None)
         if most is not None and asked is not None and asked > most:
             raise ParameterError(

@@ -4,10 +4,11 @@ A task of the reader's own stands where a task of the profile stands: the chapte
 (one or two), or else its first one that labels texts. It has that task's schedule, and is in every list that it is in.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fivelenses import catalogue
+from fivelenses.runs import encoder_names
 from fivelenses.runs.parameters import FineTuningParameters, ParameterError
 
 FILES = (".csv", ".tsv", ".parquet", ".yaml", ".yml")
@@ -16,7 +17,8 @@ NAMING = ("tasks", "ablated", *FineTuningParameters.naming_tasks)
 
 
 def resolved(overrides: Mapping[str, object]) -> dict:
-    """Parameters whose tables of the reader's own are read and replaced by the names of their tasks.
+    """Parameters whose tables of the reader's own are read and replaced by the names of their tasks, and whose folders
+    of encoders are named in full.
 
     Raises:
         SourceError: a table that cannot be read or learned from.
@@ -25,15 +27,16 @@ def resolved(overrides: Mapping[str, object]) -> dict:
         >>> resolved({"tasks": ["rte"], "seeds": [0]})
         {'tasks': ['rte'], 'seeds': [0]}
     """
-    return {name: _names(value) if name in NAMING else value for name, value in overrides.items()}
+    kinds = dict.fromkeys(NAMING, name_of) | dict.fromkeys(encoder_names.NAMING, encoder_names.in_full)
+    return {name: _renamed(value, kinds[name]) if name in kinds else value for name, value in overrides.items()}
 
 
-def _names(value):
+def _renamed(value, new: Callable[[str], str]):
     if isinstance(value, Mapping):
-        return {_names(name): _names(one) for name, one in value.items()}
+        return {_renamed(name, new): _renamed(one, new) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_names(one) for one in value]
-    return name_of(value) if isinstance(value, str) else value
+        return [_renamed(one, new) for one in value]
+    return new(value) if isinstance(value, str) else value
 
 
 def name_of(named: str) -> str:

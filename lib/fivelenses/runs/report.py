@@ -16,16 +16,19 @@ from fivelenses.catalogue import find, is_task
 from fivelenses.checkpoints import soundness
 from fivelenses.exhibits import claims
 from fivelenses.exhibits.claims import Claim, Judged
+from fivelenses.exhibits.exhibit import counted
 from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.models.layers import PARTS, layer_list, projections
 from fivelenses.runs import execution, ledger
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
+from fivelenses.runs.encoder_names import check_depth
 from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.own_tasks import name_of, stands_for
 from fivelenses.runs.pages import PUBLISHED, Shown, exhibit_titles, local_runs, published_runs
-from fivelenses.runs.parameters import ParameterError, positions
+from fivelenses.runs.parameters import ParameterError, depth, positions
 from fivelenses.runs.settings import CHAPTERS, Chapter, settings
 from fivelenses.runs.side_by_side import pictures, render
+from fivelenses.tasks.sources import SourceError
 
 LOCAL_CHAPTERS = [chapter for chapter in CHAPTERS.values() if chapter.local]
 
@@ -129,7 +132,7 @@ def check_encoder(name: str, parts: Sequence[Part] = (), profile: str = "tiny") 
     layers = layer_list(model)
     for layer in range(1, len(layers) + 1):
         projections(model, layer)
-    return f"{len(layers)} layers of width {model.config.hidden_size}, {len(PARTS)} projections each"
+    return f"{counted(len(layers), 'layer')} of width {model.config.hidden_size}, {len(PARTS)} projections each"
 
 
 def report(
@@ -147,7 +150,8 @@ def report(
         log: called with one line of plain text for each event.
 
     Returns:
-        The page, and a sentence for each chapter that failed.
+        The page, and a sentence for each chapter that failed; one for which the encoder has too few layers is left
+        out, which the page says, too.
 
     Raises:
         ValueError: an encoder that cannot be addressed, or parameters that do not fit; before anything runs.
@@ -159,13 +163,21 @@ def report(
     for part in parts:
         if tasks and not part.narrowed:
             log(f"chapter {part.chapter.number}: keeps its own tasks, {', '.join(part.tasks)}")
-    runs, failures = {}, []
+    runs, left_out, failures = {}, {}, []
     for part in parts:
         try:
-            runs[part.chapter.number] = execution.run(part.chapter.number, profile, part.overrides, log=log).folder
-        except RunError as error:
-            failures.append(str(error))
-            log(str(error))
+            check_depth(encoder, depth(encoder), part.chapter.parameters.fewest_layers)
+        except ParameterError as error:
+            left_out[part.chapter.number] = f"Chapter {part.chapter.number} is left out. {error}"
+            log(left_out[part.chapter.number])
+    for part in (part for part in parts if part.chapter.number not in left_out):
+        number = part.chapter.number
+        try:
+            runs[number] = execution.run(number, profile, part.overrides, log=log).folder
+        except (RunError, SourceError, ParameterError) as error:
+            # What a notebook says names its chapter.
+            failures.append(str(error) if isinstance(error, RunError) else f"Chapter {number}, {profile}: {error}")
+            log(failures[-1])
     if not runs:
         raise RunError(f"No chapter could be run on {encoder}: {failures[0]}")
     place = project.runs_folder() / "reports" / f"{_folder_name(encoder)}-{profile}"
@@ -173,7 +185,7 @@ def report(
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     sections = [(part, runs[part.chapter.number]) for part in parts if part.chapter.number in runs]
-    page = report_page(encoder, shape, profile, sections, failures)
+    page = report_page(encoder, shape, profile, sections, [*left_out.values(), *failures])
     (partial / "index.html").write_text(page, encoding="utf-8")
     _verdicts(encoder, profile, runs).to_parquet(partial / "claims.parquet", index=False)
     shutil.rmtree(place, ignore_errors=True)
@@ -193,7 +205,7 @@ def report_page(
         shape: in words.
         profile: whose data and schedules were used.
         sections: the chapters that ran, with their folders.
-        failures: a sentence for each that did not.
+        failures: a sentence for each that did not, or was left out.
     """
     outcomes, chapters = [], []
     for part, folder in sections:

@@ -3,6 +3,7 @@
 Tokens are a tokeniser's WordPieces everywhere, except in a treebank's table, whose column ``tokens`` holds words.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 
 from transformers import BatchEncoding, PreTrainedTokenizerBase
@@ -18,6 +19,26 @@ def word_ids(encoded: BatchEncoding, row: int) -> list[int]:
     return [NO_WORD if word is None else word + first * which for word, which in zip(words, inputs, strict=True)]
 
 
+def for_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """The tokeniser for sentences that are split into words: a copy, where it would take each word for one that
+    follows no space.
+
+    RoBERTa's begins a word with the space before it, which a list of words does not have: *teacher* would become
+    *t* and *eacher*, of which its texts have few.
+
+    Example:
+        >>> from fivelenses.models import encoders
+        >>> tokenizer = encoders.tokenizer(encoders.locate("toy-bert/seed-0"))
+        >>> for_words(tokenizer) is tokenizer
+        True
+    """
+    if getattr(tokenizer.backend_tokenizer.pre_tokenizer, "add_prefix_space", True):
+        return tokenizer
+    spaced = copy.deepcopy(tokenizer)
+    spaced.backend_tokenizer.pre_tokenizer.add_prefix_space = True
+    return spaced
+
+
 def encode_words(
     sentences: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> dict[str, list]:
@@ -26,7 +47,7 @@ def encode_words(
     Args:
         max_length: tokens that a sentence is cut to, special tokens included.
     """
-    encoded = tokenizer(
+    encoded = for_words(tokenizer)(
         [list(words) for words in sentences], is_split_into_words=True, truncation=True, max_length=max_length
     )
     return {**encoded, "word_ids": [word_ids(encoded, row) for row in range(len(sentences))]}

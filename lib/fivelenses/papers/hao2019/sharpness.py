@@ -63,11 +63,15 @@ def table_of_curvature(landscapes: Mapping[str, pd.DataFrame], curvature: pd.Dat
 
 
 def agreement(table: pd.DataFrame) -> dict[str, float]:
-    """Rank correlations over models of the width with each measure of curvature, NaN for fewer than three models."""
+    """Rank correlations over models of the width with each measure of curvature, NaN for fewer than three models, and
+    where one of the two is the same for all.
+    """
     names = {"sharpness": "sharpness", "top_in_lengths": "λ₁ ‖δ₁‖²", "top": "λ₁"}
-    if len(table) < 3:
-        return dict.fromkeys(names.values(), float("nan"))
-    return {shown: float(spearmanr(table["width"], table[name]).statistic) for name, shown in names.items()}
+    found = dict.fromkeys(names.values(), float("nan"))
+    for name, shown in names.items():
+        if len(table) >= 3 and table[["width", name]].nunique().min() > 1:
+            found[shown] = float(spearmanr(table["width"], table[name]).statistic)
+    return found
 
 
 def _agreement(table: pd.DataFrame) -> str:

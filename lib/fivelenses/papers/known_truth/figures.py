@@ -233,11 +233,12 @@ def seen_of_nothing(changes: pd.DataFrame) -> Exhibit:
     """What each measure reports of changes that change no output, as a share of what it reports of fine-tuning."""
     table = scores.nothing(changes)
     names = _measures(table)
-    matrix = table.pivot_table("share", "measure", "kind").loc[list(names), list(SYMMETRIES)].rename(index=names)
+    kinds = [kind for kind in SYMMETRIES if kind in set(table["kind"])]
+    matrix = table.pivot_table("share", "measure", "kind").loc[list(names), kinds].rename(index=names)
     drawn = dict(written="{:.2f}", width=WIDTH, height=0.33 * len(names) + 0.9, col_wrap=1)
     figure = plots.heat_maps({"": matrix.round(2) + 0.0}, "share of what fine-tuning shows", **drawn)
     caption = (
-        "What each measure reports of four changes of the pre-trained weights that change nothing that the encoder "
+        "What each measure reports of these changes of the pre-trained weights that change nothing that the encoder "
         "computes: mean over the layers, as a share of the same for fine-tuned models "
         f"({counted(changes['seed'].nunique(), 'draw')} each). 0 is right; above 1, nothing looks larger than "
         "fine-tuning."

@@ -36,7 +36,7 @@ from fivelenses.lenses.parameter_motion import layer_parameters
 from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list, roll_back, with_layer_rolled_back
-from fivelenses.models.symmetries import SYMMETRIES
+from fivelenses.models.symmetries import symmetries_of
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.hao2020.measure import evaluation_part
 from fivelenses.papers.known_truth.alignment import Alignment, Neighbours
@@ -218,7 +218,7 @@ def made_models(
     models[TWIN, ALL, 1.0] = moved_at_random(tuned, setting.pretrained, seed)
     unchanged = copy.deepcopy(tuned)
     roll_back(unchanged, setting.pretrained, range(len(setting.layers) + 1))
-    for kind, change in SYMMETRIES.items():
+    for kind, change in symmetries_of(unchanged).items():
         models[kind, ALL, 1.0] = change(unchanged, seed + PRIME)
     return models
 

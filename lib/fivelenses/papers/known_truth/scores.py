@@ -132,7 +132,7 @@ def nothing(changes: pd.DataFrame) -> pd.DataFrame:
     Of a measure that reports nothing of fine-tuning, the share is 1 where it reports anything here, and 0 otherwise.
     """
     usual, parts = _mean_size(changes, FULL), []
-    for kind in SYMMETRIES:
+    for kind in (kind for kind in SYMMETRIES if kind in set(changes["kind"])):
         here = _mean_size(changes, kind)
         share = (here / usual).where(usual > 0, (here > 0).astype(float))
         parts.append(share.rename("share").reset_index().assign(kind=kind))

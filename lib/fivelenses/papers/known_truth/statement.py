@@ -35,7 +35,10 @@ def findings(changes: pd.DataFrame) -> dict[str, str]:
     words["features_adds"] = _range([by_addition.loc[key, "right"] for key in features], by_value["of"].max())
     heads = ignored[(ignored["measure"] == "js") & (ignored["kind"] == "heads permuted")]["share"].mean()
     weights = ignored[ignored["measure"] == "weights"].groupby("kind")["share"].mean()
-    words |= {"heads_seen": f"{heads:.1f}", "weights_seen": f"{weights.min():.1f} to {weights.max():.1f}"}
+    words |= {
+        "heads_seen": "–" if pd.isna(heads) else f"{heads:.1f}",
+        "weights_seen": f"{weights.min():.1f} to {weights.max():.1f}",
+    }
     for walk, title in (("twin", "random"), ("shuffled labels", "shuffled")):
         of_walk = told.xs(walk, level="walk")
         words[f"best_{title}"] = "; ".join(name(key) for key in BY_KEY if key in of_walk and of_walk[key] > 1 - 1e-9)

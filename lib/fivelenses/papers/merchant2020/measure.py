@@ -31,6 +31,7 @@ from fivelenses.papers.merchant2020.probed import (
 )
 from fivelenses.records import FOLDS, WHOLE
 from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
+from fivelenses.tasks.encoding import encode_words
 from fivelenses.tasks.examples import subset
 from fivelenses.tasks.treebanks import treebank_of
 
@@ -43,11 +44,7 @@ def encoded_words(
     sentences: Sequence[list[str]], tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> datasets.Dataset:
     """Sentences that are split into words, tokenised, with their `word_ids`."""
-    encoded = tokenizer(list(sentences), is_split_into_words=True, truncation=True, max_length=max_length)
-    places = [
-        [-1 if word is None else word for word in encoded.word_ids(row)] for row in range(len(encoded["input_ids"]))
-    ]
-    return datasets.Dataset.from_dict({**encoded, "word_ids": places})
+    return datasets.Dataset.from_dict(encode_words(sentences, tokenizer, max_length))
 
 
 # --- edge probes and codelengths --------------------------------------------------------------------------------------

@@ -176,7 +176,9 @@ def figure_3(along: Along, encoder: str) -> Exhibit:
     paths = paths[paths["task"] == task]
     paths = paths[paths["seed"] == paths["seed"].iloc[0]].reset_index(drop=True)
     layers = sorted(paths["layer"].unique())
-    figure, panels = plt.subplots(1, 2, figsize=(style.WIDTH, 3.6), layout="constrained")
+    # The only layer of an encoder is its first and its last.
+    shape = dict(figsize=(style.WIDTH, 3.6), layout="constrained", squeeze=False)
+    figure, (panels,) = plt.subplots(1, len(layers), **shape)
     sentences = []
     for axes, layer in zip(panels, layers, strict=True):
         for place, (label, path) in enumerate(paths[paths["layer"] == layer].groupby("label", sort=False)):

@@ -1,6 +1,6 @@
 """The parameters of chapter 6, on whether the lenses agree."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -20,6 +20,8 @@ class FiveLenses(EncoderParameters):
         structural_sentences: training sentences of the structural probes, at most.
         random_directions: in which a layer is moved as far as fine-tuning moved it.
     """
+
+    fewest_layers: ClassVar[int] = 3  # of which an order can be compared with another
 
     independent: str
     evaluation_examples: PositiveInt | None = None
