@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 from IPython.display import HTML, Image, Markdown, display
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from fivelenses import tasks
@@ -21,6 +22,28 @@ MISSING = "–"
 
 Format = str | Callable[[object], object]
 Column = str | tuple[str, Format]  # a header, and how the column's values are printed
+
+
+DRAWN_IN = "Drawn in"  # what a PNG says of itself: LINES or SHADES
+LINES, SHADES = "lines", "shades"
+
+
+def drawn_in(figure: Figure) -> str:
+    """Whether a picture is drawn in lines, or in shades that stand for numbers.
+
+    Lines on white may be shown inverted in the dark; shades carry the meaning of a colour bar and may not.
+
+    Example:
+        >>> figure = Figure()
+        >>> _ = figure.subplots().plot([0, 1])
+        >>> drawn_in(figure)
+        'lines'
+        >>> _ = figure.axes[0].pcolormesh([[0, 1]])
+        >>> drawn_in(figure)
+        'shades'
+    """
+    mapped = figure.findobj(lambda artist: isinstance(artist, ScalarMappable) and artist.get_array() is not None)
+    return SHADES if mapped else LINES
 
 
 def counted(number: int, noun: str) -> str:
@@ -113,10 +136,12 @@ class Exhibit:
     @functools.cached_property
     def _png(self) -> bytes:
         from PIL import Image as Picture
+        from PIL.PngImagePlugin import PngInfo
 
-        drawn, packed = io.BytesIO(), io.BytesIO()
+        drawn, packed, said = io.BytesIO(), io.BytesIO(), PngInfo()
+        said.add_text(DRAWN_IN, drawn_in(self.figure))
         self.figure.savefig(drawn, format="png", metadata={"Software": None})
-        Picture.open(drawn).convert("RGB").quantize(256).save(packed, format="png", optimize=True)
+        Picture.open(drawn).convert("RGB").quantize(256).save(packed, format="png", optimize=True, pnginfo=said)
         return packed.getvalue()
 
     def show(self) -> None:

@@ -21,7 +21,7 @@ import yaml
 from PIL import Image
 
 from fivelenses import papers, project, records
-from fivelenses.exhibits.exhibit import read_words
+from fivelenses.exhibits.exhibit import DRAWN_IN, SHADES, read_words
 from fivelenses.runs import checksums
 from fivelenses.runs.execution import EXECUTED, RunError, code_cells, committed_page, notebook_digest
 from fivelenses.runs.findings import Finding, findings
@@ -35,7 +35,6 @@ PUBLISHED, HERE = "published", "here"  # the book's two parts: committed runs, a
 # Folders under the book's _static.
 PICTURES, CLEAN = "exhibits", "notebooks"
 NARROW = 640  # pixels; a phone shows such a picture whole, with letters of 10 pixels
-LINES_LEAVE_WHITE = 0.6  # the share of a picture's area that stays white where it is drawn in lines
 ANCHOR = '<span id="{key}"></span>'
 IN_THE_PAPERS = "in_the_papers.yaml"  # what the exhibits of the papers show, by our exhibit's key
 # Said of a run on its page, because what an encoder learned before bears on what fine-tuning changes.
@@ -223,9 +222,7 @@ def _static_address(drawn: bytes, static: Path, up: str) -> str:
 def _element(drawn: bytes, alt: str, static: Path, up: str) -> str:
     """A picture that scrolls in its own box where the screen is too narrow to read its numbers."""
     image = Image.open(io.BytesIO(drawn))
-    # Lines on white may be shown inverted in the dark; shades carry the meaning of a colour bar and may not.
-    shades = image.convert("L").histogram()
-    kind = "lines" if sum(shades[250:]) > LINES_LEAVE_WHITE * sum(shades) else "shades"
+    kind = image.info.get(DRAWN_IN, SHADES)
     kind += " narrow" * (image.width <= NARROW)
     size = f'width="{image.width}" height="{image.height}"'
     element = f'<img src="{_static_address(drawn, static, up)}" alt="{html.escape(alt)}" {size} loading="lazy">'
