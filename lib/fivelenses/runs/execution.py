@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -32,6 +33,8 @@ from fivelenses.tasks.own import described
 
 TEMPLATES, CARDS = Path(__file__).with_name("templates"), ("cards.html", "macros.html")
 EXECUTED = "notebook.ipynb"
+# Until Python 3.11.9, two threads that parse at the same time may fail ("AST constructor recursion depth mismatch").
+ONE_PARSES = threading.Lock()
 MIN_DISK = 2 * 10**9  # bytes that must be free before a run starts
 
 
@@ -68,8 +71,9 @@ def page_digest(notebook: nbformat.NotebookNode) -> str:
     Docstrings, comments and what the notebook does not import change nothing; neither does code that fine-tunes or
     runs notebooks, whose work is in the records.
     """
-    modules = {name for cell in code_cells(notebook) for name in records.imported_by(cell.source)}
-    content = hashlib.sha256(records.code_digest(modules | {"fivelenses.runs.run"}, ("pretraining",)).encode())
+    with ONE_PARSES:
+        modules = {name for cell in code_cells(notebook) for name in records.imported_by(cell.source)}
+        content = hashlib.sha256(records.code_digest(modules | {"fivelenses.runs.run"}, ("pretraining",)).encode())
     for name in CARDS:
         content.update((TEMPLATES / name).read_bytes())
     return content.hexdigest()[:16]
