@@ -204,7 +204,7 @@ run.finish()
 #   highest third changes most. Two lenses may have nothing else in common.
 # - **Kinds of lens.** Attention, features and similarity agree more with each other than with the weights, by
 #   {glue:text}`outputs_agree_more_value` (`outputs-agree-more`: {glue:text}`outputs_agree_more_verdict`). SVCCA and
-#   {term}`RSA` read the same vectors.
+#   {term}`RSA` read the same vectors, RSA those of words alone.
 # - **Which lens is right?** This chapter cannot say. On encoders of which we know where they changed ([chapter
 #   7](7-known-truth.ipynb)), weights name a trained layer {glue:text}`known_weights`, rollback
 #   {glue:text}`known_rollback` and attention {glue:text}`known_js`. Measures of features name one

@@ -12,13 +12,13 @@ from transformers import AutoModelForSequenceClassification
 from fivelenses.checkpoints import tables
 from fivelenses.comparison import RSA, AttentionJS, compare, compare_with
 from fivelenses.lenses import weights
-from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.five_lenses import figures
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY
 from fivelenses.papers.five_lenses.measure import changes_by_layer, references
 from fivelenses.papers.hao2020.measure import evaluation_part
+from fivelenses.papers.merchant2020.similarity import drawn_positions
 
 INDEPENDENT = "toy-bert/seed-1"
 FOLDED = ("js", "svcca", "probe", "rollback", "rsa")
@@ -116,8 +116,10 @@ def test_without_a_fold_a_measure_is_that_of_the_other_examples(measured, refere
     models = {"start": reference.pretrained, "tuned": toy_checkpoint.model()}
     lengths = np.array([len(one) for one in examples["input_ids"]])
     order = np.argsort(-lengths, kind="stable")
-    positions = sample_positions(lengths.sum(), 300)
+    positions = drawn_positions(examples, reference.tokenizer, 300)
     rows = np.repeat(order, lengths[order])
+    drawn = np.concatenate([examples["input_ids"][row] for row in order])[positions]
+    assert len(drawn) == 300 and not np.isin(drawn, reference.tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])).any()
     # The same tokens in a stream that lacks the examples of the fold.
     places = np.flatnonzero(np.isin(np.arange(len(rows))[rows % 10 != 3], positions))
     alone = compare_with([AttentionJS(), RSA(places)], models, [("start", "tuned")], kept, device="cpu")

@@ -30,12 +30,12 @@ from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_w
 from fivelenses.lenses import directions, directprobe, mlp_probe, weights
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
-from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.hao2020.measure import evaluation_part, untrained
 from fivelenses.papers.merchant2020.measure import structural_probes
+from fivelenses.papers.merchant2020.similarity import drawn_positions
 from fivelenses.records import FOLDS, TUNED, TWIN, WHOLE
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode, subset
@@ -118,7 +118,7 @@ def changes_by_layer(
         structural_sentences: training sentences of a structural probe, at most.
         evaluation_examples: development examples, and training examples of the loss, at most; None for all.
         variance_kept: the share of variance that SVCCA keeps.
-        similarity_tokens: tokens on which RSA is taken, at most.
+        similarity_tokens: tokens of words on which RSA is taken, at most.
         probe_points: training examples of a classifier probe and of the loss, at most.
         random_directions: in which a layer is moved as far as fine-tuning moved it, to be averaged.
         device: a GPU when there is one, by default.
@@ -180,30 +180,6 @@ def _in_folds(measure: str, model: tuple[str, int], layers: range, values: np.nd
     return pd.concat(_rows(measure, model, layers, mean, null, fold=fold) for fold, mean in means)
 
 
-class _SampledRSA:
-    """RSA of a sample of tokens, and of what is left of it without each fold."""
-
-    reads_attention = False
-
-    def __init__(self, examples: datasets.Dataset, tokens: int) -> None:
-        lengths = np.array([len(one) for one in examples["input_ids"]])
-        positions = sample_positions(lengths.sum(), tokens)
-        longest_first = np.argsort(-lengths, kind="stable")  # as `activations.stream` reads them
-        fold_of = np.repeat(longest_first, lengths[longest_first])[positions] % FOLDS
-        self._lenses = {None: RSA(positions)} | {fold: RSA(positions[fold_of != fold]) for fold in range(FOLDS)}
-
-    def begin(self, *stream) -> None:
-        for lens in self._lenses.values():
-            lens.begin(*stream)
-
-    def update(self, batches) -> None:
-        for lens in self._lenses.values():
-            lens.update(batches)
-
-    def row(self, pair: tuple[int, int], layer: int, left_out: int | None = None) -> dict[str, float]:
-        return self._lenses[left_out].row(pair, layer)
-
-
 def _outputs(
     every: Models,
     reference: References,
@@ -217,7 +193,8 @@ def _outputs(
     models = {PRETRAINED: reference.pretrained, INDEPENDENT: reference.independent}
     models |= dict(zip(names, every.values(), strict=True))
     pairs = [(PRETRAINED, name) for name in list(models)[1:]]
-    lenses = [AttentionJS(), CCA(("svcca",), variance_kept), _SampledRSA(examples, similarity_tokens)]
+    words = drawn_positions(examples, reference.tokenizer, similarity_tokens)
+    lenses = [AttentionJS(), CCA(("svcca",), variance_kept), RSA(words)]
     layers = range(len(reference.layers) + 1)
     table = compare_with(lenses, models, pairs, examples, layers, device=device, folds=FOLDS)
     table["rsa"] = 1 - table["rsa"]

@@ -33,7 +33,6 @@ from fivelenses.comparison import CCA, RSA, AttentionJS, PairLens, check_tokens,
 from fivelenses.lenses import directprobe, mlp_probe, weights
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.parameter_motion import layer_parameters
-from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list, roll_back, with_layer_rolled_back
 from fivelenses.models.symmetries import symmetries_of
@@ -41,6 +40,7 @@ from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.hao2020.measure import evaluation_part
 from fivelenses.papers.known_truth.alignment import Alignment, Neighbours
 from fivelenses.papers.merchant2020.measure import structural_probes
+from fivelenses.papers.merchant2020.similarity import drawn_positions
 from fivelenses.records import SHUFFLED, TWIN
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode, subset
@@ -100,7 +100,7 @@ def changes_seen(
         doses: the steps of the trainings of all layers on true labels, as shares of the usual.
         structural_sentences: training sentences of a structural probe, at most.
         evaluation_examples: development examples, and training examples of the loss, at most; None for all.
-        similarity_tokens: tokens on which RSA and neighbours are taken, at most.
+        similarity_tokens: tokens of words on which RSA and neighbours are taken, at most.
         probe_points: training examples of a classifier probe and of the loss, at most.
         device: a GPU when there is one, by default.
         log: takes a line of progress.
@@ -239,7 +239,7 @@ _PAIR_LENSES: dict[str, tuple[Callable[[Setting], PairLens], Callable]] = {
 
 
 def _sampled(setting: Setting) -> np.ndarray:
-    return sample_positions(sum(map(len, setting.examples["input_ids"])), setting.tokens)
+    return drawn_positions(setting.examples, setting.tokenizer, setting.tokens)
 
 
 def _table(measure: str, model: str, layers: range, values) -> pd.DataFrame:

@@ -52,9 +52,8 @@ def similarity_to_base(
     longest = min(tokenizer.model_max_length, positions(models[base].config) or tokenizer.model_max_length)
     parts = []
     for name, sides in texts.items():
-        encoded = tokenizer(*map(list, sides), truncation=True, max_length=longest, return_special_tokens_mask=True)
-        examples = datasets.Dataset.from_dict(dict(encoded))
-        lens = RSA(drawn_positions(examples, tokens), null_seed=DRAW_SEED)
+        examples = datasets.Dataset.from_dict(dict(tokenizer(*map(list, sides), truncation=True, max_length=longest)))
+        lens = RSA(drawn_positions(examples, tokenizer, tokens), null_seed=DRAW_SEED)
         layers, pairs = range(len(layer_list(models[base])) + 1), [(base, model) for model in others]
         measured = compare_with([lens], models, pairs, examples, layers, device=device, folds=FOLDS)
         parts.append(measured.assign(input=name))
@@ -62,21 +61,23 @@ def similarity_to_base(
     return with_control(pd.concat(parts, ignore_index=True).rename(columns=names))[COLUMNS]
 
 
-def drawn_positions(examples: datasets.Dataset, tokens: int) -> np.ndarray:
-    """Positions, in the stream of all tokens, of a random sample of those that are not special.
+def drawn_positions(examples: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, tokens: int) -> np.ndarray:
+    """Positions, in the stream of all tokens, of a random sample of those that the tokenizer did not add.
 
     Args:
-        examples: encoded with their `special_tokens_mask`.
+        examples: with their `input_ids`.
         tokens: drawn, at most.
 
     Example:
-        >>> masks = {"input_ids": [[1, 7, 2], [1, 7, 8, 9, 2]], "special_tokens_mask": [[1, 0, 1], [1, 0, 0, 0, 1]]}
-        >>> drawn_positions(datasets.Dataset.from_dict(masks), 100)
+        >>> from types import SimpleNamespace
+        >>> examples = datasets.Dataset.from_dict({"input_ids": [[1, 7, 2], [1, 7, 8, 9, 2]]})
+        >>> drawn_positions(examples, SimpleNamespace(cls_token_id=1, sep_token_id=2), 100)
         array([1, 2, 3, 6])
     """
-    masks = examples["special_tokens_mask"]
-    counted = np.flatnonzero(np.concatenate([masks[row] for row in stream_order(examples).tolist()]) == 0)
-    return counted[sample_positions(len(counted), tokens, DRAW_SEED)]
+    rows = examples["input_ids"]
+    stream = np.concatenate([rows[row] for row in stream_order(examples).tolist()])
+    words = np.flatnonzero((stream != tokenizer.cls_token_id) & (stream != tokenizer.sep_token_id))
+    return words[sample_positions(len(words), tokens, DRAW_SEED)]
 
 
 def inputs(source: str, names: Iterable[str], examples: int) -> dict[str, tuple[list[str], ...]]:

@@ -15,7 +15,7 @@ class FiveLenses(EncoderParameters):
             nulls of attention, features, weights and similarity; `random:` and the encoder's name where there is none.
         evaluation_examples: development examples on which models are compared, at most; None for all.
         variance_kept: the share of variance that SVCCA keeps.
-        similarity_tokens: on which RSA is taken, at most.
+        similarity_tokens: of words, on which RSA is taken, at most.
         probe_points: training examples of a classifier probe and of the loss, at most.
         structural_sentences: training sentences of the structural probes, at most.
         random_directions: in which a layer is moved as far as fine-tuning moved it.

@@ -23,7 +23,7 @@ class KnownTruth(EncoderParameters):
         planted: tasks on words, each of which asks for one kind of annotation.
         planted_examples: training examples of a planted task, at most.
         evaluation_examples: development examples on which models are compared, at most; None for all.
-        similarity_tokens: on which RSA and neighbours are taken, at most.
+        similarity_tokens: of words, on which RSA and neighbours are taken, at most.
         probe_points: training examples of a classifier probe and of the loss, at most.
         structural_sentences: training sentences of the structural probes, at most.
     """
