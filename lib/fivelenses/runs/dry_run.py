@@ -150,9 +150,9 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
             lines.append(
                 f"{f'{encoder}, ' if len(shapes) > 1 else ''}{task.title}: {len(missing)} models to train "
                 f"({len(trainings) - len(missing)} in the store) on {_range(examples)} examples, "
-                f"{_range([one['schedule'].epochs for one in trainings])} epochs, about {_duration(train / rate)}; "
+                f"{_range([one['schedule'].epochs for one in trainings])} epochs, about {duration(train / rate)}; "
                 f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
-                f"about {_duration(measure / rate)}"
+                f"about {duration(measure / rate)}"
             )
         # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices
         # in measuring.
@@ -161,11 +161,11 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
         memory = max(memory, training_memory / 1e9, measuring_memory / 1e9)
     where = torch.cuda.get_device_name() if device == "cuda" else f"this CPU ({peak / 1e9:.0f} GFLOP/s)"
     amounts = f"at most about {memory:.1f} GB of memory, {disk:.1f} GB of disk"
-    lines.append(f"altogether about {_duration(operations / rate)} on {where}, {amounts}")
+    lines.append(f"altogether about {duration(operations / rate)} on {where}, {amounts}")
     on_gpu = operations / (GPU_RATE * EFFICIENCY)
     if device == "cpu" and on_gpu > 1:
         lines.append(
-            f"on an {GPU} perhaps {_duration(on_gpu)}: by its data sheet ({GPU_RATE / 1e12:.0f} TFLOP/s) and the "
+            f"on an {GPU} perhaps {duration(on_gpu)}: by its data sheet ({GPU_RATE / 1e12:.0f} TFLOP/s) and the "
             f"share of it that was measured on a CPU ({EFFICIENCY:.0%}); never run on a GPU"
         )
     if parameters.device == "cuda" and device == "cpu":
@@ -177,7 +177,13 @@ def _range(values: list) -> str:
     return f"{min(values):,g}" if min(values) == max(values) else f"{min(values):,g} to {max(values):,g}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time as a reader takes it in.
+
+    Example:
+        >>> duration(70), duration(600), duration(9000)
+        ('70 s', '10 min', '2.5 h')
+    """
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -23,6 +23,7 @@ from PIL import Image
 from fivelenses import papers, project, records
 from fivelenses.exhibits.exhibit import DRAWN_IN, SHADES, read_words
 from fivelenses.runs import checksums
+from fivelenses.runs.dry_run import duration
 from fivelenses.runs.execution import EXECUTED, RunError, code_cells, committed_page, notebook_digest
 from fivelenses.runs.findings import Finding, findings
 from fivelenses.runs.folders import folder_name
@@ -268,9 +269,8 @@ def _run_line(facts: dict) -> str:
         ":::{admonition} The run on this page\n:class: note",
         f"Profile `{facts['profile']}`: {encoders}, source `{parameters['source']}`, tasks "
         f"{', '.join(parameters.get('tasks', []))}, seeds {', '.join(map(str, parameters['seeds']))}; "
-        f"{facts['device']}; measuring {facts['seconds'] / 60:.1f} min, training its models "
-        f"{facts['training_seconds'] / 60:.0f} min; "
-        f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.",
+        f"{facts['device']}; measuring took {duration(facts['seconds'])}, training its models "
+        f"{duration(facts['training_seconds'])}; {facts['peak_memory'] / 1e9:.1f} GB. {versions}.",
     ]
     lines += [said for name, said in BEFORE_FINE_TUNING.items() if any(one.endswith(name) for one in names)]
     if facts["not_measured"]:

@@ -37,7 +37,6 @@ def _yes(share: float) -> str:
 
 # The columns of `before_and_after`: how they are headed, and how printed.
 COLUMNS = {"encoder": ("encoder", short), "task": ("task", title), "labels_before": ("labels", "{:.0f}")}
-COLUMNS["points_before"] = ("points", "{points_before:,.0f} of {all_points_before:,.0f}")
 STAGES = {BEFORE: f" {BEFORE}", AFTER: f" {AFTER}"} | {name: f", {words}" for name, words in IN_WORDS.items()}
 for stage, words in STAGES.items():
     COLUMNS |= {
@@ -105,35 +104,40 @@ def before_and_after(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame])
 
 
 def _columns(table: pd.DataFrame, *names: str) -> dict[str, tuple]:
-    """How columns are headed and printed; of the controls those that were measured."""
-    return {name: COLUMNS[name] for name in names if name in table.columns}
+    """How columns are headed and printed; of the controls those that were measured on one of the rows."""
+    return {name: COLUMNS[name] for name in names if name in table.columns and table[name].notna().any()}
 
 
-def table_2(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> Exhibit:
-    """Table 2: accuracy of the probes, and the similarity of training and test set, before and after."""
-    caption = (
-        "Accuracy of the classifier probe on the last layer before and after fine-tuning, and the similarity of "
-        "training and test set (Pearson correlation of the distances between labels that both have). A dash: planes do "
-        "not separate these labels in one of the two sets. The column of points says how many training points were "
-        "measured, and of how many."
+def _points_counted(table: pd.DataFrame) -> tuple[str, str]:
+    """The training points that were measured and those at hand, over tasks, in words: `4,282 to 6,007`."""
+    least, greatest = (table[["points_before", "all_points_before"]].agg(which).astype(int) for which in ("min", "max"))
+    return tuple(
+        f"{low:,}" if low == high else f"{low:,} to {high:,}" for low, high in zip(least, greatest, strict=True)
     )
-    table = before_and_after(geometry, probes)
-    names = ("encoder", "task", "accuracy_before", "accuracy_after", "similarity_before", "similarity_after")
-    columns = _columns(table, *names, "similarity_twin", "similarity_shuffled", "points_before")
-    return Exhibit("zhou2022-table-2", "Table 2", table, caption, columns=columns)
 
 
 def _what_was_counted(table: pd.DataFrame) -> str:
     """The sentence on points and control under Tables 3 and 4."""
-    least, greatest = (table[["points_before", "all_points_before"]].agg(which).astype(int) for which in ("min", "max"))
-    counted, whole = (
-        f"{low:,}" if low == high else f"{low:,} to {high:,}" for low, high in zip(least, greatest, strict=True)
-    )
+    counted, whole = _points_counted(table)
     return (
         f"Clusters are counted on {counted} training points; whether planes separate the labels is asked of all "
         f"{whole}. Random labels: whether planes separate all points with their labels permuted; where they do, being "
         "separable says nothing about the encoder."
     )
+
+
+def table_2(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> Exhibit:
+    """Table 2: accuracy of the probes, and the similarity of training and test set, before and after."""
+    table = before_and_after(geometry, probes)
+    counted, whole = _points_counted(table)
+    caption = (
+        "Accuracy of the classifier probe on the last layer before and after fine-tuning, and the similarity of "
+        "training and test set (Pearson correlation of the distances between labels that both have). A dash: planes do "
+        f"not separate these labels in one of the two sets. Measured on {counted} training points of {whole}."
+    )
+    names = ("encoder", "task", "accuracy_before", "accuracy_after", "similarity_before", "similarity_after")
+    columns = _columns(table, *names, "similarity_twin", "similarity_shuffled")
+    return Exhibit("zhou2022-table-2", "Table 2", table, caption, columns=columns)
 
 
 def table_3(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> Exhibit:
@@ -167,6 +171,8 @@ def table_5(distances: pd.DataFrame, accuracies: Mapping[str, pd.DataFrame]) -> 
     changes = changes.groupby(["control", "tuned_on"], sort=False)
     counts = changes.agg({"grew": "sum", "shrank": "sum", "change": "mean", "before": "mean"}).astype(float)
     counts["relative"] = counts["change"] / counts["before"]
+    seeds = changes["seed"].nunique()
+    counts[["grew", "shrank"]] = counts[["grew", "shrank"]].div(seeds, axis="index")
     shown = counts.join(changes[["accuracy", "deviation"]].mean()).reset_index()
     shown = shown.sort_values("control", key=lambda names: names == TWIN, kind="stable", ignore_index=True)
     # Without tuning nothing changes, and there is nothing to count.
@@ -178,8 +184,8 @@ def table_5(distances: pd.DataFrame, accuracies: Mapping[str, pd.DataFrame]) -> 
     ]
     columns = {
         "tuned_on": "tuned on",
-        "grew": ("distance grew", "{:.0f}"),
-        "shrank": ("shrank", "{:.0f}"),
+        "grew": ("distance grew", "{:.3g}"),
+        "shrank": ("shrank", "{:.3g}"),
         "change": ("mean change", "{:+.2f}"),
         "relative": ("relative", "{:+.0%}"),
         "accuracy": ("accuracy", "{accuracy:.3f} ± {deviation:.3f}"),
@@ -187,7 +193,7 @@ def table_5(distances: pd.DataFrame, accuracies: Mapping[str, pd.DataFrame]) -> 
     caption = (
         f"The {table['label'].nunique()} labels of PS-fxn in the last layer of models that were tuned on other "
         "tasks: for how many of them the least distance to any other label grew or shrank, the mean change, and the "
-        "accuracy of a probe."
+        f"accuracy of a probe{', all as means over seeds' if seeds.max() > 1 else ''}."
     )
     return Exhibit("zhou2022-table-5", "Table 5", table, caption, shown=shown, columns=columns)
 
