@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 EXTRAS := $(VENV)/.ready-extras
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: all run book test extras pair check bench toy-bert english-bert lab links look release bad-days clean
+.PHONY: all run book test extras pair check bench toy-bert english-bert lab links look browser release bad-days clean
 
 all: book
 
@@ -66,9 +66,12 @@ english-bert: $(READY)
 	  --folder models/english-bert/seed-SEED
 
 # Every page of the built book in a browser (a Chromium on the path), with axe-core; screenshots in build/look.
-look: book
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
+look: book browser
 	@$(BIN)/python tests/book/browser.py --pictures build/look
+
+# What drives a Chromium; the browser itself is this machine's.
+browser: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 
 # The chapters in JupyterLab, to be opened and run.
 lab: $(READY)

@@ -7,7 +7,8 @@ its table, an error of a script, a picture that does not load or is not drawn wh
 dark, mathematics that is not set, a request to another machine, a serious violation of what axe-core checks. With
 ``--pictures`` a screenshot of each is left in the folder. Exit status 1 when there is any fault.
 
-It needs the extra `browser` and a Chromium: the one that CHROMIUM names, or `chromium` on the path.
+It needs the extra `browser` and a Chromium: the one that CHROMIUM names, or `chromium` on the path. Exit status 2 where
+there is none, or no book.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Error, Page, sync_playwright
 
 from fivelenses import project
 
@@ -133,7 +134,11 @@ def main() -> int:
     faults = 0
     with sync_playwright() as playwright:
         # The pages are this machine's own, and a container has no place for the browser's own box around them.
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        try:
+            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        except Error as error:
+            print(f"{program} does not start: {str(error).splitlines()[0]}", file=sys.stderr)
+            return 2
         for view in VIEWS:
             for file in files:
                 context = browser.new_context(viewport={"width": view.width, "height": view.height})
