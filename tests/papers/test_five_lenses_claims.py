@@ -177,3 +177,10 @@ def test_tasks_that_agree_by_chance_do_not_narrow_an_interval():
 def test_tasks_are_the_draws_where_models_of_a_task_are_alike():
     rows = [(task, seed, -1, value) for task, value in (("a", 0.2), ("b", 0.6)) for seed in range(5)]
     assert agreement.interval(pd.DataFrame(rows, columns=["task", "seed", "fold", "correlation"])).models == 2
+
+
+@pytest.mark.parametrize("column, most", [("correlation", 1.0), ("difference", 2.0)])
+def test_an_interval_ends_where_a_correlation_or_a_difference_of_two_does(column, most):
+    rows = [(task, seed, -1, value) for task, value in (("a", -0.9), ("b", 1.0)) for seed in range(3)]
+    found = agreement.interval(pd.DataFrame(rows, columns=["task", "seed", "fold", column]), column)
+    assert (found.low, found.high) == (-most, most) and found.estimate == pytest.approx(0.05)

@@ -14,7 +14,7 @@ Rows of correlations that are undefined hold NaN.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -34,6 +34,8 @@ from fivelenses.papers.five_lenses.rank_statistics import (
 from fivelenses.records import WHOLE
 
 MODEL, PAIR = ["task", "seed"], ["first", "second"]
+# How far from zero a rank correlation can lie, by column, and a difference of two.
+GREATEST = dict.fromkeys(("correlation", "alike", "different", "output", "added"), 1.0) | {"difference": 2.0}
 
 
 def whole(changes: pd.DataFrame) -> pd.DataFrame:
@@ -59,6 +61,8 @@ def in_folds(changes: pd.DataFrame, of: Callable[[pd.DataFrame], pd.DataFrame]) 
 def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
     """The mean of a column over models (`task`, `seed`), with its interval from `fold` where there is one. A model for
     which it is undefined, with all sentences or without a fold, is left out; None where it is for all.
+
+    Student's t knows no bounds: an interval of a correlation, or of a difference of two, is cut at the bounds of these.
     """
     rows = rows[rows.groupby(MODEL)[value].transform(lambda of_model: of_model.notna().all())]
     if rows.empty:
@@ -70,7 +74,8 @@ def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
             found.append(effects.over_models(rows.groupby(model)[value].mean()))
         else:
             found.append(intervals.of_measure(rows, lambda of_model: of_model[value].mean(), model))
-    return max(found, key=lambda one: one.high - one.low)
+    widest, most = max(found, key=lambda one: one.high - one.low), GREATEST.get(value, np.inf)
+    return replace(widest, low=np.maximum(widest.low, -most), high=np.minimum(widest.high, most))
 
 
 def _keys(rows: pd.DataFrame) -> list[str]:

@@ -142,7 +142,7 @@ def all_curves(changes: pd.DataFrame) -> Exhibit:
         f"seed). Dashed, mean over the models: {controls}."
     )
     if twins is not None:
-        caption += " Dotted: the models' twins, which moved as far in random directions."
+        caption += " Dash-dotted: the models' twins, which moved as far in random directions."
     ends = [
         f"{words}, {plots.ends(changes[changes['measure'] == measure], 'value', 'task')}"
         for measure, words in names.items()

@@ -22,7 +22,7 @@ POINTS = 100  # the paper prints scores in per cent
 
 
 AT_RANDOM = {"twin": "moved at random"}
-OF_TWINS = "{line}: the mean of their twins, which moved as far in random directions."
+OF_TWINS = "Dash-dotted: the mean of their twins, which moved as far in random directions."
 
 
 def _looks(models) -> Looks:
@@ -159,7 +159,7 @@ def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
     )
     alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {ends(table, 'spearman', 'model')}."
     nulls = AT_RANDOM if "twin" in table.columns else {}
-    caption += " " + OF_TWINS.format(line="Dashed") if nulls else ""
+    caption += " " + OF_TWINS if nulls else ""
     figure = curves(table, "spearman", "model", looks, f"Spearman, {kind}", bottom=None, nulls=nulls)
     return Exhibit(f"merchant2020-figure-1{letter}", f"Figure 1{letter}", table, caption, alt, figure)
 
@@ -175,7 +175,7 @@ def figure_2(similarities: pd.DataFrame) -> Exhibit:
         f"({counted(table['pretrained'].nunique(), 'independent pre-training')}, bands from least to "
         "greatest). Dashed: the same with tokens permuted."
     )
-    caption += " " + OF_TWINS.format(line="Dotted") if "twin" in nulls else ""
+    caption += " " + OF_TWINS if "twin" in nulls else ""
     alt = f"Curves of similarity over layers. {ends(table, 'similarity', 'model')}."
     figure = curves(table, "similarity", "model", _looks(table["model"].unique()), "RSA to pre-trained", nulls=nulls)
     return Exhibit("merchant2020-figure-2", "Figure 2", table, caption, alt, figure)

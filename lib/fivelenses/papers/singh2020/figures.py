@@ -173,7 +173,7 @@ def weight_distance(distances: pd.DataFrame, task: str) -> Exhibit:
         "Frobenius norm of the change of each layer's output projection in fine-tuning, by the number of training "
         f"examples ({_spread(table)}; {', '.join(f'{some} steps with {size:,}' for some, size in steps)})."
     )
-    words += f" Dashed: {most:,} examples with shuffled labels." * ("shuffled" in table)
+    words += f" Dash-dotted: {most:,} examples with shuffled labels." * ("shuffled" in table)
     alt = f"Curves of weight distance over layers on {title(task)}"
     return _by_size(table, KINDS[2], "absolute", "weight distance (L2)", "layer", "layer", words, alt)
 

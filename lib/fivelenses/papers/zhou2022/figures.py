@@ -100,8 +100,8 @@ def _with_controls(rows: pd.DataFrame, table: pd.DataFrame, measure: str) -> tup
 def _of_nulls(nulls: Mapping[str, str], what: str) -> str:
     """What the lines of the controls are, for a caption; nothing without any."""
     said = {
-        "twin": "dashed, the same after moving each matrix as far in a random direction",
-        "shuffled": "dotted, after training on shuffled labels",
+        "twin": "dash-dotted in black, the same after moving each matrix as far in a random direction",
+        "shuffled": "dash-dotted in grey, after training on shuffled labels",
     }
     words = "; ".join(said[name] for name in nulls)
     return f" {words[0].upper()}{words[1:]} ({what})." if words else ""
