@@ -176,6 +176,11 @@ def test_values_are_measured_one_after_another_and_only_those_that_are_new(run):
     assert calls == [1, 2, 3] and table["value"].tolist() == [1, 2, 2, 4, 3, 6]
 
 
+def test_a_measurement_of_nothing_says_so_where_it_is_published(run):
+    assert run.measure(count, over={"factor": []}).empty
+    assert run.not_measured == {"count": "its parameters ask for nothing of the kind"}
+
+
 def test_a_measurement_may_give_several_tables(run):
     for _ in range(2):
         tables = run.measure(several)

@@ -12,7 +12,6 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -64,6 +63,7 @@ class Run:
         committed: the folder of a published run's records; None for a run that may measure.
         tables: the tables of the exhibits so far, by key.
         used: the records so far, by the name of the measurement: their files.
+        not_measured: why a measurement was not made, by its name.
         measured: the records so far, by the name of the measurement.
         unlearned: why tasks that were not learned take no part in claims, by task (`gate.unlearned`).
     """
@@ -75,6 +75,7 @@ class Run:
     committed: Path | None = None
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     used: dict[str, list[str]] = field(default_factory=dict)
+    not_measured: dict[str, str] = field(default_factory=dict)
     facts: list[dict] = field(default_factory=list)
     addresses: dict[str, None] = field(default_factory=dict)
     outdated: list[str] = field(default_factory=list)
@@ -135,19 +136,16 @@ class Run:
                 arguments = self._arguments(function, names, given | dict(zip(over or {}, values, strict=True)))
                 parts.append(self._part(function, arguments, group, groups))
         if not parts:
+            self.not_measured[function.__name__] = "its parameters ask for nothing of the kind"
             return pd.DataFrame()
         return _tables([(name, records.merge(of_table)) for name, of_table in _by_name(parts)])
 
-    @cached_property
-    def _not_measured(self) -> dict[str, str]:
-        if self.committed is None:
-            return {}
-        return json.loads((self.committed / "run.json").read_text(encoding="utf-8")).get("not_measured", {})
-
     def _committed(self, function: Callable):
         name = function.__name__
-        if name in self._not_measured:
-            return NotMeasured(name, self._not_measured[name])
+        lacking = json.loads((self.committed / "run.json").read_text(encoding="utf-8")).get("not_measured", {})
+        if name in lacking:
+            self.not_measured[name] = lacking[name]
+            return NotMeasured(name, lacking[name])
         files = sorted(self.committed.glob(f"{name}.parquet")) or sorted(self.committed.glob(f"{name}.*.parquet"))
         if not files:
             raise records.RecordError(
@@ -326,7 +324,7 @@ class Run:
             "parameters": self.settings.model_dump(mode="json"),
             "records": self.used,
             "outdated": self.outdated,
-            "not_measured": self._not_measured,
+            "not_measured": self.not_measured,
             "exhibits": sorted(self.tables),
             "specifications": sorted(self.addresses),
             "device": ", ".join(dict.fromkeys(facts["device"] for facts in self.facts)),
