@@ -193,6 +193,7 @@ run.exhibit(figures.what_layers_add, changes)
 run.judge(claims.CLAIMS)
 run.glue(**statement.findings(changes))
 run.glue(**known_truth.quoted(records.load("small", 7)["changes_seen"]))
+run.glue(**known_truth.quoted(records.load("small", 7, "all-MiniLM")["changes_seen"], "real"))
 run.finish()
 
 # %% [markdown]
@@ -205,11 +206,13 @@ run.finish()
 # - **Kinds of lens.** Attention, features and similarity agree more with each other than with the weights, by
 #   {glue:text}`outputs_agree_more_value` (`outputs-agree-more`: {glue:text}`outputs_agree_more_verdict`). SVCCA and
 #   {term}`RSA` read the same vectors, RSA those of words alone.
-# - **Which lens is right?** This chapter cannot say. On encoders of which we know where they changed ([chapter
+# - **Which lens is right?** This chapter cannot say. On toy BERTs of which we know where they changed ([chapter
 #   7](7-known-truth.ipynb)), weights name a trained layer {glue:text}`known_weights`, rollback
 #   {glue:text}`known_rollback` and attention {glue:text}`known_js`. Measures of features name one
 #   {glue:text}`known_features`, because a layer inherits what changed below it, and {glue:text}`known_features_added`
-#   by what the layer adds.
+#   by what the layer adds. On all-MiniLM, weights name one {glue:text}`real_weights`, rollback
+#   {glue:text}`real_rollback` and attention {glue:text}`real_js`; features name one {glue:text}`real_features`, and
+#   {glue:text}`real_features_added` by what the layer adds.
 # - **Few layers.** Averages over models narrow the interval but do not add layers, and all models share one pre-trained
 #   encoder. Another encoder is another run.
 # - **Scaled rows.** The first picture and the centres scale each measure to its own range, so a measure that hardly

@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import plotly.offline
 import yaml
 from bs4 import BeautifulSoup
@@ -144,9 +145,17 @@ def substitutions(runs: Sequence[Shown]) -> dict[str, str]:
         for outcome in OUTCOMES:
             counts[f"{prefix}_{outcome.replace(' ', '_')}"] = str(outcomes.count(outcome)) if leading else "–"
         counts[f"{prefix}_claims"] = str(len(outcomes)) if leading else "–"
-    of_lenses = [run for run in runs if run.chapter.number == KNOWN_TRUTH and run.part == PUBLISHED and run.leads]
-    read = [records.read(run.committed / "changes_seen.parquet").table for run in of_lenses]
-    return counts | known_truth.quoted(read[0] if read else None)
+    for prefix, encoder in (("known", "toy-bert"), ("real", "all-MiniLM")):
+        counts |= known_truth.quoted(_changes_seen(encoder), prefix)
+    return counts
+
+
+def _changes_seen(encoder: str) -> pd.DataFrame | None:
+    """The record of chapter 7 on an encoder; None where no run of it is published."""
+    try:
+        return records.load("small", KNOWN_TRUTH, encoder)["changes_seen"]
+    except records.RecordError:
+        return None
 
 
 def _gather_scripts(folder: Path) -> None:

@@ -51,15 +51,19 @@ def findings(changes: pd.DataFrame) -> dict[str, str]:
 QUOTED = ("weights", "last", "rollback", "js", "features")
 
 
-def quoted(changes: pd.DataFrame | None) -> dict[str, str]:
+def quoted(changes: pd.DataFrame | None, prefix: str = "known") -> dict[str, str]:
     """What other pages say of chapter 7: in how many cases a lens names a trained layer, by value and by addition;
     dashes where no run is published.
+
+    Args:
+        changes: the record `changes_seen` of a run.
+        prefix: of the names under which it is said.
 
     Example:
         >>> quoted(None)["known_weights"]
         '–'
     """
-    names = [f"known_{key}" for key in QUOTED] + ["known_features_added"]
+    names = [f"{prefix}_{key}" for key in (*QUOTED, "features_added")]
     if changes is None:
         return dict.fromkeys(names, "–")
     found = findings(changes)
