@@ -158,7 +158,7 @@ def sweep(
 @_one_sentence()
 def report(
     encoder: Annotated[str, Argument(help="A name of the hub, a folder, or an entry of the mirror.")],
-    tasks: Annotated[str, Option("--tasks", help="Tasks of interest, rte,mrpc; by default each chapter's own.")] = "",
+    tasks: Annotated[str, Option("--tasks", help="Tasks of interest, rte,sst2; by default each chapter's own.")] = "",
     profile: Profile = "tiny",
     seeds: Annotated[str, Option("--seeds", help="Fine-tuning seeds, 0,1; by default the profile's.")] = "",
     examples: Annotated[int | None, Option("--examples", help="Training examples per task, at most.")] = None,

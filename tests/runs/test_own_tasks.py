@@ -45,8 +45,8 @@ def test_what_is_given_stays_as_it_is():
 
 
 def test_pairs_are_made_of_the_tasks_that_are_run():
-    chosen = settings(1, "tiny", tasks=["animals.csv", "mrpc"])
-    assert chosen.compared_pairs() == [("mrpc", "sst2"), ("mrpc", chosen.tasks[0])][1:]
+    chosen = settings(1, "tiny", tasks=["animals.csv", "rte"])
+    assert chosen.compared_pairs() == [("rte", chosen.tasks[0])]
 
 
 @pytest.mark.parametrize("number", [1, 2, 4, 5, 6, 7])

@@ -72,9 +72,9 @@ def plan(
         ParameterError: an unknown profile, or a task that no chapter has.
 
     Example:
-        >>> parts = plan("toy-bert/seed-1", tasks=["rte", "mrpc"])
+        >>> parts = plan("toy-bert/seed-1", tasks=["rte", "sst2"])
         >>> parts[0].chapter.number, parts[0].tasks, parts[0].narrowed
-        (1, ('rte', 'mrpc'), True)
+        (1, ('rte', 'sst2'), True)
         >>> parts[1].tasks, parts[1].narrowed
         (('pos', 'dep', 'ps-role', 'ps-fxn', 'trec'), False)
     """

@@ -18,7 +18,7 @@ class Merchant2020(EncoderParameters):
             frozen and truncated.
         frozen: highest frozen layers (Figure 3); 0 freezes the embeddings alone, and nothing frozen is always there.
         truncated: numbers of layers kept (Figure 4); all of them is always there.
-        ablated: the tasks for which encoders are also frozen and truncated; all of them when None.
+        ablated: the tasks, of those that are run, for which encoders are also frozen and truncated; all when None.
         edge_tasks: edge-probing tasks.
         probe_targets: training targets of each, at most.
         probe_learning_rate, probe_validate_every, probe_validations, probe_width, probe_seeds: of the edge probes.
@@ -47,6 +47,11 @@ class Merchant2020(EncoderParameters):
     similarity_examples: PositiveInt = 1000
     max_tokens: Annotated[int, Field(ge=4)] = 128
 
+    @field_validator("ablated")
+    @classmethod
+    def _ablated_is_known(cls, value):
+        return value if value is None else cls._known(value)
+
     @field_validator("edge_tasks", "codelength_tasks")
     @classmethod
     def _known_edge_tasks(cls, value):
@@ -60,10 +65,11 @@ class Merchant2020(EncoderParameters):
     def _begins_with_the_encoder(self):
         if self.pretrained[0] != self.encoder:
             raise ValueError(f"pretrained has to begin with encoder, {self.encoder}")
-        for part, whole in (("ablated", "tasks"), ("codelength_tasks", "edge_tasks")):
-            for name in getattr(self, part) or ():
-                if name not in getattr(self, whole):
-                    raise ValueError(f"{part} names {name}, which is not among {whole}")
+        if self.ablated and not {*self.ablated} & {*self.tasks}:
+            raise ValueError(f"ablated names {', '.join(self.ablated)}, which is not among tasks")
+        for name in self.codelength_tasks:
+            if name not in self.edge_tasks:
+                raise ValueError(f"codelength_tasks names {name}, which is not among edge_tasks")
         return self
 
     def encoders_used(self) -> tuple[str, ...]:
