@@ -28,7 +28,7 @@ MANY = 10  # times as many training examples: MNLI and SST-2 have 18 to 158 time
 LOW, MIDDLE, HIGH = "low", "middle", "high"
 LENGTHS, SQUARES, POINTS = "lengths of its direction", "squared lengths of its direction", "of the development examples"
 DRAMATIC = "two points: the paper says that the error does not increase dramatically and prints no number"
-RANDOM_SURFACE = "a random plane would take as long as all surfaces; `sharper-from-scratch` has a random line"
+RANDOM_SURFACE = "a random plane would take as long as all surfaces; the claim on curves has a random line"
 
 Landscapes = Mapping[str, pd.DataFrame]
 Found = Iterator[Effect | LeftOut]
