@@ -66,7 +66,7 @@ settings = run.settings
 #
 # Every measure of chapter 6 takes part, with the other measures of chapter 1 and three that no paper uses: debiased CKA
 # {cite}`kornblith2019`, the orthogonal Procrustes distance, and mutual nearest neighbours. They compare models with the
-# pre-trained toy BERT that these come from. We know the truth by construction:
+# pre-trained encoder that these come from. We know the truth by construction:
 #
 # ```{table} The five parts of the chapter.
 # | part | the models | what a lens should say |
@@ -202,8 +202,8 @@ run.exhibit(figures.table_of_scores, changes)
 #
 # - **A strict examiner.** Freezing all layers but one is no ordinary training. It shows what a lens would say if one
 #   layer changed, which no ordinary training does.
-# - **A small encoder.** Six layers of a toy BERT, on a toy world. Errors in layers do not carry over to 24 layers, and
-#   neither do seconds; what is exact (what is ignored, what is inherited) does.
+# - **A small encoder.** Six layers, of a toy BERT on the toy world or of all-MiniLM. Errors in layers do not carry over
+#   to 24 layers, and neither do seconds; what is exact (what is ignored, what is inherited) does.
 # - **Verdicts per measure.** The claim `lens-names-layer` is {glue:text}`lens_names_layer_verdict`: it holds for
 #   {glue:text}`lens_names_layer_held` measures. The others: `lens-rises-with-dose`
 #   {glue:text}`lens_rises_with_dose_verdict` ({glue:text}`lens_rises_with_dose_held`), `lens-silent-at-nothing`
