@@ -87,11 +87,11 @@ def summary(changes: pd.DataFrame, seconds: pd.DataFrame) -> Exhibit:
     )
     chance = {question: rows["by_chance"].iloc[0] for question, rows in table.groupby("question", sort=False)}
     caption = (
-        f"Scores of each measure ({models_in_words(changes, FULL)} as the yardstick, "
-        f"{models_in_words(changes, FROZEN)} with frozen layers). Columns: the share of cases in which it names a "
-        "trained layer, by its value and by what each layer adds; rank correlation with the dose; 1 minus the share "
-        "of fine-tuning's change that it reports where nothing changed; and the probability that it is larger where "
-        "something was learned than where weights only moved. By chance, these are "
+        f"Scores of each measure, from models with frozen layers ({models_in_words(changes, FROZEN)}) and models of "
+        f"which all layers were trained, some longer than others ({models_in_words(changes, FULL)}). Columns: the "
+        "share of cases in which it names a trained layer, by its value and by what each layer adds; rank correlation "
+        "with the dose; 1 minus the share of fine-tuning's change that it reports where nothing changed; and the "
+        "probability that it is larger where something was learned than where weights only moved. By chance, these are "
         f"{', '.join(f'{number(value)} ({SHORT[question]})' for question, value in chance.items())}. Bold: the 95 % "
         "interval over models lies above chance. Beside each name: its seconds for one model."
     )
@@ -278,8 +278,8 @@ def learned_or_walked(changes: pd.DataFrame) -> Exhibit:
     caption = (
         "The probability that a measure is larger at a layer of a model that was fine-tuned than at that layer of one "
         "whose weights only moved: as far in random directions, or after training on shuffled labels. Mean over the "
-        f"layers ({models_in_words(changes, FULL)} in all doses, of which the usual one counts). Dashed: chance. Below "
-        "it, a measure takes walking for more change than learning."
+        f"layers ({models_in_words(changes[changes['dose'] == 1], FULL)}). Dashed: chance. Below it, a "
+        "measure takes walking for more change than learning."
     )
     wide = shown.pivot_table("area", "measure", "walk")
     told = "; ".join(
