@@ -33,6 +33,9 @@ LARGE_AND_BASE = {
 MINIATURE = re.compile(r"bert_uncased_L-(?P<layers>\d+)_H-(?P<width>\d+)_A-\d+")
 # For machines without a GPU: what its data sheet says of dense products in bfloat16.
 GPU, GPU_RATE = "NVIDIA A100", 312e12
+# What no GPU goes below on small models, where it waits for the next of some forty kernels a layer: assumed, seconds
+# per layer of a forward pass of one batch; a training step has three times as many.
+GPU_LAUNCHES = 1e-3
 
 
 def matrix_rate(device: str, size: int = 1024) -> float:
@@ -129,7 +132,7 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
     device = "cuda" if torch.cuda.is_available() and parameters.device != "cpu" else "cpu"
     peak = matrix_rate(device)
     rate, seeds = peak * EFFICIENCY, len(parameters.seeds)
-    lines, operations, memory, disk = [], 0.0, 0.0, 0.0
+    lines, operations, launches, memory, disk = [], 0.0, 0.0, 0.0, 0.0
     for encoder, shape in shapes.items():
         width, depth = shape.hidden_size, shape.num_hidden_layers
         in_layers = depth * (4 * width**2 + 2 * width * shape.intermediate_size)
@@ -145,6 +148,8 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
             train = 6 * in_layers * read * tokens
             measure = 2 * in_layers * passes * evaluation * tokens
             operations += train + measure
+            batch = parameters.schedule_of(name, encoder).batch_size
+            launches += depth * (3 * read + passes * evaluation) / batch * GPU_LAUNCHES
             states = len(trainings) * (parameters.states_kept(name, encoder) or 0)
             disk += weights * (4 * len(trainings) + 2 * states) / 1e9
             lines.append(
@@ -162,11 +167,12 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
     where = torch.cuda.get_device_name() if device == "cuda" else f"this CPU ({peak / 1e9:.0f} GFLOP/s)"
     amounts = f"at most about {memory:.1f} GB of memory, {disk:.1f} GB of disk"
     lines.append(f"altogether about {duration(operations / rate)} on {where}, {amounts}")
-    on_gpu = operations / (GPU_RATE * EFFICIENCY)
+    on_gpu = max(operations / (GPU_RATE * EFFICIENCY), launches)
     if device == "cpu" and on_gpu > 1:
         lines.append(
-            f"on an {GPU} perhaps {duration(on_gpu)}: by its data sheet ({GPU_RATE / 1e12:.0f} TFLOP/s) and the "
-            f"share of it that was measured on a CPU ({EFFICIENCY:.0%}); never run on a GPU"
+            f"on an {GPU} perhaps {duration(on_gpu)}: the longer of its products (by the data sheet, "
+            f"{GPU_RATE / 1e12:.0f} TFLOP/s, and the {EFFICIENCY:.0%} that were measured on a CPU) and of its kernels' "
+            f"launches (assumed, {1000 * GPU_LAUNCHES:g} ms a layer and batch); never run on a GPU"
         )
     if parameters.device == "cuda" and device == "cpu":
         lines.append("this profile asks for a GPU and there is none here: the run itself would be refused")
