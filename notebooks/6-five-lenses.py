@@ -112,11 +112,11 @@ run.exhibit(figures.overview, changes)
 run.exhibit(figures.all_curves, changes)
 
 # %% [markdown]
-# Points that are no more than the encoder is wide are separable whatever their labels, so the distance of labels can
-# always be measured ({py:func}`fivelenses.lenses.directprobe.probe`). In {glue:text}`beyond_permuted` models the
-# distance grows more between true labels than between permuted ones. An independent encoder is a yardstick: in the last
-# layer, {glue:text}`beyond_independent` models are less similar to their pre-trained encoder than that encoder is to
-# one with other weights.
+# If there are no more points than dimensions, planes separate their labels however they are handed out, so the distance
+# of labels can always be measured ({py:func}`fivelenses.lenses.directprobe.probe`). In {glue:text}`beyond_permuted`
+# models the distance grows more between true labels than between permuted ones. An independent encoder is a yardstick:
+# in the last layer, {glue:text}`beyond_independent` models are less similar to their pre-trained encoder than that
+# encoder is to one with other weights.
 #
 # ## Do they order the layers alike?
 #
@@ -129,17 +129,17 @@ run.exhibit(figures.correlations, changes)
 
 # %% [markdown]
 # How much agreement is possible? Between two seeds of one task, a measure agrees with itself by
-# {glue:text}`between_seeds` on average, and by at least {glue:text}`least_repeated`. Two measures of one paper agree by
-# {glue:text}`same_lens`. For a pair of lenses we average the correlations of their measures. The interval covers other
-# tasks, seeds and sentences, but not other layers: the layers of an encoder are not a sample, and {glue:text}`layers`
-# of them in an arbitrary order often correlate by chance.
+# {glue:text}`between_seeds` on average, and by at least {glue:text}`least_repeated`. Even two measures of one paper
+# need not agree: {glue:text}`same_lens`. For a pair of lenses we average the correlations of their measures. The
+# interval covers other tasks, seeds and sentences, but not other layers: the layers of an encoder are not a sample, and
+# {glue:text}`layers` of them in an arbitrary order often correlate by chance.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_lenses, changes)
 
 # %% [markdown]
-# The last column holds depth fixed: two measures that only rise from layer to layer agree perfectly, and together say
-# no more than either alone.
+# The last column removes what two measures share because both rise with depth. It is undefined where one of them rises
+# at every layer, as nothing is left of it then.
 #
 # ## Which layer changes most?
 
@@ -170,16 +170,16 @@ run.exhibit(figures.what_sets_apart, changes)
 
 # %% [markdown]
 # Activations inherit. Of the change in the last layer's features, {glue:text}`inherited_last` had come in with its
-# input; at layer {glue:text}`parting_layer` the share is {glue:text}`inherited_there`. If inheritance explained the
-# difference between activations and parameters, the change that a layer *adds* (its output's minus its input's) should
-# agree better with the layer's parameters than the whole change does.
+# input. If inheritance explained the difference between activations and parameters, the change that a layer *adds* (its
+# output's minus its input's) should agree better with the layer's parameters than the whole change does.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.what_layers_add, changes)
 
 # %% [markdown]
 # With the weights, the added change agrees by {glue:text}`layers_inherit_value` more than the whole, depending on the
-# task (`layers-inherit`: {glue:text}`layers_inherit_verdict`); a negative number means that the explanation fails.
+# task (`layers-inherit`: {glue:text}`layers_inherit_verdict`). A positive number would support the explanation, a
+# negative one speak against it, each only if its interval excludes 0.
 # “Weights” says how far a layer moved, “rollback” how much that matters; the table has a line for either.
 #
 # ## The statements
@@ -203,16 +203,16 @@ run.finish()
 #   {glue:text}`all_rise_with_depth_held` measures) asks whether a measure rises from each third of the layers to the
 #   next, `top-is-high` ({glue:text}`top_is_high_verdict`, in {glue:text}`top_is_high_held` measures) whether the
 #   highest third changes most. Two lenses may have nothing else in common.
-# - **Kinds of lens.** Attention, features and similarity agree more with each other than with the weights, by
-#   {glue:text}`outputs_agree_more_value` (`outputs-agree-more`: {glue:text}`outputs_agree_more_verdict`). SVCCA and
-#   {term}`RSA` read the same vectors, RSA those of words alone.
-# - **Which lens is right?** This chapter cannot say. On toy BERTs of which we know where they changed ([chapter
+# - **Kinds of lens.** Attention, features and similarity agree with each other by {glue:text}`outputs_agree_more_value`
+#   more than with the weights, depending on the task (`outputs-agree-more`: {glue:text}`outputs_agree_more_verdict`).
+#   SVCCA and {term}`RSA` read the same vectors, RSA those of words alone.
+# - **Which lens is right?** This chapter cannot say. In toy BERTs of which we know where they changed ([chapter
 #   7](7-known-truth.ipynb)), weights name a trained layer {glue:text}`known_weights`, rollback
-#   {glue:text}`known_rollback` and attention {glue:text}`known_js`. Measures of features name one
-#   {glue:text}`known_features`, because a layer inherits what changed below it, and {glue:text}`known_features_added`
-#   by what the layer adds. On all-MiniLM, weights name one {glue:text}`real_weights`, rollback
-#   {glue:text}`real_rollback` and attention {glue:text}`real_js`; features name one {glue:text}`real_features`, and
-#   {glue:text}`real_features_added` by what the layer adds.
+#   {glue:text}`known_rollback` and attention {glue:text}`known_js`; features name one {glue:text}`known_features`,
+#   because a layer inherits what changed below it, and {glue:text}`known_features_added` by what the layer adds. In
+#   all-MiniLM, on one task, these are {glue:text}`real_weights`, {glue:text}`real_rollback`, {glue:text}`real_js`,
+#   {glue:text}`real_features` and {glue:text}`real_features_added`. Naming a layer at random is right in a quarter of
+#   the cases.
 # - **Few layers.** Averages over models narrow the interval but do not add layers, and all models share one pre-trained
 #   encoder. Another encoder is another run.
 # - **Scaled rows.** The first picture and the centres scale each measure to its own range, so a measure that hardly

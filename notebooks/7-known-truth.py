@@ -94,8 +94,10 @@ seconds = run.measure(measure.seconds, of=settings.first)
 run.exhibit(figures.summary, changes, seconds)
 
 # %% [markdown]
-# A row of ones is a lens that can be trusted with all five questions; a cell near 0 is a question that it should not be
-# asked. The columns are explained one by one below.
+# The picture has four of the five questions, *where* in two readings; *what* has a figure of its own. A row of ones is
+# a lens that can be trusted with all of them; a cell near 0 is a question that it should not be asked. “Last layer
+# after rollback” is how far the features of the last layer move when one layer gets its pre-trained weights back
+# (chapter 1, Figure 3). The columns are explained one by one below.
 #
 # ## Where?
 #
@@ -113,10 +115,11 @@ run.exhibit(figures.table_of_places, changes)
 # %% [markdown]
 # The change of a layer above the trained one is real in its features and absent from its weights. A lens that reads
 # features cannot tell the two apart by its value: the change grows on its way up, and the lens points above the layer
-# that caused it, never below. What tells them apart is the difference between a layer's output and its input, which
-# chapter 6 calls what a layer adds. Measures of a layer's own parameters inherit nothing, so their two readings are the
-# same; and since a frozen layer equals its original, they are right whenever they see anything. Always right by their
-# value: {glue:text}`surely_named`.
+# that caused it, never below. The difference between the change of a layer's output and that of its input, which
+# chapter 6 calls what a layer *adds*, can tell them apart: features then name a trained layer
+# {glue:text}`features_adds`, depending on the measure. Measures of a layer's own parameters inherit nothing, so their
+# two readings are the same; and since a frozen layer equals its original, they are right whenever they see anything.
+# Always right by their value: {glue:text}`surely_named`.
 #
 # ## How much?
 #
@@ -127,8 +130,8 @@ run.exhibit(figures.table_of_places, changes)
 run.exhibit(figures.dose_curves, changes)
 
 # %% [markdown]
-# {glue:text}`least_dose` orders them worst. A measure that levels off still orders the doses; one that knows the labels
-# may wait until something was learned.
+# The measure that follows the number of steps least is {glue:text}`least_dose`, by mean rank correlation. A measure
+# that levels off still orders the doses; one that knows the labels may wait until something was learned.
 #
 # ## Nothing
 #
@@ -162,8 +165,8 @@ run.exhibit(figures.learned_or_walked, changes)
 
 # %% [markdown]
 # Always larger after learning than after a random move of the same length: {glue:text}`best_random`. Always larger than
-# after shuffled labels: {glue:text}`best_shuffled`. The least able are {glue:text}`worst_random` and
-# {glue:text}`worst_shuffled`. Weight distances cannot tell a model from its twin, by construction.
+# after shuffled labels: {glue:text}`best_shuffled`. Against random moves {glue:text}`worst_random` does worst, against
+# shuffled labels {glue:text}`worst_shuffled`. Weight distances cannot tell a model from its twin, by construction.
 #
 # ## What?
 #
@@ -177,8 +180,8 @@ run.exhibit(figures.planted, found)
 # %% [markdown]
 # ## What a measure ignores by its definition
 #
-# A measure of features is *invariant* to a change that leaves its value as it was. The survey of Klabunde et al. (2025)
-# orders measures by it. What is declared here is tested for every measure on random features.
+# A measure of features is *invariant* to a change that leaves its value as it was. The survey of {cite:t}`klabunde2025`
+# orders measures by their invariances. What is declared here is tested for every measure on random features.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_invariances)
@@ -203,7 +206,8 @@ run.exhibit(figures.table_of_scores, changes)
 # - **A strict examiner.** Freezing all layers but one is no ordinary training. It shows what a lens would say if one
 #   layer changed, which no ordinary training does.
 # - **A small encoder.** Six layers, of a toy BERT on the toy world or of all-MiniLM. Errors in layers do not carry over
-#   to 24 layers, and neither do seconds; what is exact (what is ignored, what is inherited) does.
+#   to 24 layers, and neither do seconds. What a measure ignores by definition carries over; how well it tells a layer's
+#   own change from what the layer inherits does not.
 # - **Verdicts per measure.** The claim `lens-names-layer` is {glue:text}`lens_names_layer_verdict`: it holds for
 #   {glue:text}`lens_names_layer_held` measures. The others: `lens-rises-with-dose`
 #   {glue:text}`lens_rises_with_dose_verdict` ({glue:text}`lens_rises_with_dose_held`), `lens-silent-at-nothing`

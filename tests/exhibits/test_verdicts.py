@@ -246,9 +246,9 @@ def test_the_part_of_a_claim_with_one_need_not_be_named():
 
 def test_an_open_verdict_says_what_it_would_take():
     models = judge_group([GROWTH], [effect(SEEDS[OPEN])]).models
-    assert sentence(verdict_on([HOLDS, OPEN])).endswith(f"; g1 would be decided with {models:,} models.")
+    assert sentence(verdict_on([HOLDS, OPEN])).endswith(f"; {models:,} models would decide g1, if the effect is as large as seen.")
     tie = effect([0.0, 0.0, 0.0])
-    assert sentence(judge([GROWTH], [tie])).endswith("decided with no known number of models or examples.")
+    assert sentence(judge([GROWTH], [tie])).endswith("how many models or examples would decide MRPC cannot be told.")
 
 
 def test_without_groups_a_claim_cannot_be_tested_for_a_reason():

@@ -86,14 +86,15 @@ def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
         >>> sorted(reasons := unlearned(pd.DataFrame(rows), "e"))
         ['rte', 'rte on e']
         >>> reasons["rte"]
-        'RTE was not learned: its score of 0.560 is 0.033 [−0.010, 0.080] above the null rate, not clearly above 0.02'
+        'RTE was not clearly learned: its score of 0.560 is 0.033 [−0.010, 0.080] above the null rate, maybe below 0.02'
     """
     reasons = {}
     for row in table[~table["learned"].astype(bool)].itertuples():
         name = tasks.find(row.task).title + ("" if row.encoder == leading else f" on {row.encoder}")
         reach = f" [{row.low:.3f}, {row.high:.3f}]" if row.measured else ""
         said = f"its score of {row.score:.3f} is {row.above:.3f}{reach} above the null rate".replace("-", "−")
-        clearly = "not clearly above" if row.measured else "not above"
-        reason = f"{name} was not learned: {said}, {clearly} {MARGIN.threshold:g}"
+        unclear = row.measured and row.high > MARGIN.threshold
+        was, bound = ("was not clearly learned", "maybe below") if unclear else ("was not learned", "not above")
+        reason = f"{name} {was}: {said}, {bound} {MARGIN.threshold:g}"
         reasons |= {key(row.task, row.encoder, leading): reason, key(row.task, row.encoder, ""): reason}
     return reasons

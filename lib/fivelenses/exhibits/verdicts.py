@@ -233,7 +233,7 @@ def sentence(verdict: Verdict, unit: str = "group", named: bool = True) -> str:
     Parts need not be `named` where a claim has one.
 
     >>> sentence(judge([Part("growth")], [Effect("MRPC", "growth", effects.over_models([4, -3, 8]))]), "task")
-    'Open on MRPC alone (growth); MRPC would be decided with 16 models.'
+    'Open on MRPC alone (growth); 16 models would decide MRPC, if the effect is as large as seen.'
     """
     text = verdict.outcome.capitalize()
     if verdict.outcome == CANNOT_BE_TESTED:
@@ -251,12 +251,17 @@ def sentence(verdict: Verdict, unit: str = "group", named: bool = True) -> str:
             f" on {one.name} alone"
             + (named and one.outcome != HOLDS) * f" ({' and '.join(one.failed or one.undecided)})"
         )
-    decided: dict[str, list[str]] = {}
+    wanting: dict[str, list[str]] = {}
     for one in verdict.of(OPEN) if verdict.outcome == OPEN else ():
         ways = [f"{n:,} {of}" for n, of in ((one.models, "models"), (one.examples, "examples")) if n is not None]
-        unknown = "more than one model" if one.of_this_model else "no known number of models or examples"
-        decided.setdefault(" or ".join(ways) or unknown, []).append(one.name)
-    text += "".join(f"; {', '.join(names)} would be decided with {ways}" for ways, names in decided.items())
+        if one.of_this_model:
+            way = "more than one model is needed to decide {}"
+        elif ways:
+            way = f"{' or '.join(ways)} would decide {{}}, if the effect is as large as seen"
+        else:
+            way = "how many models or examples would decide {} cannot be told"
+        wanting.setdefault(way, []).append(one.name)
+    text += "".join(f"; {way.format(' and '.join(names))}" for way, names in wanting.items())
     if of_one := ", ".join(one.name for one in verdict.groups if one.of_this_model):
         text += f"; the result for {of_one} is of this model and says nothing about other seeds"
     if not all(one.measured for one in verdict.groups):

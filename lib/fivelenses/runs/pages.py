@@ -11,6 +11,7 @@ import hashlib
 import html
 import io
 import json
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ PICTURES, CLEAN = "exhibits", "notebooks"
 NARROW = 640  # pixels; a phone shows such a picture whole, with letters of 10 pixels
 ANCHOR = '<span id="{key}"></span>'
 IN_THE_PAPERS = "in_the_papers.yaml"  # what the exhibits of the papers show, by our exhibit's key
+# A chapter's head has a paragraph that fits any run; its last sentence counts the claims.
+OF_ANY_RUN = re.compile(r"\*\*The answer (?:in numbers|here)\.\*\*.*?(?=\n\n)", re.DOTALL)
+COUNTED = re.compile(r"Of [^.]*`claims_reproduced`.*?\.(?=\s|$)", re.DOTALL)
 # Said of a run on its page, because what an encoder learned before bears on what fine-tuning changes.
 BEFORE_FINE_TUNING = {
     "all-MiniLM-L6-v2": "all-MiniLM-L6-v2 is no plain BERT: its authors had trained it contrastively "
@@ -143,14 +147,35 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
     # Names of their own for these cells, not ones from chance: equal content is an equal page.
     said = f"{_run_line(facts)}\n{_elsewhere(chapter, repository, shown.up)}\n:::"
     page.cells.insert(1, nbformat.v4.new_markdown_cell(said, id="the-run"))
-    answers = "\n".join(f"- {one.sentence}" for one in told if one.answer)
-    if answers:
-        answer = f"**What this run shows.**\n\n{answers}"
-        page.cells.insert(1, nbformat.v4.new_markdown_cell(answer, id="the-answer"))
+    if page.cells[0].cell_type == "markdown":
+        page.cells[0].source = answered(page.cells[0].source, [one.sentence for one in told if one.answer])
     if chapter.local and page.cells[0].cell_type == "markdown":
         title, _, rest = page.cells[0].source.partition("\n")
         page.cells[0].source = f"{title.removesuffix('?')}: {shown.title}\n{rest}"
     return page
+
+
+def answered(head: str, sentences: Iterable[str]) -> str:
+    """The head of a chapter with sentences about one run in the place of those that fit any run.
+
+    Example:
+        >>> head = "**The answer in numbers.** It is 1 to 2. Of 3, `claims_reproduced` hold.\\n\\n*You need* it."
+        >>> print(answered(head, ["It is 2."]))
+        **The answer of this run.**
+        <BLANKLINE>
+        - It is 2.
+        <BLANKLINE>
+        Of 3, `claims_reproduced` hold.
+        <BLANKLINE>
+        *You need* it.
+    """
+    told = "\n".join(f"- {sentence}" for sentence in sentences)
+    of_any_run = OF_ANY_RUN.search(head)
+    if not told or of_any_run is None:
+        return head
+    counted = COUNTED.search(of_any_run.group())
+    answer = f"**The answer of this run.**\n\n{told}" + (f"\n\n{counted.group()}" if counted else "")
+    return head[: of_any_run.start()] + answer + head[of_any_run.end() :]
 
 
 def findings_of(shown: Shown) -> list[Finding]:

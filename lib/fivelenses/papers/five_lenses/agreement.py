@@ -14,7 +14,7 @@ Rows of correlations that are undefined hold NaN.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -62,7 +62,7 @@ def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
     """The mean of a column over models (`task`, `seed`), with its interval from `fold` where there is one. A model for
     which it is undefined, with all sentences or without a fold, is left out; None where it is for all.
 
-    Student's t knows no bounds: an interval of a correlation, or of a difference of two, is cut at the bounds of these.
+    An interval of a correlation, or of a difference of two, is cut at the bounds of these.
     """
     rows = rows[rows.groupby(MODEL)[value].transform(lambda of_model: of_model.notna().all())]
     if rows.empty:
@@ -75,7 +75,7 @@ def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
         else:
             found.append(intervals.of_measure(rows, lambda of_model: of_model[value].mean(), model))
     widest, most = max(found, key=lambda one: one.high - one.low), GREATEST.get(value, np.inf)
-    return replace(widest, low=np.maximum(widest.low, -most), high=np.minimum(widest.high, most))
+    return effects.cut(widest, -most, most)
 
 
 def _keys(rows: pd.DataFrame) -> list[str]:

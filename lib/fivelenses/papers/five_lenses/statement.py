@@ -29,7 +29,10 @@ def _agreement(changes: pd.DataFrame) -> dict[str, str]:
         "overall": said(agreement.overall(changes)),
         "between_seeds": number(repeated.mean()),
         "least_repeated": f"{number(repeated.min())} ({name(repeated.idxmin())})" if len(repeated) else "undefined",
-        "same_lens": number(measures[measures["same_lens"]]["correlation"].mean()),
+        "same_lens": "; ".join(
+            f"{name(pair.first)} and {name(pair.second)} {number(pair.correlation)}"
+            for pair in measures[measures["same_lens"]].itertuples()
+        ),
     }
     for which, place in (("closest", "idxmax"), ("farthest", "idxmin")):
         if defined.empty:
@@ -78,7 +81,6 @@ def _parting(changes: pd.DataFrame) -> dict[str, str]:
         "parting_ranks": f"{parting.difference:.1f}",
         "parting_reason": reason(changes, parting),
         "parting_alike": "an unknown number of" if measures["low"].isna().all() else str(as_low),
-        "inherited_there": _share_inherited(changes, parting.layer),
         "inherited_last": _share_inherited(changes, changes["layer"].max()),
     }
 
@@ -142,7 +144,7 @@ def _noise(changes: pd.DataFrame, parting: agreement.Parting) -> str:
     return (
         f"In two seeds of a task, “{name(parting.higher)}” agrees with itself by {number(first)} and "
         f"“{name(parting.lower)}” by {number(second)}; two measures of one thing that repeat as well would agree by "
-        f"about {number(bound)}, so noise alone {verdict}."
+        f"about {number(bound)} (the root of the product of both), so noise alone {verdict}."
     )
 
 

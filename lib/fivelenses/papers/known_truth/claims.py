@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from fivelenses.exhibits import effects
 from fivelenses.exhibits.claims import OURS, CannotTest, Claims
 from fivelenses.exhibits.verdicts import Effect, Part
 from fivelenses.papers.known_truth import scores
@@ -30,14 +31,15 @@ SILENT = Part(
     "a tenth: what is more would be read as a change",
     "1",
 )
-TELLS = Part("area under the curve, over one half", unit="1")
+TELLS = {walk: Part(f"area under the curve over one half, {words}", unit="1") for walk, words in scores.WALKS.items()}
 
 
-def _per_measure(rows: pd.DataFrame, column: str, part: Part) -> Iterator[Effect]:
+def _per_measure(rows: pd.DataFrame, column: str, part: Part, least: float, most: float) -> Iterator[Effect]:
+    """One effect per measure, its interval within what the number can be."""
     for measure in MEASURES:
         of_measure = rows[rows["measure"] == measure.key]
         if len(of_measure) and np.isfinite((found := scores.over_seeds(of_measure, column)).estimate):
-            yield Effect(name(measure.key), part.name, found)
+            yield Effect(name(measure.key), part.name, effects.cut(found, least, most))
 
 
 def _learned(changes: pd.DataFrame) -> pd.DataFrame:
@@ -54,7 +56,7 @@ def _learned(changes: pd.DataFrame) -> pd.DataFrame:
 )
 def names_the_layer(changes_seen: pd.DataFrame) -> Iterator[Effect]:
     rows = scores.where(_learned(changes_seen))
-    return _per_measure(rows[rows["reading"] == scores.VALUE], "right", NAMES)
+    return _per_measure(rows[rows["reading"] == scores.VALUE], "right", NAMES, 0, 1)
 
 
 @CLAIMS.add(
@@ -64,7 +66,7 @@ def names_the_layer(changes_seen: pd.DataFrame) -> Iterator[Effect]:
     RISES,
 )
 def rises_with_dose(changes_seen: pd.DataFrame) -> Iterator[Effect]:
-    return _per_measure(scores.doses(_learned(changes_seen)), "correlation", RISES)
+    return _per_measure(scores.doses(_learned(changes_seen)), "correlation", RISES, -1, 1)
 
 
 @CLAIMS.add(
@@ -75,15 +77,17 @@ def rises_with_dose(changes_seen: pd.DataFrame) -> Iterator[Effect]:
 )
 def silent_at_nothing(changes_seen: pd.DataFrame) -> Iterator[Effect]:
     rows = scores.nothing(_learned(changes_seen)).groupby([*scores.MODEL, "measure"], sort=False)["share"].max()
-    return _per_measure((-rows).rename("silence").reset_index(), "silence", SILENT)
+    return _per_measure((-rows).rename("silence").reset_index(), "silence", SILENT, -np.inf, 0)
 
 
 @CLAIMS.add(
     "lens-tells-learning",
     "Whatever the lens, it sees more where something was learned than where weights only moved.",
     "area under the curve of a measure, models that learned against models that walked, less one half",
-    TELLS,
+    *TELLS.values(),
 )
 def tells_learning(changes_seen: pd.DataFrame) -> Iterator[Effect]:
-    rows = scores.learning(_learned(changes_seen)).groupby([*scores.MODEL, "measure"], sort=False)["pseudo"].mean()
-    return _per_measure((rows - 0.5).rename("gain").reset_index(), "gain", TELLS)
+    rows = scores.learning(_learned(changes_seen))
+    rows = rows.assign(gain=rows["pseudo"] - 0.5)
+    for walk, part in TELLS.items():
+        yield from _per_measure(rows[rows["walk"] == walk], "gain", part, -0.5, 0.5)

@@ -215,13 +215,15 @@ def summary(changes: pd.DataFrame) -> pd.DataFrame:
 
     The scores are the share of models with frozen layers of which it names the layer, by its value and by what a
     layer adds; the rank correlation with the dose; 1 less the share that it reports of the change without effect
-    that it reports most of, at least 0; and the area under the curve, mean of both walks. `low` and `high` are cut
-    to the score's range, and NaN for one model; `by_chance` is what no knowledge gives.
+    that it reports most of, at least 0; and the area under the curve against the walk that it tells less well. `low`
+    and `high` are cut to the score's range, and NaN for one model; `by_chance` is what no knowledge gives.
     """
     found = where(changes)
     ignored = nothing(changes).groupby([*MODEL, "measure"], sort=False)["share"].max()
     ignored = (1 - ignored.clip(0, 1)).rename("ignores").reset_index()
-    told = learning(changes).groupby([*MODEL, "measure"], sort=False)[["area", "pseudo"]].mean().reset_index()
+    told = learning(changes)
+    hardest = told.groupby(["measure", "walk"])["area"].mean().unstack().idxmin(axis=1)
+    told = told[told["walk"] == told["measure"].map(hardest)]
     tables: dict[str, tuple[pd.DataFrame, str]] = {
         "where": (found[found["reading"] == VALUE], "right"),
         "added": (found[found["reading"] == ADDED], "right"),
