@@ -72,7 +72,9 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# The paper compares five sizes of BERT. The encoders of this run:
+# The paper compares five sizes of BERT. The table has the encoders of this run. Of those, `english-bert` is our own
+# small BERT, which read a few million words of English prose ([chapter 8](8-own-encoders.ipynb)); both MiniLM encoders
+# were trained on pairs of sentences after their pre-training.
 
 # %% tags=["hide-input"]
 run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
@@ -87,9 +89,9 @@ run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
 run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
 
 # %% [markdown]
-# Every encoder is fine-tuned on every task, with a linear schedule after 10 % of warm-up. For one encoder we keep the
-# weights at some steps. A task takes part in the claims only if its score lies clearly more than two points above the
-# {term}`null rate`.
+# Every encoder is fine-tuned on every task, with a linear schedule after 10 % of warm-up. Of the encoder that leads the
+# run we also keep the weights at some steps. A task takes part in the claims only if its score lies clearly more than
+# two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
@@ -104,8 +106,8 @@ run.gate(run.measure(models), run.measure(predictions.by_example, **by_example))
 #
 # {term}`DirectProbe` {cite:p}`zhou2021` groups labelled points into clusters such that each cluster holds one label and
 # the {term}`convex hulls <convex hull>` of clusters with different labels do not meet. Any boundary that a classifier
-# draws has to pass between them. If there are as many clusters as labels, planes separate the labels; every further
-# cluster is a bend in the boundary.
+# draws has to pass between them. If there are as many clusters as labels, planes separate each pair of labels; every
+# further cluster is a bend in the boundary.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_1)
@@ -156,8 +158,9 @@ run.exhibit(tables.table_2, geometry, probes)
 #
 # ## Fine-tuning makes the space simpler
 #
-# In high dimensions planes separate almost anything: any labelling of $n$ points in general position, as long as $n$ is
-# at most the dimension plus one. So each row also says whether the same points are separable with *permuted* labels.
+# In high dimensions planes separate almost anything. Each plane divides the points of two labels, and it can do so
+# whatever these labels are as long as the two have at most $d + 1$ points in general position, $d$ being the dimension.
+# So each row also says whether the same points are separable with *permuted* labels.
 
 # %% tags=["hide-input"]
 run.exhibit(tables.table_3, geometry, probes)
@@ -168,8 +171,9 @@ run.exhibit(tables.table_4, geometry, probes)
 # %% [markdown]
 # ## Fine-tuning pushes labels apart
 #
-# Where the labels are already separable, the loss does not force the encoder to move them. It moves them all the same.
-# For each label, the figure follows the least distance to any other label.
+# Where the labels are already separable, a classifier could answer every training point without any change of the
+# encoder. The encoder changes all the same, since a wider margin lowers the loss. For each label, the figure follows
+# the least distance to any other label.
 
 # %% tags=["hide-input"]
 along = run.measure(measure.along_training, of=settings.followed_models, each=("task", "seed"))

@@ -24,10 +24,10 @@
 # {glue:text}`wider_optima_value`, in squared lengths of the way from start to end (`wider-optima`:
 # {glue:text}`wider_optima_verdict`). After a third of its steps, fine-tuning points {glue:text}`straighter_value`
 # degrees closer to its end than training from scratch does (`straighter`: {glue:text}`straighter_verdict`). Rolling
-# back the low layers costs less accuracy than rolling back the high ones, by {glue:text}`rollback_value` (`rollback`:
-# {glue:text}`rollback_verdict`); negative numbers point the other way. Of the paper's claims,
-# {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) has all of them. Ranges are
-# over tasks.
+# back the low layers costs less accuracy than rolling back the high ones, by {glue:text}`rollback_value`; the paper's
+# whole order has the middle layers between them (`rollback`: {glue:text}`rollback_verdict`). Negative numbers point the
+# other way. Of the paper's claims, {glue:text}`claims_reproduced` are reproduced in this run;
+# [the last section](#the-claims) has all of them. Ranges are over tasks.
 #
 # *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 25 minutes. *Running*: about 5 minutes on the
 # toy world with two cores.
@@ -128,16 +128,16 @@ landscapes = run.measure(measure.landscapes, over=each_model)
 # ## A good place to start
 #
 # A wide {term}`basin` tolerates small changes of the parameters; a narrow one does not. Each panel measures in lengths
-# of its own $\delta_1$, and training from scratch goes much further. The table after the pictures gives these lengths,
-# and a sharpness that does not depend on them.
+# of its own $\delta_1$, and training from scratch goes further. The table after the pictures gives these lengths, and a
+# sharpness that does not depend on them.
 #
 # :::{admonition} Predict, then look
 # :class: tip
-# Both networks fit the same training examples. Whose end has the lower training loss?
+# Around which end is the basin larger, measured in the length of its own way?
 #
-# - **a** The fine-tuned one: it starts closer.
-# - **b** The one from scratch: it trains for more epochs and can memorise.
-# - **c** Neither: both reach zero.
+# - **a** Around the fine-tuned one: pre-training led to a flat region.
+# - **b** Around the one from scratch: it trains for more epochs and ends deeper.
+# - **c** Around neither, by this unit.
 # :::
 
 # %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
@@ -167,8 +167,8 @@ if settings.followed_tasks():
 
 # %% [markdown]
 # What if training goes on? The paper trains for five epochs, then for twenty more, and looks at the development error.
-# We train once for all epochs from the start of the finished training, whose end gives $\delta_1$, and keep the state
-# after every epoch.
+# We train once for all epochs from the start of the other models and keep the state after every epoch; the caption says
+# which state gives $\delta_1$.
 
 # %% tags=["hide-input"]
 if settings.long_task in settings.tasks:
@@ -231,7 +231,8 @@ if settings.grouped_tasks():
 # ## The claims
 #
 # We turn each sentence of the paper into one or more signed numbers per task, positive in the direction of the
-# sentence. Intervals cover seeds and examples, by leaving out each of ten folds of the examples. Angles depend on the
+# sentence. Intervals cover seeds and examples, by leaving out each of ten folds of the examples; a run that kept no
+# folds has none, and its verdicts compare estimates. Angles depend on the
 # training alone, so with one seed their claims stay open. A basin that reaches the edge of the grid (≥ in the tables)
 # may be wider than we see, so its difference from another is bounded on one side only. The control of a direction is a
 # random direction of the same length; that of a trajectory is a random walk. A claim that also holds for its control
@@ -249,11 +250,12 @@ run.finish()
 #   {glue:text}`sharper_from_scratch_verdict`).
 # - **Ease.** Over the steps of fine-tuning, the mean loss from scratch is higher by {glue:text}`easier_value` nats
 #   (`easier`: {glue:text}`easier_verdict`).
-# - **More epochs** change the development error by {glue:text}`robust_overfitting_value`, positive where it falls
-#   (`robust-overfitting`: {glue:text}`robust_overfitting_verdict`).
+# - **More epochs.** Is the development error no larger after them (`robust-overfitting`)?
+#   {glue:text}`robust_overfitting_verdict`; it falls by {glue:text}`robust_overfitting_value`.
 # - **Error and loss.** Their surfaces have a rank correlation of {glue:text}`error_follows_loss_value` for the
-#   fine-tuned model (`error-follows-loss`: {glue:text}`error_follows_loss_verdict`); from scratch, more data raise it
-#   by {glue:text}`scratch_needs_data_value` (`scratch-needs-data`: {glue:text}`scratch_needs_data_verdict`).
+#   fine-tuned model (`error-follows-loss`: {glue:text}`error_follows_loss_verdict`). Does more data raise
+#   that of the model from scratch (`scratch-needs-data`)? {glue:text}`scratch_needs_data_verdict`; by
+#   {glue:text}`scratch_needs_data_value`.
 # - **Layers.** The rim of the basin is further away along the low layers than along the high ones, by
 #   {glue:text}`low_invariant_value` (`low-invariant`: {glue:text}`low_invariant_verdict`).
 # - **Tasks that were not learned.** Where the table of models shows a score at the null rate, the landscape is that of

@@ -69,10 +69,10 @@ settings = run.settings
 # ## The setting
 #
 # The paper fine-tunes BERT-base (12 layers) on sentiment (SST-2), question answering as inference (QNLI) and
-# acceptability (CoLA), with 100, 10 and 1 % of the training examples. For every number $k$ of layers it re-initialises
-# the six linear projections of the top $k$ layers (query, key, value, attention output, intermediate, output) and
-# fine-tunes the whole model. The new weights come from a normal distribution with mean 0 and deviation $\sigma = 0.02$,
-# cut at $\pm 2\sigma$:
+# acceptability (CoLA, scored by {term}`Matthews correlation`), with 100, 10 and 1 % of the training examples. For every
+# number $k$ of layers it re-initialises the six linear projections of the top $k$ layers (query, key, value, attention
+# output, intermediate, output) and fine-tunes the whole model. The new weights come from a normal distribution with
+# mean 0 and deviation $\sigma = 0.02$, cut at $\pm 2\sigma$:
 
 # %% tags=["method"]
 import torch
@@ -152,8 +152,8 @@ for task in settings.tasks:
         run.exhibit(figures.reinitialisation, models, task, sizes[task][:1])
 
 # %% [markdown]
-# Fewer examples at equal epochs also mean fewer steps. To tell the two apart, the parameter `equal_steps_depth` trains
-# models of the smaller sizes for as many steps as the largest.
+# Fewer examples at equal epochs also mean fewer steps. To tell the two apart, models of the smaller sizes are also
+# trained for as many steps as the largest, where a run has them (the parameter `equal_steps_depth`).
 
 # %% tags=["hide-input"]
 again = settings.equal_steps_depth is not None and settings.sized_tasks()
@@ -174,8 +174,9 @@ run.exhibit(figures.table_of_shapes, models, spare=predictions)
 # Fine-tuning can repair what re-initialisation broke. A frozen encoder shows what its layers hold as they are: we
 # remove the top $k$ layers, keep the rest as pre-trained, and train only a classifier on [CLS]. The paper trains it for
 # three epochs at the learning rate of fine-tuning, which is far too short (on CoLA it hardly leaves the null rate).
-# Ours is a logistic regression on standardised features, trained to convergence: what it misses, the features miss. It
-# has no randomness: on all examples there is one probe, and its interval covers development examples only.
+# Ours is a logistic regression on standardised features, trained to convergence: what it misses cannot be read from
+# [CLS] by a linear map. It has no randomness: on all examples there is one probe, and its interval covers development
+# examples only.
 
 # %% tags=["hide-input"]
 probes = run.measure(
@@ -238,8 +239,7 @@ run.finish()
 # - **Frozen layers.** Removing the top sixth of the layers raises a frozen probe's score by
 #   {glue:text}`top_two_hurt_probing_value` (`top-two-hurt-probing`: {glue:text}`top_two_hurt_probing_verdict`).
 # - **Steps.** Where a fine-tuned model stays at the null rate and a frozen probe on the same examples does not, it may
-#   have had too few steps. On SST-2 with the least data this is so: given as many steps as with the most data
-#   (the parameter `min_steps`), all-MiniLM rises far above the null rate.
+#   have had too few steps: a curve at the null rate says nothing about the worth of pre-training.
 # - **Small drops.** A small encoder on few examples loses less than BERT-base, and its seeds differ by about as much as
 #   neighbouring points. Where a model with all layers re-initialised scores as well as one that keeps them,
 #   pre-training of the layers was worth nothing to that task at that size; the table of shapes has both numbers.

@@ -73,10 +73,11 @@ settings = run.settings
 #
 # One pre-trained encoder learns three tasks: natural language inference (MNLI, a label for a pair of sentences),
 # extractive question answering (SQuAD, a span of a passage) and dependency parsing (a tree over a sentence, with a
-# biaffine parser on the encoder). Long passages are read in overlapping windows; the predicted tree is the best one
-# with a single root. The same encoders are also tuned with their bottom layers {term}`frozen` and with their top layers
-# removed. We repeat all of it from several independently pre-trained encoders, to separate the effect of fine-tuning
-# from chance in one pre-training.
+# biaffine parser on the encoder, scored by {term}`LAS`). Long passages are read in overlapping windows; the predicted
+# tree is the best one with a single root. The same encoders are also tuned with their bottom layers {term}`frozen` and
+# with their top layers removed. The paper compares several independent pre-trainings, to separate the effect of
+# fine-tuning from chance in one of them. Where a run has several, similarity is measured in all; probes, freezing and
+# truncation are of the first.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
@@ -96,9 +97,11 @@ run.gate(models, run.measure(predictions.by_example, each=("task", "seed")))
 # what they are: a part of speech, a phrase, a relation, a kind of entity, a role, coreferent or not. It mixes the
 # layers with weights that it learns, pools a span by attention, and has one hidden layer
 # ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much comes from the encoder: its embeddings
-# alone, without context (lexical), and the same network with random weights (randomised). The {term}`twin` of the
-# parser's encoder shows the effect of distance alone. Open data replace OntoNotes where it is not available; the table
-# names them.
+# alone, without context (lexical), and the same network with random weights (randomised). Where a run has it, the
+# {term}`twin` of the parser's encoder shows the effect of distance alone. Open data replace OntoNotes where it is not
+# available; the table names them. Of the shorter names, SRL are semantic roles, SPR is what holds of a role's filler
+# (such as being aware), and DPR asks which noun a pronoun refers to. A probe whose lexical baseline comes within four
+# points of the encoder has nothing to lose and cannot show forgetting.
 
 # %% tags=["hide-input"]
 probes = run.measure(measure.edge_probing, of=settings.probed, over={"edge_task": settings.edge_tasks})
@@ -124,7 +127,8 @@ run.exhibit(figures.appendix_b, codes)
 #
 # A {term}`structural probe` {cite:p}`hewitt2019` is a linear map $B$, trained so that $\lVert B(h_i - h_j) \rVert^2$ is
 # the distance of words $i$ and $j$ in the syntax tree, or $\lVert B h_i \rVert^2$ the depth of word $i$
-# ({py:func}`fivelenses.lenses.structural_probe.fit_distance`). There is one for each layer and encoder.
+# ({py:func}`fivelenses.lenses.structural_probe.fit_distance`). There is one for each layer and encoder; its
+# {term}`UUAS` says how much of the tree it finds.
 
 # %% tags=["hide-input"]
 structure = run.measure(measure.structure, of=settings.probed, over={"model": ("base", *settings.tasks)})
@@ -154,8 +158,9 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 {"by hand": round(float(by_hand), 6), "library": round(rsa(x, y), 6)}
 
 # %% [markdown]
-# We compare each encoder with the one that it was tuned from, on tokens drawn from random sentences. [CLS] and [SEP] do
-# not count: short texts have a larger share of them.
+# We compare each encoder with the one that it was tuned from, on tokens drawn from random sentences. The caption says
+# whether [CLS] and [SEP] are among them. Short texts have a larger share of them, so a run that counts them cannot
+# compare inputs of different length.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -206,13 +211,12 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Probes.** F1 changes by {glue:text}`no_forgetting_value`; in the parser's encoder, by
-#   {glue:text}`dep_helps_syntax_value` in the paper's direction (`dep-helps-syntax`:
-#   {glue:text}`dep_helps_syntax_verdict`). Codelengths shrink by a share of {glue:text}`mdl_same_value` (`mdl-same`:
-#   {glue:text}`mdl_same_verdict`), and correlations of structural probes change by {glue:text}`structure_kept_value`
-#   (`structure-kept`: {glue:text}`structure_kept_verdict`). We probe one model per task; probing seeds say nothing
-#   about other fine-tunings.
-# - **Room.** A probe whose lexical baseline is within four points of the encoder has nothing to lose and takes no part.
+# - **Probes.** Over the probes that take part, F1 changes by {glue:text}`no_forgetting_value`, and in the parser's
+#   encoder by {glue:text}`dep_helps_syntax_value` in the paper's direction (`dep-helps-syntax`:
+#   {glue:text}`dep_helps_syntax_verdict`). The claim on codelengths is `mdl-same`
+#   ({glue:text}`mdl_same_verdict`), that on structural probes beside the parser's is `structure-kept`
+#   ({glue:text}`structure_kept_verdict`). We probe one model per task; probing seeds say nothing about other
+#   fine-tunings.
 # - **Similarity.** `top-layers-change` asks whether similarity falls faster towards the top third than towards the
 #   middle third, unlike a straight line; its draws are the pre-trainings. `in-domain-changes-more`
 #   ({glue:text}`in_domain_changes_more_verdict`) compares a task's input with running text and with the other task's

@@ -16,8 +16,8 @@
 # %% [markdown]
 # # Do the lenses agree?
 #
-# **The question.** Five papers look at fine-tuning, each with instruments of its own, each on models of its own. Would
-# they point at the same layers if they looked at the same models?
+# **The question.** Five papers look at fine-tuning, each with {term}`lenses <lens>` of its own, each on models of its
+# own. Would they point at the same layers if they looked at the same models?
 #
 # **The answer in numbers.** Over {glue:text}`models`, two lenses order the layers with a mean {term}`rank correlation`
 # of {glue:text}`overall` (`lenses-agree`: {glue:text}`lenses_agree_verdict`, in {glue:text}`lenses_agree_held` pairs);

@@ -64,9 +64,9 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# Every measure of chapter 6 takes part, with the other measures of chapter 1 and three that no paper uses: debiased CKA
-# {cite}`kornblith2019`, the orthogonal Procrustes distance, and mutual nearest neighbours. They compare models with the
-# pre-trained encoder that these come from. We know the truth by construction:
+# Every measure of chapter 6 takes part, with the other measures of chapter 1 and three that no paper uses: debiased
+# {term}`CKA` {cite}`kornblith2019`, the orthogonal {term}`Procrustes distance`, and mutual nearest neighbours. They
+# compare models with the pre-trained encoder that these come from. We know the truth by construction:
 #
 # ```{table} The five parts of the chapter.
 # | part | the models | what a lens should say |
@@ -116,15 +116,15 @@ run.exhibit(figures.table_of_places, changes)
 # The change of a layer above the trained one is real in its features and absent from its weights. A lens that reads
 # features cannot tell the two apart by its value: the change grows on its way up, and the lens points above the layer
 # that caused it, never below. The difference between the change of a layer's output and that of its input, which
-# chapter 6 calls what a layer *adds*, can tell them apart: features then name a trained layer
+# chapter 6 calls {term}`what a layer adds`, can tell them apart: features then name a trained layer
 # {glue:text}`features_adds`, depending on the measure. Measures of a layer's own parameters inherit nothing, so their
 # two readings are the same; and since a frozen layer equals its original, they are right whenever they see anything.
 # Always right by their value: {glue:text}`surely_named`.
 #
 # ## How much?
 #
-# We repeat the training, with its whole schedule, for shares of the usual number of steps; 0 is the encoder before
-# training, with its untrained head.
+# We repeat the training, with its whole schedule, for shares of the usual number of steps, the {term}`doses <dose>`; 0
+# is the encoder before training, with its untrained head.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.dose_curves, changes)

@@ -246,7 +246,8 @@ def test_the_part_of_a_claim_with_one_need_not_be_named():
 
 def test_an_open_verdict_says_what_it_would_take():
     models = judge_group([GROWTH], [effect(SEEDS[OPEN])]).models
-    assert sentence(verdict_on([HOLDS, OPEN])).endswith(f"; {models:,} models would decide g1, if the effect is as large as seen.")
+    wanting = f"; {models:,} models would decide g1, if the effect is as large as seen."
+    assert sentence(verdict_on([HOLDS, OPEN])).endswith(wanting)
     tie = effect([0.0, 0.0, 0.0])
     assert sentence(judge([GROWTH], [tie])).endswith("how many models or examples would decide MRPC cannot be told.")
 

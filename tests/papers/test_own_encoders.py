@@ -224,8 +224,14 @@ def test_a_probe_of_embeddings_alone_tests_nothing():
 def test_points_behind_published_encoders_are_means_over_shared_tasks():
     table = pd.concat([made_scores((0.7, 0.9)), made_scores((0.5, 0.5), task="cola", metric="matthews")])
     published = {"Known": {("sst2", "accuracy"): 0.9, ("cola", "matthews"): 0.4, ("rte", "accuracy"): 1.0}}
-    assert figures.behind_published(table, published) == "0.0 points behind Known"
+    assert figures.behind_published(table, published) == "0.0 points behind Known (from −10 to 10, by task)"
     assert figures.behind_published(table, {}).startswith("beside no published encoder")
+
+
+def test_a_bag_of_words_that_is_ahead_is_named_with_its_lead():
+    table = pd.concat([made_scores((0.7, 0.9)), made_scores((0.5, 0.5), task="cola", metric="matthews")])
+    assert figures.behind_words(table.assign(bag_of_words=0.6)) == "CoLA (Matthews correlation) by 10.0 points"
+    assert figures.behind_words(table.assign(bag_of_words=0.4)) == "no task"
 
 
 def test_published_scores_are_drawn_only_where_they_are_given():

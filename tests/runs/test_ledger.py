@@ -119,7 +119,10 @@ def test_the_page_says_how_many_tests_it_holds(run, other):
     tests, decided, by_chance = verdicts.multiplicity(found)
     text = " ".join(read(ledger.page([run, other])).text.split())
     assert f"Group tests with an interval in the ledger: {tests}; decided: {decided}." in text
-    assert f"chance alone would decide at most {by_chance:.0f} of them on average" in text and "kept no replicates" not in text
+    assert (
+        f"chance alone would decide at most {by_chance:.0f} of them on average" in text
+        and "kept no replicates" not in text
+    )
 
 
 def test_a_run_without_replicates_is_counted_apart(run):

@@ -161,9 +161,9 @@ def _faster(histories: pd.DataFrame) -> dict[tuple[str, int], float]:
 @CLAIMS.add(
     "easier",
     "Fine-tuning converges faster than training from scratch, ends lower, even with fewer epochs, and has the "
-    "smoother straight way from start to end.",
+    "smoother straight line from start to end.",
     "from scratch minus tuned, in nats: mean training loss over the steps of fine-tuning; loss at the end on all "
-    "training examples; largest rise of the loss on the straight way from start to end",
+    "training examples; largest rise of the loss on the straight line from start to end",
     FASTER,
     LOWER,
     SMOOTHER,
@@ -213,7 +213,7 @@ def straighter(trajectories: pd.DataFrame) -> Found:
     "robust-overfitting",
     "Many more epochs do not raise the development error much, and end in the same region of low error.",
     "development error of a finished training of the usual epochs minus that of a long one from the same start, "
-    "and the higher of the two minus the highest on the straight way between; as a control, as far in a random "
+    "and the higher of the two minus the highest on the straight line between; as a control, as far in a random "
     "direction",
     KEPT,
     SAME_REGION,
@@ -324,7 +324,7 @@ def low_invariant(group_surfaces: pd.DataFrame) -> Found:
 
 @CLAIMS.add(
     "rollback",
-    "Putting back the low layers costs least, the high layers most.",
+    "Rolling back the low layers costs least, the high layers most.",
     "development accuracy with the low layers rolled back minus that with the high ones and with the middle ones, "
     "and with the middle ones minus the high ones; as a control, as far in random directions",
     LEAST,

@@ -237,7 +237,7 @@ def figure_4(table: pd.DataFrame) -> Exhibit | Absent:
     caption = (
         f"{title(task)}: {last['epoch']:g} epochs of one training on the surface of the development error, whose first "
         f"direction leads to {reference}. The development error is {first:.3f} there and {last['error']:.3f} at the "
-        f"end; on the straight way between the two it is at most {highest:.3f}.{seeds}"
+        f"end; on the straight line between the two it is at most {highest:.3f}.{seeds}"
     )
     alt = (
         f"A surface of the development error with the path of a training, and its error over epochs: "

@@ -147,7 +147,7 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     caption = (
         f"The landscapes in numbers. Widths and area of the basin at {RISE:g} nats above the end, in lengths of δ₁ and "
         "their squares (≥: it reaches the edge of the grid); a random direction of equal length is the null. The loss "
-        "at the end is of all training examples. Climb is the largest rise on the straight way (nats). The length of "
+        "at the end is of all training examples. Climb is the largest rise on the straight line (nats). The length of "
         "δ₁ is also given as a share of the start's. "
         "Sharpness, which does not depend on that length, is the mean rise (nats) when each filter moves by "
         f"{RADIUS:g} of its own length at random. The rank correlation is that of training loss and development error "

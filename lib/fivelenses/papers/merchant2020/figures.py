@@ -19,6 +19,7 @@ from fivelenses.records import TWIN
 from fivelenses.tasks.edge_tasks import find_edge_task
 
 POINTS = 100  # the paper prints scores in per cent
+ADDED_AT_LEAST = 4  # points that pre-training adds to a probe: a share of less says nothing
 
 
 AT_RANDOM = {"twin": "moved at random"}
@@ -52,7 +53,8 @@ def appendix_c(models: pd.DataFrame) -> Exhibit:
         null_rate=("null_rate", "first"),
     )
     table["metric"] = [tasks.find(task).score_name for task in table["task"]]
-    caption = "The fine-tuned models: mean score over seeds and half the range."
+    several = bool((table["seeds"] > 1).any())
+    caption = f"The fine-tuned models: {'mean score over seeds and half the range' if several else 'score, one seed'}."
     columns = {
         "task": ("task", title),
         "encoder": "encoder",
@@ -60,7 +62,7 @@ def appendix_c(models: pd.DataFrame) -> Exhibit:
         "examples": ("examples", "{:,}"),
         "steps": ("steps", "{:,.0f}"),
         "metric": "metric",
-        "score": ("score", "{score:.3f} ± {score_spread:.3f}"),
+        "score": ("score", "{score:.3f} ± {score_spread:.3f}" if several else "{:.3f}"),
         "null_rate": ("null rate", "{:.3f}"),
     }
     return Exhibit("merchant2020-models", "Appendix C", table, caption, columns=columns)
@@ -77,7 +79,7 @@ def table_1(probes: pd.DataFrame) -> Exhibit:
 
 def _changes_of_probes(record: pd.DataFrame) -> dict[str, graph_objects.Figure]:
     """What each fine-tuned encoder's probes changed by, in points and, where random weights were probed, as a share of
-    what pre-training adds to them; empty without a fine-tuned encoder.
+    what pre-training adds to them, if that is at least `ADDED_AT_LEAST`; empty without a fine-tuned encoder.
     """
     means = seen_as(record).groupby(["task", "model"], sort=False)["micro_f1"].mean() * POINTS
     means = means.rename("after").reset_index()
@@ -86,7 +88,8 @@ def _changes_of_probes(record: pd.DataFrame) -> dict[str, graph_objects.Figure]:
     tuned = means[~means["model"].isin((BASE, LEXICAL, RANDOMISED))]
     tuned = tuned.assign(change=tuned["after"] - tuned["before"], model=tuned["model"].map(title))
     tuned["probe"] = [find_edge_task(task).title for task in tuned["task"]]
-    tuned["share"] = POINTS * tuned["change"] / (tuned["before"] - tuned["random"])
+    added = tuned["before"] - tuned["random"]
+    tuned["share"] = (POINTS * tuned["change"] / added).where(added >= ADDED_AT_LEAST)
     said = "{probe}, tuned on {model}: {after:.1f}<br>pre-trained {before:.1f}, random weights {random:.1f}"
     said += "<br>change {change:+.1f} points, {share:+.0f} % of what pre-training adds"
     views = {"the change in points": "change", "in % of what pre-training adds": "share"}
@@ -245,4 +248,5 @@ def _ablation(table: pd.DataFrame, position: str, label: str, key: str, name: st
     alt = f"Curves of score over the {label}. {ends(table, 'score', 'task', position)}."
     looks = _looks(table["task"].unique())
     figure = curves(table, "score", "task", looks, "score", x=position, x_label=label, bottom=None)
-    return Exhibit(key, name, table, f"{caption} {metrics}; bands from least to greatest seed.", alt, figure)
+    bands = "bands from least to greatest seed" if table["seed"].nunique() > 1 else "one seed"
+    return Exhibit(key, name, table, f"{caption} {metrics}; {bands}.", alt, figure)

@@ -124,7 +124,8 @@ def few_layers_suffice(
             raise CannotTest("no encoder of the parser and another task was tuned with half of its layers frozen")
         # Half, or the first number above it that was measured; the paper freezes two thirds and more.
         most = min(place for place in shared if place >= half)
-        worst = of_task[of_task["frozen"] <= most].groupby("frozen")["lost"].mean().idxmax()
+        # 0 froze the embeddings alone.
+        worst = of_task[of_task["frozen"].between(1, most)].groupby("frozen")["lost"].mean().idxmax()
         compared = [
             of_one[of_one["frozen"].isin(shared) & (of_one["frozen"] <= most)] for of_one in (of_task, of_parser)
         ]

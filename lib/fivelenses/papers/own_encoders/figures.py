@@ -171,14 +171,24 @@ def scores_table(table: pd.DataFrame, examples: str, published: Published) -> Ex
 
 
 def behind_published(table: pd.DataFrame, published: Published) -> str:
-    """By how many points the mean score lies below each published encoder's, mean over tasks, as words for prose."""
+    """By how many points the mean score lies below each published encoder's, mean and range over tasks, in words."""
     means = table[table["start"] == PRETRAINED].groupby(["task", "metric"])["score"].mean()
     behind = []
     for name, known in published.items():
         shared = [100 * (score - means[line]) for line, score in known.items() if line in means.index]
         if shared:
-            behind.append(f"{np.mean(shared):.1f} points behind {name}")
+            reach = f" (from {min(shared):.0f} to {max(shared):.0f}, by task)" if len(shared) > 1 else ""
+            behind.append(f"{np.mean(shared):.1f} points behind {name}{reach}".replace("-", "−"))
     return " and ".join(behind) or "beside no published encoder, which has no score on these data"
+
+
+def behind_words(table: pd.DataFrame) -> str:
+    """The lines on which a bag of words has a higher score than the pre-trained models' mean, as words for prose."""
+    means = (
+        table[table["start"] == PRETRAINED].groupby(["task", "metric"], sort=False)[["score", "bag_of_words"]].mean()
+    )
+    ahead = 100 * (means["bag_of_words"] - means["score"])
+    return " and ".join(f"{_title(*line)} by {gap:.1f} points" for line, gap in ahead.items() if gap > 0) or "no task"
 
 
 def parts_of_speech_figure(table: pd.DataFrame) -> Exhibit:

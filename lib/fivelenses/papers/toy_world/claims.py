@@ -49,7 +49,7 @@ def pretraining_pays(models: pd.DataFrame, by_example: Rows = None) -> Iterator[
 @CLAIMS.add(
     "toy-structure-needed",
     "A fine-tuned toy BERT is above the bag of words and below a perfect score.",
-    "score with pre-training less the bag of words', and what it lacks to a perfect one",
+    "score with pre-training less the bag of words', and how far it stays below a perfect score",
     STRUCTURE,
     IMPERFECT,
 )

@@ -26,14 +26,14 @@ Tables = Mapping[str, pd.DataFrame]
 GAIN = Part("gain of accuracy", unit="share of the held-out points")
 DIVERGENCE = Part("fall of similarity", unit="Pearson correlation")
 FEWER = Part("clusters fewer", unit="clusters per label")
-GROWTH = Part("growth of the least distance", unit="of the hidden states")
+GROWTH = Part("growth of the least distance", unit="units of the hidden states")
 FALL = Part("fall on the way", 0.05, "a twentieth of the distance: less is not seen in the paper's figure", "share")
 CROSSED = {
     "PS-fxn over PS-role": (OWN, RELATED),
     "PS-role over untuned": (RELATED, UNTUNED),
     "untuned over POS": (UNTUNED, OPPOSING),
 }
-DISTANCES = {Part(f"distances, {name}", unit="of the hidden states"): pair for name, pair in CROSSED.items()}
+DISTANCES = {Part(f"distances, {name}", unit="units of the hidden states"): pair for name, pair in CROSSED.items()}
 ACCURACIES = {Part(f"accuracy, {name}", unit="share of the held-out points"): pair for name, pair in CROSSED.items()}
 ORDER = Part("least similarity", 0.5, "the paper's own: more than 0.5", "Pearson correlation")
 LESS = Part("low layers move less", 0.5, "“much smaller” is at most half", "share of the high layers' movement")
