@@ -224,8 +224,7 @@ run.finish()
 #   {glue:text}`rollback_low_harmless_verdict`).
 # - **Data sets.** Between models of two data sets, attention differs less in the lower third than in the last, by a
 #   share of {glue:text}`datasets_low_agree_value` (`datasets-low-agree`: {glue:text}`datasets_low_agree_verdict`). The
-#   paper's order of the three pairs holds for {glue:text}`datasets_order_held` measures (`datasets-order`:
-#   {glue:text}`datasets_order_verdict`).
+#   paper's order of the three pairs is `datasets-order`: {glue:text}`datasets_order_verdict`.
 # - **Depth.** An encoder of six layers has two in each third, where the paper's has eight. What the paper sees at layer
 #   9 of 24 has no counterpart here.
 #

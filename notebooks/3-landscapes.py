@@ -250,12 +250,12 @@ run.finish()
 #   {glue:text}`sharper_from_scratch_verdict`).
 # - **Ease.** Over the steps of fine-tuning, the mean loss from scratch is higher by {glue:text}`easier_value` nats
 #   (`easier`: {glue:text}`easier_verdict`).
-# - **More epochs.** Is the development error no larger after them (`robust-overfitting`)?
-#   {glue:text}`robust_overfitting_verdict`; it falls by {glue:text}`robust_overfitting_value`.
+# - **More epochs.** In the paper they do not raise the development error (`robust-overfitting`:
+#   {glue:text}`robust_overfitting_verdict`; fall of the error: {glue:text}`robust_overfitting_value`).
 # - **Error and loss.** Their surfaces have a rank correlation of {glue:text}`error_follows_loss_value` for the
-#   fine-tuned model (`error-follows-loss`: {glue:text}`error_follows_loss_verdict`). Does more data raise
-#   that of the model from scratch (`scratch-needs-data`)? {glue:text}`scratch_needs_data_verdict`; by
-#   {glue:text}`scratch_needs_data_value`.
+#   fine-tuned model (`error-follows-loss`: {glue:text}`error_follows_loss_verdict`). In
+#   the paper more data raise it for the model from scratch (`scratch-needs-data`:
+#   {glue:text}`scratch_needs_data_verdict`; rise: {glue:text}`scratch_needs_data_value`).
 # - **Layers.** The rim of the basin is further away along the low layers than along the high ones, by
 #   {glue:text}`low_invariant_value` (`low-invariant`: {glue:text}`low_invariant_verdict`).
 # - **Tasks that were not learned.** Where the table of models shows a score at the null rate, the landscape is that of

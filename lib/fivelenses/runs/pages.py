@@ -290,12 +290,14 @@ def _run_line(facts: dict) -> str:
     names = parameters.get("encoders") or parameters.get("pretrained") or [parameters["encoder"]]
     encoders = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    seconds, training = facts["seconds"], facts["training_seconds"]
+    took = f"measuring took {duration(seconds)}, training its models {duration(training)}"
     lines = [
         ":::{admonition} The run on this page\n:class: note",
         f"Profile `{facts['profile']}`: {encoders}, source `{parameters['source']}`, tasks "
         f"{', '.join(parameters.get('tasks', []))}, seeds {', '.join(map(str, parameters['seeds']))}; "
-        f"{facts['device']}; measuring took {duration(facts['seconds'])}, training its models "
-        f"{duration(facts['training_seconds'])}; {facts['peak_memory'] / 1e9:.1f} GB. {versions}.",
+        f"{facts['device']}; {took if seconds or training else 'its times were not kept'}; "
+        f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.",
     ]
     lines += [said for name, said in BEFORE_FINE_TUNING.items() if any(one.endswith(name) for one in names)]
     if facts["not_measured"]:

@@ -121,7 +121,8 @@ def _what_was_counted(table: pd.DataFrame) -> str:
     counted, whole = _points_counted(table)
     return (
         f"Clusters are counted on {counted} training points; whether planes separate the labels is asked of all "
-        f"{whole}, so that labels with one cluster each may yet not be separable. Random labels: whether planes "
+        f"{whole}, so that labels with one cluster each may yet not be separable (a text that occurs twice is measured "
+        "once). Random labels: whether planes "
         "separate all points with their labels permuted; where they do, being separable says nothing about the encoder."
     )
 
