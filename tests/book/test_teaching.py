@@ -71,6 +71,16 @@ def test_the_solutions_say_what_python_says():
     assert outcome.attempted > 50 and outcome.failed == 0
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS.values(), ids=lambda chapter: chapter.slug)
+def test_a_runs_own_sentences_take_the_place_of_those_that_fit_any_run(chapter):
+    head = cells(chapter, "markdown")[0].source
+    told = pages.answered(head, ["It is two.", "It is three."])
+    assert "- It is two.\n- It is three." in told and pages.answered(head, []) == head
+    assert "The question" in told and "The answer in numbers" not in told and "The answer here" not in told
+    assert ("`claims_reproduced`" in told) == ("`claims_reproduced`" in head)
+    assert told.count("{glue:text}") <= 1
+
+
 def test_terms_are_in_the_glossary_and_linked_once_a_chapter_at_most():
     glossary = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
     defined = re.findall(r"^(\S.*)\n  \S", glossary, re.MULTILINE)

@@ -273,14 +273,16 @@ def test_whole_models_are_probed_and_those_of_all_pretrainings_compared():
 
 
 def test_the_first_encoder_is_ablated_and_other_pretrainings_are_not():
-    chosen = settings(5, "small", seeds=[0], frozen=[0, 4], truncated=[2])
+    few = {"seeds": [0], "frozen": [0, 4], "truncated": [2]}
+    ours = [f"english-bert/seed-{seed}" for seed in range(3)]
+    chosen = settings(5, "small", encoder=ours[0], pretrained=ours, **few)
     models = {name: chosen.trainings("mnli", name, 3000, 6) for name in chosen.encoders_used()}
     assert [len(of_encoder) for of_encoder in models.values()] == [4, 1, 1]
     assert len(chosen.trainings("squad", chosen.encoder, 3000, 6)) == 1
-    alone = settings(5, "small", encoder=OTHER, pretrained=[OTHER], seeds=[0], frozen=[0, 4], truncated=[2])
+    alone = settings(5, "small", **few)
     tuned = alone.trainings("mnli", OTHER, 3000, 6)
     assert len(tuned) == 4 and tuned[0]["schedule"].learning_rate == 3e-4
-    assert models["english-bert/seed-0"][0]["schedule"].learning_rate == 5e-4
+    assert models[ours[0]][0]["schedule"].learning_rate == 5e-4
 
 
 def test_words_that_were_cut_off_are_no_targets(toy_tokenizer, models):

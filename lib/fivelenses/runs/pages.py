@@ -40,7 +40,7 @@ NARROW = 640  # pixels; a phone shows such a picture whole, with letters of 10 p
 ANCHOR = '<span id="{key}"></span>'
 IN_THE_PAPERS = "in_the_papers.yaml"  # what the exhibits of the papers show, by our exhibit's key
 # A chapter's head has a paragraph that fits any run; its last sentence counts the claims.
-OF_ANY_RUN = re.compile(r"\*\*The answer (?:in numbers|here)\.\*\*.*?(?=\n\n)", re.DOTALL)
+OF_ANY_RUN = re.compile(r"\*\*The answer (?:in numbers|here)\.\*\*.*?(?=\n\n|\Z)", re.DOTALL)
 COUNTED = re.compile(r"Of [^.]*`claims_reproduced`.*?\.(?=\s|$)", re.DOTALL)
 # Said of a run on its page, because what an encoder learned before bears on what fine-tuning changes.
 BEFORE_FINE_TUNING = {
