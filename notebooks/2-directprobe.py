@@ -73,8 +73,8 @@ settings = run.settings
 # ## The setting
 #
 # The paper compares five sizes of BERT. The table has the encoders of this run. Of those, `english-bert` is our own
-# small BERT, which read a few million words of English prose ([chapter 8](8-own-encoders.ipynb)); both MiniLM encoders
-# were trained on pairs of sentences after their pre-training.
+# small BERT, which read a few million words of English prose ([chapter 8](/published/8-own-encoders.ipynb)); both
+# MiniLM encoders were trained on pairs of sentences after their pre-training.
 
 # %% tags=["hide-input"]
 run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
