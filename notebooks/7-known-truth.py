@@ -87,7 +87,7 @@ run.gate(models, run.measure(by_example, of=settings.ordinary, each="task"))
 # %% [markdown]
 # ## What each lens can see
 #
-# Guess first: which of the lenses is right about all five?
+# Guess first: which of the lenses is right about all of these?
 
 # %% tags=["hide-input"]
 seconds = run.measure(measure.seconds, of=settings.first)

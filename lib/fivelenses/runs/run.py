@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -258,7 +259,9 @@ class Run:
         lacking = [one for one in measured if isinstance(one, NotMeasured)]
         if lacking:
             of = [str(one) for one in (*measured, *options.values()) if isinstance(one, str)]
-            title = draw.__name__.replace("_", " ").capitalize() + (f" of {', '.join(of)}" if of else "")
+            # The papers' names of exhibits: Appendix B, Table 1.
+            words = re.sub(r" ([a-z])$", lambda last: last.group().upper(), draw.__name__.replace("_", " "))
+            title = words[:1].upper() + words[1:] + (f" of {', '.join(of)}" if of else "")
             Absent(draw.__name__, title, lacking[0].reason).show()
             return
         drawn = draw(*measured, **options)

@@ -91,7 +91,8 @@ def summary(changes: pd.DataFrame, seconds: pd.DataFrame) -> Exhibit:
         f"which all layers were trained, some longer than others ({models_in_words(changes, FULL)}). Columns: the "
         "share of cases in which it names a trained layer, by its value and by what each layer adds; rank correlation "
         "with the dose; 1 minus the share of fine-tuning's change that it reports where nothing changed; and the "
-        "probability that it is larger where something was learned than where weights only moved. By chance, these are "
+        "probability that it is larger where something was learned than where weights only moved (at random or on "
+        "shuffled labels, whichever it tells less well). By chance, these are "
         f"{', '.join(f'{number(value)} ({SHORT[question]})' for question, value in chance.items())}. Bold: the 95 % "
         "interval over models lies above chance. Beside each name: its seconds for one model."
     )
