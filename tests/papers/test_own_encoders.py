@@ -230,7 +230,7 @@ def test_points_behind_published_encoders_are_means_over_shared_tasks():
 
 def test_a_bag_of_words_that_is_ahead_is_named_with_its_lead():
     table = pd.concat([made_scores((0.7, 0.9)), made_scores((0.5, 0.5), task="cola", metric="matthews")])
-    assert figures.behind_words(table.assign(bag_of_words=0.6)) == "CoLA (Matthews correlation) by 10.0 points"
+    assert figures.behind_words(table.assign(bag_of_words=0.6)) == "CoLA by 10.0 points"
     assert figures.behind_words(table.assign(bag_of_words=0.4)) == "no task"
 
 

@@ -9,7 +9,7 @@ from plotly import graph_objects
 
 from fivelenses import tasks
 from fivelenses.exhibits import style
-from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.exhibits.exhibit import Exhibit, title
 from fivelenses.exhibits.interactive import folded, level, points
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import Looks, curves, dots, looks_in_sequence, looks_of_tasks
@@ -178,17 +178,16 @@ def behind_published(table: pd.DataFrame, published: Published) -> str:
         shared = [100 * (score - means[line]) for line, score in known.items() if line in means.index]
         if shared:
             reach = f" (from {min(shared):.0f} to {max(shared):.0f}, by task)" if len(shared) > 1 else ""
-            behind.append(f"{np.mean(shared):.1f} points behind {name}{reach}".replace("-", "−"))
+            behind.append(f"{np.mean(shared):.1f} points behind {name}{reach.replace('-', '−')}")
     return " and ".join(behind) or "beside no published encoder, which has no score on these data"
 
 
 def behind_words(table: pd.DataFrame) -> str:
     """The lines on which a bag of words has a higher score than the pre-trained models' mean, as words for prose."""
-    means = (
-        table[table["start"] == PRETRAINED].groupby(["task", "metric"], sort=False)[["score", "bag_of_words"]].mean()
-    )
-    ahead = 100 * (means["bag_of_words"] - means["score"])
-    return " and ".join(f"{_title(*line)} by {gap:.1f} points" for line, gap in ahead.items() if gap > 0) or "no task"
+    lines = table[table["start"] == PRETRAINED].groupby(["task", "metric"], sort=False)
+    means = lines[["score", "bag_of_words"]].mean()
+    ahead = (100 * (means["bag_of_words"] - means["score"])).loc[lambda gaps: gaps > 0]
+    return " and ".join(f"{title(task)} by {gap:.1f} points" for (task, _), gap in ahead.items()) or "no task"
 
 
 def parts_of_speech_figure(table: pd.DataFrame) -> Exhibit:
