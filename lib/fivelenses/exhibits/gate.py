@@ -93,7 +93,7 @@ def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
         name = tasks.find(row.task).title + ("" if row.encoder == leading else f" on {row.encoder}")
         reach = f" [{row.low:.3f}, {row.high:.3f}]" if row.measured else ""
         said = f"its score of {row.score:.3f} is {row.above:.3f}{reach} above the null rate".replace("-", "−")
-        unclear = row.measured and row.high > MARGIN.threshold
+        unclear = row.measured and row.above > MARGIN.threshold
         was, bound = ("was not clearly learned", "maybe below") if unclear else ("was not learned", "not above")
         reason = f"{name} {was}: {said}, {bound} {MARGIN.threshold:g}"
         reasons |= {key(row.task, row.encoder, leading): reason, key(row.task, row.encoder, ""): reason}
