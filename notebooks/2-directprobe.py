@@ -73,7 +73,7 @@ settings = run.settings
 # ## The setting
 #
 # The paper compares five sizes of BERT. The table has the encoders of this run. Of those, `english-bert` is our own
-# small BERT, which read a few million words of English prose ([chapter 8](/published/8-own-encoders.ipynb)); both
+# small BERT, which read a few million words of English prose ({doc}`chapter 8 </published/8-own-encoders>`); both
 # MiniLM encoders were trained on pairs of sentences after their pre-training.
 
 # %% tags=["hide-input"]
