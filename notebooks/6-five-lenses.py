@@ -217,3 +217,5 @@ run.finish()
 #   encoder. Another encoder is another run.
 # - **Scaled rows.** The first picture and the centres scale each measure to its own range, so a measure that hardly
 #   varies looks as eventful as one that does. The curves in their own units show which is which.
+#
+# Three [exercises](/exercises.md#chapter-6-do-the-lenses-agree) go with this chapter.

@@ -213,3 +213,5 @@ run.exhibit(figures.table_of_scores, changes)
 #   {glue:text}`lens_rises_with_dose_verdict` ({glue:text}`lens_rises_with_dose_held`), `lens-silent-at-nothing`
 #   {glue:text}`lens_silent_at_nothing_verdict` ({glue:text}`lens_silent_at_nothing_held`), `lens-tells-learning`
 #   {glue:text}`lens_tells_learning_verdict` ({glue:text}`lens_tells_learning_held`).
+#
+# Three [exercises](/exercises.md#chapter-7-what-can-each-lens-see) go with this chapter.
