@@ -214,17 +214,8 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Attention.** Between seeds of the tasks that the paper calls large, the last layers differ
-#   {glue:text}`seeds_js_value` times as much as those below (`seeds-js`: {glue:text}`seeds_js_verdict`).
-# - **Features.** Between seeds, SVCCA distance is {glue:text}`seeds_svcca_value` larger in the last third than in the
-#   middle third (`seeds-svcca`: {glue:text}`seeds_svcca_verdict`). Every layer inherits what changed below it, so part
-#   of this growth is not the layer's own.
-# - **Rolling back.** Rolling back a low layer moves the last one less than rolling back a higher layer, by a share of
-#   {glue:text}`rollback_low_harmless_value` (1: not at all; negative: more; `rollback-low-harmless`:
-#   {glue:text}`rollback_low_harmless_verdict`).
-# - **Data sets.** Between models of two data sets, attention differs less in the lower third than in the last, by a
-#   share of {glue:text}`datasets_low_agree_value` (`datasets-low-agree`: {glue:text}`datasets_low_agree_verdict`). The
-#   paper's order of the three pairs is `datasets-order`: {glue:text}`datasets_order_verdict`.
+# - **Inheritance.** Every layer inherits what changed below it, so part of the growth of features with depth is not the
+#   layer's own.
 # - **Depth.** An encoder of six layers has two in each third, where the paper's has eight. What the paper sees at layer
 #   9 of 24 has no counterpart here.
 #

@@ -245,18 +245,9 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Clusters.** Where labels were not separable, fine-tuning removes {glue:text}`simplifies_value` clusters per label
-#   (`simplifies`: {glue:text}`simplifies_verdict`; it holds in {glue:text}`simplifies_held` cases).
-# - **Distances** are not scaled: an encoder whose states grow pushes everything apart.
-# - **Other tasks.** Tuning on PS-fxn leaves its labels {glue:text}`cross_task_value` further apart than tuning on
-#   PS-role (`cross-task`: {glue:text}`cross_task_verdict`). The claim also compares PS-role with no tuning, no tuning
-#   with POS, and all of them in accuracy.
-# - **Order.** The last layer's similarity to its state before fine-tuning falls to {glue:text}`keeps_order_value` at
-#   the lowest (`keeps-order`: {glue:text}`keeps_order_verdict`).
-# - **Low layers** move less than high ones, by a share of {glue:text}`low_moves_little_value` (`low-moves-little`:
-#   {glue:text}`low_moves_little_verdict`). These lengths are absolute, as in the paper; the captions also give relative
-#   ones.
-# - **Size.** The two MiniLMs of the profile `small` differ in more than their size, so a difference between them is not
-#   an effect of size alone.
+# - **Distances** are not scaled: an encoder whose states grow pushes everything apart. Lengths of movements are
+#   absolute, too, as in the paper; the captions also give relative ones.
+# - **Size.** The two MiniLM encoders of the profile `small` differ in more than their size, so a difference between
+#   them is not an effect of size alone.
 #
 # Three [exercises](/exercises.md#chapter-2-the-geometry-of-labels) go with this chapter.

@@ -245,19 +245,8 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Width.** Much depends on the unit and the grid. At half of the drop along the curve, the fine-tuned basin is wider
-#   than that from scratch by {glue:text}`sharper_from_scratch_value` (`sharper-from-scratch`:
-#   {glue:text}`sharper_from_scratch_verdict`).
-# - **Ease.** Over the steps of fine-tuning, the mean loss from scratch is higher by {glue:text}`easier_value` nats
-#   (`easier`: {glue:text}`easier_verdict`).
-# - **More epochs.** In the paper they do not raise the development error (`robust-overfitting`:
-#   {glue:text}`robust_overfitting_verdict`; fall of the error: {glue:text}`robust_overfitting_value`).
-# - **Error and loss.** Their surfaces have a rank correlation of {glue:text}`error_follows_loss_value` for the
-#   fine-tuned model (`error-follows-loss`: {glue:text}`error_follows_loss_verdict`). In
-#   the paper more data raise it for the model from scratch (`scratch-needs-data`:
-#   {glue:text}`scratch_needs_data_verdict`; rise: {glue:text}`scratch_needs_data_value`).
-# - **Layers.** The rim of the basin is further away along the low layers than along the high ones, by
-#   {glue:text}`low_invariant_value` (`low-invariant`: {glue:text}`low_invariant_verdict`).
+# - **Width.** Much depends on the unit and the grid: the same basin can be the wider one in lengths of its own
+#   $\delta_1$ and the narrower one in absolute length.
 # - **Tasks that were not learned.** Where the table of models shows a score at the null rate, the landscape is that of
 #   a training that learned nothing. A model from scratch can memorise its training examples and stay at the null rate
 #   on new ones.

@@ -231,13 +231,6 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Data.** `less-data-more-reliance` holds in {glue:text}`less_data_more_reliance_held` cases.
-# - **Tasks.** The concavity of QNLI, at about as many examples as in the paper's Figure 1c, is
-#   {glue:text}`qnli_concave_sst_linear_value` (`qnli-concave-sst-linear`:
-#   {glue:text}`qnli_concave_sst_linear_verdict`). CoLA's distance from a line, as a share of its drop and with a minus
-#   sign, is {glue:text}`cola_linear_value` (`cola-linear`: {glue:text}`cola_linear_verdict`).
-# - **Frozen layers.** Removing the top sixth of the layers raises a frozen probe's score by
-#   {glue:text}`top_two_hurt_probing_value` (`top-two-hurt-probing`: {glue:text}`top_two_hurt_probing_verdict`).
 # - **Steps.** Where a fine-tuned model stays at the null rate and a frozen probe on the same examples does not, it may
 #   have had too few steps: a curve at the null rate says nothing about the worth of pre-training.
 # - **Small drops.** A small encoder on few examples loses less than BERT-base, and its seeds differ by about as much as

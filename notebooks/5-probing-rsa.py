@@ -211,18 +211,11 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Probes.** Over the probes that take part, F1 changes by {glue:text}`no_forgetting_value`, and in the parser's
-#   encoder by {glue:text}`dep_helps_syntax_value` in the paper's direction (`dep-helps-syntax`:
-#   {glue:text}`dep_helps_syntax_verdict`). The claim on codelengths is `mdl-same`
-#   ({glue:text}`mdl_same_verdict`), that on structural probes beside the parser's is `structure-kept`
-#   ({glue:text}`structure_kept_verdict`). We probe one model per task; probing seeds say nothing about other
-#   fine-tunings.
+# - **One model per task** is probed; probing seeds say nothing about other fine-tunings.
 # - **Similarity.** `top-layers-change` asks whether similarity falls faster towards the top third than towards the
-#   middle third, unlike a straight line; its draws are the pre-trainings. `in-domain-changes-more`
-#   ({glue:text}`in_domain_changes_more_verdict`) compares a task's input with running text and with the other task's
-#   input.
-# - **Layers.** Losses by freezing and by truncation (`shallow-truncation`: {glue:text}`shallow_truncation_verdict`) are
-#   shares of the gain of fine-tuning over the null rate, and at most a tenth counts as little.
+#   middle third, unlike a straight line; its draws are the pre-trainings.
+# - **Layers.** Losses by freezing and by truncation are shares of the gain of fine-tuning over the null rate, and at
+#   most a tenth counts as little.
 # - **Noise.** In the paper, probes of one model differ by about half a point; with one probing seed, smaller changes
 #   decide nothing.
 #

@@ -199,13 +199,6 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Depth.** `all-rise-with-depth` ({glue:text}`all_rise_with_depth_verdict`, in
-#   {glue:text}`all_rise_with_depth_held` measures) asks whether a measure rises from each third of the layers to the
-#   next, `top-is-high` ({glue:text}`top_is_high_verdict`, in {glue:text}`top_is_high_held` measures) whether the
-#   highest third changes most. Two lenses may have nothing else in common.
-# - **Kinds of lens.** Attention, features and similarity agree with each other by {glue:text}`outputs_agree_more_value`
-#   more than with the weights, depending on the task (`outputs-agree-more`: {glue:text}`outputs_agree_more_verdict`).
-#   SVCCA and {term}`RSA` read the same vectors, RSA those of words alone.
 # - **Which lens is right?** This chapter cannot say. In toy BERTs of which we know where they changed ([chapter
 #   7](7-known-truth.ipynb)), weights name a trained layer {glue:text}`known_weights`, rollback
 #   {glue:text}`known_rollback` and attention {glue:text}`known_js`; features name one {glue:text}`known_features`,
@@ -217,5 +210,7 @@ run.finish()
 #   encoder. Another encoder is another run.
 # - **Scaled rows.** The first picture and the centres scale each measure to its own range, so a measure that hardly
 #   varies looks as eventful as one that does. The curves in their own units show which is which.
+# - **Kinds of lens.** SVCCA and {term}`RSA` read the same vectors, RSA those of words alone. Two lenses that both rise
+#   with depth may have nothing else in common.
 #
 # Three [exercises](/exercises.md#chapter-6-do-the-lenses-agree) go with this chapter.

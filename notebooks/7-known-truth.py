@@ -208,10 +208,5 @@ run.exhibit(figures.table_of_scores, changes)
 # - **A small encoder.** Six layers, of a toy BERT on the toy world or of all-MiniLM. Errors in layers do not carry over
 #   to 24 layers, and neither do seconds. What a measure ignores by definition carries over; how well it tells a layer's
 #   own change from what the layer inherits does not.
-# - **Verdicts per measure.** The claim `lens-names-layer` is {glue:text}`lens_names_layer_verdict`: it holds for
-#   {glue:text}`lens_names_layer_held` measures. The others: `lens-rises-with-dose`
-#   {glue:text}`lens_rises_with_dose_verdict` ({glue:text}`lens_rises_with_dose_held`), `lens-silent-at-nothing`
-#   {glue:text}`lens_silent_at_nothing_verdict` ({glue:text}`lens_silent_at_nothing_held`), `lens-tells-learning`
-#   {glue:text}`lens_tells_learning_verdict` ({glue:text}`lens_tells_learning_held`).
 #
 # Three [exercises](/exercises.md#chapter-7-what-can-each-lens-see) go with this chapter.
