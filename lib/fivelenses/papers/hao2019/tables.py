@@ -131,6 +131,7 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     columns = {
         "task": ("task", title),
         "init": "start",
+        **({"seed": "seed"} if table["seed"].nunique() > 1 else {}),
         "start_loss": ("loss, start → end", "{start_loss:.2f} → {train_loss:.3f}"),
         "climb": ("climb", "{:.2f}"),
         "width": "width along δ₁",
@@ -141,7 +142,7 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
         "half_area": "at half of the drop",
         "angle": ("angle of δ₁, δ₂", "{:.0f}°"),
         "norm": ("‖δ₁‖", "{norm:.3g} ({relative_norm:.0%})"),
-        "sharpness": ("sharpness", "{sharpness:.2f} ± {sharpness_standard_error:.1g}"),
+        "sharpness": ("sharpness", "{sharpness:.3f} ± {sharpness_standard_error:.3f}"),
         "correlation": ("rank correlation", "{:.2f}"),
     }
     caption = (
