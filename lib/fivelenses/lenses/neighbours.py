@@ -48,22 +48,23 @@ def mutual_neighbours(x: Array, y: Array, k: int = 10) -> float:
     centred = [rows.double() - rows.mean(0, dtype=torch.float64) for rows in sides]
     shared = 0
     for first in range(0, n, ROWS_AT_ONCE):
-        near = [_nearest(rows, torch.arange(first, min(first + ROWS_AT_ONCE, n)), k) for rows in centred]
+        near = [_nearest(rows, first, k) for rows in centred]
         shared += int((near[0] & near[1].to(near[0].device)).count_nonzero())
     return shared / (n * k)
 
 
-def _nearest(rows: torch.Tensor, of: torch.Tensor, k: int) -> torch.Tensor:
-    """(of, n) which rows are among the k nearest of some, the first ones of equally distant ones."""
+def _nearest(rows: torch.Tensor, first: int, k: int) -> torch.Tensor:
+    """(block, n) which rows are among the k nearest of each of a block, the first ones of equally distant ones."""
+    of = torch.arange(first, min(first + ROWS_AT_ONCE, len(rows)), device=rows.device)
     squares = rows.square().sum(dim=1)
     gaps = torch.addmm(squares, rows[of], rows.T, alpha=-2)  # squared distances, but for what a row has in all of them
-    gaps[torch.arange(len(of)), of] = torch.inf
+    gaps.diagonal(first).fill_(torch.inf)
     # A product of matrices is fast and rounds: where it cannot tell the k nearest from the next, distances decide.
     near = gaps <= gaps.topk(k, largest=False).values[:, -1:] + ROUNDING * squares.max()
     unclear = near.count_nonzero(dim=1) > k
     if unclear.any():
         distances = torch.cdist(rows[of[unclear]], rows, compute_mode="donot_use_mm_for_euclid_dist")
-        distances[torch.arange(len(distances)), of[unclear]] = torch.inf
+        distances.scatter_(1, of[unclear, None], torch.inf)
         chosen = distances.sort(dim=1, stable=True).indices[:, :k]
         near[unclear] = torch.zeros_like(distances, dtype=torch.bool).scatter_(1, chosen, True)
     return near

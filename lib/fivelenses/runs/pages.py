@@ -148,10 +148,9 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
     said = f"{_run_line(facts)}\n{_elsewhere(chapter, repository, shown.up)}\n:::"
     page.cells.insert(1, nbformat.v4.new_markdown_cell(said, id="the-run"))
     if page.cells[0].cell_type == "markdown":
-        page.cells[0].source = answered(page.cells[0].source, [one.sentence for one in told if one.answer])
-    if chapter.local and page.cells[0].cell_type == "markdown":
         title, _, rest = page.cells[0].source.partition("\n")
-        page.cells[0].source = f"{title.removesuffix('?')}: {shown.title}\n{rest}"
+        title = f"{title.removesuffix('?')}: {shown.title}" if chapter.local else title
+        page.cells[0].source = f"{title}\n{answered(rest, [one.sentence for one in told if one.answer])}"
     return page
 
 

@@ -91,7 +91,9 @@ def _changes_of_probes(record: pd.DataFrame) -> dict[str, graph_objects.Figure]:
     added = tuned["before"] - tuned["random"]
     tuned["share"] = (POINTS * tuned["change"] / added).where(added >= ADDED_AT_LEAST)
     said = "{probe}, tuned on {model}: {after:.1f}<br>pre-trained {before:.1f}, random weights {random:.1f}"
-    said += "<br>change {change:+.1f} points, {share:+.0f} % of what pre-training adds"
+    said += "<br>change {change:+.1f} points{of_added}"
+    of_added = ", {:+.0f} % of what pre-training adds".format
+    tuned["of_added"] = ["" if pd.isna(share) else of_added(share) for share in tuned["share"]]
     views = {"the change in points": "change", "in % of what pre-training adds": "share"}
     return {
         words: heat_map(tuned, value, "probe", "model", said, signed=True)
