@@ -12,7 +12,8 @@ from fivelenses import project, records
 from fivelenses.records import Identity, Record, RecordError
 from fivelenses.runs import publishing
 from fivelenses.runs import run as running
-from fivelenses.runs.run import NotMeasured, Run
+from fivelenses.runs.measurements import NotMeasured
+from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings
 
 FACTS = {"seconds": 1.0, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
@@ -178,7 +179,7 @@ def test_values_are_measured_one_after_another_and_only_those_that_are_new(run):
 
 def test_a_measurement_of_nothing_says_so_where_it_is_published(run):
     assert run.measure(count, over={"factor": []}).empty
-    assert run.not_measured == {"count": "its parameters ask for nothing of the kind"}
+    assert run.measurements.not_measured == {"count": "its parameters ask for nothing of the kind"}
 
 
 def test_a_measurement_may_give_several_tables(run):
@@ -210,7 +211,7 @@ def committed(run, folder, **changes) -> Run:
 def test_a_published_run_reads_and_never_measures(run, tmp_path):
     published = committed(run, tmp_path / "committed")
     assert published.measure(count)["value"].tolist() == [7] and not calls
-    assert not published.outdated and list(published.addresses) == ["a"]
+    assert not published.measurements.outdated and list(published.measurements.addresses) == ["a"]
     with pytest.raises(RecordError, match="has no record of asks_too_much: measure it with `fivelenses run 1"):
         published.measure(asks_too_much)
 
@@ -218,13 +219,13 @@ def test_a_published_run_reads_and_never_measures(run, tmp_path):
 def test_a_published_record_of_older_code_is_shown_and_named(run, tmp_path):
     published = committed(run, tmp_path / "committed", code="older")
     published.measure(count)
-    assert published.outdated == ["count"]
+    assert published.measurements.outdated == ["count"]
 
 
 def test_a_stamp_marks_a_published_record_as_of_todays_code_and_leaves_its_numbers(run, tmp_path, monkeypatch):
     published = committed(run, tmp_path / "committed", code="older")
     monkeypatch.setenv("FIVELENSES_STAMP", "1")
-    assert published.measure(count)["value"].tolist() == [7] and not published.outdated
+    assert published.measure(count)["value"].tolist() == [7] and not published.measurements.outdated
     stamped = records.read(tmp_path / "committed" / "count.parquet")
     assert stamped.identity == identity() and stamped.table["value"].tolist() == [7]
 

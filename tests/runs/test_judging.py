@@ -9,7 +9,8 @@ from fivelenses.exhibits.effects import over_models
 from fivelenses.exhibits.verdicts import Effect, Part
 from fivelenses.runs import execution
 from fivelenses.runs import run as runs
-from fivelenses.runs.run import NotMeasured, Run
+from fivelenses.runs.measurements import NotMeasured
+from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings
 
 MODELS = pd.DataFrame({"encoder": "toy-bert/seed-0", "task": ["rte", "sst2"], "seed": 0, "examples": 9, "epochs": 1.0})
@@ -37,7 +38,10 @@ def shown(monkeypatch):
 def run(tmp_path):
     made = Run(find_chapter(1), "tiny", settings(1, "tiny"), tmp_path)
     rows = [("rte", x) for x in (-1.0, -1.1, -0.9)] + [("sst2", x) for x in (1.0, 1.1, 0.9)]
-    made.measured = {"changes": pd.DataFrame(rows, columns=["task", "x"]), "codes": NotMeasured("codes", "it is old")}
+    made.measurements.tables = {
+        "changes": pd.DataFrame(rows, columns=["task", "x"]),
+        "codes": NotMeasured("codes", "it is old"),
+    }
     return made
 
 
