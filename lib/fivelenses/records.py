@@ -94,8 +94,8 @@ def _imports(tree: ast.AST) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 submodule = f"{node.module}.{alias.name}"
-                ours = submodule.split(".")[0] in PACKAGES and _file(submodule) is not None
-                named.add(submodule if ours else node.module)
+                is_module = submodule.split(".")[0] in PACKAGES and _file(submodule) is not None
+                named.add(submodule if is_module else node.module)
     return {name for name in named if name.split(".")[0] in PACKAGES and _file(name) is not None}
 
 

@@ -38,8 +38,8 @@ def text_files(files: Sequence[Path]) -> list[list[str]]:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{file} is not UTF-8 text (byte {error.start}): convert it first.") from error
-        found = [document for document in re.split(r"\n\s*\n", text) if document.strip()]
-        if not found:
+        of_file = [document for document in re.split(r"\n\s*\n", text) if document.strip()]
+        if not of_file:
             raise ValueError(f"{file} holds no text.")
-        documents += [[part for part in SENTENCE_END.split(document) if part.strip()] for document in found]
+        documents += [[part for part in SENTENCE_END.split(document) if part.strip()] for document in of_file]
     return documents

@@ -58,7 +58,7 @@ def pretrain(
     half_precision: bool = False,
     save_every: int = 200,
     seconds_between_lines: float = 5.0,
-    notify: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> Path:
     """Pre-train a BERT on `documents` (lists of sentences) and write it to `folder`, which is returned.
 
@@ -97,7 +97,7 @@ def pretrain(
                 whole = partial / "whole"
                 shutil.rmtree(whole, ignore_errors=True)
                 with torch.random.fork_rng([device] if device.type == "cuda" else []):
-                    run = PretrainingRun(text, specification, tokenizer, device, partial / "state.pt", identity, notify)
+                    run = PretrainingRun(text, specification, tokenizer, device, partial / "state.pt", identity, log)
                     run.train(save_every, seconds_between_lines)
                     run.write(whole, held_out, half_precision)
                 whole.replace(folder)

@@ -133,10 +133,10 @@ class PretrainingRun:
         device: torch.device,
         state_path: Path,
         identity: dict,
-        notify: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
         self.text, self.specification, self.tokenizer = text, specification, tokenizer
-        self.device, self.state_path, self.identity, self.notify = (device, state_path, identity, notify)
+        self.device, self.state_path, self.identity, self.log = (device, state_path, identity, log)
         self.progress = _Progress()
         torch.manual_seed(derived_seed(specification.seed, "weights"))
         self.model = BertForPreTraining(configuration(specification, tokenizer)).to(device)
@@ -190,7 +190,7 @@ class PretrainingRun:
             if now - line >= seconds_between_lines and progress.loss_curve:
                 line, taken = now, progress.step - first_step
                 left = (now - began) / taken * (steps - progress.step) / 60
-                self.notify(
+                self.log(
                     f"step {progress.step} of {steps}, loss {progress.loss_curve[-1]['masked']:.3f} masked words "
                     f"and {progress.loss_curve[-1]['next_sentence']:.3f} next sentence, "
                     f"{(progress.pieces_seen - pieces_before) / (now - began):,.0f} tokens a second, "
@@ -278,7 +278,7 @@ class PretrainingRun:
         try:
             state = torch.load(self.state_path, map_location=self.device, weights_only=True)
         except (RuntimeError, EOFError, pickle.UnpicklingError):
-            self.notify(f"the saved state {self.state_path} is damaged: starting from the beginning")
+            self.log(f"the saved state {self.state_path} is damaged: starting from the beginning")
             return
         if state["identity"] != json.dumps(self.identity):
             raise FileExistsError(
@@ -288,7 +288,7 @@ class PretrainingRun:
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.progress = _Progress(**state["progress"])
-        self.notify(f"resuming from step {self.progress.step} of {self.specification.steps}")
+        self.log(f"resuming from step {self.progress.step} of {self.specification.steps}")
 
 
 def plan_text(text: TokenisedText, specification: PretrainingSpecification, number: int, step: int) -> PairPlan:

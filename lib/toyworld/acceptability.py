@@ -102,13 +102,13 @@ def _wrong_order(generator: Random, sentence: Sentence) -> Words | None:
 def _spans(sentence: Sentence, relations: tuple[str, ...]) -> list[tuple[int, int]]:
     """Spans of the main verb's phrases with one of the relations, by their widest constituent."""
     main = sentence.heads.index(0) + 1
-    found = []
+    phrases = []
     for index, (head, relation) in enumerate(zip(sentence.heads, sentence.deprels, strict=True)):
         if head == main and relation in relations:
             spans = [(s, e) for label, s, e in sentence.constituents if s <= index < e and not s <= main - 1 < e]
             if spans:
-                found.append(max(spans, key=lambda span: span[1] - span[0]))
-    return found
+                phrases.append(max(spans, key=lambda span: span[1] - span[0]))
+    return phrases
 
 
 def _missing_argument(generator: Random, sentence: Sentence) -> Words | None:

@@ -48,12 +48,12 @@ class Sentence:
 
     @property
     def proto_roles(self) -> tuple[tuple[int, Span, tuple[str, ...]], ...]:
-        found = [
+        arguments = [
             (predicate.index, span, proto_roles(predicate.event, role))
             for predicate in self.predicates
             for role, span in predicate.arguments
         ]
-        return tuple(item for item in found if item[2])
+        return tuple(item for item in arguments if item[2])
 
     @property
     def text(self) -> str:
@@ -76,14 +76,14 @@ def offsets(words: tuple[str, ...] | list[str]) -> list[Span]:
     >>> offsets(["she", "slept", "."])
     [(0, 3), (4, 9), (9, 10)]
     """
-    found = []
+    spans = []
     position = 0
     for word in words:
-        if found and word not in (".", "?") and not word.startswith("'"):
+        if spans and word not in (".", "?") and not word.startswith("'"):
             position += 1
-        found.append((position, position + len(word)))
+        spans.append((position, position + len(word)))
         position += len(word)
-    return found
+    return spans
 
 
 def words_of(node: Node) -> list[str]:

@@ -70,15 +70,15 @@ def _pairs(generator: Random, first: Sentence, second: Sentence) -> list[tuple[L
         *(Mention((m.span[0] + shift, m.span[1] + shift), m.entity, m.pronoun) for m in second.mentions),
     ]
     mentions.sort(key=lambda mention: mention.span)
-    found = []
+    pairs = []
     for later in mentions:
         for earlier in mentions:
             overlap = earlier.span[1] > later.span[0]
             if overlap or not (later.pronoun or generator.random() < 0.15):
                 continue
             same = earlier.entity.identifier == later.entity.identifier
-            found.append(((earlier.span, later.span, "coreferent" if same else "not"), same))
-    return found
+            pairs.append(((earlier.span, later.span, "coreferent" if same else "not"), same))
+    return pairs
 
 
 def _coreference(sentences: Iterator[Told], split: str) -> Iterator[Row]:

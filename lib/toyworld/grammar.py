@@ -140,29 +140,29 @@ def complements(event: Event, form: Form, gap: str = "") -> list[Node]:
     styles = form.styles
     subject, main_object = subject_role(event, form), direct_object(event)
     left_out = {gap, form.fronted, subject, "agent"}
-    found: list[Node] = []
+    phrases: list[Node] = []
     has_recipient = event.get("recipient") is not None and event.sense.frame == "transfer"
     light = main_object and styles.get(event.role(main_object).identifier, DEFINITE).noun == "pronoun"
     shifted = has_recipient and form.shifted and form.voice == "active" and gap != "recipient" and not light
     if shifted and "recipient" not in left_out:
-        found.append(noun_phrase(event.role("recipient"), "iobj", styles, ((event, "recipient"),)))
+        phrases.append(noun_phrase(event.role("recipient"), "iobj", styles, ((event, "recipient"),)))
         left_out.add("recipient")
     if main_object and main_object not in left_out:
-        found.append(noun_phrase(event.role(main_object), "obj", styles, ((event, main_object),)))
+        phrases.append(noun_phrase(event.role(main_object), "obj", styles, ((event, main_object),)))
         left_out.add(main_object)
     for role in ("recipient", "topic", "source", "origin", "goal"):
         filler = event.get(role)
         if filler is not None and role not in left_out and role != main_object:
-            found.append(_oblique(event, role, filler, styles))
+            phrases.append(_oblique(event, role, filler, styles))
     if form.voice != "active" and not form.agentless and gap != "agent":
-        found.append(agent_phrase(event, styles))
+        phrases.append(agent_phrase(event, styles))
     if event.manner:
-        found.append(Node("ADVP", "advmod", (leaf(event.manner, "ADV"),), roles=((event, "manner"),)))
+        phrases.append(Node("ADVP", "advmod", (leaf(event.manner, "ADV"),), roles=((event, "manner"),)))
     for role in ADJUNCTS:
         filler = event.get(role)
         if filler is not None and role not in left_out:
-            found.append(_oblique(event, role, filler, styles))
-    return found
+            phrases.append(_oblique(event, role, filler, styles))
+    return phrases
 
 
 def verb_phrase(event: Event, form: Form, plural: bool, relation: str = "head", gap: str = "") -> Node:

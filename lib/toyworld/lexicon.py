@@ -114,12 +114,12 @@ def verb(specification: str) -> Verb:
 def _nouns(kind: str, entries: str, plurals: bool = True) -> tuple[Noun, ...]:
     irregular = {"fox": "foxes", "wolf": "wolves", "mouse": "mice", "box": "boxes", "bench": "benches"}
     irregular |= {"shelf": "shelves", "potato": "potatoes", "knife": "knives", "brush": "brushes", "dress": "dresses"}
-    found = []
+    nouns = []
     for entry in entries.split():
         singular, _, preposition = entry.partition(":")
         plural = irregular.get(singular, singular + "s") if plurals else ""
-        found.append(Noun(singular, plural, kind, preposition.rstrip("!"), preposition.endswith("!")))
-    return tuple(found)
+        nouns.append(Noun(singular, plural, kind, preposition.rstrip("!"), preposition.endswith("!")))
+    return tuple(nouns)
 
 
 WOMEN = (

@@ -192,18 +192,18 @@ def role_kinds(sense: Sense, role: str) -> tuple[str, ...]:
 
 def fill_roles(generator: Random, sense: Sense, cast: tuple[Entity, ...], **fixed: Entity) -> Event | None:
     """Fill the core roles of a sense with different members of the cast, or None where the cast lacks a kind."""
-    chosen: dict[str, Entity] = {}
+    fillers: dict[str, Entity] = {}
     for role in CORE_ROLES[sense.frame]:
         if role in fixed:
-            chosen[role] = fixed[role]
+            fillers[role] = fixed[role]
             continue
         kinds = role_kinds(sense, role)
-        taken = list(chosen.values()) + list(fixed.values())
+        taken = list(fillers.values()) + list(fixed.values())
         candidates = [entity for entity in cast if entity.kind in kinds and entity not in taken]
         if not candidates:
             return None
-        chosen[role] = zipf_choice(generator, candidates)
-    return Event(sense, tuple(chosen.items()))
+        fillers[role] = zipf_choice(generator, candidates)
+    return Event(sense, tuple(fillers.items()))
 
 
 def swapped(event: Event) -> Event | None:

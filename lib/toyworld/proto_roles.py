@@ -29,33 +29,33 @@ def proto_roles(event: Event, role: str) -> tuple[str, ...]:
     if role not in (*CORE_ROLES[frame], "instrument") or event.get(role) is None:
         return ()
     filler = event.role(role)
-    found = set()
+    properties = set()
     if filler.animate:
-        found.add("sentient")
+        properties.add("sentient")
         if "mental" not in traits or role == "agent":
-            found.add("awareness")
+            properties.add("awareness")
     if role == "agent" and frame not in ("mental", "having", "losing") and "mental" not in traits:
-        found |= {"instigation", "volition"}
+        properties |= {"instigation", "volition"}
         if event.sense.name == "receive":
-            found -= {"instigation"}
+            properties -= {"instigation"}
     if frame in ("transfer", "taking") and role == "theme" or frame in ("finding", "losing") and role == "patient":
-        found.add("change_of_possession")
+        properties.add("change_of_possession")
     if role in ("theme", "patient") and (frame in ("transfer", "placing") or "moves" in traits):
-        found.add("change_of_location")
+        properties.add("change_of_location")
     if role == "agent" and ("mover" in traits or event.sense.name in ("chase", "follow", "carry", "visit")):
-        found.add("change_of_location")
+        properties.add("change_of_location")
     if role == "patient" and ("changes" in traits or "destroys" in traits):
-        found.add("change_of_state")
+        properties.add("change_of_state")
     if "destroys" not in traits or role != "patient":
-        found.add("existed_after")
+        properties.add("existed_after")
     if role in ("theme", "patient") and not filler.animate and frame in ("transfer", "taking", "change", "placing"):
-        found.add("manipulated")
+        properties.add("manipulated")
     if role in ("agent", "patient") and (
         "touches" in traits or (frame == "change" and event.get("instrument") is None)
     ):
-        found.add("physical_contact")
+        properties.add("physical_contact")
     if role == "instrument":
-        found |= {"used", "manipulated", "physical_contact"}
+        properties |= {"used", "manipulated", "physical_contact"}
     if filler.kind in ("place", "surface", "container") and role in ("goal", "source", "topic"):
-        found.add("stationary")
-    return tuple(sorted(found))
+        properties.add("stationary")
+    return tuple(sorted(properties))

@@ -139,13 +139,13 @@ def squad() -> dict[str, pandas.DataFrame]:
         contexts: set[str] = set()
         number = 0
         while len(rows) < size:
-            found = _squad_rows(generator_for("squad", split, number), split, number)
+            of_story = _squad_rows(generator_for("squad", split, number), split, number)
             number += 1
-            if not found or found[0]["context"] in contexts:
+            if not of_story or of_story[0]["context"] in contexts:
                 continue
-            if earlier.isdisjoint(_sentences_of(found[0]["context"])):
-                contexts.add(found[0]["context"])
-                rows += found[: size - len(rows)]
+            if earlier.isdisjoint(_sentences_of(of_story[0]["context"])):
+                contexts.add(of_story[0]["context"])
+                rows += of_story[: size - len(rows)]
         earlier |= {text for context in contexts for text in _sentences_of(context)}
         tables[split] = pandas.DataFrame(rows)
     return tables

@@ -12,12 +12,12 @@ _GOODS = ("toy", "food", "clothing", "document", "tool", "container")
 
 
 def _nouns(kind: str, entries: str, plurals: bool = False) -> tuple[Noun, ...]:
-    found = []
+    nouns = []
     for entry in entries.split():
         singular, _, preposition = entry.partition(":")
         plural = singular + "s" if plurals else ""
-        found.append(Noun(singular, plural, kind, preposition.rstrip("!"), preposition.endswith("!")))
-    return tuple(found)
+        nouns.append(Noun(singular, plural, kind, preposition.rstrip("!"), preposition.endswith("!")))
+    return tuple(nouns)
 
 
 def _sense(

@@ -116,29 +116,29 @@ class Narrator:
     def consequences(self, event: Event) -> list[Node]:
         """What holds after an event, in the order of how much it says."""
         frame, agent = event.sense.frame, event.role("agent")
-        found: list[Node] = []
+        clauses: list[Node] = []
         theme = event.get(direct_object(event)) if direct_object(event) else None
         loser, gainer = event.get("source"), event.get("recipient")
         if theme is not None and frame in ("transfer", "taking", "finding", "losing", "placing"):
             owner = gainer or (agent if frame in ("taking", "finding") else None)
             former = loser or (agent if frame in ("transfer", "losing", "placing") else None)
             if owner is not None and self._chance(0.5):
-                found.append(self.ownership(owner, theme))
+                clauses.append(self.ownership(owner, theme))
             elif former is not None:
-                found.append(self.ownership(former, theme, "not"))
+                clauses.append(self.ownership(former, theme, "not"))
         if event.sense.result and event.affected is not None:
             if self._chance(0.5):
-                found.append(self.state(event.affected, event.sense.result))
+                clauses.append(self.state(event.affected, event.sense.result))
             else:
-                found.append(self.state(event.affected, OPPOSITES[event.sense.result], "not"))
+                clauses.append(self.state(event.affected, OPPOSITES[event.sense.result], "not"))
         if frame in ("motion", "leaving"):
             place = event.role("goal" if frame == "motion" else "source")
             styles = {agent.identifier: self.style(agent, (agent,))}
             form = Form(tense=self.tense, negation="" if frame == "motion" else "not", styles=styles)
-            found.append(finish(place_clause(agent, place, form)))
+            clauses.append(finish(place_clause(agent, place, form)))
         if event.sense.welfare and event.affected is not None and self._chance(0.6):
-            found.append(self.feeling(event.affected, event.sense.welfare))
-        return found
+            clauses.append(self.feeling(event.affected, event.sense.welfare))
+        return clauses
 
     def feeling(self, entity: Entity, welfare: int) -> Node:
         """How somebody feels who was treated well or badly."""

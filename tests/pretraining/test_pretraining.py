@@ -257,7 +257,7 @@ def test_unknown_pieces_are_never_predicted_and_a_row_of_them_has_nothing_to_pre
 
 def test_the_loss_at_masked_positions_is_the_loss_of_the_whole_output_layer(tmp_path):
     torch.manual_seed(0)
-    model = BertForPreTraining.from_pretrained(pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, notify=silent))
+    model = BertForPreTraining.from_pretrained(pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, log=silent))
     text = tokenise(DOCUMENTS, TOKENIZER, 24)
     pairs = plan_pass(text, 24, 480, 0.5, seed=1).pairs
     batch = make_batch(text.pieces, pairs, SPECIAL, 0.15, torch.Generator().manual_seed(0))
@@ -285,7 +285,7 @@ def test_the_loss_falls_on_a_trivial_language(tmp_path):
 
 
 def test_held_out_loss_is_fixed_by_its_seed_and_leaves_the_mode_alone(tmp_path):
-    folder = pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, notify=silent)
+    folder = pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, log=silent)
     model = BertForPreTraining.from_pretrained(folder).train()
     first = held_out_loss(model, TOKENIZER, DOCUMENTS, seed=3)
     assert first == held_out_loss(model, TOKENIZER, DOCUMENTS, seed=3)
@@ -298,7 +298,7 @@ def test_held_out_loss_is_fixed_by_its_seed_and_leaves_the_mode_alone(tmp_path):
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
     first, second, third = (
-        pretrain(DOCUMENTS, replace(SMALL, seed=seed), tmp_path / name, TOKENIZER, notify=silent)
+        pretrain(DOCUMENTS, replace(SMALL, seed=seed), tmp_path / name, TOKENIZER, log=silent)
         for name, seed in (("first", 0), ("second", 0), ("third", 1))
     )
     assert same_weights(first, second)
@@ -309,21 +309,21 @@ def test_the_callers_random_numbers_are_left_alone(tmp_path):
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    pretrain(DOCUMENTS, replace(SMALL, steps=2), tmp_path / "bert", TOKENIZER, notify=silent)
+    pretrain(DOCUMENTS, replace(SMALL, steps=2), tmp_path / "bert", TOKENIZER, log=silent)
     assert torch.equal(torch.rand(3), expected)
 
 
 def test_a_killed_run_resumes_to_the_same_losses_and_the_same_weights(tmp_path):
     settings_of_both = {"save_every": 4, "seconds_between_lines": 0.0}
     specification = replace(SMALL, batch_tokens=960, first_length=12, first_share=0.5)
-    whole = pretrain(DOCUMENTS, specification, tmp_path / "whole", TOKENIZER, notify=silent, **settings_of_both)
+    whole = pretrain(DOCUMENTS, specification, tmp_path / "whole", TOKENIZER, log=silent, **settings_of_both)
     killed = tmp_path / "killed"
     for step in (3, 6, 11):
         with pytest.raises(KeyboardInterrupt):
-            pretrain(DOCUMENTS, specification, killed, TOKENIZER, notify=stop_at(step), **settings_of_both)
+            pretrain(DOCUMENTS, specification, killed, TOKENIZER, log=stop_at(step), **settings_of_both)
         assert not killed.exists()
     lines: list[str] = []
-    pretrain(DOCUMENTS, specification, killed, TOKENIZER, notify=lines.append, **settings_of_both)
+    pretrain(DOCUMENTS, specification, killed, TOKENIZER, log=lines.append, **settings_of_both)
     assert lines[0] == "resuming from step 8 of 12"
     assert same_weights(whole, killed)
     records = [json.loads((folder / "pretraining.json").read_text()) for folder in (whole, killed)]
@@ -336,37 +336,37 @@ def test_a_killed_run_resumes_to_the_same_losses_and_the_same_weights(tmp_path):
 def test_a_damaged_state_is_remade_with_a_line_of_notice(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         pretrain(
-            DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, save_every=4, seconds_between_lines=0.0, notify=stop_at(6)
+            DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, save_every=4, seconds_between_lines=0.0, log=stop_at(6)
         )
     state = tmp_path / ".bert.partial" / "state.pt"
     state.write_bytes(state.read_bytes()[:1000])
     lines: list[str] = []
-    remade = pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, notify=lines.append)
+    remade = pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, log=lines.append)
     assert "damaged" in lines[0]
-    assert same_weights(remade, pretrain(DOCUMENTS, SMALL, tmp_path / "other", TOKENIZER, notify=silent))
+    assert same_weights(remade, pretrain(DOCUMENTS, SMALL, tmp_path / "other", TOKENIZER, log=silent))
 
 
 def test_a_finished_folder_is_returned_and_another_run_does_not_overwrite_it(tmp_path):
-    folder = pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, notify=silent)
+    folder = pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, log=silent)
     changed = (folder / "model.safetensors").stat().st_mtime_ns
-    assert pretrain(DOCUMENTS, SMALL, folder, TOKENIZER, notify=silent) == folder
+    assert pretrain(DOCUMENTS, SMALL, folder, TOKENIZER, log=silent) == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == changed
     with pytest.raises(FileExistsError, match="something other than this run"):
-        pretrain(DOCUMENTS, replace(SMALL, seed=9), folder, TOKENIZER, notify=silent)
+        pretrain(DOCUMENTS, replace(SMALL, seed=9), folder, TOKENIZER, log=silent)
 
 
 def test_the_state_of_another_run_is_not_resumed(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         pretrain(
-            DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, save_every=4, seconds_between_lines=0.0, notify=stop_at(6)
+            DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, save_every=4, seconds_between_lines=0.0, log=stop_at(6)
         )
     with pytest.raises(FileExistsError, match="state of another run"):
-        pretrain(DOCUMENTS, replace(SMALL, seed=1), tmp_path / "bert", TOKENIZER, notify=silent)
+        pretrain(DOCUMENTS, replace(SMALL, seed=1), tmp_path / "bert", TOKENIZER, log=silent)
 
 
 def test_a_line_says_step_loss_speed_and_time_left(tmp_path):
     lines: list[str] = []
-    pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, seconds_between_lines=0.0, notify=lines.append)
+    pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, seconds_between_lines=0.0, log=lines.append)
     assert len(lines) == SMALL.steps
     for word in ("step 1 of 12", "masked words", "next sentence", "tokens a second", "minutes left"):
         assert word in lines[0]
@@ -374,7 +374,7 @@ def test_a_line_says_step_loss_speed_and_time_left(tmp_path):
 
 def test_steps_per_pass_counts_the_batches_of_the_first_pass(tmp_path):
     steps = steps_per_pass(DOCUMENTS, SMALL, TOKENIZER)
-    folder = pretrain(DOCUMENTS, replace(SMALL, steps=steps), tmp_path / "bert", TOKENIZER, notify=silent)
+    folder = pretrain(DOCUMENTS, replace(SMALL, steps=steps), tmp_path / "bert", TOKENIZER, log=silent)
     assert json.loads((folder / "pretraining.json").read_text())["passes"] == 1
 
 
@@ -411,7 +411,7 @@ def test_a_checkpoint_loads_in_float32_with_its_tokenizer_and_measures_what_it_s
         TOKENIZER,
         held_out=DOCUMENTS[:20],
         half_precision=half_precision,
-        notify=silent,
+        log=silent,
     )
     model, tokenizer = BertForPreTraining.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     assert model.dtype == torch.float32 and model.config.hidden_dropout_prob == 0.1
@@ -427,10 +427,8 @@ def test_a_checkpoint_loads_in_float32_with_its_tokenizer_and_measures_what_it_s
 
 
 def test_half_precision_does_not_change_what_the_model_says(tmp_path):
-    full = pretrain(DOCUMENTS, SMALL, tmp_path / "full", TOKENIZER, held_out=DOCUMENTS, notify=silent)
-    half = pretrain(
-        DOCUMENTS, SMALL, tmp_path / "half", TOKENIZER, held_out=DOCUMENTS, half_precision=True, notify=silent
-    )
+    full = pretrain(DOCUMENTS, SMALL, tmp_path / "full", TOKENIZER, held_out=DOCUMENTS, log=silent)
+    half = pretrain(DOCUMENTS, SMALL, tmp_path / "half", TOKENIZER, held_out=DOCUMENTS, half_precision=True, log=silent)
     losses = [
         json.loads((folder / "pretraining.json").read_text())["held_out"]["masked_loss"] for folder in (full, half)
     ]
@@ -500,7 +498,7 @@ def test_a_tokenizer_of_another_size_is_refused(tmp_path):
 def test_a_run_that_diverges_says_so_and_leaves_nothing(tmp_path):
     specification = replace(SMALL, learning_rate=1e30, warm_up=0.0, gradient_norm=1e30)
     with pytest.raises(FloatingPointError, match="diverged, lower learning_rate"):
-        pretrain(DOCUMENTS, specification, tmp_path / "bert", TOKENIZER, notify=silent)
+        pretrain(DOCUMENTS, specification, tmp_path / "bert", TOKENIZER, log=silent)
     assert list(tmp_path.iterdir()) == []
 
 

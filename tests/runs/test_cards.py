@@ -12,7 +12,7 @@ from fivelenses.exhibits.claims import OURS, Claim, Judged
 from fivelenses.exhibits.effects import interval, over_models, without_interval
 from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, UNBOUNDED, Effect, Part, judge
 from fivelenses.runs.cards import cards
-from fivelenses.runs.intervals_drawn import EDGE, drawn, plots, said, scale
+from fivelenses.runs.intervals_drawn import EDGE, drawn, plots, printed, scale
 
 GROWTH = Part("growth", unit="nats")
 LIMIT = Part("size", 0.5, "half a layer matters", "layers")
@@ -102,13 +102,13 @@ def test_a_part_has_one_axis_in_all_runs():
     ],
 )
 def test_a_number_is_said_as_exactly_as_its_interval_allows(one, text):
-    assert said(one) == text
+    assert printed(one) == text
 
 
 @given(st.lists(NUMBERS, min_size=2, max_size=4))
 def test_what_is_said_can_be_read_back(values):
     one = over_models(values)
-    text = said(Effect("a", "b", one)).replace("−", "-").replace(",", "") if math.isfinite(one.low) else ""
+    text = printed(Effect("a", "b", one)).replace("−", "-").replace(",", "") if math.isfinite(one.low) else ""
     half = (one.high - one.low) / 2
     assert float(text.split(" ")[0]) == pytest.approx(one.estimate, abs=max(half / 10, abs(one.estimate) / 100, 1e-9))
 

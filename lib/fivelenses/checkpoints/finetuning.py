@@ -169,9 +169,9 @@ def fine_tune(specification: Specification, store: Store, device: str = "auto", 
     except Timeout:
         return None
     with held:
-        found = store.find(specification)
-        if found is not None:
-            return found
+        stored = store.find(specification)
+        if stored is not None:
+            return stored
         partial = store.partial(specification)
         partial.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
@@ -260,8 +260,8 @@ def _training_examples(data: TaskData, specification: Specification, tokenizer) 
         # Chosen before it is encoded: a hundred examples of a large task cost no more than a hundred.
         table = data.splits["train"]
         labels = table[data.task.label] if data.task.head == "sequence" else np.zeros(table.num_rows, dtype=int)
-        chosen = table.select(subset(np.array(labels), wanted, seed))
-        return encode(dataclasses.replace(data, splits={"train": chosen}), "train", tokenizer, longest)
+        drawn = table.select(subset(np.array(labels), wanted, seed))
+        return encode(dataclasses.replace(data, splits={"train": drawn}), "train", tokenizer, longest)
     # A sentence without a labelled word left is no example, so a task on words is encoded first.
     encoded = encode(data, "train", tokenizer, longest)
     return encoded.select(subset(np.zeros(encoded.num_rows, dtype=int), wanted, seed))

@@ -89,10 +89,10 @@ def finite(checkpoints: Mapping[Name, Checkpoint]) -> dict[Name, Checkpoint]:
     Raises:
         ValueError: all have diverged.
     """
-    found = {name: one for name, one in checkpoints.items() if not one.manifest["diverged"]}
-    if not found:
+    finite = {name: one for name, one in checkpoints.items() if not one.manifest["diverged"]}
+    if not finite:
         raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
-    return found
+    return finite
 
 
 def check_finite(checkpoints: Mapping[Name, Checkpoint], where: str) -> None:

@@ -229,16 +229,16 @@ def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[s
         return table[~out]
 
     try:
-        found = list(claim.effects(*(_mapped(record, seen) for record in records.values())))
+        given = list(claim.effects(*(_mapped(record, seen) for record in records.values())))
     except CannotTest as reason:
         return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason), left_out))
-    left_out |= {one.group: one.reason for one in found if isinstance(one, LeftOut)}
-    for one in found:
+    left_out |= {one.group: one.reason for one in given if isinstance(one, LeftOut)}
+    for one in given:
         reasons = dict.fromkeys(unlearned[task] for task in one.stands_on if task in unlearned)
         if reasons:
             left_out[one.group] = "; ".join(reasons)
-    kept = tuple(one for one in found if one.group not in left_out)
-    reason = "" if found else claim.nothing
+    kept = tuple(one for one in given if one.group not in left_out)
+    reason = "" if given else claim.nothing
     return Judged(claim.key, verdicts.judge(claim.parts, kept, left_out, reason), kept)
 
 
@@ -286,9 +286,9 @@ def _from_json(entry: Mapping) -> Judged:
         Group(**group | {name: tuple(group[name]) for name in ("failed", "undecided")})
         for group in entry["verdict"]["groups"]
     )
-    found = verdicts.from_table(pd.DataFrame(entry["effects"], columns=verdicts.COLUMNS))
+    effects = verdicts.from_table(pd.DataFrame(entry["effects"], columns=verdicts.COLUMNS))
     controls = {name: _from_json(one) for name, one in entry["controls"].items()}
-    return Judged(entry["claim"], Verdict(**entry["verdict"] | {"groups": groups}), tuple(found), controls)
+    return Judged(entry["claim"], Verdict(**entry["verdict"] | {"groups": groups}), tuple(effects), controls)
 
 
 def load(folder: Path) -> list[Judged]:

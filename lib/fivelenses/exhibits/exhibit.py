@@ -138,10 +138,10 @@ class Exhibit:
         from PIL import Image as Picture
         from PIL.PngImagePlugin import PngInfo
 
-        drawn, packed, said = io.BytesIO(), io.BytesIO(), PngInfo()
-        said.add_text(DRAWN_IN, drawn_in(self.figure))
+        drawn, packed, metadata = io.BytesIO(), io.BytesIO(), PngInfo()
+        metadata.add_text(DRAWN_IN, drawn_in(self.figure))
         self.figure.savefig(drawn, format="png", metadata={"Software": None})
-        Picture.open(drawn).convert("RGB").quantize(256).save(packed, format="png", optimize=True, pnginfo=said)
+        Picture.open(drawn).convert("RGB").quantize(256).save(packed, format="png", optimize=True, pnginfo=metadata)
         return packed.getvalue()
 
     def show(self) -> None:

@@ -25,9 +25,9 @@ def ordinary(table: pd.DataFrame) -> pd.DataFrame:
     for column, value in ORDINARY.items():
         if column in table.columns:
             table = table[table[column] == value]
-    for column, chosen in (("examples", "max"), ("epochs", "min")):
+    for column, extreme in (("examples", "max"), ("epochs", "min")):
         if column in table.columns:
-            table = table[table[column] == table.groupby(["encoder", "task"])[column].transform(chosen)]
+            table = table[table[column] == table.groupby(["encoder", "task"])[column].transform(extreme)]
     return table
 
 
@@ -92,9 +92,9 @@ def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
     for row in table[~table["learned"].astype(bool)].itertuples():
         name = tasks.find(row.task).title + ("" if row.encoder == leading else f" on {row.encoder}")
         reach = f" [{row.low:.3f}, {row.high:.3f}]" if row.measured else ""
-        said = f"its score of {row.score:.3f} is {row.above:.3f}{reach} above the null rate".replace("-", "−")
+        score = f"its score of {row.score:.3f} is {row.above:.3f}{reach} above the null rate".replace("-", "−")
         unclear = row.measured and row.above > MARGIN.threshold
         was, bound = ("was not clearly learned", "maybe below") if unclear else ("was not learned", "not above")
-        reason = f"{name} {was}: {said}, {bound} {MARGIN.threshold:g}"
+        reason = f"{name} {was}: {score}, {bound} {MARGIN.threshold:g}"
         reasons |= {key(row.task, row.encoder, leading): reason, key(row.task, row.encoder, ""): reason}
     return reasons

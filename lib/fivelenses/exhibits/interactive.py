@@ -90,7 +90,7 @@ def _rounded(value):
 
 
 def points(
-    rows: pd.DataFrame, x: str, y: str, said: str, look: tuple[str, str], name: str, *, mode: str = "markers", **more
+    rows: pd.DataFrame, x: str, y: str, hover: str, look: tuple[str, str], name: str, *, mode: str = "markers", **more
 ) -> graph_objects.Scatter:
     """Rows of a table as points, or a curve, that say what they are.
 
@@ -109,13 +109,13 @@ def points(
     colour, marker = look
     marks = dict(color=colour, symbol=SYMBOLS[marker], size=8) | more.pop("marker", {})
     return graph_objects.Scatter(
-        x=rows[x].tolist(), y=rows[y].tolist(), text=filled(rows, said), hoverinfo="text", name=name, mode=mode,
+        x=rows[x].tolist(), y=rows[y].tolist(), text=filled(rows, hover), hoverinfo="text", name=name, mode=mode,
         marker=marks, line=dict(color=colour, width=1.5), **more,
     )  # fmt: skip
 
 
 def heat_map(
-    rows: pd.DataFrame, value: str, row: str, column: str, said: str, signed: bool = False
+    rows: pd.DataFrame, value: str, row: str, column: str, hover: str, signed: bool = False
 ) -> graph_objects.Figure:
     """Rows of a table as shaded cells that say what they are, in the order in which they come, from the top down.
 
@@ -126,7 +126,7 @@ def heat_map(
     """
     order = dict(index=row, columns=column, sort=False)
     wide = rows.pivot_table(value, **order, dropna=False, aggfunc="first")
-    texts = rows.assign(told=filled(rows, said)).pivot_table("told", **order, aggfunc="first").reindex_like(wide)
+    texts = rows.assign(told=filled(rows, hover)).pivot_table("told", **order, aggfunc="first").reindex_like(wide)
     most = wide.abs().max(axis=None)
     limits = dict(zmin=-most, zmax=most, colorscale=SIGNED) if signed else dict(colorscale=SHADES)
     cells = wide.astype(object).where(wide.notna(), None).to_numpy().tolist()

@@ -115,14 +115,14 @@ def _replicates(table: pd.DataFrame, measure: Callable, model: str | list[str]) 
     if "fold" not in table.columns or (table["fold"] == WHOLE).all():
         values = {name: measure(rows) for name, rows in table.groupby(keys)}
         return list(values), np.array(list(values.values()), dtype=float), None
-    found = {name: measure(rows) for name, rows in table.groupby([*keys, "fold"])}
-    models, folds = sorted({name[:-1] for name in found}), sorted({name[-1] for name in found} - {WHOLE})
-    lacking = next(((one, fold) for one in models for fold in (WHOLE, *folds) if (*one, fold) not in found), None)
+    by_fold = {name: measure(rows) for name, rows in table.groupby([*keys, "fold"])}
+    models, folds = sorted({name[:-1] for name in by_fold}), sorted({name[-1] for name in by_fold} - {WHOLE})
+    lacking = next(((one, fold) for one in models for fold in (WHOLE, *folds) if (*one, fold) not in by_fold), None)
     if lacking:
         name = ", ".join(f"{key} {value}" for key, value in zip(keys, lacking[0], strict=True))
         raise ValueError(f"The replicates of {name} lack fold {lacking[1]}, which other models have or which is all.")
-    replicates = [[found[*one, fold] for fold in folds] for one in models]
-    return models, np.array([found[*one, WHOLE] for one in models], dtype=float), np.array(replicates, dtype=float)
+    replicates = [[by_fold[*one, fold] for fold in folds] for one in models]
+    return models, np.array([by_fold[*one, WHOLE] for one in models], dtype=float), np.array(replicates, dtype=float)
 
 
 def _check_pairs(models: Sequence[list], paired: bool) -> None:

@@ -233,11 +233,11 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     shutil.rmtree(staged)
     arguments = ["build", str(work / "source"), "--path-output", str(work), "-W", "-n", "--keep-going"]
     with tether.command("jupyter-book", arguments, folder / ".build.lock", os.environ) as process:
-        said = "".join(process.communicate())
+        output = "".join(process.communicate())
     if process.returncode:
-        lines = [line for line in said.splitlines() if "WARNING" in line or "ERROR" in line]
+        lines = [line for line in output.splitlines() if "WARNING" in line or "ERROR" in line]
         complaints = folder / "build.log"
-        complaints.write_text(said, encoding="utf-8")
+        complaints.write_text(output, encoding="utf-8")
         first = (lines or ["no line of its log says why"])[0].replace(str(work / "source"), "book")
         # A page whose warning was seen would pass as built the next time.
         shutil.rmtree(work)

@@ -61,23 +61,23 @@ class Card:
 
     def controls(self, view: View) -> list[str]:
         """Whether the claim holds for each control, too, a sentence each, and why there is none."""
-        said = []
+        sentences = []
         for name, judged in view.judged.controls.items():
             verdict = judged.verdict
             if verdict.outcome == CANNOT_BE_TESTED:
-                said.append(f"On {NAMES[name]} it cannot be tested: {verdict.reason}.")
+                sentences.append(f"On {NAMES[name]} it cannot be tested: {verdict.reason}.")
                 continue
             counted = f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"
             held = f"({verdict.outcome}: it holds in {counted})"
             if verdict.outcome == REPRODUCED:
-                said.append(f"It holds for {NAMES[name]}, too {held}: {MEANING[name]}.")
+                sentences.append(f"It holds for {NAMES[name]}, too {held}: {MEANING[name]}.")
             elif verdict.outcome == CONTRADICTED:
-                said.append(f"It does not hold for {NAMES[name]} {held}.")
+                sentences.append(f"It does not hold for {NAMES[name]} {held}.")
             else:
-                said.append(f"Whether it holds for {NAMES[name]} is not clear {held}.")
+                sentences.append(f"Whether it holds for {NAMES[name]} is not clear {held}.")
         if TWIN not in view.judged.controls:
-            said.append(f"No twin: {self.claim.untwinned or 'this run has none'}.")
-        return said
+            sentences.append(f"No twin: {self.claim.untwinned or 'this run has none'}.")
+        return sentences
 
 
 def left_out(judged: Judged) -> dict[str, str]:

@@ -150,10 +150,10 @@ def run(
     # The notebook runs in another folder, from which a relative path would name another file.
     overrides = resolved({name: value for name, value in (overrides or {}).items() if value is not None})
     chapter = find_chapter(number)
-    chosen = settings(number, profile, **overrides)
-    check_device(chosen, profile)
+    parameters = settings(number, profile, **overrides)
+    check_device(parameters, profile)
     check_disk(project.store_folder())
-    for name in chosen.tasks:
+    for name in parameters.tasks:
         if find(name).own:
             log(described(name))
     place = project.runs_folder() / folder_name(chapter, profile, overrides)
@@ -164,11 +164,11 @@ def run(
     given = {"profile": profile, **overrides}
 
     def check() -> None:
-        check_inputs(chosen)
-        for name, commit in floating_revisions(chosen).items():
+        check_inputs(parameters)
+        for name, commit in floating_revisions(parameters).items():
             log(floats(name, commit))
 
-    return _current(chapter, place, chosen.model_dump(mode="json"), given, environment, force, log, check)
+    return _current(chapter, place, parameters.model_dump(mode="json"), given, environment, force, log, check)
 
 
 def run_committed(
@@ -332,8 +332,8 @@ def run_all(
         RunError: after all have ended, the first that failed.
     """
     check_profile(profile)
-    chosen = [number for number, chapter in CHAPTERS.items() if chapter.local and profile in chapter.profiles]
-    local = [lambda number=number: run(number, profile, None, force, log, cores=1) for number in chosen]
+    numbers = [number for number, chapter in CHAPTERS.items() if chapter.local and profile in chapter.profiles]
+    local = [lambda number=number: run(number, profile, None, force, log, cores=1) for number in numbers]
     return _side_by_side(local + _pages_of(committed, log))
 
 

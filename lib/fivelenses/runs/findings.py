@@ -143,8 +143,8 @@ def findings(committed: Path, page: Path) -> list[Finding]:
 
 
 def _finding(entry: dict, file: Path, committed: Path, page: Path, judged: Mapping[str, Judged]) -> Finding:
-    said = str(entry.get("says", entry))
-    place = f"The finding “{said}” in {file}"
+    template = str(entry.get("says", entry))
+    place = f"The finding “{template}” in {file}"
     wrong = [f"lacks {name}" for name in NEEDED if name not in entry]
     wrong += [f"has an unknown {name}" for name in entry if name not in {*NEEDED, *OPTIONAL}]
     if wrong:
@@ -166,15 +166,15 @@ def _finding(entry: dict, file: Path, committed: Path, page: Path, judged: Mappi
         except (ValueError, KeyError, TypeError) as error:
             raise FindingError(f"{place} has no number {name}: {error}.") from error
     try:
-        holds, sentence = evaluate(str(entry["holds"]), names), _filled(said, names)
+        holds, sentence = evaluate(str(entry["holds"]), names), _filled(template, names)
     except ValueError as error:
         raise FindingError(f"{place} cannot be checked: {error}.") from error
     if holds is not True:
-        found = ", ".join(
+        values = ", ".join(
             f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
             for name, value in names.items()
         )
-        raise FindingError(f"{place} does not hold of the records ({entry['holds']}; {found}): rewrite or remove it.")
+        raise FindingError(f"{place} does not hold of the records ({entry['holds']}; {values}): rewrite or remove it.")
     return Finding(entry["exhibit"], sentence, bool(entry.get("answer")), bool(entry.get("introduction")))
 
 
@@ -219,10 +219,10 @@ def _known(name: str, names) -> str:
     return name
 
 
-def _filled(said: str, names: Mapping[str, object]) -> str:
+def _filled(template: str, names: Mapping[str, object]) -> str:
     """A sentence with its numbers, minus signs as such; placeholders are names with a format and nothing else."""
     filled = ""
-    for text, name, form, _ in string.Formatter().parse(said):
+    for text, name, form, _ in string.Formatter().parse(template):
         filled += text
         if name is not None:
             try:

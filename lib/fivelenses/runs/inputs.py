@@ -50,13 +50,13 @@ def floating_revisions(parameters: FineTuningParameters) -> dict[str, str]:
         >>> floating_revisions(settings(1, "tiny"))
         {}
     """
-    found = {}
+    commits = {}
     for name in dict.fromkeys(parameters.encoders_read()):
         encoder = encoders.locate(name)
         if encoder.revision is not None and not COMMIT.fullmatch(encoder.revision):
             # transformers notes the commit of what it read.
-            found[name] = getattr(encoders.config(encoder), "_commit_hash", None) or "unknown"
-    return found
+            commits[name] = getattr(encoders.config(encoder), "_commit_hash", None) or "unknown"
+    return commits
 
 
 def floats(name: str, commit: str) -> str:

@@ -54,7 +54,7 @@ class Row:
     goes_on_left: bool
     goes_on_right: bool
     measured: bool
-    said: str
+    printed: str
     outcome: str
 
 
@@ -92,16 +92,16 @@ def scale(part: Part, values: Iterable[Effect]) -> Scale:
     return Scale(low, high, tuple(float(tick) for tick in ticks if low <= tick <= high))
 
 
-def said(effect: Effect) -> str:
+def printed(effect: Effect) -> str:
     """An effect with its interval in words, as exactly as the interval allows.
 
     Example:
         >>> from fivelenses.exhibits.effects import over_models, without_interval
-        >>> said(Effect("MRPC", "growth", over_models([4, -6, 5])))
+        >>> printed(Effect("MRPC", "growth", over_models([4, -6, 5])))
         '1 [−14, 16]'
-        >>> said(Effect("MRPC", "width", over_models([4, 3.9, 4]), "at least"))
+        >>> printed(Effect("MRPC", "width", over_models([4, 3.9, 4]), "at least"))
         'at least 3.97 [3.82, ∞]'
-        >>> said(Effect("MRPC", "growth", without_interval(0.03125))), said(Effect("a", "b", over_models([2.5])))
+        >>> printed(Effect("MRPC", "growth", without_interval(0.03125))), printed(Effect("a", "b", over_models([2.5])))
         ('0.0312', '2.50 [−∞, ∞]')
     """
     one, (low_stands, high_stands) = effect.interval, BOUNDS[effect.bound]
@@ -134,7 +134,7 @@ def drawn(part: Part, judged: Judged, axis: Scale) -> Drawn:
         low, high = one.low if low_stands else -math.inf, one.high if high_stands else math.inf
         places = axis.at(one.estimate), axis.at(low), axis.at(high)
         goes_on = low < axis.low, high > axis.high
-        rows.append(Row(group.name, *places, *goes_on, one.measured, said(effect), group.of(part.name)))
+        rows.append(Row(group.name, *places, *goes_on, one.measured, printed(effect), group.of(part.name)))
     return Drawn(part, axis.at(part.threshold), axis, tuple(rows))
 
 

@@ -112,20 +112,20 @@ def entries(runs: Iterable[Shown]) -> list[Entry]:
     Raises:
         RunError: see `judged_in`.
     """
-    found = []
+    judgements = []
     runs = sorted((shown for shown in runs if shown.chapter.paper), key=lambda shown: shown.part != PUBLISHED)
     for paper, of_paper in CLAIMS.items():
         judged = {shown: judged_in(shown) for shown in runs if shown.chapter.paper == paper}
-        found += [Entry(claim, of_run[claim.key], shown) for claim in of_paper for shown, of_run in judged.items()]
-    return found
+        judgements += [Entry(claim, of_run[claim.key], shown) for claim in of_paper for shown, of_run in judged.items()]
+    return judgements
 
 
 def page(runs: Iterable[Shown]) -> str:
     """The ledger as HTML: a matrix of claims by runs, what chance and controls say, and a card per claim."""
-    found = entries(runs)
-    overview = _overview(found)
-    tests, decided, chance = verdicts.multiplicity(entry.judged.verdict for entry in found)
-    groups = [group for entry in found for group in entry.judged.verdict.groups]
+    judgements = entries(runs)
+    overview = _overview(judgements)
+    tests, decided, chance = verdicts.multiplicity(entry.judged.verdict for entry in judgements)
+    groups = [group for entry in judgements for group in entry.judged.verdict.groups]
     run_names = overview["run_names"]
     return render(
         "ledger.html",
@@ -133,7 +133,7 @@ def page(runs: Iterable[Shown]) -> str:
         ledger="",
         choices={"paper": PAPERS, "run": {name: name for name in run_names}, "outcome": {one: one for one in OUTCOMES}},
         chance={"tests": tests, "decided": decided, "by_chance": chance, "unmeasured": len(groups) - tests},
-        controls=_controls(found),
+        controls=_controls(judgements),
         cards=as_html([_card(list(of_claim.values())) for of_claim in overview["by_claim"].values()]),
     )
 
@@ -154,17 +154,18 @@ def told_first(runs: Iterable[Shown]) -> str:
     return render("findings.html", told=told)
 
 
-def _overview(found: Sequence[Entry]) -> dict:
+def _overview(judgements: Sequence[Entry]) -> dict:
     """What the matrix is made of."""
     by_claim: dict[str, dict[str, Entry]] = {}
-    for entry in found:
+    judged_papers = {entry.claim.paper for entry in judgements}
+    for entry in judgements:
         by_claim.setdefault(entry.claim.key, {})[entry.run] = entry
     return {
-        "run_names": list(dict.fromkeys(entry.run for entry in found)),
-        "papers": {paper: name for paper, name in PAPERS.items() if any(one.claim.paper == paper for one in found)},
+        "run_names": list(dict.fromkeys(entry.run for entry in judgements)),
+        "papers": {paper: name for paper, name in PAPERS.items() if paper in judged_papers},
         "claims": CLAIMS,
         "by_claim": by_claim,
-        "reproduced": {paper: _reproduced(found, paper) for paper in PAPERS},
+        "reproduced": {paper: _reproduced(judgements, paper) for paper in PAPERS},
     }
 
 
@@ -174,15 +175,15 @@ def _card(of_claim: Sequence[Entry], up: str = "", anchored: bool = True) -> Car
     return Card(claim, views, code_of(claim), f"claim-{claim.key}" if anchored else "")
 
 
-def _controls(found: Sequence[Entry]) -> dict:
+def _controls(judgements: Sequence[Entry]) -> dict:
     """Which claims hold for controls, too: by claim, the runs that have some, and why others have no twin."""
     rows: dict[str, list[Entry]] = {}
-    for entry in found:
+    for entry in judgements:
         if entry.judged.controls:
             rows.setdefault(entry.claim.key, []).append(entry)
     twins = [entry for of_claim in rows.values() for entry in of_claim if _twinned(entry)]
     too = [entry for entry in twins if entry.judged.controls[TWIN].verdict.outcome == REPRODUCED]
-    untwinned = {entry.claim.key: entry.claim.untwinned for entry in found if entry.claim.untwinned}
+    untwinned = {entry.claim.key: entry.claim.untwinned for entry in judgements if entry.claim.untwinned}
     names = {TWIN: "twin", SHUFFLED: "shuffled labels"}
     return {"rows": rows, "twins": len(twins), "too": len(too), "untwinned": untwinned, "names": names}
 
@@ -191,10 +192,10 @@ def _twinned(entry: Entry) -> bool:
     return entry.outcome == REPRODUCED and TWIN in entry.judged.controls
 
 
-def _reproduced(found: Sequence[Entry], paper: str) -> dict[str, str]:
+def _reproduced(judgements: Sequence[Entry], paper: str) -> dict[str, str]:
     """How many of a paper's claims each run reproduces, by the run's name."""
     held: dict[str, list[bool]] = {}
-    for entry in found:
+    for entry in judgements:
         if entry.claim.paper == paper:
             held.setdefault(entry.run, []).append(entry.outcome == REPRODUCED)
     return {name: f"{sum(of_run)} of {len(of_run)}" for name, of_run in held.items()}

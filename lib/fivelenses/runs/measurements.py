@@ -170,9 +170,9 @@ class Measurements:
         if not files or len(files) < records.read(files[0]).facts.get("tables", 1):
             files = self._measure(function, arguments, group, groups, identity, place)
         self.files.setdefault(function.__name__, []).extend(file.name for file in files)
-        found = {file.name.split(".")[1] if file.name.count(".") == 3 else "": records.read(file) for file in files}
-        self.facts += [record.facts for record in found.values()]
-        return found
+        by_table = {file.name.split(".")[1] if file.name.count(".") == 3 else "": records.read(file) for file in files}
+        self.facts += [record.facts for record in by_table.values()]
+        return by_table
 
     def _encoders(self, arguments: Mapping) -> dict:
         """What stands behind the names of encoders among the arguments."""

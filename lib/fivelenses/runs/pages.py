@@ -145,8 +145,8 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
     (static / CLEAN).mkdir(parents=True, exist_ok=True)
     shutil.copy(chapter.notebook, static / CLEAN / chapter.notebook.name)
     # Names of their own for these cells, not ones from chance: equal content is an equal page.
-    said = f"{_run_line(facts)}\n{_elsewhere(chapter, repository, shown.up)}\n:::"
-    page.cells.insert(1, nbformat.v4.new_markdown_cell(said, id="the-run"))
+    text = f"{_run_line(facts)}\n{_elsewhere(chapter, repository, shown.up)}\n:::"
+    page.cells.insert(1, nbformat.v4.new_markdown_cell(text, id="the-run"))
     if page.cells[0].cell_type == "markdown":
         title, _, rest = page.cells[0].source.partition("\n")
         title = f"{title.removesuffix('?')}: {shown.title}" if chapter.local else title
@@ -263,19 +263,19 @@ def _anchored(
     anchored: list[nbformat.NotebookNode] = []
     for output in outputs:
         caption, written = (output.get("data", {}).get(kind, "") for kind in ("text/markdown", "text/html"))
-        found = None
+        marked = None
         for title, key in titles.items():
             if f"<caption>{title}. " in written:
-                found, output = key, _with_anchor(output, key)
+                marked, output = key, _with_anchor(output, key)
             elif (
                 caption.startswith(f"**{title}.** ")
                 and anchored
                 and "<img" in anchored[-1].get("data", {}).get("text/html", "")
             ):
-                found, anchored[-1] = key, _with_anchor(anchored[-1], key)
+                marked, anchored[-1] = key, _with_anchor(anchored[-1], key)
         anchored.append(output)
-        if found in beside:
-            anchored.append(nbformat.v4.new_output("display_data", {"text/markdown": beside[found]}))
+        if marked in beside:
+            anchored.append(nbformat.v4.new_output("display_data", {"text/markdown": beside[marked]}))
     return anchored
 
 
@@ -298,7 +298,7 @@ def _run_line(facts: dict) -> str:
         f"{facts['device']}; {took if seconds or training else 'its times were not kept'}; "
         f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.",
     ]
-    lines += [said for name, said in BEFORE_FINE_TUNING.items() if any(one.endswith(name) for one in names)]
+    lines += [sentence for name, sentence in BEFORE_FINE_TUNING.items() if any(one.endswith(name) for one in names)]
     if facts["not_measured"]:
         by_reason: dict[str, list[str]] = {}
         for name, reason in facts["not_measured"].items():

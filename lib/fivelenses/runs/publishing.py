@@ -23,16 +23,16 @@ from fivelenses.runs.settings import find_chapter, settings
 MAX_RECORDS = 8 * 10**6  # bytes of all published records together
 
 
-def run_name(profile: str, chosen: ChapterParameters) -> str:
+def run_name(profile: str, parameters: ChapterParameters) -> str:
     """The name of a published run: its profile and the encoder that it follows.
 
     Example:
         >>> run_name("tiny", settings(1, "tiny"))
         'tiny-toy-bert-seed-0'
     """
-    encoder = chosen.encoder if hasattr(chosen, "encoder") else chosen.pretrained[0]
-    ours = (project.root() / "models" / encoder).is_dir()
-    return f"{profile}-{encoder.replace('/', '-') if ours else encoder.rstrip('/').split('/')[-1]}"
+    encoder = parameters.encoder if hasattr(parameters, "encoder") else parameters.pretrained[0]
+    shipped = (project.root() / "models" / encoder).is_dir()
+    return f"{profile}-{encoder.replace('/', '-') if shipped else encoder.rstrip('/').split('/')[-1]}"
 
 
 def publish(number: int, profile: str = "small", overrides: dict | None = None) -> Path:
@@ -47,15 +47,15 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
         RunError: there is no current run, or the published records would become too large to commit.
     """
     chapter, overrides = find_chapter(number), resolved(overrides or {})
-    chosen = settings(number, profile, **overrides)
-    for name in chosen.tasks:
+    parameters = settings(number, profile, **overrides)
+    for name in parameters.tasks:
         if find(name).own:
             raise RunError(
                 f"{find(name).title} is a table of your own, which readers of a published page do not have: publish "
                 "runs on tasks of the catalogue, and send others as a report."
             )
     run = project.runs_folder() / folder_name(chapter, profile, overrides)
-    reason = state(chapter, run, chosen.model_dump(mode="json"))
+    reason = state(chapter, run, parameters.model_dump(mode="json"))
     if reason:
         again = f"run `fivelenses run {number} --profile {profile}`"
         raise RunError(f"Chapter {number} has no current run on {profile} ({reason}): {again}.")
@@ -68,7 +68,7 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
             measured.setdefault(name, []).append(records.read(place / file))
     return commit(
         number,
-        run_name(profile, chosen),
+        run_name(profile, parameters),
         {name: records.merge(parts) for name, parts in measured.items()},
         facts,
         not overrides,

@@ -105,11 +105,11 @@ def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) 
     own = [task for task in tasks if is_task(task) and find(task).own]
     of_interest = [*own, *(task for task in usual.tasks if task in tasks)]
     # A chapter may need more: the surfaces of chapter 3 are spanned by two tasks.
-    for chosen in (of_interest, [*of_interest, *(stands_for(one, usual.tasks) for one in own[:1])]):
+    for candidates in (of_interest, [*of_interest, *(stands_for(one, usual.tasks) for one in own[:1])]):
         with contextlib.suppress(ParameterError):
             if of_interest:
-                narrowed = settings(chapter.number, profile, **overrides, tasks=chosen)
-                return Part(chapter, overrides | {"tasks": chosen}, narrowed.tasks, True)
+                narrowed = settings(chapter.number, profile, **overrides, tasks=candidates)
+                return Part(chapter, overrides | {"tasks": candidates}, narrowed.tasks, True)
     return Part(chapter, overrides, settings(chapter.number, profile, **overrides).tasks, False)
 
 

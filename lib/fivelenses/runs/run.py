@@ -126,8 +126,9 @@ class Run:
             return
         table = gate.learned(of(models), None if isinstance(predictions, NotMeasured) else predictions)
         self.unlearned = dict(gate.unlearned(table, leading or self.settings.encoder))
-        said = "; ".join(dict.fromkeys(self.unlearned.values()))
-        display(Markdown(f"*Left out of all claims*: {said}." if said else "*Every task was learned*: all take part."))
+        reasons = "; ".join(dict.fromkeys(self.unlearned.values()))
+        all_learned = "*Every task was learned*: all take part."
+        display(Markdown(f"*Left out of all claims*: {reasons}." if reasons else all_learned))
 
     def judge(self, claims: Iterable[Claim]) -> None:
         """Judge claims on the records so far, save what became of them, show it, and glue the verdicts, the range of
@@ -193,15 +194,15 @@ def begin(number: int, given: Mapping) -> Run:
     committed = os.environ.get(RECORDS_VARIABLE)
     if committed:
         facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
-        chosen, profile, overrides = chapter.parameters(**facts["parameters"]), facts["profile"], {}
+        parameters, profile, overrides = chapter.parameters(**facts["parameters"]), facts["profile"], {}
     else:
         profile, overrides = given.get("profile", "tiny"), resolved(set_by_hand(given))
-        chosen = settings(number, profile, **overrides)
-        check_device(chosen, profile)
+        parameters = settings(number, profile, **overrides)
+        check_device(parameters, profile)
     named = os.environ.get(RUN_FOLDER_VARIABLE)
     folder = Path(named) if named else project.runs_folder() / "by-hand" / folder_name(chapter, profile, overrides)
     folder.mkdir(parents=True, exist_ok=True)
-    return Run(chapter, profile, chosen, folder, Path(committed) if committed else None)
+    return Run(chapter, profile, parameters, folder, Path(committed) if committed else None)
 
 
 def set_by_hand(namespace: Mapping) -> dict:
@@ -219,7 +220,7 @@ def set_by_hand(namespace: Mapping) -> dict:
     }
 
 
-def check_device(chosen: ChapterParameters, profile: str) -> None:
+def check_device(parameters: ChapterParameters, profile: str) -> None:
     """Refuse a run that asks for a GPU on a machine without one.
 
     Raises:
@@ -227,7 +228,7 @@ def check_device(chosen: ChapterParameters, profile: str) -> None:
     """
     import torch
 
-    if chosen.device == "cuda" and not torch.cuda.is_available():
+    if parameters.device == "cuda" and not torch.cuda.is_available():
         raise ParameterError(
             f"The profile {profile!r} asks for a GPU and there is none here: run it on a machine with one, "
             "see what it would take with --dry-run, or pass -p device=cpu to run it all the same."

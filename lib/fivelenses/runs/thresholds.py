@@ -34,9 +34,9 @@ def cases(parts: Sequence[Part], runs: Mapping[str, Judged]) -> str:
         return ""
     sliders = []
     for part in parts:
-        found = [effect for judged in told.values() for effect in judged.effects if effect.part == part.name]
-        if found:
-            axis = scale(part, found)
+        effects = [effect for judged in told.values() for effect in judged.effects if effect.part == part.name]
+        if effects:
+            axis = scale(part, effects)
             step = 10 ** math.floor(math.log10((axis.high - axis.low) / 50))
             ends = {"least": math.floor(axis.low / step) * step, "most": math.ceil(axis.high / step) * step}
             sliders.append({"name": part.name, "unit": part.unit, "threshold": part.threshold, "step": step} | ends)

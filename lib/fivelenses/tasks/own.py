@@ -206,10 +206,10 @@ def _read(declaration: Declaration) -> tuple[Columns, Columns | None, str]:
     splits = own_hub.splits(declaration.hub, declaration.config, declaration.revision)
     if "train" not in splits:
         raise SourceError(f"{HUB}{declaration.hub} has no split `train` but {', '.join(splits)}: choose another.")
-    found = given if isinstance(given, str) else next((name for name in DEVELOPMENT_SPLITS if name in splits), None)
-    names = [name for name in ("train", found) if name is not None and not (name == found and isinstance(given, float))]
+    dev = given if isinstance(given, str) else next((name for name in DEVELOPMENT_SPLITS if name in splits), None)
+    names = [name for name in ("train", dev) if name is not None and not (name == dev and isinstance(given, float))]
     read = [own_hub.columns(declaration.hub, declaration.config, declaration.revision, name) for name in names]
-    return (*read, f"split {found}") if len(read) == 2 else (read[0], None, "")
+    return (*read, f"split {dev}") if len(read) == 2 else (read[0], None, "")
 
 
 def _divided(texts: Columns, names: list[str], share: float, seed: int) -> tuple[dict[str, Columns], dict[str, list]]:
@@ -221,10 +221,10 @@ def _divided(texts: Columns, names: list[str], share: float, seed: int) -> tuple
         groups.setdefault(text, []).append(row)
     rows = list(groups.values())
     wanted = round(share * len(rows))
-    chosen = set(subset(np.array([names[of_text[0]] for of_text in rows]), wanted, seed).tolist()) if wanted else ()
+    held_out = set(subset(np.array([names[of_text[0]] for of_text in rows]), wanted, seed).tolist()) if wanted else ()
     sides = {
-        "train": [row for place, of_text in enumerate(rows) if place not in chosen for row in of_text],
-        "validation": [row for place, of_text in enumerate(rows) if place in chosen for row in of_text],
+        "train": [row for place, of_text in enumerate(rows) if place not in held_out for row in of_text],
+        "validation": [row for place, of_text in enumerate(rows) if place in held_out for row in of_text],
     }
     tables = {
         split: {name: [values[row] for row in of] for name, values in texts.items()} for split, of in sides.items()

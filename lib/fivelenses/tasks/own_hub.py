@@ -22,12 +22,12 @@ def splits(name: str, config: str = "", revision: str | None = None) -> list[str
     """
     if (folder := mirror()) is not None:
         place = folder / "datasets" / name / config
-        found = sorted(file.stem for file in place.glob("*.parquet"))
-        if not found:
+        splits = sorted(file.stem for file in place.glob("*.parquet"))
+        if not splits:
             configs = sorted(one.name for one in place.iterdir() if one.is_dir()) if place.is_dir() else []
             hint = f"name one of its configurations by `config:` ({', '.join(configs)})" if configs else "add it"
             raise SourceError(f"The mirror has no {name} in {place}: {hint}, or unset FIVELENSES_MIRROR.")
-        return found
+        return splits
     try:
         return datasets.get_dataset_split_names(name, config or None, revision=revision)
     except HUB_ERRORS as error:

@@ -98,13 +98,13 @@ def label_column(columns: Columns, named: str | None, where: str) -> str:
         _check_there(columns, [named], where)
         return named
     by_name = {name.lower(): name for name in reversed(columns)}
-    found = [by_name[name] for name in LABELS if name in by_name]
-    if not found:
+    labels = [by_name[name] for name in LABELS if name in by_name]
+    if not labels:
         raise SourceError(
             f"{where} has no column named {', '.join(LABELS[:-1])} or {LABELS[-1]} among {_listed(columns)}: rename "
             "the column of labels, or name it in a YAML file (`file:`, `text:`, `label:`)."
         )
-    return found[0]
+    return labels[0]
 
 
 def text_columns(columns: Columns, named: Sequence[str] | None, label: str, where: str) -> tuple[str, ...]:
@@ -121,17 +121,17 @@ def text_columns(columns: Columns, named: Sequence[str] | None, label: str, wher
         _check_there(columns, named, where)
         if label in named or len(set(named)) != len(named) or not 1 <= len(named) <= 2:
             raise SourceError(f"{where} names {_listed(named)} as texts: name one or two columns besides {label!r}.")
-        found = tuple(named)
+        texts = tuple(named)
     else:
         others = {name: values for name, values in columns.items() if name != label and name.lower() not in NO_TEXT}
-        found = tuple(name for name, values in others.items() if is_text(values))
-        if not 1 <= len(found) <= 2:
-            there = f"columns of text {_listed(found)}" if found else "no column of text"
+        texts = tuple(name for name, values in others.items() if is_text(values))
+        if not 1 <= len(texts) <= 2:
+            there = f"columns of text {_listed(texts)}" if texts else "no column of text"
             raise SourceError(
                 f"{where} has {there} besides {label!r}, and a task reads one or two: name them in a YAML file "
                 "(`file:`, `text:`, `label:`)."
             )
-    return found
+    return texts
 
 
 def is_text(values: Sequence) -> bool:

@@ -68,13 +68,13 @@ def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
     if rows.empty:
         return None
     without_folds = "fold" in rows.columns and (rows["fold"] == WHOLE).all()
-    found = []
+    means = []
     for model in (["task"], MODEL) if rows["task"].nunique() > 1 else (["seed"],):
         if without_folds:
-            found.append(effects.over_models(rows.groupby(model)[value].mean()))
+            means.append(effects.over_models(rows.groupby(model)[value].mean()))
         else:
-            found.append(intervals.of_measure(rows, lambda of_model: of_model[value].mean(), model))
-    widest, most = max(found, key=lambda one: one.high - one.low), GREATEST.get(value, np.inf)
+            means.append(intervals.of_measure(rows, lambda of_model: of_model[value].mean(), model))
+    widest, most = max(means, key=lambda one: one.high - one.low), GREATEST.get(value, np.inf)
     return effects.cut(widest, -most, most)
 
 
@@ -121,11 +121,11 @@ def by_model(changes: pd.DataFrame) -> pd.DataFrame:
 def _by_model(changes: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for model, table in curves(changes).items():
-        found = rank_correlations(pd.concat([table, pd.DataFrame([table.columns], ["depth"], table.columns)]))
+        correlations = rank_correlations(pd.concat([table, pd.DataFrame([table.columns], ["depth"], table.columns)]))
         for first, second in combinations(table.index, 2):
-            depths = (found.loc[side, "depth"] for side in (first, second))
-            partial = partial_correlation(found.loc[first, second], *depths)
-            rows.append((*model, first, second, found.loc[first, second], partial))
+            depths = (correlations.loc[side, "depth"] for side in (first, second))
+            partial = partial_correlation(correlations.loc[first, second], *depths)
+            rows.append((*model, first, second, correlations.loc[first, second], partial))
     return pd.DataFrame(rows, columns=[*MODEL, *PAIR, "correlation", "given_depth"])
 
 
@@ -141,13 +141,13 @@ def between_measures(changes: pd.DataFrame) -> pd.DataFrame:
 
 def _over_models(rows: pd.DataFrame) -> pd.DataFrame:
     """Pairs with `correlation`, `low`, `high` (NaN where no interval was measured) and `models`."""
-    found = []
+    summary = []
     for pair, group in rows.groupby(PAIR, sort=False):
         mean, defined = interval(group), group.dropna(subset=["correlation"])
         low, high = (mean.low, mean.high) if mean is not None and mean.measured else (np.nan, np.nan)
         value = np.nan if mean is None else mean.estimate
-        found.append((*pair, value, low, high, len(defined[MODEL].drop_duplicates())))
-    return pd.DataFrame(found, columns=[*PAIR, "correlation", "low", "high", "models"])
+        summary.append((*pair, value, low, high, len(defined[MODEL].drop_duplicates())))
+    return pd.DataFrame(summary, columns=[*PAIR, "correlation", "low", "high", "models"])
 
 
 def between_seeds(changes: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.agreement import whole
 from fivelenses.papers.five_lenses.instruments import BY_KEY, DISTINCTIONS, LENSES, name
-from fivelenses.papers.five_lenses.rank_statistics import between, number, said, scaled
+from fivelenses.papers.five_lenses.rank_statistics import between, number, scaled, with_interval
 from fivelenses.records import TWIN, WHOLE
 
 WIDTH = 5.6  # narrower than a page, so that letters are read on a phone
@@ -120,9 +120,9 @@ def _numbers(changes: pd.DataFrame) -> dict[str, graph_objects.Figure]:
     table["shade"] = table.groupby(["task", "measure"], sort=False)["mean"].transform(scaled)
     table = table.assign(name=table["measure"].map(name), more=[BY_KEY[key].more for key in table["measure"]])
     table["more"] = table["more"].str.wrap(44).str.replace("\n", "<br>")
-    said = "{name}, layer {layer}: {mean:.3g}<br>{min:.3g} to {max:.3g} over {count} seeds, null {null:.3g}<br>{more}"
+    hover = "{name}, layer {layer}: {mean:.3g}<br>{min:.3g} to {max:.3g} over {count} seeds, null {null:.3g}<br>{more}"
     for task, rows in table.groupby("task", sort=False):
-        figure = heat_map(rows, "shade", "name", "layer", said).update_layout(xaxis_title="layer")
+        figure = heat_map(rows, "shade", "name", "layer", hover).update_layout(xaxis_title="layer")
         ticks = dict(tickvals=[0, 1], ticktext=["least", "most"])
         views[title(task)] = figure.update_traces(colorbar=ticks)
     return views
@@ -255,7 +255,7 @@ def _spread(values: pd.Series) -> str:
 
 def _means(group: pd.DataFrame, columns: dict[str, str]) -> dict[str, str]:
     """The means over models of some columns, under these headers, with their intervals."""
-    return {header: said(agreement.interval(group, column)) for header, column in columns.items()}
+    return {header: with_interval(agreement.interval(group, column)) for header, column in columns.items()}
 
 
 def what_sets_apart(changes: pd.DataFrame) -> Exhibit:

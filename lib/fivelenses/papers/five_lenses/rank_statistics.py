@@ -28,12 +28,12 @@ def number(value: float) -> str:
     return "undefined" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 
-def said(interval: Interval | None) -> str:
+def with_interval(interval: Interval | None) -> str:
     """A mean with its interval of 95 %, where that was measured.
 
     Example:
         >>> from fivelenses.exhibits.effects import over_models, without_interval
-        >>> said(over_models([0.4, 0.6, 0.5])), said(without_interval(0.5)), said(None)
+        >>> with_interval(over_models([0.4, 0.6, 0.5])), with_interval(without_interval(0.5)), with_interval(None)
         ('0.50 (0.25 to 0.75)', '0.50', 'undefined')
     """
     if interval is None or not interval.measured:

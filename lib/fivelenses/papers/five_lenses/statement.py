@@ -11,7 +11,7 @@ import pandas as pd
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.figures import models_in_words
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY, DIFFERENCES, LENSES, name
-from fivelenses.papers.five_lenses.rank_statistics import between, number, said
+from fivelenses.papers.five_lenses.rank_statistics import between, number, with_interval
 
 
 def findings(changes: pd.DataFrame) -> dict[str, str]:
@@ -26,7 +26,7 @@ def _agreement(changes: pd.DataFrame) -> dict[str, str]:
     words = {
         "models": models_in_words(changes),
         "layers": str(layers),
-        "overall": said(agreement.overall(changes)),
+        "overall": with_interval(agreement.overall(changes)),
         "between_seeds": number(repeated.mean()),
         "least_repeated": f"{number(repeated.min())} ({name(repeated.idxmin())})" if len(repeated) else "undefined",
         "same_lens": "; ".join(
@@ -159,5 +159,5 @@ def _borne_out(changes: pd.DataFrame, distinction: str) -> str:
         verdict = "which speaks against it"
     return (
         f"Two measures that are alike in this agree by {number(table['alike'].mean())} on average and two that are not "
-        f"by {number(table['different'].mean())} (difference {said(gap)}), {verdict}."
+        f"by {number(table['different'].mean())} (difference {with_interval(gap)}), {verdict}."
     )

@@ -119,11 +119,11 @@ def ways(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         row |= {"falling": way.falling, "climb": way.climb}
         finite = np.isfinite(losses[positions == END[0]]).all()
         for name, rise in (("width", RISE), ("half_width", HALF * drop)):
-            found = np.nan, False
+            side = np.nan, False
             if finite and rise > 0:
                 sides = half_widths(positions, losses, END[0], rise)
-                found = width(sides, END[0], positions[0], positions[-1])
-            row[name], row[f"{name}_whole"] = found
+                side = width(sides, END[0], positions[0], positions[-1])
+            row[name], row[f"{name}_whole"] = side
         rows.append(row)
     return pd.DataFrame(rows)
 

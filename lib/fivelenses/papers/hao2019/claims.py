@@ -95,9 +95,10 @@ def _without_optimum(landscapes: Landscapes) -> dict[str, str]:
         below = _interval(of_model.rename(columns={"below": "value"}))
         if judge_group([OPTIMUM], [Effect(task, OPTIMUM.name, below)]).outcome != HOLDS:
             reach = f" [{printed(below.low, '.3f')}, {printed(below.high, '.3f')}]" if below.measured else ""
-            said = f"{printed(below.estimate, '.3f')}{reach} nats below the entropy of the labels"
+            reached = f"{printed(below.estimate, '.3f')}{reach} nats below the entropy of the labels"
             which = "from scratch" if init == SCRATCH else "fine-tuned"
-            reasons[task] = f"the model {which} of {title(task)} has no optimum: it ends {said}, not clearly above 0.1"
+            no_optimum = f"the model {which} of {title(task)} has no optimum"
+            reasons[task] = f"{no_optimum}: it ends {reached}, not clearly above 0.1"
     return reasons
 
 
@@ -149,13 +150,13 @@ def _mean_loss(history: pd.DataFrame, until: int) -> float:
 def _faster(histories: pd.DataFrame) -> dict[tuple[str, int], float]:
     """Mean training loss over the steps of fine-tuning, from scratch minus tuned, by task and seed."""
     usual = histories["epochs"] == histories.groupby(["task", "encoder", "seed"])["epochs"].transform("min")
-    found = {}
+    gaps = {}
     for key, curves in histories[usual].groupby(["task", "seed"]):
         from_scratch = curves["encoder"].str.startswith(RANDOM_ENCODER)
         scratch, tuned = curves[from_scratch], curves[~from_scratch]
         last = tuned["step"].max()
-        found[key] = _mean_loss(scratch, last) - _mean_loss(tuned, last)
-    return found
+        gaps[key] = _mean_loss(scratch, last) - _mean_loss(tuned, last)
+    return gaps
 
 
 @CLAIMS.add(
@@ -233,8 +234,8 @@ def robust_overfitting(long_training: pd.DataFrame) -> Found:
     for task, rows in _by_task(long_training):
         between = rows[rows["kind"] == BETWEEN].sort_values("share")
         for part, measure in measures.items():
-            found = _interval(between, lambda way, measure=measure: float(measure(way["error"].to_numpy())))
-            yield Effect(title(task), part.name, found, stands_on=(task,))
+            interval = _interval(between, lambda way, measure=measure: float(measure(way["error"].to_numpy())))
+            yield Effect(title(task), part.name, interval, stands_on=(task,))
 
 
 @CLAIMS.add(
@@ -340,7 +341,7 @@ def rollback(rollbacks: pd.DataFrame) -> Found:
             one, other = (of_task[of_task["group"] == group] for group in (more, less))
             if "example" in of_task.columns:
                 scores = [side.pivot(index="seed", columns="example", values="score") for side in (one, other)]
-                found = effects.interval(*scores)
+                gain = effects.interval(*scores)
             else:
-                found = effects.without_interval(one["accuracy"].mean() - other["accuracy"].mean())
-            yield Effect(title(task), part.name, found, stands_on=(task,))
+                gain = effects.without_interval(one["accuracy"].mean() - other["accuracy"].mean())
+            yield Effect(title(task), part.name, gain, stands_on=(task,))

@@ -67,16 +67,16 @@ def agreement(table: pd.DataFrame) -> dict[str, float]:
     where one of the two is the same for all.
     """
     names = {"sharpness": "sharpness", "top_in_lengths": "λ₁ ‖δ₁‖²", "top": "λ₁"}
-    found = dict.fromkeys(names.values(), float("nan"))
+    correlations = dict.fromkeys(names.values(), float("nan"))
     for name, shown in names.items():
         if len(table) >= 3 and table[["width", name]].nunique().min() > 1:
-            found[shown] = float(spearmanr(table["width"], table[name]).statistic)
-    return found
+            correlations[shown] = float(spearmanr(table["width"], table[name]).statistic)
+    return correlations
 
 
 def _agreement(table: pd.DataFrame) -> str:
-    found = {name: value for name, value in agreement(table).items() if pd.notna(value)}
-    if not found:
+    correlations = {name: value for name, value in agreement(table).items() if pd.notna(value)}
+    if not correlations:
         return "Too few models for a rank correlation."
-    told = ", ".join(f"{value:+.2f} with {name}" for name, value in found.items()).replace("-", "−")
+    told = ", ".join(f"{value:+.2f} with {name}" for name, value in correlations.items()).replace("-", "−")
     return f"Rank correlation of the width over {len(table)} models: {told}; −1 if wide basins are always flat."

@@ -86,11 +86,11 @@ def table_1(rollbacks: pd.DataFrame) -> Exhibit | Absent:
     table = basins.rolled_back(rollbacks)
     means, rows = table.groupby(["task", "group"])[["accuracy", "tuned"]].mean(), []
     for task in dict.fromkeys([*table["task"], *PAPER_TABLE_1]):
-        ours, paper = task in set(table["task"]), PAPER_TABLE_1.get(task)
-        tuned = means.loc[(task, GROUPS[0]), "tuned"] if ours else None
+        measured, paper = task in set(table["task"]), PAPER_TABLE_1.get(task)
+        tuned = means.loc[(task, GROUPS[0]), "tuned"] if measured else None
         row = {"task": title(task), "tuned": _beside(tuned, None, ".1%", 100), "paper": _beside(paper and paper[0])}
         for place, group in enumerate(GROUPS, start=1):
-            left = means.loc[(task, group), "accuracy"] if ours else None
+            left = means.loc[(task, group), "accuracy"] if measured else None
             row[f"{group} rolled back"] = _beside(left, tuned, ".1%", 100)
             row[f"paper, {group}"] = _beside(*(paper[place], paper[0]) if paper else (None, None))
         rows.append(row)

@@ -83,10 +83,10 @@ def _mean(rows: pd.DataFrame, value: str, above: float, upto: float) -> float:
     # Arrays: this is asked for each model and fold, where comparing columns of a table would take most of the time.
     layers, values = rows["layer"].to_numpy(), rows[value].to_numpy()
     depth = layers.max()
-    chosen = (layers > above * depth + 1e-9) & (layers <= upto * depth + 1e-9)
-    if not chosen.any():
+    inside = (layers > above * depth + 1e-9) & (layers <= upto * depth + 1e-9)
+    if not inside.any():
         raise CannotTest(f"an encoder of {depth} layers has none between {above:.0%} and {upto:.0%} of its depth")
-    return float(values[chosen].mean())
+    return float(values[inside].mean())
 
 
 def _rise(rows: pd.DataFrame, value: str, lower: str, upper: str) -> float:
@@ -166,8 +166,8 @@ EARLY = (
 def last_layers_change(changes_by_layer: pd.DataFrame) -> Iterator[Effect]:
     _deep_enough(changes_by_layer)
     for task, rows in _against_pretrained(changes_by_layer).groupby("task", sort=False):
-        found = _of_models(rows, _last_over_below, "second")
-        yield Effect(title(task), LAST_OVER_BELOW.name, found, stands_on=(task,))
+        change = _of_models(rows, _last_over_below, "second")
+        yield Effect(title(task), LAST_OVER_BELOW.name, change, stands_on=(task,))
 
 
 @CLAIMS.add(
@@ -196,8 +196,8 @@ def distance_grows(changes_by_layer: pd.DataFrame) -> Iterator[Effect]:
 def low_layers_harmless(rollbacks: pd.DataFrame) -> Iterator[Effect]:
     _deep_enough(rollbacks)
     for task, rows in rollbacks.groupby("task", sort=False) if len(rollbacks) else ():
-        found = _of_models(rows, lambda one: _less_below(one, "svcca", LOW_OF_24, LOW_OF_24))
-        yield Effect(title(task), LOW_MOVES_LESS.name, found, stands_on=(task,))
+        change = _of_models(rows, lambda one: _less_below(one, "svcca", LOW_OF_24, LOW_OF_24))
+        yield Effect(title(task), LOW_MOVES_LESS.name, change, stands_on=(task,))
 
 
 def _small_before_large(seeds: pd.DataFrame, models: pd.DataFrame, value: str) -> Iterator[Effect | LeftOut]:
@@ -215,8 +215,8 @@ def _small_before_large(seeds: pd.DataFrame, models: pd.DataFrame, value: str) -
             yield LeftOut(_before(task), f"MRPC is compared with large sets: {less}")
         else:
             measured = [_of_pairs(by_task[one], _reached_early(value)) for one in (SMALL, task)]
-            found = effects.independent_difference(*measured)
-            yield Effect(_before(task), SMALL_EARLIER.name, found, stands_on=(SMALL, task))
+            difference = effects.independent_difference(*measured)
+            yield Effect(_before(task), SMALL_EARLIER.name, difference, stands_on=(SMALL, task))
 
 
 @CLAIMS.add(
@@ -236,8 +236,8 @@ def seeds_agree_in_attention(changes_by_layer: pd.DataFrame, models: pd.DataFram
     seeds = _between_seeds(changes_by_layer)
     for task, rows in seeds.groupby("task", sort=False):
         if task in LARGE:
-            found = _of_pairs(rows, _last_over_below)
-            yield Effect(title(task), SEEDS_LAST_OVER_BELOW.name, found, stands_on=(task,))
+            change = _of_pairs(rows, _last_over_below)
+            yield Effect(title(task), SEEDS_LAST_OVER_BELOW.name, change, stands_on=(task,))
     yield from _small_before_large(seeds, models, "js")
 
 
@@ -287,8 +287,8 @@ def low_layers_agree_between_datasets(between_datasets: pd.DataFrame) -> Iterato
     _deep_enough(between_datasets)
     for pair, rows in between_datasets.groupby("pair", sort=False) if len(between_datasets) else ():
         for part, value in ((ATTENTION_AGREES, "js"), (FEATURES_AGREE, "svcca")):
-            found = _of_models(rows, lambda one, value=value: _less_below(one, value, 1 / 3, 2 / 3))
-            yield Effect(title(pair), part.name, found, stands_on=tuple(pair.split("–")))
+            change = _of_models(rows, lambda one, value=value: _less_below(one, value, 1 / 3, 2 / 3))
+            yield Effect(title(pair), part.name, change, stands_on=tuple(pair.split("–")))
 
 
 @CLAIMS.add(
@@ -317,5 +317,5 @@ def distance_orders_datasets(between_datasets: pd.DataFrame) -> Iterator[Effect]
                 of_pairs = [_mean(rows[rows["pair"] == pair], value, 1 / 3, 1) for pair in (further, nearer)]
                 return of_pairs[0] - of_pairs[1]
 
-            found = _of_models(table[table["pair"].isin((nearer, further))], further_apart)
-            yield Effect(group, part.name, found, stands_on=stands_on)
+            difference = _of_models(table[table["pair"].isin((nearer, further))], further_apart)
+            yield Effect(group, part.name, difference, stands_on=stands_on)

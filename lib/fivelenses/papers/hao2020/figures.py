@@ -51,7 +51,7 @@ def _with_controls(
     """The rows of a figure with a column for each control that was measured (means over seeds); the columns' names in
     the picture, and what the caption and the alternative text say of them.
     """
-    table, names, said, alt = rows_of(record), {}, [], ""
+    table, names, controls, alt = rows_of(record), {}, [], ""
     for control in controls_of([record]):
         suffix, name = CONTROLS[control]
         rows, column = rows_of(record, control), f"{value}_{suffix}"
@@ -59,10 +59,10 @@ def _with_controls(
             continue
         table = table.join(rows.groupby([group, "layer"])[value].mean().rename(column), on=[group, "layer"])
         of_tasks = [title(one) for one in rows[group].unique()] if set(rows[group]) != set(table[group]) else []
-        said.append(name + (f" ({' and '.join(of_tasks)})" if of_tasks else ""))
+        controls.append(name + (f" ({' and '.join(of_tasks)})" if of_tasks else ""))
         means, names[column] = rows.groupby("layer")[value].mean(), name
         alt += f" {name.capitalize()}: {means.iloc[0]:.3f} to {means.iloc[-1]:.3f}."
-    return table, names, f" Controls: {', '.join(said)}." if said else "", alt
+    return table, names, f" Controls: {', '.join(controls)}." if controls else "", alt
 
 
 def table_1(models: pd.DataFrame) -> Exhibit:
@@ -125,7 +125,7 @@ def _figure(
         null: its column, and its name.
         asked: whether a reader can ask it for each seed.
     """
-    table, controls, said, alt_said = drawn
+    table, controls, values, alt_said = drawn
     keys = table[by].unique()
     looks = looks_of_tasks(keys) if by == "task" else looks_in_sequence({key: title(key) for key in keys})
     nulls = controls if null is None else {null[0]: null[1]} | controls
@@ -136,7 +136,7 @@ def _figure(
     key, alt, piece = f"hao2020-figure-{number}", alt + alt_said, ""
     if asked:
         piece = folded(_of_each_seed(table, value, controls), key, "Ask it: each seed, and the low layers", alt)
-    return Exhibit(key, f"Figure {number}", table, caption + said, alt, figure, interactive=piece)
+    return Exhibit(key, f"Figure {number}", table, caption + values, alt, figure, interactive=piece)
 
 
 def _of_each_seed(table: pd.DataFrame, value: str, controls: Mapping[str, str]) -> dict[str, graph_objects.Figure]:
@@ -146,14 +146,14 @@ def _of_each_seed(table: pd.DataFrame, value: str, controls: Mapping[str, str]) 
         figure = graph_objects.Figure()
         for (task, seed), rows in table.groupby(["task", "seed"], sort=False):
             shown = {column: name for column, name in controls.items() if rows[column].notna().all()}
-            said = f"{title(task)}, seed {seed}, layer {{layer}}: {{{value}:.2g}}"
-            said += "".join(f"<br>{name}: {{{column}:.2g}}" for column, name in shown.items())
+            hover = f"{title(task)}, seed {seed}, layer {{layer}}: {{{value}:.2g}}"
+            hover += "".join(f"<br>{name}: {{{column}:.2g}}" for column, name in shown.items())
             first, look = bool(seed == table["seed"].iloc[0]), (looks.colours[task], looks.markers[task])
             more = dict(mode="lines+markers", legendgroup=task)
-            figure.add_trace(points(rows, "layer", value, said, look, title(task), **more, showlegend=first))
+            figure.add_trace(points(rows, "layer", value, hover, look, title(task), **more, showlegend=first))
             for column, name in shown.items() if first else ():
-                said = f"{title(task)}, {name}, layer {{layer}}: {{{column}:.2g}}"
-                control = points(rows, "layer", column, said, look, name, **more, showlegend=False, opacity=0.5)
+                hover = f"{title(task)}, {name}, layer {{layer}}: {{{column}:.2g}}"
+                control = points(rows, "layer", column, hover, look, name, **more, showlegend=False, opacity=0.5)
                 figure.add_trace(control.update(line_dash="dash"))
         figure.update_yaxes(title=f"{LABELS[value]}; dashed: controls", type=scale, exponentformat="power")
         views[words] = figure.update_layout(xaxis_title="layer", yaxis_dtick=1 if scale == "log" else None)
@@ -203,13 +203,13 @@ def figure_3(rollbacks: pd.DataFrame) -> Exhibit:
     return _figure(3, "svcca", drawn, caption, "over the layer that is rolled back", **axes)
 
 
-def _between_seeds(number: int, changes: pd.DataFrame, value: str, words: str, said: str) -> Exhibit | Absent:
+def _between_seeds(number: int, changes: pd.DataFrame, value: str, words: str, values: str) -> Exhibit | Absent:
     drawn = _with_controls(changes, value, seed_against_seed)
     if drawn[0].empty:
         return Absent(f"hao2020-figure-{number}", f"Figure {number}", ONE_SEED)
     pairs = counted(drawn[0]["seed"].nunique(), "pair")
     caption = f"{words} between two seeds of one task, per layer ({pairs} of seeds per task)."
-    return _figure(number, value, drawn, caption, f"of {said} between seeds over layers")
+    return _figure(number, value, drawn, caption, f"of {values} between seeds over layers")
 
 
 def figure_4(changes: pd.DataFrame) -> Exhibit | Absent:

@@ -38,8 +38,8 @@ def _per_measure(rows: pd.DataFrame, column: str, part: Part, least: float, most
     """One effect per measure, its interval within what the number can be."""
     for measure in MEASURES:
         of_measure = rows[rows["measure"] == measure.key]
-        if len(of_measure) and np.isfinite((found := scores.over_seeds(of_measure, column)).estimate):
-            yield Effect(name(measure.key), part.name, effects.cut(found, least, most))
+        if len(of_measure) and np.isfinite((score := scores.over_seeds(of_measure, column)).estimate):
+            yield Effect(name(measure.key), part.name, effects.cut(score, least, most))
 
 
 def _learned(changes: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, printed, title
 from fivelenses.exhibits.interactive import folded, level, points
 from fivelenses.models.symmetries import SYMMETRIES
-from fivelenses.papers.five_lenses.rank_statistics import between, number, said
+from fivelenses.papers.five_lenses.rank_statistics import between, number, with_interval
 from fivelenses.papers.known_truth import scores
 from fivelenses.papers.known_truth.instruments import BY_KEY, INVARIANCES, MEASURES, name
 from fivelenses.papers.known_truth.measure import FROZEN, FULL
@@ -111,12 +111,12 @@ def _by_cost(table: pd.DataFrame) -> dict[str, graph_objects.Figure]:
     table = table.assign(above=table["high"] - table["score"], below=table["score"] - table["low"])
     of_lenses = list(zip((*style.SEQUENCE, style.NULL_COLOUR), (*style.SEQUENCE_MARKERS, "P"), strict=True))
     looks, views = dict(zip(table["lens"].unique(), of_lenses, strict=False)), {}
-    said = "{name} ({lens})<br>{score:.2f} [{low:.2f}, {high:.2f}], by chance {by_chance:.2f}<br>{seconds:.2g} s"
+    hover = "{name} ({lens})<br>{score:.2f} [{low:.2f}, {high:.2f}], by chance {by_chance:.2f}<br>{seconds:.2g} s"
     for question, words in scores.QUESTIONS.items():
         figure, of_question = graph_objects.Figure(), table[table["question"] == question]
         for lens, rows in of_question.groupby("lens", sort=False):
             bars = dict(type="data", array=rows["above"].tolist(), arrayminus=rows["below"].tolist(), thickness=1)
-            figure.add_trace(points(rows, "seconds", "score", said, looks[lens], lens, error_y=bars))
+            figure.add_trace(points(rows, "seconds", "score", hover, looks[lens], lens, error_y=bars))
         figure.update_xaxes(title="seconds for one model", type="log", dtick=1)
         figure.update_yaxes(title="score", range=[min(0, table["low"].min()) - 0.05, 1.05])
         views[words] = figure.update_layout(shapes=[level(of_question["by_chance"].iloc[0], "by chance")])
@@ -198,7 +198,7 @@ def table_of_places(changes: pd.DataFrame) -> Exhibit:
             right = scores.cases(changes, reading).loc[measure]
             error = scores.over_seeds(of_reading, "error")
             row |= {f"right, {words}": f"{right['right']} of {right['of']}"}
-            row |= {"error" if reading == scores.VALUE else "error ": said(error)}
+            row |= {"error" if reading == scores.VALUE else "error ": with_interval(error)}
             if reading == scores.VALUE:
                 row["reported of trained layers"] = f"{of_reading['own'].mean():.0%}"
         rows.append(row)
@@ -221,12 +221,12 @@ def dose_curves(changes: pd.DataFrame) -> Exhibit:
     looks = plots.looks_of_tasks(table["task"].unique())
     drawn = dict(x="dose", x_label="share of the usual steps", col="measure", titles=names, col_wrap=3, height=1.75)
     figure = plots.curves(table, "value", "task", looks, "", **drawn)
-    found = scores.doses(changes).groupby("measure")["correlation"].mean()
+    correlations = scores.doses(changes).groupby("measure")["correlation"].mean()
     caption = (
         "Each measure in its own unit, mean over the layers, after trainings of different length "
         f"({models_in_words(changes, FULL)}; bands from least to greatest seed)."
     )
-    told = ", ".join(f"{words} {number(found[measure])}" for measure, words in names.items())
+    told = ", ".join(f"{words} {number(correlations[measure])}" for measure, words in names.items())
     return Exhibit("known-truth-dose", "How much", table, caption, f"Rank correlations with the dose: {told}.", figure)
 
 

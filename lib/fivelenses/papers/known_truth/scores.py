@@ -121,8 +121,8 @@ def doses(changes: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (task, seed, measure), table in curves(changes, FULL).groupby([*MODEL, "measure"], sort=False):
         given = table.index.get_level_values("dose").to_numpy()
-        found = rank_correlations(pd.DataFrame(np.vstack([given, table.to_numpy().T]))).to_numpy()[0, 1:]
-        rows.append((task, seed, measure, float(np.nan_to_num(found).mean())))
+        correlations = rank_correlations(pd.DataFrame(np.vstack([given, table.to_numpy().T]))).to_numpy()[0, 1:]
+        rows.append((task, seed, measure, float(np.nan_to_num(correlations).mean())))
     return pd.DataFrame(rows, columns=[*MODEL, "measure", "correlation"])
 
 
@@ -218,20 +218,20 @@ def summary(changes: pd.DataFrame) -> pd.DataFrame:
     that it reports most of, at least 0; and the area under the curve against the walk that it tells less well. `low`
     and `high` are cut to the score's range, and NaN for one model; `by_chance` is what no knowledge gives.
     """
-    found = where(changes)
+    named = where(changes)
     ignored = nothing(changes).groupby([*MODEL, "measure"], sort=False)["share"].max()
     ignored = (1 - ignored.clip(0, 1)).rename("ignores").reset_index()
     told = learning(changes)
     hardest = told.groupby(["measure", "walk"])["area"].mean().unstack().idxmin(axis=1)
     told = told[told["walk"] == told["measure"].map(hardest)]
     tables: dict[str, tuple[pd.DataFrame, str]] = {
-        "where": (found[found["reading"] == VALUE], "right"),
-        "added": (found[found["reading"] == ADDED], "right"),
+        "where": (named[named["reading"] == VALUE], "right"),
+        "added": (named[named["reading"] == ADDED], "right"),
         "dose": (doses(changes), "correlation"),
         "ignores": (ignored, "ignores"),
         "learning": (told, "pseudo"),
     }
-    by_chance = BY_CHANCE | dict.fromkeys(("where", "added"), float(found["right_by_lot"].mean()))
+    by_chance = BY_CHANCE | dict.fromkeys(("where", "added"), float(named["right_by_lot"].mean()))
     rows = []
     for measure in (key for key in BY_KEY if key in set(changes["measure"])):
         for question, (table, column) in tables.items():
@@ -250,6 +250,6 @@ def cases(changes: pd.DataFrame, reading: str = VALUE) -> pd.DataFrame:
 
     Equally named layers count as right in their share, rounded down to whole cases.
     """
-    found = where(changes)
-    found = found[found["reading"] == reading].groupby("measure", sort=False)["right"]
-    return pd.DataFrame({"right": np.floor(found.sum() + 1e-9).astype(int), "of": found.size()})
+    named = where(changes)
+    named = named[named["reading"] == reading].groupby("measure", sort=False)["right"]
+    return pd.DataFrame({"right": np.floor(named.sum() + 1e-9).astype(int), "of": named.size()})

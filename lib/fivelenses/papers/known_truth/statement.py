@@ -66,8 +66,8 @@ def quoted(changes: pd.DataFrame | None, prefix: str = "known") -> dict[str, str
     names = [f"{prefix}_{key}" for key in (*QUOTED, "features_added")]
     if changes is None:
         return dict.fromkeys(names, "–")
-    found = findings(changes)
-    return dict(zip(names, [*(found[f"{key}_names"] for key in QUOTED), found["features_adds"]], strict=True))
+    numbers = findings(changes)
+    return dict(zip(names, [*(numbers[f"{key}_names"] for key in QUOTED), numbers["features_adds"]], strict=True))
 
 
 def _in_cases(row: pd.Series) -> str:

@@ -90,13 +90,13 @@ def _changes_of_probes(record: pd.DataFrame) -> dict[str, graph_objects.Figure]:
     tuned["probe"] = [find_edge_task(task).title for task in tuned["task"]]
     added = tuned["before"] - tuned["random"]
     tuned["share"] = (POINTS * tuned["change"] / added).where(added >= ADDED_AT_LEAST)
-    said = "{probe}, tuned on {model}: {after:.1f}<br>pre-trained {before:.1f}, random weights {random:.1f}"
-    said += "<br>change {change:+.1f} points{of_added}"
+    hover = "{probe}, tuned on {model}: {after:.1f}<br>pre-trained {before:.1f}, random weights {random:.1f}"
+    hover += "<br>change {change:+.1f} points{of_added}"
     of_added = ", {:+.0f} % of what pre-training adds".format
     tuned["of_added"] = ["" if pd.isna(share) else of_added(share) for share in tuned["share"]]
     views = {"the change in points": "change", "in % of what pre-training adds": "share"}
     return {
-        words: heat_map(tuned, value, "probe", "model", said, signed=True)
+        words: heat_map(tuned, value, "probe", "model", hover, signed=True)
         for words, value in views.items()
         if tuned[value].notna().any()
     }
@@ -197,8 +197,8 @@ def figure_5(similarities: pd.DataFrame, by_input: pd.DataFrame, model: str) -> 
     by = ["pretrained", "input", "model", "layer"]
     table = _with_twins(both[both["model"] == model], "similarity", by)
     nulls = {}
-    for one, said in ((model, "own input"), (RUNNING_TEXT, "running text")) if "twin" in table.columns else ():
-        nulls[f"twin_{one}"] = f"at random, {said}"
+    for one, inputs in ((model, "own input"), (RUNNING_TEXT, "running text")) if "twin" in table.columns else ():
+        nulls[f"twin_{one}"] = f"at random, {inputs}"
         table[f"twin_{one}"] = table["twin"].where(table["input"] == one)
     names = {one: "running text" if one == RUNNING_TEXT else _input_name(one) for one in table["input"].unique()}
     caption = (

@@ -95,8 +95,8 @@ def top_layers_change(similarities: pd.DataFrame) -> Iterator[Effect]:
                 (OTHERS_GROWTH, lambda rows, name=second: _growth(rows, name)),
                 (ORDER, lambda rows, one=first, other=second: _order(rows, one, other)),
             ):
-                found = of_measure(both, measure, model="pretrained", examples=texts)
-                yield Effect(group, part.name, found, stands_on=on)
+                mean = of_measure(both, measure, model="pretrained", examples=texts)
+                yield Effect(group, part.name, mean, stands_on=on)
 
 
 @CLAIMS.add(

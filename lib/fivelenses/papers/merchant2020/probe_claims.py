@@ -107,8 +107,8 @@ def no_forgetting(edge_probing: pd.DataFrame) -> Iterator[Effect | LeftOut]:
             change = scores[model] - scores[BASE]
             fall_of_baselines = scores[BASE] - scores[[LEXICAL, RANDOMISED]].max(axis=1)
             for part, numbers in ((CHANGE, change), (FAR_LESS, fall_of_baselines / 2 + change)):
-                found = of_measure(scores.assign(x=numbers), lambda rows: rows["x"].mean(), examples=sentences)
-                yield Effect(group, part.name, _of_one_model(found), stands_on=(model,))
+                mean = of_measure(scores.assign(x=numbers), lambda rows: rows["x"].mean(), examples=sentences)
+                yield Effect(group, part.name, _of_one_model(mean), stands_on=(model,))
 
 
 @CLAIMS.add(

@@ -85,12 +85,12 @@ def _at(probes: pd.DataFrame, layer: int) -> np.ndarray:
 
 def _of_best_layer(probes: pd.DataFrame) -> np.ndarray:
     """(encoders, folds) the accuracy on each fold of the layer above the embeddings that is best on all others."""
-    found = []
+    losses = []
     for _, rows in probes.groupby("encoder"):
         others, on_fold = _on_folds(rows)
         best = 1 + others[:, 1:].argmax(1)
-        found.append(on_fold[np.arange(len(best)), best])
-    return np.stack(found)
+        losses.append(on_fold[np.arange(len(best)), best])
+    return np.stack(losses)
 
 
 def _on_folds(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

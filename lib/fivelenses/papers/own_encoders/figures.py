@@ -62,11 +62,11 @@ def _along_pretraining(table: pd.DataFrame, looks: Looks) -> dict[str, graph_obj
     """The curves of both of BERT's tasks, whose points say among how many equal answers one is as hard to guess."""
     chance, views = {"masked": table["frequency"].iloc[0], "next_sentence": np.log(2)}, {}
     for column, words in {"masked": "masked tokens", "next_sentence": "next sentences"}.items():
-        said = f"step {{step:,}}: {{{column}:.3f}} nats<br>as among {{among:,.1f}} answers"
+        hover = f"step {{step:,}}: {{{column}:.3f}} nats<br>as among {{among:,.1f}} answers"
         figure = graph_objects.Figure()
         for key, rows in table.assign(among=np.exp(table[column])).groupby("encoder", sort=False):
             look = looks.colours[key], looks.markers[key]
-            figure.add_trace(points(rows, "step", column, said, look, looks.names[key], mode="lines"))
+            figure.add_trace(points(rows, "step", column, hover, look, looks.names[key], mode="lines"))
         figure.update_xaxes(title="step of pre-training", type="log", dtick=1).update_yaxes(
             title=f"loss at {words} (nats)"
         )

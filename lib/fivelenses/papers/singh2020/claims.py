@@ -157,12 +157,12 @@ def qnli_concave_sst_linear(models: Table, by_example: Table | None = None) -> F
             continue
         sst2, qnli = (_shape(curve, task) for curve, task in zip(pair, COMPARED, strict=True))
         middle, last = [at(sst2["place"].unique(), sst2["layers"].iloc[0] * share) for share in (1 / 3, 2 / 3)]
-        found = {
+        intervals = {
             QNLI_CONCAVE: interval(_concavity(qnli)),
             SST_NEARER: effects.independent_difference(interval(_departure(qnli)), interval(_departure(sst2))),
             SST_MIDDLE: interval(values(sst2, middle - last)),
         }
-        for part, one in found.items():
+        for part, one in intervals.items():
             name = f"QNLI against SST-2, {size:,} examples each{AGAIN * again}"
             yield Effect(name, part.name, one, stands_on=COMPARED)
 
@@ -215,8 +215,8 @@ def probing_needs_more(models: Table, frozen_probes: Probes, by_example: Table |
             yield LeftOut(title(task), reason)
             continue
         kept = [values(one, *pair) for one, pair in zip(both, weights, strict=True)]
-        found = {PEAKS_LOWER: interval(*peaks), NEEDS_MORE: interval(*kept)}
-        for part, one in found.items():
+        intervals = {PEAKS_LOWER: interval(*peaks), NEEDS_MORE: interval(*kept)}
+        for part, one in intervals.items():
             yield Effect(title(task), part.name, one, stands_on=(task,))
 
 

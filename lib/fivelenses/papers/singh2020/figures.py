@@ -46,7 +46,7 @@ def _by_size(table: pd.DataFrame, kind: str, y: str, y_label: str, x: str, x_lab
     if task in FIGURES:
         key, name = f"singh2020-figure-{FIGURES[task][place]}", f"Figure {FIGURES[task][place]}"
     looks = plots.looks_in_sequence({size: f"{size:,} examples" for size in sorted(set(table["examples"]))[::-1]})
-    nulls = {column: said for column, said in NULLS.items() if column in table}
+    nulls = {column: null for column, null in NULLS.items() if column in table}
     more = {"x": x, "x_label": x_label, "nulls": nulls, "bottom": None if "null_rate" in nulls else 0.0}
     figure = plots.curves(table, y, "examples", looks, y_label, **more)
     alt = f"{alt}, one per number of training examples. {plots.ends(table, y, 'examples', x)}."
@@ -55,12 +55,12 @@ def _by_size(table: pd.DataFrame, kind: str, y: str, y_label: str, x: str, x_lab
 
 def table_1(data: pd.DataFrame, used: Mapping[str, Sequence[int]]) -> Exhibit:
     """Table 1: the tasks (`measure.sizes`), with the paper's sizes beside the numbers that this run used."""
-    found = {name: tasks.find(name) for name in data["task"]}
+    definitions = {name: tasks.find(name) for name in data["task"]}
     papers = [PAPER_TABLE_1.get(name, (None, None)) for name in data["task"]]
     table = data.assign(
-        sizes=[", ".join(f"{size:,}" for size in used[name]) for name in found],
-        inputs=[" and ".join(task.inputs) for task in found.values()],
-        metric=[task.score_name for task in found.values()],
+        sizes=[", ".join(f"{size:,}" for size in used[name]) for name in definitions],
+        inputs=[" and ".join(task.inputs) for task in definitions.values()],
+        metric=[task.score_name for task in definitions.values()],
         paper_training=[training for training, _ in papers],
         paper_evaluation=[evaluation for _, evaluation in papers],
     )
@@ -111,9 +111,9 @@ def _by_depth(table: pd.DataFrame, metric: str) -> dict[str, graph_objects.Figur
     room = [low - 0.05 * (high - low), high + 0.05 * (high - low)]
     for count, rows in table.groupby("reinitialised"):
         means = rows.groupby("examples", as_index=False)["score"].mean()
-        said = f"{{examples:,}} examples<br>{metric} {{score:.3f}}"
-        mean = points(means, "examples", "score", f"mean of {said}", look, "mean over seeds", mode="lines")
-        each = points(rows, "examples", "score", f"seed {{seed}}, {{steps:.0f}} steps, {said}", look, "one seed")
+        hover = f"{{examples:,}} examples<br>{metric} {{score:.3f}}"
+        mean = points(means, "examples", "score", f"mean of {hover}", look, "mean over seeds", mode="lines")
+        each = points(rows, "examples", "score", f"seed {{seed}}, {{steps:.0f}} steps, {hover}", look, "one seed")
         figure = graph_objects.Figure([mean, each]).update_layout(shapes=[level(null, "null rate")])
         figure.update_xaxes(title="training examples", type="log", tickvals=sorted(set(rows["examples"])))
         views[f"{counted(count, 'layer')} re-initialised"] = figure.update_yaxes(title=metric, range=room)

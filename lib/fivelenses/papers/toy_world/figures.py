@@ -133,10 +133,10 @@ def _against_simpler(table: pd.DataFrame, looks: Looks) -> dict[str, graph_objec
     for column, words in WITHOUT_READING.items():
         figure = graph_objects.Figure()
         for (task, start), rows in table.groupby(["task", "start"], sort=False):
-            said = f"{title(task)}, {start}, seed {{seed}}<br>{{metric}} {{score:.3f}}<br>{words}: {{{column}:.3f}}"
+            hover = f"{title(task)}, {start}, seed {{seed}}<br>{{metric}} {{score:.3f}}<br>{words}: {{{column}:.3f}}"
             marks, look = {"color": looks.colours[task]}, (looks.colours[task], looks.markers[task])
             more = {"legendgroup": task, "showlegend": start == PRETRAINED, "marker": marks}
-            trace = points(rows, column, "score", said, look, looks.names[task], **more)
+            trace = points(rows, column, "score", hover, look, looks.names[task], **more)
             figure.add_trace(trace.update(marker_symbol=trace.marker.symbol + "-open" * (start == SCRATCH)))
         line = dict(color=GREY, dash="dash", width=1.4)
         figure.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, line=line)

@@ -69,12 +69,12 @@ def _gain(fits: pd.DataFrame, sentences: pd.DataFrame | None) -> Interval:
 def improves(probe_accuracy: Tables) -> Iterator[Effect]:
     """With k tasks excepted, one of the k + 1 that gain least may pass by chance: the level is raised accordingly."""
     fits, sentences = probe_accuracy["fits"], probe_accuracy.get("sentences")
-    for encoder, ours in fits.groupby("encoder", sort=False):
+    for encoder, of_encoder in fits.groupby("encoder", sort=False):
         gains = {}
-        for task, of_task in ours.groupby("task", sort=False):
+        for task, of_task in of_encoder.groupby("task", sort=False):
             if (of_task["stage"] == AFTER).any():
-                chosen = None if sentences is None else (sentences["encoder"] == encoder) & (sentences["task"] == task)
-                gains[task] = _gain(of_task, None if chosen is None else sentences[chosen])
+                same = None if sentences is None else (sentences["encoder"] == encoder) & (sentences["task"] == task)
+                gains[task] = _gain(of_task, None if same is None else sentences[same])
         excepted = int(EXCEPTIONS * len(gains) + 1e-9)
         if gains:
             gain = sorted(gains.values(), key=lambda one: one.estimate)[excepted]

@@ -48,13 +48,13 @@ def sketch_points() -> pd.DataFrame:
 
 def figure_1() -> Exhibit:
     """Figure 1: what DirectProbe finds, drawn by the lens itself on points in a plane."""
-    points, found = sketch_points(), []
+    points, clustered = sketch_points(), []
     figure, panels = plt.subplots(1, 2, figsize=(style.WIDTH, 3.4), layout="constrained")
     colours, markers = {"A": style.SEQUENCE[0], "B": style.SEQUENCE[2]}, {"A": "o", "B": "s"}
     for axes, (panel, rows) in zip(panels, points.groupby("panel", sort=False), strict=True):
         plane = rows[["x", "y"]].to_numpy()
         result = directprobe.probe(plane, rows["label"].to_numpy())
-        found.append(rows.assign(cluster=result.assignments))
+        clustered.append(rows.assign(cluster=result.assignments))
         for cluster in range(result.n_clusters):
             members, label = plane[result.assignments == cluster], result.cluster_labels[cluster]
             axes.scatter(*members.T, color=colours[label], marker=markers[label], s=18, zorder=3)
@@ -67,7 +67,7 @@ def figure_1() -> Exhibit:
         axes.set_title(f"{panel}: {result.n_clusters} clusters, {len(result.labels)} labels")
         axes.set(xticks=[], yticks=[], aspect="equal")
         axes.grid(False)
-    table = pd.concat(found, ignore_index=True)
+    table = pd.concat(clustered, ignore_index=True)
     caption = (
         "What DirectProbe finds, drawn by the lens itself on made points: clusters of one label whose convex hulls "
         "keep clear of those of the other. Left, one cluster per label: a line separates them. Right, more clusters "
@@ -89,21 +89,21 @@ def _with_controls(rows: pd.DataFrame, table: pd.DataFrame, measure: str) -> tup
     """
     table, nulls = controlled(table), {}
     for control, column in CONTROLS.items():
-        ours = table[table["control"].isin([control, SHARED])]
-        ours = ours[ours["task"].isin(table.loc[table["control"] == control, "task"])]
-        if len(ours):
-            means = ours.groupby(["task", "step"])[measure].mean().rename(column)
+        controls = table[table["control"].isin([control, SHARED])]
+        controls = controls[controls["task"].isin(table.loc[table["control"] == control, "task"])]
+        if len(controls):
+            means = controls.groupby(["task", "step"])[measure].mean().rename(column)
             rows, nulls[column] = rows.join(means, on=["task", "step"]), IN_WORDS[column]
     return rows, nulls
 
 
 def _of_nulls(nulls: Mapping[str, str], what: str) -> str:
     """What the lines of the controls are, for a caption; nothing without any."""
-    said = {
+    names = {
         "twin": "dash-dotted in black, the same after moving each matrix as far in a random direction",
         "shuffled": "dash-dotted in grey, after training on shuffled labels",
     }
-    words = "; ".join(said[name] for name in nulls)
+    words = "; ".join(names[name] for name in nulls)
     return f" {words[0].upper()}{words[1:]} ({what})." if words else ""
 
 
@@ -212,10 +212,10 @@ def _turning_paths(paths: pd.DataFrame) -> dict[str, graph_objects.Figure]:
         figure = graph_objects.Figure()
         for place, (label, path) in enumerate(rows.groupby("label", sort=False)):
             places = {axis: path[axis].tolist() for axis in "xyz"}
-            said = dict(name=label, text=[f"{label}, step {step}" for step in path["step"]], hoverinfo="text")
+            hover = dict(name=label, text=[f"{label}, step {step}" for step in path["step"]], hoverinfo="text")
             marker = dict(size=np.linspace(2, 7, len(path)).tolist(), color=style.SEQUENCE[place])
             line = dict(mode="lines+markers", marker=marker, line=dict(color=style.SEQUENCE[place], width=4))
-            figure.add_trace(graph_objects.Scatter3d(**places, **said, **line))
+            figure.add_trace(graph_objects.Scatter3d(**places, **hover, **line))
         axes = {f"{axis}axis": dict(title=f"component {number}") for number, axis in enumerate("xyz", start=1)}
         views[f"layer {layer}"] = figure.update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.7, y=1.7, z=1.1))
     return views
@@ -290,12 +290,12 @@ def _movement_figure(moved: pd.DataFrame, task: str, layers: Sequence[int], key:
     sized = dict(figsize=(style.WIDTH, 2.5 * rows + 0.3), layout="constrained", squeeze=False)
     figure, panels = plt.subplots(rows, columns, **sized, sharex=True, sharey=True)
     for axes, layer in zip(panels.flat, layers, strict=False):
-        ours = table[table["layer"] == layer]
+        of_layer = table[table["layer"] == layer]
         axes.axhline(0, color="#CCCCCC", linewidth=0.8)
         axes.axvline(0, color="#CCCCCC", linewidth=0.8)
-        axes.scatter(ours["x"], ours["y"], s=14, color=style.task_colour(task))
-        _name_farthest(axes, ours, reach)
-        axes.set_title(f"layer {layer} · {ours['in_two'].iloc[0]:.0%} in the plane", fontsize=9)
+        axes.scatter(of_layer["x"], of_layer["y"], s=14, color=style.task_colour(task))
+        _name_farthest(axes, of_layer, reach)
+        axes.set_title(f"layer {layer} · {of_layer['in_two'].iloc[0]:.0%} in the plane", fontsize=9)
         axes.grid(False)
         axes.set_aspect("equal", adjustable="box")
     panels.flat[0].set(xlim=(-reach, reach), ylim=(-reach, reach))
@@ -318,12 +318,12 @@ def _low_against_high(moved: pd.DataFrame) -> str:
     lengths["control"] = lengths["control"].map(CONTROLS | {TUNED: ""})
     ratios = [lengths[third].groupby("control")[["length", "relative"]].mean() for third in (low, high)]
     ratios = ratios[0] / ratios[1]
-    said = (
+    caption = (
         f"The lower third of the layers moves {ratios.loc['', 'length']:.2f} times as far as the upper third, and "
         f"{ratios.loc['', 'relative']:.2f} times relative to the distances between the labels of its layer before"
     )
     controls = [f"{IN_WORDS[name]} {row.length:.2f} and {row.relative:.2f}" for name, row in ratios.iterrows() if name]
-    return said + (f" ({'; '.join(controls)})" if controls else "") + "."
+    return caption + (f" ({'; '.join(controls)})" if controls else "") + "."
 
 
 def figure_5(along: Along, encoder: str) -> Exhibit:
