@@ -128,8 +128,8 @@ class CCA:
             "cka": lambda: cca.linear_cka(scatter),
             "svcca_null": lambda: cca.svcca_distance(moments.null(*pair), variance_kept=self.variance_kept),
         }
-        chosen = [name for name in self.measures if left_out is None or name in self.REPLICATED]
-        return {measure: compute[measure]() for measure in chosen} | {"tokens": scatter.n}
+        replicated = [name for name in self.measures if left_out is None or name in self.REPLICATED]
+        return {measure: compute[measure]() for measure in replicated} | {"tokens": scatter.n}
 
     def _moments(self, layer: int, left_out: int | None) -> tuple[Moments, dict[int, torch.Tensor]]:
         """The moments of a layer without one fold, and the whitenings of its models so far."""

@@ -126,7 +126,7 @@ def test_a_surface_that_was_interrupted_goes_on_where_it_was(tmp_path):
         kept_surface(Counted(fails_at=4), tmp_path / "folder" / "surface.npz")
     rest, lines, rows = Counted(), [], []
     resumed = kept_surface(
-        rest, tmp_path / "folder" / "surface.npz", notify=lines.append, progress=lambda *at: rows.append(at)
+        rest, tmp_path / "folder" / "surface.npz", log=lines.append, progress=lambda *at: rows.append(at)
     )
     assert rest.calls == 4 and lines == [] and rows == [(2, 3), (3, 3)]
     for name in ("losses", "errors", "loss_standard_errors", "error_standard_errors"):
@@ -150,7 +150,7 @@ def test_a_file_of_another_surface_is_remade_with_one_line(tmp_path, change):
     file = tmp_path / "surface.npz"
     kept_surface(Counted(), file)
     lines, remade = [], Counted()
-    found = kept_surface(remade, file, notify=lines.append, **change)
+    found = kept_surface(remade, file, log=lines.append, **change)
     assert remade.calls == 6
     assert len(lines) == 1 and "measured again" in lines[0]
     np.testing.assert_array_equal(found.losses, kept_surface(Counted(), None, **change).losses)
@@ -162,7 +162,7 @@ def test_a_damaged_file_is_remade_with_one_line(tmp_path):
     lines = []
     for content in (b"", b"no archive", file.read_bytes()[:100]):
         file.write_bytes(content)
-        kept_surface(Counted(), file, notify=lines.append)
+        kept_surface(Counted(), file, log=lines.append)
     assert len(lines) == 3 and all("cannot be read" in line for line in lines)
 
 

@@ -1,5 +1,6 @@
 """The arrays that lenses take, NumPy's or torch's, and the checks that several lenses share."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
 
 import numpy as np
@@ -31,8 +32,8 @@ def as_tensor(values: Array) -> torch.Tensor:
         raise ValueError(f"These values are no array of numbers ({reason}): give rows of one length.") from error
 
 
-def checked_whole(name: str, value: int, least: int = 0) -> int:
-    """A whole number, refused if it is none or too small.
+def checked_whole(name: str, value: int, least: int = 0, most: int = 2**63 - 1) -> int:
+    """A whole number, refused if it is none, too small or too large.
 
     Raises:
         ValueError: the number and what it is called.
@@ -42,8 +43,9 @@ def checked_whole(name: str, value: int, least: int = 0) -> int:
         3
     """
     whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or not least <= value < 2**63:
-        raise ValueError(f"{name} = {value!r}: give a whole number from {least}.")
+    if not whole or not least <= value <= most:
+        upto = f" to {most}" if most < 2**63 - 1 else ""
+        raise ValueError(f"{name} = {value!r}: give a whole number from {least}{upto}.")
     return int(value)
 
 
@@ -60,6 +62,21 @@ def checked_real(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} = {value!r}: give a number.")
     return float(value)
+
+
+def checked_function(name: str, function: Callable) -> Callable:
+    """What can be called, refused if it cannot.
+
+    Raises:
+        ValueError: the type of the value and what it is called.
+
+    Example:
+        >>> checked_function("evaluate", abs)(-1)
+        1
+    """
+    if not callable(function):
+        raise ValueError(f"{name} is of type {type(function).__name__}: give a function.")
+    return function
 
 
 def as_array(values: Array) -> np.ndarray:

@@ -26,6 +26,7 @@ from fivelenses.lenses.landscape import Evaluate, Surface, curve
 
 # Squares per cell of the grid, along each axis, when an area is measured.
 SQUARES = 16
+MAX_DRAWS = 10_000  # random directions; each takes two measurements
 
 
 @dataclass(frozen=True)
@@ -296,7 +297,8 @@ def sharpness(evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws:
         >>> round(sharpness(bowl, {"weight": torch.zeros(2, 2) + 1}, radius=0.1, draws=3).mean, 6)
         0.02
     """
-    draws, seed, radius = checked_whole("draws", draws), checked_whole("seed", seed), checked_real("radius", radius)
+    draws, seed = checked_whole("draws", draws, most=MAX_DRAWS), checked_whole("seed", seed)
+    radius = checked_real("radius", radius)
     if not 0 < radius < np.inf or draws < 1:
         raise ValueError(f"radius = {radius}, draws = {draws}: give a positive radius and at least one draw.")
     point = vector(point)

@@ -123,12 +123,16 @@ def inner(first: Parameters, second: Parameters) -> float:
 def norm(direction: Parameters) -> float:
     """The Euclidean length of a direction over all its parameters.
 
+    Raises:
+        ValueError: what :func:`vector` refuses.
+
     Example:
         >>> norm({"x": torch.tensor([3.0]), "y": torch.tensor([4.0])})
         5.0
     """
     # The squares of the tensors' norms would underflow for a direction of 1e-200.
-    return math.hypot(*(float(torch.linalg.vector_norm(tensor.double())) for tensor in direction.values()))
+    tensors = vector(direction, "The direction").values()
+    return math.hypot(*(float(torch.linalg.vector_norm(tensor.double())) for tensor in tensors))
 
 
 def angle(first: Parameters, second: Parameters) -> float:
@@ -216,6 +220,8 @@ def filter_normalised(direction: Parameters, origin: Parameters) -> dict[str, to
             torch.linalg.vector_norm(rows.flatten(1), dim=1).reshape(-1, *[1] * (tensor.ndim - 1))
             for rows in (tensor, origin[key])
         )
+        if not (lengths.isfinite().all() and point_lengths.isfinite().all()):
+            raise ValueError(f"The lengths of the rows of {key!r} overflow: rescale the point.")
         normalised[key] = torch.where(lengths > 0, tensor * (point_lengths / lengths), torch.zeros_like(tensor))
     return normalised
 

@@ -52,6 +52,9 @@ __all__ = [
     "spatial_similarity",
 ]
 
+# Of the points along an axis: the squares of their differences neither underflow nor overflow.
+SPREAD = (1e-140, 1e140)
+
 
 @dataclass(frozen=True, eq=False)
 class DirectProbe:
@@ -137,6 +140,9 @@ def probe(points: Array, labels: Array, start: DirectProbe | None = None, distan
         (array([0, 0, 2, 1]), array(['x', 'x', 'y'], dtype='<U1'), array([2., 2.]))
     """
     points = checked_points("points", points)
+    spread = float(np.ptp(points, axis=0).max())
+    if not (spread == 0 or SPREAD[0] <= spread <= SPREAD[1]):
+        raise ValueError(f"The points spread over {spread:.1g}, whose square is no number: rescale them.")
     labels, codes = _checked_labels(labels, len(points))
     _refuse_points_of_two_labels(points, labels, codes)
     directions = {} if start is None else _directions(start, labels, points.shape[1])
@@ -219,7 +225,9 @@ def random_label_control(points: Array, labels: Array, seed: int) -> bool:
         True
     """
     chance = np.random.default_rng(checked_whole("seed", seed))
-    return linearly_separable(points, chance.permutation(as_array(labels)))
+    points = checked_points("points", points)
+    labels, codes = _checked_labels(labels, len(points))
+    return linearly_separable(points, chance.permutation(labels[codes]))
 
 
 def _pairs_of_different_labels(of_label: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -246,7 +254,7 @@ def _requested(distances: np.ndarray | None) -> np.ndarray:
 
 
 def _checked_labels(labels: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
-    labels = np.asarray(labels)
+    labels = as_array(labels)
     if labels.shape != (n,):
         raise ValueError(f"labels has shape {labels.shape}, not ({n},): give one label per point.")
     try:

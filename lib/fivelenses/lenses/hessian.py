@@ -96,15 +96,15 @@ def curvatures(
         products = _Products(model, batches, examples.num_rows)
         signs = torch.Generator().manual_seed(seed)
         parts = np.array([products.signs(whole, signs) for _ in range(draws)])
-        found = {}
+        curvature_of = {}
         for number, (name, parameters) in enumerate(groups.items()):
             inside = [place for place, one in enumerate(whole) if any(one is other for other in parameters)]
             traces = parts[:, inside].sum(axis=1)
             error = traces.std(ddof=1) / np.sqrt(draws) if draws > 1 else np.nan
             length = float(np.sqrt(sum(float(one.detach().double().square().sum()) for one in parameters)))
             top = _top(products, list(parameters), name, seed + number)
-            found[name] = Curvature(top, float(traces.mean()), float(error), length)
-    return found
+            curvature_of[name] = Curvature(top, float(traces.mean()), float(error), length)
+    return curvature_of
 
 
 def _checked(model: nn.Module, groups: Mapping[str, Sequence[nn.Parameter]]) -> list[nn.Parameter]:

@@ -40,8 +40,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fivelenses.lenses.arrays import checked_real, checked_whole
+from fivelenses.lenses.arrays import as_array, checked_function, checked_real, checked_whole
 from fivelenses.lenses.directions import Parameters, difference, direction_at, inner, moved, norm, vector
+
+MAX_POSITIONS = 100_000  # of a grid; far more than a loss is ever measured at
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,8 @@ def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
         >>> len(grid())
         43
     """
-    count, low, high = checked_whole("count", count), checked_real("low", low), checked_real("high", high)
+    count = checked_whole("count", count, most=MAX_POSITIONS)
+    low, high = checked_real("low", low), checked_real("high", high)
     if count < 2 or not -math.inf < low < high < math.inf:
         raise ValueError(
             f"A grid of {count} from {low} to {high}: give at least 2 positions and a range that increases."
@@ -176,7 +179,7 @@ def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: 
         >>> curve(parabola, {"x": torch.tensor([2.0])}, {"x": torch.tensor([-1.0])}, [0, 1, 2, 3]).losses
         array([4., 1., 0., 1.])
     """
-    alphas = _positions("alphas", alphas)
+    alphas, evaluate = _positions("alphas", alphas), checked_function("evaluate", evaluate)
     start = vector(start, "The start")
     direction = direction_at(direction, start)
     return Curve(alphas, *_fields(_row(evaluate, start, direction, alphas)))
@@ -192,7 +195,7 @@ def surface(
     file: Path | str | None = None,
     identity: str = "",
     progress: Callable[[int, int], None] | None = None,
-    notify: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> Surface:
     """The loss at ``origin`` + α ``directions[0]`` + β ``directions[1]`` for each pair (equation 2).
 
@@ -207,7 +210,7 @@ def surface(
             grid, origin, direction or identity are measured again.
         identity: any text that tells surfaces of different losses apart.
         progress: takes the numbers of finished rows and of all rows after each row.
-        notify: takes one line if a file cannot be used.
+        log: takes one line if a file cannot be used.
 
     Raises:
         ValueError: as :func:`curve`, or not two directions.
@@ -220,6 +223,7 @@ def surface(
                [4., 5., 8.]])
     """
     alphas, betas = _positions("alphas", alphas), _positions("betas", betas)
+    evaluate = checked_function("evaluate", evaluate)
     if len(directions) != 2:
         raise ValueError(f"A surface has two directions, not {len(directions)}.")
     origin = vector(origin, "The origin")
@@ -229,7 +233,7 @@ def surface(
     if file is not None:
         file = Path(file)
         fingerprint = _fingerprint(identity, alphas, betas, origin, first, second)
-        rows = _read_rows(file, fingerprint, notify)
+        rows = _read_rows(file, fingerprint, log)
     for beta in betas[len(rows) :]:
         rows.append(_row(evaluate, moved(origin, [second], [beta]), first, alphas))
         if file is not None:
@@ -240,10 +244,13 @@ def surface(
 
 
 def _positions(name: str, positions: Sequence[float]) -> np.ndarray:
-    positions = np.asarray(positions, dtype=float)
+    try:
+        positions = np.asarray(as_array(positions), dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} are no list of numbers ({error}): give positions that increase.") from error
     if positions.ndim != 1 or positions.size == 0:
         raise ValueError(f"{name} has shape {positions.shape}: give a list of at least one position.")
-    if not np.isfinite(positions).all() or (np.diff(positions) <= 0).any():
+    if not (np.abs(positions) <= np.finfo(np.float32).max).all() or (np.diff(positions) <= 0).any():
         raise ValueError(f"{name} are not finite numbers that increase: sort them and remove duplicates.")
     return positions
 
@@ -278,7 +285,7 @@ def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors:
     return content.hexdigest()
 
 
-def _read_rows(file: Path, fingerprint: str, notify: Callable[[str], None]) -> list[np.ndarray]:
+def _read_rows(file: Path, fingerprint: str, log: Callable[[str], None]) -> list[np.ndarray]:
     """The finished rows of a file; none if it cannot be used."""
     if not file.exists():
         return []
@@ -289,7 +296,7 @@ def _read_rows(file: Path, fingerprint: str, notify: Callable[[str], None]) -> l
         reason = "is of another grid, origin, direction or loss"
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         reason = "cannot be read"
-    notify(f"{file} {reason}: the surface is measured again.")
+    log(f"{file} {reason}: the surface is measured again.")
     return []
 
 

@@ -65,6 +65,6 @@ def _nearest(rows: torch.Tensor, first: int, k: int) -> torch.Tensor:
     if unclear.any():
         distances = torch.cdist(rows[of[unclear]], rows, compute_mode="donot_use_mm_for_euclid_dist")
         distances.scatter_(1, of[unclear, None], torch.inf)
-        chosen = distances.sort(dim=1, stable=True).indices[:, :k]
-        near[unclear] = torch.zeros_like(distances, dtype=torch.bool).scatter_(1, chosen, True)
+        nearest = distances.sort(dim=1, stable=True).indices[:, :k]
+        near[unclear] = torch.zeros_like(distances, dtype=torch.bool).scatter_(1, nearest, True)
     return near

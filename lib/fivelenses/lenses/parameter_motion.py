@@ -20,6 +20,8 @@ from fivelenses.lenses.arrays import checked_whole
 from fivelenses.lenses.directions import Parameters, difference
 from fivelenses.models.layers import part
 
+MAX_DEPTH = 10_000  # layers; no encoder has as many
+
 
 def thirds(depth: int) -> dict[str, tuple[int, ...]]:
     """The low, middle and high layers of an encoder: 1…depth in three parts, as equal as possible, low ones larger.
@@ -31,7 +33,7 @@ def thirds(depth: int) -> dict[str, tuple[int, ...]]:
         >>> thirds(7)
         {'low': (1, 2, 3), 'middle': (4, 5), 'high': (6, 7)}
     """
-    if checked_whole("depth", depth) < 3:
+    if checked_whole("depth", depth, most=MAX_DEPTH) < 3:
         raise ValueError(f"An encoder of {depth} layers has no thirds: at least three are needed.")
     groups = np.array_split(np.arange(1, depth + 1), 3)
     return {name: tuple(group.tolist()) for name, group in zip(("low", "middle", "high"), groups, strict=True)}
@@ -56,7 +58,9 @@ def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch
         >>> sorted({name.split(".")[2] for name in layer_parameters(BertModel(shape), [2])})
         ['1']
     """
-    layers = sorted(set(layers))
+    if not isinstance(layers, Iterable) or isinstance(layers, str):
+        raise ValueError(f"layers = {layers!r}: give a list of layers, such as range(1, 7).")
+    layers = sorted({checked_whole("a layer", layer) for layer in layers})
     if not layers:
         raise ValueError("No layers: name those whose parameters move, such as range(1, 7).")
     moving = [parameter for layer in layers for parameter in part(model, layer).parameters()]
@@ -86,7 +90,7 @@ def layer_direction(origin: nn.Module, target: nn.Module, layers: Iterable[int])
         >>> direction["encoder.layer.1.attention.self.query.weight"].shape
         torch.Size([4, 4])
     """
-    layers = list(layers)
+    layers = list(layers) if isinstance(layers, Iterable) else layers
     return difference(layer_parameters(target, layers), layer_parameters(origin, layers))
 
 

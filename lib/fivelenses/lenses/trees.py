@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.stats import rankdata
 
-from fivelenses.lenses.arrays import Array
+from fivelenses.lenses.arrays import Array, as_array
 
 # The sentence lengths over which the authors average their correlations.
 LENGTHS = range(5, 51)
@@ -74,7 +74,7 @@ def tree_distances(heads: Sequence[int]) -> np.ndarray:
                [1, 0, 1],
                [2, 1, 0]])
     """
-    heads = np.asarray(heads)
+    heads = as_array(heads)
     n = len(heads) if heads.ndim == 1 else 0
     if not n or heads.dtype.kind not in "iu":
         raise ValueError(f"heads has shape {heads.shape} of {heads.dtype}: give one whole number per word.")

@@ -38,8 +38,10 @@ def layer_list(model: nn.Module) -> nn.ModuleList:
     """The encoder layers of a model, in order; index 0 is layer 1.
 
     Raises:
-        ValueError: the architecture has no such list.
+        ValueError: no transformers model, or an architecture without such a list.
     """
+    if not (hasattr(model, "config") and hasattr(model, "base_model")):
+        raise ValueError(f"A model of type {type(model).__name__}: give one of transformers, such as a BertModel.")
     count = model.config.num_hidden_layers
     for module in model.base_model.modules():
         if isinstance(module, nn.ModuleList) and len(module) == count:

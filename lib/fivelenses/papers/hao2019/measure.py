@@ -49,7 +49,7 @@ def loss_of(
 
 
 def as_rows(
-    found: landscape.Curve | landscape.Surface, value: str, places: Mapping[str, np.ndarray], examples: int
+    landscape_of: landscape.Curve | landscape.Surface, value: str, places: Mapping[str, np.ndarray], examples: int
 ) -> pd.DataFrame:
     """Measurements as rows.
 
@@ -63,13 +63,13 @@ def as_rows(
         fold).
     """
     cells = {
-        "loss": found.losses,
-        "error": found.errors,
-        "loss_standard_error": found.loss_standard_errors,
-        "error_standard_error": found.error_standard_errors,
+        "loss": landscape_of.losses,
+        "error": landscape_of.errors,
+        "loss_standard_error": landscape_of.loss_standard_errors,
+        "error_standard_error": landscape_of.error_standard_errors,
     }
     parts = [{"fold": WHOLE} | {name: values.ravel() for name, values in cells.items()}]
-    left_out = {"loss": found.left_out_losses, "error": found.left_out_errors}[value]
+    left_out = {"loss": landscape_of.left_out_losses, "error": landscape_of.left_out_errors}[value]
     parts += [{"fold": fold, value: values.ravel()} for fold, values in enumerate(left_out)]
     table = pd.concat([pd.DataFrame(places | part) for part in parts], ignore_index=True)
     return table.astype(dict.fromkeys(cells, np.float32) | {"fold": np.int8}).assign(examples=examples)
@@ -80,8 +80,8 @@ def at_one(evaluate: ClassifierLoss, point: Parameters, value: str) -> pd.DataFr
     measured = evaluate(point)
     fields = [measured.loss, measured.error, measured.loss_standard_error, measured.error_standard_error]
     left_out = [np.reshape(folds, (-1, 1)) for folds in (measured.left_out_losses, measured.left_out_errors)]
-    found = landscape.Curve(np.zeros(1), *map(np.atleast_1d, fields), *left_out)
-    return as_rows(found, value, {}, evaluate.n_examples)
+    at_point = landscape.Curve(np.zeros(1), *map(np.atleast_1d, fields), *left_out)
+    return as_rows(at_point, value, {}, evaluate.n_examples)
 
 
 def surface(
@@ -120,7 +120,7 @@ def surface(
         file=project.runs_folder() / "surfaces" / f"{hashlib.sha256(measured.encode()).hexdigest()[:20]}.npz",
         identity=evaluate.identity,
         progress=progress,
-        notify=log,
+        log=log,
     )
     alphas, betas = np.meshgrid(cells.alphas, cells.betas)
     return as_rows(cells, value, {"alpha": alphas.ravel(), "beta": betas.ravel()}, evaluate.n_examples)
@@ -336,8 +336,8 @@ def long_training(
         mixed = head_between(finished, last, share)
         for control, model, direction in (("", mixed, further), (TWIN, plane.model, at_random)):
             evaluate = loss_of(model, development, plane.layers, None, bfloat16)
-            found = at_one(evaluate, directions.moved(plane.end(), [direction], [share]), "error")
-            rows.append(found[["fold", "error", "examples"]].assign(share=share, control=control))
+            errors = at_one(evaluate, directions.moved(plane.end(), [direction], [share]), "error")
+            rows.append(errors[["fold", "error", "examples"]].assign(share=share, control=control))
     between = pd.concat(rows).assign(epoch=usual.specification.schedule.epochs)
     parts = [cells.assign(kind=CELL, control=""), states.assign(kind=STATE), between.assign(kind=BETWEEN)]
     return pd.concat(parts, ignore_index=True).assign(task=long_task, seed=seed)

@@ -102,7 +102,7 @@ def _best_probe(
     training, test = (splits[split].last_layer(model, how["device"]) for split in (TRAINING, HELD_OUT))
     labelled = (training, splits[TRAINING].labels, test, splits[HELD_OUT].labels)
     best = mlp_probe.fit_grid(*labelled, grid, range(fits), **how)
-    found = {
+    scores = {
         "hidden_1": best.hidden[0],
         "hidden_2": best.hidden[1],
         "regulariser": best.alpha,
@@ -111,7 +111,7 @@ def _best_probe(
         "initialisations": fits,
         "points": len(training),
     }
-    return found, _by_sentence(best.right.mean(0), splits[HELD_OUT])
+    return scores, _by_sentence(best.right.mean(0), splits[HELD_OUT])
 
 
 def _by_sentence(right: np.ndarray, part: Labelled) -> pd.DataFrame:
