@@ -132,8 +132,8 @@ alpha_sums_to_1 = {"type": "eq", "fun": lambda weights: weights[:4].sum() - 1}
 beta_sums_to_1 = {"type": "eq", "fun": lambda weights: weights[4:].sum() - 1}
 program = {"bounds": [(0, 1)] * 9, "constraints": [alpha_sums_to_1, beta_sums_to_1], "method": "SLSQP", "tol": 1e-14}
 start = np.repeat([1 / 4, 1 / 5], [4, 5])
-found = minimize(lambda weights: np.sum((weights[:4] @ a - weights[4:] @ b) ** 2), start, **program)
-by_hand, library = float(np.sqrt(found.fun)), hull_distance(a, b).distance
+nearest = minimize(lambda weights: np.sum((weights[:4] @ a - weights[4:] @ b) ** 2), start, **program)
+by_hand, library = float(np.sqrt(nearest.fun)), hull_distance(a, b).distance
 {"by hand": round(by_hand, 5), "library": round(library, 5)}
 
 # %% [markdown]

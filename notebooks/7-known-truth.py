@@ -174,8 +174,8 @@ run.exhibit(figures.learned_or_walked, changes)
 # probes see this kind rise, and not the others?
 
 # %% tags=["hide-input"]
-found = run.measure(properties.properties_read, of=settings.with_property, each="task")
-run.exhibit(figures.planted, found)
+read = run.measure(properties.properties_read, of=settings.with_property, each="task")
+run.exhibit(figures.planted, read)
 
 # %% [markdown]
 # ## What a measure ignores by its definition
