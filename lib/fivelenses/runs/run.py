@@ -76,7 +76,7 @@ class Run:
     ) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
         """The record that a function measures: read if it is there and current, measured and kept otherwise.
 
-        `Measurements.measure` says what the arguments are.
+        :meth:`fivelenses.runs.measurements.Measurements.measure` says what the arguments are.
         """
         return self.measurements.measure(function, of, each, over, **given)
 
