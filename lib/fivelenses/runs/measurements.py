@@ -56,7 +56,7 @@ class Measurements:
     chapter: Chapter
     profile: str
     settings: ChapterParameters
-    log: Callable[[str], None] = print
+    log: Callable[[str], None]
     committed: Path | None = None
     tables: dict[str, pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
