@@ -16,16 +16,15 @@
 # %% [markdown]
 # # Attention and features
 #
-# **The question.** Fine-tuning turns one pre-trained encoder into many: one that infers, one that judges sentiment,
-# one that recognises paraphrases. Which layers does it change, and would another {term}`seed` or other data change the
-# same ones? {cite:t}`hao2020` asked this of BERT-large with two instruments: the Jensen–Shannon divergence of
-# *attention* and the SVCCA distance of *features*.
+# **The question.** Which layers of an encoder does fine-tuning change, and would another {term}`seed` or other data
+# change the same ones? {cite:t}`hao2020` asked this of BERT-large with two instruments: the Jensen–Shannon divergence
+# of *attention*, and the SVCCA distance of *features*.
 #
 # **The answer in numbers.** Attention in the last third of the layers moves {glue:text}`js_last_layers_value` times as
 # much as in the layers below (`js-last-layers`: {glue:text}`js_last_layers_verdict`). SVCCA distance is
 # {glue:text}`svcca_grows_value` larger in the last third than in the lower third (`svcca-grows`:
-# {glue:text}`svcca_grows_verdict`). Of the paper's claims, {glue:text}`claims_reproduced` are reproduced in this
-# run; [the last section](#the-claims) has all of them. Ranges are over tasks.
+# {glue:text}`svcca_grows_verdict`). Ranges are over tasks. [The last section](#the-claims) has all claims, of which
+# {glue:text}`claims_reproduced` are reproduced here.
 #
 # *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 20 minutes. *Running*: about
 # 5 minutes on the toy world with two cores.
@@ -63,11 +62,9 @@ settings = run.settings
 # ## The setting
 #
 # The paper fine-tunes BERT-large (24 layers) on four tasks: natural language inference with much data (MNLI) and with
-# little (RTE), sentiment (SST-2) and paraphrase (MRPC). It uses Adam, a slanted triangular learning rate and dropout
-# $0.1$, and measures on the development sets. We do the same with the encoder, tasks and seeds named above, and as many
-# examples as the table says: where a small task has more of them than a large one, the paper's comparison of small with
-# large sets cannot be made. We count layers from 1, and 0 is the output of the embeddings; the paper counts its 24
-# layers from 0.
+# little (RTE), sentiment (SST-2) and paraphrase (MRPC). Where a small task has as many examples here as a large one,
+# the paper's comparison of small with large sets cannot be made. We count layers from 1, and 0 is the output of the
+# embeddings; the paper counts from 0.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
@@ -78,13 +75,12 @@ by_example = run.measure(predictions.by_example, each=("task", "seed"))
 run.gate(models, by_example)
 
 # %% [markdown]
-# A task takes part in the claims only if its models learned something: the 95 % interval of their score, over seeds and
-# examples, has to lie more than two points above the {term}`null rate`.
+# A task takes part in the claims only if its models learned something: the 95 % interval of their score lies more than
+# two points above the {term}`null rate`.
 #
 # Any change of the weights moves attention and features, so two controls show what is due to learning. The {term}`twin`
 # of a fine-tuned model has moved as far from the pre-trained weights, matrix by matrix, but in random directions. A
-# model trained on {term}`shuffled labels` took as many steps on the same texts with nothing to learn. Where we measured
-# a control, its mean is a line in the figures.
+# model trained on {term}`shuffled labels` took as many steps with nothing to learn.
 #
 # ## Attention changes
 #
@@ -94,8 +90,8 @@ run.gate(models, by_example)
 #
 # $$D_{JS}(P \,\|\, Q) = \tfrac12 D_{KL}(P \,\|\, R) + \tfrac12 D_{KL}(Q \,\|\, R).$$
 #
-# It is 0 where they agree and $\ln 2 \approx 0.69$ where no token receives attention from both. Here is the method in
-# ten lines, with the library's {py:func}`fivelenses.lenses.attention.js_divergence` on the same numbers:
+# It is 0 where they agree and $\ln 2 \approx 0.69$ where no token receives attention from both. In ten lines, beside
+# the library's {py:func}`fivelenses.lenses.attention.js_divergence`:
 
 # %% tags=["method"]
 import numpy as np
@@ -152,9 +148,8 @@ by_hand, library = float(1 - correlations.mean()), svcca_distance(x, y, variance
 {"directions kept": kept, "by hand": round(by_hand, 6), "library": round(library, 6)}
 
 # %% [markdown]
-# Two unrelated representations are not at distance 1, because with finitely many tokens some correlation appears by
-# chance. The dashed line shows the distance when the tokens of one side are permuted. A curve near it would mean that
-# the two models share nothing.
+# Two unrelated representations are not at distance 1, because finitely many tokens correlate by chance. The dashed line
+# is the distance when the tokens of one side are permuted: a curve near it would mean that the models share nothing.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_2, changes)
@@ -203,9 +198,8 @@ run.exhibit(figures.figure_7, between, settings.mixed_examples)
 # ## The claims
 #
 # The paper argues from the shapes of its curves. We turn each sentence into one or more numbers per task (or pair of
-# tasks), positive in the direction of the sentence. The threshold is 0 where the sentence is about an order. Where the
-# paper writes *drastically*, *hardly* or *consistent*, the number has to exceed what a straight line over the layers
-# gives. {doc}`The ledger </claims>` explains the verdicts.
+# tasks), positive in its direction. The threshold is 0 for an order; for *drastically*, *hardly* or *consistent* it is
+# beyond what a straight line over the layers gives. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -214,8 +208,8 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Inheritance.** Every layer inherits what changed below it, so part of the growth of features with depth is not the
-#   layer's own.
+# - **Inheritance.** Every layer inherits what changed below it, so part of the growth of features with depth is not its
+#   own.
 # - **Depth.** An encoder of six layers has two in each third, where the paper's has eight. What the paper sees at layer
 #   9 of 24 has no counterpart here.
 #

@@ -24,8 +24,8 @@
 # {glue:text}`mostly_improves_value` (`mostly-improves`: {glue:text}`mostly_improves_verdict`). Nine in ten labels of a
 # task move at least {glue:text}`pushes_apart_value` away from their nearest neighbour (`pushes-apart`:
 # {glue:text}`pushes_apart_verdict`), and the similarity of training and test geometry falls by
-# {glue:text}`diverges_value` (`diverges`: {glue:text}`diverges_verdict`). Of the paper's claims,
-# {glue:text}`claims_reproduced` are reproduced in this run; [the last section](#the-claims) has all of them.
+# {glue:text}`diverges_value` (`diverges`: {glue:text}`diverges_verdict`). [The last section](#the-claims) has all
+# claims, of which {glue:text}`claims_reproduced` are reproduced here.
 #
 # *You need* the {doc}`primer </primer>` and convex sets. *Reading*: 20 minutes. *Running*: about 8 minutes on the toy
 # world with two cores.
@@ -72,9 +72,9 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# The paper compares five sizes of BERT. The table has the encoders of this run. Of those, `english-bert` is our own
-# small BERT, which read a few million words of English prose ({doc}`chapter 8 </published/8-own-encoders>`); both
-# MiniLM encoders were trained on pairs of sentences after their pre-training.
+# The paper compares five sizes of BERT, and this run the encoders of the table. `english-bert` is our own, which read a
+# few million words of prose ({doc}`chapter 8 </published/8-own-encoders>`); both MiniLM encoders were trained on pairs
+# of sentences after their pre-training.
 
 # %% tags=["hide-input"]
 run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
@@ -89,9 +89,9 @@ run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
 run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
 
 # %% [markdown]
-# Every encoder is fine-tuned on every task, with a linear schedule after 10 % of warm-up. Of the encoder that leads the
-# run we also keep the weights at some steps. A task takes part in the claims only if its score lies clearly more than
-# two points above the {term}`null rate`.
+# Every encoder is fine-tuned on every task, with a linear schedule after 10 % of warm-up. Of the run's leading encoder
+# we also keep the weights at some steps. A task takes part in the claims only if its score lies clearly more than two
+# points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
@@ -143,9 +143,9 @@ by_hand, library = float(np.sqrt(nearest.fun)), hull_distance(a, b).distance
 #
 # ## What a classifier reads
 #
-# A classifier {term}`probe` is a network with two hidden layers on the frozen points. We choose its sizes and
-# regulariser on a tenth of the training points (the paper chooses on the test set, which makes scores look better) and
-# then train it from {glue:text}`initialisations` initialisations ({py:func}`fivelenses.lenses.mlp_probe.fit_grid`).
+# A classifier {term}`probe` is a network with two hidden layers on the frozen points. Its sizes and regulariser are
+# chosen on a tenth of the training points (the paper chooses on the test set, which makes scores look better); then it
+# is trained from {glue:text}`initialisations` initialisations ({py:func}`fivelenses.lenses.mlp_probe.fit_grid`).
 
 # %% tags=["hide-input"]
 geometry = run.measure(measure.geometry, each=("encoder", "task"))
@@ -158,8 +158,7 @@ run.exhibit(tables.table_2, geometry, probes)
 #
 # ## Fine-tuning makes the space simpler
 #
-# In high dimensions planes separate almost anything. Each plane divides the points of two labels, and it can do so
-# whatever these labels are as long as the two have at most $d + 1$ points in general position, $d$ being the dimension.
+# In $d$ dimensions a plane separates any two sets of at most $d + 1$ points in general position, whatever their labels.
 # So each row also says whether the same points are separable with *permuted* labels.
 
 # %% tags=["hide-input"]
@@ -171,9 +170,8 @@ run.exhibit(tables.table_4, geometry, probes)
 # %% [markdown]
 # ## Fine-tuning pushes labels apart
 #
-# Where the labels are already separable, a classifier could answer every training point without any change of the
-# encoder. The encoder changes all the same, since a wider margin lowers the loss. For each label, the figure follows
-# the least distance to any other label.
+# Even where the labels are separable from the start, a wider margin lowers the loss. For each label, the figure follows
+# the least distance to any other.
 
 # %% tags=["hide-input"]
 along = run.measure(measure.along_training, of=settings.followed_models, each=("task", "seed"))
@@ -185,8 +183,8 @@ run.exhibit(figures.figure_3, along, settings.encoder)
 # %% [markdown]
 # ## Tuning on one task, measuring another
 #
-# If fine-tuning serves a task by moving its labels apart, then a related task should move the labels of PS-fxn apart,
-# too, and a task that gives all prepositions one tag (POS) should pull them together.
+# If fine-tuning moves a task's labels apart, a related task should move the labels of PS-fxn apart, too, and one that
+# gives all prepositions one tag (POS) should pull them together.
 
 # %% tags=["hide-input"]
 distances = run.measure(measure.target_distances, of=settings.models_for_target, each="seed")
@@ -234,8 +232,8 @@ for task in settings.followed_tasks():
 #
 # The paper gives one threshold itself (similarity above $0.5$); the others are ours. Each claim is one or more numbers
 # per group (an encoder, a task, or both), positive in the paper's direction. Distances and clusters jump when a single
-# point moves, so their intervals cover seeds alone: with one seed they are infinite, and the claim stays open.
-# Intervals of accuracies cover seeds and held-out sentences. {doc}`The ledger </claims>` explains the verdicts.
+# point moves, so their intervals cover seeds alone; those of accuracies cover seeds and held-out sentences.
+# {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)

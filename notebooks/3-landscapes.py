@@ -24,12 +24,11 @@
 # {glue:text}`wider_optima_value`, in squared lengths of the way from start to end (`wider-optima`:
 # {glue:text}`wider_optima_verdict`). After a third of its steps, fine-tuning points {glue:text}`straighter_value`
 # degrees closer to its end than training from scratch does (`straighter`: {glue:text}`straighter_verdict`). Rolling
-# back the low layers costs less accuracy than rolling back the high ones, by {glue:text}`rollback_value`; the paper's
-# whole order has the middle layers between them (`rollback`: {glue:text}`rollback_verdict`). Negative numbers point the
-# other way. Of the paper's claims, {glue:text}`claims_reproduced` are reproduced in this run;
-# [the last section](#the-claims) has all of them. Ranges are over tasks.
+# back the low layers costs less accuracy than rolling back the high ones, by {glue:text}`rollback_value` (`rollback`:
+# {glue:text}`rollback_verdict`). Negative numbers point the other way; ranges are over tasks. [The last
+# section](#the-claims) has all claims, of which {glue:text}`claims_reproduced` are reproduced here.
 #
-# *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 25 minutes. *Running*: about 5 minutes on the
+# *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 20 minutes. *Running*: about 5 minutes on the
 # toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]
@@ -73,16 +72,16 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# We train the same network twice on each task: from the pre-trained encoder, and from random weights for more epochs.
-# The paper does so with BERT-large on MNLI, RTE, SST-2 and MRPC.
+# Each task is trained twice: from the pre-trained encoder, and from random weights for more epochs. The paper does so
+# with BERT-large on MNLI, RTE, SST-2 and MRPC.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
 run.exhibit(table_of_models, models, second=settings.second)
 
 # %% [markdown]
-# A task takes part in the claims only if the fine-tuned models' score lies clearly more than two points above the
-# {term}`null rate`, over seeds and development examples.
+# A task takes part in the claims only if the fine-tuned models score clearly more than two points above the
+# {term}`null rate`.
 
 # %% tags=["hide-input"]
 scores = run.measure(predictions.by_example, of=settings.ordinary_models, each=("task", "seed"))
@@ -116,9 +115,9 @@ library = surface(lambda at: float(softplus(-y * (x @ at["w"])).mean()), {"w": s
 {"by hand": [round(cell, 6) for cell in by_hand], "library": library.losses[0].round(6).tolist()}
 
 # %% [markdown]
-# All parameters of the encoder move, embeddings included; pooler and classifier stay as trained, and dropout is off.
-# $\mathcal{J}$ is the mean loss over one random subset of the examples, the same for every cell of a grid. The paper's
-# 40 points from −4 to 4 miss 0 and 1; we add −1, 0 and 1, so that start and end are cells.
+# All parameters of the encoder move, embeddings included; pooler and classifier stay as trained, without dropout.
+# $\mathcal{J}$ is the mean loss over one random subset of the examples, the same for every cell. To the paper's 40
+# points from −4 to 4 we add −1, 0 and 1, so that start and end are cells.
 
 # %% tags=["hide-input"]
 each_model = {"init": measure.INITS, "task": settings.tasks, "seed": settings.seeds}
@@ -127,9 +126,9 @@ landscapes = run.measure(measure.landscapes, over=each_model)
 # %% [markdown]
 # ## A good place to start
 #
-# A wide {term}`basin` tolerates small changes of the parameters; a narrow one does not. Each panel measures in lengths
-# of its own $\delta_1$, and training from scratch goes further. The table after the pictures gives these lengths, and a
-# sharpness that does not depend on them.
+# A wide {term}`basin` tolerates small changes of the parameters. Each panel measures in lengths of its own $\delta_1$,
+# and training from scratch goes further; the table after the pictures gives these lengths, and a sharpness that does
+# not depend on them.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -155,10 +154,10 @@ run.exhibit(figures.figure_2, histories, models, second=settings.second)
 # d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta_1 \rVert^2}, \qquad
 # d^\beta = \sqrt{\frac{\lVert \delta^i \rVert^2}{\lVert \delta_1 \rVert^2} - (d^\alpha)^2}.$$
 #
-# The second coordinate is a root: it has no sign and contains everything outside the first axis. It says how far a
-# state is from the straight line, not where on the surface it lies, so we also draw the nearest point of the plane. A
-# random walk turns towards its end, too: in so many dimensions its steps are orthogonal, and after a share $s$ of their
-# summed squared lengths it is at $\alpha = s$ and $\beta = \sqrt{s - s^2}$, on a half circle.
+# The second coordinate has no sign: it says how far a state is from the straight line, not where on the surface it
+# lies, so we also draw the nearest point of the plane. A random walk turns towards its end, too: its steps are
+# orthogonal in so many dimensions, so after a share $s$ of their summed squared lengths it is on a half circle, at
+# $\alpha = s$ and $\beta = \sqrt{s - s^2}$.
 
 # %% tags=["hide-input"]
 if settings.followed_tasks():
@@ -166,9 +165,8 @@ if settings.followed_tasks():
     run.exhibit(figures.figure_3, landscapes, paths)
 
 # %% [markdown]
-# What if training goes on? The paper trains for five epochs, then for twenty more, and looks at the development error.
-# We train once for all epochs from the start of the other models and keep the state after every epoch; the caption says
-# which state gives $\delta_1$.
+# What if training goes on? The paper trains for five epochs, then for twenty more. We train once for all epochs, from
+# the same start, and keep the state after each; the caption says which state gives $\delta_1$.
 
 # %% tags=["hide-input"]
 if settings.long_task in settings.tasks:
@@ -178,8 +176,8 @@ if settings.long_task in settings.tasks:
 # %% [markdown]
 # ## Better on new examples
 #
-# The next figure cuts the surface along $\delta_1$, with the axes normalised. A basin that looks wide may be wide in
-# every direction, so grey curves leave the end in random directions of the same length.
+# Next, the surface is cut along $\delta_1$. A basin that looks wide may be wide in every direction, so grey curves
+# leave the end in random directions of the same length.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_5, landscapes)
@@ -188,16 +186,16 @@ run.exhibit(figures.figure_5, landscapes)
 run.exhibit(figures.figure_6, landscapes)
 
 # %% [markdown]
-# The pictures in numbers. The basin of a model is the part of the plane around its end where the loss exceeds that of
-# the end by less than a stated rise.
+# The pictures in numbers. A basin is the part of the plane around a model's end where the loss exceeds that of the end
+# by less than a stated rise.
 
 # %% tags=["hide-input"]
 run.exhibit(table_of_measures, landscapes)
 
 # %% [markdown]
-# A width depends on a direction and its length. The {term}`Hessian` of the training loss does not: its largest
+# A width depends on a direction and its length; the {term}`Hessian` of the training loss does not. Its largest
 # eigenvalue is the curvature where the loss bends most, its trace the sum over all directions. If wide basins are flat,
-# the rank correlation of width and curvature over the models is near −1.
+# width and curvature have a rank correlation near −1.
 
 # %% tags=["hide-input"]
 curvatures = run.measure(curvature.end_curvature, over=each_model)
@@ -206,9 +204,9 @@ run.exhibit(table_of_curvature, landscapes, curvatures)
 # %% [markdown]
 # ## Layers that may stay as they were
 #
-# For a group $G$ of layers (the low, middle or high third) the surface around the fine-tuned model is
-# $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$. All other parameters stay
-# fine-tuned. At $(-1, 0)$ the group is {term}`rolled back`.
+# Now only a group $G$ of layers moves (the low, middle or high third), around the fine-tuned model:
+# $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$. At $(-1, 0)$ the group is
+# {term}`rolled back`.
 
 # %% tags=["hide-input"]
 if settings.grouped_tasks():
@@ -220,8 +218,8 @@ rollbacks = run.measure(layer_groups.rollbacks, over={"task": settings.tasks, "s
 run.exhibit(table_1, rollbacks)
 
 # %% [markdown]
-# A group may seem invariant because it has hardly moved. So the next table gives how far each group moved, and sets the
-# cost of rolling back against that of a random move of the same length.
+# A group may seem invariant because it has hardly moved. So here is how far each group moved, and what a random move of
+# that length costs.
 
 # %% tags=["hide-input"]
 if settings.grouped_tasks():
@@ -230,13 +228,11 @@ if settings.grouped_tasks():
 # %% [markdown]
 # ## The claims
 #
-# We turn each sentence of the paper into one or more signed numbers per task, positive in the direction of the
-# sentence. Intervals cover seeds and examples, by leaving out each of ten folds of the examples; a run that kept no
-# folds has none, and its verdicts compare estimates. Angles depend on the
-# training alone, so with one seed their claims stay open. A basin that reaches the edge of the grid (≥ in the tables)
-# may be wider than we see, so its difference from another is bounded on one side only. The control of a direction is a
-# random direction of the same length; that of a trajectory is a random walk. A claim that also holds for its control
-# may be true, but says nothing about training. {doc}`The ledger </claims>` explains the verdicts.
+# Each sentence of the paper is one or more signed numbers per task, positive in its direction. Intervals cover seeds
+# and examples (ten folds of them); angles depend on the training alone, so with one seed their claims stay open. A
+# basin that reaches the edge of the grid (≥ in the tables) bounds a difference on one side only. The control of a
+# direction is a random one of the same length, that of a trajectory a random walk: a claim that holds for its control,
+# too, says nothing about training. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -245,12 +241,11 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Width.** Much depends on the unit and the grid: the same basin can be the wider one in lengths of its own
-#   $\delta_1$ and the narrower one in absolute length.
-# - **Tasks that were not learned.** Where the table of models shows a score at the null rate, the landscape is that of
-#   a training that learned nothing. A model from scratch can memorise its training examples and stay at the null rate
-#   on new ones.
-# - **One plane.** A low loss on one plane says nothing about the other dimensions; the sharpness in random directions
-#   is only a second opinion.
+# - **Width.** The same basin can be the wider one in lengths of its own $\delta_1$ and the narrower one in absolute
+#   length.
+# - **Tasks that were not learned.** A score at the null rate means the landscape of a training that learned nothing. A
+#   model from scratch can memorise its training examples and stay at the null rate on new ones.
+# - **One plane.** A low loss on one plane says nothing about the other dimensions; sharpness in random directions is
+#   only a second opinion.
 #
 # Three [exercises](/exercises.md#chapter-3-loss-landscapes) go with this chapter.

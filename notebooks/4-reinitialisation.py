@@ -17,17 +17,16 @@
 # # Layers without pre-training
 #
 # **The question.** Does a task need all of pre-training? {cite:t}`singh2020` take it away layer by layer: they
-# re-initialise the top layers, fine-tune anyway, and measure what the task loses, with much data and with little. They
-# compare this with a {term}`frozen` encoder without its top layers, and measure how far fine-tuning moves the weights.
-# Their paper is a course report, not peer-reviewed, and runs each setting once.
+# re-initialise the top layers, fine-tune anyway, and measure what the task loses, with much data and with little. Their
+# paper is a course report, not peer-reviewed, and runs each setting once.
 #
 # **The answer in numbers.** With more data, the curve of the score over re-initialised layers is more concave by
 # {glue:text}`less_data_more_reliance_value` (`less-data-more-reliance`: {glue:text}`less_data_more_reliance_verdict`).
 # A frozen encoder peaks lower than a re-initialised one by {glue:text}`probing_needs_more_value` (`probing-needs-more`:
 # {glue:text}`probing_needs_more_verdict`). Weights of the top third move further than those of the bottom third by
 # {glue:text}`weights_move_up_value` (`weights-move-up`: {glue:text}`weights_move_up_verdict`). Negative numbers point
-# the other way; ranges are over tasks. Of the paper's claims, {glue:text}`claims_reproduced` are reproduced in this
-# run; [the last section](#the-claims) has all of them.
+# the other way; ranges are over tasks. [The last section](#the-claims) has all claims, of which
+# {glue:text}`claims_reproduced` are reproduced here.
 #
 # *You need* the {doc}`primer </primer>`. *Reading*: 20 minutes. *Running*: about 6 minutes on the toy world with two
 # cores.
@@ -92,9 +91,9 @@ weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.
 
 # %% [markdown]
 # After the cut, the deviation is $0.0176$. The report does not mention the biases and LayerNorms of these layers; we
-# keep them (the parameter `biases_and_norms` resets them). A smaller set of examples is part of the larger one,
-# stratified by label, and every seed draws its own. Where the largest size is all the data, its models differ only in
-# their first weights and the order of the examples.
+# keep them (the parameter `biases_and_norms` resets them). Smaller sets of examples are parts of the larger ones,
+# stratified by label, and every seed draws its own; where the largest is all the data, its models differ only in their
+# first weights and the order of the examples.
 
 # %% tags=["hide-input"]
 data = run.measure(measure.sizes, over={"task": settings.tasks})
@@ -152,8 +151,8 @@ for task in settings.tasks:
         run.exhibit(figures.reinitialisation, models, task, sizes[task][:1])
 
 # %% [markdown]
-# Fewer examples at equal epochs also mean fewer steps. To tell the two apart, models of the smaller sizes are also
-# trained for as many steps as the largest, where a run has them (the parameter `equal_steps_depth`).
+# Fewer examples at equal epochs also mean fewer steps, so models of the smaller sizes are also trained for as many
+# steps as the largest.
 
 # %% tags=["hide-input"]
 again = settings.equal_steps_depth is not None and settings.sized_tasks()
@@ -173,10 +172,9 @@ run.exhibit(figures.table_of_shapes, models, spare=predictions)
 #
 # Fine-tuning can repair what re-initialisation broke. A frozen encoder shows what its layers hold as they are: we
 # remove the top $k$ layers, keep the rest as pre-trained, and train only a classifier on [CLS]. The paper trains it for
-# three epochs at the learning rate of fine-tuning, which is far too short (on CoLA it hardly leaves the null rate).
-# Ours is a logistic regression on standardised features, trained to convergence: what it misses cannot be read from
-# [CLS] by a linear map. It has no randomness: on all examples there is one probe, and its interval covers development
-# examples only.
+# three epochs, which is too short (on CoLA it hardly leaves the null rate). Ours is a logistic regression on
+# standardised features, trained to convergence: what it misses no linear map reads from [CLS]. On all examples there is
+# one such probe, and its interval covers development examples only.
 
 # %% tags=["hide-input"]
 probes = run.measure(
@@ -189,10 +187,9 @@ for task in settings.sized_tasks():
 # ## Weights that move
 #
 # The figures show the distance $\lVert W - W' \rVert_F$ between the pre-trained and the fine-tuned weights of each
-# layer's output projection, for models without re-initialised layers. Fewer examples mean fewer steps, so a lower curve
-# need not mean that there was less to learn: the captions give the steps. Weights also move where there is nothing to
-# learn: models trained on {term}`shuffled labels` are drawn dashed where a run has them. (A twin's curve is the same by
-# construction.)
+# layer's output projection, for models without re-initialised layers. The captions give the steps, of which fewer
+# examples have fewer. Weights also move where there is nothing to learn: models trained on {term}`shuffled labels` are
+# drawn dashed. (A twin's curve is the same by construction.)
 
 # %% tags=["hide-input"]
 distances = run.measure(measure.weight_distances, of=settings.with_all_layers, each="task")
@@ -220,9 +217,9 @@ for task in settings.tasks:
 # ## The claims
 #
 # The report argues from the shapes of its curves. We turn each sentence into one or more numbers per task, positive in
-# the direction of the sentence, with intervals over seeds and development examples. A curve that does not clearly fall
-# has no shape, and claims about it cannot be tested. We compare probes with fine-tuned models where at least one layer
-# is kept. {doc}`The ledger </claims>` explains the verdicts.
+# its direction, with intervals over seeds and development examples. A curve that does not clearly fall has no shape,
+# and claims about it cannot be tested. We compare probes with fine-tuned models where at least one layer is kept.
+# {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -231,10 +228,9 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Steps.** Where a fine-tuned model stays at the null rate and a frozen probe on the same examples does not, it may
-#   have had too few steps: a curve at the null rate says nothing about the worth of pre-training.
+# - **Steps.** A model at the null rate may have had too few steps, as where a frozen probe on the same examples is
+#   above it: such a curve says nothing about the worth of pre-training.
 # - **Small drops.** A small encoder on few examples loses less than BERT-base, and its seeds differ by about as much as
-#   neighbouring points. Where a model with all layers re-initialised scores as well as one that keeps them,
-#   pre-training of the layers was worth nothing to that task at that size; the table of shapes has both numbers.
+#   neighbouring points.
 #
 # Three [exercises](/exercises.md#chapter-4-layers-without-pre-training) go with this chapter.

@@ -23,8 +23,8 @@
 # **The answer in numbers.** The paper claims that probes lose little by fine-tuning (`no-forgetting`:
 # {glue:text}`no_forgetting_verdict`; it holds in {glue:text}`no_forgetting_held` cases), that mainly the top layers
 # change (`top-layers-change`: {glue:text}`top_layers_change_verdict`), and that few layers need to
-# (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). Of all its claims, {glue:text}`claims_reproduced` are
-# reproduced in this run; [the last section](#the-claims) has all of them.
+# (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). [The last section](#the-claims) has all claims, of
+# which {glue:text}`claims_reproduced` are reproduced here.
 #
 # *You need* the {doc}`primer </primer>` and dependency trees. *Reading*: 20 minutes. *Running*: about 5 minutes on the
 # toy world with two cores.
@@ -74,18 +74,16 @@ settings = run.settings
 # One pre-trained encoder learns three tasks: natural language inference (MNLI, a label for a pair of sentences),
 # extractive question answering (SQuAD, a span of a passage) and dependency parsing (a tree over a sentence, with a
 # biaffine parser on the encoder, scored by {term}`LAS`). Long passages are read in overlapping windows; the predicted
-# tree is the best one with a single root. The same encoders are also tuned with their bottom layers {term}`frozen` and
-# with their top layers removed. The paper compares several independent pre-trainings, to separate the effect of
-# fine-tuning from chance in one of them. Where a run has several, similarity is measured in all; probes, freezing and
-# truncation are of the first.
+# tree is the best one with a single root. Encoders are also tuned with their bottom layers {term}`frozen`, and with
+# their top layers removed. The paper compares several independent pre-trainings. Where a run has several, similarity is
+# measured in all; probes, freezing and truncation are of the first.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
 run.exhibit(figures.appendix_c, models)
 
 # %% [markdown]
-# A task takes part in the claims only if its score lies clearly more than two points above the {term}`null rate`, over
-# seeds and development examples.
+# A task takes part in the claims only if its score lies clearly more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 run.gate(models, run.measure(predictions.by_example, each=("task", "seed")))
@@ -98,10 +96,9 @@ run.gate(models, run.measure(predictions.by_example, each=("task", "seed")))
 # layers with weights that it learns, pools a span by attention, and has one hidden layer
 # ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much comes from the encoder: its embeddings
 # alone, without context (lexical), and the same network with random weights (randomised). Where a run has it, the
-# {term}`twin` of the parser's encoder shows the effect of distance alone. Open data replace OntoNotes where it is not
-# available; the table names them. Of the shorter names, SRL are semantic roles, SPR is what holds of a role's filler
-# (such as being aware), and DPR asks which noun a pronoun refers to. A probe whose lexical baseline comes within four
-# points of the encoder has nothing to lose and cannot show forgetting.
+# {term}`twin` of the parser's encoder shows the effect of distance alone. Of the shorter names, SRL are semantic roles,
+# SPR is what holds of a role's filler (such as being aware), and DPR asks which noun a pronoun refers to. A probe whose
+# lexical baseline is within four points of the encoder cannot show forgetting.
 
 # %% tags=["hide-input"]
 probes = run.measure(measure.edge_probing, of=settings.probed, over={"edge_task": settings.edge_tasks})
@@ -158,9 +155,9 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 {"by hand": round(float(by_hand), 6), "library": round(rsa(x, y), 6)}
 
 # %% [markdown]
-# We compare each encoder with the one that it was tuned from, on tokens drawn from random sentences. The caption says
-# whether [CLS] and [SEP] are among them. Short texts have a larger share of them, so a run that counts them cannot
-# compare inputs of different length.
+# We compare each encoder with the one that it was tuned from, on tokens drawn from random sentences. Short texts have a
+# larger share of [CLS] and [SEP], so a run that counts these (the caption says so) cannot compare inputs of different
+# length.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -214,9 +211,9 @@ run.finish()
 # - **One model per task** is probed; probing seeds say nothing about other fine-tunings.
 # - **Similarity.** `top-layers-change` asks whether similarity falls faster towards the top third than towards the
 #   middle third, unlike a straight line; its draws are the pre-trainings.
-# - **Layers.** Losses by freezing and by truncation are shares of the gain of fine-tuning over the null rate, and at
-#   most a tenth counts as little.
-# - **Noise.** In the paper, probes of one model differ by about half a point; with one probing seed, smaller changes
-#   decide nothing.
+# - **Layers.** Losses by freezing and truncation are shares of the gain over the null rate; at most a tenth counts as
+#   little.
+# - **Noise.** In the paper, probes of one model differ by about half a point; with one probing seed, less decides
+#   nothing.
 #
 # Three [exercises](/exercises.md#chapter-5-what-is-kept-and-where-it-changes) go with this chapter.

@@ -16,17 +16,16 @@
 # %% [markdown]
 # # Do the lenses agree?
 #
-# **The question.** Five papers look at fine-tuning, each with {term}`lenses <lens>` of its own, each on models of its
-# own. Would they point at the same layers if they looked at the same models?
+# **The question.** Five papers look at fine-tuning, each with {term}`lenses <lens>` and models of its own. Would they
+# point at the same layers of the same models?
 #
 # **The answer in numbers.** Over {glue:text}`models`, two lenses order the layers with a mean {term}`rank correlation`
 # of {glue:text}`overall` (`lenses-agree`: {glue:text}`lenses_agree_verdict`, in {glue:text}`lenses_agree_held` pairs);
-# 1 is the same order, 0 is no relation. The closest pair is {glue:text}`closest_lenses` at
-# {glue:text}`closest_value`, the furthest {glue:text}`farthest_lenses` at {glue:text}`farthest_value`. The change has
-# its centre between layers {glue:text}`lowest_centre` and {glue:text}`highest_centre`, depending on the measure; the
-# middle of the encoder is {glue:text}`middle`. The two measures that agree least differ most at layer
-# {glue:text}`parting_layer`, which “{glue:text}`parting_higher`” ranks {glue:text}`parting_ranks` places higher than
-# “{glue:text}`parting_lower`” does; [a later section](#where-they-part-and-why) asks why.
+# 1 is the same order, 0 is no relation. The closest pair is {glue:text}`closest_lenses` at {glue:text}`closest_value`,
+# the furthest {glue:text}`farthest_lenses` at {glue:text}`farthest_value`. The change has its centre between layers
+# {glue:text}`lowest_centre` and {glue:text}`highest_centre`, depending on the measure; the middle of the encoder is
+# {glue:text}`middle`. The two measures that agree least differ most at layer {glue:text}`parting_layer`; [a later
+# section](#where-they-part-and-why) asks why.
 #
 # *You need* chapters 1 to 5, at least their figures. *Reading*: 20 minutes. *Running*: about 4 minutes on the toy world
 # with two cores, after chapter 1.
@@ -74,13 +73,11 @@ run.exhibit(figures.table_of_models, models)
 run.gate(models, run.measure(by_example, each="task"))
 
 # %% [markdown]
-# Fine-tuning also changes models that hardly beat the {term}`null rate`. The pictures show them; the claims leave them
-# out.
+# Models that hardly beat the {term}`null rate` are in the pictures, not in the claims.
 #
 # Each paper gives one or two measures with a value per layer. We take all of them on each model: on the same
-# development examples if they read activations, on training examples if they are a loss, as in the paper. Some read a
-# layer's *activations*, which contain what changed below it; others read the layer's own *parameters*. Some are told
-# the task's labels; others count any change.
+# development examples, or on training examples if they are a loss. Some read a layer's *activations*, which contain
+# what changed below it, others its own *parameters*; some are told the task's labels, others count any change.
 
 # %% tags=["hide-input"]
 changes = run.measure(measure.changes_by_layer, each="task")
@@ -89,8 +86,7 @@ run.exhibit(figures.table_of_instruments, changes)
 # %% [markdown]
 # ## Where each lens sees the change
 #
-# Read the picture by rows first: a row says where one instrument finds the change. If the lenses agreed, the dots of a
-# panel would lie in one column.
+# A row says where one instrument finds the change. If the lenses agreed, the dots of a panel would lie in one column.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -120,7 +116,7 @@ run.exhibit(figures.all_curves, changes)
 #
 # ## Do they order the layers alike?
 #
-# Values in nats, shares and accuracies cannot be compared, but orders can. We take Spearman's rank correlation
+# Nats, shares and accuracies cannot be compared, but orders can. We take Spearman's rank correlation
 # ({py:func}`fivelenses.papers.five_lenses.rank_statistics.rank_correlation`) between two measures over the layers of
 # one model, and average it over the models.
 
@@ -131,15 +127,15 @@ run.exhibit(figures.correlations, changes)
 # How much agreement is possible? Between two seeds of one task, a measure agrees with itself by
 # {glue:text}`between_seeds` on average, and by at least {glue:text}`least_repeated`. Even two measures of one paper
 # need not agree: {glue:text}`same_lens`. For a pair of lenses we average the correlations of their measures. The
-# interval covers other tasks, seeds and sentences, but not other layers: the layers of an encoder are not a sample, and
-# {glue:text}`layers` of them in an arbitrary order often correlate by chance.
+# interval covers tasks, seeds and sentences, but not layers, which are no sample: {glue:text}`layers` of them in an
+# arbitrary order often correlate by chance.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_lenses, changes)
 
 # %% [markdown]
-# The last column removes what two measures share because both rise with depth. It is undefined where one of them rises
-# at every layer, as nothing is left of it then.
+# The last column removes what two measures share because both rise with depth; nothing is left of a measure that rises
+# at every layer.
 #
 # ## Which layer changes most?
 
@@ -179,15 +175,15 @@ run.exhibit(figures.what_layers_add, changes)
 # %% [markdown]
 # With the weights, the added change agrees by {glue:text}`layers_inherit_value` more than the whole, depending on the
 # task (`layers-inherit`: {glue:text}`layers_inherit_verdict`). A positive number would support the explanation, a
-# negative one speak against it, each only if its interval excludes 0.
-# “Weights” says how far a layer moved, “rollback” how much that matters; the table has a line for either.
+# negative one speak against it, if its interval excludes 0. “Weights” says how far a layer moved, “rollback” how much
+# that matters.
 #
 # ## The statements
 #
 # No paper says that the lenses agree or differ. These five claims are ours, judged like all others; a group is a
 # measure, a pair of lenses or a task. Intervals cover tasks, or seeds where the group is a task. They also cover
-# sentences, by leaving out each of ten folds, except for the labels' distance, the trees and the weights. Growth is the
-# difference between thirds of the layers in the measure's own unit.
+# sentences, except for the labels' distance, the trees and the weights. Growth is the difference between thirds of the
+# layers in the measure's own unit.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -206,10 +202,10 @@ run.finish()
 #   all-MiniLM, on one task, these are {glue:text}`real_weights`, {glue:text}`real_rollback`, {glue:text}`real_js`,
 #   {glue:text}`real_features` and {glue:text}`real_features_added`. Naming a layer at random is right in a quarter of
 #   the cases.
-# - **Few layers.** Averages over models narrow the interval but do not add layers, and all models share one pre-trained
-#   encoder. Another encoder is another run.
-# - **Scaled rows.** The first picture and the centres scale each measure to its own range, so a measure that hardly
-#   varies looks as eventful as one that does. The curves in their own units show which is which.
+# - **Few layers.** Averages over models add no layers, and all models share one pre-trained encoder. Another encoder is
+#   another run.
+# - **Scaled rows.** The first picture and the centres scale each measure to its own range, so one that hardly varies
+#   looks as eventful as any; the curves in their own units show which is which.
 # - **Kinds of lens.** SVCCA and {term}`RSA` read the same vectors, RSA those of words alone. Two lenses that both rise
 #   with depth may have nothing else in common.
 #

@@ -17,9 +17,8 @@
 # # What can each lens see?
 #
 # **The question.** [Chapter 6](6-five-lenses.ipynb) shows that the lenses disagree about which layers fine-tuning
-# changes. It cannot say which lens is right, because nobody knows where an ordinary training really changed an encoder.
-# So this chapter makes encoders for which we know where they changed, how much, whether at all, and for what. Which
-# lenses see it?
+# changes. Which is right? Nobody knows where an ordinary training really changed an encoder. So this chapter makes
+# encoders for which we know where they changed, how much, whether at all, and for what.
 #
 # **The answer here.** Where only some layers were trained, the weights point at a trained layer
 # {glue:text}`weights_names`, and features point at one {glue:text}`features_names`: a layer's features inherit every
@@ -94,10 +93,9 @@ seconds = run.measure(measure.seconds, of=settings.first)
 run.exhibit(figures.summary, changes, seconds)
 
 # %% [markdown]
-# The picture has four of the five questions, *where* in two readings; *what* has a figure of its own. A row of ones is
-# a lens that can be trusted with all of them; a cell near 0 is a question that it should not be asked. “Last layer
-# after rollback” is how far the features of the last layer move when one layer gets its pre-trained weights back
-# (chapter 1, Figure 3). The columns are explained one by one below.
+# The picture has four of the five questions, *where* in two readings; *what* has a figure of its own. A cell near 0 is
+# a question that the lens should not be asked. “Last layer after rollback” is how far the features of the last layer
+# move when one layer gets its pre-trained weights back (chapter 1, Figure 3).
 #
 # ## Where?
 #

@@ -41,7 +41,7 @@ ANCHOR = '<span id="{key}"></span>'
 IN_THE_PAPERS = "in_the_papers.yaml"  # what the exhibits of the papers show, by our exhibit's key
 # A chapter's head has a paragraph that fits any run; its last sentence counts the claims.
 OF_ANY_RUN = re.compile(r"\*\*The answer (?:in numbers|here)\.\*\*.*?(?=\n\n|\Z)", re.DOTALL)
-COUNTED = re.compile(r"Of [^.]*`claims_reproduced`.*?\.(?=\s|$)", re.DOTALL)
+COUNTED = re.compile(r"\[The\s+last\s+section\][^.]*`claims_reproduced`.*?\.(?=\s|$)", re.DOTALL)
 # Said of a run on its page, because what an encoder learned before bears on what fine-tuning changes.
 BEFORE_FINE_TUNING = {
     "all-MiniLM-L6-v2": "all-MiniLM-L6-v2 is no plain BERT: its authors had trained it contrastively "
@@ -158,13 +158,14 @@ def answered(head: str, sentences: Iterable[str]) -> str:
     """The head of a chapter with sentences about one run in the place of those that fit any run.
 
     Example:
-        >>> head = "**The answer in numbers.** It is 1 to 2. Of 3, `claims_reproduced` hold.\\n\\n*You need* it."
+        >>> counted = "[The last section](#the-claims) has all, of which `claims_reproduced` hold."
+        >>> head = f"**The answer in numbers.** It is 1 to 2. {counted}\\n\\n*You need* it."
         >>> print(answered(head, ["It is 2."]))
         **The answer of this run.**
         <BLANKLINE>
         - It is 2.
         <BLANKLINE>
-        Of 3, `claims_reproduced` hold.
+        [The last section](#the-claims) has all, of which `claims_reproduced` hold.
         <BLANKLINE>
         *You need* it.
     """
