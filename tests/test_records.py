@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fivelenses import project, records
+from fivelenses.checkpoints import finetuning
+from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.records import Identity, Record, RecordError
 from fivelenses.runs import publishing
 from fivelenses.runs import run as running
@@ -192,6 +194,31 @@ def test_a_measurement_that_was_killed_between_two_tables_is_made_again(run):
     run.measure(several)
     next(iter((run.folder / "runs" / "records" / run.chapter.slug).glob("several.second.*"))).unlink()
     assert set(run.measure(several)) == {"first", "second"}
+
+
+def test_a_damaged_record_is_measured_again_with_a_line_that_says_so(run, capsys):
+    first = run.measure(count)
+    [file] = (run.folder / "runs" / "records" / run.chapter.slug).glob("count.*")
+    file.write_bytes(file.read_bytes()[:100])
+    pd.testing.assert_frame_equal(Run(run.chapter, run.profile, run.settings, run.folder).measure(count), first)
+    assert calls == [1, 1] and "it is measured again" in capsys.readouterr().out
+
+
+def of_models(checkpoints, seeds: tuple[int, ...]) -> pd.DataFrame:
+    return pd.DataFrame({"model": [one.folder.name for one in checkpoints]})
+
+
+def test_a_checkpoint_is_checked_once_in_a_run(run, monkeypatch, tmp_path):
+    asked = []
+
+    def prepare(specifications, log, device):
+        asked.extend(one.address for one in specifications)
+        return [Checkpoint(tmp_path / one.address, {"seconds": 1.0}) for one in specifications]
+
+    monkeypatch.setattr(finetuning, "prepare", prepare)
+    table = run.measure(of_models, each=("task", "seed"))
+    addresses = [one.address for one in run.settings.specifications()]
+    assert sorted(table["model"]) == sorted(asked) == sorted(addresses)
 
 
 def test_a_parameter_that_nobody_gives_is_named(run):

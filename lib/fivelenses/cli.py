@@ -33,7 +33,8 @@ def _one_sentence():
     except typer.Exit:
         raise
     except Exception as error:
-        if isinstance(error, ValueError | FileNotFoundError) or type(error).__name__ in WORDED:
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        if isinstance(error, ValueError | FileNotFoundError) or not kinds.isdisjoint(WORDED):
             typer.echo(f"fivelenses: {error}", err=True)
         elif isinstance(error, OSError):
             typer.echo(f"fivelenses: {error.strerror or error} ({error.filename or 'no file named'}).", err=True)

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,30 @@ def written_beside(file: Path) -> Iterator[Path]:
         partial.replace(file)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def folder_beside(place: Path) -> Iterator[Path]:
+    """An empty folder to fill; it takes the place of `place` when the block has ended, and is removed if it failed.
+
+    Example:
+        >>> import tempfile
+        >>> place = Path(tempfile.mkdtemp()) / "deep"
+        >>> for text in ("first", "second"):
+        ...     with folder_beside(place) as folder:
+        ...         _ = (folder / f"{text}.txt").write_text(text)
+        >>> [one.name for one in place.rglob("*")]
+        ['second.txt']
+    """
+    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        shutil.rmtree(place, ignore_errors=True)
+        partial.rename(place)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def sha256(file: Path) -> str:

@@ -13,6 +13,7 @@ from tests.conftest import ENCODER, short_schedule
 from transformers import DataCollatorWithPadding
 
 from fivelenses import tasks
+from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.evaluation import flat_labels, predictions
 from fivelenses.checkpoints.finetuning import fine_tune, prepare
 from fivelenses.checkpoints.specification import specify
@@ -120,6 +121,35 @@ def test_a_damaged_checkpoint_is_found_and_made_anew(tmp_path, damage):
 def train(specification, folder) -> None:
     torch.set_num_threads(1)
     fine_tune(specification, Store(folder))
+
+
+def test_a_checkpoint_that_was_made_anew_meanwhile_is_kept(toy_specification, toy_checkpoint, monkeypatch):
+    answers = iter([DamagedCheckpoint("a file is missing: it has to be made anew"), toy_checkpoint])
+
+    def find(store, specification):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(Store, "find", find)
+    assert prepare([toy_specification], Store(toy_checkpoint.folder.parent)) == [toy_checkpoint]
+    assert toy_checkpoint.folder.is_dir()
+
+
+def test_after_a_training_that_failed_none_is_begun(monkeypatch, toy_specification, session_store):
+    begun = []
+
+    def fails(specification, *_):
+        begun.append(specification.seed)
+        raise ValueError("it failed")
+
+    monkeypatch.setattr(finetuning, "fine_tune", fails)
+    monkeypatch.setattr(finetuning, "ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(1))
+    many = [dataclasses.replace(toy_specification, seed=seed) for seed in range(1000, 1200)]
+    with pytest.raises(ValueError, match="it failed"):
+        prepare(many, session_store, workers=2)
+    assert len(begun) < len(many)
 
 
 def test_two_processes_train_one_checkpoint_once(tmp_path):

@@ -41,6 +41,12 @@ def test_pruning_removes_what_is_damaged_or_unfinished_and_nothing_else(stored):
     assert stored.addresses() == [WHOLE] and not stored.unfinished()
 
 
+def test_a_training_in_progress_is_never_pruned(stored):
+    with stored.lock(BEGUN):
+        assert f"{BEGUN}  being fine-tuned: left alone" in said(prune=True)
+    assert stored.unfinished() == [BEGUN]
+
+
 def test_a_checkpoint_is_removed_by_its_address(stored):
     assert said(remove=[WHOLE])[0] == f"{WHOLE}  removed"
     with pytest.raises(ValueError, match="There is no checkpoint 'aaaa"):

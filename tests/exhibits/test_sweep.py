@@ -8,6 +8,7 @@ def models(rows: list[dict]) -> pd.DataFrame:
     """The exhibit `models` of a sweep's table, with what the rows leave open filled in."""
     usual = {"point": "p", "task": "rte", "encoder": "toy-bert/seed-0", "seed": 0, "examples": 100}
     usual |= {"frozen": -1, "truncated": -1, "reinitialised": 0, "metric": "accuracy", "null_rate": 0.5}
+    usual |= {"shuffled_labels": 0}
     return pd.DataFrame([usual | {"score": 0.6} | row for row in rows])
 
 
@@ -20,6 +21,7 @@ def test_only_whole_models_on_all_their_examples_are_drawn():
             {"reinitialised": 2, "keep": 1},
             {"examples": 10, "keep": 1},
             {"encoder": "random:toy-bert/seed-0", "keep": 1},
+            {"shuffled_labels": 1, "keep": 1},
             # Another point may have fewer.
             {"point": "q", "examples": 10, "score": 0.7, "keep": 2},
         ]

@@ -53,6 +53,11 @@ def test_a_slurm_job_is_one_worker_that_runs_one_point_on_all_its_cores(tmp_path
     assert "gres" not in script(slurm_options("cores=8,memory=32GB", tmp_path / "logs", gpu=False))
 
 
+def test_one_directive_of_slurm_is_one_line(tmp_path):
+    options = slurm_options("cores=2,memory=4GB,job_extra_directives=--gres=gpu:2", tmp_path, gpu=True)
+    assert options["job_extra_directives"] == ["--gres=gpu:2"]
+
+
 def test_options_of_slurm_can_be_a_file_and_keep_their_own_directives(tmp_path):
     file = tmp_path / "slurm.yaml"
     file.write_text(

@@ -58,6 +58,10 @@ def test_every_chapter_is_pointed_at_the_encoder_and_only_its_own_tasks_are_chos
     assert parts[0].narrowed and not parts[4].narrowed
 
 
+def test_a_report_on_the_papers_settings_has_the_chapters_that_have_them():
+    assert [part.chapter.number for part in report.plan("google-bert/bert-base-uncased", "paper")] == [1, 2, 3, 4, 5, 6]
+
+
 def test_a_task_that_no_chapter_has_is_refused():
     with pytest.raises(ParameterError, match="No chapter has the task 'sst3' on tiny: name some of .*rte"):
         report.plan("toy-bert/seed-0", tasks=["sst3"])

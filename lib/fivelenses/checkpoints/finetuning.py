@@ -46,6 +46,7 @@ from fivelenses.processes import begin_worker, workers_end_when_interrupted
 from fivelenses.tasks.examples import TaskData, encode, subset
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
+PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
 CORES_VARIABLE = "FIVELENSES_CORES"
 SAVES = 5  # States saved along a training, for resuming after a kill.
 
@@ -78,7 +79,8 @@ def prepare(
     """
     store = store or Store()
     distinct = list(dict.fromkeys(specifications))
-    missing = [specification for specification in distinct if _checked(store, specification, log) is None]
+    ready = {one: checkpoint for one in distinct if (checkpoint := _checked(store, one, log)) is not None}
+    missing = [specification for specification in distinct if specification not in ready]
     _check_encoders(missing)
     workers = min(len(missing), workers or _workers(missing, device))
     started, done, total = time.monotonic(), 0, len(missing)
@@ -91,11 +93,12 @@ def prepare(
                     busy.append(one)
                     continue
                 done += 1
+                ready[one] = checkpoint
                 _report(log, checkpoint, one, done, total, started)
         if busy:
             log(f"{len(busy)} more are being fine-tuned by another process: waiting")
         missing = busy
-    return [store.find(specification) for specification in specifications]
+    return [ready[specification] for specification in specifications]
 
 
 def _check_encoders(missing: Sequence[Specification]) -> None:
@@ -119,8 +122,13 @@ def _trained(
     pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=begin_worker, initargs=(threads,))
     with pool, workers_end_when_interrupted():
         running = {pool.submit(fine_tune, one, store, device, wait): one for one in missing}
-        for future in as_completed(running):
-            yield running[future], future.result()
+        try:
+            for future in as_completed(running):
+                yield running[future], future.result()
+        finally:
+            # After a training that failed, those in line are not begun.
+            for future in running:
+                future.cancel()
 
 
 def _checked(store: Store, specification: Specification, log: Callable[[str], None]) -> Checkpoint | None:
@@ -129,7 +137,11 @@ def _checked(store: Store, specification: Specification, log: Callable[[str], No
     except DamagedCheckpoint as damage:
         log(str(damage))
         with store.lock(specification):
-            store.discard(specification)
+            try:
+                # Another process may have made it anew before this one had the lock.
+                return store.find(specification)
+            except DamagedCheckpoint:
+                store.discard(specification)
         return None
 
 
@@ -176,7 +188,7 @@ def fine_tune(specification: Specification, store: Store, device: str = "auto", 
         partial.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
         finished, manifest = _train(specification, partial, device)
-        manifest |= {"seconds": round(time.monotonic() - started, 1), **_environment()}
+        manifest |= {"seconds": round(time.monotonic() - started, 1), **environment(device)}
         checkpoint = store.publish(specification, finished, manifest)
         shutil.rmtree(partial)
         return checkpoint
@@ -377,11 +389,15 @@ class _StopOnDivergence(TrainerCallback):
             control.should_training_stop = True
 
 
-def _environment() -> dict:
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {os.cpu_count()} cores"
-    packages = ("torch", "transformers", "numpy")
+def environment(device: str) -> dict:
+    """What something was made on: the device's name, and the versions of Python and of the packages that compute.
+
+    Args:
+        device: `auto` (a GPU when there is one), `cpu` or `cuda`.
+    """
+    on_gpu = device != "cpu" and torch.cuda.is_available()
     return {
-        "device": device,
+        "device": torch.cuda.get_device_name() if on_gpu else f"CPU, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages},
+        "versions": {name: version(name) for name in PACKAGES},
     }

@@ -3,6 +3,8 @@
 import shutil
 from collections.abc import Callable, Sequence
 
+from filelock import Timeout
+
 from fivelenses.checkpoints.store import DamagedCheckpoint, Store, read
 
 
@@ -37,9 +39,13 @@ def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> i
             if prune:
                 shutil.rmtree(store.folder / address)
     for address in store.unfinished():
-        log(f"{address}  unfinished: the next run that needs it goes on from where it stopped")
-        if prune:
-            shutil.rmtree(store.folder / "partial" / address)
+        try:
+            with store.lock(address).acquire(blocking=False):
+                log(f"{address}  unfinished: the next run that needs it goes on from where it stopped")
+                if prune:
+                    shutil.rmtree(store.folder / "partial" / address)
+        except Timeout:
+            log(f"{address}  being fine-tuned: left alone")
     for name in store.strangers():
         log(f"{name}  no checkpoint: left alone")
     size = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())

@@ -132,11 +132,11 @@ class Store:
         """The folder in which a checkpoint is made."""
         return self.folder / "partial" / specification.address
 
-    def lock(self, specification: Specification) -> FileLock:
-        """Held by the one process that makes this checkpoint."""
+    def lock(self, made: Specification | str) -> FileLock:
+        """Held by the one process that makes this checkpoint, of a specification or its address."""
         folder = self.folder / "locks"
         folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(folder / f"{specification.address}.lock")
+        return FileLock(folder / f"{made if isinstance(made, str) else made.address}.lock")
 
     def find(self, specification: Specification) -> Checkpoint | None:
         """The finished checkpoint, its hashes checked; None when there is none.

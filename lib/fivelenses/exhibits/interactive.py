@@ -96,7 +96,7 @@ def points(
 
     Args:
         x, y: columns.
-        said: what a point says, filled from its row: `"{task}, seed {seed}: {score:.3f}"`.
+        hover: what a point says, filled from its row: `"{task}, seed {seed}: {score:.3f}"`.
         look: colour and marker, of `style.Looks`.
         name: in the legend.
         mode, more: as plotly has them.
@@ -121,7 +121,7 @@ def heat_map(
 
     Args:
         value, row, column: columns of the table, one row per cell.
-        said: what a cell says, filled from its row.
+        hover: what a cell says, filled from its row.
         signed: shades to both sides of 0.
     """
     order = dict(index=row, columns=column, sort=False)

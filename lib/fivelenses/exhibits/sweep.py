@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from fivelenses import tasks
 from fivelenses.exhibits.exhibit import Exhibit, counted
+from fivelenses.exhibits.gate import ORDINARY
 from fivelenses.exhibits.plots import curves, dots, looks_in_order, looks_in_sequence, looks_of_tasks
 
 NUMBERS = ("examples", "frozen", "truncated", "reinitialised", "score", "null_rate")
@@ -16,7 +17,7 @@ MAX_SCORES = 24  # in an alternative text
 
 
 def fine_tuned(table: pd.DataFrame, parameter: str) -> pd.DataFrame:
-    """The models of a sweep that were fine-tuned as a whole on all that their chapter gives them.
+    """The models of a sweep that were fine-tuned as a whole on all that their chapter gives them, and on true labels.
 
     None of their layers is frozen, removed or re-initialised; of one point's models of one task, those with the most
     examples; where a chapter trains from scratch too, those that were pre-trained.
@@ -30,7 +31,9 @@ def fine_tuned(table: pd.DataFrame, parameter: str) -> pd.DataFrame:
     for column in [name for name in table.columns if name.startswith("table_")]:
         models[column.removeprefix("table_")] = models.pop(column)
     models = models.assign(**{name: pd.to_numeric(models[name]) for name in NUMBERS})
-    models = models[(models["frozen"] == -1) & (models["truncated"] == -1) & (models["reinitialised"] == 0)]
+    for column, usual in ORDINARY.items():
+        if column in models:
+            models = models[pd.to_numeric(models[column]) == usual]
     scratch = models["encoder"].str.startswith("random:")
     models = models if scratch.all() else models[~scratch]
     most = models.groupby(["point", "task"])["examples"].transform("max")

@@ -98,9 +98,9 @@ def code_of(claim: Claim) -> str:
     return f"{claim.effects.__module__}.{getattr(claim.effects, '__qualname__', claim.key)}"
 
 
-def as_html(given: Sequence[Card], opened: bool = False) -> str:
-    """Cards as HTML, folded to their first line unless `opened`."""
-    return render("cards.html", cards=given, left_out=left_out, opened=opened)
+def as_html(given: Sequence[Card]) -> str:
+    """Cards as HTML, folded to their first line."""
+    return render("cards.html", cards=given, left_out=left_out)
 
 
 def cards(claims: Sequence[Claim], judged: Sequence[Judged], exhibits: Iterable[str] = ()) -> str:

@@ -130,6 +130,10 @@ def running(address: str) -> Iterator[Client]:
         yield client
 
 
+def _several(value: str | Sequence[str]) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
 def slurm_options(text: str, folder: Path, gpu: bool) -> dict:
     """The options of a SLURMCluster: each job is one worker, which runs one point at a time on all the job's cores.
 
@@ -153,10 +157,10 @@ def slurm_options(text: str, folder: Path, gpu: bool) -> dict:
         count = int(options.pop("cores"))
     except (KeyError, ValueError) as error:
         raise ValueError("Slurm has to know the cores of a job: --slurm cores=8,memory=32GB,…") from error
-    directives = list(options.pop("job_extra_directives", []))
+    directives = _several(options.pop("job_extra_directives", []))
     if gpu and not any("gpu" in directive or "gres" in directive for directive in directives):
         directives.append("--gres=gpu:1")
-    prologue = [f"export OMP_NUM_THREADS={count}", *options.pop("job_script_prologue", [])]
+    prologue = [f"export OMP_NUM_THREADS={count}", *_several(options.pop("job_script_prologue", []))]
     # To dask, cores are tasks at a time.
     options |= dict(cores=1, processes=1, job_cpu=count, job_script_prologue=prologue, job_extra_directives=directives)
     try:

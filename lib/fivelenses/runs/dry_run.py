@@ -133,6 +133,8 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
     peak = matrix_rate(device)
     rate, seeds = peak * EFFICIENCY, len(parameters.seeds)
     lines, operations, launches, memory, disk = [], 0.0, 0.0, 0.0, 0.0
+    # A checkpoint's address needs the data, which a dry run does not fetch from the hub.
+    known = parameters.source != "hub" or mirror() is not None
     for encoder, shape in shapes.items():
         width, depth = shape.hidden_size, shape.num_hidden_layers
         in_layers = depth * (4 * width**2 + 2 * width * shape.intermediate_size)
@@ -154,7 +156,7 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
             disk += weights * (4 * len(trainings) + 2 * states) / 1e9
             lines.append(
                 f"{f'{encoder}, ' if len(shapes) > 1 else ''}{task.title}: {len(missing)} models to train "
-                f"({len(trainings) - len(missing)} in the store) on {_range(examples)} examples, "
+                f"{f'({len(trainings) - len(missing)} in the store) ' if known else ''}on {_range(examples)} examples, "
                 f"{_range([one['schedule'].epochs for one in trainings])} epochs, about {duration(train / rate)}; "
                 f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
                 f"about {duration(measure / rate)}"

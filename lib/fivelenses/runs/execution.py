@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from fivelenses import project, records
 from fivelenses.catalogue import find
-from fivelenses.checkpoints.finetuning import CORES_VARIABLE
+from fivelenses.checkpoints.finetuning import CORES_VARIABLE, cores
 from fivelenses.files import sha256
 from fivelenses.processes import INTERRUPTIONS
 from fivelenses.runs import checksums, notebooks, tethered
@@ -355,7 +355,7 @@ def _pages_of(folders: Sequence[Path], log) -> list[Callable[[], Finished]]:
 
 
 def _side_by_side(runs: list[Callable[[], Finished]]) -> list[Finished]:
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         futures = [pool.submit(one) for one in runs]
         try:
             wait(futures)

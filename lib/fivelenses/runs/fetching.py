@@ -26,7 +26,7 @@ def fetch(chapter: int, profile: str, log: Callable[[str], None]) -> None:
         encoders.tokenizer(encoder)
         encoders.load_weights(encoder)
         log(f"encoder {name}: available ({encoder.identity})")
-    for name in parameters.tasks:
+    for name in parameters.tables_read():
         data = tasks.load(name, parameters.source)
         for split in data.splits:
             log(f"{data.task.title} {split}: {data.provenance(split)}")

@@ -37,7 +37,7 @@ def check_inputs(parameters: FineTuningParameters) -> None:
             )
     folder = mirror()
     if parameters.source == "hub" and folder is not None:
-        for task in map(find, parameters.tasks):
+        for task in map(find, parameters.tables_read()):
             if not task.own:
                 check_task(task, folder)
 

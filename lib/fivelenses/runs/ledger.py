@@ -81,11 +81,6 @@ def claims_of_chapter(chapter: Chapter) -> Sequence[Claim]:
     return CLAIMS[chapter.paper] if chapter.paper else OF_CHAPTERS[chapter.number]
 
 
-def claims_of(shown: Shown) -> Sequence[Claim]:
-    """The claims that a run's chapter judges."""
-    return claims_of_chapter(shown.chapter)
-
-
 def judged_in(shown: Shown) -> dict[str, Judged]:
     """What became of the claims of a run, by claim.
 
@@ -96,7 +91,7 @@ def judged_in(shown: Shown) -> dict[str, Judged]:
         judged = {one.claim: one for one in claims.load(shown.folder)}
     except ValueError:
         judged = {}
-    parts = {claim.key: {part.name for part in claim.parts} for claim in claims_of(shown)}
+    parts = {claim.key: {part.name for part in claim.parts} for claim in claims_of_chapter(shown.chapter)}
     others = any({effect.part for effect in one.effects} - parts.get(key, set()) for key, one in judged.items())
     if set(judged) != set(parts) or others:
         raise RunError(
@@ -209,7 +204,8 @@ def other_runs(shown: Shown, runs: Iterable[Shown], side_by_side: Sequence[Pictu
     if len(same) < 2:
         return ""
     judged = {run: judged_in(run) for run in same}
-    of_claims = [[Entry(claim, judged[run][claim.key], run) for run in same] for claim in claims_of(shown)]
+    claims = claims_of_chapter(shown.chapter)
+    of_claims = [[Entry(claim, judged[run][claim.key], run) for run in same] for claim in claims]
     return render(
         "other_runs.html",
         runs={f"{shown.up}{run.page}.html": run.title for run in same},

@@ -3,13 +3,12 @@
 import inspect
 import json
 import os
-import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -19,7 +18,10 @@ from fivelenses.runs.folders import STAMP_VARIABLE
 from fivelenses.runs.parameters import ChapterParameters
 from fivelenses.runs.settings import Chapter
 
-PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
+if TYPE_CHECKING:
+    from fivelenses.checkpoints.specification import Specification
+    from fivelenses.checkpoints.store import Checkpoint
+
 # Parameters of a measurement that say where and how loudly it runs, not what it measures.
 NOT_MEASURED = ("checkpoints", "device", "log")
 
@@ -51,6 +53,7 @@ class Measurements:
         outdated: the measurements whose code has changed since a published run.
         facts: what each record says of its making.
         addresses: of the checkpoints, in the order of their use.
+        checkpoints: those that were trained or checked so far.
     """
 
     chapter: Chapter
@@ -64,6 +67,7 @@ class Measurements:
     outdated: list[str] = field(default_factory=list)
     facts: list[dict] = field(default_factory=list)
     addresses: dict[str, None] = field(default_factory=dict)
+    checkpoints: dict["Specification", "Checkpoint"] = field(default_factory=dict)
 
     def measure(
         self,
@@ -166,13 +170,19 @@ class Measurements:
         identity = Identity(function.__name__, records.measuring_code(function), described, addresses)
         place = project.records_folder() / self.chapter.slug
         files = sorted(place.glob(f"{function.__name__}.*{identity.digest}.parquet"))
+        try:
+            kept = [records.read(file) for file in files]
+        except records.RecordError as error:
+            self.log(f"{str(error).partition(':')[0]}: it is measured again.")
+            kept = []
         # A run that was killed between two tables of one measurement left a part of them.
-        if not files or len(files) < records.read(files[0]).facts.get("tables", 1):
+        if not kept or len(kept) < kept[0].facts.get("tables", 1):
             files = self._measure(function, arguments, group, groups, identity, place)
+            kept = [records.read(file) for file in files]
         self.files.setdefault(function.__name__, []).extend(file.name for file in files)
-        by_table = {file.name.split(".")[1] if file.name.count(".") == 3 else "": records.read(file) for file in files}
-        self.facts += [record.facts for record in by_table.values()]
-        return by_table
+        self.facts += [record.facts for record in kept]
+        keys = [file.name.split(".")[1] if file.name.count(".") == 3 else "" for file in files]
+        return dict(zip(keys, kept, strict=True))
 
     def _encoders(self, arguments: Mapping) -> dict:
         """What stands behind the names of encoders among the arguments."""
@@ -183,15 +193,13 @@ class Measurements:
         return {"identities": {name: encoders.locate(name).identity for name in self.settings.encoders_read()}}
 
     def _measure(self, function, arguments, group, groups, identity: Identity, place: Path) -> list[Path]:
-        import torch
-
-        from fivelenses.checkpoints.finetuning import prepare
+        from fivelenses.checkpoints.finetuning import environment
 
         names, trained = inspect.signature(function).parameters, {}
         if group is not None:
             # All groups at once, so that small models train side by side.
-            prepare([one for other in groups for one in other], log=self.log, device=self.settings.device)
-            checkpoints = prepare(group, log=self.log, device=self.settings.device)
+            self._prepared([one for other in groups for one in other])
+            checkpoints = self._prepared(group)
             trained = {one.folder.name: one.manifest["seconds"] for one in checkpoints}
             arguments = {"checkpoints": checkpoints, **arguments}
         if "device" in names:
@@ -200,22 +208,25 @@ class Measurements:
             arguments = arguments | {"log": self.log}
         started = time.monotonic()
         result = function(**arguments)
-        on_gpu = torch.cuda.is_available() and self.settings.device != "cpu"
-        facts = {
-            "device": torch.cuda.get_device_name() if on_gpu else f"CPU, {os.cpu_count()} cores",
-            "python": platform.python_version(),
-            "versions": {name: version(name) for name in PACKAGES},
-            "seconds": round(time.monotonic() - started, 1),
-            "trained": trained,
-        }
         tables = result if isinstance(result, dict) else {"": result}
-        facts["tables"] = len(tables)
+        seconds = round(time.monotonic() - started, 1)
+        facts = environment(self.settings.device) | {"seconds": seconds, "trained": trained, "tables": len(tables)}
         files = []
         for key, table in tables.items():
             files.append(place / ".".join(filter(None, (function.__name__, key, identity.digest, "parquet"))))
             records.write(files[-1], Record(table, identity, facts))
-        self.log(f"{function.__name__} measured in {facts['seconds']:.0f} s")
+        self.log(f"{function.__name__} measured in {seconds:.0f} s")
         return files
+
+    def _prepared(self, specifications: Sequence["Specification"]) -> list["Checkpoint"]:
+        """The checkpoints of these specifications, each trained or checked once in a run."""
+        from fivelenses.checkpoints.finetuning import prepare
+
+        lacking = [one for one in dict.fromkeys(specifications) if one not in self.checkpoints]
+        if lacking:
+            made = prepare(lacking, log=self.log, device=self.settings.device)
+            self.checkpoints |= zip(lacking, made, strict=True)
+        return [self.checkpoints[one] for one in specifications]
 
     def summary(self) -> dict:
         """Which records were used, on what they were measured, and what measuring and training took."""
@@ -229,7 +240,7 @@ class Measurements:
             "python": ", ".join(dict.fromkeys(facts["python"] for facts in self.facts)),
             "versions": {
                 name: ", ".join(dict.fromkeys(facts["versions"].get(name, "unknown") for facts in self.facts))
-                for name in PACKAGES
+                for name in dict.fromkeys(name for facts in self.facts for name in facts["versions"])
             },
             "seconds": measuring_seconds(self.facts),
             "training_seconds": round(sum(trained.values()), 1),

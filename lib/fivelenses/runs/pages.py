@@ -92,7 +92,7 @@ def published_runs() -> list[Shown]:
     """The runs whose records are committed: by chapter, the leading run of each first."""
     chapters = {chapter.slug: chapter for chapter in CHAPTERS.values()}
     shown = []
-    for file in sorted(records.committed_folder().glob("*/*/run.json")):
+    for file in sorted(records.committed_folder().glob("*/[!.]*/run.json")):
         facts = json.loads(file.read_text(encoding="utf-8"))
         folder = file.parent
         chapter, page = chapters[folder.name], committed_page(folder)

@@ -99,6 +99,7 @@ class FineTuningParameters(ChapterParameters):
     """
 
     heads: ClassVar[tuple[str, ...]] = ("sequence",)
+    also_read: ClassVar[tuple[str, ...]] = ()  # of the hub's tables, beside those of the tasks
     # Why a chapter takes no task of the reader's own, the rest of a sentence that begins with its number.
     own_tasks_refused: ClassVar[str] = ""
     fewest_layers: ClassVar[int] = 1
@@ -160,6 +161,10 @@ class FineTuningParameters(ChapterParameters):
         overrides = {name: getattr(self, name) for name in ("learning_rate", "batch_size", "epochs")}
         overrides = {name: value for name, value in overrides.items() if value is not None}
         return dataclasses.replace(self.schedules[task], **overrides)
+
+    def tables_read(self) -> tuple[str, ...]:
+        """The tables that a run reads: those of its tasks, and of the hub's what its chapter measures on besides."""
+        return tuple(dict.fromkeys((*self.tasks, *(self.also_read if self.source == "hub" else ()))))
 
     def encoders_used(self) -> tuple[str, ...]:
         """The encoders that are fine-tuned."""

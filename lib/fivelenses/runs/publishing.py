@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fivelenses import project, records
 from fivelenses.catalogue import find
-from fivelenses.files import written_beside
+from fivelenses.files import folder_beside, written_beside
 from fivelenses.runs import checksums
 from fivelenses.runs.execution import RunError, run_committed, state
 from fivelenses.runs.findings import FILE as FINDINGS
@@ -20,6 +20,11 @@ from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.parameters import ChapterParameters
 from fivelenses.runs.settings import find_chapter, settings
 
+# Of a run's facts, those that its committed records keep.
+KEPT_FACTS = (
+    *("chapter", "profile", "parameters", "not_measured", "specifications", "floating_revisions"),
+    *("device", "python", "versions", "seconds", "training_seconds", "peak_memory"),
+)
 MAX_RECORDS = 8 * 10**6  # bytes of all published records together
 
 
@@ -90,36 +95,20 @@ def commit(number: int, name: str, measured: dict[str, records.Record], facts: d
         RunError: all published records together would be too large to commit.
     """
     place = records.committed_folder() / name / find_chapter(number).slug
-    partial = place.with_name(f".{place.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    for measurement, record in measured.items():
-        records.write(partial / f"{measurement}.parquet", record)
-    others = [file for file in records.committed_folder().rglob("*.parquet") if place not in file.parents]
-    size = sum(file.stat().st_size for file in others if ".partial" not in str(file))
-    size += sum(file.stat().st_size for file in partial.iterdir())
-    if size > MAX_RECORDS:
-        shutil.rmtree(partial)
-        raise RunError(
-            f"With chapter {number} the published records would have {size / 1e6:.1f} MB: they take at most 8 MB."
-        )
-    kept = (
-        "chapter",
-        "profile",
-        "parameters",
-        "not_measured",
-        "specifications",
-        "floating_revisions",
-        "device",
-        "python",
-    )
-    kept += ("python", "versions", "seconds", "training_seconds", "peak_memory")
-    told = {one: facts[one] for one in kept if one in facts}
-    told |= {"leads": leads, "files": checksums.checksums(partial)}
-    (partial / "run.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    if (place / FINDINGS).is_file():
-        shutil.copy(place / FINDINGS, partial)
-    shutil.rmtree(place, ignore_errors=True)
-    partial.rename(place)
+    with folder_beside(place) as partial:
+        for measurement, record in measured.items():
+            records.write(partial / f"{measurement}.parquet", record)
+        tables = records.committed_folder().rglob("*.parquet")
+        size = sum(file.stat().st_size for file in tables if place not in file.parents)
+        if size > MAX_RECORDS:
+            raise RunError(
+                f"With chapter {number} the published records would have {size / 1e6:.1f} MB: they take at most 8 MB."
+            )
+        told = {one: facts[one] for one in KEPT_FACTS if one in facts}
+        told |= {"leads": leads, "files": checksums.checksums(partial)}
+        (partial / "run.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        if (place / FINDINGS).is_file():
+            shutil.copy(place / FINDINGS, partial)
     return place
 
 

@@ -1,9 +1,7 @@
 """One encoder under all lenses: every chapter run on it, and one page that says which claims hold for it."""
 
 import contextlib
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from fivelenses.exhibits import claims
 from fivelenses.exhibits.claims import Claim, Judged
 from fivelenses.exhibits.exhibit import counted
 from fivelenses.exhibits.verdicts import OUTCOMES
+from fivelenses.files import folder_beside
 from fivelenses.models.layers import PARTS, layer_list, projections
 from fivelenses.runs import execution, ledger
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
@@ -26,7 +25,7 @@ from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.own_tasks import name_of, stands_for
 from fivelenses.runs.pages import PUBLISHED, Shown, exhibit_titles, local_runs, published_runs
 from fivelenses.runs.parameters import ParameterError, depth, positions
-from fivelenses.runs.settings import CHAPTERS, Chapter, settings
+from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, settings
 from fivelenses.runs.side_by_side import pictures, render
 from fivelenses.tasks.sources import SourceError
 
@@ -79,7 +78,9 @@ def plan(
         (('pos', 'dep', 'ps-role', 'ps-fxn', 'trec'), False)
     """
     tasks = [name_of(task) for task in tasks]
-    parts = [_part(chapter, encoder, profile, tasks, seeds, examples) for chapter in LOCAL_CHAPTERS]
+    check_profile(profile)
+    chapters = [chapter for chapter in LOCAL_CHAPTERS if profile in chapter.profiles]
+    parts = [_part(chapter, encoder, profile, tasks, seeds, examples) for chapter in chapters]
     known = {task for part in parts for task in settings(part.chapter.number, profile).tasks}
     for task in tasks:
         if task not in known and not (is_task(task) and find(task).own):
@@ -181,15 +182,11 @@ def report(
     if not runs:
         raise RunError(f"No chapter could be run on {encoder}: {failures[0]}")
     place = project.runs_folder() / "reports" / f"{_folder_name(encoder)}-{profile}"
-    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
     sections = [(part, runs[part.chapter.number]) for part in parts if part.chapter.number in runs]
     page = report_page(encoder, shape, profile, sections, [*left_out.values(), *failures])
-    (partial / "index.html").write_text(page, encoding="utf-8")
-    _verdicts(encoder, profile, runs).to_parquet(partial / "claims.parquet", index=False)
-    shutil.rmtree(place, ignore_errors=True)
-    partial.rename(place)
+    with folder_beside(place) as partial:
+        (partial / "index.html").write_text(page, encoding="utf-8")
+        _verdicts(encoder, profile, runs).to_parquet(partial / "claims.parquet", index=False)
     return place / "index.html", failures
 
 

@@ -49,7 +49,7 @@ def _content(sweep: Path, pictures: Path) -> dict:
     drawn = {}
     for parameter, exhibit in exhibits.items():
         file = pictures / f"{sweep.name}-{parameter}.png"
-        file.write_bytes(exhibit.png())
+        file.write_bytes(exhibit.png)
         style.close(exhibit.figure)
         drawn[f"{pictures.name}/{file.name}"] = exhibit
     return {

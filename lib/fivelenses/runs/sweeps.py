@@ -207,8 +207,8 @@ def _run(client: Client, number: int, profile: str, points: Sequence[Point], pla
     submitted = {}
 
     def submit(point: Point):
-        key = f"{point.name}#{progress.states[point.name].failures}"
-        how = dict(key=key, pure=False, priority=-points.index(point))
+        # Without a key of ours: keys are the scheduler's, and another sweep may have a point of the same name.
+        how = dict(pure=False, priority=-points.index(point))
         future = client.submit(run_point, number, profile, point, progress.folder, environment, places, topic, **how)
         submitted[future.key] = point
         return future

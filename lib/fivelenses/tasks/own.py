@@ -18,9 +18,7 @@ task. From there on it is a task like those of the catalogue.
 import dataclasses
 import hashlib
 import json
-import os
 import re
-import shutil
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +31,7 @@ import yaml
 from filelock import FileLock
 
 from fivelenses.catalogue import Task, own_folder, read_own, slug
+from fivelenses.files import folder_beside
 from fivelenses.tasks import own_hub, own_tables
 from fivelenses.tasks.own_tables import Columns
 from fivelenses.tasks.sources import SourceError
@@ -277,13 +276,10 @@ def _keep(told: dict, frames: dict[str, pd.DataFrame], folder: Path) -> Task:
         if not place.is_dir():
             others = (read_own(other.name) for other in place.parent.iterdir())
             told["place"] = 1 + max((other.place for other in others if other is not None), default=-1)
-            partial = place.with_name(f".{name}.{os.getpid()}.partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-            for split, frame in frames.items():
-                frame.to_parquet(partial / f"{split}.parquet", index=False)
-            (partial / "task.json").write_text(json.dumps(told, indent=1, ensure_ascii=False), encoding="utf-8")
-            partial.rename(place)
+            with folder_beside(place) as partial:
+                for split, frame in frames.items():
+                    frame.to_parquet(partial / f"{split}.parquet", index=False)
+                (partial / "task.json").write_text(json.dumps(told, indent=1, ensure_ascii=False), encoding="utf-8")
     return read_own(name)
 
 

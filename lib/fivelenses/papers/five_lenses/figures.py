@@ -133,7 +133,7 @@ def all_curves(changes: pd.DataFrame) -> Exhibit:
     titles, names, twins = _titles(changes), _names(changes), _twins(changes)
     changes, nulls = whole(changes), {"null": "null"}
     if twins is not None:
-        changes, nulls = changes.merge(twins, "left"), nulls | {"twin": "moved at random"}
+        changes, nulls = changes.merge(twins, "left"), nulls | {"twin": plots.AT_RANDOM}
     drawn = dict(nulls=nulls, col="measure", titles=names, far=FAR, width=WIDTH)
     figure = plots.curves(changes, "value", "task", plots.looks_of_tasks(titles), "", **drawn)
     controls = "; ".join(f"{words}: {BY_KEY[measure].null}" for measure, words in names.items())

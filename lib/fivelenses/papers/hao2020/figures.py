@@ -142,13 +142,14 @@ def _figure(
 def _of_each_seed(table: pd.DataFrame, value: str, controls: Mapping[str, str]) -> dict[str, graph_objects.Figure]:
     """The curve of each seed on a linear and on a logarithmic scale, with the controls of its task."""
     looks, views = looks_of_tasks(table["task"].unique()), {}
+    leading = table.groupby("task")["seed"].first()
     for words, scale in (("all layers", "linear"), ("the low layers, on a logarithmic scale", "log")):
         figure = graph_objects.Figure()
         for (task, seed), rows in table.groupby(["task", "seed"], sort=False):
             shown = {column: name for column, name in controls.items() if rows[column].notna().all()}
             hover = f"{title(task)}, seed {seed}, layer {{layer}}: {{{value}:.2g}}"
             hover += "".join(f"<br>{name}: {{{column}:.2g}}" for column, name in shown.items())
-            first, look = bool(seed == table["seed"].iloc[0]), (looks.colours[task], looks.markers[task])
+            first, look = bool(seed == leading[task]), (looks.colours[task], looks.markers[task])
             more = dict(mode="lines+markers", legendgroup=task)
             figure.add_trace(points(rows, "layer", value, hover, look, title(task), **more, showlegend=first))
             for column, name in shown.items() if first else ():

@@ -21,6 +21,7 @@ import pandas as pd
 
 from fivelenses.exhibits import effects
 from fivelenses.exhibits.effects import Interval
+from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS
 from fivelenses.models.symmetries import SYMMETRIES
 from fivelenses.papers.five_lenses.rank_statistics import rank_correlations
 from fivelenses.papers.known_truth.instruments import BY_KEY
@@ -30,7 +31,7 @@ from fivelenses.records import SHUFFLED, TWIN
 MODEL = ["task", "seed"]
 VALUE, ADDED = "value", "adds"
 READINGS = {VALUE: "by its value", ADDED: "by what the layer adds"}
-WALKS = {TWIN: "moved at random", SHUFFLED: "shuffled labels"}
+WALKS = {TWIN: AT_RANDOM, SHUFFLED: SHUFFLED_LABELS}
 TIE = 1e-5  # of the larger of two values: what differs by less was equal before it was rounded
 
 

@@ -10,7 +10,7 @@ from fivelenses.exhibits.claims import of_all, seen_as
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title
 from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.exhibits.intervals import whole
-from fivelenses.exhibits.plots import Looks, curves, ends, looks_in_sequence, looks_of_tasks
+from fivelenses.exhibits.plots import AT_RANDOM, Looks, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.merchant2020.ablations import varied
 from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TABLE_1
 from fivelenses.papers.merchant2020.probed import BASE, LEXICAL, RANDOMISED
@@ -22,7 +22,7 @@ POINTS = 100  # the paper prints scores in per cent
 ADDED_AT_LEAST = 4  # points that pre-training adds to a probe: a share of less says nothing
 
 
-AT_RANDOM = {"twin": "moved at random"}
+TWIN_NULL = {"twin": AT_RANDOM}
 OF_TWINS = "Dash-dotted: the mean of their twins, which moved as far in random directions."
 
 
@@ -127,7 +127,7 @@ def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: st
     twins = record[record["control"] == TWIN] if "control" in record.columns else record[:0]
     for model, rows in twins.groupby("model"):
         changes = rows.groupby("task", sort=False)["micro_f1"].mean().reindex(means.index) * POINTS - means[BASE]
-        view[f"{title(model)}, moved at random"] = changes.map("{:+.1f}".format).str.replace("-", "−")
+        view[f"{title(model)}, {AT_RANDOM}"] = changes.map("{:+.1f}".format).str.replace("-", "−")
     caption = (
         f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how far its embeddings "
         "alone (lexical), random weights (randomised) and the fine-tuned encoders differ from it (mean of "
@@ -163,7 +163,7 @@ def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
         f"(0: embeddings), averaged over sentences of each length from 5 to 50. Best {tree} of a layer: {best}."
     )
     alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {ends(table, 'spearman', 'model')}."
-    nulls = AT_RANDOM if "twin" in table.columns else {}
+    nulls = TWIN_NULL if "twin" in table.columns else {}
     caption += " " + OF_TWINS if nulls else ""
     figure = curves(table, "spearman", "model", looks, f"Spearman, {kind}", bottom=None, nulls=nulls)
     return Exhibit(f"merchant2020-figure-1{letter}", f"Figure 1{letter}", table, caption, alt, figure)
@@ -173,7 +173,7 @@ def figure_2(similarities: pd.DataFrame) -> Exhibit:
     """Figure 2: similarity of each tuned encoder to its own pre-trained one, on running text."""
     table = _with_twins(similarities, "similarity", ["pretrained", "input", "model", "layer"])
     counted_tokens = "tokens, special ones left out," if "fold" in similarities.columns else "tokens, special ones too,"
-    nulls = {"null": "permuted"} | (AT_RANDOM if "twin" in table.columns else {})
+    nulls = {"null": "permuted"} | (TWIN_NULL if "twin" in table.columns else {})
     caption = (
         "RSA of each fine-tuned encoder to the encoder that it was tuned from, per layer (0: embeddings), on "
         f"{table['tokens'].max():,} {counted_tokens} of running text "

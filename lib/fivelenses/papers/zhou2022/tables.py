@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fivelenses.exhibits.exhibit import Absent, Exhibit, title
+from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS
 from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE
 from fivelenses.records import SHUFFLED, TUNED, TWIN
 
@@ -23,7 +24,7 @@ PAPER_CHANGE_AFTER_POS = -1.68
 APPENDIX_E = {"pos": 7, "dep": 8, "ps-role": 9, "ps-fxn": 10}
 # The controls as columns and in words.
 CONTROLS = {TWIN: "twin", SHUFFLED: "shuffled"}
-IN_WORDS = {"twin": "moved at random", "shuffled": "shuffled labels"}
+IN_WORDS = {"twin": AT_RANDOM, "shuffled": SHUFFLED_LABELS}
 
 
 def short(encoder: str) -> str:

@@ -22,6 +22,7 @@ class FiveLenses(EncoderParameters):
     """
 
     fewest_layers: ClassVar[int] = 3  # of which an order can be compared with another
+    also_read: ClassVar[tuple[str, ...]] = ("parsing",)  # the trees of structural probes
 
     independent: str
     evaluation_examples: PositiveInt | None = None

@@ -1,7 +1,7 @@
 """The parameters of chapter 7, on encoders of which it is known where, how much and what changed."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, model_validator
 
@@ -27,6 +27,8 @@ class KnownTruth(EncoderParameters):
         probe_points: training examples of a classifier probe and of the loss, at most.
         structural_sentences: training sentences of the structural probes, at most.
     """
+
+    also_read: ClassVar[tuple[str, ...]] = ("parsing",)  # the trees of structural probes
 
     doses: tuple[NonNegativeFloat, ...] = (0.0, 0.25, 0.5, 1.0, 2.0)
     neighbours: bool = True

@@ -1,6 +1,6 @@
 """The parameters of chapter 8, on encoders of one's own."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -13,5 +13,7 @@ class OwnEncoders(ToyWorld):
     Attributes:
         probe_sentences: training sentences of the probe for parts of speech, at most.
     """
+
+    also_read: ClassVar[tuple[str, ...]] = ("wikitext", "pos-ewt")  # held-out text, and the probe's words
 
     probe_sentences: Annotated[int, Field(ge=20)]
