@@ -249,14 +249,6 @@ def test_a_published_record_of_older_code_is_shown_and_named(run, tmp_path):
     assert published.measurements.outdated == ["count"]
 
 
-def test_a_stamp_marks_a_published_record_as_of_todays_code_and_leaves_its_numbers(run, tmp_path, monkeypatch):
-    published = committed(run, tmp_path / "committed", code="older")
-    monkeypatch.setenv("FIVELENSES_STAMP", "1")
-    assert published.measure(count)["value"].tolist() == [7] and not published.measurements.outdated
-    stamped = records.read(tmp_path / "committed" / "count.parquet")
-    assert stamped.identity == identity() and stamped.table["value"].tolist() == [7]
-
-
 def test_an_exhibit_of_what_was_not_measured_says_so(run, tmp_path, capsys):
     published = committed(run, tmp_path / "committed")
     lacking = published.measure(several)

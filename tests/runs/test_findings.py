@@ -72,9 +72,9 @@ def test_a_changed_record_fails_and_names_the_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"holds": "open('x')"}, "cannot be checked: .* is not an expression"),
+        ({"holds": "open('x')"}, "cannot be checked: .* 'open' is undefined"),
         ({"holds": "top"}, "does not hold"),
-        ({"holds": "tip > 1"}, "uses the unknown name 'tip'"),
+        ({"holds": "tip > 1"}, "'tip' is undefined"),
         ({"numbers": {None: {"column": "js", "take": "max"}}}, "that YAML reads as None, not as a name: rename it"),
         ({"says": "It is {tip}."}, "asks for the unknown number 'tip'"),
         ({"says": "It is {top.real}."}, "asks for the unknown number 'top.real'"),
@@ -95,10 +95,10 @@ def test_what_is_not_well_formed_is_refused_and_the_sentence_named(tmp_path, cha
 
 
 @pytest.mark.parametrize(
-    "code", ["__import__('os')", "(1).real", "[1][0]", "lambda: 1", "top if top else 1", "2 ** 9", "x:=1"]
+    "code", ["__import__('os')", "top.__class__", "''.__class__.__mro__", "lambda: 1", "x:=1", "1 / 0", "top >"]
 )
 def test_conditions_run_no_code(code):
-    with pytest.raises(ValueError, match="is not an expression of numbers, names, comparisons"):
+    with pytest.raises(ValueError, match="has no value: "):
         evaluate(code, {"top": 1.0})
 
 

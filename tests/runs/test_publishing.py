@@ -63,3 +63,27 @@ def test_a_parameter_that_came_since_has_its_default_on_a_published_page(measure
     monkeypatch.setattr(execution, "_current", lambda chapter, page, parameters, *others: asked.append(parameters))
     execution.run_committed(chapter, place)
     assert asked == [before | {"shuffled": []}]
+
+
+def test_a_stamp_marks_published_records_as_of_todays_code_and_leaves_their_numbers(measured, monkeypatch, tmp_path):
+    place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
+    page = {"records": {"heights": ["heights.parquet"]}, "codes": {"heights": "n3w"}}
+    (tmp_path / "run.json").write_text(json.dumps(page))
+    done = execution.Finished(tmp_path, True, 1.0, 0)
+    monkeypatch.setattr(publishing, "run_committed", lambda *_, **__: done)
+    assert publishing.stamp(1, str) == [place]
+    stamped = records.read(place / "heights.parquet")
+    assert stamped.identity.code == "n3w" and stamped.table.equals(measured["heights"].table)
+    assert not checksums.damaged(place, json.loads((place / "run.json").read_text())["files"])
+
+
+def test_a_stamp_changes_nothing_where_the_page_cannot_be_made(measured, monkeypatch):
+    place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
+
+    def fails(*_, **__):
+        raise RunError("a later cell failed")
+
+    monkeypatch.setattr(publishing, "run_committed", fails)
+    with pytest.raises(RunError, match="a later cell failed"):
+        publishing.stamp(1, str)
+    assert records.read(place / "heights.parquet").identity.code == "c0de"

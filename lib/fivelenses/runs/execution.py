@@ -24,7 +24,7 @@ from fivelenses.checkpoints.finetuning import CORES_VARIABLE, cores
 from fivelenses.files import sha256
 from fivelenses.processes import INTERRUPTIONS
 from fivelenses.runs import checksums, notebooks, tethered
-from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, STAMP_VARIABLE, folder_name
+from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
 from fivelenses.runs.inputs import check_inputs, floating_revisions, floats
 from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.run import check_device
@@ -172,14 +172,14 @@ def run(
 
 
 def run_committed(
-    chapter: Chapter, committed: Path, log: Callable[[str], None] = print, stamp: bool = False
+    chapter: Chapter, committed: Path, log: Callable[[str], None] = print, force: bool = False
 ) -> Finished:
     """Execute a chapter's notebook on committed records, unless its page is current; nothing is measured.
 
     Args:
         chapter: whose notebook it is.
         committed: the folder of its records and their ``run.json``.
-        stamp: write the digest of today's measuring code into the records, see `publishing.stamp`.
+        force: execute it also when nothing has changed.
 
     Raises:
         RunError: a record is missing or damaged, or the notebook failed.
@@ -192,11 +192,10 @@ def run_committed(
             f"git again, or measure and publish the chapter anew."
         )
     environment = {RECORDS_VARIABLE: str(committed), "OMP_NUM_THREADS": "1"}
-    environment |= {STAMP_VARIABLE: "1"} if stamp else {}
     place = committed_page(committed)
     # A parameter that came to the chapter since has its default, as in the run itself.
     parameters = chapter.parameters(**facts["parameters"]).model_dump(mode="json")
-    return _current(chapter, place, parameters, {"profile": facts["profile"]}, environment, stamp, log)
+    return _current(chapter, place, parameters, {"profile": facts["profile"]}, environment, force, log)
 
 
 def committed_page(committed: Path) -> Path:

@@ -18,8 +18,6 @@ rows whose columns have these values, `take` is one of `TAKES`. Or it is taken f
 `part` and a `group` where it is about an effect. Or it is an expression of the numbers above it.
 """
 
-import ast
-import operator
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +25,8 @@ from pathlib import Path
 
 import pandas as pd
 import yaml
+from jinja2 import StrictUndefined, TemplateError, Undefined
+from jinja2.sandbox import SandboxedEnvironment
 
 from fivelenses import records
 from fivelenses.exhibits import claims
@@ -36,12 +36,8 @@ from fivelenses.runs.execution import RunError
 
 FILE = "findings.yaml"
 NEEDED, OPTIONAL = ("exhibit", "says", "holds"), {"numbers", "answer", "introduction"}
-OPERATORS: dict[type, Callable] = {
-    **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv},
-    **{ast.USub: operator.neg, ast.Not: operator.not_, ast.Eq: operator.eq, ast.NotEq: operator.ne},
-    **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
-}
-FUNCTIONS = {"abs": abs, "min": min, "max": max, "round": round}
+EXPRESSIONS = SandboxedEnvironment(undefined=StrictUndefined)
+EXPRESSIONS.globals = {"abs": abs, "min": min, "max": max, "round": round}
 TAKES: dict[str, Callable[[pd.Series], object]] = {
     "only": lambda values: _only(values.drop_duplicates()),
     "count": len,
@@ -73,50 +69,26 @@ class Finding:
 
 
 def evaluate(expression: str, names: Mapping[str, object]) -> object:
-    """The value of an expression: arithmetic, comparisons, `and`, `or`, `not`, abs, min, max, round.
+    """The value of an expression, as Jinja reads it: arithmetic, comparisons, `and`, `or`, `not`, abs, min, max, round.
 
     Raises:
-        ValueError: anything else, such as an attribute, an index, or an unknown name.
+        ValueError: what is no expression, an unknown name, or a division by zero.
 
     Example:
         >>> evaluate("0.5 < top / low <= 4 and verdict == 'open'", {"top": 3.0, "low": 1.5, "verdict": "open"})
         True
-        >>> evaluate("top.real", {"top": 3.0})
+        >>> evaluate("top / bottom", {"top": 3.0})
         Traceback (most recent call last):
             ...
-        ValueError: 'top.real' is not an expression of numbers, names, comparisons and abs, min, max, round
+        ValueError: 'top / bottom' has no value: 'bottom' is undefined
     """
     try:
-        return _value(ast.parse(expression, mode="eval").body, names)
-    except (SyntaxError, KeyError, ZeroDivisionError, TypeError) as error:
-        allowed = f"numbers, names, comparisons and {', '.join(FUNCTIONS)}"
-        why = {KeyError: f"uses the unknown name {error}", ZeroDivisionError: "divides by zero"}
-        raise ValueError(f"{expression!r} {why.get(type(error), f'is not an expression of {allowed}')}") from None
-
-
-def _value(node: ast.expr, names: Mapping[str, object]):
-    def of(other: ast.expr):
-        return _value(other, names)
-
-    match node:
-        case ast.Constant(value=bool() | int() | float() | str() as value):
-            return value
-        case ast.Name(id=name):
-            return names[name]
-        case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](of(operand))
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](of(left), of(right))
-        case ast.BoolOp(op=ast.And(), values=values):
-            return all(of(value) for value in values)
-        case ast.BoolOp(values=values):
-            return any(of(value) for value in values)
-        case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in OPERATORS for op in ops):
-            ends = [of(value) for value in (left, *others)]
-            return all(OPERATORS[type(op)](a, b) for op, a, b in zip(ops, ends[:-1], ends[1:], strict=True))
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
-            return FUNCTIONS[name](*(of(argument) for argument in arguments))
-    raise TypeError(ast.dump(node))
+        value = EXPRESSIONS.compile_expression(expression, undefined_to_none=False)(**names)
+        if isinstance(value, Undefined):
+            value._fail_with_undefined_error()
+    except (TemplateError, TypeError, ZeroDivisionError) as error:
+        raise ValueError(f"{expression!r} has no value: {error}") from None
+    return value
 
 
 def findings(committed: Path, page: Path) -> list[Finding]:

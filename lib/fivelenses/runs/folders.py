@@ -7,7 +7,6 @@ from pathlib import Path
 from fivelenses.runs.settings import Chapter
 
 RUN_FOLDER_VARIABLE = "FIVELENSES_RUN_FOLDER"  # where a run writes
-STAMP_VARIABLE = "FIVELENSES_STAMP"  # set while published records are stamped with the digest of today's code
 RECORDS_VARIABLE = "FIVELENSES_RECORDS"  # the committed records that a published run reads
 
 

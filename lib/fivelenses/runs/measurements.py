@@ -2,10 +2,9 @@
 
 import inspect
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,6 @@ import pandas as pd
 
 from fivelenses import project, records
 from fivelenses.records import Identity, Record
-from fivelenses.runs.folders import STAMP_VARIABLE
 from fivelenses.runs.parameters import ChapterParameters
 from fivelenses.runs.settings import Chapter
 
@@ -51,6 +49,7 @@ class Measurements:
         files: their files, by the name of the measurement.
         not_measured: why a measurement was not made, by its name.
         outdated: the measurements whose code has changed since a published run.
+        codes: of a published run, the digest of today's measuring code, by the name of the measurement.
         facts: what each record says of its making.
         addresses: of the checkpoints, in the order of their use.
         checkpoints: those that were trained or checked so far.
@@ -65,6 +64,7 @@ class Measurements:
     files: dict[str, list[str]] = field(default_factory=dict)
     not_measured: dict[str, str] = field(default_factory=dict)
     outdated: list[str] = field(default_factory=list)
+    codes: dict[str, str] = field(default_factory=dict)
     facts: list[dict] = field(default_factory=list)
     addresses: dict[str, None] = field(default_factory=dict)
     checkpoints: dict["Specification", "Checkpoint"] = field(default_factory=dict)
@@ -131,10 +131,7 @@ class Measurements:
             )
         read = [records.read(file) for file in files]
         code = records.measuring_code(function)
-        if os.environ.get(STAMP_VARIABLE):
-            read = [replace(record, identity=replace(record.identity, code=code)) for record in read]
-            for file, record in zip(files, read, strict=True):
-                records.write(file, record)
+        self.codes[name] = code
         if any(record.identity.code != code for record in read):
             self.outdated.append(name)
         self.files[name] = [file.name for file in files]
@@ -234,6 +231,7 @@ class Measurements:
         return {
             "records": self.files,
             "outdated": self.outdated,
+            "codes": self.codes,
             "not_measured": self.not_measured,
             "specifications": sorted(self.addresses),
             "device": ", ".join(dict.fromkeys(facts["device"] for facts in self.facts)),

@@ -7,6 +7,7 @@ addresses of the checkpoints, and the facts of the run that measured.
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from fivelenses import project, records
@@ -127,7 +128,13 @@ def stamp(number: int, log: Callable[[str], None] = print) -> list[Path]:
     chapter = find_chapter(number)
     stamped = [file.parent for file in sorted(records.committed_folder().glob(f"*/{chapter.slug}/run.json"))]
     for folder in stamped:
-        run_committed(chapter, folder, log, stamp=True)
+        page = run_committed(chapter, folder, log, force=True).folder
+        used = json.loads((page / "run.json").read_text(encoding="utf-8"))
+        for name, files in used["records"].items():
+            for file in files:
+                record = records.read(folder / file)
+                identity = replace(record.identity, code=used["codes"][name])
+                records.write(folder / file, replace(record, identity=identity))
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         facts["files"] = checksums.checksums(folder)
         with written_beside(folder / "run.json") as place:
