@@ -76,6 +76,7 @@ def test_a_changed_record_fails_and_names_the_sentence(tmp_path):
         ({"holds": "top"}, "does not hold"),
         ({"holds": "tip > 1"}, "'tip' is undefined"),
         ({"numbers": {None: {"column": "js", "take": "max"}}}, "that YAML reads as None, not as a name: rename it"),
+        ({"numbers": {"none": {"column": "js", "take": "max"}}}, "name none, a word of expressions: rename it"),
         ({"says": "It is {tip}."}, "asks for the unknown number 'tip'"),
         ({"says": "It is {top.real}."}, "asks for the unknown number 'top.real'"),
         ({"exhibit": "paper-figure-9"}, "follows the exhibit 'paper-figure-9', which this run does not have"),

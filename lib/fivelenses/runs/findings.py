@@ -36,6 +36,7 @@ from fivelenses.runs.execution import RunError
 
 FILE = "findings.yaml"
 NEEDED, OPTIONAL = ("exhibit", "says", "holds"), {"numbers", "answer", "introduction"}
+RESERVED = {"and", "or", "not", "in", "is", "if", "else", "none", "None", "true", "True", "false", "False"}
 EXPRESSIONS = SandboxedEnvironment(undefined=StrictUndefined)
 EXPRESSIONS.globals = {"abs": abs, "min": min, "max": max, "round": round}
 TAKES: dict[str, Callable[[pd.Series], object]] = {
@@ -127,6 +128,8 @@ def _finding(entry: dict, file: Path, committed: Path, page: Path, judged: Mappi
     for name, source in (entry.get("numbers") or {}).items():
         if not isinstance(name, str):
             raise FindingError(f"{place} has a number that YAML reads as {name}, not as a name: rename it.")
+        if name in RESERVED:
+            raise FindingError(f"{place} has a number of the name {name}, a word of expressions: rename it.")
         try:
             names[name] = (
                 evaluate(source, names)
