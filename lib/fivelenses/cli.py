@@ -6,6 +6,7 @@ Every error that a user can cause ends in one sentence and exit status 2.
 import contextlib
 import dataclasses
 import math
+import os
 import signal
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ Profile = Annotated[
 ]
 Parameters = Annotated[list[str], Option("-p", "--parameter", help="name=value, as often as you like.")]
 Files = list[Path]
+CALLER_VARIABLE = "FIVELENSES_ENDS_WITH_CALLER"  # set by the Makefile
 # Errors of our own, by name: a refusal does not wait for the libraries that their modules load.
 WORDED = ("DamagedCheckpoint", "RecordError", "RunError", "SourceError")
 
@@ -48,6 +50,10 @@ def main() -> None:
     """Five papers on what fine-tuning does to BERT, rerun."""
     # A request to end unwinds the program, so that what it started ends with it.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    if os.environ.pop(CALLER_VARIABLE, ""):
+        from fivelenses.processes import end_with_caller
+
+        end_with_caller()
 
 
 @app.command()

@@ -7,7 +7,9 @@ on every system, also by a kill that leaves the parent no time.
 
 import multiprocessing
 import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import wait
@@ -34,6 +36,18 @@ def begin_worker(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
+
+
+def end_with_caller() -> None:
+    """Ask this process to end, as SIGTERM does, when the one that called it is gone: a killed `make` tells nobody."""
+    caller = os.getppid()
+
+    def follow() -> None:
+        while os.getppid() == caller:
+            time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def _end_after(sentinel: int) -> None:

@@ -2,6 +2,8 @@ import base64
 import dataclasses
 import io
 import json
+import threading
+import time
 
 import nbformat
 import pytest
@@ -177,3 +179,32 @@ def test_a_missing_page_is_named_before_a_published_one_is_set_beside_it(chapter
     runs = [dataclasses.replace(published, part=pages.PUBLISHED, committed=tmp_path), *pages.local_runs()]
     with pytest.raises(RunError, match="cannot be shown on profile tiny .there is no run"):
         book.stage(tmp_path / "staged", runs)
+
+
+def test_an_interruption_ends_what_runs_and_begins_nothing_of_what_waits(monkeypatch):
+    begun, real, interrupted = [], execution.wait, iter([True])
+
+    def wait(*futures, **options):
+        if next(interrupted, False):
+            raise SystemExit(143)
+        return real(*futures, **options)
+
+    def work():
+        begun.append(1)
+        time.sleep(0.5)
+
+    monkeypatch.setattr(execution, "wait", wait)
+    monkeypatch.setattr(execution, "cores", lambda: 1)
+    monkeypatch.setattr(execution.tethered, "end_descendants", lambda: None)
+    ended = []
+
+    def all_of_them():
+        try:
+            execution._side_by_side([work] * 10)
+        except SystemExit:
+            ended.append(True)
+
+    thread = threading.Thread(target=all_of_them, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert ended and len(begun) <= 2

@@ -36,8 +36,10 @@ def begun(tmp_path, monkeypatch):
     make_home(tmp_path, monkeypatch)
     started = []
 
-    def begin(arguments):
-        process = subprocess.Popen([sys.executable, "-m", "fivelenses.cli", *arguments], start_new_session=True)
+    def begin(arguments, caller=()):
+        process = subprocess.Popen(
+            [*caller, sys.executable, "-m", "fivelenses.cli", *arguments], start_new_session=True
+        )
         started.append(process)
         family = family_at_work(process, tmp_path / "store")
         started.extend(family)
@@ -58,6 +60,15 @@ def left_of(process: subprocess.Popen, family: list[psutil.Process]) -> list[str
 def test_workers_end_when_the_command_that_trains_is_killed(begun):
     process, family = begun(TRAIN)
     assert sum("spawn_main" in " ".join(one.cmdline()) for one in family) == 2
+    process.kill()
+    assert left_of(process, family) == []
+
+
+def test_a_command_of_the_makefile_ends_with_it(begun, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_ENDS_WITH_CALLER", "1")
+    make = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])"]
+    process, family = begun(TRAIN, make)
+    assert len(family) >= 3
     process.kill()
     assert left_of(process, family) == []
 

@@ -361,7 +361,9 @@ def _side_by_side(runs: list[Callable[[], Finished]]) -> list[Finished]:
         except INTERRUPTIONS:
             # Leaving the pool waits for its threads, which wait for their notebooks; those in line are not begun.
             pool.shutdown(wait=False, cancel_futures=True)
-            while wait(futures, timeout=0.5).not_done:
+            # `wait` never returns a future that was cancelled in its queue.
+            while not all(future.done() for future in futures):
                 tethered.end_descendants()
+                time.sleep(0.1)
             raise
     return [future.result() for future in futures]
