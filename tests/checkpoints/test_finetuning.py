@@ -206,6 +206,32 @@ def test_a_killed_training_goes_on_to_the_same_weights(cut, long_training, tmp_p
     assert not store.unfinished()
 
 
+@pytest.mark.parametrize("by_length", [True, False])
+def test_a_training_that_was_cut_within_any_epoch_goes_on_to_the_same_weights(by_length, tmp_path, monkeypatch):
+    schedule = short_schedule(epochs=3, by_length=by_length)
+    one = specify(ENCODER, "rte", "toyworld", 9, schedule, examples=160)
+    whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
+    steps = whole.manifest["steps"]
+
+    class Cut(finetuning._StopOnDivergence):
+        at = 0
+
+        def on_step_begin(self, args, state, control, **_):
+            if state.global_step == Cut.at:
+                raise KeyboardInterrupt
+
+    store = Store(tmp_path / "cut")
+    with monkeypatch.context() as patched:
+        patched.setattr(finetuning, "_StopOnDivergence", Cut)
+        # One after another in the first, second and third epoch, and where one of them ends.
+        for Cut.at in (steps // 3 - 1, steps // 2 + 1, 2 * steps // 3 + 1, steps - 1):
+            with pytest.raises(KeyboardInterrupt):
+                prepare([one], store, workers=1, log=silent)
+    resumed = prepare([one], store, workers=1, log=silent)[0]
+    assert equal(weights(resumed.folder), weights(whole.folder))
+    assert resumed.manifest["history"] == whole.manifest["history"]
+
+
 def cut_short(folder, name):
     """A further state as a kill leaves it while it writes `name`: files before it are whole, those after it absent."""
     newest = folder / "checkpoint-1000"

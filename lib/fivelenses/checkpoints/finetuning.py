@@ -46,6 +46,7 @@ from fivelenses.processes import begin_worker, workers_end_when_interrupted
 from fivelenses.tasks.examples import TaskData, encode, subset
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
+ORDER = "order.pt"  # in a saved state, see `_OrderKept`
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
 CORES_VARIABLE = "FIVELENSES_CORES"
 SAVES = 5  # States saved along a training, for resuming after a kill.
@@ -211,19 +212,24 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
 
     steps = schedule.steps(training.num_rows)
     collate = batches.collator(data.task.head, tokenizer)
+    resumed = _last_whole_state(partial / "trainer")
     trainer = Trainer(
         model=model,
         args=_arguments(schedule, specification.seed, steps, partial / "trainer", device),
         train_dataset=training,
         processing_class=tokenizer,
         data_collator=collate,
-        callbacks=[_StepsKept(specification.saved_steps, partial / "steps"), _StopOnDivergence()],
+        callbacks=[
+            _StepsKept(specification.saved_steps, partial / "steps"),
+            _OrderKept(resumed),
+            _StopOnDivergence(),
+        ],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.create_optimizer()
     trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate_multiplier(schedule, steps))
     if steps:
-        trainer.train(resume_from_checkpoint=_last_whole_state(partial / "trainer"))
+        trainer.train(resume_from_checkpoint=resumed)
 
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     predicted = predict(model, data, "validation", evaluation, collate)
@@ -251,11 +257,12 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
 def _last_whole_state(folder: Path) -> str | None:
     """The newest state that was saved whole; one that a kill cut short is removed, and the one before it taken.
 
-    The Trainer writes `trainer_state.json` last, so a state whose file reads as JSON has all its others.
+    The Trainer writes `trainer_state.json` last, so a state whose file reads as JSON has all its others; ours follows.
     """
     while folder.is_dir() and (newest := get_last_checkpoint(folder)):
         try:
             json.loads((Path(newest) / TRAINER_STATE_NAME).read_text())
+            (Path(newest) / ORDER).stat()
         except (FileNotFoundError, ValueError):
             shutil.rmtree(newest)
         else:
@@ -379,6 +386,28 @@ class _StepsKept(TrainerCallback):
             weights = {name: tensor.detach().to("cpu", torch.float16) for name, tensor in model.state_dict().items()}
             with written_beside(self.folder / f"{step}.safetensors") as place:
                 save_file({name: tensor.clone() for name, tensor in weights.items()}, place)
+
+
+class _OrderKept(TrainerCallback):
+    """Keeps with each saved state what the order of its epoch's examples was drawn from.
+
+    The Trainer draws an epoch's order from the global generator as the epoch begins, and a training that goes on within
+    an epoch gives it the generator of the saved step: after the first epoch that would be another order.
+    """
+
+    def __init__(self, resumed: str | None):
+        self.resumed = resumed
+
+    def on_epoch_begin(self, args, state, control, **_):
+        if self.resumed:
+            torch.set_rng_state(torch.load(Path(self.resumed) / ORDER, weights_only=True))
+            self.resumed = None
+        self.drawn_from = torch.get_rng_state()
+
+    def on_save(self, args, state, control, **_):
+        next_begins = float(state.epoch).is_integer()
+        with written_beside(Path(args.output_dir) / f"checkpoint-{state.global_step}" / ORDER) as place:
+            torch.save(torch.get_rng_state() if next_begins else self.drawn_from, place)
 
 
 class _StopOnDivergence(TrainerCallback):
