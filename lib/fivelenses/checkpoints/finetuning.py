@@ -5,7 +5,6 @@ it is, a run that diverged; it is not tried again in silence.
 """
 
 import dataclasses
-import json
 import math
 import os
 import platform
@@ -22,7 +21,6 @@ import datasets
 import numpy as np
 import torch
 from filelock import Timeout
-from safetensors.torch import save_file
 from torch import nn
 from transformers import (
     Trainer,
@@ -30,23 +28,20 @@ from transformers import (
     TrainingArguments,
     set_seed,
 )
-from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback
-from transformers.trainer_utils import get_last_checkpoint
 
 from fivelenses import tasks
 from fivelenses.checkpoints import soundness
 from fivelenses.checkpoints.evaluation import flat_labels, predict, scores
 from fivelenses.checkpoints.predictions import KEPT, rows_of
+from fivelenses.checkpoints.saved_states import OrderKept, StepsKept, last_whole_state
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
-from fivelenses.files import written_beside
 from fivelenses.models import batches, encoders, heads, layers
 from fivelenses.processes import begin_worker, workers_end_when_interrupted
 from fivelenses.tasks.examples import TaskData, encode, subset
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
-ORDER = "order.pt"  # in a saved state, see `_OrderKept`
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
 CORES_VARIABLE = "FIVELENSES_CORES"
 SAVES = 5  # States saved along a training, for resuming after a kill.
@@ -212,7 +207,7 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
 
     steps = schedule.steps(training.num_rows)
     collate = batches.collator(data.task.head, tokenizer)
-    resumed = _last_whole_state(partial / "trainer")
+    resumed = last_whole_state(partial / "trainer")
     trainer = Trainer(
         model=model,
         args=_arguments(schedule, specification.seed, steps, partial / "trainer", device),
@@ -220,8 +215,8 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
         processing_class=tokenizer,
         data_collator=collate,
         callbacks=[
-            _StepsKept(specification.saved_steps, partial / "steps"),
-            _OrderKept(resumed),
+            StepsKept(specification.saved_steps, partial / "steps"),
+            OrderKept(resumed),
             _StopOnDivergence(),
         ],
     )
@@ -252,22 +247,6 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     if specification.saved_steps:
         shutil.copytree(partial / "steps", finished / "steps")
     return finished, manifest
-
-
-def _last_whole_state(folder: Path) -> str | None:
-    """The newest state that was saved whole; one that a kill cut short is removed, and the one before it taken.
-
-    The Trainer writes `trainer_state.json` last, so a state whose file reads as JSON has all its others; ours follows.
-    """
-    while folder.is_dir() and (newest := get_last_checkpoint(folder)):
-        try:
-            json.loads((Path(newest) / TRAINER_STATE_NAME).read_text())
-            (Path(newest) / ORDER).stat()
-        except (FileNotFoundError, ValueError):
-            shutil.rmtree(newest)
-        else:
-            return newest
-    return None
 
 
 def _training_examples(data: TaskData, specification: Specification, tokenizer) -> datasets.Dataset:
@@ -366,48 +345,6 @@ def rate_multiplier(schedule: Schedule, steps: int) -> Callable[[int], float]:
         return 1 - (1 - last) * (min(step, steps) - rising) / max(1, steps - rising)
 
     return multiplier
-
-
-class _StepsKept(TrainerCallback):
-    """Writes the weights (no optimiser state) at the steps that a specification names, in half precision."""
-
-    def __init__(self, steps: tuple[int, ...], folder: Path):
-        self.steps, self.folder = frozenset(steps), folder
-
-    def on_train_begin(self, args, state, control, model, **_):
-        if state.global_step == 0:
-            self._keep(0, model)
-
-    def on_step_end(self, args, state, control, model, **_):
-        self._keep(state.global_step, model)
-
-    def _keep(self, step: int, model: nn.Module) -> None:
-        if step in self.steps:
-            weights = {name: tensor.detach().to("cpu", torch.float16) for name, tensor in model.state_dict().items()}
-            with written_beside(self.folder / f"{step}.safetensors") as place:
-                save_file({name: tensor.clone() for name, tensor in weights.items()}, place)
-
-
-class _OrderKept(TrainerCallback):
-    """Keeps with each saved state what the order of its epoch's examples was drawn from.
-
-    The Trainer draws an epoch's order from the global generator as the epoch begins, and a training that goes on within
-    an epoch gives it the generator of the saved step: after the first epoch that would be another order.
-    """
-
-    def __init__(self, resumed: str | None):
-        self.resumed = resumed
-
-    def on_epoch_begin(self, args, state, control, **_):
-        if self.resumed:
-            torch.set_rng_state(torch.load(Path(self.resumed) / ORDER, weights_only=True))
-            self.resumed = None
-        self.drawn_from = torch.get_rng_state()
-
-    def on_save(self, args, state, control, **_):
-        next_begins = float(state.epoch).is_integer()
-        with written_beside(Path(args.output_dir) / f"checkpoint-{state.global_step}" / ORDER) as place:
-            torch.save(torch.get_rng_state() if next_begins else self.drawn_from, place)
 
 
 class _StopOnDivergence(TrainerCallback):

@@ -86,7 +86,7 @@ def evaluate(expression: str, names: Mapping[str, object]) -> object:
     try:
         value = EXPRESSIONS.compile_expression(expression, undefined_to_none=False)(**names)
         if isinstance(value, Undefined):
-            value._fail_with_undefined_error()
+            str(value)  # raises the error that names it
     except (TemplateError, TypeError, ZeroDivisionError) as error:
         raise ValueError(f"{expression!r} has no value: {error}") from None
     return value

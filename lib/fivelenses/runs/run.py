@@ -8,7 +8,7 @@ committed, and neither data nor encoders nor checkpoints are needed.
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,19 +66,12 @@ class Run:
         else:
             print(line)
 
-    def measure(
-        self,
-        function: Callable,
-        of: Callable[[], Sequence] | None = None,
-        each: str | Sequence[str] = (),
-        over: Mapping[str, Iterable] | None = None,
-        **given,
-    ) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
+    def measure(self, function: Callable, **asked) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
         """The record that a function measures: read if it is there and current, measured and kept otherwise.
 
-        :meth:`fivelenses.runs.measurements.Measurements.measure` says what the arguments are.
+        :meth:`fivelenses.runs.measurements.Measurements.measure` says what can be asked.
         """
-        return self.measurements.measure(function, of, each, over, **given)
+        return self.measurements.measure(function, **asked)
 
     def exhibit(self, draw: Callable[..., Exhibit | Absent], *measured, **options) -> None:
         """Draw an exhibit from records, save it into the run's folder and show it; of one that the run cannot have,
