@@ -67,11 +67,11 @@ settings = run.settings
 # embeddings; the paper counts from 0.
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models)
+models = run.measure(tables.models, of=settings.ordinary_models)
 run.exhibit(figures.table_1, models)
 
 # %% tags=["hide-input"]
-by_example = run.measure(predictions.by_example, each=("task", "seed"))
+by_example = run.measure(predictions.by_example, of=settings.ordinary_models, each=("task", "seed"))
 run.gate(models, by_example)
 
 # %% [markdown]
@@ -120,7 +120,7 @@ library = float(js_divergence(p[None, None], q[None, None], np.ones((1, 5))))
 # :::
 
 # %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
-changes = run.measure(measure.changes_by_layer, of=settings.with_shuffled, each=("task", "shuffled_labels"))
+changes = run.measure(measure.changes_by_layer, each=("task", "shuffled_labels"))
 run.exhibit(figures.figure_1, changes)
 
 # %% [markdown]
@@ -166,7 +166,7 @@ run.exhibit(figures.table_of_measures, changes, settings.variance_kept)
 
 # %% tags=["hide-input"]
 each = ("task", "seed", "shuffled_labels")
-rollbacks = run.measure(measure.rollbacks, of=settings.with_shuffled, each=each)
+rollbacks = run.measure(measure.rollbacks, each=each)
 run.exhibit(figures.figure_3, rollbacks)
 
 # %% [markdown]
@@ -188,7 +188,7 @@ run.exhibit(figures.figure_5, changes)
 # and RTE, both pairs of sentences) and far apart (MRPC and SST-2), on a mixture of their development examples.
 
 # %% tags=["hide-input"]
-between = run.measure(measure.between_datasets, pairs=settings.compared_pairs())
+between = run.measure(measure.between_datasets, of=settings.ordinary_models, pairs=settings.compared_pairs())
 run.exhibit(figures.figure_6, between, settings.mixed_examples)
 
 # %% tags=["hide-input"]

@@ -92,7 +92,7 @@ def test_an_older_record_is_drawn_without_controls(changes):
 
 def test_shuffled_models_are_named_apart_from_the_ordinary_ones():
     chosen = settings(1, "tiny", shuffled=["sst2"])
-    ordinary, every = chosen.specifications(), chosen.with_shuffled()
+    ordinary, every = chosen.ordinary_models(), chosen.specifications()
     assert not any(one.shuffled_labels for one in ordinary) and every[: len(ordinary)] == ordinary
     assert {(one.task, one.seed) for one in every[len(ordinary) :]} == {("sst2", 0), ("sst2", 1)}
     assert ordinary == settings(1, "tiny", shuffled=[]).specifications()

@@ -1,3 +1,5 @@
+import re
+
 import jupytext
 import pytest
 import torch
@@ -62,11 +64,14 @@ def test_values_are_yaml():
 
 
 @pytest.mark.parametrize("number", sorted(CHAPTERS))
-def test_every_chapter_has_a_dry_run(number):
+def test_every_chapter_has_a_dry_run_of_all_its_models(number):
     result = CliRunner().invoke(app, ["run", str(number), "--profile", "tiny", "--dry-run"])
     assert result.exit_code == 0
     assert f"chapter {number}, profile tiny: toy-bert/seed-0" in result.stdout
     assert "from the toy world, generated" in result.stdout and "altogether about" in result.stdout
+    models = map(int, re.findall(r"(\d+) models to train", result.stdout))
+    stored = map(int, re.findall(r"(\d+) in the store", result.stdout))
+    assert sum(models) + sum(stored) == len(settings(number, "tiny").specifications())
 
 
 @pytest.mark.parametrize("number", range(1, 7))

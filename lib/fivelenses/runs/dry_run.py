@@ -72,7 +72,7 @@ def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[st
             shapes[name] = known_shape(name) or encoders.config(encoder)
         except SourceError:
             lines.append(f"estimate for {name}: not possible before its configuration can be read")
-    lines += [_data(parameters, tasks.find(name)) for name in parameters.tasks]
+    lines += [_data(parameters, tasks.find(name)) for name in parameters.tasks_trained()]
     return lines + (_estimate(parameters, shapes) if shapes else [])
 
 
@@ -139,7 +139,7 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
         width, depth = shape.hidden_size, shape.num_hidden_layers
         in_layers = depth * (4 * width**2 + 2 * width * shape.intermediate_size)
         weights = in_layers + shape.vocab_size * width
-        for name in parameters.tasks:
+        for name in parameters.tasks_trained():
             task, (rows, evaluation) = tasks.find(name), _rows(parameters, name)
             trainings = parameters.trainings(name, encoder, rows, depth)
             missing = [one for one in trainings if not _is_stored(parameters, encoder, name, one)]

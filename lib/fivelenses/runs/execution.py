@@ -153,7 +153,7 @@ def run(
     parameters = settings(number, profile, **overrides)
     check_device(parameters, profile)
     check_disk(project.store_folder())
-    for name in parameters.tasks:
+    for name in parameters.tasks_trained():
         if find(name).own:
             log(described(name))
     place = project.runs_folder() / folder_name(chapter, profile, overrides)

@@ -164,7 +164,11 @@ class FineTuningParameters(ChapterParameters):
 
     def tables_read(self) -> tuple[str, ...]:
         """The tables that a run reads: those of its tasks, and of the hub's what its chapter measures on besides."""
-        return tuple(dict.fromkeys((*self.tasks, *(self.also_read if self.source == "hub" else ()))))
+        return tuple(dict.fromkeys((*self.tasks_trained(), *(self.also_read if self.source == "hub" else ()))))
+
+    def tasks_trained(self) -> tuple[str, ...]:
+        """The tasks on which models are fine-tuned."""
+        return self.tasks
 
     def encoders_used(self) -> tuple[str, ...]:
         """The encoders that are fine-tuned."""
@@ -216,7 +220,7 @@ class FineTuningParameters(ChapterParameters):
 
     def specifications(self) -> "list[Specification]":
         """The specifications of all models of this run, each once."""
-        every = (self.specifications_of(task, encoder) for encoder in self.encoders_used() for task in self.tasks)
+        every = (self.specifications_of(task, name) for name in self.encoders_used() for task in self.tasks_trained())
         return list(dict.fromkeys(one for some in every for one in some))
 
     def passes(self, task: str, encoder: str, depth: int) -> int:

@@ -54,7 +54,7 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
     """
     chapter, overrides = find_chapter(number), resolved(overrides or {})
     parameters = settings(number, profile, **overrides)
-    for name in parameters.tasks:
+    for name in parameters.tasks_trained():
         if find(name).own:
             raise RunError(
                 f"{find(name).title} is a table of your own, which readers of a published page do not have: publish "

@@ -43,14 +43,13 @@ class Hao2020(EncoderParameters):
         shuffled = [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
         return ordinary + shuffled
 
-    def specifications_of(self, task: str, encoder: str) -> "list[Specification]":
-        """The specifications of the ordinary models of one task and encoder."""
-        return [one for one in super().specifications_of(task, encoder) if not one.shuffled_labels]
+    def specifications(self) -> "list[Specification]":
+        """The specifications of all models of this run, those that are trained on shuffled labels at the end."""
+        return sorted(super().specifications(), key=lambda one: one.shuffled_labels)
 
-    def with_shuffled(self) -> "list[Specification]":
-        """The specifications of all models of this run, and after them those with shuffled labels."""
-        every = [one for task in self.tasks for one in super(Hao2020, self).specifications_of(task, self.encoder)]
-        return sorted(every, key=lambda one: one.shuffled_labels)
+    def ordinary_models(self) -> "list[Specification]":
+        """The specifications of the models that are trained on the true labels."""
+        return [one for one in self.specifications() if not one.shuffled_labels]
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
         # Each tuned model has a twin, and models with shuffled labels have none.

@@ -55,8 +55,13 @@ class KnownTruth(EncoderParameters):
                 raise ValueError(f"schedules has none for {task}, which is planted")
         return self
 
+    def tasks_trained(self) -> tuple[str, ...]:
+        return (*self.tasks, *self.planted)
+
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         schedule = self.schedule_of(task, encoder)
+        if task in self.planted:
+            return [{"seed": seed, "schedule": schedule, "examples": self.planted_examples} for seed in self.seeds]
         spans = [(layer, layer) for layer in range(1, depth + 1)]
         spans += [(layer, layer + 1) for layer in range(1, depth)] if self.neighbours else []
         frozen = [tuple(one for one in range(depth + 1) if not low <= one <= high) for low, high in spans]
@@ -67,7 +72,7 @@ class KnownTruth(EncoderParameters):
 
     def classifiers(self) -> "list[Specification]":
         """The specifications of all models but those with a planted property."""
-        return super().specifications()
+        return list(dict.fromkeys(one for task in self.tasks for one in self.specifications_of(task, self.encoder)))
 
     def ordinary(self) -> "list[Specification]":
         """The specifications of the models that are fine-tuned as usual."""
@@ -84,25 +89,11 @@ class KnownTruth(EncoderParameters):
 
     def with_property(self) -> "list[Specification]":
         """The specifications of the models with a planted property."""
-        from fivelenses.checkpoints.specification import specify
-
-        return [
-            specify(
-                self.encoder,
-                task,
-                self.source,
-                seed,
-                schedule=self.schedule_of(task, self.encoder),
-                examples=self.planted_examples,
-            )
-            for task in self.planted
-            for seed in self.seeds
-        ]
-
-    def specifications(self) -> "list[Specification]":
-        return [*self.classifiers(), *self.with_property()]
+        return [one for task in self.planted for one in self.specifications_of(task, self.encoder)]
 
     def passes(self, task: str, encoder: str, depth: int) -> int:
+        if task in self.planted:
+            return len(self.seeds)
         # Each model is read twice, and once more for each layer that is rolled back.
         kinds = len(self.trainings(task, encoder, 0, depth)) // len(self.seeds) + 5
         return len(self.seeds) * kinds * (2 + depth)
