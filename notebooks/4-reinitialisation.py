@@ -187,8 +187,8 @@ for task in settings.sized_tasks():
 # ## Weights that move
 #
 # The figures show the distance $\lVert W - W' \rVert_F$ between the pre-trained and the fine-tuned weights of each
-# layer's output projection, for models without re-initialised layers. Fewer examples mean fewer steps (the captions give
-# them). Weights also move where there is nothing to learn: models trained on {term}`shuffled labels` are drawn
+# layer's output projection, for models without re-initialised layers. Fewer examples mean fewer steps (the captions
+# give them). Weights also move where there is nothing to learn: models trained on {term}`shuffled labels` are drawn
 # dash-dotted. (A twin's curve is the same by construction.)
 
 # %% tags=["hide-input"]
