@@ -99,7 +99,7 @@ import numpy as np
 from fivelenses.lenses.attention import js_divergence
 
 chance = np.random.default_rng(0)
-p, q = chance.dirichlet(np.ones(5), size=(2, 5))  # one head in two models: five tokens attend to five
+p, q = chance.dirichlet(np.ones(5), size=(2, 5))  # a head of two models, five tokens
 r = (p + q) / 2
 to_p, to_q = np.sum(p * np.log(p / r), axis=1), np.sum(q * np.log(q / r), axis=1)
 by_hand = float(np.mean((to_p + to_q) / 2))
