@@ -90,6 +90,7 @@ def _ways(table: Table) -> Iterator[tuple[str, Table]]:
     place="abstract and section 6.1, Figures 1a and 1b",
     exhibits=("singh2020-figure-1a", "singh2020-figure-1b"),
     printed="QNLI: the rapid drop begins at the first three (100 %), four (10 %), five (1 %) layers",
+    unit="case",
     untwinned=NEEDS_HEAD,
 )
 def less_data_more_reliance(models: Table, by_example: Table | None = None) -> Found:
@@ -250,6 +251,7 @@ def top_hurts_probing(frozen_probes: Probes) -> Found:
     STEEPER,
     place="section 6.3, Figure 3",
     exhibits=("singh2020-figure-3a", "singh2020-figure-3b"),
+    unit="case",
     untwinned="a twin's matrices have moved exactly as far, by construction; the control is a training on shuffled "
     "labels",
 )

@@ -28,13 +28,14 @@ PAPER_TABLE_1 = {"sst2": ("67k", "1.8k"), "qnli": ("105k", "5.4k"), "cola": ("8.
 NULLS = {"null_rate": "null rate", "shuffled": "shuffled labels"}
 THIRDS = ("top", "middle", "bottom")
 REINITIALISED = "layers re-initialised, from the top"
+DISTANCE = "weight distance (Frobenius norm)"
 
 
 def _spread(table: pd.DataFrame, of: str = "seed") -> str:
     words = f"mean of {counted(table['seed'].nunique(), of)}, band from least to greatest"
     by_size = table.groupby("examples")["seed"].nunique()
     alone = " and ".join(f"{size:,}" for size in by_size.index[(by_size == 1) & (by_size.max() > 1)])
-    return words + (f"; with {alone} examples, which are all that there are, one {of}" if alone else "")
+    return words + (f"; with {alone} examples, all of this run's sample, one {of}" if alone else "")
 
 
 def _by_size(table: pd.DataFrame, kind: str, y: str, y_label: str, x: str, x_label: str, words: str, alt: str):
@@ -144,8 +145,8 @@ def probing(probes: pd.DataFrame | Mapping[str, pd.DataFrame], task: str) -> Exh
     table = curves.of_probes(probes["scores"] if isinstance(probes, Mapping) else probes)
     table, metric = table[table["task"] == task].rename(columns={"place": "removed"}), tasks.find(task).score_name
     words = (
-        f"{metric} of a logistic regression on [CLS] of the frozen encoder without its top layers, by their number and "
-        f"by the number of training examples ({_spread(table, 'draw')}). Dashed: null rate, "
+        f"{metric} of a logistic regression on [CLS] of the frozen encoder, by number of removed top layers and of "
+        f"training examples ({_spread(table, 'draw')}). Dashed: null rate, "
         f"{table['null_rate'].iloc[0]:.2f}."
     )
     alt = f"Curves of the {metric} of frozen probes on {title(task)} over the number of layers removed"
@@ -175,7 +176,7 @@ def weight_distance(distances: pd.DataFrame, task: str) -> Exhibit:
     )
     words += f" Dash-dotted: {most:,} examples with shuffled labels." * ("shuffled" in table)
     alt = f"Curves of weight distance over layers on {title(task)}"
-    return _by_size(table, KINDS[2], "absolute", "weight distance (L2)", "layer", "layer", words, alt)
+    return _by_size(table, KINDS[2], "absolute", DISTANCE, "layer", "layer", words, alt)
 
 
 def equal_steps(table: pd.DataFrame, sized: Sequence[str], y: str, y_label: str, x: str, x_label: str) -> Exhibit:
@@ -186,14 +187,14 @@ def equal_steps(table: pd.DataFrame, sized: Sequence[str], y: str, y_label: str,
         sized: the tasks with models of fewer examples at equal steps.
         y, y_label, x, x_label: what is drawn over what, with its words.
     """
-    table = curves.at_equal_steps(table[table["task"].isin(sized)])
+    table = curves.at_equal_steps(seen_as(table[table["task"].isin(sized)]))
     looks = plots.looks_in_sequence({size: f"{size:,} examples" for size in sorted(set(table["examples"]))[::-1]})
     nulls = {"null_rate": "null rate"} if "null_rate" in table else {}
     more = {"x": x, "x_label": x_label, "nulls": nulls, "bottom": None if nulls else 0.0, "col": "task"}
     figure = plots.curves(table, y, "examples", looks, y_label, titles={task: title(task) for task in sized}, **more)
     caption = (
         f"{y_label[0].upper()}{y_label[1:]} when fewer examples are read more often, until the steps are those of the "
-        f"most examples ({_spread(table)}): what is left of the differences between sizes is not due to steps."
+        f"most examples ({_spread(table)})."
     )
     ends = "; ".join(f"{title(task)}, {plots.ends(rows, y, 'examples', x)}" for task, rows in table.groupby("task"))
     alt = f"Curves of the {y_label}, one panel per task, one curve per number of training examples. {ends}."
@@ -213,8 +214,9 @@ def table_of_shapes(models: pd.DataFrame, spare=None) -> Exhibit | Absent:
         row |= {"null_rate": curve["null_rate"].iloc[0], "seeds": curve["seed"].nunique()}
         depth, fall = curve["layers"].iloc[0], curves.drop(mean.index)
         thirds = [curves.at(mean.index, share * depth) for share in (0, 1 / 3, 2 / 3, 1)]
-        for name, (above, below) in zip(THIRDS, pairwise(thirds), strict=True):
-            row |= _reach(name, curves.interval(curves.values(curve, above - below)))
+        for third, (name, (above, below)) in enumerate(zip(THIRDS, pairwise(thirds), strict=True)):
+            if _is_measured(mean.index, third * depth / 3, (third + 1) * depth / 3):
+                row |= _reach(name, curves.interval(curves.values(curve, above - below)))
         if curves.falls(curve):
             bow = curves.interval(curves.values(curve, curves.concavity(mean.index), fall))
             place, away = curves.departure(curve)
@@ -236,12 +238,18 @@ def table_of_shapes(models: pd.DataFrame, spare=None) -> Exhibit | Absent:
         | {"concavity": _shown(table, "concavity"), "from a line": _shown(table, "departure")}
     )
     caption = (
-        "The shapes of the curves of Figure 1, with 95 % intervals over seeds and examples where they were measured. "
-        "What the score loses with each third of the layers, from the top; concavity, the area between the mean curve "
-        "and the straight line between its ends, over its drop (positive falls late, negative early); and the greatest "
-        f"distance from that line, over the drop. A dash: the curve does not clearly fall, by {MIN_DROP:g} or more."
+        "What the score loses with each third of the layers, from the top, with 95 % intervals over seeds and "
+        "examples; concavity, the area between the mean curve and the straight line between its ends, over its drop "
+        "(positive falls late, negative early); and the greatest distance from that line, over the drop. A dash: the "
+        f"curve does not clearly fall, by {MIN_DROP:g} or more, or no model was trained within that third."
     )
     return Exhibit("singh2020-shapes", "Shapes", table, caption, shown=shown)
+
+
+def _is_measured(places: pd.Index, low: float, high: float) -> bool:
+    """Whether the curve between two numbers of layers is more than a part of one straight line between models."""
+    inside, at_ends = ((places > low) & (places < high)).any(), {low, high} <= set(places)
+    return bool(inside or at_ends)
 
 
 def _reach(name: str, of: Interval) -> dict[str, float]:
