@@ -106,7 +106,7 @@ def test_reasons_are_by_key_with_names_and_numbers():
     assert sorted(reasons) == ["rte", f"rte on {E}"]
     (reason,) = set(reasons.values())
     assert reason.startswith("RTE was not clearly learned: its score of 0.550 is 0.050 [−0.")
-    assert reason.endswith("] above the null rate, maybe below 0.02")
+    assert reason.endswith("] above the null rate, and the interval reaches below 0.02")
     assert list(gate.unlearned(table, "another")) == ["rte on bert"]
     (reason,) = gate.unlearned(gate.learned(models({"score": 0.45})), "another").values()
     assert reason == "RTE on bert was not learned: its score of 0.450 is −0.050 above the null rate, not above 0.02"

@@ -65,7 +65,9 @@ def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
     run.gate(MODELS, NotMeasured("by_example", "it is old"))
     assert list(run.unlearned) == ["rte", "rte on toy-bert/seed-0"]
     (line,) = said
-    assert line.startswith("*Left out of all claims*: RTE was not learned: its score of 0.510 is 0.010 above")
+    assert line.startswith(
+        "*Not clearly learned, so left out of the claims*: RTE was not learned: its score of 0.510 is 0.010 above"
+    )
     run.judge([claim("it-rises", "changes")])
     assert (glued["it_rises_verdict"], glued["it_rises_held"]) == ("reproduced", "1 of 1")
     assert "Left out: rte, because RTE was not learned" in said[1]

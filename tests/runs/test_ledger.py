@@ -171,10 +171,12 @@ def test_a_chapter_of_several_runs_sets_them_side_by_side(run, other):
     page = read(ledger.other_runs(other, [run, other]))
     links = {link["href"] for link in page.select("a")}
     assert (
-        "../../here/1-attention-svcca.html" in links and "../../here/1-attention-svcca.html#hao2020-figure-1" in links
+        "../../here/1-attention-svcca.html" in links
+        and "../../here/1-attention-svcca.html#claim-js-last-layers" in links
     )
-    assert len(page.select("details.claim")) == len(OF_CHAPTER_1) and len(page.select(".view")) == 2 * len(OF_CHAPTER_1)
-    assert not page.select(".claim-cards [id]"), "the page has these names from its own cards"
+    assert [code.text for code in page.select("td > code")] == [claim.key for claim in OF_CHAPTER_1]
+    assert len(page.select("td.signs > a.sign")) == 2 * len(OF_CHAPTER_1)
+    assert not page.select("details.claim"), "the page has its own cards above"
     assert ledger.other_runs(other, [other]) == ""
 
 

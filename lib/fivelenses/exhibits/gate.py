@@ -85,8 +85,9 @@ def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
         >>> rows |= {"low": [-0.01], "high": [0.08], "measured": [True], "learned": [False]}
         >>> sorted(reasons := unlearned(pd.DataFrame(rows), "e"))
         ['rte', 'rte on e']
-        >>> reasons["rte"]
-        'RTE was not clearly learned: its score of 0.560 is 0.033 [−0.010, 0.080] above the null rate, maybe below 0.02'
+        >>> reasons["rte"].partition(": its score of ")
+        ('RTE was not clearly learned', ': its score of ',\
+ '0.560 is 0.033 [−0.010, 0.080] above the null rate, and the interval reaches below 0.02')
     """
     reasons = {}
     for row in table[~table["learned"].astype(bool)].itertuples():
@@ -94,7 +95,11 @@ def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
         reach = f" [{row.low:.3f}, {row.high:.3f}]" if row.measured else ""
         score = f"its score of {row.score:.3f} is {row.above:.3f}{reach} above the null rate".replace("-", "−")
         unclear = row.measured and row.above > MARGIN.threshold
-        was, bound = ("was not clearly learned", "maybe below") if unclear else ("was not learned", "not above")
+        was, bound = (
+            ("was not clearly learned", "and the interval reaches below")
+            if unclear
+            else ("was not learned", "not above")
+        )
         reason = f"{name} {was}: {score}, {bound} {MARGIN.threshold:g}"
         reasons |= {key(row.task, row.encoder, leading): reason, key(row.task, row.encoder, ""): reason}
     return reasons

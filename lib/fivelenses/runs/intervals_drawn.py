@@ -12,10 +12,11 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from fivelenses.exhibits.claims import Judged
-from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, BOUNDS, Effect, Part
+from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, BOUNDS, OPEN, Effect, Part
 
 EDGE = 4.0  # percent of the width on either side that no mark but an arrow reaches
 TICKS = 3
+ROUNDING = 1e-9  # a width or number below it is one of floating point
 CENSORED = {AT_LEAST: "at least ", AT_MOST: "at most "}
 
 
@@ -45,7 +46,9 @@ class Scale:
 
 @dataclass(frozen=True)
 class Row:
-    """One group: where its dot, its bar and the bar's arrows are, what stands beside, and what became of it."""
+    """One group: where its dot, its bar and the bar's arrows are, what stands beside, what became of it, and in
+    `nearly` why it is open with a bar on one side of the threshold.
+    """
 
     group: str
     at: float
@@ -56,6 +59,7 @@ class Row:
     measured: bool
     printed: str
     outcome: str
+    nearly: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,13 @@ def printed(effect: Effect) -> str:
     """
     one, (low_stands, high_stands) = effect.interval, BOUNDS[effect.bound]
     if not one.measured:
-        return f"{one.estimate:z.3g}".replace("-", "−")
+        return CENSORED.get(effect.bound, "") + f"{one.estimate:z.3g}".replace("-", "−")
     low, high = one.low if low_stands else -math.inf, one.high if high_stands else math.inf
     half = (one.high - one.low) / 2
     # Two digits of half the width; three of the number where there is no width, or none that ends.
-    known = math.isfinite(half) and half > 0
+    known = math.isfinite(half) and half > ROUNDING
     size = half if known else abs(one.estimate)
-    digits = (1 if known else 2) - math.floor(math.log10(size)) if size > 0 else 0
+    digits = (1 if known else 2) - math.floor(math.log10(size)) if size > ROUNDING else 0
     spelled = [_rounded(number, digits) for number in (one.estimate, low, high)]
     return f"{CENSORED.get(effect.bound, '')}{spelled[0]} [{spelled[1]}, {spelled[2]}]"
 
@@ -134,7 +138,11 @@ def drawn(part: Part, judged: Judged, axis: Scale) -> Drawn:
         low, high = one.low if low_stands else -math.inf, one.high if high_stands else math.inf
         places = axis.at(one.estimate), axis.at(low), axis.at(high)
         goes_on = low < axis.low, high > axis.high
-        rows.append(Row(group.name, *places, *goes_on, one.measured, printed(effect), group.of(part.name)))
+        outcome = group.of(part.name)
+        below = outcome == OPEN and one.measured and high < part.threshold
+        parts = sum(effect.group == group.name for effect in judged.effects)
+        nearly = f"(below at 95 %, not at the level for {parts} parts)" if below else ""
+        rows.append(Row(group.name, *places, *goes_on, one.measured, printed(effect), outcome, nearly))
     return Drawn(part, axis.at(part.threshold), axis, tuple(rows))
 
 

@@ -67,13 +67,13 @@ class Entry:
         """The name of its place on the ledger."""
         return f"{self.claim.key}-{self.shown.part if self.shown.leads else self.shown.name}"
 
-    def view(self, up: str = "", anchored: bool = True) -> View:
-        """For a card on a page from which the book's first folder is `up`."""
+    def view(self) -> View:
+        """For a card of the ledger."""
         keys = [key for key in self.claim.exhibits if (self.shown.folder / f"{key}.parquet").is_file()]
-        figures = tuple((figure_name(key), f"{up}{self.shown.page}.html#{key}") for key in keys)
+        figures = tuple((figure_name(key), f"{self.shown.page}.html#{key}") for key in keys)
         committed = self.shown.committed
         record = f"book/records/{committed.parent.name}/{committed.name}" if committed else ""
-        return View(self.judged, self.run, self.anchor if anchored else "", figures, record)
+        return View(self.judged, self.run, self.anchor, figures, record)
 
 
 def claims_of_chapter(chapter: Chapter) -> Sequence[Claim]:
@@ -164,10 +164,9 @@ def _overview(judgements: Sequence[Entry]) -> dict:
     }
 
 
-def _card(of_claim: Sequence[Entry], up: str = "", anchored: bool = True) -> Card:
+def _card(of_claim: Sequence[Entry]) -> Card:
     claim = of_claim[0].claim
-    views = tuple(entry.view(up, anchored) for entry in of_claim)
-    return Card(claim, views, code_of(claim), f"claim-{claim.key}" if anchored else "")
+    return Card(claim, tuple(entry.view() for entry in of_claim), code_of(claim), f"claim-{claim.key}")
 
 
 def _controls(judgements: Sequence[Entry]) -> dict:
@@ -203,12 +202,11 @@ def other_runs(shown: Shown, runs: Iterable[Shown], side_by_side: Sequence[Pictu
     same = [run for run in runs if run.chapter == shown.chapter]
     if len(same) < 2:
         return ""
-    judged = {run: judged_in(run) for run in same}
+    of_run = {f"{shown.up}{run.page}.html": judged_in(run) for run in same}
     claims = claims_of_chapter(shown.chapter)
-    of_claims = [[Entry(claim, judged[run][claim.key], run) for run in same] for claim in claims]
     return render(
         "other_runs.html",
         runs={f"{shown.up}{run.page}.html": run.title for run in same},
-        cards=as_html([_card(of_claim, shown.up, anchored=False) for of_claim in of_claims]),
+        judged=[(claim, {page: judged[claim.key] for page, judged in of_run.items()}) for claim in claims],
         pictures=side_by_side,
     )

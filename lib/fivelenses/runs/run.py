@@ -115,13 +115,13 @@ class Run:
             leading: the encoder whose tasks go by their names alone; the chapter's own if empty.
         """
         if isinstance(models, NotMeasured):
-            display(Markdown(f"*Left out of all claims*: it is not known what was learned, because {models.reason}."))
+            display(Markdown(f"*Left out of the claims*: it is not known what was learned, because {models.reason}."))
             return
         table = gate.learned(of(models), None if isinstance(predictions, NotMeasured) else predictions)
         self.unlearned = dict(gate.unlearned(table, leading or self.settings.encoder))
         reasons = "; ".join(dict.fromkeys(self.unlearned.values()))
         all_learned = "*Every task was learned*: all take part."
-        display(Markdown(f"*Left out of all claims*: {reasons}." if reasons else all_learned))
+        display(Markdown(f"*Not clearly learned, so left out of the claims*: {reasons}." if reasons else all_learned))
 
     def judge(self, claims: Iterable[Claim]) -> None:
         """Judge claims on the records so far, save what became of them, show it, and glue the verdicts, the range of
