@@ -23,7 +23,7 @@
 # **The answer in numbers.** Attention in the last third of the layers moves {glue:text}`js_last_layers_value` times as
 # much as in the layers below (`js-last-layers`: {glue:text}`js_last_layers_verdict`). SVCCA distance is
 # {glue:text}`svcca_grows_value` larger in the last third than in the lower third (`svcca-grows`:
-# {glue:text}`svcca_grows_verdict`). Ranges are over tasks. [The last section](#the-claims) has all claims, of which
+# {glue:text}`svcca_grows_verdict`). Ranges are over tasks. [The last section](#the-claims) has all claims;
 # {glue:text}`claims_reproduced` are reproduced here.
 #
 # *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 20 minutes. *Running*: about
@@ -61,10 +61,9 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# The paper fine-tunes BERT-large (24 layers) on four tasks: natural language inference with much data (MNLI) and with
-# little (RTE), sentiment (SST-2) and paraphrase (MRPC). Where a small task has as many examples here as a large one,
-# the paper's comparison of small with large sets cannot be made. We count layers from 1, and 0 is the output of the
-# embeddings; the paper counts from 0.
+# The paper fine-tunes BERT-large (24 layers) on inference with much data (MNLI) and with little (RTE), sentiment
+# (SST-2) and paraphrase (MRPC). We count layers from 1 (0 is the output of the embeddings), the paper from 0. A task
+# takes part in the claims only if the 95 % interval of its score lies more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models, of=settings.ordinary_models)
@@ -75,12 +74,8 @@ by_example = run.measure(predictions.by_example, of=settings.ordinary_models, ea
 run.gate(models, by_example)
 
 # %% [markdown]
-# A task takes part in the claims only if its models learned something: the 95 % interval of their score lies more than
-# two points above the {term}`null rate`.
-#
-# Any change of the weights moves attention and features, so two controls show what is due to learning. The {term}`twin`
-# of a fine-tuned model has moved as far from the pre-trained weights, matrix by matrix, but in random directions. A
-# model trained on {term}`shuffled labels` took as many steps with nothing to learn.
+# Two controls show what is due to learning. A {term}`twin` moved every matrix as far as fine-tuning did, in a random
+# direction. A model trained on {term}`shuffled labels` took as many steps with nothing to learn.
 #
 # ## Attention changes
 #
@@ -90,8 +85,8 @@ run.gate(models, by_example)
 #
 # $$D_{JS}(P \,\|\, Q) = \tfrac12 D_{KL}(P \,\|\, R) + \tfrac12 D_{KL}(Q \,\|\, R).$$
 #
-# It is 0 where they agree and $\ln 2 \approx 0.69$ where no token receives attention from both. In ten lines, beside
-# the library's {py:func}`fivelenses.lenses.attention.js_divergence`:
+# It is 0 where they agree and $\ln 2 \approx 0.69$ nats where no token receives attention from both. In ten lines,
+# beside the library's {py:func}`fivelenses.lenses.attention.js_divergence`:
 
 # %% tags=["method"]
 import numpy as np
@@ -107,8 +102,8 @@ library = float(js_divergence(p[None, None], q[None, None], np.ones((1, 5))))
 {"by hand": round(by_hand, 6), "library": round(library, 6)}
 
 # %% [markdown]
-# A layer's number is the mean over the tokens of an example, then over heads, then over examples, so that long examples
-# do not weigh more. [CLS] and [SEP] count as tokens, as in the paper.
+# A layer's number is the mean over the tokens of an example, then heads, then examples. [CLS] and [SEP] count, as in
+# the paper.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -126,15 +121,14 @@ run.exhibit(figures.figure_1, changes)
 # %% [markdown]
 # ## Features change
 #
-# Attention says where a layer looks; its output is what it extracts. {term}`SVCCA` {cite:p}`raghu2017` compares the
-# outputs $X$ and $Y$ of a layer in two models on the same $n$ tokens, regardless of the basis of each. It keeps the
-# principal directions that hold 99 % of the variance on each side, finds the canonical correlations $\rho_i$ between
-# them, and takes
+# {term}`SVCCA` {cite:p}`raghu2017` compares the outputs $X$ and $Y$ of a layer in two models on the same $n$ tokens,
+# regardless of the basis of each. It keeps the principal directions that hold 99 % of the variance on each side, finds
+# the canonical correlations $\rho_i$ between them, and takes
 #
 # $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i .$$
 #
-# The paper says that $c$ is the hidden size, which means all directions. We draw the truncated form, the usual meaning
-# of SVCCA; the table below the figure has both.
+# The paper takes all directions ($c$ is the hidden size); we draw the truncated form, and the table below Figure 2 has
+# both.
 
 # %% tags=["method"]
 from fivelenses.lenses.cca import svcca_distance
@@ -148,8 +142,8 @@ by_hand, library = float(1 - correlations.mean()), svcca_distance(x, y, variance
 {"directions kept": kept, "by hand": round(by_hand, 6), "library": round(library, 6)}
 
 # %% [markdown]
-# Two unrelated representations are not at distance 1, because finitely many tokens correlate by chance. The dashed line
-# is the distance when the tokens of one side are permuted: a curve near it would mean that the models share nothing.
+# Unrelated representations are not at distance 1, because finitely many tokens correlate by chance. The dashed line of
+# Figure 2 shows this: the tokens of one side are permuted.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_2, changes)
@@ -160,9 +154,8 @@ run.exhibit(figures.table_of_measures, changes, settings.variance_kept)
 # %% [markdown]
 # ## Rolling one layer back
 #
-# The classifier reads the last layer. How much does each layer's change matter to it? {term}`Roll back <rolled back>`
-# one layer of the fine-tuned encoder to its pre-trained values, leave the others as they are, and measure how far the
-# last layer moves.
+# How much does each layer's change matter to the last, which the classifier reads? {term}`Roll back <rolled back>` one
+# layer to its pre-trained values and measure how far the last layer moves.
 
 # %% tags=["hide-input"]
 each = ("task", "seed", "shuffled_labels")
@@ -170,10 +163,10 @@ rollbacks = run.measure(measure.rollbacks, each=each)
 run.exhibit(figures.figure_3, rollbacks)
 
 # %% [markdown]
-# ## Would it happen again? Seeds
+# ## Other seeds
 #
-# Two models of one task share their pre-trained start and their training examples. They differ in the seed, which sets
-# the first weights of the classifier, the order of the examples, and dropout.
+# Two models of one task share their start and training examples and differ in the seed: the classifier's first
+# weights, the order of the examples, dropout.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_4, changes)
@@ -182,7 +175,7 @@ run.exhibit(figures.figure_4, changes)
 run.exhibit(figures.figure_5, changes)
 
 # %% [markdown]
-# ## Would it happen again? Data sets
+# ## Other data sets
 #
 # The paper compares models of two data sets that are close (RTE and MNLI, both inference), further apart (MRPC
 # and RTE, both pairs of sentences) and far apart (MRPC and SST-2), on a mixture of their development examples.
@@ -192,14 +185,14 @@ between = run.measure(measure.between_datasets, of=settings.ordinary_models, pai
 run.exhibit(figures.figure_6, between, settings.mixed_examples)
 
 # %% tags=["hide-input"]
-run.exhibit(figures.figure_7, between, settings.mixed_examples)
+run.exhibit(figures.figure_7, between)
 
 # %% [markdown]
 # ## The claims
 #
-# The paper argues from the shapes of its curves. We turn each sentence into one or more numbers per task (or pair of
-# tasks), positive in its direction. The threshold is 0 for an order; for *drastically*, *hardly* or *consistent* it is
-# beyond what a straight line over the layers gives. {doc}`The ledger </claims>` explains the verdicts.
+# Each sentence of the paper becomes one or more numbers per task or pair of tasks, positive in its direction. The
+# threshold is 0 for an order; for *drastically* and *hardly* it is more than a straight line over the layers gives.
+# {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -208,9 +201,7 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Inheritance.** Every layer inherits what changed below it, so part of the growth of features with depth is not its
-#   own.
-# - **Depth.** An encoder of six layers has two in each third, where the paper's has eight. What the paper sees at layer
-#   9 of 24 has no counterpart here.
+# - **Depth.** A third of a small encoder is two or three layers, where the paper has eight, so the layer at which a
+#   curve begins to rise can only be placed roughly.
 #
 # Three [exercises](/exercises.md#chapter-1-attention-and-features) go with this chapter.

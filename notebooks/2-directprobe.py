@@ -25,7 +25,7 @@
 # task move at least {glue:text}`pushes_apart_value` away from their nearest neighbour (`pushes-apart`:
 # {glue:text}`pushes_apart_verdict`), and the similarity of training and test geometry falls by
 # {glue:text}`diverges_value` (`diverges`: {glue:text}`diverges_verdict`). [The last section](#the-claims) has all
-# claims, of which {glue:text}`claims_reproduced` are reproduced here.
+# claims; {glue:text}`claims_reproduced` are reproduced here.
 #
 # *You need* the {doc}`primer </primer>` and convex sets. *Reading*: 20 minutes. *Running*: about 8 minutes on the toy
 # world with two cores.
@@ -89,25 +89,23 @@ run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
 run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
 
 # %% [markdown]
-# Every encoder is fine-tuned on every task, with a linear schedule after 10 % of warm-up. Of the run's leading encoder
-# we also keep the weights at some steps. A task takes part in the claims only if its score lies clearly more than two
-# points above the {term}`null rate`.
+# Every encoder is fine-tuned on every task, with a linear schedule after 10 % of warm-up. Of one encoder, named in the
+# captions, we also keep the weights at several steps (its *states*). A task takes part in the claims only if its score
+# lies clearly more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
 run.gate(run.measure(models), run.measure(predictions.by_example, **by_example))
 
 # %% [markdown]
-# Two controls show what is due to learning. A model's {term}`twin` moved each matrix as far from the pre-trained one,
-# in a random direction ({py:mod}`fivelenses.models.twins`). On some tasks we also train for as many steps on
-# {term}`shuffled labels`.
+# The controls are {term}`twins <twin>` ({py:mod}`fivelenses.models.twins`) and, on some tasks, {term}`shuffled labels`.
 #
-# ## Clusters whose hulls keep clear of each other
+# ## Clusters with disjoint hulls
 #
 # {term}`DirectProbe` {cite:p}`zhou2021` groups labelled points into clusters such that each cluster holds one label and
 # the {term}`convex hulls <convex hull>` of clusters with different labels do not meet. Any boundary that a classifier
-# draws has to pass between them. If there are as many clusters as labels, planes separate each pair of labels; every
-# further cluster is a bend in the boundary.
+# draws has to pass between them. With as many clusters as labels, a plane separates each pair of clusters; more
+# clusters mean a more complex boundary.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_1)
@@ -137,15 +135,15 @@ by_hand, library = float(np.sqrt(nearest.fun)), hull_distance(a, b).distance
 {"by hand": round(by_hand, 5), "library": round(library, 5)}
 
 # %% [markdown]
-# This distance is the width of the widest slab between the two sets: twice the margin. The library's
-# {py:func}`fivelenses.lenses.directprobe.probe` gives each answer with its proof: where the hulls keep clear, a plane
-# that is checked on every point; where they meet, a point in both.
+# This distance is twice the margin. {py:func}`fivelenses.lenses.directprobe.probe` proves each answer: for disjoint
+# hulls by a plane, checked on every point; otherwise by a point in both.
 #
 # ## What a classifier reads
 #
 # A classifier {term}`probe` is a network with two hidden layers on the frozen points. Its sizes and regulariser are
 # chosen on a tenth of the training points (the paper chooses on the test set, which makes scores look better); then it
 # is trained from {glue:text}`initialisations` initialisations ({py:func}`fivelenses.lenses.mlp_probe.fit_grid`).
+# Training and test set are compared on the labels of which both have at least {glue:text}`min_examples` points.
 
 # %% tags=["hide-input"]
 geometry = run.measure(measure.geometry, each=("encoder", "task"))
@@ -153,13 +151,10 @@ probes = run.measure(probing.probe_accuracy, each=("encoder", "task"))
 run.exhibit(tables.table_2, geometry, probes)
 
 # %% [markdown]
-# Training and test set are compared on the labels of which both have at least {glue:text}`min_examples` points.
-# Everything else keeps all labels.
-#
 # ## Fine-tuning makes the space simpler
 #
-# In $d$ dimensions a plane separates any two sets of at most $d + 1$ points in general position, whatever their labels.
-# So each row also says whether the same points are separable with *permuted* labels.
+# In $d$ dimensions, planes separate any $d + 1$ points in general position, however they are labelled. So Table 3 also
+# says whether the points are separable with *permuted* labels.
 
 # %% tags=["hide-input"]
 run.exhibit(tables.table_3, geometry, probes)
@@ -170,8 +165,8 @@ run.exhibit(tables.table_4, geometry, probes)
 # %% [markdown]
 # ## Fine-tuning pushes labels apart
 #
-# Even where the labels are separable from the start, a wider margin lowers the loss. For each label, the figure follows
-# the least distance to any other.
+# Even where the labels are separable from the start, a wider margin lowers the loss. Figure 2 follows each label's
+# least distance to any other.
 
 # %% tags=["hide-input"]
 along = run.measure(measure.along_training, of=settings.followed_models, each=("task", "seed"))
@@ -194,8 +189,8 @@ run.exhibit(tables.table_5, distances, accuracies)
 # %% [markdown]
 # ## What stays as it was
 #
-# The distances between all pairs of labels describe how the labels lie relative to each other.
-# {term}`Spatial similarity` is the correlation of these distances with those before fine-tuning.
+# {term}`Spatial similarity` is the correlation of the distances between all pairs of labels with those before
+# fine-tuning.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -230,9 +225,8 @@ for task in settings.followed_tasks():
 # %% [markdown]
 # ## The claims
 #
-# The paper gives one threshold itself (similarity above $0.5$); the others are ours. Each claim is one or more numbers
-# per group (an encoder, a task, or both), positive in the paper's direction. Distances and clusters jump when a single
-# point moves, so their intervals cover seeds alone; those of accuracies cover seeds and held-out sentences.
+# The paper gives one threshold itself (similarity above $0.5$); the others are ours. Distances and clusters jump when a
+# single point moves, so their intervals cover seeds alone; those of accuracies cover seeds and held-out sentences.
 # {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
@@ -245,7 +239,6 @@ run.finish()
 #
 # - **Distances** are not scaled: an encoder whose states grow pushes everything apart. Lengths of movements are
 #   absolute, too, as in the paper; the captions also give relative ones.
-# - **Size.** The two MiniLM encoders of the profile `small` differ in more than their size, so a difference between
-#   them is not an effect of size alone.
+# - **Size.** The encoders differ in more than size, so a difference between them is not an effect of size alone.
 #
 # Three [exercises](/exercises.md#chapter-2-the-geometry-of-labels) go with this chapter.

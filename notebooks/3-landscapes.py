@@ -26,7 +26,7 @@
 # degrees closer to its end than training from scratch does (`straighter`: {glue:text}`straighter_verdict`). Rolling
 # back the low layers costs less accuracy than rolling back the high ones, by {glue:text}`rollback_value` (`rollback`:
 # {glue:text}`rollback_verdict`). Negative numbers point the other way; ranges are over tasks. [The last
-# section](#the-claims) has all claims, of which {glue:text}`claims_reproduced` are reproduced here.
+# section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here.
 #
 # *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 20 minutes. *Running*: about 5 minutes on the
 # toy world with two cores.
@@ -116,8 +116,8 @@ library = surface(lambda at: float(softplus(-y * (x @ at["w"])).mean()), {"w": s
 
 # %% [markdown]
 # All parameters of the encoder move, embeddings included; pooler and classifier stay as trained, without dropout.
-# $\mathcal{J}$ is the mean loss over one random subset of the examples, the same for every cell. To the paper's 40
-# points from −4 to 4 we add −1, 0 and 1, so that start and end are cells.
+# $\mathcal{J}$ is the mean loss over one random subset of the examples, the same for every cell. Every grid contains
+# −1, 0 and 1, so start and end are cells.
 
 # %% tags=["hide-input"]
 each_model = {"init": measure.INITS, "task": settings.tasks, "seed": settings.seeds}
@@ -126,9 +126,8 @@ landscapes = run.measure(measure.landscapes, over=each_model)
 # %% [markdown]
 # ## A good place to start
 #
-# A wide {term}`basin` tolerates small changes of the parameters. Each panel measures in lengths of its own $\delta_1$,
-# and training from scratch goes further; the table after the pictures gives these lengths, and a sharpness that does
-# not depend on them.
+# A wide {term}`basin` tolerates small changes of the parameters. Each panel of Figure 1 measures in lengths of its own
+# $\delta_1$; the table after Figure 6 gives these lengths.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -154,10 +153,9 @@ run.exhibit(figures.figure_2, histories, models, second=settings.second)
 # d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta_1 \rVert^2}, \qquad
 # d^\beta = \sqrt{\frac{\lVert \delta^i \rVert^2}{\lVert \delta_1 \rVert^2} - (d^\alpha)^2}.$$
 #
-# The second coordinate has no sign: it says how far a state is from the straight line, not where on the surface it
-# lies, so we also draw the nearest point of the plane. A random walk turns towards its end, too: its steps are
-# orthogonal in so many dimensions, so after a share $s$ of their summed squared lengths it is on a half circle, at
-# $\alpha = s$ and $\beta = \sqrt{s - s^2}$.
+# The second coordinate is the distance from the straight line, without a sign, so we also draw the nearest point of the
+# plane. A random walk turns towards its end, too: in so many dimensions its steps are nearly orthogonal, so after a
+# share $s$ of their summed squared lengths it is at $\alpha = s$, $\beta = \sqrt{s - s^2}$.
 
 # %% tags=["hide-input"]
 if settings.followed_tasks():
@@ -165,8 +163,9 @@ if settings.followed_tasks():
     run.exhibit(figures.figure_3, landscapes, paths)
 
 # %% [markdown]
-# What if training goes on? The paper trains for five epochs, then for twenty more. We train once for all epochs, from
-# the same start, and keep the state after each; the caption says which state gives $\delta_1$.
+# What if training goes on? The paper trains for five epochs, then for twenty more. We train once for all epochs and
+# keep the state after each. The claim compares the end with a separate, finished training of the usual epochs, because
+# a state in mid-schedule still has a high learning rate.
 
 # %% tags=["hide-input"]
 if settings.long_task in settings.tasks:
@@ -186,16 +185,14 @@ run.exhibit(figures.figure_5, landscapes)
 run.exhibit(figures.figure_6, landscapes)
 
 # %% [markdown]
-# The pictures in numbers. A basin is the part of the plane around a model's end where the loss exceeds that of the end
-# by less than a stated rise.
+# The pictures in numbers:
 
 # %% tags=["hide-input"]
 run.exhibit(table_of_measures, landscapes)
 
 # %% [markdown]
 # A width depends on a direction and its length; the {term}`Hessian` of the training loss does not. Its largest
-# eigenvalue is the curvature where the loss bends most, its trace the sum over all directions. If wide basins are flat,
-# width and curvature have a rank correlation near −1.
+# eigenvalue is the curvature in the direction in which the loss bends most, its trace the sum over all directions.
 
 # %% tags=["hide-input"]
 curvatures = run.measure(curvature.end_curvature, over=each_model)
@@ -204,9 +201,9 @@ run.exhibit(table_of_curvature, landscapes, curvatures)
 # %% [markdown]
 # ## Layers that may stay as they were
 #
-# Now only a group $G$ of layers moves (the low, middle or high third), around the fine-tuned model:
-# $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$. At $(-1, 0)$ the group is
-# {term}`rolled back`.
+# Now only a group $G$ of layers moves (the low, middle or high third), around the fine-tuned model: $f(\alpha, \beta) =
+# \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$, where $\delta^G$ is $\delta$ in the layers of $G$ and 0
+# elsewhere. At $(-1, 0)$ the group is {term}`rolled back`.
 
 # %% tags=["hide-input"]
 if settings.grouped_tasks():
@@ -218,8 +215,7 @@ rollbacks = run.measure(layer_groups.rollbacks, over={"task": settings.tasks, "s
 run.exhibit(table_1, rollbacks)
 
 # %% [markdown]
-# A group may seem invariant because it has hardly moved. So here is how far each group moved, and what a random move of
-# that length costs.
+# A group may seem invariant because it has hardly moved:
 
 # %% tags=["hide-input"]
 if settings.grouped_tasks():
@@ -228,11 +224,10 @@ if settings.grouped_tasks():
 # %% [markdown]
 # ## The claims
 #
-# Each sentence of the paper is one or more signed numbers per task, positive in its direction. Intervals cover seeds
-# and examples (ten folds of them); angles depend on the training alone, so with one seed their claims stay open. A
-# basin that reaches the edge of the grid (≥ in the tables) bounds a difference on one side only. The control of a
-# direction is a random one of the same length, that of a trajectory a random walk: a claim that holds for its control,
-# too, says nothing about training. {doc}`The ledger </claims>` explains the verdicts.
+# Intervals cover seeds and examples (ten folds of them); angles depend on the training alone, so with one seed their
+# claims stay open. A basin that reaches the edge of the grid (≥ in the tables) bounds a difference on one side only.
+# The control of a direction is a random one of the same length, that of a trajectory a random walk.
+# {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -243,9 +238,7 @@ run.finish()
 #
 # - **Width.** The same basin can be the wider one in lengths of its own $\delta_1$ and the narrower one in absolute
 #   length.
-# - **Tasks that were not learned.** A score at the null rate means the landscape of a training that learned nothing. A
-#   model from scratch can memorise its training examples and stay at the null rate on new ones.
-# - **One plane.** A low loss on one plane says nothing about the other dimensions; sharpness in random directions is
-#   only a second opinion.
+# - **From scratch** a model can memorise its training examples and stay at the null rate on new ones.
+# - **One plane** says nothing about the other dimensions.
 #
 # Three [exercises](/exercises.md#chapter-3-loss-landscapes) go with this chapter.

@@ -25,8 +25,8 @@
 # A frozen encoder peaks lower than a re-initialised one by {glue:text}`probing_needs_more_value` (`probing-needs-more`:
 # {glue:text}`probing_needs_more_verdict`). Weights of the top third move further than those of the bottom third by
 # {glue:text}`weights_move_up_value` (`weights-move-up`: {glue:text}`weights_move_up_verdict`). Negative numbers point
-# the other way; ranges are over tasks. [The last section](#the-claims) has all claims, of which
-# {glue:text}`claims_reproduced` are reproduced here.
+# the other way; ranges are over tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced`
+# are reproduced here.
 #
 # *You need* the {doc}`primer </primer>`. *Reading*: 20 minutes. *Running*: about 6 minutes on the toy world with two
 # cores.
@@ -90,18 +90,14 @@ weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.
 {name: {"deviation": round(float(of.std()), 4), "largest": round(float(of.max()), 2)} for name, of in weights.items()}
 
 # %% [markdown]
-# After the cut, the deviation is $0.0176$. The report does not mention the biases and LayerNorms of these layers; we
-# keep them (the parameter `biases_and_norms` resets them). Smaller sets of examples are parts of the larger ones,
-# stratified by label, and every seed draws its own; where the largest is all the data, its models differ only in their
-# first weights and the order of the examples.
+# After the cut, the deviation is $0.0176$. The report does not mention biases and LayerNorms; we keep them (the
+# parameter `biases_and_norms` resets them). Smaller sets are parts of the larger, stratified by label and drawn again
+# for every seed.
 
 # %% tags=["hide-input"]
 data = run.measure(measure.sizes, over={"task": settings.tasks})
 sizes = {row.task: settings.sizes(row.training_examples) for row in data.itertuples()}
 run.exhibit(figures.table_1, data, sizes)
-
-# %% [markdown]
-# Three ways to use a pre-trained encoder, and what each of them trains:
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
@@ -119,8 +115,7 @@ run.gate(models, predictions)
 #
 # Where a curve stays flat and then falls, the lower layers are enough and the upper ones can be learned from the task
 # alone. Where it falls at once, the task needs what pre-training put into the top. At the right end all layers are
-# {term}`re-initialised`: only embeddings, biases and LayerNorms are pre-trained. Each point is a separately fine-tuned
-# model.
+# {term}`re-initialised`: only embeddings, biases and LayerNorms are pre-trained.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -136,8 +131,7 @@ for place, task in enumerate(settings.sized_tasks()):
     run.exhibit(figures.reinitialisation, models, task, sizes[task], asked=place == 0)
 
 # %% [markdown]
-# With the same number of examples the tasks can be compared. Their {term}`null rates <null rate>` differ, so the
-# picture shows the gain over them.
+# {term}`Null rates <null rate>` differ, so Figure 1c compares gains over them, at one number of examples.
 
 # %% tags=["hide-input"]
 matched = settings.matched_tasks()
@@ -151,8 +145,8 @@ for task in settings.tasks:
         run.exhibit(figures.reinitialisation, models, task, sizes[task][:1])
 
 # %% [markdown]
-# Fewer examples at equal epochs also mean fewer steps, so models of the smaller sizes are also trained for as many
-# steps as the largest.
+# Fewer examples at equal epochs mean fewer steps, so we also train on the smaller sets for as many steps as on the
+# largest.
 
 # %% tags=["hide-input"]
 again = settings.equal_steps_depth is not None and settings.sized_tasks()
@@ -161,8 +155,7 @@ if again:
     run.exhibit(figures.equal_steps, curves.scores(models), again, *axes)
 
 # %% [markdown]
-# Is a curve straight or concave? We measure shapes on the mean curve: the loss of score with each third of the layers,
-# the area between the curve and a straight line, and the greatest distance from that line.
+# The mean curves in numbers:
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_shapes, models, spare=predictions)
@@ -173,8 +166,8 @@ run.exhibit(figures.table_of_shapes, models, spare=predictions)
 # Fine-tuning can repair what re-initialisation broke. A frozen encoder shows what its layers hold as they are: we
 # remove the top $k$ layers, keep the rest as pre-trained, and train only a classifier on [CLS]. The paper trains it for
 # three epochs, which is too short (on CoLA it hardly leaves the null rate). Ours is a logistic regression on
-# standardised features, trained to convergence: what it misses no linear map reads from [CLS]. On all examples there is
-# one such probe, and its interval covers development examples only.
+# standardised features, trained to convergence. Where a size uses all examples of the run, there is one such probe, and
+# its interval covers development examples only.
 
 # %% tags=["hide-input"]
 probes = run.measure(
@@ -186,10 +179,9 @@ for task in settings.sized_tasks():
 # %% [markdown]
 # ## Weights that move
 #
-# The figures show the distance $\lVert W - W' \rVert_F$ between the pre-trained and the fine-tuned weights of each
-# layer's output projection, for models without re-initialised layers. Fewer examples mean fewer steps (the captions
-# give them). Weights also move where there is nothing to learn: models trained on {term}`shuffled labels` are drawn
-# dash-dotted. (A twin's curve is the same by construction.)
+# The distance is $\lVert W - W' \rVert_F$ between each layer's pre-trained and fine-tuned output projection, without
+# re-initialised layers. Fewer examples mean fewer steps (the captions give them). Weights also move on
+# {term}`shuffled labels` (dash-dotted). (A twin's curve is the same by construction.)
 
 # %% tags=["hide-input"]
 distances = run.measure(measure.weight_distances, of=settings.with_all_layers, each="task")
@@ -199,13 +191,13 @@ for task in settings.sized_tasks():
 # %% tags=["hide-input"]
 if again:
     outputs = figures.outputs(distances)
-    run.exhibit(figures.equal_steps, outputs, again, "absolute", "weight distance (L2)", "layer", "layer")
+    run.exhibit(figures.equal_steps, outputs, again, "absolute", figures.DISTANCE, "layer", "layer")
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_sublayers, distances)
 
 # %% [markdown]
-# The paper's appendix shows the same for CoLA: frozen probes first, then the weights.
+# The same for CoLA (the paper's appendix):
 
 # %% tags=["hide-input"]
 for task in settings.tasks:
@@ -216,10 +208,8 @@ for task in settings.tasks:
 # %% [markdown]
 # ## The claims
 #
-# The report argues from the shapes of its curves. We turn each sentence into one or more numbers per task, positive in
-# its direction, with intervals over seeds and development examples. A curve that does not clearly fall has no shape,
-# and claims about it cannot be tested. We compare probes with fine-tuned models where at least one layer is kept.
-# {doc}`The ledger </claims>` explains the verdicts.
+# Intervals cover seeds and development examples. A curve that does not clearly fall has no shape to test. We compare
+# probes with fine-tuned models where at least one layer is kept. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)

@@ -23,8 +23,8 @@
 # **The answer in numbers.** The paper claims that probes lose little by fine-tuning (`no-forgetting`:
 # {glue:text}`no_forgetting_verdict`; it holds in {glue:text}`no_forgetting_held` cases), that mainly the top layers
 # change (`top-layers-change`: {glue:text}`top_layers_change_verdict`), and that few layers need to
-# (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). [The last section](#the-claims) has all claims, of
-# which {glue:text}`claims_reproduced` are reproduced here.
+# (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). [The last section](#the-claims) has all claims;
+# {glue:text}`claims_reproduced` are reproduced here.
 #
 # *You need* the {doc}`primer </primer>` and dependency trees. *Reading*: 20 minutes. *Running*: about 5 minutes on the
 # toy world with two cores.
@@ -75,8 +75,8 @@ settings = run.settings
 # extractive question answering (SQuAD, a span of a passage) and dependency parsing (a tree over a sentence, with a
 # biaffine parser on the encoder, scored by {term}`LAS`). Long passages are read in overlapping windows; the predicted
 # tree is the best one with a single root. Encoders are also tuned with their bottom layers {term}`frozen`, and with
-# their top layers removed. The paper compares several independent pre-trainings. Where a run has several, similarity is
-# measured in all; probes, freezing and truncation are of the first.
+# their top layers removed. Where a run has several pre-trainings, as the paper has, similarity is measured in all and
+# the rest in the first.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
@@ -92,20 +92,19 @@ run.gate(models, run.measure(predictions.by_example, each=("task", "seed")))
 # ## What can be read: edge probes
 #
 # An {term}`edge probe` {cite:p}`tenney2019` sees one span of words or two, as vectors of a frozen encoder, and says
-# what they are: a part of speech, a phrase, a relation, a kind of entity, a role, coreferent or not. It mixes the
-# layers with weights that it learns, pools a span by attention, and has one hidden layer
-# ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much comes from the encoder: its embeddings
-# alone, without context (lexical), and the same network with random weights (randomised). Where a run has it, the
-# {term}`twin` of the parser's encoder shows the effect of distance alone. Of the shorter names, SRL are semantic roles,
-# SPR is what holds of a role's filler (such as being aware), and DPR asks which noun a pronoun refers to. A probe whose
-# lexical baseline is within four points of the encoder cannot show forgetting.
+# what they are, such as a part of speech or a relation. It mixes the layers with weights that it learns, pools a span
+# by attention, and has one hidden layer ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much
+# comes from the encoder: its embeddings alone, without context (lexical), and the same network with random weights
+# (randomised). Where a run has it, the {term}`twin` of the parser's encoder shows the effect of distance alone. Of the
+# shorter names, SRL are semantic roles, SPR is what holds of a role's filler (such as being aware), and DPR asks which
+# noun a pronoun refers to. A probe whose lexical baseline is within four points of the encoder cannot show forgetting.
 
 # %% tags=["hide-input"]
 probes = run.measure(measure.edge_probing, of=settings.probed, over={"edge_task": settings.edge_tasks})
 run.exhibit(figures.table_1, probes)
 
 # %% [markdown]
-# The task's own head reads the top layer alone, so these probes do so, too.
+# The task's own head reads the top layer alone. The same probes on that layer:
 
 # %% tags=["hide-input"]
 run.exhibit(figures.appendix_a, probes)
@@ -137,9 +136,8 @@ run.exhibit(figures.figure_1, structure, kind="depth")
 # %% [markdown]
 # ## Where it changes: representational similarity
 #
-# Probes see what they are trained to see. {term}`Representational similarity <RSA>` {cite:p}`kriegeskorte2008` trains
-# nothing: do two encoders find the same pairs of tokens alike? It is Pearson's correlation of their two matrices of
-# cosines, in ten lines:
+# {term}`Representational similarity <RSA>` {cite:p}`kriegeskorte2008` trains nothing: do two encoders find the same
+# pairs of tokens alike? It is Pearson's correlation of their two matrices of cosines, in ten lines:
 
 # %% tags=["method"]
 import numpy as np
@@ -155,9 +153,8 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 {"by hand": round(float(by_hand), 6), "library": round(rsa(x, y), 6)}
 
 # %% [markdown]
-# We compare each encoder with the one that it was tuned from, on tokens drawn from random sentences. Short texts have a
-# larger share of [CLS] and [SEP], so a run that counts these (the caption says so) cannot compare inputs of different
-# length.
+# We compare each encoder with the one that it was tuned from, on tokens drawn from random sentences. A run that counts
+# [CLS] and [SEP] (see the caption) cannot compare inputs of different length.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -198,8 +195,7 @@ run.exhibit(figures.figure_4, models, similarities, encoder=settings.encoder)
 # %% [markdown]
 # ## The claims
 #
-# We turn each sentence of the paper into one or more signed numbers, positive in the paper's direction, with thresholds
-# of our own. {doc}`The ledger </claims>` explains the verdicts.
+# The thresholds are ours; {doc}`the ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -209,11 +205,7 @@ run.finish()
 # What to keep in mind:
 #
 # - **One model per task** is probed; probing seeds say nothing about other fine-tunings.
-# - **Similarity.** `top-layers-change` asks whether similarity falls faster towards the top third than towards the
-#   middle third, unlike a straight line; its draws are the pre-trainings.
-# - **Layers.** Losses by freezing and truncation are shares of the gain over the null rate; at most a tenth counts as
-#   little.
-# - **Noise.** In the paper, probes of one model differ by about half a point; with one probing seed, less decides
-#   nothing.
+# - **Noise.** In the paper, probes of one model differ by about half a point; with one probing seed, smaller
+#   differences decide nothing.
 #
 # Three [exercises](/exercises.md#chapter-5-what-is-kept-and-where-it-changes) go with this chapter.

@@ -19,13 +19,10 @@
 # **The question.** Five papers look at fine-tuning, each with {term}`lenses <lens>` and models of its own. Would they
 # point at the same layers of the same models?
 #
-# **The answer in numbers.** Over {glue:text}`models`, two lenses order the layers with a mean {term}`rank correlation`
-# of {glue:text}`overall` (`lenses-agree`: {glue:text}`lenses_agree_verdict`, in {glue:text}`lenses_agree_held` pairs);
-# 1 is the same order, 0 is no relation. The closest pair is {glue:text}`closest_lenses` at {glue:text}`closest_value`,
-# the furthest {glue:text}`farthest_lenses` at {glue:text}`farthest_value`. The change has its centre between layers
-# {glue:text}`lowest_centre` and {glue:text}`highest_centre`, depending on the measure; the middle of the encoder is
-# {glue:text}`middle`. The two measures that agree least differ most at layer {glue:text}`parting_layer`; [a later
-# section](#where-they-part-and-why) asks why.
+# **The answer in numbers.** Over {glue:text}`models`, two lenses order the layers with a mean rank correlation of
+# {glue:text}`overall`, where 1 is the same order (`lenses-agree`: {glue:text}`lenses_agree_verdict`, in
+# {glue:text}`lenses_agree_held` pairs). The closest pair is {glue:text}`closest_lenses` at {glue:text}`closest_value`,
+# the furthest {glue:text}`farthest_lenses` at {glue:text}`farthest_value`.
 #
 # *You need* chapters 1 to 5, at least their figures. *Reading*: 20 minutes. *Running*: about 4 minutes on the toy world
 # with two cores, after chapter 1.
@@ -53,11 +50,10 @@ random_directions = None
 device = None
 
 # %% tags=["hide-input"]
-from fivelenses import records, runs
+from fivelenses import runs
 from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.predictions import by_example
 from fivelenses.papers.five_lenses import claims, figures, measure, statement
-from fivelenses.papers.known_truth import statement as known_truth
 
 run = runs.begin(6, globals())
 
@@ -75,9 +71,8 @@ run.gate(models, run.measure(by_example, each="task"))
 # %% [markdown]
 # Models that hardly beat the {term}`null rate` are in the pictures, not in the claims.
 #
-# Each paper gives one or two measures with a value per layer. We take all of them on each model: on the same
-# development examples, or on training examples if they are a loss. Some read a layer's *activations*, which contain
-# what changed below it, others its own *parameters*; some are told the task's labels, others count any change.
+# We take each paper's one or two measures on every model, on the same development examples, or on training examples if
+# they are a loss. A layer's *activations* contain what changed below it; its own *parameters* do not.
 
 # %% tags=["hide-input"]
 changes = run.measure(measure.changes_by_layer, each="task")
@@ -101,22 +96,21 @@ run.exhibit(figures.table_of_instruments, changes)
 run.exhibit(figures.overview, changes)
 
 # %% [markdown]
-# Scaling each row to its own range hides how large its change is. The next curves are in their own units, beside their
-# nulls and the {term}`twin`; what a model shares with its twin is due to distance alone.
+# The same in their own units, beside their nulls and the {term}`twin`, whose change is due to distance alone:
 
 # %% tags=["hide-input"]
 run.exhibit(figures.all_curves, changes)
 
 # %% [markdown]
-# If there are no more points than dimensions, planes separate their labels however they are handed out, so the distance
-# of labels can always be measured ({py:func}`fivelenses.lenses.directprobe.probe`). In {glue:text}`beyond_permuted`
-# models the distance grows more between true labels than between permuted ones. An independent encoder is a yardstick:
-# in the last layer, {glue:text}`beyond_independent` models are less similar to their pre-trained encoder than that
-# encoder is to one with other weights.
+# With no more points than dimensions, planes separate any labels, even permuted ones, so a distance of labels counts
+# only by its excess over that of permuted labels ({py:func}`fivelenses.lenses.directprobe.probe`): in
+# {glue:text}`beyond_permuted` models it grows more between the true ones. For similarity, an independent encoder is the
+# yardstick: in the last layer, {glue:text}`beyond_independent` models are further from their pre-trained encoder than
+# that one is from an independent encoder.
 #
 # ## Do they order the layers alike?
 #
-# Nats, shares and accuracies cannot be compared, but orders can. We take Spearman's rank correlation
+# Nats, shares and accuracies cannot be compared, but orders can. We take Spearman's {term}`rank correlation`
 # ({py:func}`fivelenses.papers.five_lenses.rank_statistics.rank_correlation`) between two measures over the layers of
 # one model, and average it over the models.
 
@@ -125,10 +119,9 @@ run.exhibit(figures.correlations, changes)
 
 # %% [markdown]
 # How much agreement is possible? Between two seeds of one task, a measure agrees with itself by
-# {glue:text}`between_seeds` on average, and by at least {glue:text}`least_repeated`. Even two measures of one paper
-# need not agree: {glue:text}`same_lens`. For a pair of lenses we average the correlations of their measures. The
-# interval covers tasks, seeds and sentences, but not layers, which are no sample: {glue:text}`layers` of them in an
-# arbitrary order often correlate by chance.
+# {glue:text}`between_seeds` on average, and by at least {glue:text}`least_repeated`. For a pair of lenses we average
+# the correlations of their measures. The interval covers tasks, seeds and sentences, but not layers, which are no
+# sample: {glue:text}`layers` of them in an arbitrary order often correlate by chance.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_lenses, changes)
@@ -173,39 +166,27 @@ run.exhibit(figures.what_sets_apart, changes)
 run.exhibit(figures.what_layers_add, changes)
 
 # %% [markdown]
-# With the weights, the added change agrees by {glue:text}`layers_inherit_value` more than the whole, depending on the
-# task (`layers-inherit`: {glue:text}`layers_inherit_verdict`). A positive number would support the explanation, a
-# negative one speak against it, if its interval excludes 0. “Weights” says how far a layer moved, “rollback” how much
-# that matters.
+# A positive difference whose interval excludes 0 would support the explanation (`layers-inherit`:
+# {glue:text}`layers_inherit_verdict`).
 #
 # ## The statements
 #
-# No paper says that the lenses agree or differ. These five claims are ours, judged like all others; a group is a
-# measure, a pair of lenses or a task. Intervals cover tasks, or seeds where the group is a task. They also cover
-# sentences, except for the labels' distance, the trees and the weights. Growth is the difference between thirds of the
-# layers in the measure's own unit.
+# These five claims are ours, judged like all others. Intervals cover tasks, or seeds where the group is a task, and
+# sentences, except for label distance, syntax and weights.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
 run.glue(**statement.findings(changes))
-run.glue(**known_truth.quoted(records.load("small", 7)["changes_seen"]))
-run.glue(**known_truth.quoted(records.load("small", 7, "all-MiniLM")["changes_seen"], "real"))
 run.finish()
 
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Which lens is right?** This chapter cannot say. In toy BERTs of which we know where they changed ([chapter
-#   7](7-known-truth.ipynb)), weights name a trained layer {glue:text}`known_weights`, rollback
-#   {glue:text}`known_rollback` and attention {glue:text}`known_js`; features name one {glue:text}`known_features`,
-#   because a layer inherits what changed below it, and {glue:text}`known_features_added` by what the layer adds. In
-#   all-MiniLM, on one task, these are {glue:text}`real_weights`, {glue:text}`real_rollback`, {glue:text}`real_js`,
-#   {glue:text}`real_features` and {glue:text}`real_features_added`. Naming a layer at random is right in a quarter of
-#   the cases.
+# - **Which lens is right?** This chapter cannot say. [Chapter 7](7-known-truth.ipynb) tries the lenses on encoders of
+#   which we know where they changed.
 # - **Few layers.** Averages over models add no layers, and all models share one pre-trained encoder. Another encoder is
 #   another run.
-# - **Scaled rows.** The first picture and the centres scale each measure to its own range, so one that hardly varies
-#   looks as eventful as any; the curves in their own units show which is which.
+# - **Scaled rows.** In the first picture and the centres, a measure that hardly varies looks as eventful as any.
 # - **Kinds of lens.** SVCCA and {term}`RSA` read the same vectors, RSA those of words alone. Two lenses that both rise
 #   with depth may have nothing else in common.
 #

@@ -20,15 +20,12 @@
 # several times, from independent pre-trainings, so that noise can be separated from change. So we made one, three
 # times. Is it any good?
 #
-# **The answer in numbers.** Pre-training adds {glue:text}`own_pretraining_pays_value` to the score, depending on the
-# task, over the same network from scratch (`own-pretraining-pays`: {glue:text}`own_pretraining_pays_verdict`, on
-# {glue:text}`own_pretraining_pays_held` tasks). A task that was not learned counts where pre-training is behind, so
-# that leaving tasks out cannot hide a loss. The encoders predict text that they never read
-# {glue:text}`own_reads_elsewhere_value` nats per masked token better than the frequencies of tokens would, and their
-# best layer tells parts of speech better than their embeddings do, by {glue:text}`own_context_is_read_value` of
-# accuracy. A bag of words trained on the same examples is ahead of them on {glue:text}`behind_words`. Over all tasks
-# their scores are {glue:text}`behind_published`; Google's smallest encoders read billions of words and were fine-tuned
-# on whole training sets.
+# **The answer in numbers.** Pre-training adds {glue:text}`own_pretraining_pays_value` to the score over the same
+# network from scratch, depending on the task (`own-pretraining-pays`: {glue:text}`own_pretraining_pays_verdict`, on
+# {glue:text}`own_pretraining_pays_held` tasks). On text that they never read, the encoders are
+# {glue:text}`own_reads_elsewhere_value` nats per masked token better than the frequencies of tokens; on parts of
+# speech, their best layer is ahead of their embeddings by {glue:text}`own_context_is_read_value`. A bag of words is
+# ahead of them on {glue:text}`behind_words`; their scores are {glue:text}`behind_published`.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny or small: the files in notebooks/profiles
@@ -62,11 +59,12 @@ settings = run.settings
 #
 # The objective is BERT's own {cite}`devlin2019`: predict 15 % of the tokens, most of them masked, and say of two
 # segments whether the second follows the first. The encoders differ only in their random weights and in the order in
-# which they read their text. Each has a record, `pretraining.json`, beside its weights, with
-# the recipe, the text's hash and the curve below; the card in the folder names the text, its licences and its authors.
+# which they read their text. Beside the weights, `pretraining.json` has the recipe and the curve below, and a card
+# names the text and its licences.
 #
-# The loss stays for a while at what the tokens' frequencies give: the network first learns which tokens are frequent,
-# and only then to read. Halfway it jumps, because sequences become twice as long and half of their positions are new.
+# The loss first falls fast, to about what the tokens' frequencies alone would give, then slowly, and fast again once
+# the network uses context. Halfway it jumps, because sequences become twice as long and half of their positions are
+# new.
 
 # %%
 language = run.measure(measure.language_modelling)
@@ -83,9 +81,8 @@ run.exhibit(figures.language_table, language, elsewhere)
 # %% [markdown]
 # ## After fine-tuning
 #
-# The figure shows the chapters' tasks of the GLUE benchmark {cite}`wang2018`, each encoder with its own seed, beside
-# the same network from random weights at equal steps, a bag of words trained on the same examples, and the null rate.
-# On MRPC the null rate is as high as the score of the miniatures: F1 rewards saying that all sentences are paraphrases.
+# These are the chapters' tasks of the GLUE benchmark {cite}`wang2018`. MRPC's F1 rewards calling every pair a
+# paraphrase, so its null rate is high.
 
 # %%
 models = run.measure(tables.models)
@@ -106,8 +103,8 @@ run.exhibit(figures.scores_table, scores, f"at most {examples:,} examples" if ex
 # %% [markdown]
 # ## What the layers hold
 #
-# A linear probe reads each layer's words. Words alone, without context, give most of the answer; the rest comes from
-# context. Random weights pass words on, too, and blur them from layer to layer.
+# A linear probe reads a part of speech from each layer's vector of a word. Words alone, without context, give most of
+# the answer. What context adds is the gain of the best layer over the embeddings.
 
 # %%
 run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech))
@@ -120,9 +117,9 @@ run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech)
 # from three independent pre-trainings on the same text, so that a difference between two layers can be compared with
 # the difference between two encoders.
 #
-# The three claims are ours. Where a run kept replicates, 95 % intervals cover encoders, each with its own fine-tuning,
-# and examples, sentences or documents, and the best layer is chosen on nine tenths of the sentences and scored on the
-# last tenth; a run without them is judged by its estimates.
+# The three claims are ours. Intervals cover encoders, each with its own fine-tuning, and examples. The best layer is
+# chosen on nine tenths of the sentences and scored on the rest. A task that was not learned still counts if
+# pre-training is behind on it: leaving tasks out cannot hide a loss.
 
 # %%
 run.judge(claims.CLAIMS)

@@ -292,7 +292,7 @@ def test_the_reason_for_a_parting_is_borne_out_only_where_the_run_says_so():
     pair = dataclasses.replace(agreement.parting(table), higher="weights", lower="js")
     assert "a layer's parameters" in statement.reason(table, pair)
     same = dataclasses.replace(pair, higher="rsa", lower="js")
-    assert "They are of one kind" in statement.reason(table, same)
+    assert "they differ in what they measure" in statement.reason(table, same)
     assert "nothing tells a parting from noise" in statement.reason(changes(one_of_many, MODELS[::2]), pair)
 
 

@@ -186,7 +186,7 @@ def test_mrpc_that_begins_later_than_large_data_fails_there():
 def test_a_set_of_a_few_thousand_examples_is_not_large(key):
     judged = judge(BY_KEY[key], records(PAPERS_SHAPES[key], sizes=SIZES | {"mnli": 3000}))
     assert set(judged.verdict.left_out) == {"MRPC before MNLI", "MRPC before SST-2"}
-    reason = "MRPC is compared with large sets: MNLI has 3,000 training examples here, not 10 times MRPC's 3,668"
+    reason = "the comparison needs two large sets: MNLI has 3,000 training examples here, not 10 times MRPC's 3,668"
     assert judged.verdict.left_out["MRPC before SST-2"] == reason
     assert not {group.name for group in judged.verdict.groups} & set(judged.verdict.left_out)
 

@@ -251,7 +251,7 @@ def test_probing_seeds_say_nothing_about_other_fine_tunings():
 def test_a_probe_whose_lexical_baseline_is_near_takes_no_part():
     near = edge(lambda task, model: as_printed(task, model) + 0.1 * (task == "pos" and model == "lexical"))
     verdict = judge(BY_KEY["no-forgetting"], near).verdict
-    assert "the lexical baseline of POS is −0.010 below" in verdict.left_out["POS after MNLI"]
+    assert "on POS the encoder is −0.010 above its lexical baseline" in verdict.left_out["POS after MNLI"]
     assert len(verdict.groups) == 21 and verdict.outcome == REPRODUCED
 
 

@@ -109,7 +109,7 @@ def test_movements_are_compared_absolutely_and_relative_to_the_labels_of_their_l
     moved = pd.DataFrame({"task": "pos", "seed": 0, "layer": [1, 2, 3], "label": "A", "x": 1.0, "y": 0.0})
     moved = moved.assign(length=[1.0, 2.0, 4.0], spread=[1.0, 1.0, 2.0], in_two=0.5)
     caption = figures.figure_of_movements({"movements": moved}, "pos", "toy-bert/seed-0").caption
-    assert "0.25 times as far" in caption and "0.50 times relative" in caption
+    assert "0.25 times as far" in caption and "relative to the distances between labels 0.50 times" in caption
     both = pd.concat([moved.assign(control=""), moved.assign(control="twin", length=3.0)])
     caption = figures.figure_of_movements({"movements": both}, "pos", "toy-bert/seed-0").caption
     assert "0.25 times as far" in caption and "moved at random 1.00 and 2.00" in caption
@@ -251,7 +251,8 @@ def test_tables_have_a_row_per_task_with_the_means_of_its_seeds():
 
 def test_table_4_is_absent_without_its_task():
     assert "TREC-50" in tables.table_4(*measured("pos")).sentence
-    assert "all 100" in tables.table_4(*measured("trec")).caption
+    assert "all 100" in tables.table_3(*measured("trec")).caption
+    assert tables.table_4(*measured("trec")).caption == "TREC-50 in all encoders, as Table 3."
 
 
 def test_a_twin_has_columns_where_it_was_measured_and_none_where_not():

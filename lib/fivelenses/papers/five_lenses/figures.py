@@ -136,10 +136,9 @@ def all_curves(changes: pd.DataFrame) -> Exhibit:
         changes, nulls = changes.merge(twins, "left"), nulls | {"twin": plots.AT_RANDOM}
     drawn = dict(nulls=nulls, col="measure", titles=names, far=FAR, width=WIDTH)
     figure = plots.curves(changes, "value", "task", plots.looks_of_tasks(titles), "", **drawn)
-    controls = "; ".join(f"{words}: {BY_KEY[measure].null}" for measure, words in names.items())
     caption = (
         f"Every measure in its own unit, more change upwards ({models_in_words(changes)}, bands from least to greatest "
-        f"seed). Dashed, mean over the models: {controls}."
+        f"seed). Dashed: the null of the table of instruments, mean over the models."
     )
     if twins is not None:
         caption += " Dash-dotted: the models' twins, which moved as far in random directions."
@@ -282,8 +281,7 @@ def what_layers_add(changes: pd.DataFrame) -> Exhibit:
         for (measure, own), group in table.groupby(["measure", "own"], sort=False)
     ]
     caption = (
-        "Rank correlation over layers with two measures of a layer's own parameters, of the change in what it puts out "
-        "and of what it adds to the change in what enters it, with intervals over models and sentences "
-        f"({models_in_words(changes)})."
+        "Rank correlation over layers of rollback or weights with the change of a layer's output, and with what the "
+        f"layer adds, with intervals over models and sentences ({models_in_words(changes)})."
     )
     return Exhibit("five-lenses-added", "What a layer adds", table, caption, shown=pd.DataFrame(rows))

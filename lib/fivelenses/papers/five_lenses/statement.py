@@ -20,7 +20,7 @@ def findings(changes: pd.DataFrame) -> dict[str, str]:
 
 
 def _agreement(changes: pd.DataFrame) -> dict[str, str]:
-    pairs, measures = agreement.between_lenses(changes), agreement.between_measures(changes)
+    pairs = agreement.between_lenses(changes)
     defined = pairs.dropna(subset=["correlation"])
     layers, repeated = int(changes["layer"].max()), agreement.repeated(changes)
     words = {
@@ -29,10 +29,6 @@ def _agreement(changes: pd.DataFrame) -> dict[str, str]:
         "overall": with_interval(agreement.overall(changes)),
         "between_seeds": number(repeated.mean()),
         "least_repeated": f"{number(repeated.min())} ({name(repeated.idxmin())})" if len(repeated) else "undefined",
-        "same_lens": "; ".join(
-            f"{name(pair.first)} and {name(pair.second)} {number(pair.correlation)}"
-            for pair in measures[measures["same_lens"]].itertuples()
-        ),
     }
     for which, place in (("closest", "idxmax"), ("farthest", "idxmin")):
         if defined.empty:
@@ -45,13 +41,9 @@ def _agreement(changes: pd.DataFrame) -> dict[str, str]:
 
 
 def _places(changes: pd.DataFrame) -> dict[str, str]:
-    table = agreement.centres(changes)
-    centre, tops = table.groupby("measure", sort=False)["centre"].mean().dropna(), table["top"].dropna()
+    tops = agreement.centres(changes)["top"].dropna()
     counts, layers = tops.value_counts(), changes["layer"].max()
     return {
-        "lowest_centre": f"{number(centre.min())} ({name(centre.idxmin())})",
-        "highest_centre": f"{number(centre.max())} ({name(centre.idxmax())})",
-        "middle": f"{(1 + layers) / 2:g}",
         "usual_top": f"{counts.idxmax():.0f}",
         "usual_top_share": f"{counts.max()} of {len(tops)}",
         "usual_top_chance": f"{len(tops) / layers:.0f}",
@@ -78,7 +70,6 @@ def _parting(changes: pd.DataFrame) -> dict[str, str]:
         "parting_lower": name(parting.lower),
         "parting_value": between(least, parting.low, parting.high),
         "parting_layer": str(parting.layer),
-        "parting_ranks": f"{parting.difference:.1f}",
         "parting_reason": reason(changes, parting),
         "parting_alike": "an unknown number of" if measures["low"].isna().all() else str(as_low),
         "inherited_last": _share_inherited(changes, changes["layer"].max()),
@@ -104,7 +95,10 @@ def reason(changes: pd.DataFrame, parting: agreement.Parting) -> str:
             sentences += [f"{opening} reason may be that {' and '.join(parts)}.", _borne_out(changes, distinction)]
     if not sentences:
         parts = [f"“{measure.name}” is {measure.more}" for measure in both]
-        sentences = [f"They are of one kind and differ in what they measure: {'; '.join(parts)}."]
+        sentences = [
+            f"Both read the same part of a layer, and both know the labels or neither does; they differ in what they "
+            f"measure: {'; '.join(parts)}."
+        ]
     return " ".join([*sentences, *_other_way(changes, parting), _noise(changes, parting)])
 
 

@@ -103,9 +103,8 @@ def figure_1(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     panels = _panels_of_both(cells)
     figure, words = _surfaces(cells, panels, "loss", WAY, rim="end")
     caption = (
-        "Training loss around the way from the start (0, 0) to the end (1, 0), on the plane of the task's direction "
-        "and that of the model trained on its second task, rescaled; both axes are in lengths of δ₁. All panels share "
-        f"the colours, whose contours are in equal ratios. Dashed: {RISE:g} nats above the end.{seeds}"
+        "Training loss on the plane of the task's direction (start (0, 0), end (1, 0)) and its second task's, both in "
+        f"lengths of δ₁. All panels share the colours, in equal ratios. Dashed: {RISE:g} nats above the end.{seeds}"
     )
     key, alt = "hao2019-figure-1", f"Surfaces of training loss, one row per task. {words}."
     turning = folded(_turning(cells, panels), key, "Turn it: each surface in three dimensions", f"{alt} Turnable.")
@@ -186,10 +185,9 @@ def figure_3(landscapes: Mapping[str, pd.DataFrame], paths: pd.DataFrame) -> Exh
     # The end lies in the plane by construction.
     held = drawn[drawn["share"] < 1].groupby("init")["in_plane"].median()
     caption = (
-        "States along training on the surfaces of Figure 1. Red: the paper's coordinates, whose second has no sign and "
-        "is the distance from the first axis in any direction. White: the nearest point of the plane, which holds "
-        f"{held[SCRATCH]:.0%} (scratch) and {held[PRETRAINED]:.0%} (fine-tuned) of the squared displacement of a state "
-        "before the end (median)."
+        "States along training on the surfaces of Figure 1. Red: the paper's coordinates. White: the nearest point of "
+        f"the plane, which holds {held[SCRATCH]:.0%} (scratch) and {held[PRETRAINED]:.0%} (fine-tuned) of the squared "
+        "displacement of a state before the end (median)."
         + (" Grey: a random walk whose steps have the same lengths." if walked else "")
         + seeds
     )
@@ -269,9 +267,8 @@ def figure_5(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     flat = drawn[drawn["unit"].isna()].drop_duplicates(["task", "init"])
     flat = [f"{title(row.task)} {NAMES[row.init]}" for row in flat.itertuples()]
     caption = (
-        "Training loss along the direction from start (0) to end (1), above its least value on the curve and in units "
-        "of that of the start. Grey: the same around the end in a random direction of equal length, "
-        f"filter-normalised and rescaled.{seeds}"
+        "Training loss from start (0) to end (1), scaled so that its least value is 0 and its start is 1. Grey: the "
+        f"same around the end in a random direction of equal length, filter-normalised and rescaled.{seeds}"
         + (f" Not drawn, since the loss falls by less than {MIN_FALL} nats: {', '.join(flat)}." if flat else "")
     )
     tasks = ", ".join(looks.names.values())

@@ -137,22 +137,21 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
         "width": "width along δ₁",
         "second_width": "along δ₂",
         "random_width": "random",
-        "half_width": "at half",
+        "half_width": "along δ₁, at half",
         "area": "area",
-        "half_area": "at half of the drop",
+        "half_area": "area, at half",
         "angle": ("angle of δ₁, δ₂", "{:.0f}°"),
         "norm": ("‖δ₁‖", "{norm:.3g} ({relative_norm:.0%})"),
         "sharpness": ("sharpness", "{sharpness:.3f} ± {sharpness_standard_error:.3f}"),
         "correlation": ("rank correlation", "{:.2f}"),
     }
     caption = (
-        f"The landscapes in numbers. Widths and area of the basin at {RISE:g} nats above the end, in lengths of δ₁ and "
-        "their squares (≥: it reaches the edge of the grid); a random direction of equal length is the null. The loss "
-        "at the end is of all training examples. Climb is the largest rise on the straight line (nats). The length of "
-        "δ₁ is also given as a share of the start's. "
-        "Sharpness, which does not depend on that length, is the mean rise (nats) when each filter moves by "
-        f"{RADIUS:g} of its own length at random. The rank correlation is that of training loss and development error "
-        "over the cells."
+        f"Widths and area of the basin {RISE:g} nats above the end, and at half of the drop from start to end, in "
+        "lengths of δ₁ and their squares (≥: it reaches the edge of the grid); random: in a random direction as long. "
+        "The loss at the end is of all training examples. Climb: largest rise on the straight line (nats). ‖δ₁‖: also "
+        "as a share of the start's length. Sharpness: mean rise (nats) when each filter (a row of a weight matrix) "
+        f"moves at random by {RADIUS:g} of its length. Rank correlation: of training loss and development error over "
+        "the cells."
     )
     shown = at_least(table, extents)
     return Exhibit("hao2019-measures", "Measures", table, caption, shown=shown, columns=columns)
@@ -177,9 +176,8 @@ def table_of_groups(surfaces: pd.DataFrame, rollbacks: pd.DataFrame) -> Exhibit 
         "norm": ("‖δ₁‖", "{norm:.3g} ({relative_norm:.0%})"),
     }
     caption = (
-        "The thirds of the layers in numbers: the distance towards the pre-trained layers, and beyond, at which the "
-        f"loss has risen by {RISE:g} nats, and the area of that basin (≥: it reaches the edge of the grid); the rise "
-        "of the training loss and the change of accuracy when a third is rolled back, the latter beside that of moving "
-        "it as far at random; and how far fine-tuning had moved it, also as a share of its parameters' length."
+        "Distance, in lengths of δ₁, towards the pre-trained layers (at 1) and beyond, at which the loss has risen by "
+        f"{RISE:g} nats, and area of that basin (≥: it reaches the edge of the grid); what rolling the third back does "
+        "to training loss and accuracy, beside a random move as far; and how far fine-tuning had moved it."
     )
     return Exhibit("hao2019-groups", "Groups of layers", table, caption, shown=shown, columns=columns)

@@ -212,7 +212,7 @@ def _small_before_large(seeds: pd.DataFrame, models: pd.DataFrame, value: str) -
         elif too_small:
             counts = f"{title(too_small[0])} has {examples[too_small[0]]:,} training examples here"
             less = f"{counts}, not {LARGER} times MRPC's {examples[SMALL]:,}"
-            yield LeftOut(_before(task), f"MRPC is compared with large sets: {less}")
+            yield LeftOut(_before(task), f"the comparison needs two large sets: {less}")
         else:
             measured = [_of_pairs(by_task[one], _reached_early(value)) for one in (SMALL, task)]
             difference = effects.independent_difference(*measured)

@@ -81,7 +81,7 @@ def table_1(models: pd.DataFrame) -> Exhibit:
         table[f"paper_{name}"] = [PAPER_TABLE_1.get(task, (np.nan,) * 3)[place] for task in table.index]
     table = table.reset_index()
     table["training_data"] = [
-        data if f"{used:,} " in data else f"{used:,} of: {data}"
+        data if f"{used:,} " in data else f"{used:,} of {data.removeprefix('whole, ')}"
         for used, data in zip(table["training_examples"], table["training_data"], strict=True)
     ]
     columns = {
@@ -136,7 +136,9 @@ def _figure(
     key, alt, piece = f"hao2020-figure-{number}", alt + alt_said, ""
     if asked:
         piece = folded(_of_each_seed(table, value, controls), key, "Ask it: each seed, and the low layers", alt)
-    return Exhibit(key, f"Figure {number}", table, caption + values, alt, figure, interactive=piece)
+    # The curves are labelled; of which tasks the controls are is said once.
+    caption += values if number == 1 else ""
+    return Exhibit(key, f"Figure {number}", table, caption, alt, figure, interactive=piece)
 
 
 def _of_each_seed(table: pd.DataFrame, value: str, controls: Mapping[str, str]) -> dict[str, graph_objects.Figure]:
@@ -174,8 +176,7 @@ def figure_1(changes: pd.DataFrame) -> Exhibit:
     caption = (
         "JS divergence of attention between the pre-trained and the fine-tuned encoder, per layer, on "
         f"development examples ({_over(table)}; bands from least to greatest seed). Dashed: the divergence between "
-        f"the pre-trained and an untrained encoder, {null.min():.2f} to {null.max():.2f} nats; the maximum is "
-        "ln 2 = 0.69."
+        f"the pre-trained and an untrained encoder, {null.min():.2f} to {null.max():.2f} nats."
     )
     null = ("js_null", "untrained")
     return _figure(1, "js", (table, *controls), caption, "of JS divergence over layers", null, asked=True)
@@ -188,7 +189,7 @@ def figure_2(changes: pd.DataFrame) -> Exhibit:
     caption = (
         f"SVCCA distance between the pre-trained and the fine-tuned encoder, per layer ({_over(drawn[0])}; "
         f"{_tokens(drawn[0])}). Dashed: the distance when the tokens of one side are permuted, {null.min():.2f} to "
-        f"{null.max():.2f}."
+        f"{null.max():.2f} (mean over tasks)."
     )
     return _figure(2, "svcca", drawn, caption, "of SVCCA distance over layers", ("svcca_null", "permuted"))
 
@@ -236,14 +237,13 @@ def figure_6(between: pd.DataFrame, each: int) -> Exhibit | Absent:
     return _figure(6, "js", drawn, caption, "of JS divergence over layers", by="pair")
 
 
-def figure_7(between: pd.DataFrame, each: int) -> Exhibit | Absent:
+def figure_7(between: pd.DataFrame) -> Exhibit | Absent:
     """Figure 7: SVCCA distance between models of two data sets."""
     if between.empty:
         return Absent("hao2020-figure-7", "Figure 7", NO_PAIR)
     drawn = _with_controls(between, "svcca", of_all, "pair")
     caption = (
-        "SVCCA distance between models of two data sets, per layer, on the examples of Figure 6 "
-        f"({_tokens(drawn[0])}, up to {each} examples of each set)."
+        f"SVCCA distance between models of two data sets, per layer, on the examples of Figure 6 ({_tokens(drawn[0])})."
     )
     return _figure(7, "svcca", drawn, caption, "of SVCCA distance over layers", by="pair")
 
@@ -261,8 +261,7 @@ def table_of_measures(changes: pd.DataFrame, keep: float) -> Exhibit:
     last = table[table["layer"] == table["layer"].max()]
     means = last.groupby("task", sort=False)[list(measures)].mean().reset_index()
     caption = (
-        "The last layer, pre-trained against fine-tuned, under four measures of distance in [0, 1] (mean over seeds). "
-        "The paper averages over the whole hidden size, which is the second column."
+        "The last layer, pre-trained against fine-tuned, under four measures of distance in [0, 1] (mean over seeds)."
     )
     columns = {"task": ("task", title)} | {name: (header, "{:.3f}") for name, header in measures.items()}
     return Exhibit("hao2020-measures", "Four measures", means, caption, columns=columns)

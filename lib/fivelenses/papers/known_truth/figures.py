@@ -21,7 +21,7 @@ SHORT = {  # of the questions, over the columns of a narrow picture
     "added": "by what it adds",
     "dose": "rises with dose",
     "ignores": "silent at no change",
-    "learning": "learned or walked",
+    "learning": "learned or moved",
 }
 PROPERTY = {TREES: "syntax trees"}
 
@@ -91,10 +91,10 @@ def summary(changes: pd.DataFrame, seconds: pd.DataFrame) -> Exhibit:
         f"which all layers were trained, some longer than others ({models_in_words(changes, FULL)}). Columns: the "
         "share of cases in which it names a trained layer, by its value and by what each layer adds; rank correlation "
         "with the dose; 1 minus the share of fine-tuning's change that it reports where nothing changed; and the "
-        "probability that it is larger where something was learned than where weights only moved (at random or on "
-        "shuffled labels, whichever it tells less well). By chance, these are "
-        f"{', '.join(f'{number(value)} ({SHORT[question]})' for question, value in chance.items())}. Bold: the 95 % "
-        "interval over models lies above chance. Beside each name: its seconds for one model."
+        "probability that it is larger after learning than after weights only moved (the harder of the two controls). "
+        "Bold: the 95 % interval over models lies above chance "
+        f"({', '.join(f'{number(value)} {SHORT[question]}' for question, value in chance.items())}). Beside each name: "
+        "its seconds for one model."
     )
     told = "; ".join(
         f"{name(measure)} " + ", ".join(f"{SHORT[row.question]} {number(row.score)}" for row in rows.itertuples())
@@ -171,7 +171,8 @@ def named_places(changes: pd.DataFrame) -> Exhibit:
     caption = (
         "How far from the layer that was trained alone each measure names a layer: share of the cases "
         f"({models_in_words(changes[~changes['trained'].str.contains('-')], FROZEN)}); a white dot at the most "
-        "frequent, the lowest of equals. To the right of 0 are layers above the trained one, whose features changed "
+        f"frequent, the lowest of equals. A measure that always names the last layer has equal shares from 0 to "
+        f"+{depth - 1}. To the right of 0 are layers above the trained one, whose features changed "
         "and whose weights did not."
     )
     told = []
@@ -204,10 +205,9 @@ def table_of_places(changes: pd.DataFrame) -> Exhibit:
         rows.append(row)
     lot = table["error_by_lot"].mean()
     caption = (
-        "Cases in which a measure names a layer that was trained, one or one of two; the distance of the named layer "
-        f"from it in layers, with 95 % intervals over models (naming at random is {number(lot)} off); and how much "
-        "of all that the measure reports it reports of trained layers. Of features, the rest is inherited: real, and "
-        f"not of the layer that shows it ({models_in_words(changes, FROZEN)})."
+        "Right: cases in which a measure names a trained layer. Error: layers from the named to the nearest trained "
+        f"one, with 95 % intervals over models (at random {number(lot)}). Reported of trained layers: their share of "
+        f"the sum over all layers; of features the rest is inherited ({models_in_words(changes, FROZEN)})."
     )
     return Exhibit("known-truth-places", "Places", table, caption, shown=pd.DataFrame(rows))
 
@@ -262,8 +262,8 @@ def table_of_noise(changes: pd.DataFrame) -> Exhibit | Absent:
         "ratio": ("signal over noise", "{:.1f}"),
     }
     caption = (
-        "Signal, the mean size of a measure after fine-tuning, and noise, its standard deviation between seeds of one "
-        "task, both over the layers and in the measure's own unit."
+        "Signal: the size of a measure after fine-tuning, averaged over seeds and layers. Noise: its standard "
+        "deviation between seeds of one task at one layer, pooled over the layers. Both in the measure's own unit."
     )
     shown = table.sort_values("ratio", ascending=False)
     return Exhibit("known-truth-noise", "Noise", table, caption, shown=shown, columns=columns)
@@ -274,20 +274,21 @@ def learned_or_walked(changes: pd.DataFrame) -> Exhibit:
     table = scores.learning(changes)
     shown = table.drop_duplicates(["task", "measure", "walk"])
     names, looks = _measures(table), plots.looks_in_sequence(scores.WALKS)
-    figure = plots.dots(shown, "area", "measure", names, "area under the curve", "walk", looks, line=0.5, width=WIDTH)
+    figure = plots.dots(
+        shown, "area", "measure", names, "probability of being larger", "walk", looks, line=0.5, width=WIDTH
+    )
     figure.axes[0].set_xlim(-0.04, 1.04)
     caption = (
-        "The probability that a measure is larger at a layer of a model that was fine-tuned than at that layer of one "
-        "whose weights only moved: as far in random directions, or after training on shuffled labels. Mean over the "
-        f"layers ({models_in_words(changes[changes['dose'] == 1], FULL)}). Dashed: chance. Below it, a "
-        "measure takes walking for more change than learning."
+        "The probability that a measure is larger at a layer of a fine-tuned model than at that layer of one that "
+        "moved as far at random, or was trained on shuffled labels; mean over the layers "
+        f"({models_in_words(changes[changes['dose'] == 1], FULL)}). Dashed: chance."
     )
     wide = shown.pivot_table("area", "measure", "walk")
     told = "; ".join(
         f"{header} " + ", ".join(f"{number(wide.loc[measure, walk])} ({words})" for walk, words in scores.WALKS.items())
         for measure, header in names.items()
     )
-    return Exhibit("known-truth-learning", "Learned or walked", table, caption, f"Areas: {told}.", figure)
+    return Exhibit("known-truth-learning", "Learned or moved", table, caption, f"Areas: {told}.", figure)
 
 
 def planted(properties: pd.DataFrame) -> Exhibit | Absent:

@@ -206,7 +206,7 @@ QUESTIONS = {
     "added": "names it by what it adds",
     "dose": "rises with the dose",
     "ignores": "ignores what changes nothing",
-    "learning": "tells learning from walking",
+    "learning": "tells learning from moving",
 }
 BY_CHANCE = {"dose": 0.0, "ignores": 0.0, "learning": 0.5}
 

@@ -2,11 +2,8 @@
 
 import pandas as pd
 
-from fivelenses.papers.five_lenses.rank_statistics import number
 from fivelenses.papers.known_truth import scores
-from fivelenses.papers.known_truth.figures import models_in_words
-from fivelenses.papers.known_truth.instruments import BY_KEY, name
-from fivelenses.papers.known_truth.measure import FROZEN, FULL
+from fivelenses.papers.known_truth.instruments import BY_KEY
 
 FEATURES = ("svcca", "pwcca", "cka", "rsa", "cka_debiased", "procrustes", "neighbours")
 
@@ -15,36 +12,16 @@ def findings(changes: pd.DataFrame) -> dict[str, str]:
     """What the prose says of a run, by the names under which it is glued."""
     by_value, by_addition = (scores.cases(changes, reading) for reading in scores.READINGS)
     ignored = scores.nothing(changes)
-    told = scores.learning(changes).groupby(["measure", "walk"])["area"].mean()
-    doses = scores.doses(changes).groupby("measure")["correlation"].mean()
-    frozen = changes[(changes["kind"] == FROZEN)]
-    words = {
-        "models_where": models_in_words(changes, FROZEN),
-        "models_usual": models_in_words(changes, FULL),
-        "frozen_layers": str(int(frozen["layer"].max())),
-        "by_lot": number(scores.where(changes)["right_by_lot"].mean()),
-        "surely_named": _listed(by_value, lambda row: row["right"] == row["of"]),
-    }
+    words = {}
     for key in BY_KEY:
         if key in by_value.index:
             words[f"{key}_names"] = _in_cases(by_value.loc[key])
             words[f"{key}_adds"] = _in_cases(by_addition.loc[key])
-            words[f"{key}_dose"] = number(doses[key])
     features = [key for key in FEATURES if key in by_value.index]
     words["features_names"] = _range([by_value.loc[key, "right"] for key in features], by_value["of"].max())
     words["features_adds"] = _range([by_addition.loc[key, "right"] for key in features], by_value["of"].max())
-    heads = ignored[(ignored["measure"] == "js") & (ignored["kind"] == "heads permuted")]["share"].mean()
     weights = ignored[ignored["measure"] == "weights"].groupby("kind")["share"].mean()
-    words |= {
-        "heads_seen": "–" if pd.isna(heads) else f"{heads:.1f}",
-        "weights_seen": f"{weights.min():.1f} to {weights.max():.1f}",
-    }
-    for walk, title in (("twin", "random"), ("shuffled labels", "shuffled")):
-        of_walk = told.xs(walk, level="walk")
-        words[f"best_{title}"] = "; ".join(name(key) for key in BY_KEY if key in of_walk and of_walk[key] > 1 - 1e-9)
-        words[f"best_{title}"] = words[f"best_{title}"] or "none"
-        words[f"worst_{title}"] = f"{name(of_walk.idxmin())} ({number(of_walk.min())})"
-    words["least_dose"] = f"{name(doses.idxmin())} ({number(doses.min())})"
+    words["weights_seen"] = f"{weights.min():.1f} to {weights.max():.1f}"
     return words
 
 
@@ -72,10 +49,6 @@ def quoted(changes: pd.DataFrame | None, prefix: str = "known") -> dict[str, str
 
 def _in_cases(row: pd.Series) -> str:
     return f"in {row['right']} of {row['of']} cases"
-
-
-def _listed(cases: pd.DataFrame, kept) -> str:
-    return "; ".join(name(key) for key, row in cases.iterrows() if kept(row)) or "none"
 
 
 def _range(counts: list[int], of: int) -> str:

@@ -129,10 +129,9 @@ def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: st
         changes = rows.groupby("task", sort=False)["micro_f1"].mean().reindex(means.index) * POINTS - means[BASE]
         view[f"{title(model)}, {AT_RANDOM}"] = changes.map("{:+.1f}".format).str.replace("-", "−")
     caption = (
-        f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how far its embeddings "
-        "alone (lexical), random weights (randomised) and the fine-tuned encoders differ from it (mean of "
-        f"{counted(table['seed'].nunique(), 'probing seed')}; at most {table['targets'].max():,} training targets)"
-        + (", with the paper's in brackets." if paper else ".")
+        f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how far the others differ "
+        f"from it (mean of {counted(table['seed'].nunique(), 'probing seed')}; at most {table['targets'].max():,} "
+        "training targets)" + (", with the paper's in brackets." if paper else ".")
     )
     return Exhibit(key, name, record, caption, shown=view)
 
@@ -174,11 +173,12 @@ def figure_2(similarities: pd.DataFrame) -> Exhibit:
     table = _with_twins(similarities, "similarity", ["pretrained", "input", "model", "layer"])
     counted_tokens = "tokens, special ones left out," if "fold" in similarities.columns else "tokens, special ones too,"
     nulls = {"null": "permuted"} | (TWIN_NULL if "twin" in table.columns else {})
+    models = table[["pretrained", "seed"]].drop_duplicates() if "seed" in table.columns else table[["pretrained"]]
+    drawn = counted(table["pretrained"].nunique(), "independent pre-training")
+    drawn += ", bands from least to greatest" * (len(models.drop_duplicates()) > 1)
     caption = (
-        "RSA of each fine-tuned encoder to the encoder that it was tuned from, per layer (0: embeddings), on "
-        f"{table['tokens'].max():,} {counted_tokens} of running text "
-        f"({counted(table['pretrained'].nunique(), 'independent pre-training')}, bands from least to "
-        "greatest). Dashed: the same with tokens permuted."
+        "RSA of each fine-tuned encoder to its pre-trained one, per layer (0: embeddings), on "
+        f"{table['tokens'].max():,} {counted_tokens} of running text ({drawn}). Dashed: the same with tokens permuted."
     )
     caption += " " + OF_TWINS if "twin" in nulls else ""
     alt = f"Curves of similarity over layers. {ends(table, 'similarity', 'model')}."
@@ -232,10 +232,7 @@ def figure_3(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str) -> 
 
 def figure_4(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str) -> Exhibit | Absent:
     """Figure 4: score of truncated encoders; arguments as `figure_3`."""
-    caption = (
-        "Score after fine-tuning the first layers of the encoder alone, by their number k. If the paper's axis counts "
-        "from 0, as that of its Figure 3 does, its k is ours minus 1."
-    )
+    caption = "Score after fine-tuning the first layers of the encoder alone, by their number k."
     table = varied(models, similarities, encoder, "kept")
     return _ablation(table, "kept", "layers kept", "merchant2020-figure-4", "Figure 4", caption)
 

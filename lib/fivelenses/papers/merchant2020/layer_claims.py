@@ -102,7 +102,8 @@ def top_layers_change(similarities: pd.DataFrame) -> Iterator[Effect]:
 @CLAIMS.add(
     "few-layers-suffice",
     "Freezing most of the bottom layers costs MNLI and SQuAD little, and the parser more.",
-    "share of the gain over the null rate that is lost, at the worst number of frozen layers up to half of them; "
+    "share of the gain over the null rate that is lost, at the worst number of frozen layers up to half of them, or up "
+    "to the next number that was tried; "
     "the parser's mean loss over these",
     KEPT,
     PARSER_LOSES,
@@ -135,7 +136,8 @@ def few_layers_suffice(
 @CLAIMS.add(
     "shallow-truncation",
     "Half of the layers come near the full score on MNLI and SQuAD; the parser needs more of them.",
-    "share of the gain over the null rate that is lost with half of the layers",
+    "share of the gain over the null rate that is lost with half of the layers, or, as a bound, with the most below "
+    "half that were tried",
     KEPT,
     PARSER_LOSES,
     PARSER_LOSES_MORE,

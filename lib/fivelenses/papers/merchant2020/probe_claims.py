@@ -80,7 +80,7 @@ def _probed(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, int | None
         room = of_measure(scores, lambda rows: (rows[BASE] - rows[LEXICAL]).mean())
         clear = judge_group([ROOM], [Effect(task, ROOM.name, room)]).outcome == HOLDS
         why = (
-            f"the lexical baseline of {find_edge_task(task).title} is {printed(room.estimate, '.3f')} below the encoder"
+            f"on {find_edge_task(task).title} the encoder is {printed(room.estimate, '.3f')} above its lexical baseline"
         )
         yield task, scores, sentences, "" if clear else f"{why}, not clearly more than {ROOM.threshold:g}"
 

@@ -49,8 +49,8 @@ def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
     )
     caption = (
         "Cross-entropy at masked tokens along pre-training, each point the mean since the previous one; larger marks "
-        "are the loss on held-out text of the same corpus. The dashed line is the entropy of the tokens of the text "
-        "from elsewhere: what their frequencies alone would reach."
+        "are the loss on held-out text of the same corpus. Dashed: what the frequencies of tokens would reach "
+        "on the text from elsewhere."
     )
     alt = f"Masked loss along pre-training. {words}."
     key, asked = "own-encoders-loss", "Ask it: how unsure is an encoder along pre-training?"
@@ -90,7 +90,7 @@ def language_table(table: pd.DataFrame, text: str) -> Exhibit:
     }
     caption = (
         f"BERT's two tasks on text held out of an encoder's own corpus, and on {text}, which it never read. Next "
-        "sentence by chance is 50 %; frequencies of tokens know how often each occurs in that text, and no more."
+        "sentence by chance is 50 %."
     )
     title = "Masked words and next sentences"
     return Exhibit("own-encoders-language", title, table, caption, columns=columns)
@@ -143,8 +143,8 @@ def scores_figure(table: pd.DataFrame, published: Published) -> Exhibit:
     )
     if published:
         caption += (
-            " Diamonds and stars are what Google publishes for its smallest models, on the test sets and after whole "
-            "training sets: for orientation, not for comparison."
+            " Diamonds and stars: Google's test scores of its smallest models (the miniatures) after whole training "
+            "sets, for orientation."
         )
     alt = against_scratch(drawn, "line", titles)
     return Exhibit("own-encoders-scores", "Scores beside baselines", table, caption, alt, figure)

@@ -69,9 +69,8 @@ def figure_1() -> Exhibit:
         axes.grid(False)
     table = pd.concat(clustered, ignore_index=True)
     caption = (
-        "What DirectProbe finds, drawn by the lens itself on made points: clusters of one label whose convex hulls "
-        "keep clear of those of the other. Left, one cluster per label: a line separates them. Right, more clusters "
-        "than labels: no line does. A boundary has to pass between the hulls."
+        "DirectProbe on synthetic points. Left: one cluster per label, a line separates them. Right: more clusters "
+        "than labels, no line does."
     )
     alt = "Two panels of points in a plane with convex hulls: left two hulls, right four, two of each label."
     return Exhibit("zhou2022-figure-1", "Figure 1", table, caption, alt, figure)
@@ -319,8 +318,8 @@ def _low_against_high(moved: pd.DataFrame) -> str:
     ratios = [lengths[third].groupby("control")[["length", "relative"]].mean() for third in (low, high)]
     ratios = ratios[0] / ratios[1]
     caption = (
-        f"The lower third of the layers moves {ratios.loc['', 'length']:.2f} times as far as the upper third, and "
-        f"{ratios.loc['', 'relative']:.2f} times relative to the distances between the labels of its layer before"
+        f"In the lower third of the layers labels move {ratios.loc['', 'length']:.2f} times as far as in the upper "
+        f"third, relative to the distances between labels {ratios.loc['', 'relative']:.2f} times"
     )
     controls = [f"{IN_WORDS[name]} {row.length:.2f} and {row.relative:.2f}" for name, row in ratios.iterrows() if name]
     return caption + (f" ({'; '.join(controls)})" if controls else "") + "."

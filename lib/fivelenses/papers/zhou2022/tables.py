@@ -118,13 +118,12 @@ def _points_counted(table: pd.DataFrame) -> tuple[str, str]:
 
 
 def _what_was_counted(table: pd.DataFrame) -> str:
-    """The sentence on points and control under Tables 3 and 4."""
+    """The sentences on points and control under Table 3."""
     counted, whole = _points_counted(table)
     return (
-        f"Clusters are counted on {counted} training points; whether planes separate the labels is asked of all "
-        f"{whole}, so that labels with one cluster each may yet not be separable (a text that occurs twice is measured "
-        "once). Random labels: whether planes "
-        "separate all points with their labels permuted; where they do, being separable says nothing about the encoder."
+        f"Clusters are counted on {counted} training points (mean over seeds), separability on all {whole}, each text "
+        "once; so labels with one cluster each can still be inseparable. Random labels: whether planes separate the "
+        "same points with permuted labels."
     )
 
 
@@ -133,9 +132,9 @@ def table_2(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame]) -> Exhib
     table = before_and_after(geometry, probes)
     counted, whole = _points_counted(table)
     caption = (
-        "Accuracy of the classifier probe on the last layer before and after fine-tuning, and the similarity of "
-        "training and test set (Pearson correlation of the distances between labels that both have). A dash: planes do "
-        f"not separate these labels in one of the two sets. Measured on {counted} training points of {whole}."
+        "Accuracy of the classifier probe on the last layer (mean ± standard deviation over initialisations), and "
+        f"similarity of the distances between labels in training and test set (on {counted} of {whole} training "
+        "points). A dash: planes do not separate the labels in one of the two."
     )
     names = ("encoder", "task", "accuracy_before", "accuracy_after", "similarity_before", "similarity_after")
     columns = _columns(table, *names, "similarity_twin", "similarity_shuffled")
@@ -159,7 +158,7 @@ def table_4(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame], task: st
     table = table[table["task"] == task].reset_index(drop=True)
     if table.empty:
         return Absent("zhou2022-table-4", "Table 4", f"it is about {title(task)}, which this run has not measured")
-    caption = f"{title(task)} in all encoders, as Table 3. {_what_was_counted(table)}"
+    caption = f"{title(task)} in all encoders, as Table 3."
     return Exhibit("zhou2022-table-4", "Table 4", table, caption, columns=_columns(table, "encoder", *LINEARITY))
 
 
@@ -193,9 +192,9 @@ def table_5(distances: pd.DataFrame, accuracies: Mapping[str, pd.DataFrame]) -> 
         "accuracy": ("accuracy", "{accuracy:.3f} ± {deviation:.3f}"),
     }
     caption = (
-        f"The {table['label'].nunique()} labels of PS-fxn in the last layer of models that were tuned on other "
-        "tasks: for how many of them the least distance to any other label grew or shrank, the mean change, and the "
-        f"accuracy of a probe{', all as means over seeds' if seeds.max() > 1 else ''}."
+        f"The {table['label'].nunique()} labels of PS-fxn in the last layer of models that were tuned on other tasks: "
+        "for how many of them the least distance to any other label grew or shrank, the mean change, and the accuracy "
+        f"of a probe (± standard deviation over initialisations){'; all means over seeds' if seeds.max() > 1 else ''}."
     )
     return Exhibit("zhou2022-table-5", "Table 5", table, caption, shown=shown, columns=columns)
 
