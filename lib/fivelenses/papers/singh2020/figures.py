@@ -28,7 +28,7 @@ PAPER_TABLE_1 = {"sst2": ("67k", "1.8k"), "qnli": ("105k", "5.4k"), "cola": ("8.
 NULLS = {"null_rate": "null rate", "shuffled": "shuffled labels"}
 THIRDS = ("top", "middle", "bottom")
 REINITIALISED = "layers re-initialised, from the top"
-DISTANCE = "weight distance (Frobenius norm)"
+DISTANCE = "Frobenius distance"
 
 
 def _spread(table: pd.DataFrame, of: str = "seed") -> str:
