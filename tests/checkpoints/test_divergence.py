@@ -29,5 +29,5 @@ def test_a_pair_of_data_sets_is_absent_where_one_training_diverged(toy_checkpoin
     other = gone(toy_checkpoint)
     other.specification = dataclasses.replace(toy_checkpoint.specification, task="mrpc")
     table = measure.between_datasets([toy_checkpoint, other], [("mrpc", "rte")], 4)
-    for figure in (figures.figure_6, figures.figure_7):
-        assert "no pair of data sets whose trainings ended well" in figure(table, 4).sentence
+    for absent in (figures.figure_6(table, 4), figures.figure_7(table)):
+        assert "no pair of data sets whose trainings ended well" in absent.sentence

@@ -216,6 +216,21 @@ def test_distances_are_drawn_with_those_of_shuffled_labels():
     assert "shuffled" not in figures.weight_distance(usual.drop(columns="control"), "sst2").table
 
 
+def test_models_of_shuffled_labels_are_no_part_of_the_distances_at_equal_steps():
+    usual = distances("sst2", {1000: 0.3, 100: 0.1}).assign(control="")
+    usual["equal_steps"] = usual["examples"] == 100
+    shuffled = usual.assign(control="shuffled labels", absolute=9.0)
+    drawn = ["sst2"], "absolute", figures.DISTANCE, "layer", "layer"
+    exhibit = figures.equal_steps(pd.concat([usual, shuffled]), *drawn)
+    assert exhibit.table["absolute"].max() < 9 and len(exhibit.table) == len(usual)
+
+
+def test_a_third_in_which_no_model_was_trained_has_no_number():
+    shapes = figures.table_of_shapes(models_table("sst2", (0, 3, 4)))
+    assert "top" not in shapes.table and "middle" not in shapes.table and shapes.table["bottom"].notna().all()
+    assert shapes.shown["lost with the top third"].tolist() == ["–"]
+
+
 def test_sublayers_need_more_than_the_output_projections():
     outputs = distances("sst2", {1000: 0.3}).assign(relative=0.1)
     assert "output projections alone" in figures.table_of_sublayers(outputs).sentence
