@@ -76,7 +76,7 @@ def table_1(data: pd.DataFrame, used: Mapping[str, Sequence[int]]) -> Exhibit:
     }
     caption = (
         "Tasks, with the paper's sizes in brackets. We evaluate on the development examples, as the labels of the test "
-        "sets are not public; the smaller sizes are stratified parts of the larger, drawn again for each seed."
+        "sets are not public."
     )
     return Exhibit("singh2020-table-1", "Table 1", table, caption, columns=columns)
 
@@ -90,8 +90,8 @@ def reinitialisation(models: pd.DataFrame, task: str, sizes: Sequence[int], aske
     metric, null = tasks.find(task).score_name, table["null_rate"].iloc[0]
     zero = "always the most frequent label" if metric == "accuracy" else "any constant label"
     words = (
-        f"{metric} on the development examples after fine-tuning with the top layers re-initialised, by their number "
-        f"and by the number of training examples ({_spread(table)}). Dashed: the null rate ({zero}), {null:.2f}."
+        f"{metric} on the development examples after fine-tuning, by number of re-initialised top layers and "
+        f"of training examples ({_spread(table)}). Dashed: the null rate ({zero}), {null:.2f}."
     )
     alt = f"Curves of {metric} on {title(task)} over the number of re-initialised layers (null rate {null:.2f})"
     exhibit = _by_size(table, KINDS[0], "score", metric, "reinitialised", REINITIALISED, words, alt)

@@ -54,7 +54,7 @@ LINEARITY += ("control_separable_before", "control_separable_after", "clusters_t
 
 def table_1(sizes: pd.DataFrame) -> Exhibit:
     """Table 1: the encoders."""
-    caption = "The encoders, with their embeddings and without pooler. The paper has five BERTs, 2 × 128 to 12 × 768."
+    caption = "The encoders. Parameters include embeddings, not the pooler."
     columns = {"encoder": ("encoder", short), "layers": "layers", "hidden": "hidden"}
     columns |= {"parameters": ("parameters", "{:,}")}
     return Exhibit("zhou2022-table-1", "Table 1", sizes, caption, columns=columns)
@@ -66,7 +66,7 @@ def table_6(sizes: pd.DataFrame) -> Exhibit:
     table = sizes.join(pd.DataFrame(paper, sizes.index, ["paper_training", "paper_test", "paper_labels"]))
     caption = (
         "Labelled points of each task, counted from the data, with the paper's numbers in brackets. The paper's POS "
-        "counts the seven empty nodes of its treebank as words, where the text has none."
+        "includes the treebank's seven empty nodes."
     )
     columns = {
         "task": ("task", title),
