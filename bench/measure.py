@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import torch
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,10 @@ def _peak_megabytes() -> float:
 def _measure(
     answers: multiprocessing.SimpleQueue, compute: Callable[..., float], folder: str, warm: Sequence[np.ndarray]
 ) -> None:
-    # Loading libraries and starting threads count for neither side.
+    # Loading libraries and starting threads count for neither side, and small inputs do not start all threads.
     compute(*warm)
+    square = torch.ones(512, 512, dtype=torch.float64)
+    (square @ square).sum()
     inputs = [np.load(path) for path in sorted(Path(folder).iterdir())]
     loaded = _peak_megabytes()
     start = time.perf_counter()
