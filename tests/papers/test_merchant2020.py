@@ -102,8 +102,10 @@ def test_models_tuned_whole_are_averaged_over_seeds():
     row |= {"null_rate": 0.35, "truncated": -1}
     scores = [(0, -1, 0.5), (1, -1, 0.6), (0, 3, 0.1)]
     models = pd.DataFrame([row | {"seed": seed, "frozen": top, "score": score} for seed, top, score in scores])
-    table = figures.appendix_c(models).table
-    assert table[["score", "score_spread", "seeds"]].to_numpy().tolist() == [[0.55, pytest.approx(0.05), 2]]
+    exhibit = figures.appendix_c(models)
+    numbers = exhibit.table[["score", "score_spread", "seeds"]].to_numpy().tolist()
+    assert numbers == [[0.55, pytest.approx(0.05), 2]] and exhibit.shown["score"].tolist() == ["0.550 ± 0.050"]
+    assert figures.appendix_c(models[models["seed"] == 0]).shown["score"].tolist() == ["0.500"]
 
 
 @pytest.fixture(autouse=True)
@@ -141,7 +143,8 @@ def test_edge_probes_read_more_from_a_pretrained_encoder(toy_checkpoint):
     assert replicates.drop(-1).mean() == pytest.approx(replicates[-1], abs=0.005)
     exhibit = figures.table_1(table)
     assert "97.5" in exhibit.shown.loc[0, "base"] and exhibit.shown.loc[0, "data"] == "toy world"
-    assert any("moved at random" in column for column in exhibit.shown.columns)
+    (beside,) = (column for column in exhibit.shown.columns if "moved at random" in column)
+    assert float(exhibit.shown.loc[0, beside].replace("−", "-")) < 100 * (1 - mean["mix", "base"])
 
 
 def test_scores_without_a_fold_are_those_of_the_other_targets(toy_checkpoint, models, toy_tokenizer):

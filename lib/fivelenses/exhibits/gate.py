@@ -92,8 +92,8 @@ def unlearned(table: pd.DataFrame, leading: str) -> Mapping[str, str]:
     reasons = {}
     for row in table[~table["learned"].astype(bool)].itertuples():
         name = tasks.find(row.task).title + ("" if row.encoder == leading else f" on {row.encoder}")
-        reach = f" [{row.low:.3f}, {row.high:.3f}]" if row.measured else ""
-        score = f"its score of {row.score:.3f} is {row.above:.3f}{reach} above the null rate".replace("-", "−")
+        reach = f" [{row.low:z.3f}, {row.high:z.3f}]" if row.measured else ""
+        score = f"its score of {row.score:.3f} is {row.above:z.3f}{reach} above the null rate".replace("-", "−")
         unclear = row.measured and row.above > MARGIN.threshold
         was, bound = (
             ("was not clearly learned", "and the interval reaches below")

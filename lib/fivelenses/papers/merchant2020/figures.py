@@ -62,10 +62,12 @@ def appendix_c(models: pd.DataFrame) -> Exhibit:
         "examples": ("examples", "{:,}"),
         "steps": ("steps", "{:,.0f}"),
         "metric": "metric",
-        "score": ("score", "{score:.3f} ± {score_spread:.3f}" if several else "{:.3f}"),
+        "score": "score",
         "null_rate": ("null rate", "{:.3f}"),
     }
-    return Exhibit("merchant2020-models", "Appendix C", table, caption, columns=columns)
+    scores = [f"{row.score:.3f}" + f" ± {row.score_spread:.3f}" * (row.seeds > 1) for row in table.itertuples()]
+    shown = table.assign(score=scores)
+    return Exhibit("merchant2020-models", "Appendix C", table, caption, shown=shown, columns=columns)
 
 
 def table_1(probes: pd.DataFrame) -> Exhibit:
@@ -127,7 +129,8 @@ def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: st
     twins = record[record["control"] == TWIN] if "control" in record.columns else record[:0]
     for model, rows in twins.groupby("model"):
         changes = rows.groupby("task", sort=False)["micro_f1"].mean().reindex(means.index) * POINTS - means[BASE]
-        view[f"{title(model)}, {AT_RANDOM}"] = changes.map("{:+.1f}".format).str.replace("-", "−")
+        words = ["–" if pd.isna(change) else f"{change:+.1f}".replace("-", "−") for change in changes]
+        view[f"{title(model)}, {AT_RANDOM}"] = words
     caption = (
         f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how far the others differ "
         f"from it (mean of {counted(table['seed'].nunique(), 'probing seed')}; at most {table['targets'].max():,} "
