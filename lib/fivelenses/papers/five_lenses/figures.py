@@ -138,7 +138,7 @@ def all_curves(changes: pd.DataFrame) -> Exhibit:
     figure = plots.curves(changes, "value", "task", plots.looks_of_tasks(titles), "", **drawn)
     caption = (
         f"Every measure in its own unit, more change upwards ({models_in_words(changes)}, bands from least to greatest "
-        f"seed). Dashed: the null of the table of instruments, mean over the models."
+        "seed). Dashed: the null of the table of instruments, mean over the models."
     )
     if twins is not None:
         caption += " Dash-dotted: the models' twins, which moved as far in random directions."

@@ -96,7 +96,7 @@ def reason(changes: pd.DataFrame, parting: agreement.Parting) -> str:
     if not sentences:
         parts = [f"“{measure.name}” is {measure.more}" for measure in both]
         sentences = [
-            f"Both read the same part of a layer, and both know the labels or neither does; they differ in what they "
+            "Both read the same part of a layer, and both know the labels or neither does; they differ in what they "
             f"measure: {'; '.join(parts)}."
         ]
     return " ".join([*sentences, *_other_way(changes, parting), _noise(changes, parting)])

@@ -125,7 +125,7 @@ def _figure(
         null: its column, and its name.
         asked: whether a reader can ask it for each seed.
     """
-    table, controls, values, alt_said = drawn
+    table, controls, _, alt_said = drawn
     keys = table[by].unique()
     looks = looks_of_tasks(keys) if by == "task" else looks_in_sequence({key: title(key) for key in keys})
     nulls = controls if null is None else {null[0]: null[1]} | controls
@@ -136,8 +136,6 @@ def _figure(
     key, alt, piece = f"hao2020-figure-{number}", alt + alt_said, ""
     if asked:
         piece = folded(_of_each_seed(table, value, controls), key, "Ask it: each seed, and the low layers", alt)
-    # The curves are labelled; of which tasks the controls are is said once.
-    caption += values if number == 1 else ""
     return Exhibit(key, f"Figure {number}", table, caption, alt, figure, interactive=piece)
 
 
@@ -179,6 +177,8 @@ def figure_1(changes: pd.DataFrame) -> Exhibit:
         f"the pre-trained and an untrained encoder, {null.min():.2f} to {null.max():.2f} nats."
     )
     null = ("js_null", "untrained")
+    # The curves of all figures are labelled; of which tasks the controls are is said here alone.
+    caption += controls[1]
     return _figure(1, "js", (table, *controls), caption, "of JS divergence over layers", null, asked=True)
 
 

@@ -176,9 +176,9 @@ def figure_2(similarities: pd.DataFrame) -> Exhibit:
     table = _with_twins(similarities, "similarity", ["pretrained", "input", "model", "layer"])
     counted_tokens = "tokens, special ones left out," if "fold" in similarities.columns else "tokens, special ones too,"
     nulls = {"null": "permuted"} | (TWIN_NULL if "twin" in table.columns else {})
-    models = table[["pretrained", "seed"]].drop_duplicates() if "seed" in table.columns else table[["pretrained"]]
-    drawn = counted(table["pretrained"].nunique(), "independent pre-training")
-    drawn += ", bands from least to greatest" * (len(models.drop_duplicates()) > 1)
+    pretrainings = table["pretrained"].nunique()
+    drawn = counted(pretrainings, "independent pre-training")
+    drawn += ", bands from least to greatest" * (pretrainings > 1)
     caption = (
         "RSA of each fine-tuned encoder to its pre-trained one, per layer (0: embeddings), on "
         f"{table['tokens'].max():,} {counted_tokens} of running text ({drawn}). Dashed: the same with tokens permuted."
