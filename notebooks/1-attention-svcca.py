@@ -135,7 +135,8 @@ from fivelenses.lenses.cca import svcca_distance
 
 x = chance.normal(size=(200, 6)) * [9, 6, 4, 2, 1, 0.1]
 y = x @ chance.normal(size=(6, 6)) + 5 * chance.normal(size=(200, 6))
-(u, s, _), (v, t, _) = (np.linalg.svd(side - side.mean(0), full_matrices=False) for side in (x, y))
+centred = x - x.mean(0), y - y.mean(0)
+(u, s, _), (v, t, _) = (np.linalg.svd(side, full_matrices=False) for side in centred)
 kept = [int(np.searchsorted(np.cumsum(of**2) / np.sum(of**2), 0.99)) + 1 for of in (s, t)]
 correlations = np.linalg.svd(u[:, : kept[0]].T @ v[:, : kept[1]], compute_uv=False)
 by_hand, library = float(1 - correlations.mean()), svcca_distance(x, y, variance_kept=0.99)

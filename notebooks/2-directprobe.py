@@ -128,7 +128,8 @@ chance = np.random.default_rng(0)
 a, b = chance.normal(size=(4, 2)) + [5, 0], chance.normal(size=(5, 2))
 alpha_sums_to_1 = {"type": "eq", "fun": lambda weights: weights[:4].sum() - 1}
 beta_sums_to_1 = {"type": "eq", "fun": lambda weights: weights[4:].sum() - 1}
-program = {"bounds": [(0, 1)] * 9, "constraints": [alpha_sums_to_1, beta_sums_to_1], "method": "SLSQP", "tol": 1e-14}
+constraints = [alpha_sums_to_1, beta_sums_to_1]
+program = {"bounds": [(0, 1)] * 9, "constraints": constraints, "method": "SLSQP", "tol": 1e-14}
 start = np.repeat([1 / 4, 1 / 5], [4, 5])
 nearest = minimize(lambda weights: np.sum((weights[:4] @ a - weights[4:] @ b) ** 2), start, **program)
 by_hand, library = float(np.sqrt(nearest.fun)), hull_distance(a, b).distance

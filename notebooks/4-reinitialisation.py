@@ -87,7 +87,8 @@ while (by_hand.abs() > 0.04).any():  # draw again what lies outside
     by_hand = torch.where(by_hand.abs() > 0.04, 0.02 * torch.randn(by_hand.shape, generator=chance), by_hand)
 layers.reinitialise(encoder, [6], seed=0)
 weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.weight.detach()}
-{name: {"deviation": round(float(of.std()), 4), "largest": round(float(of.max()), 2)} for name, of in weights.items()}
+both = {name: (float(of.std()), float(of.max())) for name, of in weights.items()}
+{name: {"deviation": round(std, 4), "largest": round(most, 2)} for name, (std, most) in both.items()}
 
 # %% [markdown]
 # After the cut, the deviation is $0.0176$. The report does not mention biases and LayerNorms; we keep them (the

@@ -37,6 +37,14 @@ def test_loss_curves_are_those_that_pretraining_wrote():
     assert table[table["encoder"] == "toy-bert/seed-1"]["masked"].tolist() == [row["masked"] for row in written]
 
 
+def test_the_curve_of_the_loss_has_means_over_equally_many_steps():
+    logged = pd.DataFrame({"encoder": "own", "step": [10, 20, 21, 30], "masked": [8.0, 6.0, 15.0, 5.0]})
+    table = figures._at_equal_distances(logged.assign(next_sentence=0.5))
+    assert table["step"].tolist() == [10, 20, 30]
+    assert table["masked"].tolist() == pytest.approx([8.0, 6.0, (15 + 9 * 5) / 10])
+    assert table["next_sentence"].tolist() == pytest.approx([0.5] * 3)
+
+
 def test_frequencies_of_two_equally_frequent_pieces_cost_the_logarithm_of_two(toy_tokenizer):
     word, other = (toy_tokenizer.convert_ids_to_tokens(piece) for piece in toy_tokenizer("the was")["input_ids"][1:3])
     documents = [[f"{word} {other}"], [f"{other} {word}"]]

@@ -56,6 +56,26 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def trained_on(examples: int, at_hand: str) -> str:
+    """How many examples a model was trained on and where they came from, in words for a table.
+
+    Args:
+        examples: how many the model was trained on.
+        at_hand: what there was, as `fivelenses.tasks.examples.Data.provenance` says it.
+
+    Example:
+        >>> trained_on(8000, "whole, 67,349 examples"), trained_on(3668, "whole, 3,668 examples")
+        ('8,000 of 67,349 examples', 'whole, 3,668 examples')
+        >>> trained_on(1500, "toy world, 4,000 examples")
+        'toy world, 1,500 of 4,000 examples'
+    """
+    if f"{examples:,} " in at_hand:
+        return at_hand
+    source, _, size = at_hand.partition(", ")
+    of_all = f"{examples:,} of {size.split(' of ')[-1]}"
+    return of_all if source in ("whole", "sample") else f"{source}, {of_all}"
+
+
 def title(name: str) -> str:
     """What a task, or a pair of tasks, is called; what is no task keeps its name.
 

@@ -8,7 +8,7 @@ import pandas as pd
 from plotly import graph_objects
 
 from fivelenses.exhibits import plots, style
-from fivelenses.exhibits.exhibit import Exhibit, counted, title
+from fivelenses.exhibits.exhibit import Exhibit, counted, title, trained_on
 from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.agreement import whole
@@ -52,8 +52,8 @@ def table_of_models(models: pd.DataFrame) -> Exhibit:
     rows = []
     for task, group in models.groupby("task", sort=False):
         scores = np.where(group["diverged"], "diverged", group["score"].map("{:.3f}".format))
-        row = {"task": title(task), "trained on": group["training_data"].iloc[0]}
-        row |= {"examples": f"{group['examples'].iloc[0]:,}", "score of each seed": ", ".join(scores)}
+        row = {"task": title(task), "trained on": trained_on(group["examples"].iloc[0], group["training_data"].iloc[0])}
+        row["score of each seed"] = ", ".join(scores)
         rows.append(row | {"null rate": f"{group['null_rate'].iloc[0]:.3f}"})
     caption = (
         "The fine-tuned models: development score (accuracy, or Matthews correlation where the null rate is 0) and the "

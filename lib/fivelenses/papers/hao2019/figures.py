@@ -263,12 +263,14 @@ def figure_5(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     )
     panels |= dict(sharey=True, missing=f"falls by less than {MIN_FALL} nats")
     figure = plots.curves(drawn, "height", "line", with_null, "loss, its start as 1", **panels)
-    figure.axes[0].set_ylim(0, 2)
+    # In a random direction the loss can fall below the least of the line from start to end.
+    figure.axes[0].set_ylim(1.05 * min(0.0, drawn["height"].min()), 2)
     flat = drawn[drawn["unit"].isna()].drop_duplicates(["task", "init"])
     flat = [f"{title(row.task)} {NAMES[row.init]}" for row in flat.itertuples()]
     caption = (
         "Training loss from start (0) to end (1), scaled so that its least value is 0 and its start is 1. Grey: the "
-        f"same around the end in a random direction of equal length, filter-normalised and rescaled.{seeds}"
+        "same around the end in a random direction of equal length, filter-normalised and rescaled. Above 2 curves "
+        f"are cut off.{seeds}"
         + (f" Not drawn, since the loss falls by less than {MIN_FALL} nats: {', '.join(flat)}." if flat else "")
     )
     tasks = ", ".join(looks.names.values())

@@ -7,7 +7,7 @@ import pandas as pd
 from plotly import graph_objects
 
 from fivelenses.exhibits.claims import controls_of, of_all
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title
+from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title, trained_on
 from fivelenses.exhibits.interactive import folded, points
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS, curves, ends, looks_in_sequence, looks_of_tasks
@@ -80,10 +80,8 @@ def table_1(models: pd.DataFrame) -> Exhibit:
     for place, name in enumerate(hyperparameters):
         table[f"paper_{name}"] = [PAPER_TABLE_1.get(task, (np.nan,) * 3)[place] for task in table.index]
     table = table.reset_index()
-    table["training_data"] = [
-        data if f"{used:,} " in data else f"{used:,} of {data.removeprefix('whole, ')}"
-        for used, data in zip(table["training_examples"], table["training_data"], strict=True)
-    ]
+    sizes = zip(table["training_examples"], table["training_data"], strict=True)
+    table["training_data"] = [trained_on(*size) for size in sizes]
     columns = {
         "task": ("task", title),
         "learning_rate": ("learning rate (paper)", "{learning_rate:g} ({paper_learning_rate:g})"),

@@ -7,7 +7,7 @@ from plotly import graph_objects
 
 from fivelenses import tasks
 from fivelenses.exhibits.claims import of_all, seen_as
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title
+from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title, trained_on
 from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import AT_RANDOM, Looks, curves, ends, looks_in_sequence, looks_of_tasks
@@ -59,14 +59,14 @@ def appendix_c(models: pd.DataFrame) -> Exhibit:
         "task": ("task", title),
         "encoder": "encoder",
         "training_data": "trained on",
-        "examples": ("examples", "{:,}"),
         "steps": ("steps", "{:,.0f}"),
         "metric": "metric",
         "score": "score",
         "null_rate": ("null rate", "{:.3f}"),
     }
     scores = [f"{row.score:.3f}" + f" ± {row.score_spread:.3f}" * (row.seeds > 1) for row in table.itertuples()]
-    shown = table.assign(score=scores)
+    sizes = zip(table["examples"], table["training_data"], strict=True)
+    shown = table.assign(score=scores, training_data=[trained_on(*size) for size in sizes])
     return Exhibit("merchant2020-models", "Appendix C", table, caption, shown=shown, columns=columns)
 
 

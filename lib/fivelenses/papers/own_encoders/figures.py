@@ -31,6 +31,7 @@ PUBLISHED: Published = MappingProxyType(
 
 def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
     """The masked loss along pre-training, one curve per encoder, and what each reached on held-out text."""
+    table = _at_equal_distances(table)
     of_text = whole(language).set_index(["text", "encoder"])["masked_loss"]
     table = table.assign(held_out=table["encoder"].map(of_text["held out"]))
     table["frequency"] = of_text.xs("frequency", level="encoder").iloc[0]
@@ -56,6 +57,20 @@ def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
     key, asked = "own-encoders-loss", "Ask it: how unsure is an encoder along pre-training?"
     piece = folded(_along_pretraining(table, looks), key, asked, f"{alt} And the loss of next sentences.")
     return Exhibit(key, "Pre-training", table, caption, alt, figure, interactive=piece)
+
+
+def _at_equal_distances(table: pd.DataFrame) -> pd.DataFrame:
+    """The losses as means over equally many steps: at a checkpoint the log has a further mean, of one step or a few,
+    which would show as a spike.
+    """
+    of_encoder, losses = table.groupby("encoder", sort=False)["step"], ["masked", "next_sentence"]
+    table = table.assign(steps=table["step"] - of_encoder.shift(fill_value=0))
+    table["place"] = -(-table["step"] // of_encoder.transform("min"))
+    table[losses] = table[losses].mul(table["steps"], axis=0)
+    sums = {"step": "last", "steps": "sum"} | dict.fromkeys(losses, "sum")
+    merged = table.groupby(["encoder", "place"], sort=False, as_index=False).agg(sums)
+    merged[losses] = merged[losses].div(merged["steps"], axis=0)
+    return merged[["encoder", "step", *losses]]
 
 
 def _along_pretraining(table: pd.DataFrame, looks: Looks) -> dict[str, graph_objects.Figure]:
