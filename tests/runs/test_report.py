@@ -47,6 +47,14 @@ def run_folder(tmp_path):
     return folder
 
 
+@pytest.fixture
+def card(monkeypatch):
+    """Where the cards were written, in place of writing them."""
+    folders = []
+    monkeypatch.setattr(report.model_card, "write", lambda *told: folders.append(told[-1]))
+    return folders
+
+
 def test_every_chapter_is_pointed_at_the_encoder_and_only_its_own_tasks_are_chosen():
     parts = report.plan("toy-bert/seed-2", tasks=["rte", "sst2"], seeds=[3, 4], examples=50)
     assert [part.chapter.number for part in parts] == [1, 2, 3, 4, 5, 6, 7]
@@ -109,7 +117,7 @@ def test_figures_are_shown_in_the_order_of_their_numbers():
     assert sorted(keys, key=report._order) == ["p-figure-1", "p-figure-2", "p-figure-10"]
 
 
-def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path, monkeypatch):
+def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, card, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
 
     def run(number, profile, overrides, log):
@@ -121,7 +129,7 @@ def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path
     page, failures = report.report("toy-bert/seed-0", log=lambda line: None)
     assert page == tmp_path / "runs" / "reports" / "toy-bert-seed-0-tiny" / "index.html"
     assert len(failures) == 6 and all(sentence in page.read_text() for sentence in failures)
-    assert [file.name for file in page.parent.parent.iterdir()] == ["toy-bert-seed-0-tiny"]
+    assert [file.name for file in page.parent.parent.iterdir()] == ["toy-bert-seed-0-tiny"] and len(card) == 1
     table = pd.read_parquet(page.with_name("claims.parquet"))
     assert table[["encoder", "profile", "chapter"]].drop_duplicates().values.tolist() == [
         ["toy-bert/seed-0", "tiny", 1]
@@ -129,7 +137,7 @@ def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path
     assert set(table["group"]) == {"mrpc", "sst2"} and set(table["verdict"]) == {CONTRADICTED}
 
 
-def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(run_folder, tmp_path, monkeypatch):
+def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(run_folder, card, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
     shape = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=1000)
     BertModel(shape).save_pretrained(tmp_path / "one")
