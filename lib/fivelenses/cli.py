@@ -68,7 +68,7 @@ def run(
     """Run a chapter's notebook with papermill, unless its last run is current."""
     from fivelenses.runs.encoder_names import check_names
     from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.settings import check_profile, settings
+    from fivelenses.runs.settings import check_profile, find_chapter, settings
 
     overrides = parse_parameters(parameter)
     if chapter.isdigit():
@@ -87,7 +87,10 @@ def run(
     elif dry_run:
         typer.echo("\n".join(describe(int(chapter), profile, overrides)))
     else:
-        execution.run(int(chapter), profile, overrides, force, typer.echo)
+        from fivelenses.runs import run_page
+
+        finished = execution.run(int(chapter), profile, overrides, force, typer.echo)
+        typer.echo(f"Its page: {run_page.write(find_chapter(int(chapter)), finished.folder)}")
 
 
 @app.command()

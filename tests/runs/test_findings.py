@@ -109,8 +109,8 @@ def test_a_page_says_after_an_exhibit_what_the_paper_shows_and_what_the_run_show
     shown = pages.Shown(find_chapter(1), "small", pages.PUBLISHED, page, "small-a", True, committed)
     picture = nbformat.v4.new_output("display_data", {"text/html": "<img>"})
     caption = nbformat.v4.new_output("display_data", {"text/markdown": "**Figure 1.** A caption."})
-    beside = pages._beside(pages.findings_of(shown)) | {"paper-figure-2": "*In the paper*: It falls."}
-    after = pages._anchored([picture, caption, picture], {"Figure 1": "paper-figure-1"}, beside)
+    beside = pages.beside_exhibits(pages.findings_of(shown)) | {"paper-figure-2": "*In the paper*: It falls."}
+    after = pages.anchored_exhibits([picture, caption, picture], {"Figure 1": "paper-figure-1"}, beside)
     assert [list(output.data) for output in after] == [
         ["text/html"],
         ["text/markdown"],
@@ -119,6 +119,8 @@ def test_a_page_says_after_an_exhibit_what_the_paper_shows_and_what_the_run_show
     ]
     assert after[0].data["text/html"].startswith('<span id="paper-figure-1"></span>')
     assert after[2].data["text/markdown"].startswith("*In this run*: Over 40 tokens")
-    both = pages._beside([findings.Finding("hao2020-figure-1", "One."), findings.Finding("hao2020-figure-1", "Two.")])
+    both = pages.beside_exhibits(
+        [findings.Finding("hao2020-figure-1", "One."), findings.Finding("hao2020-figure-1", "Two.")]
+    )
     assert both["hao2020-figure-1"].startswith("*In the paper*: ")
     assert both["hao2020-figure-1"].endswith("\n\n*In this run*: One. Two.")

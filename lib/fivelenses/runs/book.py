@@ -4,7 +4,6 @@ A run that is missing, failed, unfinished or out of step stops the build with a 
 """
 
 import hashlib
-import importlib.metadata
 import os
 import re
 import shutil
@@ -25,6 +24,7 @@ from fivelenses.papers.known_truth import statement as known_truth
 from fivelenses.runs import ledger, sweep_page, tether
 from fivelenses.runs.execution import RunError, run_all_committed, state
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown, assemble, local_runs, published_runs, telling_picture
+from fivelenses.runs.run_page import MATHJAX, mathjax
 from fivelenses.runs.settings import CHAPTERS, settings
 from fivelenses.runs.sweeps import sweeps_folder
 from fivelenses.runs.unchanged import first_page
@@ -36,7 +36,6 @@ AWAITED = """# Chapter {number} on this machine
 
 Not measured yet: `make` measures it on the toy world, and builds the book again when it is done.
 """
-MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that the book needs of MathJax
 
 
 def stage(folder: Path, runs: Sequence[Shown]) -> None:
@@ -165,7 +164,7 @@ def _gather_scripts(folder: Path) -> None:
     files, MathJax a second time and plotly's megabytes where nothing is drawn.
     """
     (folder / "mathjax").mkdir(parents=True)
-    shutil.copy(_mathjax(), folder / "mathjax" / MATHJAX)
+    shutil.copy(mathjax(), folder / "mathjax" / MATHJAX)
     (folder / interactive.SCRIPT).write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
 
 
@@ -192,13 +191,6 @@ def _hover_over_terms(html: Path) -> None:
         )
         if linked != written:
             page.write_text(linked, encoding="utf-8")
-
-
-def _mathjax() -> Path:
-    for file in importlib.metadata.files("sphinx-mathjax-offline") or []:
-        if file.name == MATHJAX:
-            return Path(file.locate())
-    raise RunError(f"The package sphinx-mathjax-offline holds no {MATHJAX}: reinstall the environment with `make`.")
 
 
 def build(log: Callable[[str], None] = print, published_alone: bool = False) -> Path:

@@ -133,7 +133,7 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
             f"The page of chapter {chapter.number} ({shown.profile}) is out of step with its notebook: {_again(shown)}."
         )
     titles, told = exhibit_titles(shown.folder), findings_of(shown)
-    beside = _beside(told)
+    beside = beside_exhibits(told)
     for cell, run in zip(code_cells(page), code_cells(copy), strict=True):
         if run.execution_count is None or any(output.output_type in ("error", "stream") for output in run.outputs):
             raise RunError(
@@ -141,11 +141,13 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
                 f"printed a warning: {_again(shown)}."
             )
         cell.execution_count = run.execution_count
-        cell.outputs = _anchored([_pictured(output, static, shown.up) for output in run.outputs], titles, beside)
+        cell.outputs = anchored_exhibits(
+            [_pictured(output, static, shown.up) for output in run.outputs], titles, beside
+        )
     (static / CLEAN).mkdir(parents=True, exist_ok=True)
     shutil.copy(chapter.notebook, static / CLEAN / chapter.notebook.name)
     # Names of their own for these cells, not ones from chance: equal content is an equal page.
-    text = f"{_run_line(facts)}\n{_elsewhere(chapter, repository, shown.up)}\n:::"
+    text = f"{run_line(facts)}\n{_elsewhere(chapter, repository, shown.up)}\n:::"
     page.cells.insert(1, nbformat.v4.new_markdown_cell(text, id="the-run"))
     if page.cells[0].cell_type == "markdown":
         title, _, rest = page.cells[0].source.partition("\n")
@@ -187,7 +189,7 @@ def findings_of(shown: Shown) -> list[Finding]:
     return findings(shown.committed, shown.folder) if shown.committed else []
 
 
-def _beside(told: Iterable[Finding]) -> dict[str, str]:
+def beside_exhibits(told: Iterable[Finding]) -> dict[str, str]:
     """What is printed after each exhibit, by its key, in Markdown."""
     of_papers = yaml.safe_load((Path(papers.__file__).with_name(IN_THE_PAPERS)).read_text(encoding="utf-8"))
     beside = {key: f"*In the paper*: {sentence}" for key, sentence in of_papers.items()}
@@ -255,7 +257,7 @@ def _element(drawn: bytes, alt: str, static: Path, up: str) -> str:
     return f'<div class="picture {kind}" tabindex="0">{element}</div>'
 
 
-def _anchored(
+def anchored_exhibits(
     outputs: list[nbformat.NotebookNode], titles: Mapping[str, str], beside: Mapping[str, str]
 ) -> list[nbformat.NotebookNode]:
     """Outputs with an anchor before each exhibit (a picture whose caption follows it, or a table), and after it what is
@@ -285,7 +287,7 @@ def _with_anchor(output: nbformat.NotebookNode, key: str) -> nbformat.NotebookNo
     return nbformat.v4.new_output("display_data", {"text/html": written})
 
 
-def _run_line(facts: dict) -> str:
+def run_line(facts: dict) -> str:
     parameters = facts["parameters"]
     names = parameters.get("encoders") or parameters.get("pretrained") or [parameters["encoder"]]
     encoders = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
