@@ -123,10 +123,21 @@ def test_the_page_shows_every_sweep_with_picture_alternative_text_and_claims(col
     assert "## Chapter 1 against learning_rate\n\nThe sweep `by-hand`" in page
     assert ":alt: Scores against learning_rate: rte at 0.001 0.600; rte at 0.002 0.700." in page
     assert (tmp_path / "book" / "here" / "sweeps" / "by-hand-learning_rate.png").is_file()
-    assert "The number of points, of 2, at which each claim has each verdict." in page
+    assert "Verdicts by learning_rate, in brackets at how many points where there are several." in page
     assert "2 of its 2 points have no run of the code as it is now" in page
-    counts = [[cell.text for cell in row.select("td")] for row in BeautifulSoup(page, "html.parser").select("tbody tr")]
-    assert counts == [["rises", "2", "0", "0", "0", "0"], ["falls", "0", "1", "0", "0", "0"]]
+    table = BeautifulSoup(page, "html.parser")
+    assert [cell.text for cell in table.select("thead th")] == ["claim", "learning_rate 0.001", "learning_rate 0.002"]
+    verdicts = [[cell.text for cell in row.select("td")] for row in table.select("tbody tr")]
+    assert verdicts == [["rises", "reproduced", "reproduced"], ["falls", "contradicted", "–"]]
+
+
+def test_several_points_at_one_value_have_their_verdicts_counted():
+    points = [(0.1, 0, "open"), (0.1, 1, "mixed"), (0.2, 0, "open"), (0.2, 1, "open")]
+    rows = [
+        dict(point=f"{rate} {seed}", rate=rate, seed=seed, claim="rises", verdict=one) for rate, seed, one in points
+    ]
+    table = BeautifulSoup(sweep_page._claims(pd.DataFrame(rows), "rate"), "html.parser")
+    assert [cell.text for cell in table.select("tbody td")] == ["rises", "mixed (1), open (1)", "open (2)"]
 
 
 def test_a_sweep_of_a_parameter_that_is_no_more_is_shown_as_it_was(collected, tmp_path):

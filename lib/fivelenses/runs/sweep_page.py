@@ -60,24 +60,43 @@ def _content(sweep: Path, pictures: Path) -> dict:
         "points": len(points),
         "outdated": sum(_is_outdated(number, profile, overrides) for overrides in points.values()),
         "pictures": drawn,
-        "claims": "" if verdicts.empty else _claims(verdicts),
+        "claims": [_claims(verdicts, name) for name in _varied(verdicts, swept)] if len(verdicts) else [],
     }
 
 
-def _claims(verdicts: pd.DataFrame) -> str:
+def _varied(table: pd.DataFrame, swept: list[str]) -> list[str]:
+    """The parameters that differ between points; all that were swept where none does."""
+    return [name for name in swept if table[name].nunique() > 1] or swept
+
+
+def _claims(verdicts: pd.DataFrame, parameter: str) -> str:
+    """The verdicts over one parameter: a row per claim, a column per value."""
     of_points = verdicts.drop_duplicates(["point", "claim"])
-    counts = of_points.groupby(["claim", "verdict"], sort=False).size().unstack(fill_value=0)
-    counts = counts.reindex(columns=list(OUTCOMES), fill_value=0).reset_index()
-    return as_html(
-        counts, f"The number of points, of {verdicts['point'].nunique()}, at which each claim has each verdict."
-    )
+    grouped = of_points.groupby(["claim", parameter], sort=False)["verdict"]
+    cells = {where: _verdicts(verdicts.tolist()) for where, verdicts in grouped}
+    values, names = of_points[parameter].drop_duplicates(), of_points["claim"].drop_duplicates()
+    rows = [{"claim": name} | {f"{parameter} {one}": cells.get((name, one)) for one in values} for name in names]
+    caption = f"Verdicts by {parameter}, in brackets at how many points where there are several."
+    return as_html(pd.DataFrame(rows), caption)
+
+
+def _verdicts(outcomes: list[str]) -> str:
+    """The verdicts of several points on one claim.
+
+    Example:
+        >>> _verdicts(["open"]), _verdicts(["open", "mixed", "open"])
+        ('open', 'mixed (1), open (2)')
+    """
+    if len(outcomes) == 1:
+        return outcomes[0]
+    return ", ".join(f"{one} ({outcomes.count(one)})" for one in OUTCOMES if one in outcomes)
 
 
 def _scores(models: pd.DataFrame, swept: list[str], title: str) -> dict[str, Exhibit]:
     """The picture of each parameter that varies; of seeds only where nothing else does."""
     if models.empty or fine_tuned(models, swept[0]).empty:
         return {}
-    varied = [name for name in swept if models[name].nunique() > 1] or swept
+    varied = _varied(models, swept)
     drawn = [name for name in varied if name not in NAMES] or varied
     return {parameter: score_against(models, parameter, title) for parameter in drawn}
 
