@@ -17,7 +17,7 @@ $(READY): pyproject.toml constraints.txt
 	  { echo "make: $(PYTHON) is older than 3.11; name a newer one with 'make PYTHON=python3.11'"; exit 2; }
 	@echo "setting up $(VENV) (a few minutes the first time)"
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[book,test]'
 	@touch $(READY)
 
 run: $(READY)

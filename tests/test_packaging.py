@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 
@@ -13,6 +14,21 @@ from fivelenses import project
 
 ROOT = project.root()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+DEPENDENCIES = PYPROJECT["project"]["dependencies"]
+EXTRAS = PYPROJECT["project"]["optional-dependencies"]
+# Packages of the extras, as Python imports them.
+BEYOND_LENSES = "transformers datasets tokenizers safetensors pyarrow yaml filelock conllu papermill jupytext nbformat"
+BEYOND_LENSES += " matplotlib seaborn plotly PIL jinja2 pydantic typer psutil dask bokeh sphinx"
+ALONE = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[1].split():
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
 
 
 def canonical(name: str) -> str:
@@ -44,15 +60,15 @@ def needed(name: str, seen: set[str]) -> set[str]:
 
 
 def test_every_dependency_is_pinned():
-    extras = [name for group in PYPROJECT["project"]["optional-dependencies"].values() for name in group]
-    direct = PYPROJECT["project"]["dependencies"] + extras
-    assert {canonical(name) for name in direct} <= set(constraints())
+    direct = DEPENDENCIES + [name for group in EXTRAS.values() for name in group]
+    assert {canonical(name) for name in direct} - {"fivelenses"} <= set(constraints())
 
 
 def test_everything_installed_is_pinned_at_its_version():
     closure: set[str] = set()
-    for name in PYPROJECT["project"]["dependencies"] + PYPROJECT["project"]["optional-dependencies"]["test"]:
+    for name in DEPENDENCIES + [name for group in ("models", "runs", "book", "test") for name in EXTRAS[group]]:
         needed(canonical(name), closure)
+    closure.discard("fivelenses")
     pins = constraints()
     assert len(closure) > 100
     unpinned = closure - set(pins)
@@ -61,10 +77,31 @@ def test_everything_installed_is_pinned_at_its_version():
     assert not differing
 
 
+def without_extras(code: str) -> subprocess.CompletedProcess:
+    """Python code run as if no package of an extra were installed."""
+    command = [sys.executable, "-c", ALONE + code, BEYOND_LENSES]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def test_the_lenses_need_no_package_of_an_extra():
+    lenses = {file.stem for file in (ROOT / "lib" / "fivelenses" / "lenses").glob("[!_]*.py")}
+    # These two measure a classifier on encoded examples.
+    alone = sorted(lenses - {"classifier_loss", "hessian"})
+    ended = without_extras("\n".join(f"import fivelenses.lenses.{name}" for name in alone))
+    assert len(alone) > 15 and not ended.stderr
+
+
+def test_the_command_without_its_packages_says_what_to_install():
+    ended = without_extras("from fivelenses.__main__ import main\nmain()")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("fivelenses: The package ") and "pip install 'fivelenses[book]'" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
 def test_conda_users_get_the_same_environment():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     pip = next(entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
-    assert pip == ["--constraint constraints.txt", "-e .[test]"]
+    assert pip == ["--constraint constraints.txt", "-e .[book,test]"]
     python = next(entry for entry in environment["dependencies"] if str(entry).startswith("python="))
     assert PYPROJECT["project"]["requires-python"] == f">={python.removeprefix('python=')}"
 

@@ -4,9 +4,11 @@ import io
 import json
 import threading
 import time
+from pathlib import Path
 
 import nbformat
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 from PIL import Image
 from tests.runs.conftest import make_home, write_notebook
 
@@ -144,9 +146,22 @@ def test_a_page_says_what_run_it_shows_and_offers_the_clean_notebook(chapter, tm
     assert 'href="../_static/notebooks/1-attention-svcca.ipynb" download' in run
     assert "The code that measures `rollbacks` has changed since" in run
     assert "mybinder.org/v2/gh/owner/name/HEAD?labpath=notebooks/1-attention-svcca.ipynb" in run
+    assert "colab.research.google.com/github/owner/name/blob/colab/1-attention-svcca.ipynb" in run
+
+
+def test_a_notebook_to_take_away_fetches_the_project_on_colab_and_nowhere_else(chapter, tmp_path):
+    shown, place = finish(executed_copy(chapter, tmp_path)), Path("_static", "notebooks", chapter.notebook.name)
+    pages.assemble(shown, tmp_path / "_static")
+    clean = nbformat.read(tmp_path / place, as_version=4)
+    assert clean == nbformat.read(chapter.notebook, as_version=4)
+    pages.assemble(shown, tmp_path / "_static", "https://github.com/owner/name")
+    first, *others = nbformat.read(tmp_path / place, as_version=4).cells
     assert (
-        tmp_path / "_static" / "notebooks" / "1-attention-svcca.ipynb"
-    ).read_bytes() == chapter.notebook.read_bytes()
+        others == clean.cells
+        and "git clone --quiet --depth 1 https://github.com/owner/name five-lenses" in first.source
+    )
+    names = {"get_ipython": lambda: pytest.fail("not on Colab")}
+    exec(TransformerManager().transform_cell(first.source), names)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import html
 import io
 import json
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +35,15 @@ TOY_ENCODERS = "toy-bert"  # encoders that have read nothing but the toy world, 
 PUBLISHED, HERE = "published", "here"  # the book's two parts: committed runs, and this machine's own
 # Folders under the book's _static.
 PICTURES, CLEAN = "exhibits", "notebooks"
+COLAB = "colab"  # the branch that Colab opens notebooks from
+ON_COLAB = """# On Colab this brings the project and its packages; elsewhere it does nothing.
+import sys
+
+if "google.colab" in sys.modules:
+    !git clone --quiet --depth 1 {repository} five-lenses
+    %cd -q five-lenses/notebooks
+    %pip install --quiet -e "..[runs]"
+    sys.path.insert(0, "../lib")"""
 NARROW = 640  # pixels; a phone shows such a picture whole, with letters of 10 pixels
 ANCHOR = '<span id="{key}"></span>'
 IN_THE_PAPERS = "in_the_papers.yaml"  # what the exhibits of the papers show, by our exhibit's key
@@ -145,7 +153,7 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
             [_pictured(output, static, shown.up) for output in run.outputs], titles, beside
         )
     (static / CLEAN).mkdir(parents=True, exist_ok=True)
-    shutil.copy(chapter.notebook, static / CLEAN / chapter.notebook.name)
+    nbformat.write(_to_take_away(chapter, repository), static / CLEAN / chapter.notebook.name)
     # Names of their own for these cells, not ones from chance: equal content is an equal page.
     text = f"{run_line(facts)}\n{_elsewhere(chapter, repository, shown.up)}\n:::"
     page.cells.insert(1, nbformat.v4.new_markdown_cell(text, id="the-run"))
@@ -212,6 +220,16 @@ def telling_picture(shown: Shown, static: Path, up: str) -> Picture | None:
     return picture(shown.chapter.telling, shown.folder, shown.title, _static_address(file.read_bytes(), static, up))
 
 
+def _to_take_away(chapter: Chapter, repository: str) -> nbformat.NotebookNode:
+    """A chapter's notebook without outputs; where the project's address is known, its first cell fetches the project on
+    Colab.
+    """
+    notebook = nbformat.read(chapter.notebook, as_version=4)
+    if repository:
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(ON_COLAB.format(repository=repository), id="on-colab"))
+    return notebook
+
+
 def _elsewhere(chapter: Chapter, repository: str, up: str) -> str:
     """Links to the notebook without outputs, here and where it can be run."""
     name = chapter.notebook.name
@@ -219,7 +237,8 @@ def _elsewhere(chapter: Chapter, repository: str, up: str) -> str:
     if repository:
         place = repository.rstrip("/").removeprefix("https://github.com/")
         binder = f"https://mybinder.org/v2/gh/{place}/HEAD?labpath=notebooks/{name}"
-        colab = f"https://colab.research.google.com/github/{place}/blob/HEAD/notebooks/{name}"
+        # A release puts the notebooks that bring their packages on a branch of their own.
+        colab = f"https://colab.research.google.com/github/{place}/blob/{COLAB}/{name}"
         links += [f'<a href="{binder}">open it on Binder</a>', f'<a href="{colab}">open it on Colab</a>']
     return f"{'; '.join(links)}."
 
