@@ -126,12 +126,12 @@ from fivelenses.lenses.hulls import hull_distance
 
 chance = np.random.default_rng(0)
 a, b = chance.normal(size=(4, 2)) + [5, 0], chance.normal(size=(5, 2))
-alpha_sums_to_1 = {"type": "eq", "fun": lambda weights: weights[:4].sum() - 1}
-beta_sums_to_1 = {"type": "eq", "fun": lambda weights: weights[4:].sum() - 1}
-constraints = [alpha_sums_to_1, beta_sums_to_1]
-program = {"bounds": [(0, 1)] * 9, "constraints": constraints, "method": "SLSQP", "tol": 1e-14}
+alpha_sums_to_1 = {"type": "eq", "fun": lambda w: w[:4].sum() - 1}
+beta_sums_to_1 = {"type": "eq", "fun": lambda w: w[4:].sum() - 1}
+program = {"bounds": [(0, 1)] * 9, "constraints": [alpha_sums_to_1, beta_sums_to_1]}
+program |= {"method": "SLSQP", "tol": 1e-14}
 start = np.repeat([1 / 4, 1 / 5], [4, 5])
-nearest = minimize(lambda weights: np.sum((weights[:4] @ a - weights[4:] @ b) ** 2), start, **program)
+nearest = minimize(lambda w: np.sum((w[:4] @ a - w[4:] @ b) ** 2), start, **program)
 by_hand, library = float(np.sqrt(nearest.fun)), hull_distance(a, b).distance
 {"by hand": round(by_hand, 5), "library": round(library, 5)}
 

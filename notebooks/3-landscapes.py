@@ -109,10 +109,11 @@ x = torch.randn(50, 2, generator=torch.Generator().manual_seed(0)) + y[:, None]
 start, end, other = torch.zeros(2), torch.tensor([2.0, 1.0]), torch.tensor([-1.0, 3.0])
 first, second = end - start, (other - start) * (end - start).norm() / (other - start).norm()
 alphas, beta = [-1.0, 0.0, 1.0, 2.0], 0.5
-by_hand = [float(softplus(-y * (x @ (start + alpha * first + beta * second))).mean()) for alpha in alphas]
+cells = [start + alpha * first + beta * second for alpha in alphas]
+by_hand = [float(softplus(-y * (x @ w)).mean()) for w in cells]
 grid = {"w": start}, ({"w": first}, {"w": second}), alphas, [beta]
-library = surface(lambda at: float(softplus(-y * (x @ at["w"])).mean()), *grid)
-{"by hand": [round(cell, 6) for cell in by_hand], "library": library.losses[0].round(6).tolist()}
+library = surface(lambda at: float(softplus(-y * (x @ at["w"])).mean()), *grid).losses[0]
+{"by hand": [round(loss, 6) for loss in by_hand], "library": library.round(6).tolist()}
 
 # %% [markdown]
 # All parameters of the encoder move, embeddings included; pooler and classifier stay as trained, without dropout.

@@ -84,7 +84,8 @@ pretrained = projection.weight.detach().clone()
 chance = torch.Generator().manual_seed(0)
 by_hand = 0.02 * torch.randn(pretrained.shape, generator=chance)
 while (by_hand.abs() > 0.04).any():  # draw again what lies outside
-    by_hand = torch.where(by_hand.abs() > 0.04, 0.02 * torch.randn(by_hand.shape, generator=chance), by_hand)
+    again = 0.02 * torch.randn(by_hand.shape, generator=chance)
+    by_hand = torch.where(by_hand.abs() > 0.04, again, by_hand)
 layers.reinitialise(encoder, [6], seed=0)
 weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.weight.detach()}
 both = {name: (float(of.std()), float(of.max())) for name, of in weights.items()}

@@ -66,7 +66,7 @@ settings = run.settings
 # the network uses context. Halfway it jumps, because sequences become twice as long and half of their positions are
 # new.
 
-# %%
+# %% tags=["hide-input"]
 language = run.measure(measure.language_modelling)
 run.exhibit(figures.loss_figure, run.measure(measure.loss_curves), language)
 
@@ -74,7 +74,7 @@ run.exhibit(figures.loss_figure, run.measure(measure.loss_curves), language)
 # Losses in nats per token can be compared only between encoders that share a vocabulary: with a larger vocabulary each
 # choice is harder, and there are fewer choices.
 
-# %%
+# %% tags=["hide-input"]
 elsewhere = "articles of WikiText-2" if settings.source == "hub" else "the second domain"
 run.exhibit(figures.language_table, language, elsewhere)
 
@@ -84,19 +84,19 @@ run.exhibit(figures.language_table, language, elsewhere)
 # These are the chapters' tasks of the GLUE benchmark {cite}`wang2018`. MRPC's F1 rewards calling every pair a
 # paraphrase, so its null rate is high.
 
-# %%
+# %% tags=["hide-input"]
 models = run.measure(tables.models)
 baselines = run.measure(without_reading, examples=settings.training_examples)
 predictions = run.measure(by_example, each=("encoder", "task"))
 run.gate(toy_world.pretrained_as_one(models, baselines), predictions, leading=toy_world.PRETRAINED)
 
-# %%
+# %% tags=["hide-input"]
 scores = figures.scores(models, baselines, run.measure(measure.paraphrase_f1))
 published = figures.PUBLISHED if settings.source == "hub" else {}
 run.exhibit(figures.scores_figure, scores, published)
 run.glue(behind_published=figures.behind_published(scores, published), behind_words=figures.behind_words(scores))
 
-# %%
+# %% tags=["hide-input"]
 examples = settings.training_examples
 run.exhibit(figures.scores_table, scores, f"at most {examples:,} examples" if examples else "all examples", published)
 
@@ -106,7 +106,7 @@ run.exhibit(figures.scores_table, scores, f"at most {examples:,} examples" if ex
 # A linear probe reads a part of speech from each layer's vector of a word. Words alone, without context, give most of
 # the answer. What context adds is the gain of the best layer over the embeddings.
 
-# %%
+# %% tags=["hide-input"]
 run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech))
 
 # %% [markdown]
@@ -121,6 +121,6 @@ run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech)
 # chosen on nine tenths of the sentences and scored on the rest. A task that was not learned still counts if
 # pre-training is behind on it: leaving tasks out cannot hide a loss.
 
-# %%
+# %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
 run.finish()
