@@ -88,13 +88,12 @@ while (by_hand.abs() > 0.04).any():  # draw again what lies outside
     by_hand = torch.where(by_hand.abs() > 0.04, again, by_hand)
 layers.reinitialise(encoder, [6], seed=0)
 weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.weight.detach()}
-both = {name: (float(of.std()), float(of.max())) for name, of in weights.items()}
-{name: {"deviation": round(std, 4), "largest": round(most, 2)} for name, (std, most) in both.items()}
+{name: [round(float(one), 4) for one in (of.std(), of.max())] for name, of in weights.items()}
 
 # %% [markdown]
-# After the cut, the deviation is $0.0176$. The report does not mention biases and LayerNorms; we keep them (the
-# parameter `biases_and_norms` resets them). Smaller sets are parts of the larger, stratified by label and drawn again
-# for every seed.
+# Of each, these are the deviation, which is $0.0176$ after the cut, and the greatest weight. The report does not mention
+# biases and LayerNorms; we keep them (the parameter `biases_and_norms` resets them). Smaller sets are parts of the
+# larger, stratified by label and drawn again for every seed.
 
 # %% tags=["hide-input"]
 data = run.measure(measure.sizes, over={"task": settings.tasks})
