@@ -72,7 +72,10 @@ def figure_1() -> Exhibit:
         "DirectProbe on synthetic points. Left: one cluster per label, a line separates them. Right: more clusters "
         "than labels, no line does."
     )
-    alt = "Two panels of points in a plane with convex hulls: left two hulls, right four, two of each label."
+    alt = (
+        "Two panels of points in a plane with convex hulls: left one of each label, right two of A, one on either side "
+        "of B's."
+    )
     return Exhibit("zhou2022-figure-1", "Figure 1", table, caption, alt, figure)
 
 
