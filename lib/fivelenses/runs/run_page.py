@@ -94,7 +94,7 @@ def in_words(source: str, numbers: Mapping[str, str]) -> str:
         >>> in_words("It is {glue:text}`rise`, a {term}`null rate` of {py:func}`~a.b.c`.", {"rise": "2.1"})
         'It is 2.1, a null rate of `c`.'
         >>> in_words(":::{admonition} Predict\\n:class: tip\\nOne of two.\\n:::", {})
-        '> **Predict**\\n>\\n> One of two.'
+        '> **Predict**\\n> \\n> One of two.'
         >>> in_words("[The last section](#claims) and [this](https://example.org).", {})
         'The last section and [this](https://example.org).'
     """
@@ -111,9 +111,10 @@ def in_words(source: str, numbers: Mapping[str, str]) -> str:
 
     def fenced(match: re.Match) -> str:
         body = OPTION.sub("", match["body"]).strip()
-        if match["kind"] != "admonition":
-            return f"**{match['title'].strip()}**\n\n{body}" if match["title"].strip() else body
-        return "\n".join(f"> {line}".rstrip() for line in (f"**{match['title'].strip()}**", "", *body.splitlines()))
+        if match["kind"] == "div":  # its title is a class
+            return body
+        titled = f"**{match['title'].strip()}**\n\n{body}"
+        return re.sub("^", "> ", titled, flags=re.MULTILINE) if match["kind"] == "admonition" else titled
 
     return FENCE.sub(fenced, OWN_LINK.sub(lambda match: match["text"], ROLE.sub(said, source)))
 
