@@ -91,9 +91,9 @@ weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.
 {name: [round(float(one), 4) for one in (of.std(), of.max())] for name, of in weights.items()}
 
 # %% [markdown]
-# Of each, these are the deviation, which is $0.0176$ after the cut, and the greatest weight. The report does not mention
-# biases and LayerNorms; we keep them (the parameter `biases_and_norms` resets them). Smaller sets are parts of the
-# larger, stratified by label and drawn again for every seed.
+# Of each, these are the deviation, which is $0.0176$ after the cut, and the greatest weight. The report does not
+# mention biases and LayerNorms; we keep them (the parameter `biases_and_norms` resets them). Smaller sets are parts of
+# the larger, stratified by label and drawn again for every seed.
 
 # %% tags=["hide-input"]
 data = run.measure(measure.sizes, over={"task": settings.tasks})
