@@ -99,6 +99,14 @@ def test_a_record_comes_back_as_it_was_written(tmp_path):
     assert [file.name for file in (tmp_path / "deep").iterdir()] == ["heights.parquet"]
 
 
+def test_the_numbers_of_examples_take_little_space(tmp_path):
+    examples = pd.DataFrame({"model": model, "example": range(1000)} for model in range(20)).explode("example")
+    table = examples.astype({"example": "int32"}).reset_index(drop=True)
+    records.write(tmp_path / "by_example.parquet", Record(table, Identity("by_example", "0"), FACTS))
+    pd.testing.assert_frame_equal(records.read(tmp_path / "by_example.parquet").table, table)
+    assert (tmp_path / "by_example.parquet").stat().st_size < 10_000
+
+
 @pytest.mark.parametrize(
     "changes", [{"function": "widths"}, {"code": "d0ne"}, {"parameters": {"task": "mrpc"}}, {"checkpoints": ("b",)}]
 )

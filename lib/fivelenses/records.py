@@ -209,8 +209,12 @@ def write(file: Path, record: Record) -> None:
     table = pa.Table.from_pandas(record.table, preserve_index=False)
     told = json.dumps({"identity": asdict(record.identity), "facts": record.facts}).encode()
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: told})
+    # Examples are counted up, model by model: their differences take a tenth of the space of a dictionary.
+    counted = [name for name in table.column_names if name == "example" and pa.types.is_integer(table[name].type)]
+    others = [name for name in table.column_names if name not in counted]
+    encodings = dict.fromkeys(counted, "DELTA_BINARY_PACKED") or None
     with written_beside(file) as place:
-        pq.write_table(table, place, compression="zstd")
+        pq.write_table(table, place, compression="zstd", use_dictionary=others, column_encoding=encodings)
 
 
 def read(file: Path) -> Record:
