@@ -70,6 +70,14 @@ def test_the_hubs_own_readers_find_the_scores_in_what_is_written(tmp_path, monke
     assert "mean of 3 seeds, 0.800 to 0.870; null rate 0.509" in entry.notes
 
 
+def test_one_seed_has_no_range(tmp_path, monkeypatch):
+    monkeypatch.setattr(model_card, "models_of", lambda runs: models()[:1])
+    claims.save([as_judged(ledger.CLAIMS["hao2020"][0], CONTRADICTED)], tmp_path)
+    card, results = model_card.write(ENCODER, "6 layers", "small", {1: tmp_path}, tmp_path)
+    assert "| 0.800 | one seed | 0.509 |" in card.read_text()
+    assert "fine-tuned on 2,000 examples (one seed; null rate 0.509)" in " ".join(results.read_text().split())
+
+
 def test_without_a_data_set_of_the_hub_there_is_a_card_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(model_card, "models_of", lambda runs: models(source="toyworld"))
     claims.save([as_judged(ledger.CLAIMS["hao2020"][0], CONTRADICTED)], tmp_path)

@@ -17,7 +17,6 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, eval_res
 from fivelenses import project, records
 from fivelenses.catalogue import Task, find
 from fivelenses.exhibits import claims
-from fivelenses.exhibits.exhibit import counted
 from fivelenses.exhibits.verdicts import sentence
 from fivelenses.runs.settings import find_chapter
 from fivelenses.runs.side_by_side import render
@@ -123,7 +122,7 @@ def _in_words(row, task: Task) -> dict[str, str]:
 
 def _notes(row) -> str:
     """How a score came about; the score alone would look like the encoder's own."""
-    seeds = f"mean of {counted(row.seeds, 'seed')}, {row.low:.3f} to {row.high:.3f}"
+    seeds = f"mean of {row.seeds} seeds, {row.low:.3f} to {row.high:.3f}" if row.seeds > 1 else "one seed"
     return f"fine-tuned on {row.examples:,} examples ({seeds}; null rate {row.null_rate:.3f})"
 
 
