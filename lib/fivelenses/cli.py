@@ -87,8 +87,9 @@ def run(
     elif dry_run:
         typer.echo("\n".join(describe(int(chapter), profile, overrides)))
     else:
-        from fivelenses.runs import run_page
+        from fivelenses.runs import ledger, run_page
 
+        ledger.claims_of_chapter(find_chapter(int(chapter)))  # a chapter that the ledger lacks is refused before work
         finished = execution.run(int(chapter), profile, overrides, force, typer.echo)
         typer.echo(f"Its page: {run_page.write(find_chapter(int(chapter)), finished.folder)}")
 

@@ -50,6 +50,11 @@ def other(run, tmp_path):
     )
 
 
+def test_a_chapter_whose_paper_the_ledger_lacks_is_refused_with_what_to_add():
+    with pytest.raises(RunError, match="add 'new2026' to CLAIMS and to PAPERS in fivelenses/runs/ledger.py"):
+        ledger.claims_of_chapter(replace(CHAPTERS[1], paper="new2026"))
+
+
 def test_every_paper_of_a_chapter_has_its_claims_in_the_ledger():
     papers = {chapter.paper for chapter in CHAPTERS.values() if chapter.paper}
     assert papers == set(ledger.CLAIMS) == set(ledger.PAPERS)

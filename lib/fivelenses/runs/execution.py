@@ -244,7 +244,10 @@ def check_pair(chapter: Chapter) -> None:
     percent = chapter.notebook.with_suffix(".py")
     for file in (chapter.notebook, percent):
         if not file.is_file():
-            raise RunError(f"The notebook {file.name} is missing from {file.parent}: restore it with git.")
+            raise RunError(
+                f"The notebook {file.name} is missing from {file.parent}: restore it with git, or make it from its "
+                "other half with `make pair`."
+            )
     halves = [
         [(cell.cell_type, cell.source) for cell in jupytext.read(file).cells] for file in (chapter.notebook, percent)
     ]

@@ -77,8 +77,19 @@ class Entry:
 
 
 def claims_of_chapter(chapter: Chapter) -> Sequence[Claim]:
-    """The claims that a chapter judges."""
-    return CLAIMS[chapter.paper] if chapter.paper else OF_CHAPTERS[chapter.number]
+    """The claims that a chapter judges.
+
+    Raises:
+        RunError: the ledger does not know its paper.
+    """
+    if not chapter.paper:
+        return OF_CHAPTERS[chapter.number]
+    if chapter.paper not in PAPERS or chapter.paper not in CLAIMS:
+        raise RunError(
+            f"The ledger lacks the paper of chapter {chapter.number}: add {chapter.paper!r} to CLAIMS and to PAPERS in "
+            "fivelenses/runs/ledger.py."
+        )
+    return CLAIMS[chapter.paper]
 
 
 def judged_in(shown: Shown) -> dict[str, Judged]:
