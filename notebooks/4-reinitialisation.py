@@ -87,7 +87,7 @@ while (by_hand.abs() > 0.04).any():  # draw again what lies outside
     again = 0.02 * torch.randn(by_hand.shape, generator=chance)
     by_hand = torch.where(by_hand.abs() > 0.04, again, by_hand)
 layers.reinitialise(encoder, [6], seed=0)
-weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.weight.detach()}
+weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.weight.data}
 {name: [round(float(one), 4) for one in (of.std(), of.max())] for name, of in weights.items()}
 
 # %% [markdown]
