@@ -18,7 +18,7 @@ from fivelenses.runs.settings import CHAPTERS
 
 # Arguments of the command line, and a part of the sentence that answers them. {folder} is an empty folder.
 COMMANDS = [
-    ("run 9", "There is no chapter 9: there is 0, 1"),
+    ("run 99", "There is no chapter 99: there is 0, 1"),
     ("run -- -1", "A chapter is a number or `all`, not '-1'"),
     ("run one", "A chapter is a number or `all`, not 'one'"),
     ("run all -p seeds=[1]", "Parameters and --dry-run go with one chapter"),
@@ -113,7 +113,7 @@ COMMANDS = [
     ("sweep 1 --grid task=rte --scheduler tcp://127.0.0.1:1", "No dask scheduler answers"),
     ("sweep 1 --grid width=3", "width"),
     ("sweep 1 --grid task=rte,sst3", "sst3"),
-    ("sweep 9 --grid task=rte", "There is no chapter 9"),
+    ("sweep 99 --grid task=rte", "There is no chapter 99"),
     ("report nobody/no-such-encoder", "could not be read"),
     ("report toy-bert/seed-0 --tasks sst3", "No chapter has the task 'sst3'"),
     ("report toy-bert/seed-0 --seeds one", "Seeds are whole numbers with commas between them"),
@@ -123,7 +123,7 @@ COMMANDS = [
     ("publish 1 --profile big", "no profile 'big'"),
     ("publish 1 --profile paper", "has no current run on paper"),
     ("publish 1", "has no current run on small"),
-    ("fetch 9", "There is no chapter 9"),
+    ("fetch 99", "There is no chapter 99"),
     ("fetch 1 --profile huge", "There is no profile 'huge'"),
     ("fetch 1 --profile paper", "connect to the network"),
     ("pretrain --folder {folder}/new", "Name either --toy or the files to read with --text"),

@@ -142,6 +142,7 @@ def sweep(
         str | None, Option(help="Run as Slurm jobs: queue=gpu,cores=8,memory=32GB, or a YAML file of such options.")
     ] = None,
     retries: Annotated[int, Option(help="How often a point that failed is tried again.")] = 1,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print what each point would fetch, train and measure.")] = False,
 ) -> None:
     """Run a chapter at many points of its parameters, side by side, and gather all exhibits in one table.
 
@@ -157,8 +158,15 @@ def sweep(
     for point in points:
         check_names(settings(chapter, profile, **point.overrides))
     from fivelenses.runs.clusters import Cluster
+    from fivelenses.runs.sweeps import reason_to_run
     from fivelenses.runs.sweeps import sweep as run_sweep
 
+    if dry_run:
+        from fivelenses.runs.dry_run import dry_sweep
+
+        current = [point.name for point in points if not reason_to_run(chapter, profile, point.overrides)]
+        typer.echo("\n".join(dry_sweep(chapter, profile, points, current)))
+        return
     outcome = run_sweep(chapter, profile, points, name, Cluster(workers, scheduler, slurm), retries, typer.echo)
     if outcome.failed:
         typer.echo(outcome.complaint(), err=True)

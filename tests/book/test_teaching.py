@@ -55,15 +55,22 @@ def test_a_chapter_says_what_it_needs_and_how_long_it_takes(chapter):
         assert all(f"*{word}*" in first for word in ("You need", "Reading", "Running"))
 
 
-def test_every_chapter_about_papers_has_three_exercises_with_solutions_and_leads_to_them():
-    by_chapter = re.split(r"^## ", EXERCISES, flags=re.MULTILINE)[1:]
-    exercised = [*OF_PAPERS, *(CHAPTERS[number] for number in (6, 7))]
-    assert len(by_chapter) == len(exercised)
-    for chapter, of_chapter in zip(exercised, by_chapter, strict=True):
+def test_the_chapters_of_papers_and_all_others_that_lead_to_exercises_have_three_each_in_their_order():
+    exercised = [chapter for chapter in CHAPTERS.values() if chapter.paper or "/exercises.md#" in prose(chapter)]
+    by_anchor = {anchor(of_chapter): of_chapter for of_chapter in re.split(r"^## ", EXERCISES, flags=re.MULTILINE)[1:]}
+    led = [next((name for name in by_anchor if f"/exercises.md#{name}" in prose(one)), one.slug) for one in exercised]
+    without = sorted(set(led) - set(by_anchor))
+    assert not without, f"{without} have no section of exercises that they link to"
+    assert led == list(by_anchor), "the sections of exercises are not one per chapter, in the order of the chapters"
+    for name, of_chapter in by_anchor.items():
         asked, solved = (re.findall(pattern, of_chapter) for pattern in (r":label: (\S+)", r"\{solution\} (\S+)"))
-        assert len(asked) == 3 and asked == solved
-        title = of_chapter.splitlines()[0].lower()
-        assert f"/exercises.md#{re.sub('[^a-z0-9 -]', '', title).replace(' ', '-')}" in prose(chapter)
+        assert len(asked) == 3, f"{name} has {len(asked)} exercises"
+        assert asked == solved, f"the solutions under {name} are not those of its exercises, in their order"
+
+
+def anchor(section: str) -> str:
+    """The place on its page that a section's title makes."""
+    return re.sub("[^a-z0-9 -]", "", section.splitlines()[0].lower()).replace(" ", "-")
 
 
 def test_the_solutions_say_what_python_says():

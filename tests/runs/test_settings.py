@@ -7,8 +7,10 @@ from typer.testing import CliRunner
 
 from fivelenses.cli import app
 from fivelenses.models.encoders import locate
+from fivelenses.runs.dry_run import dry_sweep
 from fivelenses.runs.parameters import parse_parameters
 from fivelenses.runs.settings import CHAPTERS, profiles, settings
+from fivelenses.runs.sweep_points import Point
 
 
 def test_every_profile_fits_every_chapter():
@@ -69,18 +71,51 @@ def test_every_chapter_has_a_dry_run_of_all_its_models(number):
     assert result.exit_code == 0
     assert f"chapter {number}, profile tiny: toy-bert/seed-0" in result.stdout
     assert "from the toy world, generated" in result.stdout and "altogether about" in result.stdout
-    models = map(int, re.findall(r"(\d+) models to train", result.stdout))
+    models = map(int, re.findall(r"(\d+) models? to train", result.stdout))
     stored = map(int, re.findall(r"(\d+) in the store", result.stdout))
     assert sum(models) + sum(stored) == len(settings(number, "tiny").specifications())
 
 
-@pytest.mark.parametrize("number", range(1, 7))
+@pytest.mark.parametrize("number", [number for number, chapter in CHAPTERS.items() if "paper" in chapter.profiles])
 def test_a_dry_run_says_what_the_paper_would_take_without_a_network(number):
     result = CliRunner().invoke(app, ["run", str(number), "--profile", "paper", "--dry-run"])
     assert result.exit_code == 0 and "not possible" not in result.stdout
-    assert "models to train" in result.stdout and "GB of memory" in result.stdout
+    assert "to train" in result.stdout and "GB of memory" in result.stdout
     if not torch.cuda.is_available():
         assert "on an NVIDIA A100 perhaps" in result.stdout and "never run on a GPU" in result.stdout
+
+
+def test_a_dry_run_of_a_sweep_says_what_each_point_takes_and_counts_a_model_of_two_points_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    grid = ["--grid", "task=rte,mrpc", "evaluation_examples=100,200"]
+    result = CliRunner().invoke(app, ["sweep", "1", *grid, "--dry-run"])
+    assert result.exit_code == 0 and "4 points, 0 current, 4 to run" in result.stdout
+    trained = re.findall(r"^(task=\S+): .*?(\d+) models? to train", result.stdout, re.MULTILINE)
+    assert [(point, int(models) > 0) for point, models in trained] == [
+        ("task=rte,evaluation_examples=100", True),
+        ("task=rte,evaluation_examples=200", False),
+        ("task=mrpc,evaluation_examples=100", True),
+        ("task=mrpc,evaluation_examples=200", False),
+    ]
+    assert result.stdout.count("data: RTE from the toy world") == 1
+    assert "one after another, altogether about" in result.stdout
+    assert not (tmp_path / "runs").exists() and not (tmp_path / "store").exists()
+
+
+def test_a_dry_run_of_a_sweep_leaves_out_the_points_that_are_current():
+    of = [Point("seed=0", {"seeds": [0]}, {"seed": 0}), Point("seed=1", {"seeds": [1]}, {"seed": 1})]
+    lines = dry_sweep(1, "tiny", of, current=["seed=0"])
+    assert lines[0] == "chapter 1, profile tiny: 2 points, 1 current, 1 to run"
+    assert not any(line.startswith("seed=0") for line in lines) and any(line.startswith("seed=1") for line in lines)
+    assert dry_sweep(1, "tiny", of, current=["seed=0", "seed=1"]) == [
+        "chapter 1, profile tiny: 2 points, 2 current, 0 to run"
+    ]
+
+
+def test_a_dry_run_names_what_is_read_besides_the_tasks():
+    lines = CliRunner().invoke(app, ["run", "5", "--profile", "paper", "--dry-run"]).stdout
+    assert "data: WikiText-2 from" in lines and "data: Parsing from" in lines
 
 
 def test_encoders_of_the_profiles_are_read_at_a_commit_where_one_is_known():

@@ -1,4 +1,4 @@
-"""A dry run: what a run would fetch, train and measure, with estimates of time and memory, without doing any of it.
+"""Dry runs: what a run, or a sweep, would fetch, train and measure, with estimates of time and memory; nothing is done.
 
 Training takes about 6 × (parameters in the layers) × (tokens) floating-point operations, a forward pass a third of
 that; the rate is this machine's, measured on a matrix product, times the share of it that training reaches.
@@ -7,6 +7,8 @@ that; the rate is this machine's, measured on a matrix product, times the share 
 import contextlib
 import re
 import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from transformers import BertConfig
@@ -14,10 +16,12 @@ from transformers import BertConfig
 from fivelenses import tasks
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
+from fivelenses.exhibits.exhibit import counted
 from fivelenses.models import encoders
 from fivelenses.runs.inputs import COMMIT
 from fivelenses.runs.parameters import FineTuningParameters
 from fivelenses.runs.settings import settings
+from fivelenses.runs.sweep_points import Point
 from fivelenses.tasks.own import described
 from fivelenses.tasks.sources import SourceError, mirror
 
@@ -52,6 +56,17 @@ def matrix_rate(device: str, size: int = 1024) -> float:
     return 2 * size**3 / min(seconds)
 
 
+@dataclass
+class _Cost:
+    """What has been counted so far, of one run or of several that share a store."""
+
+    operations: float = 0.0
+    launches: float = 0.0
+    memory: float = 0.0
+    disk: float = 0.0
+    trained: set[str] = field(default_factory=set)
+
+
 def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[str]:
     """The lines that `--dry-run` prints for a chapter.
 
@@ -59,10 +74,42 @@ def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[st
         ParameterError: a parameter that does not exist or fit.
     """
     parameters = settings(number, profile, **(overrides or {}))
-    names = parameters.encoders_used()
-    of_run = f"{', '.join(names)}, tasks {', '.join(parameters.tasks)}, seeds {parameters.seeds}"
-    lines, shapes = [f"chapter {number}, profile {profile}: {of_run}"], {}
-    for name in names:
+    of_run = f"{', '.join(parameters.encoders_used())}, tasks {', '.join(parameters.tasks)}, seeds {parameters.seeds}"
+    lines, shapes = _inputs(parameters)
+    lines = [f"chapter {number}, profile {profile}: {of_run}", *lines]
+    if not shapes:
+        return lines
+    machine, cost = _Machine(parameters.device), _Cost()
+    return lines + _estimate(parameters, shapes, machine, cost) + _altogether(cost, machine)
+
+
+def dry_sweep(number: int, profile: str, points: Sequence[Point], current: Collection[str]) -> list[str]:
+    """The lines that `sweep --dry-run` prints: what is read, each point's work, and the sum over all that would run.
+
+    A model that several points share is counted at the first of them.
+
+    Args:
+        number, profile: the chapter, and the profile that its parameters come from.
+        points: of the sweep.
+        current: the names of those whose run is current.
+    """
+    chosen = {point.name: settings(number, profile, **point.overrides) for point in points if point.name not in current}
+    amounts = f"{counted(len(points), 'point')}, {len(points) - len(chosen)} current, {len(chosen)} to run"
+    lines = [f"chapter {number}, profile {profile}: {amounts}"]
+    if not chosen:
+        return lines
+    inputs = {name: _inputs(parameters) for name, parameters in chosen.items()}
+    lines += dict.fromkeys(line for read, _ in inputs.values() for line in read)
+    machine, cost = _Machine(next(iter(chosen.values())).device), _Cost()
+    for name, parameters in chosen.items():
+        lines += [f"{name}: {line}" for line in _estimate(parameters, inputs[name][1], machine, cost)]
+    return lines + [f"one after another, {line}" for line in _altogether(cost, machine)]
+
+
+def _inputs(parameters: FineTuningParameters) -> tuple[list[str], dict[str, BertConfig]]:
+    """What a run reads, a line each, and the configurations of its encoders as far as they can be read."""
+    lines, shapes = [], {}
+    for name in parameters.encoders_used():
         encoder = encoders.locate(name)
         where = "on this machine" if encoder.revision is None else f"from the hub, revision {encoder.revision}"
         if encoder.revision is not None and not COMMIT.fullmatch(encoder.revision):
@@ -72,8 +119,7 @@ def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[st
             shapes[name] = known_shape(name) or encoders.config(encoder)
         except SourceError:
             lines.append(f"estimate for {name}: not possible before its configuration can be read")
-    lines += [_data(parameters, tasks.find(name)) for name in parameters.tasks_trained()]
-    return lines + (_estimate(parameters, shapes) if shapes else [])
+    return lines + [_data(parameters, tasks.find(name)) for name in parameters.tables_read()], shapes
 
 
 def known_shape(name: str) -> BertConfig | None:
@@ -99,11 +145,14 @@ def _data(parameters: FineTuningParameters, task: tasks.Task) -> str:
         return f"data: {described(task.name)}"
     if parameters.source == "toyworld":
         return f"data: {task.title} from the toy world, generated"
+    # Running text has no training examples: it is measured on alone.
+    split = "train" if "train" in task.sizes else next(iter(task.sizes))
     if not mirror():
-        where = f"{task.repository} {task.config}, revision {task.revision}"
-        return f"data: {task.title} from the hub, {where}, {task.sizes['train']:,} training examples"
+        where = " ".join(filter(None, (task.repository, task.config)))
+        amount = f"{task.sizes[split]:,} {'training' if split == 'train' else split} examples"
+        return f"data: {task.title} from the hub, {where}, revision {task.revision}, {amount}"
     try:
-        return f"data: {task.title} from the mirror: {tasks.load(task.name, parameters.source).provenance('train')}"
+        return f"data: {task.title} from the mirror: {tasks.load(task.name, parameters.source).provenance(split)}"
     except SourceError as error:
         return f"data: {task.title} from the mirror: missing ({error})"
 
@@ -128,11 +177,24 @@ def _is_stored(parameters: FineTuningParameters, encoder: str, task: str, traini
         return False
 
 
-def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
-    device = "cuda" if torch.cuda.is_available() and parameters.device != "cpu" else "cpu"
-    peak = matrix_rate(device)
-    rate, seeds = peak * EFFICIENCY, len(parameters.seeds)
-    lines, operations, launches, memory, disk = [], 0.0, 0.0, 0.0, 0.0
+class _Machine:
+    """The device that a run would use here, and how fast it is."""
+
+    def __init__(self, asked: str):
+        self.asked = asked
+        self.device = "cuda" if torch.cuda.is_available() and asked != "cpu" else "cpu"
+        self.peak = matrix_rate(self.device)
+        self.rate = self.peak * EFFICIENCY
+
+    def __str__(self) -> str:
+        if self.device == "cuda":
+            return torch.cuda.get_device_name()
+        return f"this CPU ({self.peak / 1e9:.0f} GFLOP/s)"
+
+
+def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine, cost: _Cost) -> list[str]:
+    """A line for each encoder and task; what they take is added to the cost."""
+    lines, seeds = [], len(parameters.seeds)
     # A checkpoint's address needs the data, which a dry run does not fetch from the hub.
     known = parameters.source != "hub" or mirror() is not None
     for encoder, shape in shapes.items():
@@ -142,41 +204,49 @@ def _estimate(parameters: FineTuningParameters, shapes: dict) -> list[str]:
         for name in parameters.tasks_trained():
             task, (rows, evaluation) = tasks.find(name), _rows(parameters, name)
             trainings = parameters.trainings(name, encoder, rows, depth)
-            missing = [one for one in trainings if not _is_stored(parameters, encoder, name, one)]
+            new = [one for one in trainings if f"{encoder} {name} {one}" not in cost.trained]
+            cost.trained.update(f"{encoder} {name} {one}" for one in new)
+            missing = [one for one in new if not _is_stored(parameters, encoder, name, one)]
             examples = [min(rows, one["examples"] or rows) for one in trainings]
             tokens = min(task.mean_tokens, parameters.schedule_of(name, encoder).max_length)
             read = sum(min(rows, one["examples"] or rows) * one["schedule"].epochs for one in missing)
             passes = parameters.passes(name, encoder, depth)
             train = 6 * in_layers * read * tokens
             measure = 2 * in_layers * passes * evaluation * tokens
-            operations += train + measure
+            cost.operations += train + measure
             batch = parameters.schedule_of(name, encoder).batch_size
-            launches += depth * (3 * read + passes * evaluation) / batch * GPU_LAUNCHES
-            states = len(trainings) * (parameters.states_kept(name, encoder) or 0)
-            disk += weights * (4 * len(trainings) + 2 * states) / 1e9
+            cost.launches += depth * (3 * read + passes * evaluation) / batch * GPU_LAUNCHES
+            states = len(new) * (parameters.states_kept(name, encoder) or 0)
+            cost.disk += weights * (4 * len(new) + 2 * states) / 1e9
+            stored = f"({len(new) - len(missing)} in the store) " if known else ""
+            shared = f"({len(trainings) - len(new)} of another point) " if len(new) < len(trainings) else ""
             lines.append(
-                f"{f'{encoder}, ' if len(shapes) > 1 else ''}{task.title}: {len(missing)} models to train "
-                f"{f'({len(trainings) - len(missing)} in the store) ' if known else ''}on {_range(examples)} examples, "
-                f"{_range([one['schedule'].epochs for one in trainings])} epochs, about {duration(train / rate)}; "
+                f"{f'{encoder}, ' if len(shapes) > 1 else ''}{task.title}: {counted(len(missing), 'model')} to train "
+                f"{stored}{shared}on {_range(examples)} examples, "
+                f"{_range([one['schedule'].epochs for one in trainings])} epochs, about "
+                f"{duration(train / machine.rate)}; "
                 f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
-                f"about {duration(measure / rate)}"
+                f"about {duration(measure / machine.rate)}"
             )
         # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices
         # in measuring.
         training_memory = 16 * weights + 34 * 4 * 32 * 128 * width * depth
         measuring_memory = 4 * weights * (2 + seeds) + 8 * 4 * width**2 * depth * (seeds + 2)
-        memory = max(memory, training_memory / 1e9, measuring_memory / 1e9)
-    where = torch.cuda.get_device_name() if device == "cuda" else f"this CPU ({peak / 1e9:.0f} GFLOP/s)"
-    amounts = f"at most about {memory:.1f} GB of memory, {disk:.1f} GB of disk"
-    lines.append(f"altogether about {duration(operations / rate)} on {where}, {amounts}")
-    on_gpu = max(operations / (GPU_RATE * EFFICIENCY), launches)
-    if device == "cpu" and on_gpu > 1:
+        cost.memory = max(cost.memory, training_memory / 1e9, measuring_memory / 1e9)
+    return lines
+
+
+def _altogether(cost: _Cost, machine: _Machine) -> list[str]:
+    amounts = f"at most about {cost.memory:.1f} GB of memory, {cost.disk:.1f} GB of disk"
+    lines = [f"altogether about {duration(cost.operations / machine.rate)} on {machine}, {amounts}"]
+    on_gpu = max(cost.operations / (GPU_RATE * EFFICIENCY), cost.launches)
+    if machine.device == "cpu" and on_gpu > 1:
         lines.append(
             f"on an {GPU} perhaps {duration(on_gpu)}: the longer of its products (by the data sheet, "
             f"{GPU_RATE / 1e12:.0f} TFLOP/s, and the {EFFICIENCY:.0%} that were measured on a CPU) and of its kernels' "
             f"launches (assumed, {1000 * GPU_LAUNCHES:g} ms a layer and batch); never run on a GPU"
         )
-    if parameters.device == "cuda" and device == "cpu":
+    if machine.asked == "cuda" and machine.device == "cpu":
         lines.append("this profile asks for a GPU and there is none here: the run itself would be refused")
     return lines
 
@@ -189,9 +259,11 @@ def duration(seconds: float) -> str:
     """A time as a reader takes it in.
 
     Example:
-        >>> duration(70), duration(600), duration(9000)
-        ('70 s', '10 min', '2.5 h')
+        >>> duration(70), duration(600), duration(9000), duration(9e6)
+        ('70 s', '10 min', '2.5 h', '2,500 h')
     """
     if seconds < 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 360_000 else f"{seconds / 3600:,.0f} h"

@@ -33,7 +33,6 @@ class Chapter:
         paper: its paper's key, empty for a chapter without one.
         parameters: what it takes.
         profiles: the profiles it has.
-        published: the profile whose run is committed and shown by the book; None where only the local run is shown.
         local: whether `make` runs it on this machine's own, on the profile `tiny`.
         telling: the key of its headline exhibit, which other runs of the chapter are compared by.
     """
@@ -43,7 +42,6 @@ class Chapter:
     paper: str
     parameters: type[ChapterParameters]
     profiles: tuple[str, ...] = ("tiny", "small", "paper")
-    published: str | None = "small"
     local: bool = True
     telling: str = ""
 
@@ -57,9 +55,7 @@ CHAPTERS = {
     chapter.number: chapter
     for chapter in (
         # Three dozen models take minutes, so its run is published and not made again by every `make`.
-        Chapter(
-            0, "0-toy-world", "", ToyWorld, ("tiny",), published="tiny", local=False, telling="toy-world-worth-figure"
-        ),
+        Chapter(0, "0-toy-world", "", ToyWorld, ("tiny",), local=False, telling="toy-world-worth-figure"),
         Chapter(1, "1-attention-svcca", "hao2020", Hao2020, telling="hao2020-figure-1"),
         Chapter(2, "2-directprobe", "zhou2022", Zhou2022, telling="zhou2022-figure-4"),
         Chapter(3, "3-landscapes", "hao2019", Hao2019, telling="hao2019-figure-1"),
