@@ -54,6 +54,9 @@ CUT_CAPTIONS = """() => [...document.querySelectorAll(".exhibit-table caption")]
   const box = caption.closest(".exhibit-table").getBoundingClientRect();
   return caption.getBoundingClientRect().right > box.right + 1;
 }).map((caption) => caption.textContent.trim().slice(0, 40))"""
+BRIGHT = """() => [...document.querySelectorAll("article :is(.picture, .pair) img")].filter((one) =>
+  one.offsetParent && !one.classList.contains("only-dark") && !getComputedStyle(one).filter.includes("invert")
+).map((one) => one.alt.slice(0, 40))"""
 PALE = """() => [...document.querySelectorAll("article .cell_output *")].filter((one) => {
   const [red, green, blue, cover = 1] = getComputedStyle(one).backgroundColor.match(/[\\d.]+/g).map(Number);
   return cover > 0.5 && Math.min(red, green, blue) > 190 && one.getBoundingClientRect().width > 100;
@@ -99,7 +102,7 @@ def look(page: Page, file: Path, view: View, picture: Path | None) -> list[str]:
     found += [f"raw TeX: {one}" for one in page.evaluate(RAW_TEX)]
     found += [f"the picture {one} is not drawn" for one in page.evaluate(UNDRAWN)]
     if view.theme == "dark":
-        found += [f"a pale card in the dark: {one}" for one in page.evaluate(PALE)]
+        found += [f"a pale card in the dark: {one}" for one in page.evaluate(PALE) + page.evaluate(BRIGHT)]
     wide = page.evaluate(TOO_WIDE)
     if wide:
         found.append(f"too wide: {wide}")

@@ -81,7 +81,7 @@ def test_a_pair_stands_on_both_tasks_and_one_reason_is_said_once():
     assert judge(claim, records, {"sst2": "no"}).verdict.outcome == REPRODUCED
     none = judge(claim, records, {"rte": "RTE was not learned"}).verdict
     assert (none.outcome, none.reason) == (verdicts.CANNOT_BE_TESTED, "RTE was not learned")
-    assert verdicts.sentence(judge(claim, records).verdict, claim.unit).endswith("open in 0 of 2 pairs of tasks.")
+    assert verdicts.sentence(judge(claim, records).verdict, claim.unit).endswith("it holds in both pairs of tasks.")
 
 
 def test_each_control_is_judged_by_itself_with_what_belongs_to_all():
@@ -121,7 +121,7 @@ def test_a_run_without_replicates_is_judged_by_its_estimates_and_says_so():
 
     claim = Claim("rises", "paper", "It rises.", "§1", (), "change", PARTS, ("changes",), estimates)
     verdict = judge(claim, {"changes": record(rte=UP)}).verdict
-    assert verdict.outcome == REPRODUCED and verdicts.sentence(verdict).endswith("interval not measured.")
+    assert verdict.outcome == REPRODUCED and verdicts.sentence(verdict).endswith("the interval was not measured.")
     assert verdicts.multiplicity([verdict]) == (0, 0, 0)
 
 

@@ -165,7 +165,7 @@ def test_a_record_without_folds_has_estimates_and_no_intervals():
     whole = changes(rising)
     whole = whole[whole["fold"] == WHOLE].drop(columns=["fold", "control"])
     found = verdict("lenses-agree", whole)
-    assert found.outcome == REPRODUCED and "interval not measured" in verdicts.sentence(found)
+    assert found.outcome == REPRODUCED and "interval was not measured" in verdicts.sentence(found)
 
 
 def test_tasks_that_agree_by_chance_do_not_narrow_an_interval():

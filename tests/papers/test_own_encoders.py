@@ -219,7 +219,7 @@ def test_choosing_the_best_of_many_layers_of_noise_earns_nothing():
 def test_a_record_without_folds_has_estimates_alone():
     table = probes(*CONTEXT[0][0], folds=[-1]).drop(columns="fold")
     found = judge(CLAIMS["own-context-is-read"], {"parts_of_speech": table}).verdict
-    assert found.outcome == REPRODUCED and "interval not measured" in verdicts.sentence(found)
+    assert found.outcome == REPRODUCED and "interval was not measured" in verdicts.sentence(found)
     found = judge(CLAIMS["own-reads-elsewhere"], {"language_modelling": losses(4.0, folds=[-1]).drop(columns="fold")})
     assert found.verdict.outcome == REPRODUCED and not found.verdict.groups[0].measured
 

@@ -110,7 +110,7 @@ def test_without_predictions_the_scores_decide_and_no_interval_is_measured():
     given = records(HIGH, LOW) | {"by_example": "this run kept no predictions", "words_by_example": None}
     for key in CLAIMS:
         found = judge(CLAIMS[key], given).verdict
-        assert found.outcome == REPRODUCED and "interval not measured" in verdicts.sentence(found)
+        assert found.outcome == REPRODUCED and "interval was not measured" in verdicts.sentence(found)
 
 
 def test_the_gate_takes_all_pretrained_seeds_for_one_encoder():

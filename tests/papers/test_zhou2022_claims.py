@@ -132,7 +132,7 @@ def test_training_and_test_set_become_less_alike(pos, dep, trec, expected):
 def test_one_model_decides_nothing_about_a_measure_that_jumps_with_the_examples():
     found = judged("diverges", geometry(seeds=(1,), pos=similar(0.9, 0.1)).drop(columns="control"))
     assert found.verdict.outcome == OPEN and not found.controls
-    assert "more than one model" in verdicts.sentence(found.verdict)
+    assert "More than one model" in verdicts.sentence(found.verdict)
 
 
 @pytest.mark.parametrize(

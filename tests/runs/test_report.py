@@ -1,9 +1,11 @@
 """A report on an encoder: what would run is known before it runs, and the page holds its claims and pictures."""
 
+import io
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from PIL import Image
 from tests.runs.judged import as_judged, in_turn
 from transformers import BertConfig, BertModel
 
@@ -16,6 +18,13 @@ from fivelenses.runs.pages import HERE, PUBLISHED, Shown
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import CHAPTERS, settings
 from fivelenses.tasks.sources import SourceError
+
+
+def drawn() -> bytes:
+    """A picture of one pixel."""
+    place = io.BytesIO()
+    Image.new("RGB", (1, 1)).save(place, format="png")
+    return place.getvalue()
 
 
 class Page(HTMLParser):
@@ -41,7 +50,7 @@ def run_folder(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     claims.save([as_judged(ledger.CLAIMS["hao2020"][0], CONTRADICTED)], folder)
-    (folder / "hao2020-figure-1.png").write_bytes(b"a picture")
+    (folder / "hao2020-figure-1.png").write_bytes(drawn())
     text = "**Figure 1.** What *moves*.\n\nAlternative text: A curve & its end.\n"
     (folder / "hao2020-figure-1.md").write_text(text)
     return folder

@@ -25,6 +25,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from fivelenses.exhibits import style
+from fivelenses.exhibits.dark import GAP
 from fivelenses.exhibits.style import Looks, looks_in_order, looks_in_sequence, looks_of_tasks
 
 __all__ = ["Looks", "curves", "dots", "ends", "heat_maps", "looks_in_order", "looks_in_sequence", "looks_of_tasks"]
@@ -342,7 +343,7 @@ def heat_maps(
         written: the format of the number in each cell; a missing value is a dash, or blank in an empty upper triangle.
         bold, framed: which numbers are bold, which cells framed; in one matrix.
         peaks: a white dot in the greatest cell of each row without missing values.
-        breaks: numbers of the rows above which a white line parts them.
+        breaks: numbers of the rows above which a gap parts them.
         ticks: of the bar, with their words.
         x_label: the words under all panels.
         width, height: inches; the height is that of one panel.
@@ -378,7 +379,7 @@ def heat_maps(
             whole = np.flatnonzero(~missing.any(axis=1))
             axes.plot(matrix.to_numpy()[whole].argmax(axis=1) + 0.5, whole + 0.5, "o", color="white", markersize=5.5)
         for place in breaks:
-            axes.axhline(place, color="white", linewidth=5)
+            axes.axhline(place, color="white", linewidth=5, label=GAP)
         axes.set(xlabel="", ylabel="")
         axes.set_title(title, fontweight="bold")
         axes.grid(False)

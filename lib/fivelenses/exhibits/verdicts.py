@@ -227,46 +227,66 @@ def multiplicity(verdicts: Iterable[Verdict]) -> tuple[int, int, float]:
     return len(groups), sum(group.outcome != OPEN for group in groups), math.fsum(group.chance for group in groups)
 
 
-def sentence(verdict: Verdict, unit: str = "group", named: bool = True) -> str:
-    """One plain sentence for a card: counts, failed parts, what would decide, and whether it is of one model.
-
-    Parts need not be `named` where a claim has one.
+def sentence(verdict: Verdict, unit: str = "group") -> str:
+    """A verdict in words for a card, whose plot names the parts: counts, what would decide, whether it is of one model.
 
     >>> sentence(judge([Part("growth")], [Effect("MRPC", "growth", effects.over_models([4, -3, 8]))]), "task")
-    'Open on MRPC alone (growth); 16 models would decide MRPC, if the effect is as large as seen.'
+    'Open on MRPC alone. If the effect is as large as seen, 16 models would decide MRPC.'
     """
-    text = verdict.outcome.capitalize()
     if verdict.outcome == CANNOT_BE_TESTED:
-        return f"{text}: {verdict.reason}."
+        return f"{verdict.outcome.capitalize()}: {verdict.reason}."
+    said = [f"{verdict.outcome.capitalize()}{_counts(verdict.groups, unit)}."]
+    open_groups = verdict.of(OPEN) if verdict.outcome == OPEN else []
+    deciding, untold = [], []
+    for one in open_groups:
+        ways = [f"{n:,} {of}" for n, of in ((one.models, "models"), (one.examples, "examples")) if n is not None]
+        if ways and not one.of_this_model:
+            deciding.append(f"{' or '.join(ways)} {'would decide ' * (not deciding)}{one.name}")
+        elif not one.of_this_model:
+            untold.append(one.name)
+    if deciding:
+        effect = "the effect is" if len(deciding) == 1 else "effects are"
+        said.append(f"If {effect} as large as seen, {_listed(deciding)}.")
+    if untold:
+        said.append(f"How many models or examples would decide {_listed(untold)} cannot be told.")
+    if wanting := [one.name for one in open_groups if one.of_this_model]:
+        said.append(f"More than one model is needed to decide {_listed(wanting)}.")
+    if of_one := [one.name for one in verdict.groups if one.of_this_model and one.name not in wanting]:
+        said.append(f"The result for {_listed(of_one)} is of this model and says nothing about other seeds.")
+    if not all(one.measured for one in verdict.groups):
+        said.append("Where it says so, the interval was not measured.")
+    return " ".join(said)
+
+
+def _counts(groups: Sequence[Group], unit: str) -> str:
+    """In how many groups a claim holds, fails and is open, and in which of them it does not hold.
+
+    >>> rest = ((), (), False, None, None, 0.0)
+    >>> groups = [Group("MRPC", HOLDS, *rest), Group("RTE", FAILS, *rest)]
+    >>> _counts(groups, "task")
+    ': it holds in 1 of 2 tasks and fails in 1 (RTE)'
+    """
+    if len(groups) == 1:
+        return f" on {groups[0].name} alone"
     counts = []
     for outcome, verb in ((HOLDS, "holds"), (FAILS, "fails"), (OPEN, "is open")):
-        groups = verdict.of(outcome)
-        names = "; ".join(one.name + named * f" on {' and '.join(one.failed or one.undecided)}" for one in groups)
-        counts.append(f"{verb} in {len(groups)}" + (f" ({names})" if groups and outcome != HOLDS else ""))
-    if len(verdict.groups) > 1:
-        text += f": it {counts[0]}, {counts[1]} and {counts[2]} of {len(verdict.groups)} {_several(unit)}"
-    else:
-        (one,) = verdict.groups
-        text += (
-            f" on {one.name} alone"
-            + (named and one.outcome != HOLDS) * f" ({' and '.join(one.failed or one.undecided)})"
-        )
-    wanting: dict[str, list[str]] = {}
-    for one in verdict.of(OPEN) if verdict.outcome == OPEN else ():
-        ways = [f"{n:,} {of}" for n, of in ((one.models, "models"), (one.examples, "examples")) if n is not None]
-        if one.of_this_model:
-            way = "more than one model is needed to decide {}"
-        elif ways:
-            way = f"{' or '.join(ways)} would decide {{}}, if the effect is as large as seen"
-        else:
-            way = "how many models or examples would decide {} cannot be told"
-        wanting.setdefault(way, []).append(one.name)
-    text += "".join(f"; {way.format(' and '.join(names))}" for way, names in wanting.items())
-    if of_one := ", ".join(one.name for one in verdict.groups if one.of_this_model):
-        text += f"; the result for {of_one} is of this model and says nothing about other seeds"
-    if not all(one.measured for one in verdict.groups):
-        text += "; interval not measured"
-    return text + "."
+        names = [one.name for one in groups if one.outcome == outcome]
+        if len(names) == len(groups):
+            return f": it {verb} in {'both' if len(groups) == 2 else f'all {len(groups)}'} {_several(unit)}"
+        if names:
+            of_all = "" if counts else f" of {len(groups)} {_several(unit)}"
+            which = "" if outcome == HOLDS else f" ({', '.join(names)})"
+            counts.append(f"{verb} in {len(names)}{of_all}{which}")
+    return f": it {_listed(counts)}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Words as a sentence lists them.
+
+    >>> _listed(["one", "two", "three"])
+    'one, two and three'
+    """
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _several(unit: str) -> str:

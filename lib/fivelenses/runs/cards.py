@@ -57,7 +57,7 @@ class Card:
 
     def sentence(self, view: View) -> str:
         """The verdict of a run in one sentence."""
-        return verdicts.sentence(view.judged.verdict, self.claim.unit, len(self.claim.parts) > 1)
+        return verdicts.sentence(view.judged.verdict, self.claim.unit)
 
     def controls(self, view: View) -> list[str]:
         """Whether the claim holds for each control, too, a sentence each, and why there is none."""

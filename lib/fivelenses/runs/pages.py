@@ -6,27 +6,25 @@ at it. After its caption come what the paper's own shows (``papers/in_the_papers
 findings beside a published run's records).
 """
 
-import base64
 import hashlib
-import html
-import io
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import nbformat
 import yaml
-from PIL import Image
 
 from fivelenses import papers, project, records
-from fivelenses.exhibits.exhibit import DRAWN_IN, SHADES, read_words
+from fivelenses.exhibits.exhibit import read_words
 from fivelenses.runs import checksums
 from fivelenses.runs.dry_run import duration
 from fivelenses.runs.execution import EXECUTED, RunError, code_cells, committed_page, notebook_digest
 from fivelenses.runs.findings import Finding, findings
 from fivelenses.runs.folders import folder_name
+from fivelenses.runs.pictures import of_output
 from fivelenses.runs.settings import CHAPTERS, Chapter
 from fivelenses.runs.side_by_side import Picture, picture
 
@@ -44,7 +42,6 @@ if "google.colab" in sys.modules:
     %cd -q five-lenses/notebooks
     %pip install --quiet -e "..[runs]"
     sys.path.insert(0, "../lib")"""
-NARROW = 640  # pixels; a phone shows such a picture whole, with letters of 10 pixels
 ANCHOR = '<span id="{key}"></span>'
 IN_THE_PAPERS = "in_the_papers.yaml"  # what the exhibits of the papers show, by our exhibit's key
 # A chapter's head has a paragraph that fits any run; its last sentence counts the claims.
@@ -141,7 +138,7 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
             f"The page of chapter {chapter.number} ({shown.profile}) is out of step with its notebook: {_again(shown)}."
         )
     titles, told = exhibit_titles(shown.folder), findings_of(shown)
-    beside = beside_exhibits(told)
+    beside, address = beside_exhibits(told), partial(_static_address, static=static, up=shown.up)
     for cell, run in zip(code_cells(page), code_cells(copy), strict=True):
         if run.execution_count is None or any(output.output_type in ("error", "stream") for output in run.outputs):
             raise RunError(
@@ -149,9 +146,7 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
                 f"printed a warning: {_again(shown)}."
             )
         cell.execution_count = run.execution_count
-        cell.outputs = anchored_exhibits(
-            [_pictured(output, static, shown.up) for output in run.outputs], titles, beside
-        )
+        cell.outputs = anchored_exhibits([of_output(output, address) for output in run.outputs], titles, beside)
     (static / CLEAN).mkdir(parents=True, exist_ok=True)
     nbformat.write(_to_take_away(chapter, repository), static / CLEAN / chapter.notebook.name)
     # Names of their own for these cells, not ones from chance: equal content is an equal page.
@@ -217,7 +212,8 @@ def telling_picture(shown: Shown, static: Path, up: str) -> Picture | None:
     file = shown.folder / f"{shown.chapter.telling}.png"
     if not shown.chapter.telling or not file.is_file():
         return None
-    return picture(shown.chapter.telling, shown.folder, shown.title, _static_address(file.read_bytes(), static, up))
+    address = partial(_static_address, static=static, up=up)
+    return picture(shown.chapter.telling, shown.folder, shown.title, address)
 
 
 def _to_take_away(chapter: Chapter, repository: str) -> nbformat.NotebookNode:
@@ -248,15 +244,6 @@ def exhibit_titles(folder: Path) -> dict[str, str]:
     return {read_words(file).title: file.stem for file in sorted(folder.glob("*.md"))}
 
 
-def _pictured(output: nbformat.NotebookNode, static: Path, up: str) -> nbformat.NotebookNode:
-    """A picture as an element of the page with its own alternative text: the builder has one for a whole cell."""
-    content = output.get("data", {}).get("image/png")
-    if content is None:
-        return output
-    alt = output.metadata.get("image/png", {}).get("alt", "")
-    return nbformat.v4.new_output("display_data", {"text/html": _element(base64.b64decode(content), alt, static, up)})
-
-
 def _static_address(drawn: bytes, static: Path, up: str) -> str:
     """The address of a picture that is written to the book's static files, named by its content."""
     name = f"{hashlib.sha256(drawn).hexdigest()[:16]}.png"
@@ -264,16 +251,6 @@ def _static_address(drawn: bytes, static: Path, up: str) -> str:
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(drawn)
     return f"{up}_static/{PICTURES}/{name}"
-
-
-def _element(drawn: bytes, alt: str, static: Path, up: str) -> str:
-    """A picture that scrolls in its own box where the screen is too narrow to read its numbers."""
-    image = Image.open(io.BytesIO(drawn))
-    kind = image.info.get(DRAWN_IN, SHADES)
-    kind += " narrow" * (image.width <= NARROW)
-    size = f'width="{image.width}" height="{image.height}"'
-    element = f'<img src="{_static_address(drawn, static, up)}" alt="{html.escape(alt)}" {size} loading="lazy">'
-    return f'<div class="picture {kind}" tabindex="0">{element}</div>'
 
 
 def anchored_exhibits(

@@ -24,6 +24,7 @@ from fivelenses import project
 from fivelenses.files import written_beside
 from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.pages import Shown, anchored_exhibits, beside_exhibits, exhibit_titles, facts_of, run_line
+from fivelenses.runs.pictures import of_output
 from fivelenses.runs.settings import Chapter
 from fivelenses.runs.side_by_side import render
 
@@ -67,7 +68,7 @@ def write(chapter: Chapter, folder: Path) -> Path:
                 blocks.append({"text": markdown(in_words(f"{run_line(facts)}:::", numbers))})
         elif cell.source:
             shown = "method" in cell.metadata.get("tags", [])
-            outputs = anchored_exhibits([_pictured(output) for output in cell.outputs], titles, beside)
+            outputs = anchored_exhibits([of_output(output) for output in cell.outputs], titles, beside)
             blocks.append({"code": cell.source, "open": shown, "outputs": [*filter(None, map(_as_html, outputs))]})
     script = os.path.relpath(_script(), folder)
     page = render("run.html", title=title, blocks=blocks, script=script)
@@ -152,15 +153,6 @@ def markdown(text: str) -> str:
 
     reader = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, renderer=mathematics)
     return reader.render(text)
-
-
-def _pictured(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    drawn = output.get("data", {}).get("image/png")
-    if drawn is None:
-        return output
-    alt = html.escape(output.metadata.get("image/png", {}).get("alt", ""))
-    element = f'<img src="data:image/png;base64,{"".join(drawn.split())}" alt="{alt}">'
-    return nbformat.v4.new_output("display_data", {"text/html": element})
 
 
 def _as_html(output: nbformat.NotebookNode) -> str:

@@ -4,8 +4,7 @@ Pages are filled from the templates beside this file (Jinja); what they hold is 
 exhibits.
 """
 
-import base64
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from markupsafe import Markup
 
 from fivelenses.exhibits.exhibit import read_words
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
+from fivelenses.runs.pictures import of_file, within
 
 # A sign beside the colour, for readers to whom colours look alike.
 SIGNS = {REPRODUCED: "●", CONTRADICTED: "✕", MIXED: "◐", OPEN: "○", CANNOT_BE_TESTED: "–"}
@@ -23,12 +23,9 @@ SIGNS = {REPRODUCED: "●", CONTRADICTED: "✕", MIXED: "◐", OPEN: "○", CANN
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of one run: its address or content, what a reader who cannot see it should know, a caption in Markdown,
-    and the run in a reader's words.
-    """
+    """A picture of one run: its element of the page, a caption in Markdown, and the run in a reader's words."""
 
-    source: str
-    alt: str
+    element: Markup
     caption: str
     whose: str
 
@@ -49,15 +46,15 @@ def render(template: str, **content) -> str:
     return _environment().get_template(template).render(signs=SIGNS, **content)
 
 
-def picture(key: str, folder: Path, whose: str, source: str | None = None) -> Picture | None:
-    """The picture of an exhibit in a run's folder, None where there is none; inside the page without a source."""
+def picture(key: str, folder: Path, whose: str, address: Callable[[bytes], str] = within) -> Picture | None:
+    """The picture of an exhibit in a run's folder, None where there is none; the page holds it, or `address` says where
+    it is.
+    """
     file = folder / f"{key}.png"
     if not file.is_file():
         return None
     words = read_words(folder / f"{key}.md")
-    if source is None:
-        source = f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}"
-    return Picture(source, words.alt, words.caption, whose)
+    return Picture(Markup(of_file(file, words.alt, address)), words.caption, whose)
 
 
 def pictures(key: str, runs: Iterable[tuple[Path, str]]) -> list[Picture]:

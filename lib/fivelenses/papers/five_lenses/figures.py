@@ -103,8 +103,8 @@ def overview(changes: pd.DataFrame) -> Exhibit:
     caption = (
         f"Where fine-tuning changes an encoder, by {len(names)} measures of five lenses "
         f"({models_in_words(changes)}, mean over seeds). Each row is scaled to its own range, from least to greatest "
-        "change, so that shades compare layers and not rows; a white dot marks the layer of greatest change, white "
-        "lines part the lenses."
+        "change, so that shades compare layers and not rows; a white dot marks the layer of greatest change, gaps "
+        "part the lenses."
     )
     alt = f"Shaded tables of change by measure and layer. The layer of greatest change: {'; '.join(tops)}."
     key, summary = "five-lenses-overview", "Ask it: the numbers behind the shades"
