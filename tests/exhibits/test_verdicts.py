@@ -127,6 +127,8 @@ def test_one_model_is_flagged_and_said():
     verdict = judge([GROWTH], [Effect("MRPC", "growth", interval), effect(SEEDS[HOLDS], "RTE")])
     assert [group.of_this_model for group in verdict.groups] == [True, False]
     assert sentence(verdict).endswith(" The result for MRPC is of this model and says nothing about other seeds.")
+    both = judge([GROWTH], [Effect(name, "growth", interval) for name in ("MRPC", "RTE")])
+    assert sentence(both).endswith(" Each result is of this model and says nothing about other seeds.")
 
 
 def test_one_model_without_an_interval_over_examples_decides_nothing():

@@ -252,7 +252,8 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
     if wanting := [one.name for one in open_groups if one.of_this_model]:
         said.append(f"More than one model is needed to decide {_listed(wanting)}.")
     if of_one := [one.name for one in verdict.groups if one.of_this_model and one.name not in wanting]:
-        said.append(f"The result for {_listed(of_one)} is of this model and says nothing about other seeds.")
+        which = "Each result" if 1 < len(of_one) == len(verdict.groups) else f"The result for {_listed(of_one)}"
+        said.append(f"{which} is of this model and says nothing about other seeds.")
     if not all(one.measured for one in verdict.groups):
         said.append("Where it says so, the interval was not measured.")
     return " ".join(said)
