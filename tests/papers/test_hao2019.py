@@ -189,7 +189,7 @@ def test_every_figure_and_table_is_drawn_from_small_tables(bowls, trained, tmp_p
         tables.table_of_models(models, second),
     ]
     made[6].save(tmp_path)
-    assert len(list(tmp_path.glob("hao2019-figure-7.*"))) == 4
+    assert len(list(tmp_path.glob("hao2019-figure-7.*"))) == 5  # a picture in shades has one for the dark
     assert len({exhibit.key for exhibit in made}) == len(made)
     assert "holds 50%" in made[2].caption and "random walk" not in made[2].caption
     assert "random walk" in figures.figure_3(bowls, with_walks).caption
@@ -399,6 +399,13 @@ def test_a_random_walk_lies_where_steps_in_many_dimensions_lead():
     assert found.alphas == pytest.approx(walk["alpha"], abs=0.01)
     assert found.betas == pytest.approx(walk["beta"], abs=0.01)
     assert np.degrees(np.arccos(found.cosines))[1:] == pytest.approx(walk["angle"][1:], abs=0.5)
+
+
+def test_a_long_random_walk_ends_at_its_end():
+    for seed in range(20):
+        walk = measure.random_walk(np.append(0.0, np.random.default_rng(seed).exponential(size=300)))
+        assert {name: walk[name][-1] for name in walk} == {"angle": 0.0, "alpha": 1.0, "beta": 0.0}
+        assert np.isfinite(walk["beta"]).all()
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,8 @@ def random_walk(moves: np.ndarray) -> dict[str, np.ndarray]:
         >>> {name: values.round(3).tolist() for name, values in random_walk(np.array([0.0, 1.0, 1.0])).items()}
         {'angle': [nan, 45.0, 0.0], 'alpha': [0.0, 0.5, 1.0], 'beta': [0.0, 0.5, 0.0]}
     """
-    walked = np.cumsum(np.square(moves)) / np.square(moves).sum()
+    walked = np.cumsum(np.square(moves))
+    walked /= walked[-1]  # not their sum, which rounds in another order, so that the end could lie beyond 1
     angle = np.where(walked > 0, np.degrees(np.arccos(np.sqrt(walked))), np.nan)
     return {"angle": angle, "alpha": walked, "beta": np.sqrt(walked * (1 - walked))}
 
