@@ -99,8 +99,8 @@ def commit(number: int, name: str, measured: dict[str, records.Record], facts: d
     with folder_beside(place) as partial:
         for measurement, record in measured.items():
             records.write(partial / f"{measurement}.parquet", record)
-        tables = records.committed_folder().rglob("*.parquet")
-        size = sum(file.stat().st_size for file in tables if place not in file.parents)
+        others = (file for file in records.committed_folder().rglob("*") if place not in file.parents)
+        size = sum(file.stat().st_size for file in others if file.is_file())
         if size > MAX_RECORDS:
             raise RunError(
                 f"With chapter {number} the published records would have {size / 1e6:.1f} MB: they take at most 8 MB."
