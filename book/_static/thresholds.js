@@ -38,7 +38,9 @@ document.addEventListener("DOMContentLoaded", () => {
       const input = document.createElement("input");
       const number = document.createElement("output");
       Object.assign(input, { type: "range", min: part.least, max: part.most, step: "any", value: part.threshold });
-      const tell = () => { number.textContent = `${+thresholds[part.name].toPrecision(3)} ${part.unit}`.replace("-", "\u2212"); };
+      const tell = () => {
+        number.textContent = `${String(+thresholds[part.name].toPrecision(3)).replace("-", "\u2212")} ${part.unit}`;
+      };
       input.addEventListener("input", () => {
         thresholds[part.name] = Math.round(input.valueAsNumber / part.step) * part.step;
         tell();

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 from scipy.stats import spearmanr
 
-from fivelenses.exhibits.exhibit import Absent, Exhibit, title
+from fivelenses.exhibits.exhibit import Absent, Exhibit, printed, title
 from fivelenses.papers.hao2019.basins import RISE, measures
 from fivelenses.papers.hao2019.curvature import ALL
 from fivelenses.papers.hao2019.tables import DIVERGED, GROUPS, at_least
@@ -45,12 +45,12 @@ def table_of_curvature(landscapes: Mapping[str, pd.DataFrame], curvature: pd.Dat
         "init": "start",
         "seed": "seed",
         "width": "width along δ₁",
-        "sharpness": ("sharpness", "{:.2f}"),
-        "top": ("λ₁", "{:.3g}"),
+        "sharpness": ("sharpness", "{:.3f}"),
+        "top": ("λ₁", _eigenvalue),
         "trace": ("trace", "{trace:,.0f} ± {trace_standard_error:,.0f}"),
         "top_in_lengths": ("λ₁ ‖δ₁‖²", "{:,.0f}"),
     }
-    columns |= {f"top_{group}": (f"λ₁, {group}", "{:.3g}") for group in GROUPS}
+    columns |= {f"top_{group}": (f"λ₁, {group}", _eigenvalue) for group in GROUPS}
     caption = (
         f"The width of the basin along δ₁ at {RISE:g} nats, in lengths of δ₁ (≥: it reaches the "
         "edge of the grid), and the sharpness of the table above; the largest eigenvalue λ₁ and the trace of the "
@@ -60,6 +60,10 @@ def table_of_curvature(landscapes: Mapping[str, pd.DataFrame], curvature: pd.Dat
     )
     shown = at_least(table, {"width": "width_whole"})
     return Exhibit(KEY, LABEL, table, caption, shown=shown, columns=columns)
+
+
+def _eigenvalue(value: float) -> str:
+    return printed(value, ",.0f" if abs(value) >= 100 else ".3g")
 
 
 def agreement(table: pd.DataFrame) -> dict[str, float]:

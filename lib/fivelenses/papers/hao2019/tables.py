@@ -133,7 +133,7 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
         "init": "start",
         **({"seed": "seed"} if table["seed"].nunique() > 1 else {}),
         "start_loss": ("loss, start → end", "{start_loss:.2f} → {train_loss:.3f}"),
-        "climb": ("climb", "{:.2f}"),
+        "climb": ("climb", "{:.3f}"),
         "width": "width along δ₁",
         "second_width": "along δ₂",
         "random_width": "random",
@@ -141,7 +141,7 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
         "area": "area",
         "half_area": "area, at half",
         "angle": ("angle of δ₁, δ₂", "{:.0f}°"),
-        "norm": ("‖δ₁‖", "{norm:.3g} ({relative_norm:.0%})"),
+        "norm": ("‖δ₁‖", "{norm:.2f} ({relative_norm:.1%})"),
         "sharpness": ("sharpness", "{sharpness:.3f} ± {sharpness_standard_error:.3f}"),
         "correlation": ("rank correlation", "{:.2f}"),
     }
@@ -167,13 +167,14 @@ def table_of_groups(surfaces: pd.DataFrame, rollbacks: pd.DataFrame) -> Exhibit 
         shown[name] = table[name] - table["tuned"]
     columns = {
         "task": ("task", title),
+        **({"seed": "seed"} if table["seed"].nunique() > 1 else {}),
         "group": "layers",
         "side": "distance to the rim",
         "area": "area",
         "rise": ("loss rises, rolled back", "{:+.2f}"),
         "accuracy": ("accuracy, rolled back", "{:+.3f}"),
         "random": ("accuracy, random move", "{:+.3f}"),
-        "norm": ("‖δ₁‖", "{norm:.3g} ({relative_norm:.0%})"),
+        "norm": ("‖δ₁‖", "{norm:.2f} ({relative_norm:.1%})"),
     }
     caption = (
         "Distance, in lengths of δ₁, towards the pre-trained layers (at 1) and beyond, at which the loss has risen by "
