@@ -237,6 +237,8 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     finished = folder / "finished"
     shutil.rmtree(finished, ignore_errors=True)
     shutil.copytree(work / "_build" / "html", finished)
+    # The builder takes over a changed style or script only where a page has changed, too.
+    shutil.copytree(work / "source" / "_static", finished / "_static", dirs_exist_ok=True)
     _gather_scripts(finished / "_static")
     _mend_bibliography(finished)
     _hover_over_terms(finished)
