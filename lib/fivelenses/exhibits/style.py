@@ -37,8 +37,9 @@ OWN_COLOURS = ("#B22222", "#1F4E79", "#6B8E23", "#C71585", "#5F4B32", "#00868B",
 OWN_MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # of another number, so that the pairs repeat late
 # Colours for curves that are no task: pairs of data sets, parts of a model. Dark to light, so that order shows in
 # grey too.
-SEQUENCE = ("#332288", "#117733", "#CC6677", "#88CCEE", "#DDCC77")
+SEQUENCE = ("#332288", "#117733", "#CC6677", "#4499CC", "#B5922A")
 SEQUENCE_MARKERS = ("o", "s", "^", "D", "v")
+LIGHTEST = 0.67  # of the shades of groups in an order: a name in a lighter one is hard to read on white
 NULL_COLOUR = "#777777"
 WIDTH = 7.2  # inches: a page's text width
 MAX_TICKS = 13  # for which an axis has room
@@ -136,7 +137,7 @@ def looks_in_order(names: Mapping | Sequence) -> Looks:
         12
     """
     names = dict(names) if isinstance(names, Mapping) else {name: str(name) for name in names}
-    shades = [tuple(shade) for shade in colormaps["viridis"](np.linspace(0.85, 0.0, len(names))).tolist()]
+    shades = [tuple(shade) for shade in colormaps["viridis"](np.linspace(LIGHTEST, 0.0, len(names))).tolist()]
     markers = {key: "os^Dv<>ph*PX"[place % 12] for place, key in enumerate(names)}
     return Looks(names, dict(zip(names, shades, strict=True)), markers)
 
