@@ -47,7 +47,7 @@ pair: $(READY)
 check: $(READY)
 	@$(BIN)/ruff check lib tests bench notebooks
 	@$(BIN)/ruff format --check lib tests bench notebooks
-	@$(BIN)/codespell lib tests bench notebooks/*.py book/*.md README.md CONTRIBUTING.md
+	@$(BIN)/codespell lib tests bench notebooks/*.py book/*.md README.md CONTRIBUTING.md CHANGELOG.md
 
 bench: $(READY)
 	@for file in bench/[!m]*.py bench/mlp_probe.py; do $(BIN)/python $$file || exit 1; done
