@@ -54,14 +54,14 @@ run = runs.begin(0, globals())
 # ## What it is
 #
 # The world has people, animals, things and places, and events with preconditions and effects: a person who gave a thing
-# away no longer has it. A grammar turns an event into an English-like sentence with free choices: active or passive,
-# the order of objects, synonyms, modifiers, pronouns, relative clauses, negation, tense and number. Stories are short
-# runs of events about the same characters; the toy BERT reads stories.
+# away no longer has it. A grammar turns an event into an English-like sentence, with free choices of voice, word order,
+# synonyms, modifiers, pronouns, relative clauses, negation, tense and number. The toy BERT reads stories, short runs of
+# events about the same characters.
 #
-# Every label follows from the meaning, except CoLA's, which follows from the grammar. A premise entails what follows
-# from its event. A paraphrase says the same event in another way, while a non-paraphrase swaps its roles with the same
-# words. A sentence is positive when the event is good for the one it happens to. Only TREC-50's types of questions can
-# also be read from single words, so that task shows nothing about structure.
+# Labels follow from the meaning; only CoLA's follow from the grammar. A premise entails what follows from its event. A
+# paraphrase says the same event in another way; a non-paraphrase swaps the roles and keeps the words. A sentence is
+# positive when the event is good for the one it happens to. TREC-50's question types can be read from single words, so
+# that task shows nothing about structure.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.examples_of_tasks, run.measure(measure.examples_of_tasks))
@@ -76,8 +76,8 @@ run.exhibit(figures.sentence_with_tree, run.measure(measure.sentence_with_tree))
 # %% [markdown]
 # ## The toy BERT
 #
-# The toy BERT has six layers of width 64 with four heads and 1,000 WordPieces. It was pre-trained on BERT's two tasks,
-# masked tokens and next sentences, three times from different random weights. `make toy-bert` repeats this; on another
+# It has six layers of width 64 with four heads, and 1,000 WordPieces. We pre-trained it three times, from different
+# random weights, on BERT's two tasks: masked tokens and next sentences. `make toy-bert` repeats this; on another
 # machine, expect a held-out loss within $0.2$ nats of ours.
 
 # %% tags=["hide-input"]
@@ -86,8 +86,8 @@ run.exhibit(figures.pretraining, run.measure(measure.pretraining))
 # %% [markdown]
 # ## Is it worth studying?
 #
-# It would not be if a logistic regression on word counts or lengths did as well as the network, if nothing rose above
-# the {term}`null rate`, or if the same network from random weights did as well in as many steps.
+# No, if a logistic regression on word counts or lengths does as well as the network, if no score rises above the
+# {term}`null rate`, or if the same network from random weights does as well in as many steps.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
@@ -104,10 +104,10 @@ run.exhibit(figures.worth_figure, scores)
 run.exhibit(figures.worth_table, scores)
 
 # %% [markdown]
-# We chose the pre-training recipe, the schedules and the tasks after seeing scores on these development examples. So
-# the scores show what the toy world offers to the lenses, not how well such networks do on fresh data.
+# We chose the pre-training recipe, the schedules and the tasks after seeing scores on these development examples, so
+# the scores say little about fresh data.
 #
-# The two claims below are ours. Their 95 % intervals cover other pre-trainings and other examples.
+# The two claims are ours. Their 95 % intervals cover pre-trainings and examples.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)

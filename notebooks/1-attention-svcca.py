@@ -17,17 +17,17 @@
 # # Attention and features
 #
 # **The question.** Which layers of an encoder does fine-tuning change, and would another {term}`seed` or other data
-# change the same ones? {cite:t}`hao2020` asked this of BERT-large with two instruments: the Jensen–Shannon divergence
-# of *attention*, and the SVCCA distance of *features*.
+# change the same ones? {cite:t}`hao2020` asked this of BERT-large, with the Jensen–Shannon divergence of *attention*
+# and the SVCCA distance of *features*.
 #
 # **The answer in numbers.** Attention in the last third of the layers moves {glue:text}`js_last_layers_value` times as
-# much as in the layers below (`js-last-layers`: {glue:text}`js_last_layers_verdict`). SVCCA distance is
+# much as below (`js-last-layers`: {glue:text}`js_last_layers_verdict`). SVCCA distance is
 # {glue:text}`svcca_grows_value` larger in the last third than in the lower third (`svcca-grows`:
 # {glue:text}`svcca_grows_verdict`). Ranges are over tasks. [The last section](#the-claims) has all claims;
 # {glue:text}`claims_reproduced` are reproduced here.
 #
-# *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 20 minutes. *Running*: about
-# 5 minutes on the toy world with two cores.
+# *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 20 minutes. *Running*: 5 minutes
+# on the toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -62,8 +62,8 @@ settings = run.settings
 # ## The setting
 #
 # The paper fine-tunes BERT-large (24 layers) on inference with much data (MNLI) and with little (RTE), sentiment
-# (SST-2) and paraphrase (MRPC). We count layers from 1 (0 is the output of the embeddings), the paper from 0. A task
-# takes part in the claims only if the 95 % interval of its score lies more than two points above the {term}`null rate`.
+# (SST-2) and paraphrase (MRPC). We count layers from 1, the paper from 0. Claims are judged on tasks whose score lies
+# clearly (at 95 %) more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models, of=settings.ordinary_models)
@@ -74,19 +74,19 @@ by_example = run.measure(predictions.by_example, of=settings.ordinary_models, ea
 run.gate(models, by_example)
 
 # %% [markdown]
-# Two controls show what is due to learning. A {term}`twin` moved every matrix as far as fine-tuning did, in a random
-# direction. A model trained on {term}`shuffled labels` took as many steps with nothing to learn.
+# Two controls show what is due to learning: a {term}`twin`, whose matrices moved as far as in fine-tuning but at
+# random, and training on {term}`shuffled labels`.
 #
 # ## Attention changes
 #
-# Each {term}`attention head` gives every token $i$ a distribution over the tokens that it attends to. The
+# Each {term}`attention head` gives every token a distribution over the tokens that it attends to. The
 # {term}`Jensen–Shannon divergence` compares the distributions $P$ and $Q$ of two models with their mean
 # $R = (P + Q)/2$:
 #
 # $$D_{JS}(P \,\|\, Q) = \tfrac12 D_{KL}(P \,\|\, R) + \tfrac12 D_{KL}(Q \,\|\, R).$$
 #
-# It is 0 where they agree and $\ln 2 \approx 0.69$ nats where no token receives attention from both. In ten lines,
-# beside the library's {py:func}`fivelenses.lenses.attention.js_divergence`:
+# It is 0 where they agree and $\ln 2 \approx 0.69$ nats where no token receives attention from both. By hand and by
+# {py:func}`fivelenses.lenses.attention.js_divergence`:
 
 # %% tags=["method"]
 import numpy as np
@@ -102,12 +102,11 @@ library = float(js_divergence(p[None, None], q[None, None], np.ones((1, 5))))
 {"by hand": round(by_hand, 6), "library": round(library, 6)}
 
 # %% [markdown]
-# A layer's number is the mean over the tokens of an example, then heads, then examples. [CLS] and [SEP] count, as in
-# the paper.
+# A layer's number is the mean over tokens ([CLS] and [SEP] included), then heads, then examples.
 #
 # :::{admonition} Predict, then look
 # :class: tip
-# Fine-tuning changes attention. In which layers most?
+# In which layers does fine-tuning change attention most?
 #
 # - **a** In all layers alike: every weight is trained.
 # - **b** In the lowest: everything above depends on them.
@@ -121,14 +120,13 @@ run.exhibit(figures.figure_1, changes)
 # %% [markdown]
 # ## Features change
 #
-# {term}`SVCCA` {cite:p}`raghu2017` compares the outputs $X$ and $Y$ of a layer in two models on the same $n$ tokens,
-# regardless of the basis of each. It keeps the principal directions that hold 99 % of the variance on each side, finds
-# the canonical correlations $\rho_i$ between them, and takes
+# {term}`SVCCA` {cite:p}`raghu2017` compares the outputs $X$ and $Y$ of a layer in two models on the same tokens,
+# whatever the basis of each. It keeps the principal directions that hold 99 % of the variance on each side, finds the
+# canonical correlations $\rho_i$ between them, and takes
 #
-# $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i .$$
+# $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i ,$$
 #
-# The paper takes all directions ($c$ is the hidden size); we draw the truncated form, and the table below Figure 2 has
-# both.
+# where $c$ is the smaller number of directions. The paper keeps all; the table below Figure 2 has both forms.
 
 # %% tags=["method"]
 from fivelenses.lenses.cca import svcca_distance
@@ -143,8 +141,8 @@ by_hand, library = float(1 - correlations.mean()), svcca_distance(x, y, variance
 {"directions kept": kept, "by hand": round(by_hand, 6), "library": round(library, 6)}
 
 # %% [markdown]
-# Unrelated representations are not at distance 1, because finitely many tokens correlate by chance. The dashed line of
-# Figure 2 shows this: the tokens of one side are permuted.
+# Unrelated representations are less than 1 apart, because finitely many tokens correlate by chance (dashed in Figure
+# 2).
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_2, changes)
@@ -155,8 +153,8 @@ run.exhibit(figures.table_of_measures, changes, settings.variance_kept)
 # %% [markdown]
 # ## Rolling one layer back
 #
-# How much does each layer's change matter to the last, which the classifier reads? {term}`Roll back <rolled back>` one
-# layer to its pre-trained values and measure how far the last layer moves.
+# How much does each layer's change matter to the last layer, which the classifier reads?
+# {term}`Roll back <rolled back>` one layer to its pre-trained values and measure how far the last one moves.
 
 # %% tags=["hide-input"]
 each = ("task", "seed", "shuffled_labels")
@@ -166,8 +164,7 @@ run.exhibit(figures.figure_3, rollbacks)
 # %% [markdown]
 # ## Other seeds
 #
-# Two models of one task share their start and training examples and differ in the seed: the classifier's first
-# weights, the order of the examples, dropout.
+# Two models of one task share their start and training examples and differ in the seed alone.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_4, changes)
@@ -178,8 +175,8 @@ run.exhibit(figures.figure_5, changes)
 # %% [markdown]
 # ## Other data sets
 #
-# The paper compares models of two data sets that are close (RTE and MNLI, both inference), further apart (MRPC
-# and RTE, both pairs of sentences) and far apart (MRPC and SST-2), on a mixture of their development examples.
+# The paper compares models of close data sets (RTE and MNLI, both inference), of less close ones (MRPC and RTE, both
+# pairs of sentences) and of distant ones (MRPC and SST-2), on a mixture of their development examples.
 
 # %% tags=["hide-input"]
 between = run.measure(measure.between_datasets, of=settings.ordinary_models, pairs=settings.compared_pairs())
@@ -191,18 +188,15 @@ run.exhibit(figures.figure_7, between)
 # %% [markdown]
 # ## The claims
 #
-# Each sentence of the paper becomes one or more numbers per task or pair of tasks, positive in its direction. The
-# threshold is 0 for an order; for *drastically* and *hardly* it is more than a straight line over the layers gives.
-# {doc}`The ledger </claims>` explains the verdicts.
+# Each claim becomes one or more numbers per task or pair of tasks, positive in its direction; its card gives the
+# threshold. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
 run.finish()
 
 # %% [markdown]
-# What to keep in mind:
-#
-# - **Depth.** A third of a small encoder is two or three layers, where the paper has eight, so the layer at which a
-#   curve begins to rise can only be placed roughly.
+# **Limits.** A third of a small encoder is two or three layers (eight in the paper), so it is only roughly known where
+# a curve begins to rise.
 #
 # Three [exercises](/exercises.md#chapter-1-attention-and-features) go with this chapter.

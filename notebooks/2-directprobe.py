@@ -17,18 +17,18 @@
 # # The geometry of labels
 #
 # **The question.** An encoder turns each word or sentence into a point. How does fine-tuning rearrange these points?
-# {cite:t}`zhou2022` ask as geometers: which labels do planes separate, how far apart do the labels lie, and how do they
-# move while the encoder learns?
+# {cite:t}`zhou2022` ask which labels planes separate, how far apart the labels lie, and how they move while the encoder
+# learns.
 #
 # **The answer in numbers.** In four of five tasks, a probe's accuracy rises by at least
-# {glue:text}`mostly_improves_value` (`mostly-improves`: {glue:text}`mostly_improves_verdict`). Nine in ten labels of a
-# task move at least {glue:text}`pushes_apart_value` away from their nearest neighbour (`pushes-apart`:
-# {glue:text}`pushes_apart_verdict`), and the similarity of training and test geometry falls by
-# {glue:text}`diverges_value` (`diverges`: {glue:text}`diverges_verdict`). [The last section](#the-claims) has all
-# claims; {glue:text}`claims_reproduced` are reproduced here.
+# {glue:text}`mostly_improves_value` (`mostly-improves`: {glue:text}`mostly_improves_verdict`). Nine in ten labels move
+# at least {glue:text}`pushes_apart_value` away from their nearest neighbour (`pushes-apart`:
+# {glue:text}`pushes_apart_verdict`). The similarity of training and test geometry falls by {glue:text}`diverges_value`
+# (`diverges`: {glue:text}`diverges_verdict`). [The last section](#the-claims) has all claims;
+# {glue:text}`claims_reproduced` are reproduced here.
 #
-# *You need* the {doc}`primer </primer>` and convex sets. *Reading*: 20 minutes. *Running*: about 8 minutes on the toy
-# world with two cores.
+# *You need* the {doc}`primer </primer>` and convex sets. *Reading*: 20 minutes. *Running*: 8 minutes on the toy world
+# with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -72,40 +72,37 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# The paper compares five sizes of BERT, and this run the encoders of the table. `english-bert` is our own, which read a
-# few million words of prose ({doc}`chapter 8 </published/8-own-encoders>`); both MiniLM encoders were trained on pairs
-# of sentences after their pre-training.
+# The paper compares five sizes of BERT, and this run the encoders of Table 1 (`english-bert` is our own, from
+# {doc}`chapter 8 </published/8-own-encoders>`).
 
 # %% tags=["hide-input"]
 run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
 
 # %% [markdown]
-# Five tasks ask for a label: of a word (POS, its part of speech), of a pair of words (DEP, the relation of a word to
-# its head), of a preposition (PS-role, what it contributes to the scene; PS-fxn, what it marks by itself) and of a
-# question (TREC-50, what kind of answer it wants). A word's point is the mean of its tokens' vectors; a pair's joins
-# the vectors of its two words; a question's is the vector of its [CLS].
+# Five tasks label a word (POS, its part of speech), a pair of words (DEP, the relation of a word to its head), a
+# preposition (PS-role, what it contributes to the scene; PS-fxn, what it marks by itself) or a question (TREC-50, the
+# kind of answer that it wants). A word's point is the mean of its tokens' vectors, a pair's joins those of its words, a
+# question's is the vector of its [CLS].
 
 # %% tags=["hide-output"] mystnb={"code_prompt_show": "Show Table 6, the tasks in numbers"}
 run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
 
 # %% [markdown]
-# Every encoder is fine-tuned on every task, with a linear schedule after 10 % of warm-up. Of one encoder, named in the
-# captions, we also keep the weights at several steps (its *states*). A task takes part in the claims only if its score
-# lies clearly more than two points above the {term}`null rate`.
+# Every encoder is fine-tuned on every task. Of one, named in the captions, we also keep the weights at several steps
+# (its *states*). Claims are judged on tasks whose score lies clearly more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
 run.gate(run.measure(models), run.measure(predictions.by_example, **by_example))
 
 # %% [markdown]
-# The controls are {term}`twins <twin>` ({py:mod}`fivelenses.models.twins`) and, on some tasks, {term}`shuffled labels`.
+# The controls are {term}`twins <twin>` and, on some tasks, {term}`shuffled labels`.
 #
 # ## Clusters with disjoint hulls
 #
-# {term}`DirectProbe` {cite:p}`zhou2021` groups labelled points into clusters such that each cluster holds one label and
-# the {term}`convex hulls <convex hull>` of clusters with different labels do not meet. Any boundary that a classifier
-# draws has to pass between them. With as many clusters as labels, a plane separates each pair of clusters; more
-# clusters mean a more complex boundary.
+# {term}`DirectProbe` {cite:p}`zhou2021` groups labelled points into clusters such that each holds one label and the
+# {term}`convex hulls <convex hull>` of clusters with different labels do not meet. With one cluster per label, a plane
+# separates each pair of labels; more clusters mean a more complex boundary.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_1)
@@ -136,15 +133,15 @@ by_hand, library = float(np.sqrt(nearest.fun)), hull_distance(a, b).distance
 {"by hand": round(by_hand, 5), "library": round(library, 5)}
 
 # %% [markdown]
-# This distance is twice the margin. {py:func}`fivelenses.lenses.directprobe.probe` proves each answer: for disjoint
-# hulls by a plane, checked on every point; otherwise by a point in both.
+# This is twice the margin. {py:func}`fivelenses.lenses.directprobe.probe` proves each answer: for disjoint hulls by a
+# plane, checked on every point; otherwise by a point in both.
 #
 # ## What a classifier reads
 #
 # A classifier {term}`probe` is a network with two hidden layers on the frozen points. Its sizes and regulariser are
-# chosen on a tenth of the training points (the paper chooses on the test set, which makes scores look better); then it
-# is trained from {glue:text}`initialisations` initialisations ({py:func}`fivelenses.lenses.mlp_probe.fit_grid`).
-# Training and test set are compared on the labels of which both have at least {glue:text}`min_examples` points.
+# chosen on a tenth of the training points (in the paper on the test set, which flatters the scores); then it is trained
+# from {glue:text}`initialisations` initialisations. The geometries of training and test set are compared on the labels
+# with at least {glue:text}`min_examples` points in both.
 
 # %% tags=["hide-input"]
 geometry = run.measure(measure.geometry, each=("encoder", "task"))
@@ -154,8 +151,8 @@ run.exhibit(tables.table_2, geometry, probes)
 # %% [markdown]
 # ## Fine-tuning makes the space simpler
 #
-# In $d$ dimensions, planes separate any $d + 1$ points in general position, however they are labelled. So Table 3 also
-# says whether the points are separable with *permuted* labels.
+# In $d$ dimensions, planes separate any $d + 1$ points in general position, however labelled. So Table 3 also says
+# whether the points are separable with *permuted* labels.
 
 # %% tags=["hide-input"]
 run.exhibit(tables.table_3, geometry, probes)
@@ -166,8 +163,7 @@ run.exhibit(tables.table_4, geometry, probes)
 # %% [markdown]
 # ## Fine-tuning pushes labels apart
 #
-# Even where the labels are separable from the start, a wider margin lowers the loss. Figure 2 follows each label's
-# least distance to any other.
+# Even where planes separate the labels from the start, a wider margin lowers the loss.
 
 # %% tags=["hide-input"]
 along = run.measure(measure.along_training, of=settings.followed_models, each=("task", "seed"))
@@ -179,8 +175,8 @@ run.exhibit(figures.figure_3, along, settings.encoder)
 # %% [markdown]
 # ## Tuning on one task, measuring another
 #
-# If fine-tuning moves a task's labels apart, a related task should move the labels of PS-fxn apart, too, and one that
-# gives all prepositions one tag (POS) should pull them together.
+# Tuning on a related task should move the labels of PS-fxn apart, too; tuning on POS, which gives all prepositions one
+# tag, should pull them together.
 
 # %% tags=["hide-input"]
 distances = run.measure(measure.target_distances, of=settings.models_for_target, each="seed")
@@ -198,8 +194,8 @@ run.exhibit(tables.table_5, distances, accuracies)
 # In the top layer, what becomes of the geometry of labels during fine-tuning?
 #
 # - **a** It stays almost as it was, with a correlation above $0.9$.
-# - **b** It is bent but recognisable, between $0.5$ and $0.9$.
-# - **c** It is rebuilt, below $0.5$.
+# - **b** It changes but can be recognised, between $0.5$ and $0.9$.
+# - **c** It is lost, below $0.5$.
 # :::
 
 # %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
@@ -226,9 +222,8 @@ for task in settings.followed_tasks():
 # %% [markdown]
 # ## The claims
 #
-# The paper gives one threshold itself (similarity above $0.5$); the others are ours. Distances and clusters jump when a
-# single point moves, so their intervals cover seeds alone; those of accuracies cover seeds and held-out sentences.
-# {doc}`The ledger </claims>` explains the verdicts.
+# Distances and clusters jump when a single point moves, so their intervals cover seeds alone; those of accuracies cover
+# seeds and held-out sentences. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -236,10 +231,6 @@ run.glue(initialisations=str(settings.probe_initialisations), min_examples=str(s
 run.finish()
 
 # %% [markdown]
-# What to keep in mind:
-#
-# - **Distances** are not scaled: an encoder whose states grow pushes everything apart. Lengths of movements are
-#   absolute, too, as in the paper; the captions also give relative ones.
-# - **Size.** The encoders differ in more than size, so a difference between them is not an effect of size alone.
+# **Limits.** Distances and lengths of movements are not scaled: an encoder whose states grow pushes everything apart.
 #
 # Three [exercises](/exercises.md#chapter-2-the-geometry-of-labels) go with this chapter.

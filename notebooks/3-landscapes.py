@@ -17,19 +17,19 @@
 # # Loss landscapes
 #
 # **The question.** Why does fine-tuning a pre-trained encoder work better than training the same network from scratch?
-# {cite:t}`hao2019` look at the {term}`loss surface` that both move on: along the way from start to end, on a plane
-# around it, and under the steps of the optimiser.
+# {cite:t}`hao2019` compare their {term}`loss surfaces <loss surface>`: on the line from start to end, on a plane around
+# it, and along the steps of the optimiser.
 #
 # **The answer in numbers.** The basin of the fine-tuned model is larger than that from scratch by
 # {glue:text}`wider_optima_value`, in squared lengths of the way from start to end (`wider-optima`:
 # {glue:text}`wider_optima_verdict`). After a third of its steps, fine-tuning points {glue:text}`straighter_value`
-# degrees closer to its end than training from scratch does (`straighter`: {glue:text}`straighter_verdict`). Rolling
-# back the low layers costs less accuracy than rolling back the high ones, by {glue:text}`rollback_value` (`rollback`:
-# {glue:text}`rollback_verdict`). Negative numbers point the other way; ranges are over tasks. [The last
-# section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here.
+# degrees closer to its end than training from scratch (`straighter`: {glue:text}`straighter_verdict`). Rolling back the
+# low layers costs less accuracy than the high ones, by {glue:text}`rollback_value` (`rollback`:
+# {glue:text}`rollback_verdict`). Negative numbers point the other way; ranges are over tasks.
+# [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here.
 #
-# *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 20 minutes. *Running*: about 5 minutes on the
-# toy world with two cores.
+# *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 20 minutes. *Running*: 5 minutes on the toy
+# world with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -72,25 +72,24 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# Each task is trained twice: from the pre-trained encoder, and from random weights for more epochs. The paper does so
-# with BERT-large on MNLI, RTE, SST-2 and MRPC.
+# Each task is trained from the pre-trained encoder and, for more epochs, from random weights. The paper does so with
+# BERT-large on MNLI, RTE, SST-2 and MRPC.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
 run.exhibit(table_of_models, models, second=settings.second)
 
 # %% [markdown]
-# A task takes part in the claims only if the fine-tuned models score clearly more than two points above the
-# {term}`null rate`.
+# Claims are judged on tasks whose fine-tuned models score clearly more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 scores = run.measure(predictions.by_example, of=settings.ordinary_models, each=("task", "seed"))
 run.gate(models, scores, of=lambda table: fine_tuned(table, settings.second))
 
 # %% [markdown]
-# Training leads from parameters $\theta_0$ to $\theta_1$. Let $\delta_1 = \theta_1 - \theta_0$, and
-# $\delta_2 = \theta_2 - \theta_0$ where $\theta_2$ was trained from the same start on another task. The paper's first
-# two equations are
+# Training leads from $\theta_0$ to $\theta_1$. Let $\delta_1 = \theta_1 - \theta_0$ and
+# $\delta_2 = \theta_2 - \theta_0$, where $\theta_2$ was trained from the same start on another task. The paper draws
+# the loss $\mathcal{J}$ on a line and on a plane:
 #
 # $$f(\alpha) = \mathcal{J}(\theta_0 + \alpha \delta_1), \qquad
 # f(\alpha, \beta) = \mathcal{J}\Bigl(\theta_0 + \alpha \delta_1
@@ -116,9 +115,8 @@ library = surface(lambda at: float(softplus(-y * (x @ at["w"])).mean()), *grid).
 {"by hand": [round(loss, 6) for loss in by_hand], "library": library.round(6).tolist()}
 
 # %% [markdown]
-# All parameters of the encoder move, embeddings included; pooler and classifier stay as trained, without dropout.
-# $\mathcal{J}$ is the mean loss over one random subset of the examples, the same for every cell. Every grid contains
-# −1, 0 and 1, so start and end are cells.
+# The encoder's parameters move, embeddings included; pooler and classifier stay as trained, without dropout.
+# $\mathcal{J}$ is the mean over one random subset of the examples, the same for every cell.
 
 # %% tags=["hide-input"]
 each_model = {"init": measure.INITS, "task": settings.tasks, "seed": settings.seeds}
@@ -128,15 +126,15 @@ landscapes = run.measure(measure.landscapes, over=each_model)
 # ## A good place to start
 #
 # A wide {term}`basin` tolerates small changes of the parameters. Each panel of Figure 1 measures in lengths of its own
-# $\delta_1$; the table after Figure 6 gives these lengths.
+# $\delta_1$ (given in the table after Figure 6).
 #
 # :::{admonition} Predict, then look
 # :class: tip
-# Around which end is the basin larger, measured in the length of its own way?
+# Around which end is the basin larger, in lengths of its own $\delta_1$?
 #
 # - **a** Around the fine-tuned one: pre-training led to a flat region.
 # - **b** Around the one from scratch: it trains for more epochs and ends deeper.
-# - **c** Around neither, by this unit.
+# - **c** Around neither, in this unit.
 # :::
 
 # %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
@@ -147,16 +145,16 @@ histories = run.measure(tables.histories)
 run.exhibit(figures.figure_2, histories, models, second=settings.second)
 
 # %% [markdown]
-# Where does the optimiser go? The paper draws a state $\theta^i$ with $\delta^i = \theta^i - \theta_0$ at (equations 3
-# to 5, whose product we read as an inner product)
+# The paper draws a state $\theta^i$ of the training, with $\delta^i = \theta^i - \theta_0$, at $(d^\alpha, d^\beta)$;
+# $v_{\cos}$ is the cosine of its angle to the final direction:
 #
 # $$v_{\cos} = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta^i \rVert \lVert \delta_1 \rVert}, \qquad
 # d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta_1 \rVert^2}, \qquad
 # d^\beta = \sqrt{\frac{\lVert \delta^i \rVert^2}{\lVert \delta_1 \rVert^2} - (d^\alpha)^2}.$$
 #
-# The second coordinate is the distance from the straight line, without a sign, so we also draw the nearest point of the
-# plane. A random walk turns towards its end, too: in so many dimensions its steps are nearly orthogonal, so after a
-# share $s$ of their summed squared lengths it is at $\alpha = s$, $\beta = \sqrt{s - s^2}$.
+# $d^\beta$ is a distance from the straight line, without a sign, so we also draw the nearest point of the plane. A
+# random walk turns towards its end, too: its steps are nearly orthogonal in so many dimensions, so after a share $s$ of
+# their summed squared lengths it is at $\alpha = s$, $\beta = \sqrt{s - s^2}$.
 
 # %% tags=["hide-input"]
 if settings.followed_tasks():
@@ -164,9 +162,9 @@ if settings.followed_tasks():
     run.exhibit(figures.figure_3, landscapes, paths)
 
 # %% [markdown]
-# What if training goes on? The paper trains for five epochs, then for twenty more. We train once for all epochs and
-# keep the state after each. The claim compares the end with a separate, finished training of the usual epochs, because
-# a state in mid-schedule still has a high learning rate.
+# What if training goes on? The paper trains for five epochs, then for twenty more. We train once for all of them and
+# compare the end with a separate training of the usual epochs, because a state in mid-schedule still has a high
+# learning rate.
 
 # %% tags=["hide-input"]
 if settings.long_task in settings.tasks:
@@ -176,8 +174,8 @@ if settings.long_task in settings.tasks:
 # %% [markdown]
 # ## Better on new examples
 #
-# Next, the surface is cut along $\delta_1$. A basin that looks wide may be wide in every direction, so grey curves
-# leave the end in random directions of the same length.
+# Figure 5 cuts the surface along $\delta_1$. A basin that looks wide there may be wide in every direction, so grey
+# curves leave the end in a random direction, for the same length.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_5, landscapes)
@@ -192,8 +190,8 @@ run.exhibit(figures.figure_6, landscapes)
 run.exhibit(table_of_measures, landscapes)
 
 # %% [markdown]
-# A width depends on a direction and its length; the {term}`Hessian` of the training loss does not. Its largest
-# eigenvalue is the curvature in the direction in which the loss bends most, its trace the sum over all directions.
+# A width depends on a direction and its length; the {term}`Hessian` of the loss does not. Its largest eigenvalue is the
+# greatest curvature in any direction, its trace the sum over all.
 
 # %% tags=["hide-input"]
 curvatures = run.measure(curvature.end_curvature, over=each_model)
@@ -202,9 +200,9 @@ run.exhibit(table_of_curvature, landscapes, curvatures)
 # %% [markdown]
 # ## Layers that may stay as they were
 #
-# Now only a group $G$ of layers moves (the low, middle or high third), around the fine-tuned model: $f(\alpha, \beta) =
-# \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$, where $\delta^G$ is $\delta$ in the layers of $G$ and 0
-# elsewhere. At $(-1, 0)$ the group is {term}`rolled back`.
+# Now only a third $G$ of the layers moves (low, middle or high), around the fine-tuned model:
+# $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$, where $\delta^G$ is $\delta$ in the
+# layers of $G$ and 0 elsewhere. At $(-1, 0)$ this third is {term}`rolled back`.
 
 # %% tags=["hide-input"]
 if settings.grouped_tasks():
@@ -216,7 +214,7 @@ rollbacks = run.measure(layer_groups.rollbacks, over={"task": settings.tasks, "s
 run.exhibit(table_1, rollbacks)
 
 # %% [markdown]
-# A group may seem invariant because it has hardly moved:
+# A third may matter little because it has hardly moved:
 
 # %% tags=["hide-input"]
 if settings.grouped_tasks():
@@ -225,21 +223,15 @@ if settings.grouped_tasks():
 # %% [markdown]
 # ## The claims
 #
-# Intervals cover seeds and examples (ten folds of them); angles depend on the training alone, so with one seed their
-# claims stay open. A basin that reaches the edge of the grid (≥ in the tables) bounds a difference on one side only.
-# The control of a direction is a random one of the same length, that of a trajectory a random walk.
-# {doc}`The ledger </claims>` explains the verdicts.
+# Intervals cover seeds and ten folds of the examples; those of angles cover seeds alone. A basin that reaches the edge
+# of the grid (≥ in the tables) bounds a difference on one side only. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
 run.finish()
 
 # %% [markdown]
-# What to keep in mind:
-#
-# - **Width.** The same basin can be the wider one in lengths of its own $\delta_1$ and the narrower one in absolute
-#   length.
-# - **From scratch** a model can memorise its training examples and stay at the null rate on new ones.
-# - **One plane** says nothing about the other dimensions.
+# **Limits.** The same basin can be the wider one in lengths of its own $\delta_1$ and the narrower one in absolute
+# length. One plane says nothing about the other dimensions.
 #
 # Three [exercises](/exercises.md#chapter-3-loss-landscapes) go with this chapter.

@@ -16,20 +16,19 @@
 # %% [markdown]
 # # Layers without pre-training
 #
-# **The question.** Does a task need all of pre-training? {cite:t}`singh2020` take it away layer by layer: they
-# re-initialise the top layers, fine-tune anyway, and measure what the task loses, with much data and with little. Their
-# paper is a course report, not peer-reviewed, and runs each setting once.
+# **The question.** Does a task need all of pre-training? {cite:t}`singh2020` re-initialise the top layers, fine-tune
+# anyway, and measure what the task loses, with much data and with little. Their paper is a course report, not
+# peer-reviewed, and runs each setting once.
 #
-# **The answer in numbers.** With more data, the curve of the score over re-initialised layers is more concave by
-# {glue:text}`less_data_more_reliance_value` (`less-data-more-reliance`: {glue:text}`less_data_more_reliance_verdict`).
-# A frozen encoder peaks lower than a re-initialised one by {glue:text}`probing_needs_more_value` (`probing-needs-more`:
-# {glue:text}`probing_needs_more_verdict`). Weights of the top third move further than those of the bottom third by
-# {glue:text}`weights_move_up_value` (`weights-move-up`: {glue:text}`weights_move_up_verdict`). Negative numbers point
-# the other way; ranges are over tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced`
-# are reproduced here.
+# **The answer in numbers.** With more data, the score falls later as layers are re-initialised: its curve is more
+# concave by {glue:text}`less_data_more_reliance_value` (`less-data-more-reliance`:
+# {glue:text}`less_data_more_reliance_verdict`). A frozen encoder peaks lower than a re-initialised one by
+# {glue:text}`probing_needs_more_value` (`probing-needs-more`: {glue:text}`probing_needs_more_verdict`). Weights of the
+# top third move further than those of the bottom third by {glue:text}`weights_move_up_value` (`weights-move-up`:
+# {glue:text}`weights_move_up_verdict`). Negative numbers point the other way; ranges are over tasks.
+# [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here.
 #
-# *You need* the {doc}`primer </primer>`. *Reading*: 20 minutes. *Running*: about 6 minutes on the toy world with two
-# cores.
+# *You need* the {doc}`primer </primer>`. *Reading*: 20 minutes. *Running*: 6 minutes on the toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -68,10 +67,10 @@ settings = run.settings
 # ## The setting
 #
 # The paper fine-tunes BERT-base (12 layers) on sentiment (SST-2), question answering as inference (QNLI) and
-# acceptability (CoLA, scored by {term}`Matthews correlation`), with 100, 10 and 1 % of the training examples. For every
-# number $k$ of layers it re-initialises the six linear projections of the top $k$ layers (query, key, value, attention
-# output, intermediate, output) and fine-tunes the whole model. The new weights come from a normal distribution with
-# mean 0 and deviation $\sigma = 0.02$, cut at $\pm 2\sigma$:
+# acceptability (CoLA, scored by {term}`Matthews correlation`), with 100, 10 and 1 % of the training examples. It first
+# re-initialises the six linear projections (query, key, value, attention output, intermediate, output) of the top $k$
+# layers, for every $k$. The new weights come from a normal distribution with mean 0 and deviation $\sigma = 0.02$, cut
+# at $\pm 2\sigma$:
 
 # %% tags=["method"]
 import torch
@@ -91,9 +90,9 @@ weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.
 {name: [round(float(one), 4) for one in (of.std(), of.max())] for name, of in weights.items()}
 
 # %% [markdown]
-# Of each, these are the deviation, which is $0.0176$ after the cut, and the greatest weight. The report does not
-# mention biases and LayerNorms; we keep them (the parameter `biases_and_norms` resets them). Smaller sets are parts of
-# the larger, stratified by label and drawn again for every seed.
+# Each pair is the deviation ($0.0176$ after the cut) and the greatest weight. Biases and LayerNorms, which the report
+# does not mention, stay pre-trained. Smaller training sets are parts of the larger, stratified by label and drawn again
+# for every seed.
 
 # %% tags=["hide-input"]
 data = run.measure(measure.sizes, over={"task": settings.tasks})
@@ -105,7 +104,7 @@ models = run.measure(tables.models)
 run.exhibit(figures.figure_4, models, reinitialised=2)
 
 # %% [markdown]
-# A task takes part in the claims only if the models with all layers kept learned it from the most examples.
+# Claims are judged on tasks that the models with all layers kept learned from the most examples.
 
 # %% tags=["hide-input"]
 predictions = run.measure(by_example, of=settings.on_true_labels, each=("task", "seed"))
@@ -114,15 +113,15 @@ run.gate(models, predictions)
 # %% [markdown]
 # ## Re-initialised layers
 #
-# Where a curve stays flat and then falls, the lower layers are enough and the upper ones can be learned from the task
-# alone. Where it falls at once, the task needs what pre-training put into the top. At the right end all layers are
-# {term}`re-initialised`: only embeddings, biases and LayerNorms are pre-trained.
+# Where a curve stays flat and then falls, the task itself can teach the upper layers. Where it falls at once, the task
+# needs what pre-training put into the top. At the right end all layers are {term}`re-initialised`: only embeddings,
+# biases and LayerNorms are pre-trained.
 #
 # :::{admonition} Predict, then look
 # :class: tip
 # Re-initialise the top third of the layers before fine-tuning. What does the task lose?
 #
-# - **a** Most of its gain over the null rate: the top layers are the most abstract.
+# - **a** Most of its gain over the {term}`null rate`: the top layers are the most abstract.
 # - **b** Next to nothing: fine-tuning learns these layers again.
 # - **c** It depends on the number of examples: nothing with many, much with few.
 # :::
@@ -132,7 +131,7 @@ for place, task in enumerate(settings.sized_tasks()):
     run.exhibit(figures.reinitialisation, models, task, sizes[task], asked=place == 0)
 
 # %% [markdown]
-# {term}`Null rates <null rate>` differ, so Figure 1c compares gains over them, at one number of examples.
+# Null rates differ, so Figure 1c compares gains over them, at one number of examples.
 
 # %% tags=["hide-input"]
 matched = settings.matched_tasks()
@@ -164,11 +163,10 @@ run.exhibit(figures.table_of_shapes, models, spare=predictions)
 # %% [markdown]
 # ## Frozen layers
 #
-# Fine-tuning can repair what re-initialisation broke. A frozen encoder shows what its layers hold as they are: we
-# remove the top $k$ layers, keep the rest as pre-trained, and train only a classifier on [CLS]. The paper trains it for
-# three epochs, which is too short (on CoLA it hardly leaves the null rate). Ours is a logistic regression on
-# standardised features, trained to convergence. Where a size uses all examples of the run, there is one such probe, and
-# its interval covers development examples only.
+# Fine-tuning can repair what re-initialisation broke. To see what the layers hold as they are, we remove the top $k$,
+# freeze the rest, and train only a classifier on [CLS]. The paper's three epochs are too few (on CoLA its probe hardly
+# leaves the null rate); ours is a logistic regression on standardised features, trained to convergence. A size that
+# uses all examples of the run has one probe, with an interval over development examples only.
 
 # %% tags=["hide-input"]
 probes = run.measure(
@@ -180,9 +178,8 @@ for task in settings.sized_tasks():
 # %% [markdown]
 # ## Weights that move
 #
-# The distance is $\lVert W - W' \rVert_F$ between each layer's pre-trained and fine-tuned output projection, without
-# re-initialised layers. Fewer examples mean fewer steps (the captions give them). Weights also move on
-# {term}`shuffled labels` (dash-dotted). (A twin's curve is the same by construction.)
+# The distance is $\lVert W - W' \rVert_F$ between each layer's pre-trained and fine-tuned output projection, in models
+# with all layers kept. The control is training on {term}`shuffled labels` (dash-dotted).
 
 # %% tags=["hide-input"]
 distances = run.measure(measure.weight_distances, of=settings.with_all_layers, each="task")
@@ -209,19 +206,15 @@ for task in settings.tasks:
 # %% [markdown]
 # ## The claims
 #
-# Intervals cover seeds and development examples. A curve that does not clearly fall has no shape to test. We compare
-# probes with fine-tuned models where at least one layer is kept. {doc}`The ledger </claims>` explains the verdicts.
+# Intervals cover seeds and development examples. Probes are compared with fine-tuned models where at least one layer is
+# kept. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
 run.finish()
 
 # %% [markdown]
-# What to keep in mind:
-#
-# - **Steps.** A model at the null rate may have had too few steps, as where a frozen probe on the same examples is
-#   above it: such a curve says nothing about the worth of pre-training.
-# - **Small drops.** A small encoder on few examples loses less than BERT-base, and its seeds differ by about as much as
-#   neighbouring points.
+# **Limits.** A model at the null rate may only have had too few steps, above all where a frozen probe on the same
+# examples does better.
 #
 # Three [exercises](/exercises.md#chapter-4-layers-without-pre-training) go with this chapter.

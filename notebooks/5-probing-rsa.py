@@ -16,14 +16,14 @@
 # %% [markdown]
 # # What is kept, and where it changes
 #
-# **The question.** Does an encoder that was fine-tuned on inference or on questions forget the syntax and the roles
-# that pre-training gave it? And which of its layers change? {cite:t}`merchant2020` ask with {term}`probes <probe>`,
-# with representational similarity, and by taking layers away.
+# **The question.** Does an encoder that is fine-tuned on inference or on questions forget the syntax and the semantic
+# roles that it learned in pre-training? And which of its layers change? {cite:t}`merchant2020` ask with
+# {term}`probes <probe>`, with representational similarity, and by freezing or removing layers.
 #
 # **The answer in numbers.** The paper claims that probes lose little by fine-tuning (`no-forgetting`:
-# {glue:text}`no_forgetting_verdict`; it holds in {glue:text}`no_forgetting_held` cases), that mainly the top layers
-# change (`top-layers-change`: {glue:text}`top_layers_change_verdict`), and that few layers need to
-# (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). [The last section](#the-claims) has all claims;
+# {glue:text}`no_forgetting_verdict`, in {glue:text}`no_forgetting_held` cases), that mainly the top layers change
+# (`top-layers-change`: {glue:text}`top_layers_change_verdict`), and that few need to (`few-layers-suffice`:
+# {glue:text}`few_layers_suffice_verdict`). [The last section](#the-claims) has all claims;
 # {glue:text}`claims_reproduced` are reproduced here.
 #
 # *You need* the {doc}`primer </primer>` and dependency trees. *Reading*: 20 minutes. *Running*: about 5 minutes on the
@@ -72,18 +72,17 @@ settings = run.settings
 # ## The setting
 #
 # One pre-trained encoder learns three tasks: natural language inference (MNLI, a label for a pair of sentences),
-# extractive question answering (SQuAD, a span of a passage) and dependency parsing (a tree over a sentence, with a
-# biaffine parser on the encoder, scored by {term}`LAS`). Long passages are read in overlapping windows; the predicted
-# tree is the best one with a single root. Encoders are also tuned with their bottom layers {term}`frozen`, and with
-# their top layers removed. Where a run has several pre-trainings, as the paper has, similarity is measured in all and
-# the rest in the first.
+# question answering (SQuAD, a span of a passage, read in overlapping windows) and dependency parsing (the best tree
+# with a single root, by a biaffine parser, scored by {term}`LAS`). Encoders are also tuned with their bottom layers
+# {term}`frozen`, and with their top layers removed. Where a run has several pre-trainings, similarity is measured in
+# all, the rest in the first.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
 run.exhibit(figures.appendix_c, models)
 
 # %% [markdown]
-# A task takes part in the claims only if its score lies clearly more than two points above the {term}`null rate`.
+# A task takes part in the claims only if its score is clearly more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 run.gate(models, run.measure(predictions.by_example, each=("task", "seed")))
@@ -91,28 +90,28 @@ run.gate(models, run.measure(predictions.by_example, each=("task", "seed")))
 # %% [markdown]
 # ## What can be read: edge probes
 #
-# An {term}`edge probe` {cite:p}`tenney2019` sees one span of words or two, as vectors of a frozen encoder, and says
-# what they are, such as a part of speech or a relation. It mixes the layers with weights that it learns, pools a span
-# by attention, and has one hidden layer ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much
-# comes from the encoder: its embeddings alone, without context (lexical), and the same network with random weights
-# (randomised). Where a run has it, the {term}`twin` of the parser's encoder shows the effect of distance alone. Of the
-# shorter names, SRL are semantic roles, SPR is what holds of a role's filler (such as being aware), and DPR asks which
-# noun a pronoun refers to. A probe whose lexical baseline is within four points of the encoder cannot show forgetting.
+# An {term}`edge probe` {cite:p}`tenney2019` reads one or two spans of a frozen encoder and predicts their label, such
+# as a part of speech or a relation. It mixes the layers with learned weights, pools a span by attention, and has one
+# hidden layer ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much comes from the encoder: its
+# embeddings alone, without context (lexical), and the same network with random weights (randomised). Where a run has
+# it, the {term}`twin` of the parser's encoder shows the effect of distance alone. SRL are semantic roles, SPR asks what
+# holds of a role's filler (such as being aware), and DPR to which noun a pronoun refers. A probe whose lexical baseline
+# is within four points of the encoder cannot show forgetting.
 
 # %% tags=["hide-input"]
 probes = run.measure(measure.edge_probing, of=settings.probed, over={"edge_task": settings.edge_tasks})
 run.exhibit(figures.table_1, probes)
 
 # %% [markdown]
-# The task's own head reads the top layer alone. The same probes on that layer:
+# The same probes on the top layer alone, which the task's own head reads:
 
 # %% tags=["hide-input"]
 run.exhibit(figures.appendix_a, probes)
 
 # %% [markdown]
-# A score says how well a probe does in the end; a {term}`codelength` {cite:p}`voita2020` also says how much data it
-# needed ({py:func}`fivelenses.lenses.mdl.online_code`). Labels are sent in growing blocks, each coded by a probe that
-# was trained on all blocks before it.
+# A {term}`codelength` {cite:p}`voita2020` also counts how much data a probe needs
+# ({py:func}`fivelenses.lenses.mdl.online_code`). Labels are sent in growing blocks, each coded by a probe that was
+# trained on all blocks before it.
 
 # %% tags=["hide-input"]
 codes = run.measure(measure.codelengths, of=settings.probed, over={"edge_task": settings.codelength_tasks})
@@ -123,8 +122,8 @@ run.exhibit(figures.appendix_b, codes)
 #
 # A {term}`structural probe` {cite:p}`hewitt2019` is a linear map $B$, trained so that $\lVert B(h_i - h_j) \rVert^2$ is
 # the distance of words $i$ and $j$ in the syntax tree, or $\lVert B h_i \rVert^2$ the depth of word $i$
-# ({py:func}`fivelenses.lenses.structural_probe.fit_distance`). There is one for each layer and encoder; its
-# {term}`UUAS` says how much of the tree it finds.
+# ({py:func}`fivelenses.lenses.structural_probe.fit_distance`). Each layer of each encoder has its own; its {term}`UUAS`
+# says how much of the tree it finds.
 
 # %% tags=["hide-input"]
 structure = run.measure(measure.structure, of=settings.probed, over={"model": ("base", *settings.tasks)})
@@ -153,12 +152,12 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 {"by hand": round(float(by_hand), 6), "library": round(rsa(x, y), 6)}
 
 # %% [markdown]
-# We compare each encoder with the one that it was tuned from, on tokens drawn from random sentences. A run that counts
-# [CLS] and [SEP] (see the caption) cannot compare inputs of different length.
+# We compare each encoder with the one that it was tuned from, on tokens of random sentences. A run that counts [CLS]
+# and [SEP] (see the caption) cannot compare inputs of different length.
 #
 # :::{admonition} Predict, then look
 # :class: tip
-# Which of the three tasks changes the encoder in the most layers?
+# Which task changes the encoder in the most layers?
 #
 # - **a** Inference, which needs the meaning of two sentences.
 # - **b** Question answering, which marks a span in a long passage.
@@ -170,7 +169,7 @@ similarities = run.measure(similarity.similarities, of=settings.whole, each="enc
 run.exhibit(figures.figure_2, similarities)
 
 # %% [markdown]
-# These encoders were not tuned on running text. The paper finds that they change more on their own task's input.
+# Running text is not what these encoders were tuned on. Do they change more on their own task's input?
 
 # %% tags=["hide-input"]
 by_input = run.measure(similarity.similarities_by_input, of=settings.probed)

@@ -16,8 +16,8 @@
 # %% [markdown]
 # # Do the lenses agree?
 #
-# **The question.** Five papers look at fine-tuning, each with {term}`lenses <lens>` and models of its own. Would they
-# point at the same layers of the same models?
+# **The question.** Five papers look at fine-tuning, each with {term}`lenses <lens>` and models of its own. Do their
+# lenses point at the same layers of the same models?
 #
 # **The answer in numbers.** Over {glue:text}`models`, two lenses order the layers with a mean rank correlation of
 # {glue:text}`overall`, where 1 is the same order (`lenses-agree`: {glue:text}`lenses_agree_verdict`, in
@@ -60,8 +60,8 @@ run = runs.begin(6, globals())
 # %% [markdown]
 # ## The setting
 #
-# The models are those of the [first chapter](1-attention-svcca.ipynb): one pre-trained encoder, fine-tuned on several
-# tasks with several seeds.
+# The models are those of [chapter 1](1-attention-svcca.ipynb): one pre-trained encoder, fine-tuned on several tasks
+# with several seeds.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
@@ -71,8 +71,8 @@ run.gate(models, run.measure(by_example, each="task"))
 # %% [markdown]
 # Models that hardly beat the {term}`null rate` are in the pictures, not in the claims.
 #
-# We take each paper's one or two measures on every model, on the same development examples, or on training examples if
-# they are a loss. A layer's *activations* contain what changed below it; its own *parameters* do not.
+# We take one or two measures of each paper, on the same development examples (a loss on training examples). A layer's
+# *activations* contain what changed below it; its own *parameters* do not.
 
 # %% tags=["hide-input"]
 changes = run.measure(measure.changes_by_layer, each="task")
@@ -81,7 +81,7 @@ run.exhibit(figures.table_of_instruments, changes)
 # %% [markdown]
 # ## Where each lens sees the change
 #
-# A row says where one instrument finds the change. If the lenses agreed, the dots of a panel would lie in one column.
+# If the lenses agreed, the dots of a panel would lie in one column.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -96,38 +96,38 @@ run.exhibit(figures.table_of_instruments, changes)
 run.exhibit(figures.overview, changes)
 
 # %% [markdown]
-# The same in their own units, beside their nulls and the {term}`twin`, whose change is due to distance alone:
+# The same in their own units, beside their nulls and the {term}`twin`:
 
 # %% tags=["hide-input"]
 run.exhibit(figures.all_curves, changes)
 
 # %% [markdown]
-# With no more points than dimensions, planes separate any labels, even permuted ones, so a distance of labels counts
-# only by its excess over that of permuted labels ({py:func}`fivelenses.lenses.directprobe.probe`): in
-# {glue:text}`beyond_permuted` models it grows more between the true ones. For similarity, an independent encoder is the
-# yardstick: in the last layer, {glue:text}`beyond_independent` models are further from their pre-trained encoder than
-# that one is from an independent encoder.
+# With no more points than dimensions, planes separate any labels, even permuted ones
+# ({py:func}`fivelenses.lenses.directprobe.probe`). So a distance of labels counts only by its excess over that of
+# permuted labels: in {glue:text}`beyond_permuted` models the distance of true labels grows more. By similarity in the
+# last layer, {glue:text}`beyond_independent` models are further from their pre-trained encoder than that encoder is
+# from an independent one.
 #
 # ## Do they order the layers alike?
 #
 # Nats, shares and accuracies cannot be compared, but orders can. We take Spearman's {term}`rank correlation`
-# ({py:func}`fivelenses.papers.five_lenses.rank_statistics.rank_correlation`) between two measures over the layers of
-# one model, and average it over the models.
+# ({py:func}`fivelenses.papers.five_lenses.rank_statistics.rank_correlation`) of two measures over the layers of a
+# model, and average it over models.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.correlations, changes)
 
 # %% [markdown]
 # How much agreement is possible? Between two seeds of one task, a measure agrees with itself by
-# {glue:text}`between_seeds` on average, and by at least {glue:text}`least_repeated`. For a pair of lenses we average
-# the correlations of their measures. The interval covers tasks, seeds and sentences, but not layers, which are no
-# sample: {glue:text}`layers` of them in an arbitrary order often correlate by chance.
+# {glue:text}`between_seeds` on average, and by at least {glue:text}`least_repeated`. For two lenses we average the
+# correlations of their measures. Intervals cover tasks, seeds and sentences, not layers: two arbitrary orders of
+# {glue:text}`layers` layers often correlate by chance.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_lenses, changes)
 
 # %% [markdown]
-# The last column removes what two measures share because both rise with depth; nothing is left of a measure that rises
+# The last column removes what two measures share because both rise with depth. It is undefined for a measure that rises
 # at every layer.
 #
 # ## Which layer changes most?
@@ -139,16 +139,14 @@ run.exhibit(figures.centres, changes)
 run.exhibit(figures.greatest_change, changes)
 
 # %% [markdown]
-# The layer of greatest change is most often layer {glue:text}`usual_top`, in {glue:text}`usual_top_share` cases (a
-# measure on a model). If each measure picked a layer at random, each layer would be picked in about
-# {glue:text}`usual_top_chance`.
+# Layer {glue:text}`usual_top` changes most in {glue:text}`usual_top_share` cases (one measure on one model); by chance
+# a layer would do so in about {glue:text}`usual_top_chance`.
 #
 # ## Where they part, and why
 #
 # The two measures of different papers that agree least are “{glue:text}`parting_higher`” and
 # “{glue:text}`parting_lower`”, with a rank correlation of {glue:text}`parting_value`; the intervals of
-# {glue:text}`parting_alike` other pairs reach as low, so another run may name one of them. They differ most at layer
-# {glue:text}`parting_layer`.
+# {glue:text}`parting_alike` other pairs reach as low. They differ most at layer {glue:text}`parting_layer`.
 #
 # :::{div} glued-sentences
 # {glue:text}`parting_reason`
@@ -158,21 +156,20 @@ run.exhibit(figures.greatest_change, changes)
 run.exhibit(figures.what_sets_apart, changes)
 
 # %% [markdown]
-# Activations inherit. Of the change in the last layer's features, {glue:text}`inherited_last` had come in with its
-# input. If inheritance explained the difference between activations and parameters, the change that a layer *adds* (its
-# output's minus its input's) should agree better with the layer's parameters than the whole change does.
+# Activations inherit: of the change in the last layer's features, {glue:text}`inherited_last` came in with its input.
+# If that is why activations and parameters disagree, the change that a layer *adds* (its output's minus its input's)
+# agrees better with the layer's parameters than the whole change does.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.what_layers_add, changes)
 
 # %% [markdown]
-# A positive difference whose interval excludes 0 would support the explanation (`layers-inherit`:
-# {glue:text}`layers_inherit_verdict`).
+# A positive difference whose interval excludes 0 supports this (`layers-inherit`: {glue:text}`layers_inherit_verdict`).
 #
 # ## The statements
 #
-# These five claims are ours, judged like all others. Intervals cover tasks, or seeds where the group is a task, and
-# sentences, except for label distance, syntax and weights.
+# The five claims are ours. Intervals cover tasks, or seeds where the group is a task, and sentences, except for label
+# distance, syntax and weights.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
@@ -184,10 +181,8 @@ run.finish()
 #
 # - **Which lens is right?** This chapter cannot say. [Chapter 7](7-known-truth.ipynb) tries the lenses on encoders of
 #   which we know where they changed.
-# - **Few layers.** Averages over models add no layers, and all models share one pre-trained encoder. Another encoder is
-#   another run.
+# - **Few layers.** Averages over models add no layers, and all models share one pre-trained encoder.
 # - **Scaled rows.** In the first picture and the centres, a measure that hardly varies looks as eventful as any.
-# - **Kinds of lens.** SVCCA and {term}`RSA` read the same vectors, RSA those of words alone. Two lenses that both rise
-#   with depth may have nothing else in common.
+# - **Kinds of lens.** SVCCA and {term}`RSA` read the same vectors, RSA only those of words.
 #
 # Three [exercises](/exercises.md#chapter-6-do-the-lenses-agree) go with this chapter.

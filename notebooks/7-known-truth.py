@@ -16,9 +16,9 @@
 # %% [markdown]
 # # What can each lens see?
 #
-# **The question.** [Chapter 6](6-five-lenses.ipynb) shows that the lenses disagree about which layers fine-tuning
-# changes. Which is right? Nobody knows where an ordinary training really changed an encoder. So this chapter makes
-# encoders for which we know where they changed, how much, whether at all, and for what.
+# **The question.** The lenses of [chapter 6](6-five-lenses.ipynb) disagree about which layers fine-tuning changes.
+# Which is right? Nobody knows where an ordinary training changed an encoder. So we make encoders of which we know where
+# they changed, how much, whether at all, and for what.
 #
 # **The answer here.** Where only some layers were trained, the weights name a trained layer {glue:text}`weights_names`,
 # rollback {glue:text}`rollback_names`, and features {glue:text}`features_names`, or {glue:text}`features_adds` by what
@@ -60,14 +60,14 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# Every measure of chapter 6 takes part, with the other measures of chapter 1 and three that no paper uses: debiased
-# {term}`CKA` {cite}`kornblith2019`, the orthogonal {term}`Procrustes distance`, and mutual nearest neighbours. Each
-# compares a model with its pre-trained encoder.
+# We try every measure of chapters 1 and 6 and three that no paper uses: debiased {term}`CKA` {cite}`kornblith2019`, the
+# orthogonal {term}`Procrustes distance`, and mutual nearest neighbours. Each compares a model with its pre-trained
+# encoder.
 #
 # ```{table} The five parts of the chapter.
 # | part | the models | what a lens should say |
 # |---|---|---|
-# | where | all layers frozen but one, or but two neighbours | names a layer that was trained |
+# | where | all layers frozen except one, or two neighbours | names a layer that was trained |
 # | how much | the same training, shorter and longer | more after more steps |
 # | nothing | weights that changed while every output stayed | nothing |
 # | anything | weights moved at random; shuffled labels | less than after learning |
@@ -83,21 +83,21 @@ run.gate(models, run.measure(by_example, of=settings.ordinary, each="task"))
 # %% [markdown]
 # ## What each lens can see
 #
-# Guess first: which of the lenses is right about all of these?
+# Guess first: which lens is right about all of these?
 
 # %% tags=["hide-input"]
 seconds = run.measure(measure.seconds, of=settings.first)
 run.exhibit(figures.summary, changes, seconds)
 
 # %% [markdown]
-# A cell that is not bold is a question that the lens should not be asked. “Last layer after rollback” is how far the
-# features of the last layer move when one layer gets its pre-trained weights back (chapter 1, Figure 3).
+# A lens should not be asked a question whose cell is not bold. “Last layer after rollback” is how far the features of
+# the last layer move when one layer is rolled back (chapter 1, Figure 3).
 #
 # ## Where?
 #
-# A model is fine-tuned with all layers frozen but one, the embeddings frozen too. Its head is trained, and its layers
-# above the free one keep their weights and see other input. We ask each lens for the layer at which the model departs
-# most from the pre-trained encoder, in either direction.
+# A model is fine-tuned with its embeddings and all layers but one frozen. The layers above the free one keep their
+# weights and see other input. We ask each lens for the layer at which the model departs most from the pre-trained
+# encoder, in either direction.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.named_places, changes)
@@ -106,39 +106,38 @@ run.exhibit(figures.named_places, changes)
 run.exhibit(figures.table_of_places, changes)
 
 # %% [markdown]
-# The change of a layer above the trained one is real in its features and absent from its weights. A lens that reads
-# activations cannot tell the two apart by its value: where the change grows on its way up, the lens points above the
-# layer that caused it. The change of a layer's output minus that of its input, {term}`what a layer adds`, can tell them
-# apart. Measures of a layer's own parameters inherit nothing, so their two readings are the same; and since a frozen
-# layer equals its original, they are right whenever they see anything.
+# A layer above the trained one changes in its features, but not in its weights. Where that change grows on its way up,
+# a lens that reads activations points above the layer that caused it. The change of a layer's output minus that of its
+# input, {term}`what a layer adds`, can find the cause. Measures of a layer's own parameters inherit nothing, so their
+# two readings are the same; since a frozen layer equals its original, they are right whenever they see anything.
 #
 # ## How much?
 #
-# We repeat the training, with its whole schedule, for shares of the usual number of steps, the {term}`doses <dose>`; 0
-# is the encoder before training, with its untrained head.
+# We repeat the training, with its whole schedule, for shares of the usual number of steps, the {term}`doses <dose>`. At
+# 0 the encoder is pre-trained and its head untrained.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.dose_curves, changes)
 
 # %% [markdown]
-# A measure that levels off still orders the doses; one that knows the labels may wait until something was learned.
+# A measure that levels off still orders the doses; one that uses the labels may not rise until something is learned.
 #
 # ## Nothing
 #
 # A layer computes the same function after its heads or its intermediate neurons change places, after a rotation of a
 # head's values that its output projection undoes, and after a scaling of queries that the keys undo
-# ({py:mod}`fivelenses.models.symmetries`). We apply these to the pre-trained encoder.
+# ({py:mod}`fivelenses.models.symmetries`). We apply these changes to the pre-trained encoder.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.seen_of_nothing, changes)
 
 # %% [markdown]
-# Weight distances compare a weight with the weight in the same place, and JS divergence compares a head with the head
-# in the same place. Two models from one pre-trained encoder have their heads in the same places, which is why both
-# lenses work at all. Between encoders from different pre-trainings they also measure the order of the heads, so the
-# independent encoder that chapters 1 and 6 show as their null lies far away for that reason, too.
+# Weight distances compare the weights in one place, and JS divergence the heads in one place. Both work because two
+# models from one pre-trained encoder have their heads in the same places. Between independent pre-trainings they also
+# measure the order of the heads, so the independent encoder that is their null in chapters 1 and 6 lies far away for
+# that reason, too.
 #
-# How much does a lens vary with the seed? The noise is its standard deviation between seeds of one task.
+# How much does a lens vary with the seed?
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_noise, changes)
@@ -146,8 +145,8 @@ run.exhibit(figures.table_of_noise, changes)
 # %% [markdown]
 # ## Anything
 #
-# Weights also move when nothing is learned. A model's twin moved from the pre-trained encoder as far, matrix by matrix,
-# in random directions ({py:func}`fivelenses.models.twins.moved_at_random`); a model of shuffled labels took as many
+# Weights also move when nothing is learned. A model's twin moved as far from the pre-trained encoder, matrix by matrix,
+# in random directions ({py:func}`fivelenses.models.twins.moved_at_random`). A model of shuffled labels took as many
 # steps, but could learn nothing that holds for new examples except the labels' frequencies.
 
 # %% tags=["hide-input"]
@@ -158,8 +157,8 @@ run.exhibit(figures.learned_or_walked, changes)
 #
 # ## What?
 #
-# Each of these models was trained on one kind of annotation alone. Do probes, the geometry of labels and structural
-# probes see this kind rise, and not the others?
+# Each of these models was trained on one kind of annotation. Do probes, the geometry of labels and structural probes
+# see this kind rise, and not the others?
 
 # %% tags=["hide-input"]
 read = run.measure(properties.properties_read, of=settings.with_property, each="task")
@@ -168,8 +167,8 @@ run.exhibit(figures.planted, read)
 # %% [markdown]
 # ## What a measure ignores by its definition
 #
-# A measure of features is *invariant* to a change that leaves its value as it was. The survey of {cite:t}`klabunde2025`
-# orders measures by their invariances. What is declared here is tested for every measure on random features.
+# A measure of features is *invariant* to a change that leaves its value as it was {cite:p}`klabunde2025`. We test what
+# is declared here for every measure on random features.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.table_of_invariances)
@@ -190,9 +189,7 @@ run.exhibit(figures.table_of_scores, changes)
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Not an ordinary training.** Fine-tuning changes all layers; these models show what a lens would say if only one
-#   had changed.
-# - **A small encoder.** What a measure ignores by definition holds for any encoder; cases, errors in layers and seconds
-#   may not.
+# - **Not an ordinary training.** Fine-tuning changes all layers; here only one or two change.
+# - **A small encoder.** What a measure ignores by definition holds for any encoder; the other numbers may not.
 #
 # Three [exercises](/exercises.md#chapter-7-what-can-each-lens-see) go with this chapter.

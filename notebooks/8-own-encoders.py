@@ -16,9 +16,9 @@
 # %% [markdown]
 # # Encoders of our own
 #
-# **The question.** The chapters need a BERT that loads without a network, is cheap enough for a CPU, and exists
-# several times, from independent pre-trainings, so that noise can be separated from change. So we made one, three
-# times. Is it any good?
+# **The question.** The chapters need a BERT that loads without a network, is cheap enough for a CPU, and comes from
+# several independent pre-trainings, so that noise can be separated from change. We made one, three times. Is it any
+# good?
 #
 # **The answer in numbers.** Pre-training adds {glue:text}`own_pretraining_pays_value` to the score over the same
 # network from scratch, depending on the task (`own-pretraining-pays`: {glue:text}`own_pretraining_pays_verdict`, on
@@ -58,21 +58,20 @@ settings = run.settings
 # ## Pre-training
 #
 # The objective is BERT's own {cite}`devlin2019`: predict 15 % of the tokens, most of them masked, and say of two
-# segments whether the second follows the first. The encoders differ only in their random weights and in the order in
-# which they read their text. Beside the weights, `pretraining.json` has the recipe and the curve below, and a card
-# names the text and its licences.
+# segments whether the second follows the first. The encoders differ only in their random weights and in the order of
+# their text. `pretraining.json`, beside the weights, has the recipe and the curve below; a card names the text and its
+# licences.
 #
-# The loss first falls fast, to about what the tokens' frequencies alone would give, then slowly, and fast again once
-# the network uses context. Halfway it jumps, because sequences become twice as long and half of their positions are
-# new.
+# The loss falls fast to about what the tokens' frequencies alone would give, then slowly, and fast again once the
+# network uses context. Halfway it jumps, because sequences become twice as long and half of their positions are new.
 
 # %% tags=["hide-input"]
 language = run.measure(measure.language_modelling)
 run.exhibit(figures.loss_figure, run.measure(measure.loss_curves), language)
 
 # %% [markdown]
-# Losses in nats per token can be compared only between encoders that share a vocabulary: with a larger vocabulary each
-# choice is harder, and there are fewer choices.
+# Losses in nats per token can be compared only between encoders with one vocabulary: a larger one makes each choice
+# harder and the choices fewer.
 
 # %% tags=["hide-input"]
 elsewhere = "articles of WikiText-2" if settings.source == "hub" else "the second domain"
@@ -81,8 +80,8 @@ run.exhibit(figures.language_table, language, elsewhere)
 # %% [markdown]
 # ## After fine-tuning
 #
-# These are the chapters' tasks of the GLUE benchmark {cite}`wang2018`. MRPC's F1 rewards calling every pair a
-# paraphrase, so its null rate is high.
+# The tasks are from the GLUE benchmark {cite}`wang2018`. MRPC's F1 rewards calling every pair a paraphrase, so its null
+# rate is high.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
@@ -103,8 +102,8 @@ run.exhibit(figures.scores_table, scores, f"at most {examples:,} examples" if ex
 # %% [markdown]
 # ## What the layers hold
 #
-# A linear probe reads a part of speech from each layer's vector of a word. Words alone, without context, give most of
-# the answer. What context adds is the gain of the best layer over the embeddings.
+# A linear probe reads a part of speech from each layer's vector of a word. Words alone give most of the answer; what
+# context adds is the gain of the best layer over the embeddings.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech))
@@ -112,14 +111,13 @@ run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech)
 # %% [markdown]
 # ## What follows for the chapters
 #
-# These encoders are weak. A task that they do not learn cannot show what learning it does, and where a bag of words
-# does as well, they need not have learned to read. But they offer what the published miniatures lack: one architecture
-# from three independent pre-trainings on the same text, so that a difference between two layers can be compared with
-# the difference between two encoders.
+# These encoders are weak: a task that they do not learn cannot show what learning it does, and where a bag of words
+# does as well, they need not have learned to read. But unlike the published miniatures they come from three independent
+# pre-trainings on the same text, so that a difference between layers can be compared with one between encoders.
 #
 # The three claims are ours. Intervals cover encoders, each with its own fine-tuning, and examples. The best layer is
 # chosen on nine tenths of the sentences and scored on the rest. A task that was not learned still counts if
-# pre-training is behind on it: leaving tasks out cannot hide a loss.
+# pre-training is behind on it, so that leaving tasks out cannot hide a loss.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)
