@@ -68,7 +68,7 @@ def prepare(
         device: `auto` (a GPU when there is one), `cpu` or `cuda`.
 
     Returns:
-        One checkpoint a specification.
+        One checkpoint per specification.
 
     Raises:
         SourceError: an encoder among those to be trained has broken weights or a tokeniser that is not its own.
@@ -168,8 +168,8 @@ def fine_tune(specification: Specification, store: Store, device: str = "auto", 
     """Make one checkpoint; when another process is making it, wait for that process or, without `wait`, return None.
 
     Returns:
-        The finished checkpoint. Its manifest holds `score`, `null_rate`, `diverged`, `history`, `seconds`, and the
-        second score of answers (`exact_match`) or trees (`uas`).
+        The finished checkpoint. Its manifest holds `score`, `null_rate`, `diverged`, `history`, `seconds`,
+        `seconds_per_step`, and the second score of answers (`exact_match`) or trees (`uas`).
     """
     lock = store.lock(specification)
     try:
@@ -218,6 +218,7 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
             StepsKept(specification.saved_steps, partial / "steps"),
             OrderKept(resumed),
             _StopOnDivergence(),
+            timed := _StepsTimed(),
         ],
     )
     trainer.remove_callback(PrinterCallback)
@@ -234,6 +235,7 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
         "diverged": any(not math.isfinite(loss) for _, loss in losses),
         "history": losses,
         "steps": trainer.state.global_step,
+        "seconds_per_step": timed.mean,
         "training_examples": _count(training),
         "evaluation_examples": _count(evaluation),
         "provenance": {split: data.provenance(split) for split in ("train", "validation")},
@@ -353,6 +355,24 @@ class _StopOnDivergence(TrainerCallback):
     def on_log(self, args, state, control, logs=None, **_):
         if logs and not math.isfinite(logs.get("loss", 0.0)):
             control.should_training_stop = True
+
+
+class _StepsTimed(TrainerCallback):
+    """What a step takes, without what is saved after it."""
+
+    def __init__(self):
+        self.started, self.seconds = 0.0, []
+
+    def on_step_begin(self, args, state, control, **_):
+        self.started = time.monotonic()
+
+    def on_step_end(self, args, state, control, **_):
+        self.seconds.append(time.monotonic() - self.started)
+
+    @property
+    def mean(self) -> float | None:
+        """In seconds; None without a step."""
+        return round(sum(self.seconds) / len(self.seconds), 4) if self.seconds else None
 
 
 def environment(device: str) -> dict:

@@ -2,6 +2,7 @@
 
 Training takes about 6 × (parameters in the layers) × (tokens) floating-point operations, a forward pass a third of
 that; the rate is this machine's, measured on a matrix product, times the share of it that training reaches.
+`bench/rehearsals.py` compares both with short trainings in the papers' shapes.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import torch
 from transformers import BertConfig
 
 from fivelenses import tasks
+from fivelenses.checkpoints.schedule import Schedule
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.exhibits.exhibit import counted
@@ -140,6 +142,32 @@ def known_shape(name: str) -> BertConfig | None:
     return BertConfig(num_hidden_layers=layers, hidden_size=width, intermediate_size=4 * width, vocab_size=vocabulary)
 
 
+def in_layers(shape: BertConfig) -> int:
+    """The parameters of an encoder's layers, without embeddings, biases and norms."""
+    width = shape.hidden_size
+    return shape.num_hidden_layers * (4 * width**2 + 2 * width * shape.intermediate_size)
+
+
+def step_operations(shape: BertConfig, tokens: float) -> float:
+    """Floating-point operations of one training step on a batch of so many tokens."""
+    return 6 * in_layers(shape) * tokens
+
+
+def longest_batch(task: tasks.Task, schedule: Schedule) -> int:
+    """The tokens of a task's longest batch, padding included: three times the mean per example, or what texts are cut
+    to.
+    """
+    return schedule.batch_size * min(3 * task.mean_tokens, schedule.max_length)
+
+
+def training_memory(shape: BertConfig, tokens: float) -> float:
+    """Bytes that training needs where its longest batch has so many tokens: weights, gradients and Adam's two moments,
+    and what the layers keep for the way back.
+    """
+    weights = in_layers(shape) + shape.vocab_size * shape.hidden_size
+    return 16 * weights + 34 * 4 * tokens * shape.hidden_size * shape.num_hidden_layers
+
+
 def _data(parameters: FineTuningParameters, task: tasks.Task) -> str:
     if task.own:
         return f"data: {described(task.name)}"
@@ -157,15 +185,17 @@ def _data(parameters: FineTuningParameters, task: tasks.Task) -> str:
         return f"data: {task.title} from the mirror: missing ({error})"
 
 
-def _rows(parameters: FineTuningParameters, name: str) -> tuple[int, int]:
-    """Training and development examples of a task, counted where its data can be read, and as on the hub otherwise."""
+def _rows(parameters: FineTuningParameters, name: str) -> tuple[int, int, int]:
+    """Training and development examples of a task, and how many of the latter are measured; counted where its data can
+    be read, and as on the hub otherwise.
+    """
     sizes = tasks.find(name).sizes
     if not tasks.find(name).own and (parameters.source == "toyworld" or mirror()):
         with contextlib.suppress(SourceError):  # `_data` has named what the mirror lacks.
             sizes = {split: data.num_rows for split, data in tasks.load(name, parameters.source).splits.items()}
-    training, evaluation = sizes["train"], sizes["validation"]
-    measured = getattr(parameters, "evaluation_examples", None) or evaluation
-    return min(training, parameters.training_examples or training), min(evaluation, measured)
+    training, development = sizes["train"], sizes["validation"]
+    measured = getattr(parameters, "evaluation_examples", None) or development
+    return min(training, parameters.training_examples or training), development, min(development, measured)
 
 
 def _is_stored(parameters: FineTuningParameters, encoder: str, task: str, training: dict) -> bool:
@@ -199,23 +229,25 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
     known = parameters.source != "hub" or mirror() is not None
     for encoder, shape in shapes.items():
         width, depth = shape.hidden_size, shape.num_hidden_layers
-        in_layers = depth * (4 * width**2 + 2 * width * shape.intermediate_size)
-        weights = in_layers + shape.vocab_size * width
+        weights = in_layers(shape) + shape.vocab_size * width
         for name in parameters.tasks_trained():
-            task, (rows, evaluation) = tasks.find(name), _rows(parameters, name)
+            task, (rows, development, evaluation) = tasks.find(name), _rows(parameters, name)
             trainings = parameters.trainings(name, encoder, rows, depth)
             new = [one for one in trainings if f"{encoder} {name} {one}" not in cost.trained]
             cost.trained.update(f"{encoder} {name} {one}" for one in new)
             missing = [one for one in new if not _is_stored(parameters, encoder, name, one)]
             examples = [min(rows, one["examples"] or rows) for one in trainings]
-            tokens = min(task.mean_tokens, parameters.schedule_of(name, encoder).max_length)
+            schedule = parameters.schedule_of(name, encoder)
+            tokens = min(task.mean_tokens, schedule.max_length)
             read = sum(min(rows, one["examples"] or rows) * one["schedule"].epochs for one in missing)
             passes = parameters.passes(name, encoder, depth)
-            train = 6 * in_layers * read * tokens
-            measure = 2 * in_layers * passes * evaluation * tokens
+            # Each model answers the development examples when it is trained.
+            train = step_operations(shape, (read + len(missing) * development / 3) * tokens)
+            measure = step_operations(shape, passes * evaluation / 3 * tokens)
             cost.operations += train + measure
-            batch = parameters.schedule_of(name, encoder).batch_size
-            cost.launches += depth * (3 * read + passes * evaluation) / batch * GPU_LAUNCHES
+            forward = 3 * read + len(missing) * development + passes * evaluation
+            cost.launches += depth * forward / schedule.batch_size * GPU_LAUNCHES
+            cost.memory = max(cost.memory, training_memory(shape, longest_batch(task, schedule)) / 1e9)
             states = len(new) * (parameters.states_kept(name, encoder) or 0)
             cost.disk += weights * (4 * len(new) + 2 * states) / 1e9
             stored = f"({len(new) - len(missing)} in the store) " if known else ""
@@ -228,11 +260,8 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
                 f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
                 f"about {duration(measure / machine.rate)}"
             )
-        # Weights, gradients and Adam's two moments in training; all models of a task and two sets of moment matrices
-        # in measuring.
-        training_memory = 16 * weights + 34 * 4 * 32 * 128 * width * depth
-        measuring_memory = 4 * weights * (2 + seeds) + 8 * 4 * width**2 * depth * (seeds + 2)
-        cost.memory = max(cost.memory, training_memory / 1e9, measuring_memory / 1e9)
+        # In measuring all models of a task, and two sets of moment matrices.
+        cost.memory = max(cost.memory, (4 * weights * (2 + seeds) + 8 * 4 * width**2 * depth * (seeds + 2)) / 1e9)
     return lines
 
 

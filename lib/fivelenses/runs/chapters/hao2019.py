@@ -115,8 +115,9 @@ class Hao2019(EncoderParameters):
         from fivelenses.lenses.landscape import grid
 
         # A cell reads a part of two splits, in whole passes over the development examples that the catalogue states.
-        sizes = catalogue.find(task).sizes
-        read = [min(sizes[split], self.grid_examples or sizes[split]) / sizes["validation"] for split in sizes]
+        sizes = dict(catalogue.find(task).sizes)
+        sizes["train"] = min(sizes["train"], self.training_examples or sizes["train"])
+        read = [min(size, self.grid_examples or size) / sizes["validation"] for size in sizes.values()]
         cells, line = (len(grid(self.low, self.high, count)) for count in (self.points, self.line_points))
         cells **= 2
         # The ends are measured on all examples.
