@@ -293,8 +293,8 @@ def test_the_reason_for_a_parting_is_borne_out_only_where_the_run_says_so():
     pair = dataclasses.replace(agreement.parting(table), higher="weights", lower="js")
     assert "a layer's parameters" in statement.reason(table, pair)
     same = dataclasses.replace(pair, higher="rsa", lower="js")
-    assert "they differ in what they measure" in statement.reason(table, same)
-    assert "nothing tells a parting from noise" in statement.reason(changes(one_of_many, MODELS[::2]), pair)
+    assert "differ only in what they measure" in statement.reason(table, same)
+    assert "a disagreement cannot be told from noise" in statement.reason(changes(one_of_many, MODELS[::2]), pair)
 
 
 def test_a_measure_that_went_the_other_way_is_also_read_by_its_size():

@@ -24,7 +24,7 @@ from fivelenses.models import encoders, heads, layers
 from fivelenses.papers.hao2019 import figures, layer_groups, measure, tables
 from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, rolled_back, width
 from fivelenses.papers.hao2019.claims import CLAIMS
-from fivelenses.papers.hao2019.drawing import FLOOR, loss_levels
+from fivelenses.papers.hao2019.drawing import FLOOR, bar_ticks, error_levels, loss_levels
 from fivelenses.papers.hao2019.layer_groups import TUNED
 from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH, Models, encoded
@@ -163,6 +163,15 @@ def test_contours_hold_all_values_in_equal_ratios(values):
     assert levels[0] == pytest.approx(max(values[0], FLOOR)) and levels[-1] >= values[1] * (1 - 1e-9)
     ratios = levels[1:] / levels[:-1]
     assert ratios.min() > 1 and np.allclose(ratios, ratios[0]) and len(levels) >= 12
+
+
+@pytest.mark.parametrize("low, high", [(0.0903, 1.92), (0.0125, 30.0), (0.6, 0.68), (0.3, 4.0)])
+def test_the_ticks_of_a_colour_bar_lie_within_it_and_need_two_digits_at_most(low, high):
+    for levels in (loss_levels(np.array([low, high])), error_levels(np.array([min(low, 0.4), min(high, 0.9)]))):
+        ticks = bar_ticks(levels)
+        assert 2 <= len(ticks) <= 12 and levels[0] <= ticks[0] and ticks[-1] <= levels[-1]
+    wide = bar_ticks(loss_levels(np.array([low, 10 * high])))
+    assert all(float(f"{tick:.1g}") == pytest.approx(tick) for tick in wide)
 
 
 def test_every_figure_and_table_is_drawn_from_small_tables(bowls, trained, tmp_path):

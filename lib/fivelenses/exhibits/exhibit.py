@@ -53,6 +53,19 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def first_seed(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The rows of the first seed, for a figure of one model, and words on the others for its caption.
+
+    Example:
+        >>> rows, words = first_seed(pd.DataFrame({"seed": [11, 10, 10], "loss": [0.3, 0.2, 0.1]}))
+        >>> rows["loss"].tolist(), words
+        ([0.2, 0.1], ' Seed 10 of 2.')
+    """
+    seeds = sorted(table["seed"].unique())
+    words = f" Seed {seeds[0]} of {len(seeds)}." if len(seeds) > 1 else ""
+    return table[table["seed"] == seeds[0]], words
+
+
 def trained_on(examples: int, at_hand: str) -> str:
     """How many examples a model was trained on and where they came from, in words for a table.
 

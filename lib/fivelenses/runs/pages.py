@@ -240,8 +240,20 @@ def _elsewhere(chapter: Chapter, repository: str, up: str) -> str:
 
 
 def exhibit_titles(folder: Path) -> dict[str, str]:
-    """The exhibits of a run: title to key, read from the captions in its folder."""
-    return {read_words(file).title: file.stem for file in sorted(folder.glob("*.md"))}
+    """The exhibits of a run: title to key, read from the captions in its folder.
+
+    Raises:
+        RunError: two exhibits have one title, by which a page tells them apart.
+    """
+    titles: dict[str, str] = {}
+    for file in sorted(folder.glob("*.md")):
+        title = read_words(file).title
+        if title in titles:
+            raise RunError(
+                f"{titles[title]} and {file.stem} are both titled {title!r}: give one of them another title."
+            )
+        titles[title] = file.stem
+    return titles
 
 
 def _static_address(drawn: bytes, static: Path, up: str) -> str:

@@ -95,10 +95,7 @@ def reason(changes: pd.DataFrame, parting: agreement.Parting) -> str:
             sentences += [f"{opening} reason may be that {' and '.join(parts)}.", _borne_out(changes, distinction)]
     if not sentences:
         parts = [f"“{measure.name}” is {measure.more}" for measure in both]
-        sentences = [
-            "Both read the same part of a layer, and both know the labels or neither does; they differ in what they "
-            f"measure: {'; '.join(parts)}."
-        ]
+        sentences = [f"They read the same part of a layer and differ only in what they measure: {'; '.join(parts)}."]
     return " ".join([*sentences, *_other_way(changes, parting), _noise(changes, parting)])
 
 
@@ -115,7 +112,7 @@ def _other_way(changes: pd.DataFrame, parting: agreement.Parting) -> list[str]:
         pair = pairs[pairs["first"].isin((measure, other)) & pairs["second"].isin((measure, other))].iloc[0]
         verdict = "which leaves open whether they see change in the same layers"
         if pair["low"] > 0:
-            verdict = "they see change in the same layers, and part over its direction"
+            verdict = "they see change in the same layers, but disagree on its direction"
         elif pair["correlation"] <= 0:
             verdict = "size and direction are both at odds"
         sentences.append(
@@ -129,7 +126,7 @@ def _other_way(changes: pd.DataFrame, parting: agreement.Parting) -> list[str]:
 def _noise(changes: pd.DataFrame, parting: agreement.Parting) -> str:
     repeated = agreement.repeated(changes)
     if not {parting.higher, parting.lower} <= set(repeated.index):
-        return "With one seed, nothing tells a parting from noise."
+        return "With one seed, a disagreement cannot be told from noise."
     first, second = repeated[parting.higher], repeated[parting.lower]
     # Spearman's attenuation: measures of one thing with these reliabilities would correlate so on average. Seeds differ
     # in more than noise, so that it is a low estimate.
@@ -138,7 +135,7 @@ def _noise(changes: pd.DataFrame, parting: agreement.Parting) -> str:
     return (
         f"In two seeds of a task, “{name(parting.higher)}” agrees with itself by {number(first)} and "
         f"“{name(parting.lower)}” by {number(second)}; two measures of one thing that repeat as well would agree by "
-        f"about {number(bound)} (the root of the product of both), so noise alone {verdict}."
+        f"about {number(bound)}, so noise alone {verdict}."
     )
 
 

@@ -50,6 +50,24 @@ def error_levels(values: np.ndarray) -> np.ndarray:
     return ERROR_STEP * np.arange(first, max(last, first + 1) + 1)
 
 
+def bar_ticks(levels: np.ndarray) -> np.ndarray:
+    """Where a colour bar of these levels has ticks: 1, 2 and 5 and their tenfolds for a loss, where three of them lie
+    within the levels, and every other level, or fewer, otherwise.
+
+    Example:
+        >>> bar_ticks(loss_levels(np.array([0.09, 1.9])))
+        array([0.1, 0.2, 0.5, 1. ])
+        >>> bar_ticks(error_levels(np.array([0.12, 0.24]))).round(2)
+        array([0.1 , 0.15, 0.2 , 0.25])
+    """
+    if not np.allclose(np.diff(levels), levels[1] - levels[0]):
+        rounded = np.outer(10.0 ** np.arange(-2, 4), [1, 2, 5]).ravel()
+        within = rounded[(rounded >= levels[0]) & (rounded <= levels[-1])]
+        if len(within) >= 3:
+            return within
+    return levels[:: -(-len(levels) // 9)]
+
+
 def panels(count: int) -> tuple[Figure, list[Axes]]:
     """Square panels in two columns, with the same axes."""
     rows = -(-count // 2)
@@ -90,9 +108,9 @@ def finish(figure: Figure, shown: Sequence[Axes], filled, label: str, marks: Seq
         if place.rowspan.stop == place.get_gridspec().nrows or place.colspan.start == len(shown) % 2 == 1:
             axes.set_xlabel(ALPHA, fontsize=10)
     bar = figure.colorbar(filled, ax=list(shown), location="bottom", fraction=0.045, aspect=38, pad=0.015)
-    levels = np.asarray(filled.levels)
-    ticks = levels[:: -(-len(levels) // 9)]
-    bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
+    ticks = bar_ticks(np.asarray(filled.levels))
+    bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
+    bar.ax.minorticks_off()
     bar.ax.tick_params(labelsize=9)
     bar.set_label(label, fontsize=10)
     handles = [Line2D([], [], **how) for _, how in marks]

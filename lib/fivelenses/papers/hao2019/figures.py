@@ -10,7 +10,7 @@ from plotly import graph_objects
 
 from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.claims import of_all
-from fivelenses.exhibits.exhibit import Absent, Exhibit, title
+from fivelenses.exhibits.exhibit import Absent, Exhibit, first_seed, title
 from fivelenses.exhibits.interactive import folded
 from fivelenses.lenses.basin import rank_correlation
 from fivelenses.papers.hao2019 import drawing
@@ -33,13 +33,6 @@ IN_PLANE = dict(color="white", linewidth=1.4, linestyle=":", marker="s", markers
 WALK = dict(color="#B8BEC9", linewidth=1.6, linestyle="--")
 PATH_MARKS = (("equations 3–5", PATH), ("in the plane", IN_PLANE))
 WALK_MARK = ("random walk", WALK)
-
-
-def _first_seed(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The rows of the first seed, which are drawn, and words on the others."""
-    seeds = sorted(table["seed"].unique())
-    words = f" Seed {seeds[0]} of {len(seeds)}." if len(seeds) > 1 else ""
-    return table[table["seed"] == seeds[0]], words
 
 
 def _one(table: pd.DataFrame, **which) -> pd.DataFrame:
@@ -99,7 +92,7 @@ def _surfaces(
 def figure_1(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Figure 1: training-loss surfaces of all tasks, from scratch and fine-tuned."""
     table = _one(of_all(landscapes["surfaces"]), split="train").reset_index(drop=True)
-    cells, seeds = _first_seed(table)
+    cells, seeds = first_seed(table)
     panels = _panels_of_both(cells)
     figure, words = _surfaces(cells, panels, "loss", WAY, rim="end")
     caption = (
@@ -155,7 +148,7 @@ def figure_2(histories: pd.DataFrame, models: pd.DataFrame, second: Mapping[str,
     table = table.merge(histories[["address", "steps", "step", "loss"]], on="address")
     table["epoch"] = table["step"] * (table["epochs"] / table["steps"])
     table = table[["task", "init", "seed", "step", "epoch", "loss"]]
-    drawn, seeds = _first_seed(table)
+    drawn, seeds = first_seed(table)
     looks = plots.looks_of_tasks(drawn["task"])
     panels = dict(x="step", x_label="step", col="task", titles=looks.names, dash="init", dashes=DASHES, height=2.8)
     figure = plots.curves(drawn, "loss", "task", looks, LABELS["loss"], **panels)
@@ -172,8 +165,8 @@ def figure_3(landscapes: Mapping[str, pd.DataFrame], paths: pd.DataFrame) -> Exh
     """Figure 3: trajectories on the surfaces of Figure 1, from scratch and fine-tuned."""
     if paths.empty:
         return Absent("hao2019-figure-3", "Figure 3", DIVERGED)
-    drawn, seeds = _first_seed(paths if "control" in paths.columns else paths.assign(control=""))
-    cells, _ = _first_seed(_one(of_all(landscapes["surfaces"]), split="train"))
+    drawn, seeds = first_seed(paths if "control" in paths.columns else paths.assign(control=""))
+    cells, _ = first_seed(_one(of_all(landscapes["surfaces"]), split="train"))
     cells = cells[cells["task"].isin(drawn["task"])]
     panels = _panels_of_both(cells)
     figure, _ = _surfaces(cells, panels, "loss", WAY, paths=drawn)
@@ -213,7 +206,7 @@ def figure_4(table: pd.DataFrame) -> Exhibit | Absent:
     """
     if table.empty:
         return Absent("hao2019-figure-4", "Figure 4", DIVERGED)
-    drawn, seeds = _first_seed(of_all(table))
+    drawn, seeds = first_seed(of_all(table))
     cells, states, between = (_one(drawn, kind=kind) for kind in (CELL, STATE, BETWEEN))
     task, between = drawn["task"].iloc[0], between.sort_values("share")
     # Records without folds have the state after the first epochs in place of a finished training.
@@ -253,7 +246,7 @@ def figure_5(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     unit = (_one(along, alpha=START[0]).set_index(keys)["loss"] - least).rename("unit")
     table = lines.join(least, on=keys).join(unit.where(unit >= MIN_FALL), on=keys)
     table["height"] = (table["loss"] - table["least"]) / table["unit"]
-    drawn, seeds = _first_seed(table)
+    drawn, seeds = first_seed(table)
     drawn = drawn.assign(line=drawn["task"].where(drawn["direction"] == OPTIMISATION, RANDOM))
     looks = plots.looks_of_tasks(drawn["task"])
     names = looks.names | {RANDOM: "in a random direction"}
@@ -281,8 +274,8 @@ def figure_5(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
 def figure_6(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Figure 6: surfaces of the development error of all tasks, from scratch and fine-tuned."""
     table = _one(of_all(landscapes["surfaces"]), split="validation").reset_index(drop=True)
-    cells, seeds = _first_seed(table)
-    training, _ = _first_seed(_one(of_all(landscapes["surfaces"]), split="train"))
+    cells, seeds = first_seed(table)
+    training, _ = first_seed(_one(of_all(landscapes["surfaces"]), split="train"))
     panels = _panels_of_both(cells)
     figure, words = _surfaces(cells, panels, "error", WAY)
     spread = cells["error_standard_error"].median()
@@ -301,7 +294,7 @@ def figure_7(surfaces: pd.DataFrame) -> Exhibit | Absent:
     if surfaces.empty:
         return Absent("hao2019-figure-7", "Figure 7", DIVERGED)
     surfaces = of_all(surfaces)
-    cells, seeds = _first_seed(surfaces)
+    cells, seeds = first_seed(surfaces)
     # Two tasks side by side, one row per group; a single task goes on from column to column.
     places = [(task, group) for group in cells["group"].unique() for task in cells["task"].unique()]
     panels = {f"{title(task)}, {group} layers": {"task": task, "group": group} for task, group in places}

@@ -18,6 +18,7 @@ PAPER_TABLE_1 = {
     "mrpc": (90.20, 87.99, 80.15, 78.17),
 }
 GROUPS = ("low", "middle", "high")
+AT_LEAST = "≥\u202f"  # a narrow space at which no line breaks
 DIVERGED = "a training diverged on each of its tasks and seeds"
 
 
@@ -57,7 +58,7 @@ def table_of_models(models: pd.DataFrame, second: Mapping[str, str]) -> Exhibit:
     table = table.sort_values(["task", "init"], kind="stable", ignore_index=True)
     columns = {
         "task": ("task", title),
-        "init": ("start", lambda init: "random" if init == SCRATCH else init),
+        "init": "start",
         "seed": "seed",
         "examples": ("examples", "{:,}"),
         "epochs": ("epochs", "{:g}"),
@@ -115,7 +116,7 @@ def at_least(table: pd.DataFrame, extents: Mapping[str, str]) -> pd.DataFrame:
     """The table with extents (column to the column that says whether it is whole) as a page prints them."""
     printed = {
         extent: [
-            None if pd.isna(value) else f"{'' if whole else '≥ '}{value:.2f}"
+            None if pd.isna(value) else f"{'' if whole else AT_LEAST}{value:.2f}"
             for value, whole in zip(table[extent], table[is_whole], strict=True)
         ]
         for extent, is_whole in extents.items()
@@ -132,7 +133,8 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
         "task": ("task", title),
         "init": "start",
         **({"seed": "seed"} if table["seed"].nunique() > 1 else {}),
-        "start_loss": ("loss, start → end", "{start_loss:.2f} → {train_loss:.3f}"),
+        "start_loss": ("loss, start", "{:.2f}"),
+        "train_loss": ("loss, end", "{:.2f}"),
         "climb": ("climb", "{:.3f}"),
         "width": "width along δ₁",
         "second_width": "along δ₂",

@@ -83,7 +83,7 @@ def silent_at_nothing(changes_seen: pd.DataFrame) -> Iterator[Effect]:
 @CLAIMS.add(
     "lens-tells-learning",
     "Whatever the lens, it sees more where something was learned than where weights only moved.",
-    "area under the curve of a measure, models that learned against models that walked, less one half",
+    "area under the curve of a measure, models that learned against models that only moved, less one half",
     *TELLS.values(),
 )
 def tells_learning(changes_seen: pd.DataFrame) -> Iterator[Effect]:

@@ -93,8 +93,8 @@ def summary(changes: pd.DataFrame, seconds: pd.DataFrame) -> Exhibit:
         "with the dose; 1 minus the share of fine-tuning's change that it reports where nothing changed; and the "
         "probability that it is larger after learning than after weights only moved (the harder of the two controls). "
         "Bold: the 95 % interval over models lies above chance "
-        f"({', '.join(f'{number(value)} {SHORT[question]}' for question, value in chance.items())}). Beside each name: "
-        "its seconds for one model."
+        f"({'; '.join(f'{SHORT[question]}: {number(value)}' for question, value in chance.items())}). Beside each "
+        "name: its seconds for one model."
     )
     told = "; ".join(
         f"{name(measure)} " + ", ".join(f"{SHORT[row.question]} {number(row.score)}" for row in rows.itertuples())

@@ -95,7 +95,7 @@ def places(changes: pd.DataFrame) -> pd.DataFrame:
 def where(changes: pd.DataFrame) -> pd.DataFrame:
     """How often, and how far from it, each measure names a layer that was trained: one row per model, measure and
     reading, with `task`, `seed`, `trained`, `measure`, `reading`, `right` (0 to 1), `error` (layers), `own` (the
-    trained layers' share of all that the measure reports), and what naming by lot gives, `right_by_lot` and
+    trained layers' share of all that the measure reports), and what naming at random gives, `right_by_lot` and
     `error_by_lot`.
     """
     named = places(changes)
@@ -165,9 +165,9 @@ def noise(changes: pd.DataFrame) -> pd.DataFrame:
 
 
 def learning(changes: pd.DataFrame) -> pd.DataFrame:
-    """How well each measure tells models that learned from those that walked: one row per task, measure, walk and seed,
-    with `area` (of all models together, in [0, 1]) and `pseudo` (the jackknife's pseudo-value of that seed, whose
-    mean is nearly `area`).
+    """How well each measure tells models that learned from those that only moved: one row per task, measure, walk and
+    seed, with `area` (of all models together, in [0, 1]) and `pseudo` (the jackknife's pseudo-value of that seed,
+    whose mean is nearly `area`).
     """
     learned, rows = _usual(changes, FULL), []
     for walk in WALKS:

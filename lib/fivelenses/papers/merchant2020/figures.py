@@ -131,9 +131,10 @@ def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: st
         changes = rows.groupby("task", sort=False)["micro_f1"].mean().reindex(means.index) * POINTS - means[BASE]
         words = ["–" if pd.isna(change) else f"{change:+.1f}".replace("-", "−") for change in changes]
         view[f"{title(model)}, {AT_RANDOM}"] = words
+    seeds = table["seed"].nunique()
     caption = (
         f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how far the others differ "
-        f"from it (mean of {counted(table['seed'].nunique(), 'probing seed')}; at most {table['targets'].max():,} "
+        f"from it ({'mean of ' * (seeds > 1)}{counted(seeds, 'probing seed')}; at most {table['targets'].max():,} "
         "training targets)" + (", with the paper's in brackets." if paper else ".")
     )
     return Exhibit(key, name, record, caption, shown=view)
@@ -148,8 +149,8 @@ def appendix_b(codelengths: pd.DataFrame) -> Exhibit:
         name = "uniform code" if column == "uniform" else title(column)
         view[name] = (bits[column] / 1000).map("{:.2f}".format)
     caption = (
-        "Bits, in thousands, that the labels cost when a perceptron learns as it reads them (online code with the "
-        "published fractions); it reads the mean vector of each span, averaged over all layers."
+        "Codelengths of the labels, in thousands of bits: an online code with the published fractions, by a perceptron "
+        "that reads the mean vector of each span, averaged over all layers."
     )
     return Exhibit("merchant2020-codelengths", "Appendix B", codelengths, caption, shown=view)
 
@@ -177,7 +178,7 @@ def figure_2(similarities: pd.DataFrame) -> Exhibit:
     counted_tokens = "tokens, special ones left out," if "fold" in similarities.columns else "tokens, special ones too,"
     nulls = {"null": "permuted"} | (TWIN_NULL if "twin" in table.columns else {})
     pretrainings = table["pretrained"].nunique()
-    drawn = counted(pretrainings, "independent pre-training")
+    drawn = counted(pretrainings, f"{'independent ' * (pretrainings > 1)}pre-training")
     drawn += ", bands from least to greatest" * (pretrainings > 1)
     caption = (
         "RSA of each fine-tuned encoder to its pre-trained one, per layer (0: embeddings), on "

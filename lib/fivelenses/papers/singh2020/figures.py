@@ -198,7 +198,8 @@ def equal_steps(table: pd.DataFrame, sized: Sequence[str], y: str, y_label: str,
     )
     ends = "; ".join(f"{title(task)}, {plots.ends(rows, y, 'examples', x)}" for task, rows in table.groupby("task"))
     alt = f"Curves of the {y_label}, one panel per task, one curve per number of training examples. {ends}."
-    return Exhibit(f"singh2020-equal-steps-{y}", "At equal steps", table, caption, alt, figure)
+    name = f"{'Scores' if nulls else 'Distances'} at equal steps"
+    return Exhibit(f"singh2020-equal-steps-{y}", name, table, caption, alt, figure)
 
 
 def table_of_shapes(models: pd.DataFrame, spare=None) -> Exhibit | Absent:

@@ -10,7 +10,7 @@ from plotly import graph_objects
 from scipy.spatial import ConvexHull
 
 from fivelenses.exhibits import style
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title
+from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, first_seed, title
 from fivelenses.exhibits.interactive import folded
 from fivelenses.exhibits.plots import curves
 from fivelenses.lenses import directprobe
@@ -175,8 +175,8 @@ def _first_task(table: pd.DataFrame) -> str:
 def figure_3(along: Along, encoder: str) -> Exhibit:
     """Figure 3: the paths of three labels' centroids of the first seed, first layer against last."""
     paths, task = along["paths"], _first_task(along["paths"])
-    paths = paths[paths["task"] == task]
-    paths = paths[paths["seed"] == paths["seed"].iloc[0]].reset_index(drop=True)
+    paths, of_seeds = first_seed(paths[paths["task"] == task])
+    paths = paths.reset_index(drop=True)
     layers = sorted(paths["layer"].unique())
     # The only layer of an encoder is its first and its last.
     shape = dict(figsize=(style.WIDTH, 3.6), layout="constrained", squeeze=False)
@@ -199,7 +199,7 @@ def figure_3(along: Along, encoder: str) -> Exhibit:
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     caption = (
         f"Paths of the centroids of the three closest labels of {title(task)} along fine-tuning, {short(encoder)}: "
-        "markers grow from the first state to the last. Each layer has its own components and scale."
+        f"markers grow from the first state to the last. Each layer has its own components and scale.{of_seeds}"
     )
     alt = f"Paths in a plane. {'; '.join(sentences)}."
     summary = "Turn it: the paths in three components"
@@ -251,7 +251,12 @@ def _what_was_followed(similarities: pd.DataFrame) -> str:
     if "points" not in similarities.columns:
         return "We follow a sample of the training points, or all of them."
     sizes = similarities.groupby("task", sort=False)[["points", "all_points"]].first().itertuples()
-    followed = ", ".join(f"{row.points:,} of {row.all_points:,} in {title(row.Index)}" for row in sizes)
+    amounts: dict[str, list[str]] = {}
+    for row in sizes:
+        whole = row.points == row.all_points
+        amount = f"all {row.points:,}" if whole else f"{row.points:,} of {row.all_points:,}"
+        amounts.setdefault(amount, []).append(title(row.Index))
+    followed = ", ".join(f"{amount} in {' and '.join(tasks)}" for amount, tasks in amounts.items())
     return f"Training points followed: {followed}."
 
 
@@ -283,8 +288,8 @@ def _name_farthest(axes: Axes, rows: pd.DataFrame, reach: float) -> None:
 def _movement_figure(moved: pd.DataFrame, task: str, layers: Sequence[int], key: str, name: str, words: str) -> Exhibit:
     """Where each label's centroid of the first seed went, one panel per layer, one scale; `words` begin the caption."""
     moved = moved[moved["task"] == task]
-    table = _of_tuned(moved)
-    table = table[(table["seed"] == table["seed"].min()) & table["layer"].isin(layers)].reset_index(drop=True)
+    table, of_seeds = first_seed(_of_tuned(moved))
+    table = table[table["layer"].isin(layers)].reset_index(drop=True)
     table["relative"] = table["length"] / table["spread"]
     reach = 1.15 * table[["x", "y"]].abs().to_numpy().max()
     columns = min(3, len(layers))
@@ -304,7 +309,7 @@ def _movement_figure(moved: pd.DataFrame, task: str, layers: Sequence[int], key:
     for axes in panels.flat[len(layers) :]:
         axes.set_visible(False)
     lengths = table.groupby("layer")["length"].mean()
-    caption = f"{words} {_low_against_high(moved)}"
+    caption = f"{words}{of_seeds} {_low_against_high(moved)}"
     means = ", ".join(f"{value:.2f} in layer {layer}" for layer, value in lengths.items())
     alt = f"Scatter of label movements, one panel per layer. Mean length of a movement: {means}."
     return Exhibit(key, name, table, caption, alt, figure)
