@@ -67,12 +67,15 @@ def run(
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
     from fivelenses.runs.encoder_names import check_names
+    from fivelenses.runs.hub import offline_where_silent
     from fivelenses.runs.parameters import parse_parameters
     from fivelenses.runs.settings import check_profile, find_chapter, settings
 
     overrides = parse_parameters(parameter)
     if chapter.isdigit():
-        check_names(settings(int(chapter), profile, **overrides))
+        parameters = settings(int(chapter), profile, **overrides)
+        check_names(parameters)
+        offline_where_silent([parameters])
     check_profile(profile)
     # What a run needs takes seconds to load, for which a refusal does not wait.
     from fivelenses.runs import execution
@@ -107,11 +110,13 @@ def train(
     Several processes or machines that share the store may do so at once: each takes what no other has begun.
     """
     from fivelenses.runs.encoder_names import check_names
+    from fivelenses.runs.hub import offline_where_silent
     from fivelenses.runs.parameters import parse_parameters
     from fivelenses.runs.settings import settings
 
     parameters = settings(chapter, profile, **parse_parameters(parameter))
     check_names(parameters)
+    offline_where_silent([parameters])
     from fivelenses.checkpoints.finetuning import prepare
     from fivelenses.runs.inputs import check_inputs
     from fivelenses.runs.run import check_device
@@ -150,13 +155,16 @@ def sweep(
     """
     from fivelenses.runs import sweep_points
     from fivelenses.runs.encoder_names import check_names
+    from fivelenses.runs.hub import offline_where_silent
     from fivelenses.runs.parameters import parse_parameters
     from fivelenses.runs.settings import settings
 
     entries = sweep_points.read([*grid, *(more or [])], points_file)
     points = sweep_points.points(chapter, profile, entries, parse_parameters(parameter))
-    for point in points:
-        check_names(settings(chapter, profile, **point.overrides))
+    chosen = [settings(chapter, profile, **point.overrides) for point in points]
+    for parameters in chosen:
+        check_names(parameters)
+    offline_where_silent(chosen)
     from fivelenses.runs.clusters import Cluster
     from fivelenses.runs.sweeps import reason_to_run
     from fivelenses.runs.sweeps import sweep as run_sweep
@@ -184,11 +192,13 @@ def report(
 ) -> None:
     """Run every chapter on an encoder, and write one page that says which of the claims hold for it."""
     from fivelenses.runs.encoder_names import check_name
+    from fivelenses.runs.hub import offline_where_silent
     from fivelenses.runs.own_tasks import name_of
-    from fivelenses.runs.settings import check_profile
+    from fivelenses.runs.settings import check_profile, settings
 
     check_profile(profile)
     check_name(encoder)
+    offline_where_silent([settings(1, profile, encoder=encoder)])
     names = [name_of(task.strip()) for task in tasks.split(",") if task.strip()]
     try:
         numbers = [int(seed) for seed in seeds.split(",") if seed.strip()]
@@ -277,6 +287,10 @@ def fetch(
     profile: Profile = "paper",
 ) -> None:
     """Fetch what a chapter needs from the hub (or check it in the mirror), for a machine that will have no network."""
+    from fivelenses.runs.hub import offline_where_silent
+    from fivelenses.runs.settings import settings
+
+    offline_where_silent([settings(chapter, profile)])
     from fivelenses.runs.fetching import fetch as fetch_all
 
     fetch_all(chapter, profile, typer.echo)

@@ -102,6 +102,16 @@ def check_depth(name: str, layers: int | None, fewest: int) -> None:
         )
 
 
+def is_here(name: str) -> bool:
+    """Whether an encoder's configuration lies in a folder of this machine, where no network is needed for it.
+
+    Example:
+        >>> is_here("random:toy-bert/seed-0"), is_here("google/electra-small-discriminator")
+        (True, False)
+    """
+    return any(file.is_file() for file in _configurations(name.removeprefix(RANDOM)))
+
+
 def _configurations(name: str) -> list[Path]:
     """Where an encoder's configuration would lie on this machine, in the order in which it is looked for."""
     named = os.environ.get("FIVELENSES_MIRROR")
