@@ -6,11 +6,12 @@ shapes, for a few steps on a CPU.
 A line per chapter, shape, task and batch: what a step is estimated to take from this machine's rate of matrix products
 and what it takes, and the memory at most, estimated and measured. Each model is trained by the one routine for it, in
 a process of its own; it answers 16 development examples, which no step counts. `random:bert-large-uncased` takes the
-place of the cased one, and `random:bert-base-uncased` that of the encoders of its shape. The largest training needs
-22 GB.
+place of the cased one, and `random:bert-base-uncased` that of the encoders of its shape. A batch whose estimate does
+not fit into this machine's memory is halved until it does.
 """
 
 import argparse
+import dataclasses
 import os
 import resource
 import shutil
@@ -20,6 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet as pq
 
 from fivelenses import tasks
@@ -45,17 +47,19 @@ def short_mirror(whole: Path, short: Path) -> None:
     (short / "raw").symlink_to(whole / "raw")
 
 
-def trainings(number: int, steps: int) -> Iterator:
-    """One model per task of a chapter, for so many steps."""
+def trainings(number: int, steps: int, memory: float) -> Iterator:
+    """One model per task of a chapter, for so many steps, within so many bytes."""
     encoder = SHAPES[number]
-    beside = {2: {"encoders": [encoder]}, 5: {"pretrained": [encoder]}}.get(number, {})
-    chosen = settings(number, "paper", encoder=encoder, device="cpu", epochs=1, seeds=[0, 1], **beside)
-    for task in chosen.tasks:
-        batch = chosen.schedule(task).batch_size
-        short = settings(
-            number, "paper", encoder=encoder, device="cpu", epochs=1, seeds=[0, 1], training_examples=steps * batch,
-            **({"long_epochs": [1, 1]} if number == 3 else {}), **beside,
-        )  # fmt: skip
+    shape = encoders.config(encoders.locate(encoder))
+    shared = {"encoder": encoder, "device": "cpu", "epochs": 1, "seeds": [0, 1]}
+    shared |= {2: {"encoders": [encoder]}, 3: {"long_epochs": [1, 1]}, 5: {"pretrained": [encoder]}}.get(number, {})
+    usual = settings(number, "paper", **shared)
+    for task in usual.tasks:
+        schedule = usual.schedule(task)
+        while dry_run.training_memory(shape, dry_run.longest_batch(tasks.find(task), schedule)) > memory:
+            schedule = dataclasses.replace(schedule, batch_size=schedule.batch_size // 2)
+        batch = schedule.batch_size
+        short = settings(number, "paper", **shared, batch_size=batch, training_examples=steps * batch)
         yield short.specifications_of(task, encoder)[0]
 
 
@@ -84,7 +88,7 @@ def main() -> None:
         print(f"{'GB, estimated':>15}{'measured':>10}{'ratio':>7}")
         seen = set()
         for number in given.chapter or SHAPES:
-            for one in trainings(number, given.steps):
+            for one in trainings(number, given.steps, 0.8 * psutil.virtual_memory().available):
                 shape, schedule = encoders.config(encoders.locate(one.encoder)), one.schedule
                 kind = (one.encoder, one.task, schedule.batch_size, schedule.max_length)
                 if kind in seen:

@@ -3,9 +3,9 @@
     python tests/book/browser.py [--pictures FOLDER]
 
 For each page and view a line for what a reader would stumble over: a page wider than the screen, a caption cut off with
-its table, an error of a script, a picture that does not load or is not drawn when it is unfolded, a pale card in the
-dark, mathematics that is not set, a request to another machine, a serious violation of what axe-core checks. With
-``--pictures`` a screenshot of each is left in the folder. Exit status 1 when there is any fault.
+its table, an equation cut off, an error of a script, a picture that does not load or is not drawn when it is unfolded,
+a pale card in the dark, mathematics that is not set, a request to another machine, a serious violation of what axe-core
+checks. With ``--pictures`` a screenshot of each is left in the folder. Exit status 1 when there is any fault.
 
 It needs the extra `browser` and a Chromium: the one that CHROMIUM names, or `chromium` on the path. Exit status 2 where
 there is none, or no book.
@@ -70,6 +70,14 @@ UNDRAWN = """async () => {
   }
   return pieces.filter((piece) => !drawn(piece)).map((piece) => piece.id);
 }"""
+CUT_MATHEMATICS = """() => [...document.querySelectorAll("article mjx-container")].filter((one) => {
+  const drawn = one.offsetParent && one.querySelector("svg");
+  if (!drawn) return false;
+  const [inner, outer] = [drawn.getBoundingClientRect(), one.getBoundingClientRect()];
+  const scrolls = ["auto", "scroll"].includes(getComputedStyle(one).overflowX);
+  const shown = getComputedStyle(one).overflowY === "visible";
+  return (!shown && inner.bottom > outer.bottom + 2) || (!scrolls && inner.right > outer.right + 2);
+}).map((one) => one.textContent.trim().slice(0, 40) || one.parentElement.textContent.trim().slice(0, 40))"""
 MATHEMATICS_IS_SET = "() => !window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)"
 
 
@@ -107,6 +115,7 @@ def look(page: Page, file: Path, view: View, picture: Path | None) -> list[str]:
     if wide:
         found.append(f"too wide: {wide}")
     found += [f"a caption is cut off: {one}" for one in page.evaluate(CUT_CAPTIONS)]
+    found += [f"an equation is cut off: {one}" for one in page.evaluate(CUT_MATHEMATICS)]
     for violation in Axe().run(page).response["violations"]:
         if violation["impact"] in SERIOUS:
             first = violation["nodes"][0]["html"][:90]

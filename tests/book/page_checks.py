@@ -7,6 +7,7 @@ only a browser can see (widths, errors of scripts, contrast) is looked at by `te
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,9 @@ SHORTEST_ALT = 12  # characters: less does not say what is to be seen
 SIGNS_OF_FAILURE = ("Traceback (most recent call last)", "Warning: ", "UserWarning", "FutureWarning")
 CHAPTER = re.compile(r"published/\d-[^/]*\.html")  # the page of a chapter's leading run
 GENERATED = {"genindex.html", "py-modindex.html", "search.html"}  # the builder's own lists
+FINDING = "In this run"  # what a sentence beside an exhibit begins with
+HEADINGS = ["h1", "h2", "h3", "h4"]
+FEWEST_WORDS = 10
 EMPTY_ANCHORS = {"", "top"}  # anchors that every page has
 
 
@@ -41,7 +45,8 @@ def faults(folder: Path) -> list[str]:
         if CHAPTER.fullmatch(name) and (count := len(text.select("details.interactive"))) != 1:
             found.append(f"{name}: it has {count} pictures that a reader can turn or ask, and should have one")
         if name not in GENERATED:
-            found += [f"{name}: {fault}" for fault in (*_undescribed(text), *_failed(text))]
+            checks = (_undescribed, _failed, _repeated, _empty)
+            found += [f"{name}: {fault}" for check in checks for fault in check(text)]
     _soup.cache_clear()
     return found
 
@@ -104,6 +109,23 @@ def _failed(text: Tag) -> Iterator[str]:
             yield f"it says {sign!r}"
     for problem in text.select(".problematic, .system-message"):
         yield f"something was not understood by the builder: {problem.text.strip()[:60]!r}"
+
+
+def _repeated(text: Tag) -> Iterator[str]:
+    """A picture or a finding that a page has twice."""
+    pictures = Counter(picture.get("src") for picture in text.find_all("img"))
+    findings = Counter(" ".join(one.text.split()) for one in text.find_all("p") if one.text.startswith(FINDING))
+    for repeated in (pictures, findings):
+        yield from (f"it shows {one[:60]!r} {count} times" for one, count in repeated.items() if count > 1)
+
+
+def _empty(text: Tag) -> Iterator[str]:
+    """A page that has nothing but headings."""
+    headings = " ".join(heading.text for heading in text.find_all(HEADINGS))
+    if text.find("meta", attrs={"http-equiv": "Refresh"}):
+        return  # it leads to another page
+    if len(text.text.split()) - len(headings.split()) < FEWEST_WORDS and not text.find("img"):
+        yield "it has no content"
 
 
 if __name__ == "__main__":

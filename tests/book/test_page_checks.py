@@ -4,7 +4,8 @@ import pytest
 from tests.book.page_checks import faults
 
 SOUND = """<html><head><link rel="stylesheet" href="_static/a.css"></head><body><a href="#">top</a><article>
-<h1 id="title">A page</h1><a href="other.html#there">inside</a> <a href="https://example.org/paper">outside</a>
+<h1 id="title">A page</h1><p>What it is about, in more words than a heading has.</p>
+<a href="other.html#there">inside</a> <a href="https://example.org/paper">outside</a>
 <img src="_static/a.png" alt="A curve that rises from 0 to 1.">
 <table><caption>What was measured.</caption><tr><td>1</td></tr></table></article></body></html>"""
 
@@ -14,7 +15,9 @@ def book(tmp_path):
     (tmp_path / "_static").mkdir()
     for name in ("a.css", "a.png", "unread.html"):
         (tmp_path / "_static" / name).write_text("<img>")
-    (tmp_path / "other.html").write_text('<article><p id="there">Here.</p></article>')
+    (tmp_path / "other.html").write_text(
+        '<article><p id="there">Here are ten words, which a page without content does not have.</p></article>'
+    )
     (tmp_path / "page.html").write_text(SOUND)
     return tmp_path
 
@@ -38,6 +41,12 @@ def test_a_sound_page_has_no_fault(book):
         ("<table>", "<pre>Traceback (most recent call last)</pre><table>", "Traceback"),
         ("<table>", '<div class="output stderr">careful</div><table>', "printed a warning"),
         ("<table>", '<span class="problematic">{glue}</span><table>', "not understood"),
+        (
+            "<table>",
+            '<img src="_static/a.png" alt="A curve that rises from 0 to 1."><table>',
+            "shows '_static/a.png' 2",
+        ),
+        ("<table>", "<p>In this run: it rises.</p><p>In this run: it rises.</p><table>", "'In this run: it rises.' 2"),
     ],
 )
 def test_each_fault_is_found_and_named_with_its_page(book, before, after, fault):
@@ -47,10 +56,17 @@ def test_each_fault_is_found_and_named_with_its_page(book, before, after, fault)
     assert len(found) == 1 and found[0].startswith("page.html: ") and fault in found[0]
 
 
+def test_a_page_of_headings_alone_has_no_content(book):
+    (book / "page.html").write_text("<article><h1>Sweeps</h1><h2>What was swept on this machine</h2></article>")
+    assert faults(book) == ["page.html: it has no content"]
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_published_chapter_has_one_picture_to_turn_or_ask(book, count):
     (book / "published").mkdir()
-    (book / "published" / "1-features.html").write_text(f"<article>{'<details class=interactive>' * count}</article>")
+    words = "<p>What it is about, in more words than a heading has.</p>"
+    pictures = "<details class=interactive>" * count
+    (book / "published" / "1-features.html").write_text(f"<article>{words}{pictures}</article>")
     expected = f"published/1-features.html: it has {count} pictures that a reader can turn or ask, and should have one"
     assert faults(book) == ([] if count == 1 else [expected])
 

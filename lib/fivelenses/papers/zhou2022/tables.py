@@ -41,7 +41,7 @@ COLUMNS = {"encoder": ("encoder", short), "task": ("task", title), "labels_befor
 STAGES = {BEFORE: f" {BEFORE}", AFTER: f" {AFTER}"} | {name: f", {words}" for name, words in IN_WORDS.items()}
 for stage, words in STAGES.items():
     COLUMNS |= {
-        f"clusters_{stage}": (f"clusters{words}", "{:.4g}"),
+        f"clusters_{stage}": (f"clusters{words}", "{:.3g}"),
         f"similarity_{stage}": (f"similarity{words}", "{:.2f}"),
         f"separable_{stage}": (f"separable{words}", _yes),
         f"control_separable_{stage}": (f"random labels{words}", _yes),
