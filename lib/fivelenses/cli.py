@@ -116,6 +116,8 @@ def train(
 
     parameters = settings(chapter, profile, **parse_parameters(parameter))
     check_names(parameters)
+    if workers is not None and workers < 1:
+        raise ValueError(f"Training needs at least one worker, not {workers}.")
     offline_where_silent([parameters])
     from fivelenses.checkpoints.finetuning import prepare
     from fivelenses.runs.inputs import check_inputs
@@ -252,8 +254,11 @@ def publish(
     ] = False,
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
-    from fivelenses.runs import publishing
     from fivelenses.runs.parameters import parse_parameters
+    from fivelenses.runs.settings import find_chapter
+
+    find_chapter(chapter)
+    from fivelenses.runs import publishing
 
     if stamp:
         for folder in publishing.stamp(chapter, typer.echo):
@@ -275,9 +280,12 @@ def changelog(
     from fivelenses.runs.execution import run_all_committed
     from fivelenses.runs.pages import published_runs
 
+    # Both are refused before the published chapters are judged.
+    earlier = of_release.read(before)
+    folder.mkdir(parents=True, exist_ok=True)
     runs = published_runs()
     run_all_committed([run.committed for run in runs], typer.echo)
-    typer.echo(f"written: {of_release.write(folder, runs, before)}")
+    typer.echo(f"written: {of_release.write(folder, runs, earlier)}")
 
 
 @app.command()

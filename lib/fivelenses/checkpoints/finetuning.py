@@ -160,6 +160,8 @@ def cores() -> int:
     """The cores that this process may use: FIVELENSES_CORES, or those that the system gives it."""
     named = os.environ.get(CORES_VARIABLE)
     if named:
+        if not named.isdecimal() or int(named) < 1:
+            raise ValueError(f"{CORES_VARIABLE} is {named!r}: name a number of cores, 1 or more, or unset it.")
         return int(named)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

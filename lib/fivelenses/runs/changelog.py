@@ -55,21 +55,28 @@ def changes(before: pd.DataFrame, after: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def write(folder: Path, runs: Iterable[Shown], before: Path | None) -> Path:
-    """Write ``verdicts.csv``, for the next release to be compared with, and ``CHANGES.md`` into a folder; `before` is
-    the ``verdicts.csv`` of the release before, None or missing for the first.
+def read(before: Path | None) -> pd.DataFrame:
+    """The ``verdicts.csv`` of the release before; no row where `before` is None or missing, as for the first release.
 
     Raises:
         ValueError: `before` is no such table.
     """
-    after = verdicts_of(runs)
-    if before is not None and before.is_file():
+    if before is None or not before.is_file():
+        return pd.DataFrame(columns=COLUMNS)
+    try:
         earlier = pd.read_csv(before)
-        if list(earlier.columns) != COLUMNS:
-            raise ValueError(f"{before} is no table of verdicts: its columns have to be {', '.join(COLUMNS)}.")
-    else:
-        earlier = after.iloc[:0]
-    folder.mkdir(parents=True, exist_ok=True)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{before} is no table of verdicts ({type(error).__name__}).") from error
+    if list(earlier.columns) != COLUMNS:
+        raise ValueError(f"{before} is no table of verdicts: its columns have to be {', '.join(COLUMNS)}.")
+    return earlier
+
+
+def write(folder: Path, runs: Iterable[Shown], earlier: pd.DataFrame) -> Path:
+    """Write ``verdicts.csv``, for the next release to be compared with, and ``CHANGES.md`` into a folder; `earlier`
+    has the verdicts of the release before.
+    """
+    after = verdicts_of(runs)
     with written_beside(folder / VERDICTS) as place:
         after.to_csv(place, index=False)
     with written_beside(folder / CHANGES) as place:
