@@ -94,7 +94,7 @@ def main() -> None:
                 if kind in seen:
                     continue
                 seen.add(kind)
-                tokens = schedule.batch_size * min(tasks.find(one.task).mean_tokens, schedule.max_length)
+                tokens = schedule.batch_size * dry_run.tokens_read(tasks.find(one.task), schedule)
                 rate = dry_run.matrix_rate("cpu") * dry_run.EFFICIENCY
                 seconds = dry_run.step_operations(shape, tokens) / rate
                 memory = dry_run.training_memory(shape, dry_run.longest_batch(tasks.find(one.task), schedule))
