@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from fivelenses import tasks
 from fivelenses.models import encoders
 from fivelenses.runs import dry_run
-from fivelenses.runs.settings import CHAPTERS, settings
+from fivelenses.runs.settings import settings
 
 BASE, LARGE = "random:bert-base-uncased", "random:bert-large-uncased"
 DEVELOPMENT = 16
@@ -56,9 +56,10 @@ def trainings(number: int, steps: int, memory: float) -> Iterator:
     usual = settings(number, "paper", **shared)
     for task in usual.tasks:
         schedule = usual.schedule(task)
-        while dry_run.training_memory(shape, dry_run.longest_batch(tasks.find(task), schedule)) > memory:
-            schedule = dataclasses.replace(schedule, batch_size=schedule.batch_size // 2)
         batch = schedule.batch_size
+        while batch > 1 and dry_run.training_memory(shape, dry_run.longest_batch(tasks.find(task), schedule)) > memory:
+            batch //= 2
+            schedule = dataclasses.replace(schedule, batch_size=batch)
         short = settings(number, "paper", **shared, batch_size=batch, training_examples=steps * batch)
         yield short.specifications_of(task, encoder)[0]
 
@@ -76,7 +77,7 @@ def train(specification, folder: str) -> tuple[float, float]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=3, help="of each model")
-    options.add_argument("--chapter", type=int, action="append", choices=[one for one in SHAPES if one in CHAPTERS])
+    options.add_argument("--chapter", type=int, action="append", choices=SHAPES)
     given = options.parse_args()
     if "FIVELENSES_MIRROR" not in os.environ:
         options.error("FIVELENSES_MIRROR has to name a mirror of the data")
