@@ -113,7 +113,7 @@ library = float(js_divergence(p[None, None], q[None, None], np.ones((1, 5))))
 # - **c** In the highest: the classifier reads their output.
 # :::
 
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 changes = run.measure(measure.changes_by_layer, each=("task", "shuffled_labels"))
 run.exhibit(figures.figure_1, changes)
 

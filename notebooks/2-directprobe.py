@@ -72,10 +72,10 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# The paper compares five sizes of BERT, and this run the encoders of Table 1 (`english-bert` is our own, from
+# The paper compares five sizes of BERT, this run the encoders of Table 1 (`english-bert` is our own, from
 # {doc}`chapter 8 </published/8-own-encoders>`).
 
-# %% tags=["hide-input"]
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 1, the encoders"}
 run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
 
 # %% [markdown]
@@ -84,7 +84,7 @@ run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
 # kind of answer that it wants). A word's point is the mean of its tokens' vectors, a pair's joins those of its words, a
 # question's is the vector of its [CLS].
 
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "Show Table 6, the tasks in numbers"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 6, the tasks in numbers"}
 run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
 
 # %% [markdown]
@@ -157,8 +157,11 @@ run.exhibit(tables.table_2, geometry, probes)
 # %% tags=["hide-input"]
 run.exhibit(tables.table_3, geometry, probes)
 
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "Show Table 4, TREC-50 in all encoders"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 4, TREC-50 in all encoders"}
 run.exhibit(tables.table_4, geometry, probes)
+
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 7, all tasks and encoders"}
+run.exhibit(tables.table_7, geometry, probes)
 
 # %% [markdown]
 # ## Fine-tuning pushes labels apart
@@ -168,6 +171,9 @@ run.exhibit(tables.table_4, geometry, probes)
 # %% tags=["hide-input"]
 along = run.measure(measure.along_training, of=settings.followed_models, each=("task", "seed"))
 run.exhibit(figures.figure_2, along, settings.encoder)
+
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Figure 6, all tasks"}
+run.exhibit(figures.figure_6, along, settings.encoder)
 
 # %% tags=["hide-input"]
 run.exhibit(figures.figure_3, along, settings.encoder)
@@ -198,24 +204,13 @@ run.exhibit(tables.table_5, distances, accuracies)
 # - **c** It is lost, below $0.5$.
 # :::
 
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 run.exhibit(figures.figure_4, along, settings.encoder)
 
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "Show Figure 5, where labels move"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Figure 5, where labels move"}
 run.exhibit(figures.figure_5, along, settings.encoder)
 
-# %% [markdown]
-# ## All tasks, all layers
-#
-# The paper's appendices repeat Table 2, Figure 2 and Figure 5 for every task and layer.
-
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "Show Table 7, all tasks and encoders"}
-run.exhibit(tables.table_7, geometry, probes)
-
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "Show Figure 6, all tasks"}
-run.exhibit(figures.figure_6, along, settings.encoder)
-
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "Show Figures 7 to 10, all layers"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Figures 7 to 10, all layers"}
 for task in settings.followed_tasks():
     run.exhibit(figures.figure_of_movements, along, task, settings.encoder)
 
@@ -232,5 +227,4 @@ run.finish()
 
 # %% [markdown]
 # **Limits.** Distances and lengths of movements are not scaled: an encoder whose states grow pushes everything apart.
-#
 # Three [exercises](/exercises.md#chapter-2-the-geometry-of-labels) go with this chapter.

@@ -137,7 +137,7 @@ landscapes = run.measure(measure.landscapes, over=each_model)
 # - **c** Around neither, in this unit.
 # :::
 
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 run.exhibit(figures.figure_1, landscapes)
 
 # %% tags=["hide-input"]

@@ -126,7 +126,7 @@ run.gate(models, predictions)
 # - **c** It depends on the number of examples: nothing with many, much with few.
 # :::
 
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 for place, task in enumerate(settings.sized_tasks()):
     run.exhibit(figures.reinitialisation, models, task, sizes[task], asked=place == 0)
 

@@ -71,11 +71,10 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# One pre-trained encoder learns three tasks: natural language inference (MNLI, a label for a pair of sentences),
-# question answering (SQuAD, a span of a passage, read in overlapping windows) and dependency parsing (the best tree
-# with a single root, by a biaffine parser, scored by {term}`LAS`). Encoders are also tuned with their bottom layers
-# {term}`frozen`, and with their top layers removed. Where a run has several pre-trainings, similarity is measured in
-# all, the rest in the first.
+# One pre-trained encoder learns three tasks: inference (MNLI, a label for a pair of sentences), question answering
+# (SQuAD, a span of a passage, read in overlapping windows) and dependency parsing (a tree by a biaffine parser, scored
+# by {term}`LAS`). Encoders are also tuned with their bottom layers {term}`frozen`, and with their top layers removed.
+# Of several pre-trainings, similarity is measured in all, the rest in the first.
 
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
@@ -90,13 +89,13 @@ run.gate(models, run.measure(predictions.by_example, each=("task", "seed")))
 # %% [markdown]
 # ## What can be read: edge probes
 #
-# An {term}`edge probe` {cite:p}`tenney2019` reads one or two spans of a frozen encoder and predicts their label, such
-# as a part of speech or a relation. It mixes the layers with learned weights, pools a span by attention, and has one
-# hidden layer ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much comes from the encoder: its
-# embeddings alone, without context (lexical), and the same network with random weights (randomised). Where a run has
-# it, the {term}`twin` of the parser's encoder shows the effect of distance alone. SRL are semantic roles, SPR asks what
-# holds of a role's filler (such as being aware), and DPR to which noun a pronoun refers. A probe whose lexical baseline
-# is within four points of the encoder cannot show forgetting.
+# An {term}`edge probe` {cite:p}`tenney2019` predicts the label of one or two spans from a frozen encoder. It mixes the
+# layers with learned weights, pools a span by attention, and has one hidden layer
+# ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much comes from the encoder: its embeddings
+# without context (lexical), and the same network with random weights (randomised). Where a run has it, the
+# {term}`twin` of the parser's encoder shows the effect of distance alone. SRL are semantic roles, SPR asks what holds
+# of a role's filler (such as being aware), and DPR to which noun a pronoun refers. A probe whose lexical baseline is
+# within four points of the encoder cannot show forgetting.
 
 # %% tags=["hide-input"]
 probes = run.measure(measure.edge_probing, of=settings.probed, over={"edge_task": settings.edge_tasks})
@@ -152,8 +151,7 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 {"by hand": round(float(by_hand), 6), "library": round(rsa(x, y), 6)}
 
 # %% [markdown]
-# We compare each encoder with the one that it was tuned from, on tokens of random sentences. A run that counts [CLS]
-# and [SEP] (see the caption) cannot compare inputs of different length.
+# We compare each encoder with the one that it was tuned from, on tokens of random sentences.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -164,12 +162,12 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 # - **c** Parsing, which needs a decision for every word.
 # :::
 
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 similarities = run.measure(similarity.similarities, of=settings.whole, each="encoder")
 run.exhibit(figures.figure_2, similarities)
 
 # %% [markdown]
-# Running text is not what these encoders were tuned on. Do they change more on their own task's input?
+# Do the encoders change more on their own task's input?
 
 # %% tags=["hide-input"]
 by_input = run.measure(similarity.similarities_by_input, of=settings.probed)
@@ -201,10 +199,7 @@ run.judge(claims.CLAIMS)
 run.finish()
 
 # %% [markdown]
-# What to keep in mind:
-#
-# - **One model per task** is probed; probing seeds say nothing about other fine-tunings.
-# - **Noise.** In the paper, probes of one model differ by about half a point; with one probing seed, smaller
-#   differences decide nothing.
+# **Limits.** One model per task is probed; probing seeds say nothing about other fine-tunings. In the paper, probes of
+# one model differ by about half a point.
 #
 # Three [exercises](/exercises.md#chapter-5-what-is-kept-and-where-it-changes) go with this chapter.

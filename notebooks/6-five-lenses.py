@@ -92,7 +92,7 @@ run.exhibit(figures.table_of_instruments, changes)
 # - **c** In about half.
 # :::
 
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 run.exhibit(figures.overview, changes)
 
 # %% [markdown]

@@ -17,8 +17,7 @@
 # # What can each lens see?
 #
 # **The question.** The lenses of [chapter 6](6-five-lenses.ipynb) disagree about which layers fine-tuning changes.
-# Which is right? Nobody knows where an ordinary training changed an encoder. So we make encoders of which we know where
-# they changed, how much, whether at all, and for what.
+# Which is right? We make encoders of which we know where they changed, how much, whether at all, and for what.
 #
 # **The answer here.** Where only some layers were trained, the weights name a trained layer {glue:text}`weights_names`,
 # rollback {glue:text}`rollback_names`, and features {glue:text}`features_names`, or {glue:text}`features_adds` by what
@@ -83,7 +82,7 @@ run.gate(models, run.measure(by_example, of=settings.ordinary, each="task"))
 # %% [markdown]
 # ## What each lens can see
 #
-# Guess first: which lens is right about all of these?
+# Which lens is right about all of these?
 
 # %% tags=["hide-input"]
 seconds = run.measure(measure.seconds, of=settings.first)
@@ -95,9 +94,8 @@ run.exhibit(figures.summary, changes, seconds)
 #
 # ## Where?
 #
-# A model is fine-tuned with its embeddings and all layers but one frozen. The layers above the free one keep their
-# weights and see other input. We ask each lens for the layer at which the model departs most from the pre-trained
-# encoder, in either direction.
+# All but one layer are frozen. Those above it keep their weights and see other input. We ask each lens for the layer
+# at which the model departs most from the pre-trained encoder, in either direction.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.named_places, changes)
@@ -106,15 +104,13 @@ run.exhibit(figures.named_places, changes)
 run.exhibit(figures.table_of_places, changes)
 
 # %% [markdown]
-# A layer above the trained one changes in its features, but not in its weights. Where that change grows on its way up,
-# a lens that reads activations points above the layer that caused it. The change of a layer's output minus that of its
-# input, {term}`what a layer adds`, can find the cause. Measures of a layer's own parameters inherit nothing, so their
-# two readings are the same; since a frozen layer equals its original, they are right whenever they see anything.
+# Where the change of features grows on its way up, a lens that reads activations points above the layer that caused it.
+# The change of a layer's output minus that of its input, {term}`what a layer adds`, can find the cause. Measures of a
+# layer's own parameters inherit nothing: their two readings are the same, and right whenever they see anything.
 #
 # ## How much?
 #
-# We repeat the training, with its whole schedule, for shares of the usual number of steps, the {term}`doses <dose>`. At
-# 0 the encoder is pre-trained and its head untrained.
+# We repeat the training, with its whole schedule, for shares of the usual number of steps, the {term}`doses <dose>`.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.dose_curves, changes)
@@ -132,10 +128,8 @@ run.exhibit(figures.dose_curves, changes)
 run.exhibit(figures.seen_of_nothing, changes)
 
 # %% [markdown]
-# Weight distances compare the weights in one place, and JS divergence the heads in one place. Both work because two
-# models from one pre-trained encoder have their heads in the same places. Between independent pre-trainings they also
-# measure the order of the heads, so the independent encoder that is their null in chapters 1 and 6 lies far away for
-# that reason, too.
+# Weight distances and JS divergence rely on two models having their heads in the same places. Independent pre-trainings
+# do not, so the independent encoder that is their null in chapters 1 and 6 lies far away for that reason, too.
 #
 # How much does a lens vary with the seed?
 
@@ -145,9 +139,8 @@ run.exhibit(figures.table_of_noise, changes)
 # %% [markdown]
 # ## Anything
 #
-# Weights also move when nothing is learned. A model's twin moved as far from the pre-trained encoder, matrix by matrix,
-# in random directions ({py:func}`fivelenses.models.twins.moved_at_random`). A model of shuffled labels took as many
-# steps, but could learn nothing that holds for new examples except the labels' frequencies.
+# Weights also move when nothing is learned: in a {term}`twin` ({py:func}`fivelenses.models.twins.moved_at_random`), and
+# in a model of {term}`shuffled labels`, which can learn nothing that holds for new examples except their frequencies.
 
 # %% tags=["hide-input"]
 run.exhibit(figures.learned_or_walked, changes)
@@ -183,13 +176,11 @@ run.judge(claims.CLAIMS)
 run.glue(**statement.findings(changes))
 run.finish()
 
-# %% tags=["hide-output"] mystnb={"code_prompt_show": "Show the scores with their intervals"}
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show the scores with their intervals"}
 run.exhibit(figures.table_of_scores, changes)
 
 # %% [markdown]
-# What to keep in mind:
-#
-# - **Not an ordinary training.** Fine-tuning changes all layers; here only one or two change.
-# - **A small encoder.** What a measure ignores by definition holds for any encoder; the other numbers may not.
+# **Limits.** Ordinary fine-tuning changes all layers, not one or two. What a measure ignores by its definition holds
+# for any encoder; the other numbers may not.
 #
 # Three [exercises](/exercises.md#chapter-7-what-can-each-lens-see) go with this chapter.

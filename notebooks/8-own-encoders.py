@@ -16,9 +16,8 @@
 # %% [markdown]
 # # Encoders of our own
 #
-# **The question.** The chapters need a BERT that loads without a network, is cheap enough for a CPU, and comes from
-# several independent pre-trainings, so that noise can be separated from change. We made one, three times. Is it any
-# good?
+# **The question.** The chapters need a BERT that loads without a network, is cheap on a CPU, and comes from several
+# independent pre-trainings, so that noise can be separated from change. We made one, three times. Is it any good?
 #
 # **The answer in numbers.** Pre-training adds {glue:text}`own_pretraining_pays_value` to the score over the same
 # network from scratch, depending on the task (`own-pretraining-pays`: {glue:text}`own_pretraining_pays_verdict`, on
@@ -57,10 +56,9 @@ settings = run.settings
 # %% [markdown]
 # ## Pre-training
 #
-# The objective is BERT's own {cite}`devlin2019`: predict 15 % of the tokens, most of them masked, and say of two
-# segments whether the second follows the first. The encoders differ only in their random weights and in the order of
-# their text. `pretraining.json`, beside the weights, has the recipe and the curve below; a card names the text and its
-# licences.
+# The objective is BERT's own {cite}`devlin2019`: predict 15 % of the tokens, and say of two segments whether the second
+# follows the first. The encoders differ in their random weights and the order of their text alone. Beside the weights,
+# `pretraining.json` has the recipe, and a card the text and its licences.
 #
 # The loss falls fast to about what the tokens' frequencies alone would give, then slowly, and fast again once the
 # network uses context. Halfway it jumps, because sequences become twice as long and half of their positions are new.
@@ -70,8 +68,7 @@ language = run.measure(measure.language_modelling)
 run.exhibit(figures.loss_figure, run.measure(measure.loss_curves), language)
 
 # %% [markdown]
-# Losses in nats per token can be compared only between encoders with one vocabulary: a larger one makes each choice
-# harder and the choices fewer.
+# Losses in nats per token can be compared only between encoders with one vocabulary.
 
 # %% tags=["hide-input"]
 elsewhere = "articles of WikiText-2" if settings.source == "hub" else "the second domain"
@@ -112,12 +109,12 @@ run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech)
 # ## What follows for the chapters
 #
 # These encoders are weak: a task that they do not learn cannot show what learning it does, and where a bag of words
-# does as well, they need not have learned to read. But unlike the published miniatures they come from three independent
-# pre-trainings on the same text, so that a difference between layers can be compared with one between encoders.
+# does as well, they need not have learned to read. But with three pre-trainings on the same text, a difference between
+# layers can be compared with one between encoders.
 #
 # The three claims are ours. Intervals cover encoders, each with its own fine-tuning, and examples. The best layer is
 # chosen on nine tenths of the sentences and scored on the rest. A task that was not learned still counts if
-# pre-training is behind on it, so that leaving tasks out cannot hide a loss.
+# pre-training is behind on it.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)

@@ -45,7 +45,7 @@ def test_a_chapter_asks_for_a_prediction_before_its_headline_figure_which_is_fol
     assert len(asked) == 1
     assert re.findall(r"^- \*\*(\w)\*\*", notebook.cells[asked[0]].source, re.MULTILINE) == ["a", "b", "c"]
     figure = notebook.cells[asked[0] + 1]
-    assert "hide-output" in figure.metadata["tags"] and "run.exhibit(" in figure.source
+    assert "hide-cell" in figure.metadata["tags"] and "run.exhibit(" in figure.source
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS.values(), ids=lambda chapter: chapter.slug)

@@ -3,10 +3,12 @@
 import base64
 import functools
 import io
+import itertools
 import numbers
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +21,7 @@ from fivelenses.files import written_beside
 
 ALT_BEGINS = "\nAlternative text: "
 MISSING = "–"
+MANY_COLUMNS = 12  # from which a table has no room for a spread on the line of its number
 
 Format = str | Callable[[object], object]
 Column = str | tuple[str, Format]  # a header, and how the column's values are printed
@@ -242,7 +245,8 @@ def read_words(file: Path) -> Words:
 
 
 def as_html(table: pd.DataFrame, caption: str, columns: Mapping[str, Column] | None = None) -> str:
-    """A table as HTML with a caption above it; it scrolls in its own box where the page is narrow.
+    """A table as HTML with its caption; it scrolls in its own box where the page is narrow. What the first column says
+    in several rows in turn is printed once, beside all of them.
 
     Args:
         table: what is printed; missing values as dashes, minus signs of numbers as such.
@@ -259,16 +263,33 @@ def as_html(table: pd.DataFrame, caption: str, columns: Mapping[str, Column] | N
         >>> page = as_html(scores, "Scores.", columns)
         >>> "−0.25 (–)" in page, ">change<" in page, "RTE" in page, ">null<" in page
         (True, True, True, False)
+        >>> twice = pd.concat([scores, scores], ignore_index=True)
+        >>> as_html(twice, "Scores.", columns).count("RTE")
+        1
     """
     columns = columns or {name: name for name in table.columns}
     if unknown := [name for name in columns if name not in table.columns]:
         raise KeyError(f"The table has no column {unknown[0]!r}; it has {', '.join(map(str, table.columns))}.")
     shown = {name: one if isinstance(one, tuple) else (one, None) for name, one in columns.items()}
-    printed = pd.DataFrame({name: _cells(table, name, form) for name, (_, form) in shown.items()}, index=table.index)
-    headed = printed.set_axis([header for header, _ in shown.values()], axis="columns")
-    styled = headed.style.set_caption(caption).hide(axis="index").set_table_attributes('class="table exhibit"')
-    # Names from the content, not from chance: the same run gives the same page.
-    return f'<div class="exhibit-table" tabindex="0">{styled.set_uuid("exhibit").to_html(exclude_styles=True)}</div>'
+    head = "".join(f'<th scope="col">{escape(header)}</th>' for header, _ in shown.values())
+    kept = escape if len(shown) >= MANY_COLUMNS else _unbroken
+    cells = [[kept(cell) for cell in _cells(table, name, form)] for name, (_, form) in shown.items()]
+    rows = []
+    for name, alike in itertools.groupby(zip(*cells, strict=True), key=lambda row: row[0]):
+        rest = ["".join(f"<td>{cell}</td>" for cell in row[1:]) for row in alike]
+        first = f'<th scope="rowgroup" rowspan="{len(rest)}">{name}</th>' if len(rest) > 1 else f"<td>{name}</td>"
+        rows += [f"<tr>{first}{rest[0]}</tr>", *(f"<tr>{cells}</tr>" for cells in rest[1:])]
+    body = "\n".join(rows)
+    return (
+        '<div class="exhibit-table" tabindex="0"><table class="table exhibit">'
+        f"<caption>{escape(caption, quote=False)}</caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _unbroken(cell: str) -> str:
+    """A cell whose spread stays on the line of its number."""
+    return escape(cell).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
 
 
 class _Typographic(string.Formatter):

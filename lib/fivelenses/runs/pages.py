@@ -150,7 +150,7 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
     (static / CLEAN).mkdir(parents=True, exist_ok=True)
     nbformat.write(_to_take_away(chapter, repository), static / CLEAN / chapter.notebook.name)
     # Names of their own for these cells, not ones from chance: equal content is an equal page.
-    text = f"{run_line(facts)}\n{_elsewhere(chapter, repository, shown.up)}\n:::"
+    text = the_run(facts, _elsewhere(chapter, repository, shown.up))
     page.cells.insert(1, nbformat.v4.new_markdown_cell(text, id="the-run"))
     if page.cells[0].cell_type == "markdown":
         title, _, rest = page.cells[0].source.partition("\n")
@@ -295,33 +295,40 @@ def _with_anchor(output: nbformat.NotebookNode, key: str) -> nbformat.NotebookNo
     return nbformat.v4.new_output("display_data", {"text/html": written})
 
 
-def run_line(facts: dict) -> str:
+def the_run(facts: dict, links: str = "") -> str:
+    """What a page says of its run: one paragraph, and the settings folded below.
+
+    Args:
+        facts: the run's ``run.json``.
+        links: a sentence after the paragraph.
+    """
     parameters = facts["parameters"]
     names = parameters.get("encoders") or parameters.get("pretrained") or [parameters["encoder"]]
-    encoders = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
-    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
-    seconds, training = facts["seconds"], facts["training_seconds"]
-    took = f"measuring took {duration(seconds)}, training its models {duration(training)}"
-    lines = [
-        ":::{admonition} The run on this page\n:class: note",
-        f"Profile `{facts['profile']}`: {encoders}, source `{parameters['source']}`, tasks "
-        f"{', '.join(parameters.get('tasks', []))}, seeds {', '.join(map(str, parameters['seeds']))}; "
-        f"{facts['device']}; {took if seconds or training else 'its times were not kept'}; "
-        f"{facts['peak_memory'] / 1e9:.1f} GB. {versions}.",
-    ]
-    lines += [sentence for name, sentence in BEFORE_FINE_TUNING.items() if any(one.endswith(name) for one in names)]
+    seeds, times = parameters["seeds"], (facts["training_seconds"], facts["seconds"])
+    trained, measured = map(duration, times)
+    took = f"training took {trained}, measuring {measured}" if any(times) else "its times were not kept"
+    said = [f"*This run*: seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}; {took} ({facts['device']})."]
+    said += [sentence for name, sentence in BEFORE_FINE_TUNING.items() if any(one.endswith(name) for one in names)]
     if facts["not_measured"]:
         by_reason: dict[str, list[str]] = {}
         for name, reason in facts["not_measured"].items():
             by_reason.setdefault(reason, []).append(f"`{name}`")
         lacking = "; ".join(f"{' and '.join(names)}, because {reason}" for reason, names in by_reason.items())
-        lines.append(f"This run has not measured {lacking}.")
+        said.append(f"This run has not measured {lacking}.")
     if facts["outdated"]:
-        names = ", ".join(f"`{name}`" for name in facts["outdated"])
-        lines.append(
-            f"The code that measures {names} has changed since this run; its numbers come from the earlier code."
+        outdated = ", ".join(f"`{name}`" for name in facts["outdated"])
+        said.append(
+            f"The code that measures {outdated} has changed since this run; its numbers come from the earlier code."
         )
-    return "\n".join(lines) + "\n"
+    encoders = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    return (
+        f"{' '.join([*said, links]).strip()}\n\n"
+        ":::{dropdown} Settings and versions\n"
+        f"Profile `{facts['profile']}`: {encoders}, source `{parameters['source']}`, tasks "
+        f"{', '.join(parameters.get('tasks', []))}; {facts['peak_memory'] / 1e9:.1f} GB. {versions}.\n"
+        ":::"
+    )
 
 
 def facts_of(shown: Shown) -> dict:

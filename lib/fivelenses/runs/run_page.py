@@ -23,7 +23,7 @@ from pybtex.database import BibliographyData, Person, parse_file
 from fivelenses import project
 from fivelenses.files import written_beside
 from fivelenses.runs.execution import EXECUTED, RunError
-from fivelenses.runs.pages import Shown, anchored_exhibits, beside_exhibits, exhibit_titles, facts_of, run_line
+from fivelenses.runs.pages import Shown, anchored_exhibits, beside_exhibits, exhibit_titles, facts_of, the_run
 from fivelenses.runs.pictures import of_output
 from fivelenses.runs.settings import Chapter
 from fivelenses.runs.side_by_side import render
@@ -65,7 +65,7 @@ def write(chapter: Chapter, folder: Path) -> Path:
             blocks.append({"text": markdown(in_words(cell.source, numbers))})
             if len(blocks) == 1:
                 title = cell.source.splitlines()[0].removeprefix("# ")
-                blocks.append({"text": markdown(in_words(f"{run_line(facts)}:::", numbers))})
+                blocks.append({"text": markdown(in_words(the_run(facts), numbers))})
         elif cell.source:
             shown = "method" in cell.metadata.get("tags", [])
             outputs = anchored_exhibits([of_output(output) for output in cell.outputs], titles, beside)

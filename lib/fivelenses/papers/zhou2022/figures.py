@@ -49,7 +49,7 @@ def sketch_points() -> pd.DataFrame:
 def figure_1() -> Exhibit:
     """Figure 1: what DirectProbe finds, drawn by the lens itself on points in a plane."""
     points, clustered = sketch_points(), []
-    figure, panels = plt.subplots(1, 2, figsize=(style.WIDTH, 3.4), layout="constrained")
+    figure, panels = plt.subplots(1, 2, figsize=(style.WIDTH, 2.6), layout="constrained")
     colours, markers = {"A": style.SEQUENCE[0], "B": style.SEQUENCE[2]}, {"A": "o", "B": "s"}
     for axes, (panel, rows) in zip(panels, points.groupby("panel", sort=False), strict=True):
         plane = rows[["x", "y"]].to_numpy()
