@@ -246,6 +246,12 @@ def test_a_training_that_diverges_says_so(tmp_path):
     assert prepare([wild], Store(tmp_path), workers=1, log=silent)[0].manifest["diverged"]
 
 
+def test_a_training_whose_last_step_spoils_the_weights_has_diverged(tmp_path):
+    wild = specify(ENCODER, "rte", "toyworld", 0, short_schedule(learning_rate=1e30), examples=16)
+    made = prepare([wild], Store(tmp_path), workers=1, log=silent)[0]
+    assert made.manifest["diverged"] and np.isfinite(made.manifest["history"]).all()
+
+
 @pytest.mark.parametrize("name", ["pos", "dep"])
 def test_word_tasks_are_fine_tuned_and_scored_unit_by_unit(name, tmp_path, toy_tokenizer):
     one = specify(ENCODER, name, "toyworld", 0, short_schedule(), examples=200, saved_steps=(0, 5))

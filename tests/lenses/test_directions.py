@@ -125,6 +125,27 @@ def test_a_direction_that_does_not_fit_is_refused_in_one_sentence(direction, sen
         direction_at(direction, vector({"x": torch.ones(2)}))
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-150, 1e150, 1e200, 1e300])
+def test_lengths_and_angles_are_right_where_squares_are_no_numbers(scale):
+    three_four, across = parameters([3 * scale, 4 * scale, 0]), parameters([0, 0, scale])
+    assert norm(three_four) == pytest.approx(5 * scale, rel=1e-12)
+    assert angle(three_four, across) == pytest.approx(90)
+    assert rescaled(three_four, parameters([0, 0, 1]))["weight"].tolist() == [pytest.approx([0.6, 0.8])]
+    assert norm(rescaled(parameters([1, 1, 1]), three_four)) == pytest.approx(5 * scale, rel=1e-12)
+
+
+def test_what_is_beyond_double_precision_is_refused():
+    huge = parameters([1.7e308, 1.7e308, 1.7e308])
+    with pytest.raises(ValueError, match="length of the direction is beyond double precision"):
+        norm(huge)
+    with pytest.raises(ValueError, match="inner product of the two directions is beyond"):
+        inner(huge, huge)
+    with pytest.raises(ValueError, match="cannot be as long as the first"):
+        rescaled({"x": torch.tensor([1.0, 1e-38])}, {"x": torch.tensor([3e38, 3e38])})
+    with pytest.raises(ValueError, match="A coefficient is nan"):
+        moved(parameters([1, 2, 3]), [parameters([1, 1, 1])], [math.nan])
+
+
 def test_what_has_no_angle_or_no_filters_is_refused():
     nothing, ones = {"x": torch.zeros(2)}, {"x": torch.ones(2)}
     for pair in ((nothing, ones), (ones, nothing)):

@@ -375,3 +375,13 @@ def test_bad_hulls_and_directions_are_refused_by_name():
     for direction in (np.zeros(2), np.ones(3), np.array([1.0, np.nan])):
         with pytest.raises(ValueError, match="direction has shape"):
             hull_distance(np.zeros((1, 2)), np.ones((1, 2)), direction)
+
+
+@pytest.mark.parametrize("answer", [hull_distance, separate])
+def test_hulls_whose_squares_are_no_numbers_and_senseless_tolerances_are_refused(answer):
+    for scale in (1e160, 1e-160):
+        with pytest.raises(ValueError, match="whose square is no number: rescale them"):
+            answer(scale * TRIANGLE, scale * (TRIANGLE + 20))
+    for tolerance in (-1, 0, 1, np.inf, np.nan):
+        with pytest.raises(ValueError, match="a share of the radius between 0 and 1"):
+            answer(TRIANGLE, TRIANGLE + 20, tolerance=tolerance)

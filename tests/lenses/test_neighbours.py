@@ -58,6 +58,13 @@ def test_rotating_scaling_moving_and_reordering_change_nothing(seed, scale, move
     assert mutual_neighbours(x, y[:, list(order)], 5) == mutual_neighbours(x, y, 5) == mutual_neighbours(y, x, 5)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_the_scale_of_either_side_changes_nothing_where_squares_are_no_numbers(scale):
+    x, y = related(0)
+    usual = mutual_neighbours(x, y, 5)
+    assert mutual_neighbours(scale * x, y, 5) == mutual_neighbours(x, scale * y, 5) == usual < 1
+
+
 def test_independent_data_share_what_chance_gives():
     random = np.random.default_rng(0)
     values = [

@@ -90,6 +90,12 @@ def test_an_older_record_is_drawn_without_controls(changes):
     assert not [name for name in figures.figure_4(older).table if name.endswith("_twin")]
 
 
+def test_figures_of_a_run_whose_trainings_all_diverged_are_refused_by_that_name(changes):
+    for draw in (figures.figure_1, figures.figure_2):
+        with pytest.raises(ValueError, match="training of every model diverged, .* lower learning_rate"):
+            draw(changes[changes["second"] == UNTRAINED])
+
+
 def test_shuffled_models_are_named_apart_from_the_ordinary_ones():
     chosen = settings(1, "tiny", shuffled=["sst2"])
     ordinary, every = chosen.ordinary_models(), chosen.specifications()

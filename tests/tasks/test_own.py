@@ -95,6 +95,11 @@ def test_whole_numbers_are_labels_in_their_order(tmp_path):
     assert own.register("a.parquet").labels == ("2", "10")
 
 
+def test_large_whole_numbers_stay_apart_where_a_missing_label_makes_them_fractions(tmp_path):
+    reviews(60, label=[(1234567.0, 1234568.0)[row % 2] for row in range(60)]).to_parquet(tmp_path / "a.parquet")
+    assert own.register("a.parquet").labels == ("1234567", "1234568")
+
+
 def test_a_data_set_of_a_mirror_is_a_task(tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_MIRROR", str(tmp_path))
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
@@ -167,6 +172,9 @@ REFUSED = [
     (_yaml("text: review"), "t.yaml", "by one of `file:` and `hub:`"),
     (_yaml("file: reviews.csv\ntext: body"), "t.yaml", "has no column 'body': it has 'review', 'label'"),
     (_yaml("file: reviews.csv\ntext: label"), "t.yaml", "one or two columns besides 'label'"),
+    (_yaml("file: reviews.csv\ntext: [[review]]"), "t.yaml", r"text the value \[\['review'\]\]: name one column"),
+    (_yaml("file: reviews.csv\ntext: []"), "t.yaml", r"text the value \[\]: name one column"),
+    (_yaml("file: reviews.csv\nrevision: main"), "t.yaml", "gives revision, which belongs to a data set of the hub"),
     (_yaml("file: reviews.csv\nlabel: 3"), "t.yaml", "which is no text: quote it"),
     (_yaml("file: reviews.csv\ndevelopment: 1.5"), "t.yaml", "a share between 0 and 1"),
     (_yaml("file: reviews.csv\ndevelopment: dev.csv"), "t.yaml", "There is no file .*dev.csv"),

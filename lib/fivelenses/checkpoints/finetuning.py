@@ -234,7 +234,7 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     manifest = {
         "metric": data.task.metric,
         **scores(predicted, data, "validation", evaluation),
-        "diverged": any(not math.isfinite(loss) for _, loss in losses),
+        "diverged": not (all(math.isfinite(loss) for _, loss in losses) and _finite(model)),
         "history": losses,
         "steps": trainer.state.global_step,
         "seconds_per_step": timed.mean,
@@ -251,6 +251,11 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     if specification.saved_steps:
         shutil.copytree(partial / "steps", finished / "steps")
     return finished, manifest
+
+
+def _finite(model: torch.nn.Module) -> bool:
+    """Whether the weights and their squares are numbers: the last step can spoil them, which no loss tells."""
+    return all(bool(weights.square().isfinite().all()) for weights in model.parameters())
 
 
 def _training_examples(data: TaskData, specification: Specification, tokenizer) -> datasets.Dataset:

@@ -24,6 +24,8 @@ import torch
 from fivelenses.lenses.arrays import as_tensor, checked_whole
 
 Parameters = Mapping[str, torch.Tensor]
+# Lengths whose squares double precision holds with all their digits.
+SQUARED = (1e-140, 1e150)
 
 
 def vector(values: Parameters, name: str = "The point") -> dict[str, torch.Tensor]:
@@ -111,28 +113,45 @@ def difference(end: Parameters, start: Parameters) -> dict[str, torch.Tensor]:
 def inner(first: Parameters, second: Parameters) -> float:
     """The inner product of two directions that name the same parameters.
 
+    Raises:
+        ValueError: the two do not name the same parameters, or their product is beyond double precision.
+
     Example:
         >>> inner({"x": torch.tensor([1.0, 2.0])}, {"x": torch.tensor([3.0, -1.0])})
         1.0
     """
     first, second = vector(first, "The first direction"), vector(second, "The second direction")
     _check_alike(second, first, "The second direction")
-    return sum(float((first[key].double() * second[key].to(first[key].device).double()).sum()) for key in first)
+    product = sum(float((first[key].double() * second[key].to(first[key].device).double()).sum()) for key in first)
+    if not math.isfinite(product):
+        raise ValueError("The inner product of the two directions is beyond double precision: rescale them.")
+    return product
 
 
 def norm(direction: Parameters) -> float:
     """The Euclidean length of a direction over all its parameters.
 
     Raises:
-        ValueError: what :func:`vector` refuses.
+        ValueError: what :func:`vector` refuses, or a length beyond double precision.
 
     Example:
         >>> norm({"x": torch.tensor([3.0]), "y": torch.tensor([4.0])})
         5.0
     """
-    # The squares of the tensors' norms would underflow for a direction of 1e-200.
-    tensors = vector(direction, "The direction").values()
-    return math.hypot(*(float(torch.linalg.vector_norm(tensor.double())) for tensor in tensors))
+    length = math.hypot(*map(_length, vector(direction, "The direction").values()))
+    if math.isinf(length):
+        raise ValueError("The length of the direction is beyond double precision: rescale it.")
+    return length
+
+
+def _length(tensor: torch.Tensor) -> float:
+    """The Euclidean length of a tensor, also where the squares of its values are no numbers of double precision."""
+    tensor = tensor.double()
+    length = float(torch.linalg.vector_norm(tensor))
+    if SQUARED[0] < length < SQUARED[1] or not tensor.any():
+        return length
+    largest = tensor.abs().max()
+    return float(largest * torch.linalg.vector_norm(tensor / largest))
 
 
 def angle(first: Parameters, second: Parameters) -> float:
@@ -147,9 +166,13 @@ def angle(first: Parameters, second: Parameters) -> float:
     """
     first = vector(first, "The first direction")
     second = direction_at(second, first, "The second direction")
-    if norm(first) == 0:
+    lengths = norm(first), norm(second)
+    if lengths[0] == 0:
         raise ValueError("The first direction is 0 in all its parameters: it has no angle to another.")
-    one, other = ({key: tensor.double() / norm(side) for key, tensor in side.items()} for side in (first, second))
+    one, other = (
+        {key: tensor.double() / length for key, tensor in side.items()}
+        for side, length in zip((first, second), lengths, strict=True)
+    )
     # Kahan's form keeps its digits for nearly equal and nearly opposite directions, where the arc cosine loses them.
     apart = norm({key: one[key] - other[key] for key in one})
     together = norm({key: one[key] + other[key] for key in one})
@@ -160,7 +183,7 @@ def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]
     """A direction with the length of another, as the second axis of a surface has that of the first.
 
     Raises:
-        ValueError: the two do not name the same parameters, or one is 0.
+        ValueError: the two do not name the same parameters, one is 0, or the result is beyond their precision.
 
     Example:
         >>> rescaled({"x": torch.tensor([0.0, 1.0])}, {"x": torch.tensor([3.0, 4.0])})
@@ -169,7 +192,10 @@ def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]
     like = vector(like, "The first direction")
     direction = direction_at(direction, like, "The second direction")
     ratio = norm(direction_at(like, like, "The first direction")) / norm(direction)
-    return {key: tensor * ratio for key, tensor in direction.items()}
+    scaled = {key: tensor * ratio for key, tensor in direction.items()}
+    if not all(tensor.isfinite().all() for tensor in scaled.values()):
+        raise ValueError("The second direction cannot be as long as the first in its precision: rescale the first.")
+    return scaled
 
 
 def moved(
@@ -177,12 +203,17 @@ def moved(
 ) -> dict[str, torch.Tensor]:
     r"""The point :math:`\theta + \sum_k c_k \delta_k`, in new tensors.
 
+    Raises:
+        ValueError: a coefficient that is NaN or infinite.
+
     Example:
         >>> moved({"x": torch.tensor([1.0])}, [{"x": torch.tensor([2.0])}], [-1.0])
         {'x': tensor([-1.])}
     """
     point = {key: as_tensor(tensor).clone() for key, tensor in origin.items()}
     for direction, coefficient in zip(directions, coefficients, strict=True):
+        if not math.isfinite(coefficient):
+            raise ValueError(f"A coefficient is {coefficient}: give finite ones.")
         for key, tensor in point.items():
             tensor.add_(direction[key], alpha=coefficient)
     return point

@@ -24,11 +24,14 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import linprog
 from threadpoolctl import ThreadpoolController
 
-from fivelenses.lenses.arrays import Array, as_tensor
+from fivelenses.lenses.arrays import Array, as_tensor, checked_real
 
 # Hulls closer than this share of their radius meet. Single-precision activations are rounded at 6e-8 of their size, and
 # after layer normalisation they differ only by rounding in some directions, where a finer tolerance would see a gap.
 TOLERANCE = 1e-6
+
+# The largest value of a point whose squares, and their sums, are numbers of double precision.
+LARGEST = (1e-140, 1e140)
 
 # A distance is exact if its two bounds agree to this share of it, plus ROUNDING of the radius.
 RELATIVE_GAP = 1e-9
@@ -79,10 +82,11 @@ def hull_distance(a: Array, b: Array, direction: Array | None = None, tolerance:
         a: (n_a, d).
         b: (n_b, d).
         direction: (d,) from b to a, a guess at the normal, such as an earlier result's, which only saves time.
-        tolerance: hulls closer than this share of the pair's radius meet.
+        tolerance: hulls closer than this share of the pair's radius meet, between 0 and 1.
 
     Raises:
-        ValueError: wrong shapes, values that are not finite, or hulls so near the tolerance that rounding decides.
+        ValueError: wrong shapes, values that are not finite or whose squares are no numbers, no such tolerance, or
+            hulls so near it that rounding decides.
 
     Example:
         >>> triangle = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
@@ -92,7 +96,7 @@ def hull_distance(a: Array, b: Array, direction: Array | None = None, tolerance:
         >>> hull_distance(triangle, np.array([[1.0, 1.0]])).separable
         False
     """
-    return nearest_points(*_checked_pair(a, b, direction), tolerance, exact=True)
+    return nearest_points(*_checked_pair(a, b, direction), _checked_tolerance(tolerance), exact=True)
 
 
 @one_thread
@@ -106,7 +110,7 @@ def separate(a: Array, b: Array, direction: Array | None = None, tolerance: floa
         >>> separate(np.array([[2.0], [9.0]]), np.array([[0.0], [1.0]])).offset
         1.5
     """
-    return nearest_points(*_checked_pair(a, b, direction), tolerance, exact=False)
+    return nearest_points(*_checked_pair(a, b, direction), _checked_tolerance(tolerance), exact=False)
 
 
 def nearest_points(
@@ -299,6 +303,12 @@ def _by_linear_program(z: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, np.
     return weights / (side @ (weights @ side)), solved.x[:d]
 
 
+def _checked_tolerance(tolerance: float) -> float:
+    if not 0 < checked_real("tolerance", tolerance) < 1:
+        raise ValueError(f"tolerance = {tolerance}: give a share of the radius between 0 and 1.")
+    return float(tolerance)
+
+
 def checked_points(name: str, points: Array) -> np.ndarray:
     points = as_tensor(points).cpu().double().numpy()
     if points.ndim != 2 or 0 in points.shape:
@@ -313,6 +323,9 @@ def _checked_pair(a: Array, b: Array, direction: Array | None) -> tuple[np.ndarr
     a, b = checked_points("a", a), checked_points("b", b)
     if a.shape[1] != b.shape[1]:
         raise ValueError(f"a has {a.shape[1]} features and b has {b.shape[1]}: hulls must lie in the same space.")
+    largest = float(max(np.abs(a).max(), np.abs(b).max()))
+    if not (largest == 0 or LARGEST[0] <= largest <= LARGEST[1]):
+        raise ValueError(f"The points' largest value is {largest:.1g}, whose square is no number: rescale them.")
     if direction is not None:
         direction = as_tensor(direction).cpu().double().numpy()
         if direction.shape != a.shape[1:] or not np.isfinite(direction).all() or not direction.any():

@@ -150,7 +150,7 @@ def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
     """
     count = checked_whole("count", count, most=MAX_POSITIONS)
     low, high = checked_real("low", low), checked_real("high", high)
-    if count < 2 or not -math.inf < low < high < math.inf:
+    if count < 2 or not low < high or not math.isfinite(high - low):
         raise ValueError(
             f"A grid of {count} from {low} to {high}: give at least 2 positions and a range that increases."
         )

@@ -45,12 +45,22 @@ def mutual_neighbours(x: Array, y: Array, k: int = 10) -> float:
     n = len(sides[0])
     if not 1 <= checked_whole("k", k) < n:
         raise ValueError(f"k = {k} neighbours of {n} rows: give a k from 1 to {n - 1}.")
-    centred = [rows.double() - rows.mean(0, dtype=torch.float64) for rows in sides]
+    centred = [_centred(rows) for rows in sides]
     shared = 0
     for first in range(0, n, ROWS_AT_ONCE):
         near = [_nearest(rows, first, k) for rows in centred]
         shared += int((near[0] & near[1].to(near[0].device)).count_nonzero())
     return shared / (n * k)
+
+
+def _centred(rows: torch.Tensor) -> torch.Tensor:
+    """Rows less their mean, divided by a power of two, so that their squares are numbers and no digit is lost."""
+    rows = rows.double()
+    largest = rows.abs().max()
+    rows = torch.ldexp(rows, -torch.frexp(largest).exponent) if largest > 0 else rows
+    rows = rows - rows.mean(0)
+    spread = rows.abs().max()
+    return torch.ldexp(rows, -torch.frexp(spread).exponent) if spread > 0 else rows
 
 
 def _nearest(rows: torch.Tensor, first: int, k: int) -> torch.Tensor:

@@ -126,9 +126,16 @@ def _declared(content, file: Path) -> Declaration:
         raise SourceError(f"The task {file} {unknown}: it takes {', '.join(sorted(known))}, one per line.")
     if (content.get("file") is None) == (content.get("hub") is None):
         raise SourceError(f"The task {file} has to name its examples by one of `file:` and `hub:`.")
+    if idle := [name for name in ("config", "revision") if content.get("file") is not None and content.get(name)]:
+        raise SourceError(f"The task {file} gives {idle[0]}, which belongs to a data set of the hub: leave it out.")
     text = content.get("text")
     if text is not None:
-        content["text"] = (text,) if isinstance(text, str) else tuple(text) if isinstance(text, list) else ()
+        text = [text] if isinstance(text, str) else text
+        if not isinstance(text, list) or not text or not all(isinstance(name, str) for name in text):
+            raise SourceError(
+                f"The task {file} gives text the value {text!r}: name one column, or two as [title, body]."
+            )
+        content["text"] = tuple(text)
     kinds = {"file": str, "hub": str, "config": str, "revision": str, "label": str, "metric": str, "title": str}
     for name, kind in kinds.items():
         if content.get(name) is not None and not isinstance(content[name], kind):

@@ -194,7 +194,7 @@ def _label(value) -> str:
         return str(value).lower()
     if isinstance(value, float):
         # A missing label in a column of whole numbers turns all of them into floating-point numbers.
-        return "" if value != value else f"{value:g}"
+        return "" if value != value else str(int(value)) if value.is_integer() else str(value)
     return "" if value is None else str(value).strip()
 
 

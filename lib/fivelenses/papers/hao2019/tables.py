@@ -145,15 +145,15 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
         "angle": ("angle of δ₁, δ₂", "{:.0f}°"),
         "norm": ("‖δ₁‖", "{norm:.2f} ({relative_norm:.1%})"),
         "sharpness": ("sharpness", "{sharpness:.3f} ± {sharpness_standard_error:.3f}"),
-        "correlation": ("rank correlation", "{:.2f}"),
+        "correlation": ("ρ", "{:.2f}"),
     }
     caption = (
         f"Widths and area of the basin {RISE:g} nats above the end, and at half of the drop from start to end, in "
         "lengths of δ₁ and their squares (≥: it reaches the edge of the grid); random: in a random direction as long. "
         "The loss at the end is of all training examples. Climb: largest rise on the straight line (nats). ‖δ₁‖: also "
         "as a share of the start's length. Sharpness: mean rise (nats) when each filter (a row of a weight matrix) "
-        f"moves at random by {RADIUS:g} of its length. Rank correlation: of training loss and development error over "
-        "the cells."
+        f"moves at random by {RADIUS:g} of its length. ρ: rank correlation of training loss and development error "
+        "over the cells."
     )
     shown = at_least(table, extents)
     return Exhibit("hao2019-measures", "Measures", table, caption, shown=shown, columns=columns)

@@ -19,7 +19,9 @@ PAPER_TABLE_1 = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64,
 
 
 def _over(table: pd.DataFrame) -> str:
-    """The tasks and models behind a figure, in words."""
+    """The tasks and models behind a figure, in words. Refused without any model."""
+    if table.empty:
+        raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
     models = table.groupby("task").size().max() // table["layer"].nunique()
     return f"{', '.join(map(title, table['task'].unique()))}; {counted(models, 'model')} per task"
 
