@@ -20,6 +20,7 @@ from fivelenses.runs.settings import CHAPTERS
 COMMANDS = [
     ("run 99", "There is no chapter 99: there is 0, 1"),
     ("run -- -1", "A chapter is a number or `all`, not '-1'"),
+    ("run ¹", "A chapter is a number or `all`, not '¹'"),
     ("run one", "A chapter is a number or `all`, not 'one'"),
     ("run all -p seeds=[1]", "Parameters and --dry-run go with one chapter"),
     ("run all --dry-run", "Parameters and --dry-run go with one chapter"),
@@ -28,6 +29,8 @@ COMMANDS = [
     ("run 0 --profile paper", "Chapter 0 has no profile 'paper': it has tiny"),
     ("run 1 -p seeds", "A parameter is written name=value, not 'seeds'"),
     ("run 1 -p =3", "A parameter is written name=value, not '=3'"),
+    ("run 1 -p encoder=", "The parameter encoder has no value"),
+    ("run 1 -p seeds=null", "The parameter seeds has no value"),
     ("run 1 -p seeds=[1", "The value of seeds is not YAML"),
     ("run 1 -p layers=3", "Chapter 1 has no parameter 'layers': it has batch_rows"),
     ("run 1 -p task=rte", "Chapter 1 has no parameter 'task'"),
@@ -66,6 +69,8 @@ COMMANDS = [
     ("run 1 -p schedules={rte: {learning_rate: .inf, batch_size: 8, epochs: 1}}", "schedules.rte"),
     ("run 1 -p schedules={rta: {learning_rate: 1e-3, batch_size: 8, epochs: 1}}", "schedules names 'rta'"),
     ("run 1 -p dataset_pairs=[[rte, rta]]", "dataset_pairs names 'rta', which is no task"),
+    ("run 1 -p dataset_pairs=[[rte, rte]]", "a pair of rte with itself has nothing to compare"),
+    ("run 1 -p encoder=random:random:bert-base-uncased", "is random twice: write random:bert-base-uncased"),
     ("run 2 -p followed=[poz]", "followed names 'poz', which is no task"),
     ("run 2 -p tuned_on=[pos, poz]", "tuned_on names 'poz', which is no task"),
     ("run 2 -p target=poz", "target names 'poz', which is no task"),
@@ -85,11 +90,19 @@ COMMANDS = [
     ("run 2 -p tasks=[parsing]", "parsing has a biaffine head"),
     ("run 3 -p tasks=[cola]", "name another of the tasks that are run"),
     ("run 3 -p high=0.5", "high (overridden)"),
+    ("run 3 -p high=1e300", "high (overridden)"),
+    ("run 3 -p low=-1e300", "low (overridden)"),
+    ("run 3 -p points=1000000000", "points (overridden)"),
+    ("run 3 -p line_points=1000000000", "line_points (overridden)"),
     ("run 3 -p points=2", "points (overridden)"),
     ("run 3 -p long_epochs=[1,1]", "long_epochs are no more than the usual epochs of cola"),
     ("run 4 -p fractions=[0.1,1.0]", "fractions are written from the greatest to the least"),
     ("run 4 -p fractions=[2]", "fractions"),
     ("run 4 -p biases_and_norms=lost", "biases_and_norms (overridden)"),
+    ("run 4 -p depths=[2,99]", "depths names 99 and toy-bert/seed-0 has 6 layers: name at most 6"),
+    ("run 4 -p equal_steps_depth=7", "equal_steps_depth names 7 and toy-bert/seed-0 has 6 layers"),
+    ("train 5 -p frozen=[99]", "frozen names 99 and toy-bert/seed-0 has 6 layers"),
+    ("sweep 5 --grid truncated=[99],[3]", "truncated names 99 and toy-bert/seed-0 has 6 layers"),
     ("run 5 -p pretrained=[toy-bert/seed-1]", "pretrained has to begin with encoder, toy-bert/seed-0"),
     ("run 5 -p edge_tasks=[verbs]", "verbs"),
     ("run 5 -p edge_tasks=[pos]", "codelength_tasks names dependencies, which is not among edge_tasks"),
@@ -100,6 +113,8 @@ COMMANDS = [
     ("train 1 --workers 0", "at least one worker, not 0"),
     ("changelog --folder /dev/null/here", "Not a directory (/dev/null/here)"),
     ("changelog --folder {folder}/new --before README.md", "is no table of verdicts"),
+    ("changelog --folder {folder}/new --before {folder}", "{folder} is a folder: name the verdicts.csv"),
+    ("changelog --folder README.md", "README.md is a file: name a folder"),
     ("sweep 1", "either as --grid name=value,value or as --list FILE"),
     ("sweep 1 --grid task", "A grid is written name=value,value, not 'task'"),
     ("sweep 1 --grid task=", "no value"),
@@ -111,6 +126,8 @@ COMMANDS = [
     ("sweep 1 --grid task=rte -p colour=red", "no parameter 'colour'"),
     ("sweep 1 --grid task=rte --profile paper", "asks for a GPU and there is none here"),
     ("sweep 1 --grid task=rte --name a/b", "sweep's name is made of"),
+    ("sweep 1 --grid task=rte --name=", "sweep's name is made of"),
+    ("sweep 1 --grid seeds=null", "gives seeds no value"),
     ("sweep 1 --grid task=rte --retries -1", "cannot be tried again -1 times"),
     ("sweep 1 --grid task=rte --workers 0", "at least one worker"),
     ("sweep 1 --grid task=rte --scheduler tcp://127.0.0.1:1", "No dask scheduler answers"),
@@ -120,6 +137,11 @@ COMMANDS = [
     ("report nobody/no-such-encoder", "could not be read"),
     ("report toy-bert/seed-0 --tasks sst3", "No chapter has the task 'sst3'"),
     ("report toy-bert/seed-0 --seeds one", "Seeds are whole numbers with commas between them"),
+    ("report toy-bert/seed-0 --tasks ,,", "--tasks is ',,', which names none"),
+    ("report toy-bert/seed-0 --seeds ,", "--seeds is ',', which names none"),
+    ("report toy-bert/seed-0 --seeds=-1", "seeds.0 (overridden)"),
+    ("report toy-bert/seed-0 --seeds 0,0", "a seed is named twice"),
+    ("report toy-bert/seed-0 --examples 0", "training_examples (overridden)"),
     ("report toy-bert/seed-0 --profile huge", "There is no profile 'huge'"),
     ("publish 3.5", "Invalid value for 'chapter'"),
     ("publish 12", "no chapter 12"),
@@ -140,8 +162,24 @@ COMMANDS = [
     ("pretrain --toy --seed -1 --folder {folder}/new", "seed is -1: set it to 0 or more"),
     ("pretrain --text a.txt --passes -1 --folder {folder}/new", "passes is -1.0: set it above 0"),
     ("pretrain --text a.txt --steps 0 --folder {folder}/new", "steps is 0: set it to 1 or more"),
+    ("pretrain --text a.txt --layers 0 --folder {folder}/new", "layers is 0: set it to 1 or more"),
+    ("pretrain --text a.txt --hidden 0 --folder {folder}/new", "hidden is 0: set it to 1 or more"),
+    ("pretrain --text a.txt --heads 0 --folder {folder}/new", "heads is 0: set it to 1 or more"),
+    ("pretrain --text a.txt --vocabulary 0 --folder {folder}/new", "vocabulary is 0: set it to 1 or more"),
+    ("pretrain --text a.txt --batch-tokens 0 --folder {folder}/new", "batch_tokens is 0: set it to 1 or more"),
     ("pretrain --text {folder}/no.txt --folder {folder}/new", "no.txt"),
     ("doctor --remove 0123", "There is no checkpoint '0123'"),
+]
+
+# Variables of the environment, what they cannot be, and a part of the sentence that answers them. {file} is a file.
+VARIABLES = [
+    ("FIVELENSES_STORE", "{file}", "FIVELENSES_STORE is {file}, a file: set it to a folder"),
+    ("FIVELENSES_RUNS", "{file}", "FIVELENSES_RUNS is {file}, a file: set it to a folder"),
+    ("FIVELENSES_RUNS", "{file}/runs", "FIVELENSES_RUNS is {file}/runs, a place in {file}, which is a file"),
+    ("FIVELENSES_CORES", "0", "FIVELENSES_CORES is '0': name a number of cores"),
+    ("HF_ENDPOINT", "http://[::1", "HF_ENDPOINT is 'http://[::1', which is no address"),
+    ("HF_ENDPOINT", "https://127.0.0.1:99999", "HF_ENDPOINT is 'https://127.0.0.1:99999', which is no address"),
+    ("HF_ENDPOINT", "hub", "HF_ENDPOINT is 'hub', which is no address"),
 ]
 
 # Assignments to a notebook's parameters, as papermill would inject them, and a part of the sentence that answers them.
@@ -223,15 +261,42 @@ def test_a_run_cannot_be_begun_without_a_profile_that_exists(empty):
         runs.begin(1, {"profile": ""})
 
 
-def test_a_refusal_does_not_wait_for_the_libraries_of_a_run():
+@pytest.mark.parametrize(("variable", "value", "sentence"), VARIABLES, ids=[f"{one[0]}={one[1]}" for one in VARIABLES])
+def test_a_variable_that_cannot_be_used_is_named_before_a_notebook_starts(
+    variable, value, sentence, empty, monkeypatch
+):
+    file = empty / "file"
+    file.touch()
+    monkeypatch.setenv(variable, value.replace("{file}", str(file)))
+    result = CliRunner().invoke(app, ["run", "1"])
+    assert result.exit_code == 2 and sentence.replace("{file}", str(file)) in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1 and not list(empty.rglob("*.ipynb"))
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("run 1 -p seedz=3", "no parameter 'seedz'"),
+        ("run one", "A chapter is a number or `all`"),
+        ("run 1 -p encoder=nobody/no-such-encoder", "neither on this machine nor in the hub's cache"),
+        ("run all -p x=1", "go with one chapter"),
+        ("run 4 -p depths=[99]", "depths names 99"),
+        ("report toy-bert/seed-0 --seeds=-1", "seeds.0"),
+        ("sweep 1 --grid task=rte --name ../../x", "sweep's name is made of"),
+        ("sweep 1 --grid task=rte --workers 0", "at least one worker"),
+        ("publish 1 --profile big", "no profile 'big'"),
+        ("pretrain --text a.txt --folder new --heads 0", "heads is 0"),
+    ],
+)
+def test_a_refusal_does_not_wait_for_the_libraries_of_a_run(command, sentence):
     slow = "torch transformers datasets sklearn pandas matplotlib"
     program = f"""
 import sys
 from fivelenses.cli import app
 try:
-    app(["run", "1", "-p", "seedz=3"])
+    app({command.split()!r})
 except SystemExit as end:
     print(end.code, *(name for name in "{slow}".split() if name in sys.modules))
 """
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert answer.stdout.split() == ["2"] and "no parameter 'seedz'" in answer.stderr
+    assert answer.stdout.split() == ["2"] and sentence in answer.stderr

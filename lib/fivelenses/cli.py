@@ -15,6 +15,8 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from fivelenses import project
+
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 Profile = Annotated[
@@ -46,6 +48,7 @@ def _one_sentence():
 
 
 @app.callback()
+@_one_sentence()
 def main() -> None:
     """Five papers on what fine-tuning does to BERT, rerun."""
     # A request to end unwinds the program, so that what it started ends with it.
@@ -54,6 +57,7 @@ def main() -> None:
         from fivelenses.processes import end_with_caller
 
         end_with_caller()
+    project.check_environment()
 
 
 @app.command()
@@ -67,26 +71,29 @@ def run(
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
     from fivelenses.runs.encoder_names import check_names
-    from fivelenses.runs.hub import offline_where_silent
+    from fivelenses.runs.hub import check_cached, offline_where_silent
     from fivelenses.runs.parameters import parse_parameters
     from fivelenses.runs.settings import check_profile, find_chapter, settings
 
     overrides = parse_parameters(parameter)
-    if chapter.isdigit():
-        parameters = settings(int(chapter), profile, **overrides)
-        check_names(parameters)
-        offline_where_silent([parameters])
     check_profile(profile)
+    if chapter == "all":
+        if overrides or dry_run:
+            raise ValueError("Parameters and --dry-run go with one chapter: name its number.")
+    elif not chapter.isdecimal():
+        raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
+    else:
+        parameters = settings(int(chapter), profile, **overrides)
+        check_names(parameters, overrides)
+        offline_where_silent([parameters])
+        if not dry_run:
+            check_cached([parameters])
     # What a run needs takes seconds to load, for which a refusal does not wait.
     from fivelenses.runs import execution
     from fivelenses.runs.dry_run import dry_run as describe
 
     if chapter == "all":
-        if overrides or dry_run:
-            raise ValueError("Parameters and --dry-run go with one chapter: name its number.")
         execution.run_all(profile, force, typer.echo)
-    elif not chapter.isdigit():
-        raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
     elif dry_run:
         typer.echo("\n".join(describe(int(chapter), profile, overrides)))
     else:
@@ -110,15 +117,17 @@ def train(
     Several processes or machines that share the store may do so at once: each takes what no other has begun.
     """
     from fivelenses.runs.encoder_names import check_names
-    from fivelenses.runs.hub import offline_where_silent
+    from fivelenses.runs.hub import check_cached, offline_where_silent
     from fivelenses.runs.parameters import parse_parameters
     from fivelenses.runs.settings import settings
 
-    parameters = settings(chapter, profile, **parse_parameters(parameter))
-    check_names(parameters)
     if workers is not None and workers < 1:
         raise ValueError(f"Training needs at least one worker, not {workers}.")
+    overrides = parse_parameters(parameter)
+    parameters = settings(chapter, profile, **overrides)
+    check_names(parameters, overrides)
     offline_where_silent([parameters])
+    check_cached([parameters])
     from fivelenses.checkpoints.finetuning import prepare
     from fivelenses.runs.inputs import check_inputs
     from fivelenses.runs.run import check_device
@@ -157,16 +166,19 @@ def sweep(
     """
     from fivelenses.runs import sweep_points
     from fivelenses.runs.encoder_names import check_names
-    from fivelenses.runs.hub import offline_where_silent
+    from fivelenses.runs.hub import check_cached, offline_where_silent
     from fivelenses.runs.parameters import parse_parameters
     from fivelenses.runs.settings import settings
 
+    sweep_points.check_sweep(name, retries, workers)
     entries = sweep_points.read([*grid, *(more or [])], points_file)
     points = sweep_points.points(chapter, profile, entries, parse_parameters(parameter))
     chosen = [settings(chapter, profile, **point.overrides) for point in points]
-    for parameters in chosen:
-        check_names(parameters)
+    for point, parameters in zip(points, chosen, strict=True):
+        check_names(parameters, point.overrides)
     offline_where_silent(chosen)
+    if not dry_run:
+        check_cached(chosen)
     from fivelenses.runs.clusters import Cluster
     from fivelenses.runs.sweeps import reason_to_run
     from fivelenses.runs.sweeps import sweep as run_sweep
@@ -194,18 +206,24 @@ def report(
 ) -> None:
     """Run every chapter on an encoder, and write one page that says which of the claims hold for it."""
     from fivelenses.runs.encoder_names import check_name
-    from fivelenses.runs.hub import offline_where_silent
+    from fivelenses.runs.hub import check_cached, offline_where_silent
     from fivelenses.runs.own_tasks import name_of
     from fivelenses.runs.settings import check_profile, settings
 
     check_profile(profile)
-    check_name(encoder)
-    offline_where_silent([settings(1, profile, encoder=encoder)])
-    names = [name_of(task.strip()) for task in tasks.split(",") if task.strip()]
     try:
         numbers = [int(seed) for seed in seeds.split(",") if seed.strip()]
     except ValueError:
         raise ValueError(f"Seeds are whole numbers with commas between them, not {seeds!r}.") from None
+    named = [task.strip() for task in tasks.split(",") if task.strip()]
+    for option, value, read in (("--tasks", tasks, named), ("--seeds", seeds, numbers)):
+        if value and not read:
+            raise ValueError(f"{option} is {value!r}, which names none: name some, or leave {option} out.")
+    asked = settings(1, profile, encoder=encoder, seeds=numbers or None, training_examples=examples)
+    check_name(encoder, projections=True)
+    names = [name_of(task) for task in named]
+    offline_where_silent([asked])
+    check_cached([asked])
     from fivelenses.runs.report import report as run_report
 
     page, failures = run_report(encoder, profile, names, numbers, examples, typer.echo)
@@ -255,16 +273,19 @@ def publish(
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
     from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.settings import find_chapter
+    from fivelenses.runs.settings import find_chapter, settings
 
     find_chapter(chapter)
+    overrides = parse_parameters(parameter)
+    if not stamp:
+        settings(chapter, profile, **overrides)
     from fivelenses.runs import publishing
 
     if stamp:
         for folder in publishing.stamp(chapter, typer.echo):
             typer.echo(f"stamped {folder}")
         return
-    typer.echo(f"published in {publishing.publish(chapter, profile, parse_parameters(parameter))}")
+    typer.echo(f"published in {publishing.publish(chapter, profile, overrides)}")
 
 
 @app.command()
@@ -276,13 +297,18 @@ def changelog(
     ] = None,
 ) -> None:
     """Write the verdicts of the published runs, and which of them changed since a release."""
+    if before is not None and before.is_dir():
+        raise ValueError(f"{before} is a folder: name the verdicts.csv of the release before, in it.")
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file: name a folder, in which verdicts.csv and CHANGES.md are written.")
     from fivelenses.runs import changelog as of_release
-    from fivelenses.runs.execution import run_all_committed
-    from fivelenses.runs.pages import published_runs
 
     # Both are refused before the published chapters are judged.
     earlier = of_release.read(before)
     folder.mkdir(parents=True, exist_ok=True)
+    from fivelenses.runs.execution import run_all_committed
+    from fivelenses.runs.pages import published_runs
+
     runs = published_runs()
     run_all_committed([run.committed for run in runs], typer.echo)
     typer.echo(f"written: {of_release.write(folder, runs, earlier)}")
@@ -348,6 +374,9 @@ def pretrain(
         raise ValueError(f"passes is {passes}: set it above 0, to a number of times that the text is read.")
     if seed < 0:
         raise ValueError(f"seed is {seed}: set it to 0 or more.")
+    for name in ("layers", "hidden", "heads", "vocabulary", "length", "batch_tokens"):
+        if context.params[name] < 1:
+            raise ValueError(f"{name} is {context.params[name]}: set it to 1 or more.")
     import torch
 
     import pretraining

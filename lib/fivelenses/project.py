@@ -24,17 +24,53 @@ def root() -> Path:
 
 
 def store_folder() -> Path:
-    """Where checkpoints are kept: FIVELENSES_STORE, or ``store/`` in the clone (ignored by git)."""
-    named = os.environ.get("FIVELENSES_STORE")
-    return Path(named).expanduser().resolve() if named else root() / "store"
+    """Where checkpoints are kept: FIVELENSES_STORE, or ``store/`` in the clone (ignored by git).
+
+    Raises:
+        ValueError: a file is there.
+    """
+    return _named_folder("FIVELENSES_STORE") or root() / "store"
 
 
 def runs_folder() -> Path:
-    """Where runs are left: FIVELENSES_RUNS, or ``runs/`` in the clone (ignored by git)."""
-    named = os.environ.get("FIVELENSES_RUNS")
-    return Path(named).expanduser().resolve() if named else root() / "runs"
+    """Where runs are left: FIVELENSES_RUNS, or ``runs/`` in the clone (ignored by git).
+
+    Raises:
+        ValueError: a file is there.
+    """
+    return _named_folder("FIVELENSES_RUNS") or root() / "runs"
 
 
 def records_folder() -> Path:
     """Where this machine's own records are kept, ``records/`` in the folder of runs."""
     return runs_folder() / "records"
+
+
+def check_environment() -> None:
+    """Refuse variables of the environment that no run could use, before work begins.
+
+    Raises:
+        ValueError: one names a file for a folder, or no number of cores.
+    """
+    for variable in ("FIVELENSES_STORE", "FIVELENSES_RUNS"):
+        _named_folder(variable)
+    named = os.environ.get("FIVELENSES_CORES")
+    if named and (not named.isdecimal() or int(named) < 1):
+        raise ValueError(f"FIVELENSES_CORES is {named!r}: name a number of cores, 1 or more, or unset it.")
+
+
+def _named_folder(variable: str) -> Path | None:
+    """The folder that a variable of the environment names, which need not exist yet; None where it names none.
+
+    Raises:
+        ValueError: it, or a folder that it would lie in, is a file.
+    """
+    named = os.environ.get(variable)
+    if not named:
+        return None
+    folder = Path(named).expanduser().resolve()
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not there.is_dir():
+        where = "" if there == folder else f" a place in {there}, which is"
+        raise ValueError(f"{variable} is {named},{where} a file: set it to a folder, or unset it.")
+    return folder

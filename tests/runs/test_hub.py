@@ -7,6 +7,7 @@ import pytest
 from huggingface_hub import constants
 
 from fivelenses.runs import hub
+from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
 
 
@@ -49,3 +50,14 @@ def test_a_run_that_needs_no_hub_asks_none(online, monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:3128")
     hub.offline_where_silent([settings(1, "paper")])
     assert not constants.HF_HUB_OFFLINE and hub.OFFLINE not in os.environ
+
+
+def test_an_encoder_is_refused_offline_where_the_cache_holds_nothing_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    asked = [settings(1, "tiny", encoder="somebody/encoder")]
+    with pytest.raises(ParameterError, match="'somebody/encoder' could not be read: it is neither on this machine"):
+        hub.check_cached(asked)
+    (tmp_path / "models--somebody--encoder").mkdir()
+    hub.check_cached(asked)
+    hub.check_cached([settings(1, "tiny"), settings(1, "paper")])

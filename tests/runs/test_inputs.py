@@ -87,7 +87,7 @@ def test_weights_that_were_cut_short_are_named(tmp_path, toy_encoder):
     shutil.copytree(toy_encoder.place, tmp_path / "encoder")
     weights = tmp_path / "encoder" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
-    with pytest.raises(SourceError, match="model.safetensors are damaged or cut short"):
+    with pytest.raises(ParameterError, match="model.safetensors are damaged or cut short"):
         check_encoder_files(str(tmp_path / "encoder"))
 
 

@@ -2,24 +2,29 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from fivelenses.exhibits.exhibit import counted
 from fivelenses.files import written_beside
-from fivelenses.runs.ledger import entries
-from fivelenses.runs.pages import Shown
+
+# What judges a run takes seconds to load, for which the refusal of a table does not wait.
+if TYPE_CHECKING:
+    from fivelenses.runs.pages import Shown
 
 COLUMNS = ["run", "paper", "claim", "verdict"]
 VERDICTS, CHANGES = "verdicts.csv", "CHANGES.md"
 
 
-def verdicts_of(runs: Iterable[Shown]) -> pd.DataFrame:
+def verdicts_of(runs: "Iterable[Shown]") -> pd.DataFrame:
     """One row per run and claim of a paper: `run`, `paper`, `claim`, `verdict`, in the order of the ledger.
 
     Raises:
         RunError: a run judged other claims than its chapter has now.
     """
+    from fivelenses.runs.ledger import entries
+
     rows = [(entry.run, entry.claim.paper, entry.claim.key, entry.outcome) for entry in entries(runs)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -61,7 +66,7 @@ def read(before: Path | None) -> pd.DataFrame:
     Raises:
         ValueError: `before` is no such table.
     """
-    if before is None or not before.is_file():
+    if before is None or not before.exists():
         return pd.DataFrame(columns=COLUMNS)
     try:
         earlier = pd.read_csv(before)
@@ -72,7 +77,7 @@ def read(before: Path | None) -> pd.DataFrame:
     return earlier
 
 
-def write(folder: Path, runs: Iterable[Shown], earlier: pd.DataFrame) -> Path:
+def write(folder: Path, runs: "Iterable[Shown]", earlier: pd.DataFrame) -> Path:
     """Write ``verdicts.csv``, for the next release to be compared with, and ``CHANGES.md`` into a folder; `earlier`
     has the verdicts of the release before.
     """

@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from safetensors import SafetensorError, safe_open
 
 from fivelenses.catalogue import Task, find
 from fivelenses.checkpoints import architectures
 from fivelenses.models import encoders
+from fivelenses.runs import encoder_files
 from fivelenses.runs.encoder_names import check_depth
 from fivelenses.runs.parameters import FineTuningParameters, ParameterError, depth, positions
 from fivelenses.tasks.sources import SourceError, hub_table, mirror, raw_bytes
@@ -28,7 +28,7 @@ def check_inputs(parameters: FineTuningParameters) -> None:
         ValueError: an encoder whose layers cannot be addressed.
     """
     for name in dict.fromkeys(parameters.encoders_read()):
-        check_encoder_files(name)
+        check_encoder_files(name, parameters.six_projections)
         check_depth(name, depth(name), parameters.fewest_layers)
         most, asked = positions(name), getattr(parameters, "max_tokens", None)
         if most is not None and asked is not None and asked > most:
@@ -67,8 +67,12 @@ def floats(name: str, commit: str) -> str:
     )
 
 
-def check_encoder_files(name: str) -> None:
-    """Refuse an encoder that is not there, cannot be addressed, or whose weights are cut short; nothing is loaded.
+def check_encoder_files(name: str, projections: bool = False) -> None:
+    """Refuse an encoder that is not there, cannot be addressed, or whose weights are damaged or do not fit.
+
+    Args:
+        name: as `models.encoders` understands it.
+        projections: whether the six projections of each layer are needed.
 
     Raises:
         SourceError, ValueError: in one sentence.
@@ -77,15 +81,10 @@ def check_encoder_files(name: str) -> None:
         >>> check_encoder_files("toy-bert/seed-0")
     """
     encoder = encoders.locate(name)
-    architectures.check(name, encoders.config(encoder))
-    if encoder.random or encoder.revision is not None:
-        return
-    for file in sorted(Path(encoder.place).glob("*.safetensors")):
-        try:
-            with safe_open(file, framework="np"):
-                pass
-        except (SafetensorError, OSError) as error:
-            raise SourceError(f"The weights {file} are damaged or cut short ({error}): copy the file again.") from error
+    config = encoders.config(encoder)
+    architectures.check(name, config, projections)
+    if not encoder.random and encoder.revision is None:
+        encoder_files.check_weights(Path(encoder.place), config.to_dict())
 
 
 def check_task(task: Task, folder: Path) -> None:

@@ -37,7 +37,7 @@ def parse_parameters(pairs: list[str]) -> dict:
     """``name=value`` pairs, values read as YAML.
 
     Raises:
-        ValueError: not of that form, or not YAML.
+        ValueError: not of that form, not YAML, or empty.
 
     Example:
         >>> parse_parameters(["tasks=[rte, mrpc]", "epochs=3"])
@@ -52,6 +52,8 @@ def parse_parameters(pairs: list[str]) -> dict:
             parsed[name.strip()] = yaml.safe_load(value)
         except yaml.YAMLError as error:
             raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
+        if parsed[name.strip()] is None:
+            raise ValueError(f"The parameter {name} has no value: give it one, or leave it to the profile.")
     return parsed
 
 
@@ -103,6 +105,8 @@ class FineTuningParameters(ChapterParameters):
     # Why a chapter takes no task of the reader's own, the rest of a sentence that begins with its number.
     own_tasks_refused: ClassVar[str] = ""
     fewest_layers: ClassVar[int] = 1
+    six_projections: ClassVar[bool] = False  # whether the six of each layer are needed
+    counting_layers: ClassVar[tuple[str, ...]] = ()  # parameters whose values are numbers of layers
     # Parameters whose values, or the names and texts in them, are tasks; `target` alone need not be fine-tuned.
     naming_tasks: ClassVar[tuple[str, ...]] = (
         "dataset_pairs",

@@ -17,6 +17,25 @@ from fivelenses.runs.settings import find_chapter, settings
 MAX_NAME_LENGTH = 80  # characters of a point's name: it is also the name of a file
 
 
+def check_sweep(name: str | None, retries: int, workers: int | None = None) -> None:
+    """Refuse what a sweep cannot be called or run with.
+
+    Args:
+        name: of its folder, None for one that is made from the points.
+        retries: how often a point that failed is tried again.
+        workers: that it runs on, None for as many as there can be.
+
+    Raises:
+        ValueError: in one sentence.
+    """
+    if retries < 0:
+        raise ValueError(f"A point cannot be tried again {retries} times: give --retries 0 or more.")
+    if name is not None and not re.fullmatch(r"\w[\w.-]*", name):
+        raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
+    if workers is not None and workers < 1:
+        raise ValueError(f"A sweep needs at least one worker, not {workers}.")
+
+
 @dataclass(frozen=True)
 class Point:
     """One run of a sweep.
@@ -124,6 +143,10 @@ def points(number: int, profile: str, entries: Sequence[Mapping], fixed: Mapping
     for entry in entries:
         overrides: dict[str, object] = {}
         for name, value in [*(fixed or {}).items(), *entry.items()]:
+            if value is None:
+                raise ParameterError(
+                    f"The point {_words(entry)} gives {name} no value: give it one, or leave it to the profile."
+                )
             parameter, one_entry = _parameter(number, name)
             if parameter in overrides:
                 raise ParameterError(f"The point {_words(entry)} gives {parameter} twice.")

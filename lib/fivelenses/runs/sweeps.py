@@ -9,7 +9,6 @@ begins again on another, with the checkpoints that are already there.
 import hashlib
 import json
 import os
-import re
 import socket
 import threading
 import time
@@ -30,7 +29,7 @@ from fivelenses.runs.execution import Finished, RunError
 from fivelenses.runs.folders import folder_name
 from fivelenses.runs.run import check_device
 from fivelenses.runs.settings import find_chapter, settings
-from fivelenses.runs.sweep_points import Point
+from fivelenses.runs.sweep_points import Point, check_sweep
 
 POINTS, STATUS = "sweep.yaml", "status.json"
 WAITING, RUNNING, DONE, CURRENT, FAILED = "waiting", "running", "done", "current", "failed"
@@ -118,11 +117,8 @@ def sweep(
         RunError: the cluster cannot be reached or went away, or the sweep is already running elsewhere.
         ValueError: a name or cluster that does not fit.
     """
+    check_sweep(name, retries)
     cluster, name = cluster or Cluster(), name or sweep_name(number, profile, points)
-    if retries < 0:
-        raise ValueError(f"A point cannot be tried again {retries} times.")
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
     execution.check_pair(find_chapter(number))
     if cluster.scheduler is None and cluster.slurm is None:
         for point in points:

@@ -35,10 +35,11 @@ class Hao2019(EncoderParameters):
 
     scratch_epochs: dict[str, PositiveFloat]
     second: dict[str, str]
-    low: Annotated[float, Field(le=-1)] = -4
-    high: Annotated[float, Field(gt=1)] = 4
-    points: Annotated[int, Field(ge=4)] = 40
-    line_points: Annotated[int, Field(ge=4)] = 40
+    # So far out nothing but overflow is left to see, and so many cells take years.
+    low: Annotated[float, Field(ge=-1000, le=-1)] = -4
+    high: Annotated[float, Field(gt=1, le=1000)] = 4
+    points: Annotated[int, Field(ge=4, le=1000)] = 40
+    line_points: Annotated[int, Field(ge=4, le=100_000)] = 40
     grid_examples: Annotated[int, Field(ge=2)] | None = None
     bfloat16: bool = False
     followed: tuple[str, ...]

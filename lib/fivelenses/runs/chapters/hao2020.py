@@ -34,6 +34,14 @@ class Hao2020(EncoderParameters):
     def _shuffled_is_known(cls, value):
         return cls._known(value)
 
+    @field_validator("dataset_pairs")
+    @classmethod
+    def _two_tasks(cls, value):
+        for one, other in value:
+            if one == other:
+                raise ValueError(f"a pair of {one} with itself has nothing to compare: name two tasks")
+        return value
+
     def compared_pairs(self) -> list[tuple[str, str]]:
         """The pairs of data sets of which both tasks are run."""
         return [pair for pair in self.dataset_pairs if set(pair) <= set(self.tasks)]

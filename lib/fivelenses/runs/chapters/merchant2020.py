@@ -30,6 +30,7 @@ class Merchant2020(EncoderParameters):
 
     heads: ClassVar[tuple[str, ...]] = ("sequence", "span", "biaffine")
     also_read: ClassVar[tuple[str, ...]] = ("wikitext", "parsing")  # running text, and the trees of structural probes
+    counting_layers: ClassVar[tuple[str, ...]] = ("frozen", "truncated")
 
     pretrained: tuple[str, ...] = Field(min_length=1)
     frozen: tuple[NonNegativeInt, ...] = ()

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
 
@@ -28,6 +28,9 @@ class Singh2020(EncoderParameters):
             how far weights move.
         biases_and_norms: whether a re-initialised layer's biases and LayerNorms are `kept` or `reset`.
     """
+
+    six_projections: ClassVar[bool] = True  # these are what is re-initialised
+    counting_layers: ClassVar[tuple[str, ...]] = ("depths", "equal_steps_depth")
 
     fractions: tuple[Annotated[float, Field(gt=0, le=1)], ...] = Field(min_length=1)
     sized: tuple[str, ...]
