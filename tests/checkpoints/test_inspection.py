@@ -76,4 +76,4 @@ def test_a_store_that_is_a_file_is_refused(tmp_path, monkeypatch):
     (tmp_path / "store").write_text("a file")
     monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
     result = CliRunner().invoke(app, ["doctor"])
-    assert result.exit_code == 2 and "is a file: set FIVELENSES_STORE to a folder" in result.stderr
+    assert result.exit_code == 2 and "a file: set it to a folder, or unset it" in result.stderr
