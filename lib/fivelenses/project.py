@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+CORES_VARIABLE = "FIVELENSES_CORES"
+
 
 def root() -> Path:
     """The folder that holds ``notebooks/``, ``models/`` and ``_toc.yml``: FIVELENSES_HOME, or the clone this runs from.
@@ -54,9 +56,21 @@ def check_environment() -> None:
     """
     for variable in ("FIVELENSES_STORE", "FIVELENSES_RUNS"):
         _named_folder(variable)
-    named = os.environ.get("FIVELENSES_CORES")
-    if named and (not named.isdecimal() or int(named) < 1):
-        raise ValueError(f"FIVELENSES_CORES is {named!r}: name a number of cores, 1 or more, or unset it.")
+    named_cores()
+
+
+def named_cores() -> int | None:
+    """The cores that FIVELENSES_CORES leaves to a process; None where it names none.
+
+    Raises:
+        ValueError: it is no number of cores.
+    """
+    named = os.environ.get(CORES_VARIABLE)
+    if not named:
+        return None
+    if not named.isdecimal() or int(named) < 1:
+        raise ValueError(f"{CORES_VARIABLE} is {named!r}: name a number of cores, 1 or more, or unset it.")
+    return int(named)
 
 
 def _named_folder(variable: str) -> Path | None:

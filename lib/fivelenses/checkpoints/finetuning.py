@@ -30,7 +30,7 @@ from transformers import (
 )
 from transformers.trainer_callback import PrinterCallback
 
-from fivelenses import tasks
+from fivelenses import project, tasks
 from fivelenses.checkpoints import soundness
 from fivelenses.checkpoints.evaluation import flat_labels, predict, scores
 from fivelenses.checkpoints.predictions import KEPT, rows_of
@@ -43,7 +43,6 @@ from fivelenses.tasks.examples import TaskData, encode, subset
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
-CORES_VARIABLE = "FIVELENSES_CORES"
 SAVES = 5  # States saved along a training, for resuming after a kill.
 
 
@@ -158,11 +157,9 @@ def _workers(missing: Sequence[Specification], device: str) -> int:
 
 def cores() -> int:
     """The cores that this process may use: FIVELENSES_CORES, or those that the system gives it."""
-    named = os.environ.get(CORES_VARIABLE)
-    if named:
-        if not named.isdecimal() or int(named) < 1:
-            raise ValueError(f"{CORES_VARIABLE} is {named!r}: name a number of cores, 1 or more, or unset it.")
-        return int(named)
+    named = project.named_cores()
+    if named is not None:
+        return named
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

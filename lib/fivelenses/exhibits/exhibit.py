@@ -21,6 +21,7 @@ from fivelenses.files import written_beside
 
 ALT_BEGINS = "\nAlternative text: "
 MISSING = "–"
+ALL_DIVERGED = "The training of every model diverged, so none can be compared: lower learning_rate."
 MANY_COLUMNS = 12  # from which a table has no room for a spread on the line of its number
 
 Format = str | Callable[[object], object]
@@ -278,7 +279,7 @@ def as_html(table: pd.DataFrame, caption: str, columns: Mapping[str, Column] | N
     for name, alike in itertools.groupby(zip(*cells, strict=True), key=lambda row: row[0]):
         rest = ["".join(f"<td>{cell}</td>" for cell in row[1:]) for row in alike]
         first = f'<th scope="rowgroup" rowspan="{len(rest)}">{name}</th>' if len(rest) > 1 else f"<td>{name}</td>"
-        rows += [f"<tr>{first}{rest[0]}</tr>", *(f"<tr>{cells}</tr>" for cells in rest[1:])]
+        rows += [f"<tr>{first}{rest[0]}</tr>", *(f"<tr>{further}</tr>" for further in rest[1:])]
     body = "\n".join(rows)
     return (
         '<div class="exhibit-table" tabindex="0"><table class="table exhibit">'

@@ -21,6 +21,7 @@ from distributed.utils import silence_logging_cmgr
 from fivelenses.checkpoints.finetuning import cores
 from fivelenses.exhibits.exhibit import counted
 from fivelenses.runs.execution import RunError
+from fivelenses.runs.sweep_points import check_workers
 
 PATIENCE = 10  # seconds in which a scheduler that is up has to answer
 CORES_OF_A_CHAPTER = 2
@@ -69,8 +70,7 @@ class Cluster:
     slurm: str | None = None
 
     def __post_init__(self):
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"A sweep needs at least one worker, not {self.workers}.")
+        check_workers(self.workers)
         if self.scheduler is not None and (self.workers is not None or self.slurm is not None):
             raise ValueError("A running cluster has its own workers: give --scheduler without --workers and --slurm.")
         if self.slurm is not None:

@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from fivelenses import project, records
 from fivelenses.catalogue import find
-from fivelenses.checkpoints.finetuning import CORES_VARIABLE, cores
+from fivelenses.checkpoints.finetuning import cores
 from fivelenses.files import sha256
 from fivelenses.processes import INTERRUPTIONS
 from fivelenses.runs import checksums, notebooks, tethered
@@ -160,7 +160,7 @@ def run(
     # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
     environment = {"OMP_WAIT_POLICY": "PASSIVE"}
     if cores is not None:
-        environment |= {"OMP_NUM_THREADS": str(cores), CORES_VARIABLE: str(cores)}
+        environment |= {"OMP_NUM_THREADS": str(cores), project.CORES_VARIABLE: str(cores)}
     given = {"profile": profile, **overrides}
 
     def check() -> None:

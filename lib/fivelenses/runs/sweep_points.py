@@ -32,6 +32,15 @@ def check_sweep(name: str | None, retries: int, workers: int | None = None) -> N
         raise ValueError(f"A point cannot be tried again {retries} times: give --retries 0 or more.")
     if name is not None and not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
+    check_workers(workers)
+
+
+def check_workers(workers: int | None) -> None:
+    """Refuse a sweep without a worker.
+
+    Raises:
+        ValueError: in one sentence.
+    """
     if workers is not None and workers < 1:
         raise ValueError(f"A sweep needs at least one worker, not {workers}.")
 

@@ -8,7 +8,7 @@ import pandas as pd
 from plotly import graph_objects
 
 from fivelenses.exhibits import plots, style
-from fivelenses.exhibits.exhibit import Exhibit, counted, title, trained_on
+from fivelenses.exhibits.exhibit import ALL_DIVERGED, Exhibit, counted, title, trained_on
 from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.agreement import whole
@@ -48,7 +48,7 @@ def models_in_words(changes: pd.DataFrame) -> str:
 def table_of_models(models: pd.DataFrame) -> Exhibit:
     """The fine-tuned models that all lenses look at; refused where the training of every model diverged."""
     if models["diverged"].all():
-        raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
+        raise ValueError(ALL_DIVERGED)
     rows = []
     for task, group in models.groupby("task", sort=False):
         scores = np.where(group["diverged"], "diverged", group["score"].map("{:.3f}".format))

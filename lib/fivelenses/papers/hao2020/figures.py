@@ -7,7 +7,7 @@ import pandas as pd
 from plotly import graph_objects
 
 from fivelenses.exhibits.claims import controls_of, of_all
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title, trained_on
+from fivelenses.exhibits.exhibit import ALL_DIVERGED, Absent, Exhibit, counted, title, trained_on
 from fivelenses.exhibits.interactive import folded, points
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS, curves, ends, looks_in_sequence, looks_of_tasks
@@ -21,7 +21,7 @@ PAPER_TABLE_1 = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64,
 def _over(table: pd.DataFrame) -> str:
     """The tasks and models behind a figure, in words. Refused without any model."""
     if table.empty:
-        raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
+        raise ValueError(ALL_DIVERGED)
     models = table.groupby("task").size().max() // table["layer"].nunique()
     return f"{', '.join(map(title, table['task'].unique()))}; {counted(models, 'model')} per task"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits.exhibit import Absent, Exhibit, title
+from fivelenses.exhibits.exhibit import ALL_DIVERGED, Absent, Exhibit, title
 from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS
 from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE
 from fivelenses.records import SHUFFLED, TUNED, TWIN
@@ -88,7 +88,7 @@ def before_and_after(geometry: pd.DataFrame, probes: Mapping[str, pd.DataFrame])
     any model.
     """
     if geometry.empty:
-        raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
+        raise ValueError(ALL_DIVERGED)
     keys = ["encoder", "task", "stage"]
     geometry, fits = (
         table.assign(stage=table["control"].map(CONTROLS).fillna(table["stage"])).drop(columns="control")
