@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import subprocess
 import sys
@@ -286,10 +287,22 @@ def test_a_variable_that_cannot_be_used_is_named_before_a_notebook_starts(
         ("sweep 1 --grid task=rte --workers 0", "at least one worker"),
         ("publish 1 --profile big", "no profile 'big'"),
         ("pretrain --text a.txt --folder new --heads 0", "heads is 0"),
+        ("pretrain --toy --folder taken", "taken is a file"),
+        ("run 1 -p tasks=[./none.csv]", "There is no file"),
+        ("run 1 -p tasks=[./table.tsv]", "has no column named label"),
+        ("run 5 -p edge_tasks=[x]", "There is no edge-probing task 'x'"),
+        ("publish 1 -p seeds=[77,78] --profile tiny", "run `fivelenses run 1 --profile tiny -p 'seeds=[77, 78]'`"),
+        ("run 1 -p encoder=./decoder", "it is a decoder"),
     ],
 )
-def test_a_refusal_does_not_wait_for_the_libraries_of_a_run(command, sentence):
-    slow = "torch transformers datasets sklearn pandas matplotlib"
+def test_a_refusal_does_not_wait_for_the_libraries_of_a_run(command, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("taken").touch()
+    Path("table.tsv").write_text("text\tversion\n" + "so it is\t1\n" * 40, encoding="utf-8")
+    Path("decoder").mkdir()
+    configuration = {"model_type": "newest", "architectures": ["NewestForCausalLM"], "num_hidden_layers": 6}
+    Path("decoder", "config.json").write_text(json.dumps(configuration), encoding="utf-8")
+    slow = "torch transformers datasets sklearn matplotlib"
     program = f"""
 import sys
 from fivelenses.cli import app

@@ -272,6 +272,8 @@ def publish(
     ] = False,
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
+    from fivelenses.runs.folders import find_run
+    from fivelenses.runs.own_tasks import resolved
     from fivelenses.runs.parameters import parse_parameters
     from fivelenses.runs.settings import find_chapter, settings
 
@@ -279,6 +281,7 @@ def publish(
     overrides = parse_parameters(parameter)
     if not stamp:
         settings(chapter, profile, **overrides)
+        find_run(find_chapter(chapter), profile, resolved(overrides))
     from fivelenses.runs import publishing
 
     if stamp:
@@ -374,6 +377,8 @@ def pretrain(
         raise ValueError(f"passes is {passes}: set it above 0, to a number of times that the text is read.")
     if seed < 0:
         raise ValueError(f"seed is {seed}: set it to 0 or more.")
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file: name a folder, in which the encoder is written.")
     for name in ("layers", "hidden", "heads", "vocabulary", "length", "batch_tokens"):
         if context.params[name] < 1:
             raise ValueError(f"{name} is {context.params[name]}: set it to 1 or more.")

@@ -37,7 +37,7 @@ def test_every_checkpoint_is_listed_with_what_it_is(stored):
 
 
 def test_pruning_removes_what_is_damaged_or_unfinished_and_nothing_else(stored):
-    assert said(prune=True)[-1].startswith("1 checkpoints, 1 damaged")
+    assert said(prune=True)[-1].startswith("1 checkpoint, 1 damaged")
     assert stored.addresses() == [WHOLE] and not stored.unfinished()
 
 

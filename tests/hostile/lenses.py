@@ -9,6 +9,7 @@ back without a word, or where the call takes more than `LONGEST` seconds.
 
 import argparse
 import contextlib
+import copy
 import dataclasses
 import math
 import signal
@@ -29,16 +30,23 @@ from fivelenses.lenses import (
     debiased_cka,
     directions,
     directprobe,
+    edge_probe,
     hulls,
     landscape,
     mdl,
+    mlp_probe,
     neighbours,
     parameter_motion,
     procrustes,
+    projection,
     rsa,
+    spans,
+    structural_probe,
     trees,
     weights,
 )
+from fivelenses.models import layers, symmetries, twins
+from fivelenses.tasks import scores, squad_scores
 
 OURS = str(Path(cca.__file__).parents[1])
 LONGEST = 20  # seconds
@@ -78,6 +86,13 @@ _HEADS = [0, 1, 2, 2, 3]
 _SENTENCES = [np.random.default_rng(seed).normal(size=(2, 5, 3)) for seed in range(6)]
 _DISTANCES = [trees.tree_distances(_HEADS).astype(float)] * 6
 _DEPTHS = [trees.tree_depths(_HEADS).astype(float)] * 6
+_WORDS = [np.random.default_rng(seed).normal(size=(5, 3)).astype(np.float32) for seed in range(6)]
+_PREDICTED = [np.stack([one, one]) for one in _DISTANCES]
+_PAIRED = _WORDS, _DISTANCES
+_TARGETS = [spans.Target(sentence, (0, 2), None, {"a" if sentence % 2 else "b"}) for sentence in range(6)]
+_SPLIT = [[one.astype(np.float32) for one in _SENTENCES]], _TARGETS
+_PROBES = [mlp_probe.Configuration((4, 4), 0.1)]
+_PLANE = landscape.surface(_loss, _point(), (_point(1), _point(2)), [-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0])
 _LINE = ([0.0, 0.5, 1.0, 1.5, 2.0], [1.0, 0.2, 0.0, 0.3, 1.0])
 
 # A call that is right: the function and its arguments by name.
@@ -114,7 +129,88 @@ RIGHT: list[tuple[Callable, dict]] = [
         landscape.curve,
         {"evaluate": _measured, "start": _point(), "direction": _point(1), "alphas": [0.0, 0.5, 1.0]},
     ),
-    (mdl.online_code, {"x": _rows(), "y": _LABELS}),
+    (basin.basin, {"surface": _PLANE, "at": (0.0, 0.0), "rise": 0.5}),
+    (directions.direction_at, {"direction": _point(1), "origin": _point()}),
+    (directions.moved, {"origin": _point(), "directions": [_point(1)], "coefficients": [0.5]}),
+    (
+        edge_probe.fit,
+        {
+            "training": _SPLIT,
+            "development": _SPLIT,
+            "test": _SPLIT,
+            "seeds": [0],
+            "layers": "mix",
+            "projection": 4,
+            "hidden": 4,
+            "dropout": 0.3,
+            "learning_rate": 1e-3,
+            "batch_size": 4,
+            "validate_every": 2,
+            "max_validations": 2,
+            "halve_after": 1,
+            "stop_after": 1,
+            "order_seed": 0,
+        },
+    ),
+    (hulls.hull_distance, {"a": _rows(8), "b": _rows(8, seed=1) + 9.0, "direction": np.ones(4), "tolerance": 1e-6}),
+    (
+        landscape.surface,
+        {
+            "evaluate": _measured,
+            "origin": _point(),
+            "directions": (_point(1), _point(2)),
+            "alphas": [0.0, 1.0],
+            "betas": [0.0, 1.0],
+        },
+    ),
+    (
+        projection.project,
+        {"trajectory": [_point(1)], "origin": _point(), "direction": _point(2), "second": _point(3)},
+    ),
+    (
+        mdl.online_code,
+        {"x": _rows(), "y": _LABELS, "fractions": [0.5, 1.0], "fit": mdl.Perceptron(), "classes": 2, "seed": 0},
+    ),
+    (
+        mdl.Perceptron,
+        {
+            "hidden": 4,
+            "learning_rate": 0.1,
+            "batch_size": 4,
+            "held_out": 0.1,
+            "patience": 1,
+            "max_epochs": 2,
+            "seed": 0,
+        },
+    ),
+    (
+        mlp_probe.fit,
+        {
+            "x": _rows(),
+            "y": _LABELS,
+            "x_test": _rows(),
+            "y_test": _LABELS,
+            "configurations": _PROBES,
+            "max_epochs": 2,
+            "batch_size": 20,
+            "memory_mb": 10.0,
+        },
+    ),
+    (
+        mlp_probe.fit_grid,
+        {
+            "x": _rows(),
+            "y": _LABELS,
+            "x_test": _rows(),
+            "y_test": _LABELS,
+            "configurations": _PROBES,
+            "seeds": [0, 1],
+            "select_on": "held-out",
+            "held_out": 0.2,
+            "max_epochs": 2,
+        },
+    ),
+    (mlp_probe.grid, {"sizes": [4], "alphas": [0.1]}),
     (neighbours.mutual_neighbours, {"x": _rows(), "y": _rows(seed=1), "k": 5}),
     (parameter_motion.thirds, {"depth": 6}),
     (parameter_motion.layer_parameters, {"model": _model(), "layers": [1, 2]}),
@@ -125,7 +221,46 @@ RIGHT: list[tuple[Callable, dict]] = [
     (rsa.permuted_null, {"x": _rows(), "y": _rows(seed=1), "sample": 20, "seed": 0}),
     (trees.tree_depths, {"heads": _HEADS}),
     (trees.tree_distances, {"heads": _HEADS}),
+    (
+        structural_probe.fit_distance,
+        {
+            "training": _PAIRED,
+            "development": _PAIRED,
+            "rank": 2,
+            "seed": 0,
+            "learning_rate": 1e-3,
+            "batch_size": 2,
+            "max_epochs": 1,
+        },
+    ),
+    (structural_probe.fit_depth, {"training": (_WORDS, _DEPTHS), "development": (_WORDS, _DEPTHS), "max_epochs": 1}),
+    (
+        trees.evaluate,
+        {"kind": "distance", "predicted": _PREDICTED, "gold": _DISTANCES, "counted": [[True] * 5] * 6},
+    ),
+    (
+        trees.sentence_scores,
+        {"kind": "depth", "predicted": [np.stack([one]) for one in _DEPTHS], "gold": _DEPTHS},
+    ),
     (weights.distance, {"original": _model(), "tuned": _model(1)}),
+    (layers.layer_list, {"model": _model()}),
+    (layers.part, {"model": _model(), "layer": 1}),
+    (layers.projections, {"model": _model(), "layer": 1}),
+    (layers.freeze, {"model": _model(), "layers": [1]}),
+    (layers.truncate, {"model": _model(), "kept": 1}),
+    (layers.roll_back, {"model": _model(), "original": _model(1), "layers": [1]}),
+    (layers.with_layer_rolled_back, {"model": _model(), "original": _model(1), "layer": 1}),
+    (layers.reinitialise, {"model": _model(), "layers": [1], "seed": 0, "biases_and_norms": "kept"}),
+    (symmetries.permuted_heads, {"model": _model(), "seed": 0}),
+    (symmetries.permuted_neurons, {"model": _model(), "seed": 0}),
+    (symmetries.rotated_values, {"model": _model(), "seed": 0}),
+    (symmetries.rescaled_queries, {"model": _model(), "seed": 0}),
+    (twins.moved_at_random, {"tuned": _model(1), "original": _model(), "seed": 0}),
+    (squad_scores.squad_scores, {"predicted": ["a cat"], "gold": [["cat"]]}),
+    (squad_scores.exact_match, {"predicted": "a cat", "gold": ["cat"]}),
+    (squad_scores.f1, {"predicted": "a cat", "gold": ["cat"]}),
+    (scores.score, {"metric": "accuracy", "predicted": _LABELS, "gold": _LABELS}),
+    (scores.majority_rate, {"gold": _LABELS}),
 ]
 
 
@@ -187,6 +322,22 @@ def _numbers(value) -> Iterator[tuple[str, object]]:
     }.items()
 
 
+def _members(value) -> Iterator[tuple[str, object]]:
+    """Bad kinds of a list of other things than numbers, or of a pair."""
+    kind = type(value)
+    yield "empty", kind()
+    yield "one too few", value[:-1]
+    yield "one too many", value + value[:1]
+    for name, bad in EVERYTHING.items():
+        yield f"a member that is {name}", kind([bad, *value[1:]])
+    if isinstance(value[0], str):
+        yield "a member that is a number", kind([3, *value[1:]])
+    if isinstance(value[0], np.ndarray):
+        yield "a member with NaN", kind([value[0] * math.nan, *value[1:]])
+        yield "a member without rows", kind([value[0][:0], *value[1:]])
+        yield "a member of texts", kind([value[0].astype(str), *value[1:]])
+
+
 EVERYTHING = {"None": None, "a text": "x", "an object": object()}
 
 
@@ -195,8 +346,12 @@ def bad_values(value) -> Iterator[tuple[str, object]]:
     yield from EVERYTHING.items()
     if isinstance(value, dict):
         yield from _points(value)
-    elif isinstance(value, np.ndarray | list):
+    elif isinstance(value, np.ndarray) or (isinstance(value, list) and isinstance(value[0], int | float)):
         yield from _arrays(value)
+        if isinstance(value, list):
+            yield from ((f"a member that is {name}", [bad, *value[1:]]) for name, bad in EVERYTHING.items())
+    elif isinstance(value, list | tuple):
+        yield from _members(value)
     elif isinstance(value, int | float):
         yield from _numbers(value)
     elif isinstance(value, torch.nn.Module):
@@ -250,7 +405,9 @@ SAID = (
     "half_widths",
     "rank_correlation",
     "path",
+    "basin",
     "curve",
+    "surface",
     "probe",
     "hull_distance",
     "separate",
@@ -264,7 +421,7 @@ def answer(function: Callable, arguments: dict) -> tuple[str, str]:
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(None):
             warnings.simplefilter("ignore")
-            result = function(**arguments)
+            result = function(**copy.deepcopy(arguments))
     except _Hung:
         return "hung", f"more than {LONGEST} s"
     except (ValueError, TypeError) as error:

@@ -138,9 +138,9 @@ def test_what_cannot_be_trained_is_refused_with_a_sentence():
     training, development, test = splits()
     for how, words in (
         ({"layers": "all"}, "'mix', or read the last with 'top'"),
-        ({"dropout": 1}, "dropout in"),
-        ({"hidden": 0}, "at least 1"),
-        ({"seeds": ()}, "at least 1"),
+        ({"dropout": 1}, "a share in"),
+        ({"hidden": 0}, "a whole number from 1"),
+        ({"seeds": ()}, "at least one"),
     ):
         with pytest.raises(ValueError, match=words):
             fit(training, development, test, **how)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fivelenses.lenses.directions import difference
-from fivelenses.lenses.landscape import Measurement, curve, grid, project, surface
+from fivelenses.lenses.landscape import Measurement, curve, grid, surface
+from fivelenses.lenses.projection import project
 
 # f(x, y) = ½ (4 x² + y²) around the minimum (1, 2), in two tensors.
 CURVATURES, MINIMUM = (4.0, 1.0), (1.0, 2.0)

@@ -364,7 +364,7 @@ def test_what_cannot_be_probed_is_refused(probe, given, message):
         (lambda: fit_grid(X, Y, X, Y, ONE, select_on="luck"), "select_on = 'luck'"),
         (lambda: fit_grid(X, Y, X, Y, ONE, held_out=1.0), "held_out = 1.0 is not a share"),
         (lambda: fit_grid(X[:2], Y[:2], X, Y, ONE), "leaves no two classes"),
-        (lambda: Configuration((4, 0), 0.1), "units of two hidden layers"),
+        (lambda: Configuration((4, 0), 0.1), "A layer.s units = 0"),
         (lambda: Configuration((4,), 0.1), "units of two hidden layers"),
         (lambda: Configuration((4, 4), -1.0), "alpha = -1.0"),
         (lambda: Configuration((4, 4), math.nan), "alpha = nan"),

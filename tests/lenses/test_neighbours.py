@@ -78,6 +78,14 @@ def test_equal_rows_count_in_their_order():
     assert mutual_neighbours(x, x, 2) == 1
 
 
+@pytest.mark.parametrize("step", [1e-5, 1e-9, 1e-15])
+def test_distances_that_a_coarser_precision_cannot_tell_apart_are_told(step):
+    # Of the first row the nearest is the second or the third, which are almost equally far.
+    nearer, further = np.array([[0.0], [1.0], [-1 - step], [9.0]]), np.array([[0.0], [1 + step], [-1.0], [9.0]])
+    assert mutual_neighbours(nearer, nearer, 1) == mutual_neighbours(further, further, 1) == 1
+    assert mutual_neighbours(nearer, further, 1) == 3 / 4
+
+
 @pytest.mark.parametrize(
     ("x", "y", "k", "message"),
     [

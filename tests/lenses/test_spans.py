@@ -96,7 +96,7 @@ def refused(models=None, targets=None):
         (refused(targets=[Target(0, (-1, 1), None, {"a"})]), r"span \(-1, 1\), which is no part"),
         (refused(targets=[Target(0, (0, 1), (3, 2), {"a"})]), r"Target 0 of the given split has the span \(3, 2\)"),
         (refused(targets=[*TARGETS, Target(0, (0, 1), None, {"a"})]), "Some targets"),
-        (refused(targets=[Target(0, (0, 1), None, "label")]), "has the string 'label' for labels"),
+        (refused(targets=[Target(0, (0, 1), None, "label")]), "has 'label' for labels"),
     ],
 )
 def test_what_is_no_split_is_refused_with_a_sentence(split, words):

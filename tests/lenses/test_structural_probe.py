@@ -194,7 +194,7 @@ def test_numbers_and_probes_that_do_not_fit_are_refused_with_a_sentence():
     vectors, trees = noisy(5, 10)
     part = vectors, [tree_distances(heads) for heads in trees]
     for wrong in ({"rank": 0}, {"batch_size": 0}, {"max_epochs": 0}):
-        with pytest.raises(ValueError, match="give at least 1 each"):
+        with pytest.raises(ValueError, match="give a whole number from 1"):
             fit_distance(part, part, **wrong)
     probe = fit_distance(part, part, max_epochs=1)
     with pytest.raises(ValueError, match="of 1 layers of 6 features and the probes of 3 of 6"):

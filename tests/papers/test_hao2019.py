@@ -18,8 +18,8 @@ from fivelenses.checkpoints.tables import models as table_of
 from fivelenses.exhibits.claims import judge, of_all
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED
 from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.landscape import project
 from fivelenses.lenses.parameter_motion import layer_parameters, thirds
+from fivelenses.lenses.projection import project
 from fivelenses.models import encoders, heads, layers
 from fivelenses.papers.hao2019 import figures, layer_groups, measure, tables
 from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, rolled_back, width

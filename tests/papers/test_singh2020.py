@@ -17,7 +17,8 @@ from fivelenses.models import layers
 from fivelenses.papers.singh2020 import figures, measure
 from fivelenses.papers.singh2020.curves import scores
 from fivelenses.runs.settings import settings as chapter_settings
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.subsets import subset
 
 DEPTH = 12
 

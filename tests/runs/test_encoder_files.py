@@ -161,7 +161,13 @@ def test_an_architecture_without_six_projections_is_refused_where_they_are_neede
 
 
 @pytest.mark.parametrize(
-    "config", [{"model_type": "llama"}, {"model_type": "gpt_neox"}, {"model_type": "bert", "is_decoder": True}]
+    "config",
+    [
+        {"model_type": "llama"},
+        {"model_type": "gpt_neox"},
+        {"model_type": "bert", "is_decoder": True},
+        {"model_type": "newest", "architectures": ["NewestForCausalLM"]},
+    ],
 )
 def test_decoders_are_refused_by_name(tmp_path, config):
     (tmp_path / "config.json").write_text(json.dumps(config))

@@ -18,7 +18,7 @@ from fivelenses.runs.settings import settings
 from fivelenses.tasks.sources import SourceError
 from fivelenses.tasks.treebanks import TREEBANKS
 
-GOOD = {"sentence": ["good", "bad"], "label": [1, 0]}
+GOOD = {"sentence": ["good", "bad"] * 10, "label": [1, 0] * 10}
 
 
 def write(folder, name="sst2", **tables) -> None:
@@ -45,12 +45,15 @@ EMPTY = {"sentence": pa.array([], pa.string()), "label": pa.array([], pa.int64()
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        (EMPTY, "has no rows"),
-        (GOOD | {"label": [1, 2]}, "labels from 1 to 2 where SST-2 has 0 to 1"),
-        (GOOD | {"label": [-1, -1]}, "labels from -1 to -1"),
-        (GOOD | {"label": ["1", "0"]}, "labels of the type string"),
-        (GOOD | {"label": [1, None]}, "no label in 1 of its 2 rows, first in row 1"),
-        (GOOD | {"sentence": [None, "bad"]}, "no sentence in 1 of its 2 rows, first in row 0"),
+        (EMPTY, "has none of the 10 rows that SST-2 needs"),
+        ({"sentence": ["good"], "label": [1]}, "has 1 of the 10 rows that SST-2 needs"),
+        (GOOD | {"label": [1, 2] * 10}, "labels from 1 to 2 where SST-2 has 0 to 1"),
+        (GOOD | {"label": [-1] * 20}, "labels from -1 to -1"),
+        (GOOD | {"label": [1] * 20}, "the label 1 alone"),
+        (GOOD | {"label": ["1", "0"] * 10}, "labels of the type string"),
+        (GOOD | {"label": [1, None, *[0] * 18]}, "no label in 1 of its 20 rows, first in row 1"),
+        (GOOD | {"sentence": [None, *["bad"] * 19]}, "no sentence in 1 of its 20 rows, first in row 0"),
+        (GOOD | {"sentence": ["bad", " ", *["good"] * 18]}, "a blank sentence in 1 of its 20 rows, first in row 1"),
         ({"text": ["good"], "label": [1]}, "has no column sentence"),
     ],
 )
@@ -103,7 +106,7 @@ def test_a_run_is_refused_before_its_notebook_starts(mirrored, monkeypatch):
     write(mirrored, train=EMPTY)
     arguments = ["run", "1", "-p", "source=hub", "-p", "tasks=[sst2]"]
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2 and "train.parquet has no rows" in result.stderr
+    assert result.exit_code == 2 and "train.parquet has none of the 10 rows" in result.stderr
     result = CliRunner().invoke(app, ["run", "1", "-p", "encoder=./nowhere"])
     assert result.exit_code == 2 and "There is no encoder at './nowhere'" in result.stderr
     assert not list((mirrored / "runs").rglob("*.ipynb"))

@@ -10,6 +10,7 @@ from fivelenses import records
 from fivelenses.records import Identity, Record
 from fivelenses.runs import checksums, execution, publishing
 from fivelenses.runs.execution import RunError
+from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import find_chapter, settings
 
 FACTS = {"seconds": 1.0, "trained": {"abc": 2.0}, "device": "CPU", "python": "3", "versions": {}}
@@ -50,7 +51,7 @@ def test_records_too_large_to_commit_are_refused_and_nothing_is_lost(measured, m
 
 
 def test_a_chapter_without_a_current_run_has_nothing_to_publish(measured):
-    with pytest.raises(RunError, match="Chapter 1 has no current run on tiny .there is no run.: run `fivelenses run 1"):
+    with pytest.raises(ParameterError, match="no current run on tiny .there is no run.: run `fivelenses run 1"):
         publishing.publish(1, "tiny")
 
 

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fivelenses import tasks
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.subsets import subset
 
 
 def test_equal_tables_have_equal_digests(toy_data):

@@ -148,7 +148,7 @@ MANY = reviews(300, label=[f"class {row % 101}" for row in range(300)])
 REFUSED = [
     (lambda folder: None, "t.csv", "There is no file"),
     (lambda folder: (folder / "t.csv").write_text(""), "t.csv", "is empty"),
-    (lambda folder: (folder / "t.csv").write_text("text,label\n"), "t.csv", "has no column of text|0 training"),
+    (lambda folder: (folder / "t.csv").write_text("text,label\n"), "t.csv", "names its columns and has no rows"),
     (_twice, "t.csv", "two columns named 'text'"),
     (_ragged, "t.csv", "has 3 fields in line 2 and 2 in its first line"),
     (_latin, "t.csv", "is not text in UTF-8"),
@@ -161,6 +161,7 @@ REFUSED = [
     (_table(MANY), "t.csv", "has 101 different labels"),
     (_table(reviews(label=[row / 7 for row in range(100)])), "t.csv", "not a measured value"),
     (_table(reviews(12)), "t.csv", "a task needs 10 of each"),
+    (_table(reviews(review="the same")), "t.csv", "equal texts stay together; distinct: 1"),
     (
         _table(reviews().replace({"review": {f"{WORDS[2]} 2 times": " "}})),
         "t.csv",

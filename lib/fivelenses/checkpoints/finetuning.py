@@ -39,7 +39,8 @@ from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
 from fivelenses.models import batches, encoders, heads, layers
 from fivelenses.processes import begin_worker, workers_end_when_interrupted
-from fivelenses.tasks.examples import TaskData, encode, subset
+from fivelenses.tasks.examples import TaskData, encode
+from fivelenses.tasks.subsets import subset
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")

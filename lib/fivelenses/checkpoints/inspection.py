@@ -49,5 +49,7 @@ def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> i
     for name in store.strangers():
         log(f"{name}  no checkpoint: left alone")
     size = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())
-    log(f"{len(store.addresses())} checkpoints, {damaged} damaged, {size / 1e6:.0f} MB in {store.folder}")
+    count = len(store.addresses())
+    whole = f"{count} {'checkpoint' if count == 1 else 'checkpoints'}"
+    log(f"{whole}, {damaged} damaged, {size / 1e6:.0f} MB in {store.folder}")
     return 0 if prune else damaged

@@ -1,6 +1,6 @@
 """The arrays that lenses take, NumPy's or torch's, and the checks that several lenses share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 
 import numpy as np
@@ -62,6 +62,36 @@ def checked_real(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} = {value!r}: give a number.")
     return float(value)
+
+
+def checked_positive(name: str, value: float) -> float:
+    """A finite number above 0, refused if it is none.
+
+    Raises:
+        ValueError: the value and what it is called.
+
+    Example:
+        >>> checked_positive("learning_rate", 1e-3)
+        0.001
+    """
+    if not 0 < checked_real(name, value) < np.inf:
+        raise ValueError(f"{name} = {value}: give a positive number.")
+    return float(value)
+
+
+def checked_list(name: str, values: Iterable) -> list:
+    """What can be listed, refused if it is a text or cannot.
+
+    Raises:
+        ValueError: the type of the values and what they are called.
+
+    Example:
+        >>> checked_list("seeds", range(2))
+        [0, 1]
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} is of type {type(values).__name__}: give a list.")
+    return list(values)
 
 
 def checked_function(name: str, function: Callable) -> Callable:

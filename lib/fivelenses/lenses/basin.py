@@ -20,7 +20,7 @@ import numpy as np
 from scipy.ndimage import label
 from scipy.stats import rankdata
 
-from fivelenses.lenses.arrays import checked_real, checked_whole
+from fivelenses.lenses.arrays import checked_list, checked_real, checked_whole
 from fivelenses.lenses.directions import Parameters, random_direction, vector
 from fivelenses.lenses.landscape import Evaluate, Surface, curve
 
@@ -187,6 +187,11 @@ def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
         >>> unit_disc.first, round(unit_disc.area, 1), unit_disc.whole
         ((1.0, 1.0), 3.1, True)
     """
+    if not isinstance(surface, Surface):
+        raise ValueError(f"surface is of type {type(surface).__name__}: give a Surface.")
+    at = checked_list("at", at)
+    if len(at) != 2:
+        raise ValueError(f"at has {len(at)} members: give α and β of a grid point.")
     if min(surface.losses.shape) < 2:
         raise ValueError(f"A surface of {surface.losses.shape} cells has no area: give at least 2 rows and 2 columns.")
     column, row = _index("alphas", surface.alphas, at[0]), _index("betas", surface.betas, at[1])

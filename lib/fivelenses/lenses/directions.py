@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from fivelenses.lenses.arrays import as_tensor, checked_whole
+from fivelenses.lenses.arrays import as_tensor, checked_list, checked_real, checked_whole
 
 Parameters = Mapping[str, torch.Tensor]
 # Lengths whose squares double precision holds with all their digits.
@@ -77,7 +77,7 @@ def direction_at(
         >>> direction_at({"x": torch.ones(1)}, {"x": torch.zeros(1, dtype=torch.float64)})
         {'x': tensor([1.], dtype=torch.float64)}
     """
-    direction = vector(direction, name)
+    direction, origin = vector(direction, name), vector(origin)
     _check_alike(direction, origin, name)
     if not any(tensor.any() for tensor in direction.values()):
         raise ValueError(f"{name} is 0 in all its parameters: it leads nowhere.")
@@ -204,16 +204,24 @@ def moved(
     r"""The point :math:`\theta + \sum_k c_k \delta_k`, in new tensors.
 
     Raises:
-        ValueError: a coefficient that is NaN or infinite.
+        ValueError: what :func:`vector` refuses, other names or shapes than the origin's, or not one coefficient per
+            direction that is finite in the origin's precision.
 
     Example:
         >>> moved({"x": torch.tensor([1.0])}, [{"x": torch.tensor([2.0])}], [-1.0])
         {'x': tensor([-1.])}
     """
-    point = {key: as_tensor(tensor).clone() for key, tensor in origin.items()}
+    point = {key: tensor.clone() for key, tensor in vector(origin, "The origin").items()}
+    directions, coefficients = checked_list("directions", directions), checked_list("coefficients", coefficients)
+    if len(directions) != len(coefficients):
+        raise ValueError(f"{len(directions)} directions have {len(coefficients)} coefficients: give one for each.")
+    largest = min(torch.finfo(tensor.dtype).max for tensor in point.values())
     for direction, coefficient in zip(directions, coefficients, strict=True):
-        if not math.isfinite(coefficient):
-            raise ValueError(f"A coefficient is {coefficient}: give finite ones.")
+        coefficient = checked_real("A coefficient", coefficient)
+        if not abs(coefficient) <= largest:
+            raise ValueError(f"A coefficient is {coefficient}: give ones that are finite in the point's precision.")
+        direction = vector(direction, "A direction")
+        _check_alike(direction, point, "A direction")
         for key, tensor in point.items():
             tensor.add_(direction[key], alpha=coefficient)
     return point

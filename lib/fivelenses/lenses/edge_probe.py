@@ -38,14 +38,15 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from fivelenses.lenses.adam import adam_step
-from fivelenses.lenses.arrays import Array
+from fivelenses.lenses.arrays import Array, checked_list, checked_positive, checked_real, checked_whole
 from fivelenses.lenses.span_classifier import first_parameters, logits
-from fivelenses.lenses.spans import SpanBatch, SpanTargets, Split, Target
+from fivelenses.lenses.spans import SpanBatch, SpanTargets, Split, Target, checked_split
 
 MAX_GRADIENT_NORM, TOLERANCE = 5.0, 1e-4
 
 # Sentences classified at once.
 SENTENCES_AT_ONCE = 64
+MOST = 1_000_000  # of units, batches and validations; far more than any probe has
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,10 +209,18 @@ def fit(
     """
     if layers not in ("mix", "top"):
         raise ValueError(f"layers = {layers!r}: mix all of them with 'mix', or read the last with 'top'.")
-    counts = (projection, hidden, batch_size, validate_every, max_validations, halve_after, stop_after, len(seeds))
-    if min(counts) < 1 or not 0 <= dropout < 1:
-        raise ValueError(f"Widths, batches, validations and seeds {counts} must be at least 1, dropout in [0, 1).")
-    labels = tuple(sorted({label for target in training[1] for label in target.labels}))
+    counts = {"projection": projection, "hidden": hidden, "batch_size": batch_size, "validate_every": validate_every}
+    counts |= {"max_validations": max_validations, "halve_after": halve_after, "stop_after": stop_after}
+    for name, count in counts.items():
+        checked_whole(name, count, 1, MOST)
+    seeds = [checked_whole("A seed", seed) for seed in checked_list("seeds", seeds)]
+    if not seeds:
+        raise ValueError("There is no seed: give at least one.")
+    order_seed = checked_whole("order_seed", order_seed)
+    if not 0 <= checked_real("dropout", dropout) < 1:
+        raise ValueError(f"dropout = {dropout}: give a share in [0, 1).")
+    learning_rate = checked_positive("learning_rate", learning_rate)
+    labels = tuple(sorted({label for target in checked_split(training, "training")[1] for label in target.labels}))
     if not labels:
         raise ValueError("No training target has a label: there is nothing to learn.")
     top = layers == "top"
@@ -225,11 +234,11 @@ def fit(
         )
     models, depth, d, spans = splits[0].shape
     device = torch.device(splits[0].device if device is None else device)
-    random = {int(seed): torch.Generator().manual_seed(int(seed)) for seed in seeds}
+    random = {seed: torch.Generator().manual_seed(seed) for seed in seeds}
     widths = None if top else depth, d, spans, projection, hidden, len(labels)
     initial = {seed: first_parameters(*widths, own) for seed, own in random.items()}
     of_model = [model for model in range(models) for _ in seeds]
-    of_seed = [int(seed) for seed in seeds] * models
+    of_seed = seeds * models
     stack = _Stack([initial[seed] for seed in of_seed], of_model, of_seed, device)
     best = {name: values.clone() for name, values in stack.parameters.items()}
     running = np.arange(len(of_seed))

@@ -93,7 +93,7 @@ def curvatures(
     whole = _checked(model, groups)
     batches = list(_batches(examples, model))
     with _twice_differentiable(model):
-        products = _Products(model, batches, examples.num_rows)
+        products = _Products(model, batches, examples.num_rows, whole)
         signs = torch.Generator().manual_seed(seed)
         parts = np.array([products.signs(whole, signs) for _ in range(draws)])
         curvature_of = {}
@@ -124,25 +124,38 @@ def _checked(model: nn.Module, groups: Mapping[str, Sequence[nn.Parameter]]) -> 
 
 
 class _Products:
-    """Products of the Hessian of the mean loss with vectors."""
+    """Products of the Hessian of the mean loss with vectors in the space of some of `whole`."""
 
-    def __init__(self, model: PreTrainedModel, batches: Sequence[tuple[dict, torch.Tensor]], examples: int) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        batches: Sequence[tuple[dict, torch.Tensor]],
+        examples: int,
+        whole: Sequence[nn.Parameter],
+    ) -> None:
         self._model, self._batches, self._examples = model, batches, examples
+        # The gradient of a single batch is kept for all products: one product needs as much memory in any case.
+        self._kept = None
+        if len(batches) == 1:
+            self._kept = dict(zip(map(id, whole), self._gradients(*batches[0], whole), strict=True))
 
     def __call__(self, parameters: Sequence[nn.Parameter], vectors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         total = [torch.zeros_like(one) for one in parameters]
-        for inputs, labels in self._batches:
-            logits = self._model(**inputs).logits
-            loss = nn.functional.cross_entropy(logits, labels, reduction="sum") / self._examples
-            if not loss.isfinite():
-                raise ValueError("The loss is not finite at the model's parameters: a diverged model has no curvature.")
-            gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+        kept = self._kept is not None
+        for batch in self._batches:
+            gradients = [self._kept[id(one)] for one in parameters] if kept else self._gradients(*batch, parameters)
             product = sum((gradient * vector).sum() for gradient, vector in zip(gradients, vectors, strict=True))
-            for sum_of, part in zip(
-                total, torch.autograd.grad(product, parameters, materialize_grads=True), strict=True
-            ):
+            parts = torch.autograd.grad(product, parameters, retain_graph=kept, materialize_grads=True)
+            for sum_of, part in zip(total, parts, strict=True):
                 sum_of += part
         return total
+
+    def _gradients(self, inputs: dict, labels: torch.Tensor, parameters: Sequence[nn.Parameter]) -> tuple:
+        logits = self._model(**inputs).logits
+        loss = nn.functional.cross_entropy(logits, labels, reduction="sum") / self._examples
+        if not loss.isfinite():
+            raise ValueError("The loss is not finite at the model's parameters: a diverged model has no curvature.")
+        return torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
 
     def signs(self, parameters: Sequence[nn.Parameter], generator: torch.Generator) -> list[float]:
         """What each parameter adds to zᵀHz, for signs z drawn by lot."""

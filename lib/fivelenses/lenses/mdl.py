@@ -31,12 +31,22 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, logsigmoid
 
-from fivelenses.lenses.arrays import Array, as_array, checked_rows
+from fivelenses.lenses.arrays import (
+    Array,
+    as_array,
+    checked_function,
+    checked_list,
+    checked_positive,
+    checked_real,
+    checked_rows,
+    checked_whole,
+)
 
 FRACTIONS = tuple(percent / 100 for percent in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100))
 
 # How far probabilities may sum from 1 by rounding in single precision.
 SUM_TOLERANCE = 1e-3
+MAX_CLASSES = 1_000_000  # far more than labels have
 
 # The least number of batches per epoch, and the gain in nats for which training goes on.
 MIN_BATCHES_PER_EPOCH, TOLERANCE = 20, 1e-3
@@ -105,8 +115,9 @@ def online_code(
     classes = _checked_classes(x, y, classes)
     y = y.astype(np.int64)
     ends = _block_ends(fractions, len(y))
-    order = np.arange(len(y)) if seed is None else np.random.default_rng(seed).permutation(len(y))
-    fit = Perceptron() if fit is None else fit
+    shuffled = None if seed is None else np.random.default_rng(checked_whole("seed", seed))
+    order = np.arange(len(y)) if shuffled is None else shuffled.permutation(len(y))
+    fit = Perceptron() if fit is None else checked_function("fit", fit)
     bits_each = math.log2(classes) if y.ndim == 1 else float(classes)
     each = np.empty(len(y))
     each[order[: ends[0]]] = bits_each
@@ -160,9 +171,12 @@ class Perceptron:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if not 0 < self.held_out < 1:
+        for name in ("hidden", "batch_size", "patience", "max_epochs", "seed"):
+            checked_whole(name, getattr(self, name))
+        checked_positive("learning_rate", self.learning_rate)
+        if not 0 < checked_real("held_out", self.held_out) < 1:
             raise ValueError(f"held_out = {self.held_out} is not a share of the examples in (0, 1).")
-        if self.hidden < 0 or min(self.batch_size, self.patience, self.max_epochs) < 1:
+        if min(self.batch_size, self.patience, self.max_epochs) < 1:
             raise ValueError(
                 f"hidden = {self.hidden}, batch_size = {self.batch_size}, patience = {self.patience}, "
                 f"max_epochs = {self.max_epochs}: give at least 1 of each, or 0 hidden units."
@@ -257,7 +271,7 @@ def _bits(log_probabilities: np.ndarray, y: np.ndarray, seen: int) -> np.ndarray
 
 
 def _block_ends(fractions: Sequence[float], n: int) -> list[int]:
-    fractions = list(fractions)
+    fractions = [checked_real("A fraction", one) for one in checked_list("fractions", fractions)]
     growing = all(before < after for before, after in zip(fractions[:-1], fractions[1:], strict=True))
     if not fractions or not growing or not fractions[0] > 0 or fractions[-1] != 1:
         raise ValueError(f"fractions = {fractions} must increase from above 0 to 1, where everything is sent.")
@@ -278,7 +292,7 @@ def _checked_classes(x: np.ndarray, y: np.ndarray, classes: int | None) -> int:
         if y.min() < 0 or y.max() > 1:
             raise ValueError(f"y with several labels per example must be 0 or 1, and row {_first_beyond(y, 1)} is not.")
         return y.shape[1]
-    classes = int(y.max()) + 1 if classes is None else classes
+    classes = int(y.max()) + 1 if classes is None else checked_whole("classes", classes, 1, MAX_CLASSES)
     if y.min() < 0 or y.max() >= classes:
         raise ValueError(f"Row {_first_beyond(y, classes - 1)} of y is no class from 0 to {classes - 1}.")
     if classes < 2:

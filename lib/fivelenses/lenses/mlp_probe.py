@@ -31,7 +31,15 @@ import pandas as pd
 import torch
 from sklearn.model_selection import train_test_split
 
-from fivelenses.lenses.arrays import Array, as_array, checked_rows
+from fivelenses.lenses.arrays import (
+    Array,
+    as_array,
+    checked_list,
+    checked_positive,
+    checked_real,
+    checked_rows,
+    checked_whole,
+)
 from fivelenses.lenses.perceptrons import Configuration, train
 
 __all__ = ["Configuration", "ProbeResult", "fit", "fit_grid", "grid"]
@@ -82,6 +90,7 @@ def grid(
         >>> len(grid()), grid(sizes=[8], alphas=[0.1])
         (128, [Configuration(hidden=(8, 8), alpha=0.1, seed=0)])
     """
+    sizes, alphas = checked_list("sizes", sizes), checked_list("alphas", alphas)
     return [Configuration((first, second), alpha) for first in sizes for second in sizes for alpha in alphas]
 
 
@@ -147,10 +156,9 @@ def _fitted(
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """What `fit` returns, and which test rows each probe has right, (configurations, n_test)."""
     x, y, x_test, y_test = _checked(x, y, x_test, y_test)
-    if not configurations:
-        raise ValueError("No configurations: give at least one, such as grid().")
-    if max_epochs < 1 or batch_size < 1:
-        raise ValueError(f"max_epochs = {max_epochs}, batch_size = {batch_size}: give at least 1 of each.")
+    configurations = _checked_configurations(configurations)
+    max_epochs, batch_size = checked_whole("max_epochs", max_epochs, 1), checked_whole("batch_size", batch_size, 1)
+    memory_mb = checked_positive("memory_mb", memory_mb)
     device = x.device if device is None else torch.device(device)
     classes, targets = np.unique(y, return_inverse=True)
     # The number of each test label's class, -1 for a label that is never predicted.
@@ -214,7 +222,9 @@ def fit_grid(
         (0.0001, (3,), True)
     """
     x, y, x_test, y_test = _checked(x, y, x_test, y_test)
-    if len(seeds) == 0:
+    configurations = _checked_configurations(configurations)
+    seeds = [checked_whole("A seed", seed, most=2**32 - 1) for seed in checked_list("seeds", seeds)]
+    if not seeds:
         raise ValueError("No seeds: give at least one initialisation.")
     selecting = (x, y, x_test, y_test)
     if select_on == "held-out":
@@ -249,7 +259,7 @@ def _batches(
 
 def _held_out(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Indices of the rows that train the grid and of those that select from it."""
-    if not 0 < share < 1:
+    if not 0 < checked_real("held_out", share) < 1:
         raise ValueError(f"held_out = {share} is not a share of the training rows in (0, 1).")
     counts = np.unique(y, return_counts=True)[1]
     count = int(np.ceil(share * len(y)))
@@ -265,6 +275,16 @@ def _held_out(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.nd
     )
 
 
+def _checked_configurations(configurations: Sequence[Configuration]) -> list[Configuration]:
+    configurations = checked_list("configurations", configurations)
+    if not configurations:
+        raise ValueError("No configurations: give at least one, such as grid().")
+    odd = [one for one in configurations if not isinstance(one, Configuration)]
+    if odd:
+        raise ValueError(f"A configuration is of type {type(odd[0]).__name__}: give a Configuration for each probe.")
+    return configurations
+
+
 def _checked(
     x: Array, y: Array, x_test: Array, y_test: Array
 ) -> tuple[torch.Tensor, np.ndarray, torch.Tensor, np.ndarray]:
@@ -276,6 +296,8 @@ def _checked(
             raise ValueError(
                 f"{named} has shape {labels.shape} and {name} has {len(rows)} rows: give one label per row."
             )
+        if labels.dtype.kind == "c":
+            raise ValueError(f"{named} holds complex numbers: give numbers or texts, one per class.")
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ValueError(f"{named} holds NaN or infinity, first in row {int(np.isfinite(labels).argmin())}.")
         checked += [rows, labels]

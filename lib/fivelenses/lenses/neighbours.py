@@ -12,7 +12,8 @@ neighbourhoods agree, k / (n − 1) on average if they are independent. Moving, 
 neither does any map that keeps the order of distances. Of equally distant rows the first ones count, in both
 representations: with many equal rows (a token without context), take fewer of them.
 
-Distances are computed in double precision, some rows at a time, so that memory grows with n and not with n².
+Distances are told by products of matrices, some rows at a time, so that memory grows with n and not with n²: in single
+precision first, and for the rows whose k nearest that leaves open in double precision.
 """
 
 import torch
@@ -21,7 +22,6 @@ from fivelenses.lenses.arrays import Array, as_tensor, checked_whole
 from fivelenses.lenses.moments import check_rows
 
 ROWS_AT_ONCE = 256
-ROUNDING = 1e-12  # of the largest square of a length: more than a product in double precision is off by
 
 
 def mutual_neighbours(x: Array, y: Array, k: int = 10) -> float:
@@ -46,9 +46,10 @@ def mutual_neighbours(x: Array, y: Array, k: int = 10) -> float:
     if not 1 <= checked_whole("k", k) < n:
         raise ValueError(f"k = {k} neighbours of {n} rows: give a k from 1 to {n - 1}.")
     centred = [_centred(rows) for rows in sides]
+    precisions = [(rows.float(), rows) for rows in centred]
     shared = 0
     for first in range(0, n, ROWS_AT_ONCE):
-        near = [_nearest(rows, first, k) for rows in centred]
+        near = [_nearest(rows, first, k) for rows in precisions]
         shared += int((near[0] & near[1].to(near[0].device)).count_nonzero())
     return shared / (n * k)
 
@@ -63,18 +64,37 @@ def _centred(rows: torch.Tensor) -> torch.Tensor:
     return torch.ldexp(rows, -torch.frexp(spread).exponent) if spread > 0 else rows
 
 
-def _nearest(rows: torch.Tensor, first: int, k: int) -> torch.Tensor:
-    """(block, n) which rows are among the k nearest of each of a block, the first ones of equally distant ones."""
+def _nearest(precisions: tuple[torch.Tensor, ...], first: int, k: int) -> torch.Tensor:
+    """(block, n) which rows are among the k nearest of each of a block, the first ones of equally distant ones.
+
+    Args:
+        precisions: the same rows, the coarser precision first.
+        first: of the block.
+        k: neighbours.
+    """
+    rows = precisions[-1]
     of = torch.arange(first, min(first + ROWS_AT_ONCE, len(rows)), device=rows.device)
+    near, open_rows = _near_by_products(precisions[0], of, k)
+    for rows in precisions[1:]:
+        if len(open_rows):
+            near[open_rows], still = _near_by_products(rows, of[open_rows], k)
+            open_rows = open_rows[still]
+    if len(open_rows):
+        distances = torch.cdist(rows[of[open_rows]], rows, compute_mode="donot_use_mm_for_euclid_dist")
+        distances.scatter_(1, of[open_rows, None], torch.inf)
+        nearest = distances.sort(dim=1, stable=True).indices[:, :k]
+        near[open_rows] = torch.zeros_like(distances, dtype=torch.bool).scatter_(1, nearest, True)
+    return near
+
+
+def _near_by_products(rows: torch.Tensor, of: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Which rows are among the k nearest of some, or may be by a product that rounds; and for which of these some there
+    are more than k.
+    """
     squares = rows.square().sum(dim=1)
     gaps = torch.addmm(squares, rows[of], rows.T, alpha=-2)  # squared distances, but for what a row has in all of them
-    gaps.diagonal(first).fill_(torch.inf)
-    # A product of matrices is fast and rounds: where it cannot tell the k nearest from the next, distances decide.
-    near = gaps <= gaps.topk(k, largest=False).values[:, -1:] + ROUNDING * squares.max()
-    unclear = near.count_nonzero(dim=1) > k
-    if unclear.any():
-        distances = torch.cdist(rows[of[unclear]], rows, compute_mode="donot_use_mm_for_euclid_dist")
-        distances.scatter_(1, of[unclear, None], torch.inf)
-        nearest = distances.sort(dim=1, stable=True).indices[:, :k]
-        near[unclear] = torch.zeros_like(distances, dtype=torch.bool).scatter_(1, nearest, True)
-    return near
+    gaps.scatter_(1, of[:, None], torch.inf)
+    # Each of the two gaps that are compared is off by less than half of this.
+    off = 3 * (rows.shape[1] + 4) * torch.finfo(rows.dtype).eps * squares.max()
+    near = gaps <= gaps.topk(k, largest=False).values[:, -1:] + off
+    return near, (near.count_nonzero(dim=1) > k).nonzero()[:, 0]

@@ -13,6 +13,7 @@ import torch
 from torch.nn.functional import pad
 
 from fivelenses.lenses.adam import BETAS, EPSILON, adam_step
+from fivelenses.lenses.arrays import checked_list, checked_real, checked_whole
 
 LEARNING_RATE = 1e-3
 TOLERANCE, PATIENCE = 1e-4, 10
@@ -30,12 +31,14 @@ class Configuration:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if len(self.hidden) != 2 or min(self.hidden) < 1 or any(int(units) != units for units in self.hidden):
-            raise ValueError(f"hidden = {self.hidden}: give the units of two hidden layers, at least 1 each.")
-        if not 0 <= self.alpha < np.inf:
+        hidden = checked_list("hidden", self.hidden)
+        if len(hidden) != 2:
+            raise ValueError(f"hidden = {self.hidden}: give the units of two hidden layers.")
+        for units in hidden:
+            checked_whole("A layer's units", units, 1)
+        checked_whole("seed", self.seed, most=2**32 - 1)
+        if not 0 <= checked_real("alpha", self.alpha) < np.inf:
             raise ValueError(f"alpha = {self.alpha} is no weight of a regulariser: give a finite number from 0 up.")
-        if not 0 <= self.seed < 2**32 or int(self.seed) != self.seed:
-            raise ValueError(f"seed = {self.seed}: give a whole number from 0 to 2**32 - 1.")
 
 
 def _initial(one: Configuration, d: int, outputs: int, random: np.random.RandomState) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fivelenses.lenses.arrays import Array, as_tensor, checked_sentence
+from fivelenses.lenses.arrays import Array, as_tensor, checked_list, checked_sentence
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,8 @@ class SpanTargets:
     """
 
     def __init__(self, split: Split, labels: Sequence[str], name: str = "given", top: bool = False) -> None:
-        models, targets = split
-        if not len(models) or not len(targets):
-            raise ValueError(
-                f"The {name} split has {len(models)} models and {len(targets)} targets: give at least one."
-            )
-        self._models = [[as_tensor(sentence) for sentence in sentences] for sentences in models]
+        models, targets = checked_split(split, name)
+        self._models = [[as_tensor(one) for one in sentences] for sentences in models]
         self._top = top
         lengths = _checked_vectors(self._models, {target.sentence for target in targets}, name)
         bounds = np.array([_checked_bounds(place, one, lengths, name) for place, one in enumerate(targets)])
@@ -150,6 +146,24 @@ class SpanTargets:
         return SpanBatch(words, *tensors)
 
 
+def checked_split(split: Split, name: str) -> tuple[list[list], list[Target]]:
+    """The vectors and the targets of a split, refused where it is none; their values are checked elsewhere."""
+    parts = [checked_list(f"A part of the {name} split", part) for part in checked_list(f"The {name} split", split)]
+    if len(parts) != 2:
+        raise ValueError(f"The {name} split has {len(parts)} parts: give the vectors of its models, and its targets.")
+    models, targets = parts
+    if not models or not targets:
+        raise ValueError(f"The {name} split has {len(models)} models and {len(targets)} targets: give at least one.")
+    for place, target in enumerate(targets):
+        if not isinstance(target, Target):
+            raise ValueError(f"Target {place} of the {name} split is of type {type(target).__name__}: give a Target.")
+        if isinstance(target.labels, str) or not isinstance(target.labels, Collection):
+            raise ValueError(
+                f"Target {place} of the {name} split has {target.labels!r} for labels: give a collection of labels."
+            )
+    return [checked_list(f"The vectors of a model in the {name} split", one) for one in models], targets
+
+
 def _checked_vectors(models: list[list[torch.Tensor]], read: set[int], name: str) -> list[int]:
     """The number of words in each sentence; values are checked only in the sentences that targets read."""
     if not models[0]:
@@ -169,8 +183,6 @@ def _checked_vectors(models: list[list[torch.Tensor]], read: set[int], name: str
 def _checked_bounds(place: int, target: Target, lengths: list[int], name: str) -> list[tuple[int, int]]:
     """Start and end of both spans, 0 and 0 for a missing second one."""
     where = f"Target {place} of the {name} split"
-    if isinstance(target.labels, str):
-        raise ValueError(f"{where} has the string {target.labels!r} for labels: give a collection of labels.")
     if not 0 <= target.sentence < len(lengths):
         raise ValueError(f"{where} is in sentence {target.sentence}, and there are {len(lengths)}.")
     words = lengths[target.sentence]

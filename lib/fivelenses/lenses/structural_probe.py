@@ -37,10 +37,11 @@ import pandas as pd
 import torch
 
 from fivelenses.lenses.adam import adam_step
-from fivelenses.lenses.arrays import Array, as_tensor, checked_sentence
+from fivelenses.lenses.arrays import Array, as_tensor, checked_list, checked_positive, checked_sentence, checked_whole
 from fivelenses.lenses.trees import Evaluation, check_gold, evaluate
 
 START, TOLERANCE, DECAY, PATIENCE = 0.05, 1e-4, 0.1, 5
+MAX_RANK = 100_000  # far more than any layer has features
 
 Sentences = tuple[Sequence[Array], Sequence[Array]]
 
@@ -169,6 +170,8 @@ def _fit(
     max_epochs: int = 40,
     device: str | torch.device | None = None,
 ) -> StructuralProbe:
+    batch_size, max_epochs = checked_whole("batch_size", batch_size, 1), checked_whole("max_epochs", max_epochs, 1)
+    seed, learning_rate = checked_whole("seed", seed), checked_positive("learning_rate", learning_rate)
     sentences, gold = _checked_split(kind, training, "training")
     held_out, held_out_gold = _checked_split(kind, development, "development")
     k, _, d = sentences[0].shape
@@ -177,9 +180,7 @@ def _fit(
             f"The training vectors are {k} layers of {d} features and the development vectors "
             f"{held_out[0].shape[0]} of {held_out[0].shape[2]}: give the same layers of both."
         )
-    rank = d if rank is None else rank
-    if min(rank, batch_size, max_epochs) < 1:
-        raise ValueError(f"rank = {rank}, batch_size = {batch_size}, max_epochs = {max_epochs}: give at least 1 each.")
+    rank = d if rank is None else checked_whole("rank", rank, 1, MAX_RANK)
     device = sentences[0].device if device is None else torch.device(device)
     random = torch.Generator().manual_seed(seed)
     start = torch.empty(d, rank).uniform_(-START, START, generator=random)
@@ -279,6 +280,9 @@ def _depths(words: torch.Tensor) -> torch.Tensor:
 
 
 def _checked_split(kind: str, split: Sentences, name: str) -> tuple[list[torch.Tensor], list[np.ndarray]]:
+    split = checked_list(f"The {name} split", split)
+    if len(split) != 2:
+        raise ValueError(f"The {name} split has {len(split)} members: give the vectors and the gold of its sentences.")
     vectors, gold = split
     sentences = _checked_vectors(vectors, f"{name} vectors")
     return sentences, check_gold(kind, gold, [sentence.shape[1] for sentence in sentences], f"{name} gold")
@@ -286,7 +290,7 @@ def _checked_split(kind: str, split: Sentences, name: str) -> tuple[list[torch.T
 
 def _checked_vectors(vectors: Sequence[Array], name: str) -> list[torch.Tensor]:
     """Sentences as (k, words, d)."""
-    sentences = [as_tensor(sentence) for sentence in vectors]
+    sentences = [as_tensor(sentence) for sentence in checked_list(f"The {name}", vectors)]
     if not sentences:
         raise ValueError(f"The {name} hold no sentence: give at least one.")
     sentences = [sentence[None] if sentence.ndim == 2 else sentence for sentence in sentences]

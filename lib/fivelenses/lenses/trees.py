@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.stats import rankdata
 
-from fivelenses.lenses.arrays import Array, as_array
+from fivelenses.lenses.arrays import Array, as_array, as_tensor, checked_list
 
 # The sentence lengths over which the authors average their correlations.
 LENGTHS = range(5, 51)
@@ -146,9 +146,9 @@ def sentence_scores(
     """
     if kind not in ("distance", "depth"):
         raise ValueError(f"kind is 'distance' or 'depth', not {kind!r}.")
-    if not len(predicted):
+    predicted = [as_array(as_tensor(one)) for one in checked_list("predicted", predicted)]
+    if not predicted:
         raise ValueError("There is no sentence to evaluate: give at least one.")
-    predicted = [np.asarray(one) for one in predicted]
     gold = check_gold(kind, gold, [one.shape[-1] if one.ndim else 0 for one in predicted], "gold")
     for number, (one, truth) in enumerate(zip(predicted, gold, strict=True)):
         if one.shape != (len(predicted[0]), *truth.shape) or not np.isfinite(one).all():
@@ -189,9 +189,9 @@ def summary(kind: Literal["distance", "depth"], scores: pd.DataFrame) -> Evaluat
 
 def check_gold(kind: str, gold: Sequence[Array], words: Sequence[int], name: str) -> list[np.ndarray]:
     """Gold distances or depths as float32, refused where they are none or do not fit the sentences' words."""
-    if len(gold) != len(words):
-        raise ValueError(f"The {name} is of {len(gold)} sentences and the vectors of {len(words)}.")
-    checked = [np.asarray(truth, dtype=np.float32) for truth in gold]
+    checked = [as_array(as_tensor(truth)).astype(np.float32) for truth in checked_list(f"The {name}", gold)]
+    if len(checked) != len(words):
+        raise ValueError(f"The {name} is of {len(checked)} sentences and the vectors of {len(words)}.")
     for number, (truth, n) in enumerate(zip(checked, words, strict=True)):
         shape = (n, n) if kind == "distance" else (n,)
         if truth.shape != shape or not np.isfinite(truth).all():
@@ -220,7 +220,8 @@ def _spanning_edges(distances: np.ndarray) -> set[tuple[int, int]]:
 def _checked_masks(counted: Sequence[Array] | None, gold: list[np.ndarray]) -> list[np.ndarray]:
     if counted is None:
         return [np.ones(len(truth), dtype=bool) for truth in gold]
-    masks = [np.asarray(mask, dtype=bool) for mask in counted]
-    if [mask.shape for mask in masks] != [(len(truth),) for truth in gold]:
+    masks = [np.asarray(mask) for mask in checked_list("counted", counted)]
+    fitting = [mask.shape for mask in masks] == [(len(truth),) for truth in gold]
+    if not fitting or not all(mask.dtype == bool for mask in masks):
         raise ValueError("counted does not fit the sentences: give one True or False per word of each sentence.")
     return masks

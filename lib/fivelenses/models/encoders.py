@@ -19,16 +19,18 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import huggingface_hub
 from transformers import AutoConfig, AutoModel, AutoTokenizer, BertConfig, PretrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from fivelenses import project
 from fivelenses.files import sha256
 from fivelenses.models.onnx_weights import convert
-from fivelenses.tasks.sources import HUB_ERRORS, SourceError, cache_folder, mirror
+from fivelenses.tasks.sources import SourceError, cache_folder, hub_errors, mirror
 
-# Progress is logged in plain lines; a bar for every load would drown them in notebooks and logs.
+# Progress is logged in plain lines, which a bar for every load or a warning for every retry would drown.
 logging.disable_progress_bar()
+huggingface_hub.utils.logging.set_verbosity_error()
 
 REVISIONS = {
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
@@ -208,7 +210,7 @@ def _from_hub(encoder: Encoder, read, **options):
     """Call a `from_pretrained` on an encoder's place; a network failure becomes one sentence."""
     try:
         return read(encoder.place, revision=encoder.revision or "main", **options)
-    except HUB_ERRORS as error:
+    except hub_errors() as error:
         raise SourceError(
             f"The encoder {encoder.name!r} could not be read ({type(error).__name__}): check the name, connect to the "
             "network, or set FIVELENSES_MIRROR to a folder that holds it under models/."

@@ -7,6 +7,7 @@ its layers in one list; another architecture is refused by name.
 
 import copy
 from collections.abc import Iterable, Iterator
+from numbers import Integral
 
 import torch
 from torch import nn
@@ -58,14 +59,35 @@ def part(model: nn.Module, layer: int) -> nn.Module:
         ValueError: there is no such layer.
     """
     layers = layer_list(model)
-    if not 0 <= layer <= len(layers):
+    if not _is_whole(layer) or not 0 <= layer <= len(layers):
         raise ValueError(
-            f"There is no layer {layer}: the encoder has layers 1 to {len(layers)}, and 0 for its embeddings."
+            f"There is no layer {layer!r}: the encoder has layers 1 to {len(layers)}, and 0 for its embeddings."
         )
     if layer:
         return layers[layer - 1]
     outside = [module for _, module in _outside(model)]
     return outside[0] if len(outside) == 1 else nn.ModuleList(outside)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def checked_seed(seed: int) -> int:
+    """A seed, refused if it is no whole number from 0.
+
+    Raises:
+        ValueError: in one sentence.
+    """
+    if not _is_whole(seed) or seed < 0:
+        raise ValueError(f"seed = {seed!r}: give a whole number from 0.")
+    return int(seed)
+
+
+def _listed(layers: Iterable[int]) -> list[int]:
+    if isinstance(layers, str) or not isinstance(layers, Iterable):
+        raise ValueError(f"layers = {layers!r}: give a list of numbers of layers.")
+    return list(layers)
 
 
 def _outside(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -94,9 +116,9 @@ def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
         >>> list(projections(encoders.load_weights(encoders.locate("toy-bert/seed-0")), 1))
         ['query', 'key', 'value', 'attention output', 'intermediate', 'output']
     """
+    module = part(model, layer)
     if layer < 1:
         raise ValueError(f"Only layers 1 and above have projections, not {layer}.")
-    module = part(model, layer)
     kind = model.config.model_type
     if kind in PROJECTIONS:
         return {name: module.get_submodule(path) for name, path in zip(PARTS, PROJECTIONS[kind], strict=True)}
@@ -114,8 +136,8 @@ def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
 
 def freeze(model: nn.Module, layers: Iterable[int]) -> None:
     """Exclude the parameters of these layers (0: embeddings) from training."""
-    for layer in layers:
-        part(model, layer).requires_grad_(False)
+    for one in [part(model, layer) for layer in _listed(layers)]:
+        one.requires_grad_(False)
 
 
 def truncate(model: nn.Module, kept: int) -> None:
@@ -125,8 +147,8 @@ def truncate(model: nn.Module, kept: int) -> None:
         ValueError: `kept` is less than one or more than there are layers.
     """
     layers = layer_list(model)
-    if not 1 <= kept <= len(layers):
-        raise ValueError(f"A truncated encoder keeps 1 to {len(layers)} layers, not {kept}.")
+    if not _is_whole(kept) or not 1 <= kept <= len(layers):
+        raise ValueError(f"A truncated encoder keeps 1 to {len(layers)} layers, not {kept!r}.")
     del layers[kept:]
     model.config.num_hidden_layers = kept
 
@@ -138,8 +160,10 @@ def roll_back(model: nn.Module, original: nn.Module, layers: Iterable[int]) -> N
     Raises:
         ValueError: there is no such layer, or the two models do not have the same parts.
     """
+    layers = _listed(layers)
     for layer in layers:
         _check_same_parts(model, original, layer)
+    for layer in layers:
         part(model, layer).load_state_dict(part(original, layer).state_dict())
 
 
@@ -186,9 +210,10 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
     if biases_and_norms not in ("kept", "reset"):
         raise ValueError(f"biases_and_norms is 'kept' or 'reset', not {biases_and_norms!r}.")
     # All layers are found before the first is changed, so that a refusal leaves the model as it was.
-    by_layer = {layer: projections(model, layer) for layer in layers}
+    by_layer = {layer: projections(model, layer) for layer in _listed(layers)}
+    seed = checked_seed(seed)
     for layer, of_layer in by_layer.items():
-        generator = torch.Generator().manual_seed(seed * 1_000 + layer)
+        generator = torch.Generator().manual_seed(seed * 1_000 + int(layer))
         for projection in of_layer.values():
             weight = projection.weight
             bound = 2 * INITIAL_DEVIATION

@@ -21,7 +21,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from fivelenses.models.layers import layer_list, projections
+from fivelenses.models.layers import checked_seed, layer_list, projections
 
 # All layers of these add one bias per head, from relative positions: a head that moved would find another's.
 BIASED_BY_HEAD = ("mpnet",)
@@ -47,7 +47,7 @@ def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
         >>> torch.allclose(model(tokens).last_hidden_state, changed(tokens).last_hidden_state, atol=1e-5)
         True
     """
-
+    layer_list(model)
     if model.config.model_type in BIASED_BY_HEAD:
         raise ValueError(f"The layers of {model.config.model_type!r} share one bias per head: heads keep their places.")
 
@@ -134,9 +134,9 @@ def symmetries_of(model: nn.Module) -> dict[str, Callable[[nn.Module, int], nn.M
 
 
 def _changed(model: nn.Module, seed: int, change: Callable) -> nn.Module:
+    depth, draw = len(layer_list(model)), torch.Generator().manual_seed(checked_seed(seed))
     changed = copy.deepcopy(model)
-    draw = torch.Generator().manual_seed(seed)
-    for layer in range(1, len(layer_list(changed)) + 1):
+    for layer in range(1, depth + 1):
         change(projections(changed, layer), changed.config.num_attention_heads, draw)
     return changed
 

@@ -15,6 +15,8 @@ import hashlib
 import torch
 from torch import nn
 
+from fivelenses.models.layers import checked_seed, layer_list
+
 
 @torch.no_grad()
 def moved_at_random(tuned: nn.Module, original: nn.Module, seed: int) -> nn.Module:
@@ -47,6 +49,9 @@ def moved_at_random(tuned: nn.Module, original: nn.Module, seed: int) -> nn.Modu
         >>> torch.allclose((other - before).norm(), (after - before).norm()), torch.equal(other, after)
         (True, False)
     """
+    seed = checked_seed(seed)
+    for model in (tuned, original):
+        layer_list(model)
     twin = copy.deepcopy(tuned)
     targets, origins = _encoder_parameters(twin), _encoder_parameters(original)
     unshared = sorted(set(targets) ^ set(origins))

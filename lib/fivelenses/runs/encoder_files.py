@@ -47,18 +47,10 @@ def check(folder: Path, config: Mapping, random: bool = False) -> None:
     _check_heads(folder, config)
     _check_tokenizer(folder, config)
     if not random:
-        check_weights(folder, config)
+        _check_weights(folder, config)
 
 
-def check_weights(folder: Path, config: Mapping) -> None:
-    """Refuse weights that are missing, damaged, do not fit their configuration, or are not finite.
-
-    Args:
-        folder, config: see `check`.
-
-    Raises:
-        ParameterError: in one sentence that names the file.
-    """
+def _check_weights(folder: Path, config: Mapping) -> None:
     for file in _weights(folder):
         _check_shapes(file, config)
         bad = _first_not_finite(file, file.stat().st_mtime_ns)

@@ -91,23 +91,26 @@ def check_name(name: str, fewest_layers: int = 1, projections: bool = False) -> 
     read = _read(file)
     kind = read["model_type"]
     architectures.check_kind(name, kind, bool(read.get("is_encoder_decoder")), projections)
-    _check_direction(name, kind, bool(read.get("is_decoder")))
+    _check_direction(name, read)
     check_depth(name, _layers_of(read), fewest_layers)
     encoder_files.check(file.parent, read, random=name.startswith(RANDOM))
 
 
-def _check_direction(name: str, kind: str, decoder: bool) -> None:
+def _check_direction(name: str, read: Mapping) -> None:
     """Refuse a decoder, of whatever architecture.
 
     Args:
         name: the encoder's.
-        kind: transformers' name of its architecture.
-        decoder: whether its configuration says that it is used as one.
+        read: its configuration.
 
     Raises:
         ValueError: in one sentence.
     """
-    if not decoder and kind not in (*architectures.ADDRESSED, *architectures.WITHOUT_SIX_PROJECTIONS):
+    kind, decoder = read["model_type"], bool(read.get("is_decoder"))
+    addressed = kind in (*architectures.ADDRESSED, *architectures.WITHOUT_SIX_PROJECTIONS)
+    if not decoder and not addressed:
+        decoder = _continues_texts(read)
+    if not decoder and not addressed:
         # Which of all architectures only continue texts is the library's to say; it takes seconds to load.
         from transformers.models.auto.modeling_auto import (
             MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -120,6 +123,14 @@ def _check_direction(name: str, kind: str, decoder: bool) -> None:
             f"The encoder {name!r} is of the architecture {kind!r}, which cannot be studied layer by layer: "
             f"{architectures.NOT_ADDRESSED['gpt2']}. Take one of {', '.join(sorted(architectures.ADDRESSED.values()))}."
         )
+
+
+def _continues_texts(read: Mapping) -> bool:
+    """Whether a configuration names the models that it was written for, and all of them continue texts."""
+    written_for = read.get("architectures")
+    if not isinstance(written_for, list) or not written_for:
+        return False
+    return all(isinstance(one, str) and one.endswith(("ForCausalLM", "LMHeadModel")) for one in written_for)
 
 
 def check_depth(name: str, layers: int | None, fewest: int) -> None:

@@ -55,7 +55,14 @@ def offline_where_silent(runs: Iterable[FineTuningParameters]) -> None:
         ParameterError: HF_ENDPOINT is no address.
     """
     check_endpoint()
-    if os.environ.get(OFFLINE) or not any(map(asked_by, runs)) or any(map(os.environ.get, PROXIES)):
+    if any(map(asked_by, runs)):
+        offline_if_silent()
+
+
+def offline_if_silent() -> None:
+    """As `offline_where_silent`, for whoever will ask the hub."""
+    check_endpoint()
+    if os.environ.get(OFFLINE) or any(map(os.environ.get, PROXIES)):
         return
     from huggingface_hub import constants
 

@@ -14,10 +14,12 @@ from fivelenses.models import encoders
 from fivelenses.runs import encoder_files
 from fivelenses.runs.encoder_names import check_depth
 from fivelenses.runs.parameters import FineTuningParameters, ParameterError, depth, positions
+from fivelenses.tasks.own import MIN_ROWS
 from fivelenses.tasks.sources import SourceError, hub_table, mirror, raw_bytes
 from fivelenses.tasks.treebanks import STREUSLE, TREEBANKS
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
+MAX_BLANK = 0.01  # the share of a table's texts that may be blank
 
 
 def check_inputs(parameters: FineTuningParameters) -> None:
@@ -68,7 +70,7 @@ def floats(name: str, commit: str) -> str:
 
 
 def check_encoder_files(name: str, projections: bool = False) -> None:
-    """Refuse an encoder that is not there, cannot be addressed, or whose weights are damaged or do not fit.
+    """Refuse an encoder that is not there, cannot be addressed, or whose files are damaged or do not fit.
 
     Args:
         name: as `models.encoders` understands it.
@@ -83,8 +85,8 @@ def check_encoder_files(name: str, projections: bool = False) -> None:
     encoder = encoders.locate(name)
     config = encoders.config(encoder)
     architectures.check(name, config, projections)
-    if not encoder.random and encoder.revision is None:
-        encoder_files.check_weights(Path(encoder.place), config.to_dict())
+    if encoder.revision is None and Path(encoder.place).is_dir():
+        encoder_files.check(Path(encoder.place), config.to_dict(), encoder.random)
 
 
 def check_task(task: Task, folder: Path) -> None:
@@ -119,8 +121,9 @@ def _check_table(task: Task, file: Path) -> None:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0][:120]
         raise SourceError(f"{file} is damaged or cut short ({reason}): copy it again.") from error
-    if not table.num_rows:
-        raise SourceError(f"{file} has no rows: {task.title} needs examples, so copy the whole table.")
+    if table.num_rows < MIN_ROWS:
+        there = f"{table.num_rows} of the {MIN_ROWS} rows" if table.num_rows else f"none of the {MIN_ROWS} rows"
+        raise SourceError(f"{file} has {there} that {task.title} needs at least: copy the whole table.")
     for name in columns:
         if table[name].null_count:
             row = pc.index(table[name].is_null(), True).as_py()
@@ -128,6 +131,14 @@ def _check_table(task: Task, file: Path) -> None:
             raise SourceError(f"{file} has {what}: remove these rows, or copy the table again.")
     if task.head == "sequence":
         _check_labels(task, file, table[task.label])
+    if task.head in ("sequence", "span"):
+        for name in task.inputs:
+            blank = pc.equal(pc.utf8_trim_whitespace(table[name]), "")
+            count = pc.sum(blank).as_py()
+            if count > MAX_BLANK * table.num_rows:
+                first = pc.index(blank, True).as_py()
+                what = f"a blank {name} in {count:,} of its {table.num_rows:,} rows, first in row {first:,}"
+                raise SourceError(f"{file} has {what}: copy the table again.")
 
 
 def _check_labels(task: Task, file: Path, labels: pa.ChunkedArray) -> None:
@@ -140,3 +151,5 @@ def _check_labels(task: Task, file: Path, labels: pa.ChunkedArray) -> None:
             f"{file} has labels from {least} to {greatest} where {task.title} has {meant}: rows without a label (-1) "
             "or of another task cannot be learned from, so copy the table again."
         )
+    if least == greatest:
+        raise SourceError(f"{file} has the label {least} alone, where there is nothing to tell apart: copy it again.")

@@ -4,11 +4,13 @@ A task of the reader's own stands where a task of the profile stands: the chapte
 (one or two), or else its first one that labels texts. It has that task's schedule, and is in every list that it is in.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fivelenses import catalogue
 from fivelenses.runs import encoder_names
+from fivelenses.runs.hub import offline_if_silent
 from fivelenses.runs.parameters import FineTuningParameters, ParameterError
 
 FILES = (".csv", ".tsv", ".parquet", ".yaml", ".yml")
@@ -54,7 +56,9 @@ def name_of(named: str) -> str:
         return named
     if not named.startswith("hub:") and not Path(named).expanduser().is_file():
         raise ParameterError(f"There is no file {Path(named).expanduser().absolute()}, which tasks names: correct it.")
-    # What reads tables takes seconds to load.
+    if named.startswith("hub:") and "FIVELENSES_MIRROR" not in os.environ:
+        offline_if_silent()
+    # What reads tables takes a second to load.
     from fivelenses.tasks import own
 
     return own.register(named).name

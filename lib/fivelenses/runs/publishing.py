@@ -16,7 +16,7 @@ from fivelenses.files import folder_beside, written_beside
 from fivelenses.runs import checksums
 from fivelenses.runs.execution import RunError, run_committed, state
 from fivelenses.runs.findings import FILE as FINDINGS
-from fivelenses.runs.folders import folder_name
+from fivelenses.runs.folders import find_run, no_current_run
 from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.parameters import ChapterParameters
 from fivelenses.runs.settings import find_chapter, settings
@@ -50,7 +50,8 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
             of the chapter shows.
 
     Raises:
-        RunError: there is no current run, or the published records would become too large to commit.
+        ParameterError: there is no run.
+        RunError: it is not current, or the published records would become too large to commit.
     """
     chapter, overrides = find_chapter(number), resolved(overrides or {})
     parameters = settings(number, profile, **overrides)
@@ -60,11 +61,10 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
                 f"{find(name).title} is a table of your own, which readers of a published page do not have: publish "
                 "runs on tasks of the catalogue, and send others as a report."
             )
-    run = project.runs_folder() / folder_name(chapter, profile, overrides)
+    run = find_run(chapter, profile, overrides)
     reason = state(chapter, run, parameters.model_dump(mode="json"))
     if reason:
-        again = f"run `fivelenses run {number} --profile {profile}`"
-        raise RunError(f"Chapter {number} has no current run on {profile} ({reason}): {again}.")
+        raise RunError(no_current_run(chapter, profile, overrides, reason))
     facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
     place = project.records_folder() / chapter.slug
     measured = {}

@@ -133,7 +133,7 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         return chapter.parameters(**values | overrides)
     except ValidationError as error:
         first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
+        message = first["msg"].removeprefix("Value error, ").rstrip(".")
         if not first["loc"]:  # parameters that do not go together: the message names them
             raise ParameterError(f"Chapter {number}: {message}.") from error
         name = ".".join(str(place) for place in first["loc"])

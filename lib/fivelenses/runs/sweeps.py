@@ -155,11 +155,14 @@ def _sweep(number, profile, points, folder: Path, cluster: Cluster, retries: int
     progress = _Progress(folder, states, log)
     progress.write()
     current = len(points) - len(pending)
-    log(f"sweep {folder.name}: {counted(len(points), 'point')}, {current} current, {len(pending)} to run")
-    if pending:
+    told = f"sweep {folder.name}: {counted(len(points), 'point')}, {current} current, {len(pending)} to run"
+    if not pending:
+        log(told)
+    else:
         gpu = any(settings(number, profile, **point.overrides).device != "cpu" for point in pending)
         try:
             with connect(cluster, len(pending), gpu, folder, log) as (client, places):
+                log(told)
                 _run(client, number, profile, pending, places, progress, retries)
         except (KeyboardInterrupt, SystemExit):
             log("interrupted: the same command continues with what is left")

@@ -23,8 +23,8 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import datasets
 import numpy as np
 import pandas as pd
 import yaml
@@ -34,7 +34,12 @@ from fivelenses.catalogue import Task, own_folder, read_own, slug
 from fivelenses.files import folder_beside
 from fivelenses.tasks import own_hub, own_tables
 from fivelenses.tasks.own_tables import Columns
-from fivelenses.tasks.sources import SourceError
+from fivelenses.tasks.sources import SourceError, quiet_datasets
+from fivelenses.tasks.subsets import subset
+
+# A refusal does not wait for the library.
+if TYPE_CHECKING:
+    import datasets
 
 HUB, DECLARATIONS = own_hub.PREFIX, (".yaml", ".yml")
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -162,6 +167,7 @@ def _registered(declaration: Declaration, changed: tuple[int, ...], folder: Path
     left_out = [name for name in training if name not in (*texts, label)]
     own_tables.check_texts(training, texts, where)
     names = {"train": own_tables.label_names(training[label], label, where)}
+    _check_classes(own_tables.in_order(names["train"]), where)
     tables = {"train": {name: training[name] for name in texts}}
     if development is None:
         share = declaration.development or DEVELOPMENT_SHARE
@@ -175,7 +181,8 @@ def _registered(declaration: Declaration, changed: tuple[int, ...], folder: Path
         tables["validation"] = {name: development[name] for name in texts}
         names["validation"] = own_tables.label_names(development[label], label, split)
     labels = own_tables.in_order(names["train"])
-    _check_learnable(names, labels, where)
+    distinct = len(set(zip(*(training[name] for name in texts), strict=True))) if development is None else None
+    _check_learnable(names, labels, where, distinct)
     sizes = {split: len(of_split) for split, of_split in names.items()}
     frames = {split: pd.DataFrame(table) for split, table in tables.items()}
     for name, frame in frames.items():
@@ -220,8 +227,6 @@ def _read(declaration: Declaration) -> tuple[Columns, Columns | None, str]:
 
 def _divided(texts: Columns, names: list[str], share: float, seed: int) -> tuple[dict[str, Columns], dict[str, list]]:
     """Training and development rows; rows with equal texts stay together."""
-    from fivelenses.tasks.examples import subset
-
     groups: dict[tuple, list[int]] = {}
     for row, text in enumerate(zip(*texts.values(), strict=True)):
         groups.setdefault(text, []).append(row)
@@ -238,13 +243,7 @@ def _divided(texts: Columns, names: list[str], share: float, seed: int) -> tuple
     return tables, {split: [names[row] for row in of] for split, of in sides.items()}
 
 
-def _check_learnable(names: dict[str, list[str]], labels: tuple[str, ...], where: str) -> None:
-    rows = {split: len(of_split) for split, of_split in names.items()}
-    if min(rows.values()) < MIN_ROWS:
-        raise SourceError(
-            f"{where} gives {rows['train']:,} training and {rows['validation']:,} development examples: a task needs "
-            f"{MIN_ROWS} of each."
-        )
+def _check_classes(labels: tuple[str, ...], where: str) -> None:
     if len(labels) > MAX_LABELS:
         raise SourceError(
             f"{where} has {len(labels):,} different labels such as {labels[0]!r}, and a task has at most "
@@ -252,6 +251,25 @@ def _check_learnable(names: dict[str, list[str]], labels: tuple[str, ...], where
         )
     if len(labels) == 1:
         raise SourceError(f"{where} has the label {labels[0]!r} alone: there is nothing to tell apart.")
+
+
+def _check_learnable(names: dict[str, list[str]], labels: tuple[str, ...], where: str, distinct: int | None) -> None:
+    """Refuse splits that are too small, or whose labels differ.
+
+    Args:
+        names: of the labels, by split.
+        labels: of the training split.
+        where: what an error calls the table.
+        distinct: how many distinct texts were divided into the splits; None where both were given.
+    """
+    rows = {split: len(of_split) for split, of_split in names.items()}
+    if min(rows.values()) < MIN_ROWS:
+        equal = distinct is not None and distinct < sum(rows.values())
+        why = f" (equal texts stay together; distinct: {distinct:,})" if equal else ""
+        raise SourceError(
+            f"{where} gives {rows['train']:,} training and {rows['validation']:,} development examples{why}: a task "
+            f"needs {MIN_ROWS} of each."
+        )
     unseen = sorted(set(names["validation"]) - set(labels))
     if unseen:
         raise SourceError(f"The development examples of {where} have the label {unseen[0]!r}, which training lacks.")
@@ -295,7 +313,7 @@ def described(name: str) -> str:
     return json.loads((own_folder() / name / "task.json").read_text(encoding="utf-8"))["read"]
 
 
-def table(task: Task, split: str) -> datasets.Dataset:
+def table(task: Task, split: str) -> "datasets.Dataset":
     """One split of a task of the reader's own.
 
     Raises:
@@ -305,7 +323,7 @@ def table(task: Task, split: str) -> datasets.Dataset:
         raise SourceError(f"{task.title} has no split {split!r}: it has {', '.join(task.splits)}.")
     file = own_folder() / task.name / f"{split}.parquet"
     try:
-        return datasets.Dataset.from_pandas(pd.read_parquet(file), preserve_index=False)
+        return quiet_datasets().Dataset.from_pandas(pd.read_parquet(file), preserve_index=False)
     except (OSError, ValueError) as error:
         raise SourceError(
             f"The examples of {task.title} in {file} are missing or damaged: remove {file.parent} and name the task's "

@@ -1,10 +1,8 @@
 """A data set of the hub, or of a mirror of it, that no catalogue describes: its splits and their columns."""
 
-import datasets
-
 from fivelenses.catalogue import Task
 from fivelenses.tasks.own_tables import Columns
-from fivelenses.tasks.sources import HUB_ERRORS, SourceError, hub_table, mirror
+from fivelenses.tasks.sources import SourceError, hub_errors, hub_table, mirror, quiet_datasets
 
 PREFIX = "hub:"
 
@@ -29,8 +27,8 @@ def splits(name: str, config: str = "", revision: str | None = None) -> list[str
             raise SourceError(f"The mirror has no {name} in {place}: {hint}, or unset FIVELENSES_MIRROR.")
         return splits
     try:
-        return datasets.get_dataset_split_names(name, config or None, revision=revision)
-    except HUB_ERRORS as error:
+        return quiet_datasets().get_dataset_split_names(name, config or None, revision=revision)
+    except hub_errors() as error:
         raise SourceError(
             f"{PREFIX}{name} could not be read from the hub ({type(error).__name__}: "
             f"{' '.join(str(error).split())[:120]}): correct its name, name its `config:`, or connect to the network."
@@ -58,6 +56,6 @@ def columns(name: str, config: str, revision: str | None, split: str) -> Columns
     table = hub_table(task, split)
     read = {column: list(table[column]) for column in table.column_names}
     for column, feature in table.features.items():
-        if isinstance(feature, datasets.ClassLabel):
+        if isinstance(feature, quiet_datasets().ClassLabel):
             read[column] = [feature.int2str(one) if one is not None and one >= 0 else None for one in read[column]]
     return read

@@ -36,11 +36,13 @@ def read(file: Path) -> Columns:
     """
     if not file.is_file():
         raise SourceError(f"There is no file {file}: correct its path, which begins in the folder you are in.")
-    if file.suffix.lower() == ".parquet":
-        return _parquet(file)
-    if file.suffix.lower() in SEPARATORS:
-        return _separated(file, SEPARATORS[file.suffix.lower()])
-    raise SourceError(f"{file} is not read as a table: give it as {', '.join(TABLES)}.")
+    kind = file.suffix.lower()
+    if kind not in TABLES:
+        raise SourceError(f"{file} is not read as a table: give it as {', '.join(TABLES)}.")
+    columns = _parquet(file) if kind == ".parquet" else _separated(file, SEPARATORS[kind])
+    if not any(columns.values()):
+        raise SourceError(f"{file} names its columns and has no rows: give it an example per row.")
+    return columns
 
 
 def _separated(file: Path, separator: str) -> Columns:

@@ -15,13 +15,14 @@ def score(metric: str, predicted: np.ndarray, gold: np.ndarray) -> float:
         predicted, gold: (n,) integer labels.
 
     Raises:
-        ValueError: there is no such metric, there are no examples, or the lengths differ.
+        ValueError: there is no such metric, there are no examples, labels that are no whole numbers, or lengths that
+            differ.
 
     Example:
         >>> score("matthews", np.array([1, 1, 1]), np.array([0, 1, 1]))
         0.0
     """
-    predicted, gold = np.asarray(predicted), np.asarray(gold)
+    predicted, gold = _labels(predicted), _labels(gold)
     if predicted.shape != gold.shape or predicted.ndim != 1 or predicted.size == 0:
         raise ValueError(f"A score needs two equally long lists of labels, not {predicted.shape} and {gold.shape}.")
     if metric == "accuracy":
@@ -40,7 +41,19 @@ def majority_rate(gold: np.ndarray) -> float:
         >>> majority_rate(np.array([0, 1, 1, 1]))
         0.75
     """
-    gold = np.asarray(gold)
+    gold = _labels(gold)
     if gold.size == 0:
         raise ValueError("A majority rate needs at least one label.")
     return float(np.unique(gold, return_counts=True)[1].max() / gold.size)
+
+
+def _labels(values: np.ndarray) -> np.ndarray:
+    try:
+        labels = np.asarray(values)
+    except (TypeError, ValueError) as error:  # rows of several lengths, or a tensor whose numbers NumPy lacks
+        raise ValueError(
+            f"Labels cannot be read as an array ({str(error).rstrip('.')}): number them from 0."
+        ) from error
+    if labels.size and labels.dtype.kind not in "iub":
+        raise ValueError(f"Labels hold {labels.dtype}, not whole numbers: number the classes from 0.")
+    return labels

@@ -10,29 +10,42 @@ import os
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-
-import datasets
-import httpx2
-import huggingface_hub
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from fivelenses.files import written_beside
 from fivelenses.tasks.catalogue import Task
 
-# Progress is logged in plain lines, not in bars, and a network failure in one sentence, not once per retry.
-datasets.disable_progress_bars()
-huggingface_hub.utils.logging.set_verbosity_error()
+# A refusal does not wait for the library.
+if TYPE_CHECKING:
+    import datasets
 
 SOURCES = ("toyworld", "hub")
 RAW_HOST = "https://raw.githubusercontent.com"
 
 
-# What the hub's client raises; a split or a configuration that is not there is a ValueError.
-HUB_ERRORS = (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError)
-
-
 class SourceError(RuntimeError):
     """A table or file could not be read; the message says which, from where, and what to do."""
+
+
+@cache
+def quiet_datasets() -> ModuleType:
+    """The library `datasets`, told to log no bars, and its client of the hub to say nothing of each retry."""
+    import datasets
+    import huggingface_hub
+
+    datasets.disable_progress_bars()
+    huggingface_hub.utils.logging.set_verbosity_error()
+    return datasets
+
+
+def hub_errors() -> tuple[type[Exception], ...]:
+    """What the hub's client raises; a split or a configuration that is not there is a ValueError."""
+    import httpx2
+
+    return (OSError, ValueError, httpx2.HTTPError, quiet_datasets().exceptions.DatasetsError)
 
 
 def cache_folder() -> Path:
@@ -55,7 +68,7 @@ def mirror() -> Path | None:
     return folder
 
 
-def hub_table(task: Task, split: str) -> datasets.Dataset:
+def hub_table(task: Task, split: str) -> "datasets.Dataset":
     """One split of a task, from the mirror where one is named and from the hub otherwise.
 
     Args:
@@ -76,10 +89,10 @@ def hub_table(task: Task, split: str) -> datasets.Dataset:
                 f"The mirror has no {task.repository} {task.config} {name} (looked for {path}): "
                 "add that file, or unset FIVELENSES_MIRROR to read from the hub."
             )
-        return datasets.load_dataset("parquet", data_files={split: str(path)}, split=split)
+        return quiet_datasets().load_dataset("parquet", data_files={split: str(path)}, split=split)
     try:
-        return datasets.load_dataset(task.repository, task.config, revision=task.revision, split=name)
-    except HUB_ERRORS as error:
+        return quiet_datasets().load_dataset(task.repository, task.config, revision=task.revision, split=name)
+    except hub_errors() as error:
         raise SourceError(
             f"{task.title} ({task.repository}, {task.config}, {name}) could not be read from the hub "
             f"({type(error).__name__}): connect to the network, or set FIVELENSES_MIRROR to a folder laid out "

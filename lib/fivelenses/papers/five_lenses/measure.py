@@ -38,7 +38,8 @@ from fivelenses.papers.merchant2020.measure import structural_probes
 from fivelenses.papers.merchant2020.similarity import drawn_positions
 from fivelenses.records import FOLDS, TUNED, TWIN, WHOLE
 from fivelenses.tasks import TaskData
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.subsets import subset
 from fivelenses.tasks.treebanks import treebank_of
 
 MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "structure")

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from fivelenses import project
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.lenses import directions, landscape
+from fivelenses.lenses import directions, landscape, projection
 from fivelenses.lenses.basin import sharpness
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import Parameters
@@ -237,7 +237,7 @@ def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
             yield here
             before = here
 
-    path = landscape.project(states(), plane.start, plane.first, plane.second)
+    path = projection.project(states(), plane.start, plane.first, plane.second)
     share = np.array(steps) / checkpoint.manifest["steps"]
     when = {"step": steps, "epoch": share * checkpoint.specification.schedule.epochs, "share": share}
     training = {

@@ -22,7 +22,8 @@ from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.parameter_motion import layer_parameters, thirds
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.subsets import subset
 
 SCRATCH, PRETRAINED = "scratch", "pre-trained"
 INITS = (SCRATCH, PRETRAINED)

@@ -22,7 +22,8 @@ from fivelenses.comparison import compare, layers_rolled_back
 from fivelenses.models import encoders
 from fivelenses.models.twins import moved_at_random
 from fivelenses.records import FOLDS, SHARED, SHUFFLED, TWIN
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.subsets import subset
 
 PRETRAINED, UNTRAINED = "pre-trained", "untrained"
 

@@ -43,7 +43,8 @@ from fivelenses.papers.merchant2020.measure import structural_probes
 from fivelenses.papers.merchant2020.similarity import drawn_positions
 from fivelenses.records import SHUFFLED, TWIN
 from fivelenses.tasks import TaskData
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.subsets import subset
 from fivelenses.tasks.treebanks import treebank_of
 
 FULL, FROZEN, ALL = "tuned", "frozen", "all"

@@ -17,7 +17,8 @@ from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020.measure import structural_probes
 from fivelenses.tasks import TaskData
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.subsets import subset
 from fivelenses.tasks.treebanks import treebank_of
 
 HEADS = ("token", "token-pair")  # of tasks on words

@@ -32,7 +32,7 @@ from fivelenses.papers.merchant2020.probed import (
 from fivelenses.records import FOLDS, WHOLE
 from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
 from fivelenses.tasks.encoding import encode_words
-from fivelenses.tasks.examples import subset
+from fivelenses.tasks.subsets import subset
 from fivelenses.tasks.treebanks import treebank_of
 
 TABLE_SEED = 0  # of the sentences that are drawn from a table

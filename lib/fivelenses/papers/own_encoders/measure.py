@@ -22,8 +22,9 @@ from fivelenses.models import encoders
 from fivelenses.papers.toy_world.measure import record
 from fivelenses.records import FOLDS, WHOLE
 from fivelenses.tasks import TaskData, load
-from fivelenses.tasks.examples import encode, subset
+from fivelenses.tasks.examples import encode
 from fivelenses.tasks.running_text import wikipedia_text
+from fivelenses.tasks.subsets import subset
 from pretraining import held_out_loss, tokenise
 
 ITERATIONS = 1000

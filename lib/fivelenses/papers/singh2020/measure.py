@@ -17,8 +17,9 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import weights
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.tasks.examples import TaskData, encode, subset
+from fivelenses.tasks.examples import TaskData, encode
 from fivelenses.tasks.scores import majority_rate
+from fivelenses.tasks.subsets import subset
 
 MAX_ITERATIONS = 2_000
 

@@ -10,7 +10,7 @@ import pandas as pd
 import toyworld
 from fivelenses.models import encoders
 from fivelenses.tasks import TaskData, baselines, load
-from fivelenses.tasks.examples import subset
+from fivelenses.tasks.subsets import subset
 from pretraining import RECORD
 
 

@@ -20,7 +20,8 @@ from fivelenses.models.encoders import load_weights, locate, tokenizer
 from fivelenses.models.layers import layer_list
 from fivelenses.models.twins import moved_at_random
 from fivelenses.records import SHARED, SHUFFLED, TUNED, TWIN
-from fivelenses.tasks.examples import encode, load, subset
+from fivelenses.tasks.examples import encode, load
+from fivelenses.tasks.subsets import subset
 
 BEFORE, AFTER = "before", "after"
 TRAINING, HELD_OUT = "train", "validation"
