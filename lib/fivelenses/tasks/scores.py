@@ -54,6 +54,9 @@ def _labels(values: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"Labels cannot be read as an array ({str(error).rstrip('.')}): number them from 0."
         ) from error
-    if labels.size and labels.dtype.kind not in "iub":
-        raise ValueError(f"Labels hold {labels.dtype}, not whole numbers: number the classes from 0.")
+    # Tables of records have whole numbers as floating-point ones.
+    whole = labels.dtype.kind in "iub" or (labels.dtype.kind == "f" and bool((np.trunc(labels) == labels).all()))
+    whole = whole and bool(np.isfinite(labels).all())
+    if labels.size and not whole:
+        raise ValueError(f"Labels of {labels.dtype} are not all whole numbers: number the classes from 0.")
     return labels
