@@ -35,6 +35,12 @@ def test_it_agrees_with_a_plain_loop(seed, k):
     assert mutual_neighbours(x, y, k) == pytest.approx(plain(x, y, k))
 
 
+@given(seeds, st.integers(1, 20))
+def test_of_many_equal_distances_the_first_rows_count(seed, k):
+    x, y = (np.round(side) for side in related(seed))
+    assert mutual_neighbours(x, y, k) == pytest.approx(plain(x, y, k))
+
+
 def test_blocks_of_rows_change_nothing(monkeypatch):
     x, y = related(0)
     whole = mutual_neighbours(x, y, 5)

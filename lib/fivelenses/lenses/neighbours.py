@@ -12,8 +12,8 @@ neighbourhoods agree, k / (n − 1) on average if they are independent. Moving, 
 neither does any map that keeps the order of distances. Of equally distant rows the first ones count, in both
 representations: with many equal rows (a token without context), take fewer of them.
 
-Distances are told by products of matrices, some rows at a time, so that memory grows with n and not with n²: in single
-precision first, and for the rows whose k nearest that leaves open in double precision.
+Products of matrices in single precision, some rows at a time, tell which rows may be among the nearest; where these are
+more than k, their distances in double precision decide. Memory grows with n and not with n².
 """
 
 import torch
@@ -21,7 +21,7 @@ import torch
 from fivelenses.lenses.arrays import Array, as_tensor, checked_whole
 from fivelenses.lenses.moments import check_rows
 
-ROWS_AT_ONCE = 256
+ROWS_AT_ONCE, PAIRS_AT_ONCE = 256, 4096
 
 
 def mutual_neighbours(x: Array, y: Array, k: int = 10) -> float:
@@ -45,56 +45,50 @@ def mutual_neighbours(x: Array, y: Array, k: int = 10) -> float:
     n = len(sides[0])
     if not 1 <= checked_whole("k", k) < n:
         raise ValueError(f"k = {k} neighbours of {n} rows: give a k from 1 to {n - 1}.")
-    centred = [_centred(rows) for rows in sides]
-    precisions = [(rows.float(), rows) for rows in centred]
+    sides = [_scaled(rows.double()) for rows in sides]
+    singles = [_scaled(rows - rows.mean(0)).float() for rows in sides]
+    squares = [rows.square().sum(dim=1) for rows in singles]
     shared = 0
     for first in range(0, n, ROWS_AT_ONCE):
-        near = [_nearest(rows, first, k) for rows in precisions]
+        near = [_nearest(*of_side, first, k) for of_side in zip(sides, singles, squares, strict=True)]
         shared += int((near[0] & near[1].to(near[0].device)).count_nonzero())
     return shared / (n * k)
 
 
-def _centred(rows: torch.Tensor) -> torch.Tensor:
-    """Rows less their mean, divided by a power of two, so that their squares are numbers and no digit is lost."""
-    rows = rows.double()
+def _scaled(rows: torch.Tensor) -> torch.Tensor:
+    """Rows divided by a power of two, so that their squares are numbers and no digit is lost."""
     largest = rows.abs().max()
-    rows = torch.ldexp(rows, -torch.frexp(largest).exponent) if largest > 0 else rows
-    rows = rows - rows.mean(0)
-    spread = rows.abs().max()
-    return torch.ldexp(rows, -torch.frexp(spread).exponent) if spread > 0 else rows
+    return torch.ldexp(rows, -torch.frexp(largest).exponent) if largest > 0 else rows
 
 
-def _nearest(precisions: tuple[torch.Tensor, ...], first: int, k: int) -> torch.Tensor:
+def _nearest(rows: torch.Tensor, single: torch.Tensor, squares: torch.Tensor, first: int, k: int) -> torch.Tensor:
     """(block, n) which rows are among the k nearest of each of a block, the first ones of equally distant ones.
 
     Args:
-        precisions: the same rows, the coarser precision first.
+        rows: in double precision.
+        single: the same less their mean, scaled, in single precision.
+        squares: of the lengths of the latter.
         first: of the block.
         k: neighbours.
     """
-    rows = precisions[-1]
     of = torch.arange(first, min(first + ROWS_AT_ONCE, len(rows)), device=rows.device)
-    near, open_rows = _near_by_products(precisions[0], of, k)
-    for rows in precisions[1:]:
-        if len(open_rows):
-            near[open_rows], still = _near_by_products(rows, of[open_rows], k)
-            open_rows = open_rows[still]
-    if len(open_rows):
-        distances = torch.cdist(rows[of[open_rows]], rows, compute_mode="donot_use_mm_for_euclid_dist")
-        distances.scatter_(1, of[open_rows, None], torch.inf)
-        nearest = distances.sort(dim=1, stable=True).indices[:, :k]
-        near[open_rows] = torch.zeros_like(distances, dtype=torch.bool).scatter_(1, nearest, True)
-    return near
-
-
-def _near_by_products(rows: torch.Tensor, of: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Which rows are among the k nearest of some, or may be by a product that rounds; and for which of these some there
-    are more than k.
-    """
-    squares = rows.square().sum(dim=1)
-    gaps = torch.addmm(squares, rows[of], rows.T, alpha=-2)  # squared distances, but for what a row has in all of them
-    gaps.scatter_(1, of[:, None], torch.inf)
+    # Squared distances, but for what a row has in all of them; `addmm` takes twice as long.
+    gaps = (-2 * single[of] @ single.T).add_(squares)
+    gaps.diagonal(first).fill_(torch.inf)
     # Each of the two gaps that are compared is off by less than half of this.
-    off = 3 * (rows.shape[1] + 4) * torch.finfo(rows.dtype).eps * squares.max()
+    off = 3 * (rows.shape[1] + 4) * torch.finfo(single.dtype).eps * squares.max()
     near = gaps <= gaps.topk(k, largest=False).values[:, -1:] + off
-    return near, (near.count_nonzero(dim=1) > k).nonzero()[:, 0]
+    counts = near.count_nonzero(dim=1)
+    places = (counts > k).nonzero()[:, 0]
+    if len(places):
+        # Of these rows more than k may be the nearest: in order of row and column, and then of row and distance.
+        row, column = near[places].nonzero(as_tuple=True)
+        pairs = zip(of[places][row].split(PAIRS_AT_ONCE), column.split(PAIRS_AT_ONCE), strict=True)
+        distances = torch.cat([torch.linalg.vector_norm(rows[one] - rows[other], dim=1) for one, other in pairs])
+        order = distances.argsort(stable=True)
+        order = order[row[order].argsort(stable=True)]
+        begins = counts[places].cumsum(0) - counts[places]
+        nearest = order[torch.arange(len(row), device=row.device) - begins[row] < k]
+        near[places] = False
+        near[places[row[nearest]], column[nearest]] = True
+    return near
