@@ -99,6 +99,7 @@ def test_an_encoder_of_two_layers_is_refused_where_layers_are_put_in_order(encod
     shallow = encoders.load_weights(encoders.locate(encoder))
     truncate(shallow, 2)
     shallow.save_pretrained(tmp_path / "shallow")
+    encoders.tokenizer(encoders.locate(encoder)).save_pretrained(tmp_path / "shallow")
     for number in (3, 6):
         with pytest.raises(ParameterError, match="of 2 layers, does not have: give it one of at least 3"):
             check_inputs(settings(number, "tiny", encoder=str(tmp_path / "shallow")))

@@ -158,9 +158,9 @@ def test_a_point_that_fails_is_tried_again_and_reported_at_the_end(swept):
 
 def test_progress_is_one_line_per_event_with_the_address_of_the_dashboard(swept):
     lines = swept.result.stdout.splitlines()
-    assert lines[0] == "sweep toy: 3 points, 0 current, 3 to run"
-    assert lines[1] == "on 2 workers of this machine"
-    assert lines[2].startswith("dashboard: http://127.0.0.1:")
+    assert lines[0] == "on 2 workers of this machine"
+    assert lines[1].startswith("dashboard: http://127.0.0.1:")
+    assert lines[2] == "sweep toy: 3 points, 0 current, 3 to run"
     assert sum("done in" in line and "(1 of 3)" in line for line in lines) == 1
     assert lines[-1].startswith("2 of 3 points have a run; their exhibits are in ")
 

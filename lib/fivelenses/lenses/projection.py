@@ -64,6 +64,7 @@ def project(
             or infinity.
 
     Example:
+        >>> import torch
         >>> origin, first = {"x": torch.zeros(3)}, {"x": torch.tensor([2.0, 0.0, 0.0])}
         >>> second = {"x": torch.tensor([0.0, 2.0, 0.0])}
         >>> projected = project([{"x": torch.tensor([2.0, -6.0, 8.0])}], origin, first, second)
