@@ -113,6 +113,17 @@ def test_a_dry_run_of_a_sweep_leaves_out_the_points_that_are_current():
     ]
 
 
+def test_a_dry_run_counts_the_examples_of_a_surface_whatever_the_size_of_the_development_split():
+    chosen = settings(3, "small", grid_examples=80)
+    task, encoder = chosen.tasks[0], chosen.encoder
+    whole, tenth = (
+        size * chosen.passes(task, encoder, 6, {"train": 2000, "validation": size}) / len(chosen.seeds)
+        for size in (870, 87)
+    )
+    # Only the ends, which are measured on all examples, read fewer; a count of passes is rounded up.
+    assert whole - tenth == pytest.approx(870 - 87, abs=870)
+
+
 def test_a_dry_run_names_what_is_read_besides_the_tasks():
     lines = CliRunner().invoke(app, ["run", "5", "--profile", "paper", "--dry-run"]).stdout
     assert "data: WikiText-2 from" in lines and "data: Parsing from" in lines

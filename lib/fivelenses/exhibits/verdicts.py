@@ -25,6 +25,7 @@ OUTCOMES = (REPRODUCED, CONTRADICTED, MIXED, OPEN, CANNOT_BE_TESTED)  # of a cla
 Reasons = Mapping[str, str]  # by group, in words
 EXACT, AT_LEAST, AT_MOST, UNBOUNDED = "exact", "at least", "at most", "unbounded"
 BOUNDS = {EXACT: (True, True), AT_LEAST: (True, False), AT_MOST: (False, True), UNBOUNDED: (False, False)}
+MOST_TOLD = 100_000  # models, or examples: whoever reads of more learns that it will not be decided
 ROUNDING = 1e-12  # of the threshold, or of 1 if that is more: what lies nearer to the threshold is a tie
 NUMBERS = dict.fromkeys(("estimate", "low", "high", "standard_error", "degrees", "level"), float)
 NUMBERS |= {"models": int, "examples": int, "of_this_model": bool}
@@ -231,7 +232,7 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
     """A verdict in words for a card, whose plot names the parts: counts, what would decide, whether it is of one model.
 
     >>> sentence(judge([Part("growth")], [Effect("MRPC", "growth", effects.over_models([4, -3, 8]))]), "task")
-    'Open on MRPC alone. If the effect is as large as seen, 16 models would decide MRPC.'
+    'Open on MRPC alone. If the effect is as large as seen, it would take 16 models to decide MRPC.'
     """
     if verdict.outcome == CANNOT_BE_TESTED:
         return f"{verdict.outcome.capitalize()}: {verdict.reason}."
@@ -239,14 +240,15 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
     open_groups = verdict.of(OPEN) if verdict.outcome == OPEN else []
     deciding, untold = [], []
     for one in open_groups:
-        ways = [f"{n:,} {of}" for n, of in ((one.models, "models"), (one.examples, "examples")) if n is not None]
+        counts = {"models": one.models, "examples": one.examples}
+        ways = [f"{_as_told(count)} {of}" for of, count in counts.items() if count is not None]
         if ways and not one.of_this_model:
-            deciding.append(f"{' or '.join(ways)} {'would decide ' * (not deciding)}{one.name}")
+            deciding.append(f"{' or '.join(ways)} {'to decide ' * (not deciding)}{one.name}")
         elif not one.of_this_model:
             untold.append(one.name)
     if deciding:
         effect = "the effect is" if len(deciding) == 1 else "effects are"
-        said.append(f"If {effect} as large as seen, {_listed(deciding)}.")
+        said.append(f"If {effect} as large as seen, it would take {_listed(deciding)}.")
     if untold:
         said.append(f"How many models or examples would decide {_listed(untold)} cannot be told.")
     if wanting := [one.name for one in open_groups if one.of_this_model]:
@@ -257,6 +259,17 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
     if not all(one.measured for one in verdict.groups):
         said.append("Where it says so, the interval was not measured.")
     return " ".join(said)
+
+
+def _as_told(count: int) -> str:
+    """A count that rests on an effect's estimate, with no more digits than that bears.
+
+    >>> _as_told(16), _as_told(3462), _as_told(236879)
+    ('16', 'about 3,500', 'more than 100,000')
+    """
+    if count > MOST_TOLD:
+        return f"more than {MOST_TOLD:,}"
+    return f"{count}" if count < 100 else f"about {float(f'{count:.1e}'):,.0f}"
 
 
 def _counts(groups: Sequence[Group], unit: str) -> str:

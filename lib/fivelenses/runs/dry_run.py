@@ -248,7 +248,7 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
             schedule = parameters.schedule_of(name, encoder)
             tokens = min(task.mean_tokens, schedule.max_length)
             read = sum(min(rows, one["examples"] or rows) * one["schedule"].epochs for one in missing)
-            passes = parameters.passes(name, encoder, depth)
+            passes = parameters.passes(name, encoder, depth, {"train": rows, "validation": development})
             # Each model answers the development examples when it is trained.
             answered = len(missing) * development / 3 * tokens
             train = step_operations(shape, read * tokens_read(task, schedule) + answered)

@@ -227,8 +227,8 @@ class FineTuningParameters(ChapterParameters):
         every = (self.specifications_of(task, name) for name in self.encoders_used() for task in self.tasks_trained())
         return list(dict.fromkeys(one for some in every for one in some))
 
-    def passes(self, task: str, encoder: str, depth: int) -> int:
-        """Passes over a task's measured examples, for an estimate of time."""
+    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
+        """Passes over a task's measured examples, for an estimate of time; `sizes` are the rows of each split read."""
         # The pre-trained and an untrained encoder, each tuned model and its twin, once.
         return 2 + 2 * len(self.seeds)
 

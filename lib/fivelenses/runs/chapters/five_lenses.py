@@ -1,5 +1,6 @@
 """The parameters of chapter 6, on whether the lenses agree."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveInt, model_validator
@@ -43,7 +44,7 @@ class FiveLenses(EncoderParameters):
     def encoders_read(self) -> tuple[str, ...]:
         return (self.encoder, self.independent)
 
-    def passes(self, task: str, encoder: str, depth: int) -> int:
+    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
         # The pre-trained, the independent and the untrained encoder, and of each tuned model its activations twice, its
         # loss, and its loss with one layer after another rolled back or moved at random.
         return 4 + len(self.seeds) * (3 + depth * (1 + self.random_directions))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -112,17 +113,16 @@ class Hao2019(EncoderParameters):
             return None
         return 1 + math.ceil(self.states * self.schedule_of(task, encoder).epochs)
 
-    def passes(self, task: str, encoder: str, depth: int) -> int:
+    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
         from fivelenses.lenses.landscape import grid
 
-        # A cell reads a part of two splits, in whole passes over the development examples that the catalogue states.
-        sizes = dict(catalogue.find(task).sizes)
-        sizes["train"] = min(sizes["train"], self.training_examples or sizes["train"])
-        read = [min(size, self.grid_examples or size) / sizes["validation"] for size in sizes.values()]
+        # A cell reads a part of two splits, here in whole passes over the development examples.
+        train, development = sizes["train"], sizes["validation"]
+        read = [min(size, self.grid_examples or size) / development for size in (train, development)]
         cells, line = (len(grid(self.low, self.high, count)) for count in (self.points, self.line_points))
         cells **= 2
         # The ends are measured on all examples.
-        surfaces = cells * sum(read) + 2 * line * read[0] + sum(sizes.values()) / sizes["validation"]
+        surfaces = cells * sum(read) + 2 * line * read[0] + (train + development) / development
         if encoder == self.encoder and task in self.grouped:
             # Of a third of the layers, what lies below is kept: a third, two thirds and the whole.
             surfaces += 2 * (cells + math.isqrt(cells)) * read[0]

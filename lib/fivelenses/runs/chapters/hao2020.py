@@ -1,5 +1,6 @@
 """The parameters of chapter 1, after Hao et al. (2020)."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, PositiveInt, field_validator
@@ -59,7 +60,7 @@ class Hao2020(EncoderParameters):
         """The specifications of the models that are trained on the true labels."""
         return [one for one in self.specifications() if not one.shuffled_labels]
 
-    def passes(self, task: str, encoder: str, depth: int) -> int:
+    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
         # Each tuned model has a twin, and models with shuffled labels have none.
         kinds = 3 if task in self.shuffled else 2
         return 2 + kinds * len(self.seeds) * (2 + depth)

@@ -1,5 +1,6 @@
 """The parameters of chapter 5, after Merchant et al. (2020)."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
@@ -96,6 +97,6 @@ class Merchant2020(EncoderParameters):
         changes += [{"truncated": kept} for kept in self.truncated if kept < depth]
         return [{"seed": seed} | shared | change for change in changes for seed in self.seeds]
 
-    def passes(self, task: str, encoder: str, depth: int) -> int:
+    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
         # Similarity reads its inputs once per model, the probes theirs.
         return 4

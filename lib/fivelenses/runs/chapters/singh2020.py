@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
@@ -108,7 +109,7 @@ class Singh2020(EncoderParameters):
             for seed in self.seeds
         ]
 
-    def passes(self, task: str, encoder: str, depth: int) -> int:
+    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
         # Frozen features come from one pass; the tuned models' scores come with their training.
         return 1
 
