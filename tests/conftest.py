@@ -3,9 +3,12 @@
 import os
 import sys
 
-import hypothesis
-import pytest
-import torch
+# Workers of one test run share the cores; NumPy reads this once, when it is loaded.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import hypothesis  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
 
 # A program of its own, for the extra `browser`.
 collect_ignore = ["book/browser.py"]
@@ -15,9 +18,7 @@ collect_ignore = ["book/browser.py"]
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("fixed")
 
-# Workers of one test run share the cores.
 torch.set_num_threads(1)
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 for variable in ("FIVELENSES_MIRROR", "FIVELENSES_HOME"):
     os.environ.pop(variable, None)
 os.environ["HF_HUB_OFFLINE"] = "1"
