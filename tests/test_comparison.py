@@ -3,10 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
+from fivelenses import comparison
 from fivelenses.activations import stream
 from fivelenses.comparison import CCA, RSA, AttentionJS, compare, compare_with, layers_rolled_back
 from fivelenses.lenses.cca import svcca_distance
+from fivelenses.lenses.moments import Moments, bytes_needed
 from fivelenses.lenses.rsa import sample_positions, similarity
 from fivelenses.models import encoders
 
@@ -35,6 +38,37 @@ def test_lenses_share_one_pass_and_give_what_they_give_alone(models, toy_example
     assert last["svcca"] == pytest.approx(svcca_distance(x, y, variance_kept=0.9), rel=1e-6)
     assert last["rsa"] == pytest.approx(similarity(x[positions], y[positions]), rel=1e-6)
     assert (last["tokens"], last["rsa_tokens"], last["examples"]) == (len(x), 100, 40)
+
+
+@pytest.mark.parametrize("lenses", [[AttentionJS(), CCA(variance_kept=0.9), RSA(null_seed=0)], [AttentionJS()]])
+@pytest.mark.parametrize(("layers", "several"), [(None, 6), (range(5), 4)])
+def test_layers_that_do_not_fit_into_memory_at_once_are_read_in_several_passes_to_the_same_last_bit(
+    models, toy_examples, lenses, layers, several, monkeypatch
+):
+    passes = []
+    monkeypatch.setattr(comparison, "stream", lambda *given: passes.append(given[2:4]) or stream(*given))
+    settings = {"layers": layers, "batch_rows": 7, "device": "cpu", "folds": 2}
+    pairs = [("seed 0", "seed 2"), ("seed 1", "seed 0")]
+    whole = compare_with(lenses, models, pairs, toy_examples, **settings)
+    assert len(passes) == len(models)
+    in_parts = compare_with(lenses, models, pairs, toy_examples, memory=0, **settings)
+    # The embeddings are read with the first layer.
+    assert len(passes) == len(models) * (1 + several)
+    pd.testing.assert_frame_equal(in_parts, whole, check_exact=True)
+
+
+def test_the_memory_of_a_layer_is_that_of_the_tensors_that_are_kept_of_it():
+    generator = torch.Generator().manual_seed(0)
+    sides, width, pairs = 3, 40, [(0, 1), (0, 2)]
+    for null_seed in (None, 0):
+        moments = Moments(pairs, null_seed)
+        moments.update(*torch.randn(sides, 1024 + 1023, width, generator=generator))
+        kept = [*moments._waiting, *moments._products.values(), *moments._null_products.values()]
+        expected = bytes_needed(sides, len(pairs), width, null_seed is not None)
+        assert sum(one.nbytes for one in kept) == pytest.approx(expected, rel=0.01)
+    # Those of each fold, of all of them, and of all but one.
+    lens = CCA(("svcca",))
+    assert lens.bytes_per_layer(sides, 2, width, folds=10) == 12 * bytes_needed(sides, 2, width) + 8 * sides * width**2
 
 
 def test_a_fold_left_out_is_a_comparison_without_its_examples(models, toy_examples):

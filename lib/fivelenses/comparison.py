@@ -7,10 +7,13 @@ them layer by layer while they read. No token is stored.
 With `folds`, the example in row r of the table belongs to fold r modulo `folds`, whatever the batches, and what a lens
 gathers is kept fold by fold. Then each row of the result stands for all examples (`fold` −1), or for all but those of
 one fold (`fold` 0, 1, …), from the same pass: the replicates from which `exhibits.intervals` takes intervals. Memory
-for moments is `folds` times as large.
+for moments is then `folds` times as large. Where all layers together need more than there is, they are read in several
+passes, some layers in each; the numbers are the same to the last bit.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Protocol
 
 import datasets
@@ -22,8 +25,9 @@ from torch import nn
 from fivelenses.activations import Activations, stream
 from fivelenses.lenses import cca
 from fivelenses.lenses.attention import JSAccumulator
-from fivelenses.lenses.moments import Moments
+from fivelenses.lenses.moments import Moments, bytes_needed
 from fivelenses.lenses.rsa import RSAAccumulator
+from fivelenses.memory import memory_at_hand
 from fivelenses.models.layers import layer_list, with_layer_rolled_back
 from fivelenses.records import WHOLE
 
@@ -51,6 +55,9 @@ class PairLens(Protocol):
         of all examples first.
         """
 
+    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
+        """Memory that what is gathered of one layer takes, at most."""
+
 
 class AttentionJS:
     """Attention divergence; columns `js` (nats, [0, ln 2]) and `js_error` (its standard error over examples).
@@ -74,6 +81,10 @@ class AttentionJS:
             return {"js": np.nan, "js_error": np.nan}
         divergence, index = self._divergences[pair].result(left_out), self._layers.index(layer)
         return {"js": divergence.layers[index], "js_error": divergence.layers_error[index]}
+
+    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
+        # A few numbers per head.
+        return 0
 
 
 class CCA:
@@ -131,6 +142,10 @@ class CCA:
         replicated = [name for name in self.measures if left_out is None or name in self.REPLICATED]
         return {measure: compute[measure]() for measure in replicated} | {"tokens": scatter.n}
 
+    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
+        whitenings = 8 * models * width**2
+        return whitenings + bytes_in_folds(models, pairs, width, folds, self._null_seed is not None)
+
     def _moments(self, layer: int, left_out: int | None) -> tuple[Moments, dict[int, torch.Tensor]]:
         """The moments of a layer without one fold, and the whitenings of its models so far."""
         if left_out not in self._read:
@@ -143,6 +158,11 @@ class CCA:
             whole = self._wholes[layer]
             moments[layer] = whole if left_out is None else whole.without(self._folds[layer][left_out])
         return moments[layer], whitenings[layer]
+
+
+def bytes_in_folds(models: int, pairs: int, width: int, folds: int, null: bool) -> int:
+    """Bytes of one layer's moments: those of each fold, of all, and of all but one fold."""
+    return bytes_needed(models, pairs, width, null) * (folds + 2 if folds > 1 else 1)
 
 
 def _merged(folds: list[Moments], null_seed: int | None) -> Moments:
@@ -195,6 +215,9 @@ class RSA:
             row["rsa_null"] = kernels.null(*pair)
         return row | {"rsa_tokens": kernels.taken(left_out)}
 
+    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
+        return bytes_in_folds(models, pairs, width, folds, self._null_seed is not None)
+
 
 def compare_with(
     lenses: Sequence[PairLens],
@@ -205,8 +228,10 @@ def compare_with(
     batch_rows: int = 32,
     device: str | None = None,
     folds: int | None = None,
+    memory: float | None = None,
 ) -> pd.DataFrame:
-    """Compare pairs of models on the same examples with several lenses; every model reads each example once.
+    """Compare pairs of models on the same examples with several lenses; every model reads each example once, or once
+    for as many layers as fit into memory.
 
     Args:
         lenses: what compares, `AttentionJS()`, `CCA(…)`, `RSA(…)`.
@@ -217,6 +242,8 @@ def compare_with(
         batch_rows: examples per batch.
         device: a GPU when there is one, by default.
         folds: parts of the examples that are left out one after another; none when None.
+        memory: bytes for what the lenses gather and one batch of all models, of one layer at least; `memory_at_hand`
+            by default.
 
     Returns:
         One row per pair and layer, with `first`, `second`, `layer`, the columns of each lens, and `examples`. With
@@ -236,25 +263,58 @@ def compare_with(
     if folds is not None and not 2 <= folds <= examples.num_rows:
         raise ValueError(f"{examples.num_rows} examples cannot be left out in {folds} folds: give 2 folds or more.")
     positions = {pair: (names.index(pair[0]), names.index(pair[1])) for pair in pairs}
+    of_layer = _bytes_per_layer(lenses, models, positions, examples, batch_rows, folds or 1)
+    rows = {}
+    for part in _in_passes(layers, of_layer, memory_at_hand(device) if memory is None else memory):
+        _read(lenses, models, positions, examples, part, batch_rows, device, folds or 1)
+        for left_out, pair, layer in product((None, *range(folds or 0)), positions, part):
+            row = dict(zip(("first", "second"), pair, strict=True)) | {"layer": layer}
+            if folds is not None:
+                row["fold"] = WHOLE if left_out is None else left_out
+            for lens in lenses:
+                row |= lens.row(positions[pair], layer, left_out)
+            kept = examples.num_rows - len(range(left_out, examples.num_rows, folds) if left_out is not None else ())
+            rows[left_out, pair, layer] = row | {"examples": kept}
+    return pd.DataFrame([rows[key] for key in product((None, *range(folds or 0)), positions, layers)])
+
+
+def _read(lenses, models, positions, examples, layers, batch_rows, device, folds) -> None:
+    """One pass of all models, side by side, of which the lenses gather some layers."""
+    reference = next(iter(models.values()))
     for lens in lenses:
-        lens.begin(list(positions.values()), layers, reference.config.num_attention_heads, folds or 1)
+        lens.begin(list(positions.values()), layers, reference.config.num_attention_heads, folds)
     hidden = layers if any(not lens.reads_attention for lens in lenses) else ()
     attention = [layer for layer in layers if layer > 0] if any(lens.reads_attention for lens in lenses) else ()
     streams = [stream(model, examples, hidden, attention, batch_rows, device) for model in models.values()]
     for batches in zip(*streams, strict=True):
         for lens in lenses:
             lens.update(batches)
-    rows = []
-    for left_out in (None, *range(folds or 0)):
-        kept = examples.num_rows - len(range(left_out, examples.num_rows, folds) if left_out is not None else ())
-        fold = {} if folds is None else {"fold": WHOLE if left_out is None else left_out}
-        for (first, second), position in positions.items():
-            for layer in layers:
-                row = {"first": first, "second": second, "layer": layer} | fold
-                for lens in lenses:
-                    row |= lens.row(position, layer, left_out)
-                rows.append(row | {"examples": kept})
-    return pd.DataFrame(rows)
+
+
+def _bytes_per_layer(lenses, models, pairs, examples, batch_rows, folds) -> int:
+    """What the lenses gather of one layer, and one batch of all models in single precision."""
+    config = next(iter(models.values())).config
+    longest = max(map(len, examples["input_ids"]), default=0)
+    of_token = config.hidden_size if any(not lens.reads_attention for lens in lenses) else 0
+    of_token += config.num_attention_heads * longest if any(lens.reads_attention for lens in lenses) else 0
+    of_batches = 4 * len(models) * min(batch_rows, examples.num_rows) * longest * of_token
+    counts = len(models), len(pairs), config.hidden_size, folds
+    return of_batches + sum(lens.bytes_per_layer(*counts) for lens in lenses)
+
+
+def _in_passes(layers: Sequence[int], of_layer: float, memory: float) -> list[list[int]]:
+    """The layers of each pass: in as few passes as fit, of about as many layers each.
+
+    >>> _in_passes(range(7), of_layer=2, memory=7)
+    [[0, 1, 2], [3, 4], [5, 6]]
+    """
+    at_once = max(1, memory // max(1, of_layer))
+    passes = max(1, math.ceil(len(layers) / at_once))
+    parts = [[layers[place] for place in part] for part in np.array_split(np.arange(len(layers)), passes)]
+    if len(parts) > 1 and parts[0] == [0]:
+        # The embeddings have no attention, without which a model would be read, and rounded, in another way.
+        parts[:2] = [parts[0] + parts[1]]
+    return parts
 
 
 def compare(

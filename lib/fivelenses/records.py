@@ -32,6 +32,7 @@ KNOWN_OTHERWISE = (
     "fivelenses.tasks.catalogue",
     "fivelenses.tasks.own",
     "fivelenses.files",
+    "fivelenses.memory",
     "fivelenses.project",
     "fivelenses.records",
     "pretraining",

@@ -235,6 +235,17 @@ class Moments:
         self.n += shifted[0].shape[0]
 
 
+def bytes_needed(sides: int, pairs: int, width: int, null: bool = False, block: int = 1024) -> int:
+    """Bytes that the `Moments` of so many representations and pairs of one width take, from rows of single precision.
+
+    Example:
+        >>> bytes_needed(sides=2, pairs=1, width=1024) / 1e6  # three matrices of float64, and the rows that wait
+        33.554432
+    """
+    matrices = sides + pairs * (2 if null else 1)
+    return 8 * matrices * width**2 + 4 * sides * block * width
+
+
 def _add_upper_products(products: torch.Tensor, rows: torch.Tensor, columns: int = 256) -> None:
     """Add rowsᵀ rows to the upper triangle, some columns at a time, which takes little more than half of the work."""
     for first in range(0, rows.shape[1], columns):

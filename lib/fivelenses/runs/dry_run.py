@@ -19,7 +19,9 @@ from fivelenses.checkpoints.schedule import Schedule
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.exhibits.exhibit import counted
+from fivelenses.memory import memory_at_hand
 from fivelenses.models import encoders
+from fivelenses.records import FOLDS
 from fivelenses.runs.inputs import COMMIT
 from fivelenses.runs.parameters import FineTuningParameters
 from fivelenses.runs.settings import settings
@@ -176,6 +178,20 @@ def training_memory(shape: BertConfig, tokens: float) -> float:
     return 16 * weights + 34 * 4 * tokens * shape.hidden_size * shape.num_hidden_layers
 
 
+def comparing_memory(shape: BertConfig, models: int, matrices: int, at_hand: float) -> float:
+    """Bytes of so many models in memory at once, and of what a comparison gathers of them: so many matrices of moments
+    for each layer and fold, of as many layers at once as fit into what is at hand.
+
+    >>> f"{comparing_memory(known_shape('bert-large-uncased'), models=8, matrices=34, at_hand=8e9) / 1e9:.1f} GB"
+    '18.7 GB'
+    """
+    width, depth = shape.hidden_size, shape.num_hidden_layers
+    weights = in_layers(shape) + shape.vocab_size * width
+    of_layer = 8 * matrices * width**2 * (FOLDS + 2)
+    gathered = min(depth * of_layer, max(of_layer, at_hand))
+    return 4 * weights * models + gathered
+
+
 def _data(parameters: FineTuningParameters, task: tasks.Task) -> str:
     if task.own:
         return f"data: {described(task.name)}"
@@ -232,12 +248,11 @@ class _Machine:
 
 def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine, cost: _Cost) -> list[str]:
     """A line for each encoder and task; what they take is added to the cost."""
-    lines, seeds = [], len(parameters.seeds)
+    lines = []
     # A checkpoint's address needs the data, which a dry run does not fetch from the hub.
     known = parameters.source != "hub" or mirror() is not None
     for encoder, shape in shapes.items():
-        width, depth = shape.hidden_size, shape.num_hidden_layers
-        weights = in_layers(shape) + shape.vocab_size * width
+        weights, depth = in_layers(shape) + shape.vocab_size * shape.hidden_size, shape.num_hidden_layers
         for name in parameters.tasks_trained():
             task, (rows, development, evaluation) = tasks.find(name), _rows(parameters, name)
             trainings = parameters.trainings(name, encoder, rows, depth)
@@ -269,8 +284,8 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
                 f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
                 f"about {duration(measure / machine.rate)}"
             )
-        # In measuring all models of a task, and two sets of moment matrices.
-        cost.memory = max(cost.memory, (4 * weights * (2 + seeds) + 8 * 4 * width**2 * depth * (seeds + 2)) / 1e9)
+            compared = comparing_memory(shape, *parameters.side_by_side(name), memory_at_hand(machine.device))
+            cost.memory = max(cost.memory, compared / 1e9)
     return lines
 
 

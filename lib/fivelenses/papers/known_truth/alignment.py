@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from fivelenses.activations import Activations
-from fivelenses.comparison import Pair
+from fivelenses.comparison import Pair, bytes_in_folds
 from fivelenses.lenses.debiased_cka import DebiasedCKA
 from fivelenses.lenses.moments import Moments
 from fivelenses.lenses.neighbours import mutual_neighbours
@@ -47,6 +47,9 @@ class Alignment:
             return {self._column: gathered.similarity(*pair)}
         return {self._column: procrustes_distance(gathered.pair(*pair))}
 
+    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
+        return bytes_in_folds(models, pairs, width, folds, null=False)
+
 
 class Neighbours:
     """Mutual nearest neighbours of a sample of tokens; column `neighbours`, a similarity in [0, 1].
@@ -77,3 +80,6 @@ class Neighbours:
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         x, y = (torch.cat([batch[side] for batch in self._tokens[layer]]) for side in pair)
         return {"neighbours": mutual_neighbours(x, y, self._k)}
+
+    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
+        return 4 * models * len(self._positions) * width

@@ -48,3 +48,8 @@ class FiveLenses(EncoderParameters):
         # The pre-trained, the independent and the untrained encoder, and of each tuned model its activations twice, its
         # loss, and its loss with one layer after another rolled back or moved at random.
         return 4 + len(self.seeds) * (3 + depth * (1 + self.random_directions))
+
+    def side_by_side(self, task: str) -> tuple[int, int]:
+        # The pre-trained encoder against the independent one, all seeds and their twins, for features and similarity.
+        pairs = 1 + 2 * len(self.seeds)
+        return 1 + pairs, 2 * (1 + pairs + pairs)

@@ -64,3 +64,9 @@ class Hao2020(EncoderParameters):
         # Each tuned model has a twin, and models with shuffled labels have none.
         kinds = 3 if task in self.shuffled else 2
         return 2 + kinds * len(self.seeds) * (2 + depth)
+
+    def side_by_side(self, task: str) -> tuple[int, int]:
+        # The pre-trained and an untrained encoder, all seeds and their twins; of a pair, permuted rows, too.
+        seeds = len(self.seeds)
+        models, pairs = 2 + 2 * seeds, 1 + seeds * (seeds + 1)
+        return models, models + 2 * pairs

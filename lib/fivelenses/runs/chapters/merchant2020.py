@@ -100,3 +100,8 @@ class Merchant2020(EncoderParameters):
     def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
         # Similarity reads its inputs once per model, the probes theirs.
         return 4
+
+    def side_by_side(self, task: str) -> tuple[int, int]:
+        # The pre-trained encoder against a model of each task and its twin, by similarity, with permuted rows.
+        pairs = 2 * len(self.tasks)
+        return 1 + pairs, 1 + pairs + 2 * pairs

@@ -1,0 +1,35 @@
+"""The memory that a process may use is this machine's, or what its control group allows."""
+
+import psutil
+import pytest
+
+from fivelenses.memory import memory, memory_at_hand
+
+
+def test_without_a_limit_it_is_that_of_this_machine(tmp_path):
+    assert memory(tmp_path, tmp_path / "none") == psutil.virtual_memory().total
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "own").write_text("0::/\n")
+    assert memory(tmp_path, tmp_path / "own") == psutil.virtual_memory().total
+
+
+def test_the_least_limit_of_a_job_and_of_what_it_is_part_of_counts(tmp_path):
+    job = tmp_path / "slurm" / "job_7"
+    job.mkdir(parents=True)
+    (tmp_path / "own").write_text("0::/slurm/job_7\n")
+    (job / "memory.max").write_text("max\n")
+    (job.parent / "memory.max").write_text("16000000\n")
+    assert memory(tmp_path, tmp_path / "own") == 16_000_000
+    (job / "memory.max").write_text("4000000\n")
+    assert memory(tmp_path, tmp_path / "own") == 4_000_000
+
+
+def test_control_groups_of_the_first_version_have_one_tree_for_memory(tmp_path):
+    (tmp_path / "memory" / "docker").mkdir(parents=True)
+    (tmp_path / "own").write_text("5:cpu,cpuacct:/elsewhere\n4:memory:/docker\n")
+    (tmp_path / "memory" / "docker" / "memory.limit_in_bytes").write_text("3000000\n")
+    assert memory(tmp_path, tmp_path / "own") == 3_000_000
+
+
+def test_a_third_of_it_is_at_hand():
+    assert memory_at_hand("cpu") == pytest.approx(memory() / 3)
