@@ -26,7 +26,8 @@ from fivelenses.files import written_beside
 LIBRARY = Path(__file__).resolve().parents[1]
 PACKAGES = ("fivelenses", "toyworld", "pretraining")
 # Modules whose work a record knows by other means than their source: how a checkpoint was made is in its address, and
-# so is the digest of the training data that the catalogue describes; paths and tables of results change no number.
+# so is the digest of the training data that the catalogue describes; paths, tables of results and how much memory there
+# is change no number.
 KNOWN_OTHERWISE = (
     "fivelenses.checkpoints",
     "fivelenses.tasks.catalogue",
