@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from fivelenses.processes import end_with_parent
+from fivelenses.runs.tethered import OUTPUT_PATIENCE
 
 _STARTING = threading.Lock()  # notebooks are begun from several threads, and the server once
 
@@ -103,6 +104,7 @@ def _run_papermill(source, executed, parameters, environment, lock, asking: Conn
             self.provisioner = _provisioner(self, asking)
 
     settings = {"kernel_name": "python3", "progress_bar": False, "cwd": str(Path(source).parent)}
+    settings["iopub_timeout"] = OUTPUT_PATIENCE
     with FileLock(lock):
         try:
             papermill.execute_notebook(source, executed, parameters, kernel_manager_class=Manager, **settings)

@@ -1,6 +1,7 @@
 """One notebook executed with papermill, in processes of its own that end with the one that wanted it."""
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -75,14 +76,17 @@ def execute(
 
 
 def _failure(executed: Path, complaint: str) -> str:
-    """What went wrong in a notebook, from the error that its executed copy holds, or from papermill's last line."""
+    """What went wrong in a notebook, from the error that its executed copy holds, or from what papermill says."""
     if executed.is_file():
         for cell in nbformat.read(executed, as_version=4).cells:
             for output in cell.get("outputs", []):
                 if output.output_type == "error":
                     first = cell.source.strip().splitlines()[0]
                     return f"the cell that begins {first!r} failed, {output.ename}: {output.evalue} (see {executed})."
-    return f"papermill failed: {complaint.strip().splitlines()[-1] if complaint.strip() else 'it was killed'}."
+    said = complaint.strip().splitlines() or ["it was killed"]
+    # An error that shows the cell ends with a line of hyphens.
+    errors = [line for line in said if re.match(r"[\w.]+(Error|Exception): ", line)]
+    return f"papermill failed: {(errors or said)[-1].rstrip('.')}."
 
 
 def _scrub(file: Path) -> None:

@@ -16,6 +16,9 @@ import psutil
 from filelock import FileLock
 
 PATIENCE = 10.0  # seconds in which a killed process has to be gone
+# Seconds for what a cell printed to arrive. On a busy machine it can be late, and papermill gives it four, after
+# which it ends a run of hours at its last cell.
+OUTPUT_PATIENCE = 600
 
 
 def end_descendants() -> None:
@@ -41,6 +44,19 @@ def _follow_the_tether() -> None:
     _end(1)
 
 
+def wait_for_output() -> None:
+    """Have papermill wait so long for the output of a cell."""
+    from papermill.engines import NBClientEngine, papermill_engines
+
+    class Patient(NBClientEngine):
+        @classmethod
+        def execute_managed_notebook(cls, *given, **settings):
+            return super().execute_managed_notebook(*given, **{"iopub_timeout": OUTPUT_PATIENCE} | settings)
+
+    # Without a name: the engine that is taken by default.
+    papermill_engines.register(None, Patient)
+
+
 def main() -> None:
     """Run the command that the second argument names with those after it, holding the lock that the first names."""
     # A kernel is in a group of its own: what is sent to this program's group does not reach it.
@@ -48,6 +64,8 @@ def main() -> None:
     threading.Thread(target=_follow_the_tether, daemon=True).start()
     with FileLock(sys.argv[1]):
         sys.argv = sys.argv[2:]
+        if sys.argv[0] == "papermill":
+            wait_for_output()
         command = next(iter(entry_points(group="console_scripts", name=sys.argv[0])))
         sys.exit(command.load()())
 
