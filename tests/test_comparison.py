@@ -47,7 +47,7 @@ def test_layers_that_do_not_fit_into_memory_at_once_are_read_in_several_passes_t
 ):
     passes = []
     monkeypatch.setattr(comparison, "stream", lambda *given: passes.append(given[2:4]) or stream(*given))
-    settings = {"layers": layers, "batch_rows": 7, "device": "cpu", "folds": 2}
+    settings = {"layers": layers, "batch_rows": 7, "device": "cpu", "folds": 3}
     pairs = [("seed 0", "seed 2"), ("seed 1", "seed 0")]
     whole = compare_with(lenses, models, pairs, toy_examples, **settings)
     assert len(passes) == len(models)
