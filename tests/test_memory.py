@@ -1,8 +1,9 @@
 """The memory that a process may use is this machine's, or what its control group allows."""
 
+import numpy as np
 import pytest
 
-from fivelenses.memory import memory, memory_at_hand
+from fivelenses.memory import memory, memory_at_hand, peak_memory
 
 
 def test_without_a_limit_it_is_that_of_this_machine(tmp_path):
@@ -34,3 +35,11 @@ def test_control_groups_of_the_first_version_have_one_tree_for_memory(tmp_path):
 
 def test_a_third_of_it_is_at_hand():
     assert memory_at_hand("cpu") == pytest.approx(memory() / 3)
+
+
+def test_the_most_that_was_held_is_told_in_bytes_and_never_falls():
+    held = np.ones(10_000_000)
+    most = peak_memory()
+    assert held.nbytes < most < 1e12
+    del held
+    assert peak_memory() >= most

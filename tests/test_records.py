@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from fivelenses import project, records
+from fivelenses import memory, project, records
 from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.records import Identity, Record, RecordError
@@ -227,6 +227,15 @@ def test_a_checkpoint_is_checked_once_in_a_run(run, monkeypatch, tmp_path):
     table = run.measure(of_models, each=("task", "seed"))
     addresses = [one.address for one in run.settings.specifications()]
     assert sorted(table["model"]) == sorted(asked) == sorted(addresses)
+
+
+def test_what_measuring_held_is_told_by_a_run_that_only_reads_the_record(run, monkeypatch):
+    for most in (8e9, 2e9):
+        monkeypatch.setattr(memory, "peak_memory", lambda most=most: most)
+        again = Run(run.chapter, run.profile, run.settings, run.folder)
+        again.measure(count)
+        assert again.measurements.summary()["peak_memory"] == 8e9
+    assert calls == [1]
 
 
 def test_a_parameter_that_nobody_gives_is_named(run):

@@ -1,6 +1,8 @@
-"""How much memory a process may fill: this machine's, or what a container or a job of a cluster allows it."""
+"""How much memory a process may fill, this machine's or what a container or a cluster's job allows, and has filled."""
 
 import os
+import resource
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,12 @@ def memory_at_hand(device: str | None = None) -> float:
     """
     chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     return SHARE * (torch.cuda.mem_get_info(chosen)[0] if chosen.type == "cuda" else memory())
+
+
+def peak_memory() -> int:
+    """The most bytes of memory that this process has held at a time since it began."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
 
 
 def memory(groups: Path = CONTROL_GROUPS, own: Path = Path("/proc/self/cgroup")) -> int:

@@ -198,7 +198,8 @@ class Record:
     Attributes:
         table: tidy, one observation per row.
         identity: what it was measured by and from.
-        facts: `device`, `versions`, `seconds` of measuring, and `trained`, address to seconds of training.
+        facts: `device`, `versions`, `seconds` of measuring, `peak_memory` (the most bytes that the process had held by
+            its end), and `trained`, address to seconds of training.
     """
 
     table: pd.DataFrame
@@ -258,6 +259,7 @@ def merge(parts: Iterable[Record]) -> Record:
     facts = parts[0].facts | {
         "seconds": round(sum(part.facts["seconds"] for part in parts), 1),
         "trained": {address: took for part in parts for address, took in part.facts["trained"].items()},
+        "peak_memory": max(part.facts.get("peak_memory", 0) for part in parts),
     }
     tables = [part.table for part in parts if not part.table.empty] or [parts[0].table]
     return Record(

@@ -191,6 +191,7 @@ class Measurements:
 
     def _measure(self, function, arguments, group, groups, identity: Identity, place: Path) -> list[Path]:
         from fivelenses.checkpoints.finetuning import environment
+        from fivelenses.memory import peak_memory
 
         names, trained = inspect.signature(function).parameters, {}
         if group is not None:
@@ -208,6 +209,7 @@ class Measurements:
         tables = result if isinstance(result, dict) else {"": result}
         seconds = round(time.monotonic() - started, 1)
         facts = environment(self.settings.device) | {"seconds": seconds, "trained": trained, "tables": len(tables)}
+        facts["peak_memory"] = peak_memory()
         files = []
         for key, table in tables.items():
             files.append(place / ".".join(filter(None, (function.__name__, key, identity.digest, "parquet"))))
@@ -226,7 +228,11 @@ class Measurements:
         return [self.checkpoints[one] for one in specifications]
 
     def summary(self) -> dict:
-        """Which records were used, on what they were measured, and what measuring and training took."""
+        """Which records were used, on what they were measured, and what measuring and training took.
+
+        `peak_memory` is the most that a process that measured one of them had held by then, in bytes: this process, or
+        that of an earlier run whose records this one reads.
+        """
         trained = {address: took for facts in self.facts for address, took in facts["trained"].items()}
         return {
             "records": self.files,
@@ -242,6 +248,7 @@ class Measurements:
             },
             "seconds": measuring_seconds(self.facts),
             "training_seconds": round(sum(trained.values()), 1),
+            "peak_memory": max((facts.get("peak_memory", 0) for facts in self.facts), default=0),
         }
 
 
