@@ -9,7 +9,7 @@ import pytest
 from fivelenses.exhibits.claims import judge
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIXED, REPRODUCED
 from fivelenses.papers.singh2020 import curves
-from fivelenses.papers.singh2020.claims import AGAIN, CLAIMS, LATER, NEEDS_MORE, PEAKS_LOWER, TOLERANCE
+from fivelenses.papers.singh2020.claims import AGAIN, BEATS, CLAIMS, LATER, NEEDS_MORE, PEAKS_LOWER, TOLERANCE
 
 DEPTH = 6
 EXAMPLES = 600  # of the evaluation
@@ -258,6 +258,15 @@ def test_equal_steps_are_groups_of_their_own_and_can_speak_against_equal_epochs(
     moved = {("sst2", MOST, 90): rising(0.2), ("sst2", LEAST, 9): rising(0.05), ("sst2", LEAST, 90): rising(0.3)}
     found = verdict("weights-move-up", {"weight_distances": distances(moved)})
     assert found.outcome == MIXED and [group.name for group in found.of(FAILS)] == ["SST-2" + AGAIN]
+
+
+def test_all_of_the_data_without_pre_trained_layers_counts_also_where_its_curve_has_no_shape():
+    sizes = {MOST: below(flat, -0.08), 2000: late, LEAST: below(early, 0.05)}
+    found = judge(BY_KEY["less-data-more-reliance"], records({("sst2", size, 9): form for size, form in sizes.items()}))
+    assert found.of(LATER)["SST-2"].interval.low > 0
+    assert found.of(BEATS)["SST-2"].interval.estimate == pytest.approx(0.85 - 0.88, abs=0.01)
+    [group] = found.verdict.groups
+    assert group.outcome == FAILS and group.failed == (BEATS.name,)
 
 
 def test_shuffled_labels_are_the_control_of_weights():

@@ -72,6 +72,12 @@ def _by_size(table: Table) -> dict[int, Table]:
     return dict(list(table.groupby("examples")))
 
 
+def _at_shared_places(*tables: Table) -> list[Table]:
+    """Curves at the numbers of re-initialised layers that all of them have."""
+    shared = set.intersection(*(set(one["place"]) for one in tables))
+    return [one[one["place"].isin(shared)] for one in tables]
+
+
 def _ways(table: Table) -> Iterator[tuple[str, Table]]:
     """What is added to a group's name, and the rows: with the usual epochs, and at equal steps where there are any."""
     yield "", table[~table["equal_steps"]]
@@ -83,8 +89,8 @@ def _ways(table: Table) -> Iterator[tuple[str, Table]]:
     "less-data-more-reliance",
     "With less data, more layers' pre-training is needed: the score drops sooner, and 1 % of the data with the "
     "pre-trained layers beats all of it without them.",
-    "concavity of the curve with the most data minus that with the least at which it falls (-1 to 1); score with "
-    "the least data and all layers minus that with the most data and none",
+    "concavity of the curve with the most data minus that with the least, of the sizes at which it falls (-1 to 1); "
+    "score with the least data and all layers minus that with the most data and none, of all sizes",
     LATER,
     BEATS,
     place="abstract and section 6.1, Figures 1a and 1b",
@@ -97,17 +103,17 @@ def less_data_more_reliance(models: Table, by_example: Table | None = None) -> F
     table = curves.of_models(models, by_example)
     for task in _compared(table):
         for way, rows in _ways(table[table["task"] == task]):
-            falling = [of_size for of_size in _by_size(rows).values() if falls(of_size)]
+            by_size = _by_size(rows)
+            falling = [by_size[size] for size in sorted(by_size) if falls(by_size[size])]
             if len(falling) < 2:
                 reason = f"the curve of {title(task)}{way} does not clearly fall, by {MIN_DROP:g} or more, at two sizes"
                 yield LeftOut(title(task) + way, reason)
                 continue
-            least, most = falling[0], falling[-1]
-            shared = set(least["place"]) & set(most["place"])
-            least, most = (one[one["place"].isin(shared)] for one in (least, most))
-            kept, none = at(shared, min(shared)), at(shared, max(shared))
-            beats = interval(values(least, kept), values(most, none))
-            later = interval(_concavity(most), _concavity(least))
+            later = interval(*(_concavity(one) for one in _at_shared_places(falling[-1], falling[0])))
+            # Scores are compared whether or not the curves of their sizes have a shape.
+            least, most = _at_shared_places(by_size[min(by_size)], by_size[max(by_size)])
+            places = set(least["place"])
+            beats = interval(values(least, at(places, min(places))), values(most, at(places, max(places))))
             for part, one in ((LATER, later), (BEATS, beats)):
                 yield Effect(title(task) + way, part.name, one, stands_on=(task,))
 
