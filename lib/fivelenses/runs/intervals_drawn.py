@@ -141,7 +141,7 @@ def drawn(part: Part, judged: Judged, axis: Scale) -> Drawn:
         outcome = group.of(part.name)
         below = outcome == OPEN and one.measured and high < part.threshold
         parts = sum(effect.group == group.name for effect in judged.effects)
-        nearly = f"(below at 95 %, not at the level for {parts} parts)" if below else ""
+        nearly = f"below at 95 %, not at the level for {parts} parts" if below else ""
         rows.append(Row(group.name, *places, *goes_on, one.measured, printed(effect), outcome, nearly))
     return Drawn(part, axis.at(part.threshold), axis, tuple(rows))
 

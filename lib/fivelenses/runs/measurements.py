@@ -240,7 +240,7 @@ class Measurements:
             "codes": self.codes,
             "not_measured": self.not_measured,
             "specifications": sorted(self.addresses),
-            "device": ", ".join(dict.fromkeys(facts["device"] for facts in self.facts)),
+            "device": " and ".join(dict.fromkeys(facts["device"] for facts in self.facts)),
             "python": ", ".join(dict.fromkeys(facts["python"] for facts in self.facts)),
             "versions": {
                 name: ", ".join(dict.fromkeys(facts["versions"].get(name, "unknown") for facts in self.facts))
