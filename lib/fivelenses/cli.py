@@ -89,11 +89,11 @@ def run(
         if not dry_run:
             check_cached([parameters])
     # What a run needs takes seconds to load, for which a refusal does not wait.
-    from fivelenses.runs import execution
+    from fivelenses.runs import all_chapters, execution
     from fivelenses.runs.dry_run import dry_run as describe
 
     if chapter == "all":
-        execution.run_all(profile, force, typer.echo)
+        all_chapters.run_all(profile, force, typer.echo)
     elif dry_run:
         typer.echo("\n".join(describe(int(chapter), profile, overrides)))
     else:
@@ -247,8 +247,8 @@ def book(
     if run and unchanged.is_unchanged():
         typer.echo(f"Nothing has changed. The book is at {unchanged.first_page()}")
         return
+    from fivelenses.runs.all_chapters import run_all
     from fivelenses.runs.book import build
-    from fivelenses.runs.execution import run_all
     from fivelenses.runs.pages import LOCAL_PROFILE, published_runs
 
     if run:
@@ -309,7 +309,7 @@ def changelog(
     # Both are refused before the published chapters are judged.
     earlier = of_release.read(before)
     folder.mkdir(parents=True, exist_ok=True)
-    from fivelenses.runs.execution import run_all_committed
+    from fivelenses.runs.all_chapters import run_all_committed
     from fivelenses.runs.pages import published_runs
 
     runs = published_runs()

@@ -1,4 +1,4 @@
-"""How much memory a process may fill, this machine's or what a container or a cluster's job allows, and has filled."""
+"""How much memory a process may use (the machine's, or what a container or a cluster's job allows) and has used."""
 
 import os
 import resource

@@ -25,7 +25,7 @@ from fivelenses.runs.settings import CHAPTERS
 SLOW = 2.0  # seconds of processor time that a refusal may take once the libraries are loaded
 WORK = (
     "fivelenses.runs.execution.run",
-    "fivelenses.runs.execution.run_all",
+    "fivelenses.runs.all_chapters.run_all",
     "fivelenses.runs.dry_run.dry_run",
     "fivelenses.runs.sweeps.sweep",
     "fivelenses.runs.report.execution.run",

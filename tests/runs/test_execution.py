@@ -14,7 +14,7 @@ from PIL import Image
 from tests.runs.conftest import make_home, write_notebook
 
 from fivelenses.exhibits import claims
-from fivelenses.runs import book, checksums, execution, pages
+from fivelenses.runs import all_chapters, book, checksums, execution, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.settings import find_chapter, settings
 
@@ -204,7 +204,7 @@ def test_a_missing_page_is_named_before_a_published_one_is_set_beside_it(chapter
 
 
 def test_an_interruption_ends_what_runs_and_begins_nothing_of_what_waits(monkeypatch):
-    begun, real, interrupted = [], execution.wait, iter([True])
+    begun, real, interrupted = [], all_chapters.wait, iter([True])
 
     def wait(*futures, **options):
         if next(interrupted, False):
@@ -215,14 +215,14 @@ def test_an_interruption_ends_what_runs_and_begins_nothing_of_what_waits(monkeyp
         begun.append(1)
         time.sleep(0.5)
 
-    monkeypatch.setattr(execution, "wait", wait)
-    monkeypatch.setattr(execution, "cores", lambda: 1)
-    monkeypatch.setattr(execution.tethered, "end_descendants", lambda: None)
+    monkeypatch.setattr(all_chapters, "wait", wait)
+    monkeypatch.setattr(all_chapters, "cores", lambda: 1)
+    monkeypatch.setattr(all_chapters.tethered, "end_descendants", lambda: None)
     ended = []
 
     def all_of_them():
         try:
-            execution._side_by_side([work] * 10)
+            all_chapters._side_by_side([work] * 10)
         except SystemExit:
             ended.append(True)
 

@@ -22,7 +22,8 @@ from fivelenses.exhibits import claims, interactive
 from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.papers.known_truth import statement as known_truth
 from fivelenses.runs import ledger, sweep_page, tether
-from fivelenses.runs.execution import RunError, run_all_committed, state
+from fivelenses.runs.all_chapters import run_all_committed
+from fivelenses.runs.execution import RunError, state
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown, assemble, local_runs, published_runs, telling_picture
 from fivelenses.runs.run_page import MATHJAX, mathjax
 from fivelenses.runs.settings import CHAPTERS, settings

@@ -9,8 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,15 +19,13 @@ from filelock import FileLock
 
 from fivelenses import project, records
 from fivelenses.catalogue import find
-from fivelenses.checkpoints.finetuning import cores
 from fivelenses.files import sha256
-from fivelenses.processes import INTERRUPTIONS
-from fivelenses.runs import checksums, notebooks, tethered
+from fivelenses.runs import checksums, notebooks
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
 from fivelenses.runs.inputs import check_inputs, floating_revisions, floats
 from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.run import check_device
-from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, find_chapter, settings
+from fivelenses.runs.settings import Chapter, find_chapter, settings
 from fivelenses.tasks.own import described
 
 TEMPLATES, CARDS = Path(__file__).with_name("templates"), ("cards.html", "macros.html")
@@ -318,57 +315,3 @@ def _execute(chapter: Chapter, given: dict, place: Path, environment: dict, log)
     seconds = time.monotonic() - started
     log(f"{name}: done in {seconds:.0f} s, at most {ended.peak_memory / 1e9:.1f} GB, in {place}")
     return Finished(place, True, seconds, ended.peak_memory)
-
-
-def run_all(
-    profile: str, force: bool = False, log: Callable[[str], None] = print, committed: Sequence[Path] = ()
-) -> list[Finished]:
-    """Every chapter that runs locally, on a profile, and the pages of committed records, side by side, one per core.
-
-    Args:
-        profile: of the local runs.
-        force: execute them also when nothing has changed.
-        log: called with one line of plain text for each event.
-        committed: folders of committed records.
-
-    Raises:
-        ParameterError: there is no such profile.
-        RunError: after all have ended, the first that failed.
-    """
-    check_profile(profile)
-    numbers = [number for number, chapter in CHAPTERS.items() if chapter.local and profile in chapter.profiles]
-    local = [lambda number=number: run(number, profile, None, force, log, cores=1) for number in numbers]
-    return _side_by_side(local + _pages_of(committed, log))
-
-
-def run_all_committed(folders: Sequence[Path], log: Callable[[str], None] = print) -> list[Finished]:
-    """The pages of committed records, side by side.
-
-    Args:
-        folders: of the records.
-
-    Raises:
-        RunError: after all have ended, the first that failed.
-    """
-    return _side_by_side(_pages_of(folders, log))
-
-
-def _pages_of(folders: Sequence[Path], log) -> list[Callable[[], Finished]]:
-    chapters = {chapter.slug: chapter for chapter in CHAPTERS.values()}
-    return [lambda folder=folder: run_committed(chapters[folder.name], folder, log) for folder in folders]
-
-
-def _side_by_side(runs: list[Callable[[], Finished]]) -> list[Finished]:
-    with ThreadPoolExecutor(cores()) as pool:
-        futures = [pool.submit(one) for one in runs]
-        try:
-            wait(futures)
-        except INTERRUPTIONS:
-            # Leaving the pool waits for its threads, which wait for their notebooks; those in line are not begun.
-            pool.shutdown(wait=False, cancel_futures=True)
-            # `wait` never returns a future that was cancelled in its queue.
-            while not all(future.done() for future in futures):
-                tethered.end_descendants()
-                time.sleep(0.1)
-            raise
-    return [future.result() for future in futures]

@@ -69,6 +69,7 @@ def _at_most_data(table: Table) -> Table:
 
 
 def _by_size(table: Table) -> dict[int, Table]:
+    """The rows of each number of training examples, from the least."""
     return dict(list(table.groupby("examples")))
 
 
@@ -89,7 +90,7 @@ def _ways(table: Table) -> Iterator[tuple[str, Table]]:
     "less-data-more-reliance",
     "With less data, more layers' pre-training is needed: the score drops sooner, and 1 % of the data with the "
     "pre-trained layers beats all of it without them.",
-    "concavity of the curve with the most data minus that with the least, of the sizes at which it falls (-1 to 1); "
+    "concavity of the curve with the most data minus that with the least, of the sizes at which it falls (−1 to 1); "
     "score with the least data and all layers minus that with the most data and none, of all sizes",
     LATER,
     BEATS,
@@ -104,7 +105,7 @@ def less_data_more_reliance(models: Table, by_example: Table | None = None) -> F
     for task in _compared(table):
         for way, rows in _ways(table[table["task"] == task]):
             by_size = _by_size(rows)
-            falling = [by_size[size] for size in sorted(by_size) if falls(by_size[size])]
+            falling = [of_size for of_size in by_size.values() if falls(of_size)]
             if len(falling) < 2:
                 reason = f"the curve of {title(task)}{way} does not clearly fall, by {MIN_DROP:g} or more, at two sizes"
                 yield LeftOut(title(task) + way, reason)
