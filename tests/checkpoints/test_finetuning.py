@@ -123,6 +123,16 @@ def train(specification, folder) -> None:
     fine_tune(specification, Store(folder))
 
 
+def begin_training(specification, folder) -> multiprocessing.Process:
+    """Train in another process, from a server that has imported the libraries once for all of them."""
+    context = multiprocessing.get_context("forkserver")
+    # A process has one server, and notebooks that are made from records come from it, too.
+    context.set_forkserver_preload(["fivelenses.runs.preloaded"])
+    process = context.Process(target=train, args=(specification, folder))
+    process.start()
+    return process
+
+
 def test_a_checkpoint_that_was_made_anew_meanwhile_is_kept(toy_specification, toy_checkpoint, monkeypatch):
     answers = iter([DamagedCheckpoint("a file is missing: it has to be made anew"), toy_checkpoint])
 
@@ -154,10 +164,7 @@ def test_after_a_training_that_failed_none_is_begun(monkeypatch, toy_specificati
 
 def test_two_processes_train_one_checkpoint_once(tmp_path):
     one = specify(ENCODER, "rte", "toyworld", 5, short_schedule(), examples=32)
-    spawn = multiprocessing.get_context("spawn")
-    processes = [spawn.Process(target=train, args=(one, tmp_path)) for _ in range(2)]
-    for process in processes:
-        process.start()
+    processes = [begin_training(one, tmp_path) for _ in range(2)]
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0]
@@ -189,8 +196,7 @@ def long_training(tmp_path_factory):
 @pytest.mark.parametrize("cut", [None, "trainer_state.json", "optimizer.pt"])
 def test_a_killed_training_goes_on_to_the_same_weights(cut, long_training, tmp_path):
     one, whole = long_training
-    process = multiprocessing.get_context("spawn").Process(target=train, args=(one, tmp_path / "killed"))
-    process.start()
+    process = begin_training(one, tmp_path / "killed")
     store = Store(tmp_path / "killed")
     deadline = time.monotonic() + PATIENCE
     while not list(store.partial(one).glob("trainer/checkpoint-*/trainer_state.json")):

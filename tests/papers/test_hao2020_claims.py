@@ -18,17 +18,22 @@ SIZES = {"mnli": 392_702, "rte": 2_490, "sst2": 67_349, "mrpc": 3_668}
 BY_KEY = {claim.key: claim for claim in CLAIMS}
 
 
-def rows(shape, depth, noise, folds, seed, **names) -> pd.DataFrame:
-    """One model's, or pair's, curve of all examples and without each fold, in both measures."""
-    random = np.random.default_rng(seed)
+def rows(source, shape, depth, noise, folds, names) -> dict[str, list]:
+    """One model's, or pair's, curve of all examples and without each fold, in both measures, as columns."""
+    random = np.random.default_rng(source)
     layers = np.arange(1, depth + 1)
     # The paper's 24 layers, whatever the depth.
     curve = np.array([shape(24 * layer / depth) for layer in layers]) * (1 + noise * random.standard_normal(depth))
-    parts = []
-    for fold in range(-1, folds):
-        values = curve * (1 + (fold >= 0) * noise / 10 * random.standard_normal(depth))
-        parts.append(pd.DataFrame({"layer": layers, "js": values, "svcca": values, "examples": 400, "fold": fold}))
-    return pd.concat(parts).assign(**names)
+    found = range(-1, folds)
+    values = np.ravel([curve * (1 + (fold >= 0) * noise / 10 * random.standard_normal(depth)) for fold in found])
+    columns = {"layer": [*layers] * len(found), "js": values, "svcca": values}
+    columns["fold"] = np.repeat(found, depth)
+    return columns | {name: [value] * len(values) for name, value in ({"examples": 400} | names).items()}
+
+
+def joined(parts: list[dict[str, list]]) -> pd.DataFrame:
+    """One table of all these columns: many small tables take minutes."""
+    return pd.DataFrame({name: [value for part in parts for value in part[name]] for name in parts[0]})
 
 
 def records(shapes, depth=24, noise=0.01, folds=10, seeds=3, sizes=SIZES, control=None) -> dict[str, pd.DataFrame]:
@@ -41,14 +46,14 @@ def records(shapes, depth=24, noise=0.01, folds=10, seeds=3, sizes=SIZES, contro
         of_task = dict(shape=lambda layer, place=place: shapes(layer, place), depth=depth, noise=noise, folds=folds)
         for number, (first, second) in enumerate(compared):
             names = {"task": task, "first": first, "second": second} | labelled
-            changes.append(rows(seed=[place, number], **of_task, **names))
+            changes.append(rows([place, number], **of_task, names=names))
         for seed in range(seeds):
-            rollbacks.append(rows(seed=[place, seed, 1], **of_task, task=task, **labelled).assign(seed=seed))
+            rollbacks.append(rows([place, seed, 1], **of_task, names={"task": task, "seed": seed} | labelled))
             if place < len(PAIRS):
-                names = {"pair": PAIRS[place]} | labelled
-                between.append(rows(seed=[place, seed, 2], **of_task, **names).assign(seed=seed))
+                names = {"pair": PAIRS[place], "seed": seed} | labelled
+                between.append(rows([place, seed, 2], **of_task, names=names))
     tables = {"changes_by_layer": changes, "rollbacks": rollbacks, "between_datasets": between}
-    found = {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
+    found = {name: joined(parts) for name, parts in tables.items()}
     if not folds:
         found = {name: table.drop(columns="fold") for name, table in found.items()}
     return found | {"models": pd.DataFrame({"task": list(sizes), "examples": list(sizes.values())})}

@@ -43,15 +43,15 @@ def truth(measure, kind, trained, dose, seed):
 def changes(curve=truth, seeds=(0, 1, 2), measures=tuple(BY_KEY)):
     kinds = [(FULL, ALL, dose) for dose in DOSES] + [(FROZEN, place, 1.0) for place in PLACES]
     kinds += [(kind, ALL, 1.0) for kind in (SHUFFLED, TWIN, *SYMMETRIES)]
-    parts = [
-        pd.DataFrame({"layer": LAYERS, "value": np.asarray(curve(measure, *kind, seed), dtype=float)}).assign(
-            task="cola", seed=seed, kind=kind[0], trained=kind[1], dose=kind[2], measure=measure
-        )
+    names = ["layer", "value", "task", "seed", "kind", "trained", "dose", "measure"]
+    rows = [
+        (layer, value, "cola", seed, *kind, measure)
         for seed in seeds
         for kind in kinds
         for measure in measures
+        for layer, value in zip(LAYERS, np.asarray(curve(measure, *kind, seed), dtype=float), strict=True)
     ]
-    return pd.concat(parts, ignore_index=True)
+    return pd.DataFrame(rows, columns=names)
 
 
 def only(curve, **how):

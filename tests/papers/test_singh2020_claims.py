@@ -85,15 +85,18 @@ def by_example(table: pd.DataFrame) -> pd.DataFrame:
     """Predictions that give every row about its score: the hard examples are the same ones for all."""
     order = np.random.default_rng(0).permutation(EXAMPLES)
     gold = np.arange(EXAMPLES) // 10 % 2  # both labels in every fold
-    parts = []
-    for row in table.to_dict("records"):
-        matthews = row["task"] == "cola"
-        right = order < EXAMPLES * ((1 + row["score"]) / 2 if matthews else row["score"])
-        part = pd.DataFrame({"example": np.arange(EXAMPLES), "score": right * 1.0, "weight": 1.0, "label": gold})
-        part = part.assign(null=gold == 0, predicted=np.where(right, gold, 1 - gold))
-        names = {name: row[name] for name in ("task", "examples", "seed", "removed", "address") if name in row}
-        parts.append(part.assign(**names, metric="matthews" if matthews else "accuracy"))
-    return pd.concat(parts, ignore_index=True)
+    matthews, score = (table["task"] == "cola").to_numpy(), table["score"].to_numpy()
+    right = order < EXAMPLES * np.where(matthews, (1 + score) / 2, score)[:, None]
+    names = [name for name in ("task", "examples", "seed", "removed", "address") if name in table]
+    return table.loc[table.index.repeat(EXAMPLES), names].assign(
+        metric=np.repeat(np.where(matthews, "matthews", "accuracy"), EXAMPLES),
+        example=np.tile(np.arange(EXAMPLES), len(table)),
+        score=right.ravel() * 1.0,
+        weight=1.0,
+        label=np.tile(gold, len(table)),
+        null=np.tile(gold == 0, len(table)),
+        predicted=np.where(right, gold, 1 - gold).ravel(),
+    )
 
 
 def records(tuned: dict, frozen: dict | None = None, distances: pd.DataFrame | None = None, **options) -> dict:

@@ -3,6 +3,7 @@ import dataclasses
 import io
 import json
 import re
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -13,9 +14,11 @@ from IPython.core.inputtransformer2 import TransformerManager
 from PIL import Image
 from tests.runs.conftest import make_home, write_notebook
 
+from fivelenses import project
 from fivelenses.exhibits import claims
 from fivelenses.runs import all_chapters, book, checksums, execution, pages
 from fivelenses.runs.execution import RunError
+from fivelenses.runs.folders import folder_name
 from fivelenses.runs.settings import find_chapter, settings
 
 BEGIN = "from fivelenses import runs\nrun = runs.begin(1, globals())"
@@ -29,24 +32,37 @@ def chapter(tmp_path, monkeypatch):
     return find_chapter(1)
 
 
-def test_a_run_is_executed_once_and_then_current(chapter):
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory):
+    """Chapter 1 executed once, in another home."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_home(tmp_path_factory.mktemp("first"), patch)
+        write_notebook(BEGIN, "run.finish()")
+        return execution.run(1, "tiny", log=lambda line: None)
+
+
+@pytest.fixture
+def folder(first_run, chapter):
+    """A copy of that run where this home has its own."""
+    place = project.runs_folder() / folder_name(chapter, "tiny", {})
+    return Path(shutil.copytree(first_run.folder, place))
+
+
+def test_a_run_is_executed_once_and_then_current(first_run, folder):
     lines = []
-    first = execution.run(1, "tiny", log=lines.append)
     second = execution.run(1, "tiny", log=lines.append)
-    assert first.executed and not second.executed
+    assert first_run.executed and not second.executed and second.folder == folder
     assert "current" in lines[-1]
-    facts = json.loads((first.folder / "run.json").read_text())
+    facts = json.loads((folder / "run.json").read_text())
     assert facts["parameters"] == settings(1, "tiny").model_dump(mode="json")
     assert facts["peak_memory"] > 10**7
 
 
-def test_an_executed_notebook_holds_no_path_of_the_machine(chapter, tmp_path):
-    folder = execution.run(1, "tiny", log=lambda line: None).folder
-    assert str(tmp_path) not in (folder / execution.EXECUTED).read_text()
+def test_an_executed_notebook_holds_no_path_of_the_machine(first_run):
+    assert str(first_run.folder.parent) not in (first_run.folder / execution.EXECUTED).read_text()
 
 
-def test_a_change_of_code_makes_a_run_stale(chapter):
-    folder = execution.run(1, "tiny", log=lambda line: None).folder
+def test_a_change_of_code_makes_a_run_stale(folder, chapter):
     parameters = settings(1, "tiny").model_dump(mode="json")
     assert execution.state(chapter, folder, parameters) == ""
     assert "parameters have changed" in execution.state(chapter, folder, {})
@@ -54,12 +70,11 @@ def test_a_change_of_code_makes_a_run_stale(chapter):
     assert "code has changed" in execution.state(chapter, folder, parameters)
 
 
-def test_a_failure_names_the_cell_and_keeps_the_last_good_run(chapter):
-    good = execution.run(1, "tiny", log=lambda line: None).folder
+def test_a_failure_names_the_cell_and_keeps_the_last_good_run(folder):
     write_notebook(BEGIN, "1 / 0")
     with pytest.raises(RunError, match="cell that begins '1 / 0' failed, ZeroDivisionError"):
         execution.run(1, "tiny", log=lambda line: None)
-    assert (good / "run.json").is_file()
+    assert (folder / "run.json").is_file()
 
 
 def test_a_notebook_that_does_not_finish_is_no_run(chapter):

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
+from fivelenses import tasks
 from fivelenses.exhibits import effects
 from fivelenses.exhibits.effects import Interval, Values
 from fivelenses.records import FOLDS, WHOLE
-from fivelenses.tasks.scores import score
 
 
 def whole(table: pd.DataFrame) -> pd.DataFrame:
@@ -215,7 +215,9 @@ def _left_out(side: tuple) -> tuple[Values, Values]:
 
     def scored(kept: Values) -> Values:
         if metric == "matthews":
-            return np.array([score(metric, *pair) for pair in zip(predicted[:, kept], labels[:, kept], strict=True)])
+            return np.array(
+                [tasks.score(metric, *pair) for pair in zip(predicted[:, kept], labels[:, kept], strict=True)]
+            )
         return (right - null)[:, kept].sum(1) / weights[:, kept].sum(1)
 
     replicates = [scored(fold_of != fold) for fold in np.unique(fold_of)]

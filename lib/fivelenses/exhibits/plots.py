@@ -282,8 +282,9 @@ def dots(
         means = named.groupby([row, hue])[value].mean().groupby(row).agg(["min", "max"]).loc[order]
         axes.hlines(order, means["min"], means["max"], color=MISSING, linewidth=2, zorder=1)
     keys = dict(zip(order, titles, strict=True))
-    for (title, one), part in named.groupby([row, hue], sort=False):
-        look = one if by_hue else keys[title]
+    # Rows of one look at once, as each call takes as long as drawing all of them.
+    for (one, *title), part in named.groupby([hue] if by_hue else [hue, row], sort=False):
+        look = one if by_hue else keys[title[0]]
         colour, marker = looks.colours[look], looks.markers.get(look, "o") if by_hue else "o"
         face = "white" if one in open else colour
         placed = dict(x=value, y=row, order=order, hue=hue, hue_order=values, legend=False, ax=axes)

@@ -219,9 +219,11 @@ def check_device(parameters: ChapterParameters, profile: str) -> None:
     Raises:
         ParameterError: in one sentence.
     """
+    if parameters.device != "cuda":
+        return
     import torch
 
-    if parameters.device == "cuda" and not torch.cuda.is_available():
+    if not torch.cuda.is_available():
         raise ParameterError(
             f"The profile {profile!r} asks for a GPU and there is none here: run it on a machine with one, "
             "see what it would take with --dry-run, or pass -p device=cpu to run it all the same."
