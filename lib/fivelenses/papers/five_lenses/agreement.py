@@ -64,7 +64,7 @@ def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
 
     An interval of a correlation, or of a difference of two, is cut at the bounds of these.
     """
-    rows = rows[rows.groupby(MODEL)[value].transform(lambda of_model: of_model.notna().all())]
+    rows = rows[rows[value].notna().groupby([rows[name] for name in MODEL]).transform("all")]
     if rows.empty:
         return None
     without_folds = "fold" in rows.columns and (rows["fold"] == WHOLE).all()
@@ -73,7 +73,7 @@ def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
         if without_folds:
             means.append(effects.over_models(rows.groupby(model)[value].mean()))
         else:
-            means.append(intervals.of_measure(rows, lambda of_model: of_model[value].mean(), model))
+            means.append(intervals.of_measure(rows, lambda of_model: of_model[value].to_numpy().mean(), model))
     widest, most = max(means, key=lambda one: one.high - one.low), GREATEST.get(value, np.inf)
     return effects.cut(widest, -most, most)
 
@@ -122,10 +122,10 @@ def _by_model(changes: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for model, table in curves(changes).items():
         correlations = rank_correlations(pd.concat([table, pd.DataFrame([table.columns], ["depth"], table.columns)]))
-        for first, second in combinations(table.index, 2):
-            depths = (correlations.loc[side, "depth"] for side in (first, second))
-            partial = partial_correlation(correlations.loc[first, second], *depths)
-            rows.append((*model, first, second, correlations.loc[first, second], partial))
+        *measures, depths = correlations.to_numpy()
+        for (one, first), (other, second) in combinations(enumerate(table.index), 2):
+            of_pair = measures[one][other]
+            rows.append((*model, first, second, of_pair, partial_correlation(of_pair, depths[one], depths[other])))
     return pd.DataFrame(rows, columns=[*MODEL, *PAIR, "correlation", "given_depth"])
 
 

@@ -12,6 +12,7 @@ counted, never taken for 0. Layers are no sample: nothing here asks how a correl
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
 from fivelenses.exhibits.effects import Interval
 from fivelenses.lenses.arrays import Array
@@ -62,15 +63,22 @@ def rank_correlations(curves: pd.DataFrame) -> pd.DataFrame:
         >>> rank_correlations(curves).loc["a"].tolist()
         [1.0, 0.8, nan]
     """
-    if curves.shape[1] < MIN_LAYERS:
-        raise ValueError(f"Curves over {curves.shape[1]} layers: an order of layers needs at least {MIN_LAYERS}.")
-    if not np.isfinite(curves.to_numpy(dtype=float)).all():
+    values = _correlations(curves.to_numpy(dtype=float))
+    return pd.DataFrame(values, index=curves.index, columns=curves.index)
+
+
+def _correlations(curves: np.ndarray) -> np.ndarray:
+    """(curves, layers) to (curves, curves)."""
+    layers = curves.shape[1]
+    if layers < MIN_LAYERS:
+        raise ValueError(f"Curves over {layers} layers: an order of layers needs at least {MIN_LAYERS}.")
+    if not np.isfinite(curves).all():
         raise ValueError("A curve holds NaN or infinity: its layers have no order.")
-    ranks = curves.rank(axis=1).sub((curves.shape[1] + 1) / 2)
-    length = np.sqrt(np.square(ranks).sum(axis=1))
-    ranks = ranks.div(length.where(length > 0), axis=0)
+    ranks = rankdata(curves, axis=1) - (layers + 1) / 2
+    length = np.linalg.norm(ranks, axis=1, keepdims=True)
+    ranks = ranks / np.where(length > 0, length, np.nan)
     # Rounded, because equal sums that were added up in another order differ in their last digits.
-    return (ranks @ ranks.T).clip(-1, 1).round(12)
+    return np.clip(ranks @ ranks.T, -1, 1).round(12)
 
 
 def rank_correlation(first: Array, second: Array) -> float:
@@ -83,7 +91,7 @@ def rank_correlation(first: Array, second: Array) -> float:
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.ndim != 1 or first.shape != second.shape:
         raise ValueError(f"Curves of shapes {first.shape} and {second.shape}: a correlation needs the same layers.")
-    return float(rank_correlations(pd.DataFrame(np.stack([first, second]))).iloc[0, 1])
+    return float(_correlations(np.stack([first, second]))[0, 1])
 
 
 def partial_correlation(of_pair: float, first_with_third: float, second_with_third: float) -> float:
