@@ -104,7 +104,7 @@ def test_wordpiece_has_the_asked_size_and_reads_lower_case_without_accents():
     assert TOKENIZER.unk_token not in TOKENIZER.tokenize("anna feeds the dogs")
 
 
-def test_wordpiece_is_the_same_in_every_process():
+def test_wordpiece_is_the_same_in_every_process(capsys):
     program = (
         "import random, sys; from pretraining.wordpiece import train_wordpiece\n"
         "draw = random.Random(1)\n"
@@ -112,12 +112,11 @@ def test_wordpiece_is_the_same_in_every_process():
         "text = [[' '.join(draw.choices(words, k=8)) for _ in range(50)]]\n"
         "print(sorted(train_wordpiece(text, 150).get_vocab().items()))"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path(fivelenses.__file__).parents[1])}
-    outputs = {
-        subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=environment).stdout
-        for _ in range(2)
-    }
-    assert len(outputs) == 1
+    # Sets are gone through in another order there.
+    environment = os.environ | {"PYTHONPATH": str(Path(fivelenses.__file__).parents[1]), "PYTHONHASHSEED": "1"}
+    there = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=environment, text=True)
+    exec(program, {})
+    assert there.stdout == capsys.readouterr().out
 
 
 def test_rare_characters_and_the_words_they_write_become_unknown():
