@@ -189,6 +189,11 @@ def test_shapes_are_tabled_where_curves_have_them():
     assert shapes.shown["concavity"].tolist()[1] == "–"
 
 
+def test_a_score_below_zero_is_tabled_with_a_minus_sign():
+    shown = figures.table_of_shapes(models_table("cola", range(5)).assign(score=-0.02)).shown
+    assert shown["all layers kept"].tolist() == shown["all re-initialised"].tolist() == ["−0.020"]
+
+
 def test_a_figure_has_a_row_per_model_and_the_null_that_it_draws():
     models = pd.concat([models_table("sst2", range(5)), models_table("qnli", range(5))])
     again = models_table("sst2", range(5), steps=90)

@@ -14,7 +14,7 @@ from fivelenses import tasks
 from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.claims import seen_as
 from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.exhibit import MISSING, Absent, Exhibit, counted, title
+from fivelenses.exhibits.exhibit import MISSING, Absent, Exhibit, counted, printed, title
 from fivelenses.exhibits.interactive import folded, level, points
 from fivelenses.papers.singh2020 import curves
 from fivelenses.papers.singh2020.curves import MIN_DROP, scores
@@ -232,8 +232,8 @@ def table_of_shapes(models: pd.DataFrame, spare=None) -> Exhibit | Absent:
         {
             "task": [title(row.task) + ", equal steps" * row.equal_steps for row in table.itertuples()],
             "examples": table["examples"].map("{:,}".format),
-            "all layers kept": table["kept"].map("{:.3f}".format),
-            "all re-initialised": table["none"].map("{:.3f}".format),
+            "all layers kept": [printed(score, "z.3f") for score in table["kept"]],
+            "all re-initialised": [printed(score, "z.3f") for score in table["none"]],
         }
         | {f"lost with the {name} third": _shown(table, name) for name in THIRDS}
         | {"concavity": _shown(table, "concavity"), "from a line": _shown(table, "departure")}
