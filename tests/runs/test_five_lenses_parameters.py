@@ -9,8 +9,8 @@ from fivelenses.runs.settings import profiles, settings
 @pytest.mark.parametrize("profile", profiles())
 def test_chapter_6_asks_for_the_models_of_chapter_1_and_for_no_others(profile):
     first, sixth = settings(1, profile), settings(6, profile)
-    assert set(sixth.tasks) <= set(first.tasks) and set(sixth.seeds) <= set(first.seeds)
-    for name in ("encoder", "source", "training_examples"):
+    assert set(sixth.tasks) <= set(first.tasks)
+    for name in ("encoder", "source", "training_examples", "seeds"):
         assert getattr(sixth, name) == getattr(first, name)
     assert all(sixth.schedule(task) == first.schedule(task) for task in sixth.tasks)
 
