@@ -38,9 +38,10 @@ def _thirds(rows: pd.DataFrame, name: str) -> tuple[list[float], list[float]]:
     """Mean loss of similarity, and mean layer over the depth, in the bottom, middle and top third of the layers."""
     # Arrays: this is asked for each pre-training and fold, where grouping a table would take most of the time.
     layers, loss = rows["layer"].to_numpy(), 1 - rows[name].to_numpy()
-    third = (3 * layers > layers.max()).astype(int) + (3 * layers > 2 * layers.max())
+    depth = layers.max()
+    third = (layers > depth / 3).astype(int) + (layers > depth * 2 / 3)
     inside = [third == number for number in range(3)]
-    return [loss[of].mean() for of in inside], [layers[of].mean() / layers.max() for of in inside]
+    return [loss[of].mean() for of in inside], [layers[of].mean() / depth for of in inside]
 
 
 def _gathers_on_top(rows: pd.DataFrame, name: str) -> float:
