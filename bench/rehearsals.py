@@ -1,28 +1,36 @@
-"""How near a dry run's estimates of training come: each chapter's models of `paper`, with random weights of the paper's
-shapes, for a few steps on a CPU.
+"""How near a dry run's estimates come: each chapter's models of `paper`, with random weights of the paper's shapes, for
+a few steps on a CPU, or with `--measuring` chapters 3 and 6 from beginning to end on a few examples.
 
-    FIVELENSES_MIRROR=FOLDER python bench/rehearsals.py [--steps N] [--chapter N …]
+    FIVELENSES_MIRROR=FOLDER python bench/rehearsals.py [--steps N] [--measuring] [--chapter N …]
 
 A line per chapter, shape, task and batch: what a step is estimated to take from this machine's rate of matrix products
 and what it takes, and the memory at most, estimated and measured. Each model is trained by the one routine for it, in
 a process of its own; it answers 16 development examples, which no step counts. `random:bert-large-uncased` takes the
 place of the cased one, and `random:bert-base-uncased` that of the encoders of its shape. A batch whose estimate does
 not fit into this machine's memory is halved until it does.
+
+What a chapter measures is rehearsed on BERT-large, in a folder, as chapter 3 needs another random one beside it. The
+first number is what the whole run takes, its training included.
 """
 
 import argparse
 import dataclasses
+import json
 import os
 import resource
 import shutil
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import psutil
 import pyarrow.parquet as pq
+import torch
+from transformers import AutoModel
 
 from fivelenses import tasks
 from fivelenses.models import encoders
@@ -33,15 +41,23 @@ BASE, LARGE = "random:bert-base-uncased", "random:bert-large-uncased"
 DEVELOPMENT = 16
 # The papers' encoders by chapter; chapter 6 has the models of chapter 1.
 SHAPES = {1: LARGE, 2: BASE, 3: LARGE, 4: BASE, 5: BASE}
+# As little as these two can be measured on: a plane of 4 × 4 cells; more tokens than SVCCA has dimensions.
+SHORT = {"device": "cpu", "seeds": [0], "epochs": 1, "batch_size": 8, "training_examples": 16}
+PLANE = {"points": 4, "line_points": 4, "low": -1, "high": 2, "grid_examples": 4, "grouped_examples": 4}
+MEASURED = {
+    3: {"tasks": ["sst2", "mrpc"], "long_task": "sst2", "long_epochs": [1, 1], **PLANE},
+    6: {"tasks": ["mrpc"], "probe_points": 16, "structural_sentences": 8, "random_directions": 1},
+}
+DEVELOPMENT_MEASURED = {3: 10, 6: 60}
 
 
-def short_mirror(whole: Path, short: Path) -> None:
+def short_mirror(whole: Path, short: Path, development: int) -> None:
     """A mirror with the first development examples alone; all else is linked."""
     for file in (whole / "datasets").rglob("*.parquet"):
         place = short / file.relative_to(whole)
         place.parent.mkdir(parents=True, exist_ok=True)
         if file.stem.startswith("validation"):
-            pq.write_table(pq.read_table(file).slice(0, DEVELOPMENT), place)
+            pq.write_table(pq.read_table(file).slice(0, development), place)
         else:
             place.symlink_to(file)
     (short / "raw").symlink_to(whole / "raw")
@@ -74,21 +90,67 @@ def train(specification, folder: str) -> tuple[float, float]:
         return made.manifest["seconds_per_step"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def measured(number: int, encoder: Path, folder: Path) -> tuple[float, float]:
+    """Seconds of a whole short run of a chapter and the most memory in bytes, in processes of its own."""
+    given = chosen(number, encoder)
+    parameters = [word for name, value in given.items() for word in ("-p", f"{name}={json.dumps(value)}")]
+    environment = os.environ | {"FIVELENSES_STORE": str(folder / "store"), "FIVELENSES_RUNS": str(folder / "runs")}
+    command = [sys.executable, "-m", "fivelenses", "run", str(number), "--profile", "small", *parameters]
+    subprocess.run(command, env=environment, check=True)
+    facts = json.loads(next((folder / "runs" / "small").glob("*/run.json")).read_text(encoding="utf-8"))
+    return facts["seconds"] + facts["training_seconds"], facts["peak_memory"]
+
+
+def chosen(number: int, encoder: Path) -> dict:
+    """The parameters of a chapter's short run."""
+    independent = {"independent": f"random:{encoder}"} if number == 6 else {}
+    return {"encoder": str(encoder), **SHORT, **MEASURED[number], **independent}
+
+
+def rehearse_measuring(numbers: Sequence[int], whole: Path, folder: Path) -> None:
+    encoder, source = folder / "bert-large", encoders.locate(LARGE)
+    torch.manual_seed(0)
+    encoders.load(source, AutoModel).save_pretrained(encoder)
+    encoders.tokenizer(source).save_pretrained(encoder)
+    for number in numbers:
+        mirror = folder / f"mirror-{number}"
+        short_mirror(whole, mirror, DEVELOPMENT_MEASURED[number])
+        os.environ["FIVELENSES_MIRROR"] = str(mirror)
+        seconds, memory = dry_run.estimate(number, "small", chosen(number, encoder))
+        took, needed = measured(number, encoder, folder / f"run-{number}")
+        print(f"{f'{number}, measured':<30}", end="")
+        print_row(seconds, took, memory * 1e9, needed)
+
+
+def print_row(seconds: float, took: float, memory: float, needed: float) -> None:
+    print(f"{seconds:>23.1f}{took:>10.1f}{took / seconds:>7.2f}", end="")
+    print(f"{memory / 1e9:>15.1f}{needed / 1e9:>10.1f}{needed / memory:>7.2f}", flush=True)
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=3, help="of each model")
-    options.add_argument("--chapter", type=int, action="append", choices=SHAPES)
+    options.add_argument("--measuring", action="store_true", help="whole short runs of chapters 3 and 6")
+    options.add_argument("--chapter", type=int, action="append", choices=[*SHAPES, 6])
     given = options.parse_args()
+    numbers = given.chapter or list(MEASURED if given.measuring else SHAPES)
+    if unknown := [one for one in numbers if one not in (MEASURED if given.measuring else SHAPES)]:
+        what = "measuring" if given.measuring else "training"
+        options.error(f"the {what} of chapter {unknown[0]} is not rehearsed")
     if "FIVELENSES_MIRROR" not in os.environ:
         options.error("FIVELENSES_MIRROR has to name a mirror of the data")
     folder = tempfile.mkdtemp(prefix="rehearsals-")
     try:
-        short_mirror(Path(os.environ["FIVELENSES_MIRROR"]), Path(folder) / "mirror")
-        os.environ["FIVELENSES_MIRROR"] = str(Path(folder) / "mirror")
-        print(f"{'chapter, task':<24}{'batch':>6}{'s per step, estimated':>23}{'measured':>10}{'ratio':>7}", end="")
+        whole, unit = Path(os.environ["FIVELENSES_MIRROR"]).resolve(), "s" if given.measuring else "s per step"
+        print(f"{'chapter, task':<24}{'batch':>6}{f'{unit}, estimated':>23}{'measured':>10}{'ratio':>7}", end="")
         print(f"{'GB, estimated':>15}{'measured':>10}{'ratio':>7}")
+        if given.measuring:
+            rehearse_measuring(numbers, whole, Path(folder))
+            return
+        short_mirror(whole, Path(folder) / "mirror", DEVELOPMENT)
+        os.environ["FIVELENSES_MIRROR"] = str(Path(folder) / "mirror")
         seen = set()
-        for number in given.chapter or SHAPES:
+        for number in numbers:
             for one in trainings(number, given.steps, 0.8 * psutil.virtual_memory().available):
                 shape, schedule = encoders.config(encoders.locate(one.encoder)), one.schedule
                 kind = (one.encoder, one.task, schedule.batch_size, schedule.max_length)
@@ -101,11 +163,8 @@ def main() -> None:
                 memory = dry_run.training_memory(shape, dry_run.longest_batch(tasks.find(one.task), schedule))
                 with ProcessPoolExecutor(1, get_context("spawn")) as alone:
                     took, needed = alone.submit(train, one, folder).result()
-                print(f"{f'{number}, {one.task}':<24}{schedule.batch_size:>6}{seconds:>23.1f}{took:>10.1f}", end="")
-                print(
-                    f"{took / seconds:>7.2f}{memory / 1e9:>15.1f}{needed / 1e9:>10.1f}{needed / memory:>7.2f}",
-                    flush=True,
-                )
+                print(f"{f'{number}, {one.task}':<24}{schedule.batch_size:>6}", end="")
+                print_row(seconds, took, memory, needed)
     finally:
         shutil.rmtree(folder)
 

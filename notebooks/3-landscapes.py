@@ -57,6 +57,7 @@ states = None
 long_task = None
 long_epochs = None
 grouped = None
+grouped_examples = None
 device = None
 
 # %% tags=["hide-input"]
@@ -206,7 +207,9 @@ run.exhibit(table_of_curvature, landscapes, curvatures)
 
 # %% tags=["hide-input"]
 if settings.grouped_tasks():
-    surfaces = run.measure(layer_groups.group_surfaces, over={"task": settings.grouped_tasks(), "seed": settings.seeds})
+    each_third = {"task": settings.grouped_tasks(), "seed": settings.seeds}
+    examples = settings.examples_of_thirds()
+    surfaces = run.measure(layer_groups.group_surfaces, over=each_third, grid_examples=examples)
     run.exhibit(figures.figure_7, surfaces)
 
 # %% tags=["hide-input"]

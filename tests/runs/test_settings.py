@@ -6,8 +6,9 @@ import torch
 from typer.testing import CliRunner
 
 from fivelenses.cli import app
+from fivelenses.lenses.landscape import grid
 from fivelenses.models.encoders import locate
-from fivelenses.runs.dry_run import dry_sweep
+from fivelenses.runs.dry_run import comparing_memory, dry_sweep, known_shape
 from fivelenses.runs.parameters import parse_parameters
 from fivelenses.runs.settings import CHAPTERS, profiles, settings
 from fivelenses.runs.sweep_points import Point
@@ -122,6 +123,22 @@ def test_a_dry_run_counts_the_examples_of_a_surface_whatever_the_size_of_the_dev
     )
     # Only the ends, which are measured on all examples, read fewer; a count of passes is rounded up.
     assert whole - tenth == pytest.approx(870 - 87, abs=870)
+
+
+def test_thirds_of_the_layers_may_be_moved_over_more_examples_than_the_whole_and_a_dry_run_counts_them():
+    usual, more = settings(3, "tiny"), settings(3, "tiny", grouped_examples=160)
+    assert usual.examples_of_thirds() == usual.grid_examples == 80 and more.examples_of_thirds() == 160
+    task, sizes = usual.grouped[0], {"train": 1500, "validation": 400}
+    passes = [chosen.passes(task, usual.encoder, 6, sizes) for chosen in (usual, more)]
+    cells = len(grid(usual.low, usual.high, usual.points))
+    assert passes[1] - passes[0] == pytest.approx(2 * (cells**2 + cells) * 80 / 400, abs=1)
+
+
+def test_a_dry_run_counts_the_planes_that_chapter_3_has_in_memory():
+    followed, unfollowed = (settings(3, "tiny", followed=tasks).side_by_side("cola") for tasks in (["cola"], ["trec"]))
+    bytes_of = [comparing_memory(known_shape("bert-large-uncased"), *held, 8e9) for held in (followed, unfollowed)]
+    # A whole run with BERT-large's shape held 19.9 GB at most, while it projected trajectories.
+    assert bytes_of[0] == pytest.approx(19.9e9, rel=0.05) and bytes_of[1] < bytes_of[0]
 
 
 def test_a_dry_run_names_what_is_read_besides_the_tasks():

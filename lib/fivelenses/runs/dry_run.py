@@ -2,7 +2,7 @@
 
 Training takes about 6 × (parameters in the layers) × (tokens) floating-point operations, a forward pass a third of
 that; the rate is this machine's, measured on a matrix product, times the share of it that training reaches.
-`bench/rehearsals.py` compares both with short trainings in the papers' shapes.
+`bench/rehearsals.py` compares both with short runs in the papers' shapes.
 """
 
 import contextlib
@@ -88,6 +88,23 @@ def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[st
         return lines
     machine, cost = _Machine(parameters.device), _Cost()
     return lines + _estimate(parameters, shapes, machine, cost) + _altogether(cost, machine)
+
+
+def estimate(number: int, profile: str, overrides: dict | None = None) -> tuple[float, float]:
+    """What `dry_run` says of a run altogether: seconds on this machine, and the most memory in GB.
+
+    Raises:
+        ParameterError: a parameter that does not exist or fit.
+
+    Example:
+        >>> seconds, memory = estimate(1, "tiny")
+        >>> seconds > 1, 0 < memory < 4
+        (True, True)
+    """
+    parameters = settings(number, profile, **(overrides or {}))
+    machine, cost = _Machine(parameters.device), _Cost()
+    _estimate(parameters, _inputs(parameters)[1], machine, cost)
+    return cost.operations / machine.rate, cost.memory
 
 
 def dry_sweep(number: int, profile: str, points: Sequence[Point], current: Collection[str]) -> list[str]:

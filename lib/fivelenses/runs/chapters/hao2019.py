@@ -30,6 +30,7 @@ class Hao2019(EncoderParameters):
         long_task, long_epochs: the task that is also trained for the sum of two numbers of epochs, the paper's 5 + 20
             (Figure 4); the usual training is what the long one is compared with.
         grouped: tasks whose thirds of layers are moved (Figure 7).
+        grouped_examples: at a cell where a third moves; as many as `grid_examples` when None.
     """
 
     fewest_layers: ClassVar[int] = 3  # thirds of them are moved and rolled back
@@ -48,6 +49,7 @@ class Hao2019(EncoderParameters):
     long_task: str
     long_epochs: tuple[PositiveInt, PositiveInt] = (5, 20)
     grouped: tuple[str, ...]
+    grouped_examples: Annotated[int, Field(ge=2)] | None = None
 
     @model_validator(mode="after")
     def _paired(self):
@@ -79,6 +81,10 @@ class Hao2019(EncoderParameters):
     def grouped_tasks(self) -> list[str]:
         """The tasks of this run whose thirds of layers are moved."""
         return [task for task in self.tasks if task in self.grouped]
+
+    def examples_of_thirds(self) -> int | None:
+        """How many examples are read at a cell where a third of the layers moves; None for all."""
+        return self.grid_examples if self.grouped_examples is None else self.grouped_examples
 
     def ordinary_models(self) -> "list[Specification]":
         """The fine-tuned models of the tasks: not from scratch, and not trained for longer."""
@@ -113,6 +119,11 @@ class Hao2019(EncoderParameters):
             return None
         return 1 + math.ceil(self.states * self.schedule_of(task, encoder).epochs)
 
+    def side_by_side(self, task: str) -> tuple[int, int]:
+        # A plane's model, start and two directions, and the angle between these in double precision; a state of a
+        # training on the plane has the one before beside it, their difference, axes and displacements.
+        return 15 if task in self.followed else 10, 0
+
     def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
         from fivelenses.lenses.landscape import grid
 
@@ -125,7 +136,8 @@ class Hao2019(EncoderParameters):
         surfaces = cells * sum(read) + 2 * line * read[0] + (train + development) / development
         if encoder == self.encoder and task in self.grouped:
             # Of a third of the layers, what lies below is kept: a third, two thirds and the whole.
-            surfaces += 2 * (cells + math.isqrt(cells)) * read[0]
+            of_thirds = min(train, self.examples_of_thirds() or train) / development
+            surfaces += 2 * (cells + math.isqrt(cells)) * of_thirds
         if encoder == self.encoder and task == self.long_task:
             surfaces += cells * read[1]
         return len(self.seeds) * math.ceil(surfaces)
