@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
+from fivelenses.lenses import hessian
 from fivelenses.lenses.hessian import curvatures
 
 EXAMPLES = datasets.Dataset.from_dict(
@@ -134,3 +135,15 @@ def test_a_diverged_model_is_refused(model):
         model.classifier.weight.fill_(float("nan"))
     with pytest.raises(ValueError, match="not finite"):
         curvatures(model, EXAMPLES, {"top": upper(model, 1)})
+
+
+def test_parameters_that_arpack_cannot_count_take_fewer_vectors_or_are_refused(model, monkeypatch):
+    groups = {"all": list(model.parameters())}
+    length = sum(one.numel() for one in groups["all"])
+    usual = curvatures(model, EXAMPLES, groups)["all"].top
+    # BERT-large has 334 million, of which SciPy's own limit of iterations, ten for each, is beyond 32 bits.
+    monkeypatch.setattr(hessian, "LARGEST", 3 * length)
+    assert curvatures(model, EXAMPLES, groups)["all"].top == pytest.approx(usual, rel=2e-3)
+    monkeypatch.setattr(hessian, "LARGEST", 2 * length - 1)
+    with pytest.raises(ValueError, match=f"'all' has {length} parameters, too many for ARPACK: take a part of them"):
+        curvatures(model, EXAMPLES, groups)

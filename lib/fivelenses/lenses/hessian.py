@@ -33,6 +33,7 @@ from fivelenses.models.batches import padded_tokens
 TOKENS_AT_ONCE = 2**11  # per batch, padding included: what the two backward passes keep of a batch stays small
 LANCZOS_VECTORS = 6  # each as long as the parameters
 TOLERANCE = 1e-3  # of the eigenvalue, relative
+LARGEST = 2**31 - 1  # ARPACK counts in 32 bits
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def curvatures(
 
     Raises:
         ValueError: no examples, no group, an empty one, one with a parameter that the model or the first group lacks,
-            no draw, a loss that is not finite, or an eigenvalue that is not found.
+            more parameters than ARPACK can count, no draw, a loss that is not finite, or an eigenvalue that is not
+            found.
 
     Example:
         >>> from transformers import BertConfig, BertForSequenceClassification
@@ -176,13 +178,21 @@ def _top(products: _Products, parameters: list[nn.Parameter], name: str, seed: i
         return torch.cat([part.detach().flatten().cpu() for part in products(parameters, parts)]).numpy()
 
     operator = LinearOperator((sum(sizes), sum(sizes)), matvec=product, dtype=np.float32)
+    limits = _limits(sum(sizes), name)
     start = np.random.default_rng(seed).standard_normal(sum(sizes)).astype(np.float32)
-    vectors = min(LANCZOS_VECTORS, sum(sizes))
     try:
-        top = eigsh(operator, k=1, which="LA", v0=start, ncv=vectors, tol=TOLERANCE, return_eigenvectors=False)
+        top = eigsh(operator, k=1, which="LA", v0=start, tol=TOLERANCE, return_eigenvectors=False, **limits)
     except ArpackNoConvergence as error:
         raise ValueError(f"The largest eigenvalue of the group {name!r} was not found: {error}.") from error
     return float(top[0])
+
+
+def _limits(length: int, name: str) -> dict[str, int]:
+    """How many vectors and iterations ARPACK is allowed: SciPy's own limit overflows from 215 million parameters on."""
+    vectors = min(LANCZOS_VECTORS, length, LARGEST // length)
+    if length > 1 and vectors < 2:
+        raise ValueError(f"The group {name!r} has {length:,} parameters, too many for ARPACK: take a part of them.")
+    return {"ncv": vectors, "maxiter": min(10 * length, LARGEST)}
 
 
 def _batches(examples: datasets.Dataset, model: PreTrainedModel) -> Iterator[tuple[dict, torch.Tensor]]:

@@ -49,6 +49,9 @@ def end_curvature(
     inside = {group: list(layer_parameters(plane.model, of)) for group, of in layers.items()}
     named = dict(plane.model.base_model.named_parameters())
     groups = {group: [named[name] for name in names] for group, names in inside.items()}
+    norms = {group: directions.norm({name: plane.first[name] for name in names}) for group, names in inside.items()}
+    model = plane.model
+    del plane  # three vectors as long as the parameters, where Lanczos' method needs nine
     rows = [
         {
             "group": group,
@@ -56,8 +59,8 @@ def end_curvature(
             "top": found.top,
             "trace": found.trace,
             "trace_standard_error": found.trace_standard_error,
-            "norm": directions.norm({name: plane.first[name] for name in inside[group]}),
+            "norm": norms[group],
         }
-        for group, found in curvatures(plane.model, examples, groups, DRAWS).items()
+        for group, found in curvatures(model, examples, groups, DRAWS).items()
     ]
     return pd.DataFrame(rows).assign(task=task, init=init, seed=seed)

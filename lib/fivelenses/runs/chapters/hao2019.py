@@ -14,6 +14,9 @@ from fivelenses.runs.parameters import EncoderParameters
 if TYPE_CHECKING:
     from fivelenses.checkpoints.specification import Specification
 
+# Passes that the curvature of one end takes: some fifty products with the Hessian, of about five each.
+CURVATURE = 250
+
 
 class Hao2019(EncoderParameters):
     """Chapter 3, after Hao et al. (2019).
@@ -134,6 +137,7 @@ class Hao2019(EncoderParameters):
         cells **= 2
         # The ends are measured on all examples.
         surfaces = cells * sum(read) + 2 * line * read[0] + (train + development) / development
+        surfaces += CURVATURE * read[0]
         if encoder == self.encoder and task in self.grouped:
             # Of a third of the layers, what lies below is kept: a third, two thirds and the whole.
             of_thirds = min(train, self.examples_of_thirds() or train) / development
