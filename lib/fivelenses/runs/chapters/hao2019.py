@@ -14,8 +14,8 @@ from fivelenses.runs.parameters import EncoderParameters
 if TYPE_CHECKING:
     from fivelenses.checkpoints.specification import Specification
 
-# Passes that the curvature of one end takes: some fifty products with the Hessian, of about five each.
-CURVATURE = 250
+# Passes that the curvature of one end takes: some eighty products with the Hessian, of three to four passes each.
+CURVATURE = 300
 
 
 class Hao2019(EncoderParameters):
