@@ -108,6 +108,7 @@ def chosen(number: int, encoder: Path) -> dict:
 
 
 def rehearse_measuring(numbers: Sequence[int], whole: Path, folder: Path) -> None:
+    """A line for each of these chapters, run from beginning to end on a short mirror."""
     encoder, source = folder / "bert-large", encoders.locate(LARGE)
     torch.manual_seed(0)
     encoders.load(source, AutoModel).save_pretrained(encoder)

@@ -301,7 +301,8 @@ def figure_7(surfaces: pd.DataFrame) -> Exhibit | Absent:
     figure, words = _surfaces(cells, panels, "loss", ROLLED_BACK, rim="fine-tuned")
     caption = (
         "Training loss around the fine-tuned model (0, 0) when one third of its layers moves: at (−1, 0) these layers "
-        f"are as they were pre-trained. Dashed: {RISE:g} nats above the fine-tuned model.{seeds}"
+        f"are as they were pre-trained. Each cell is a mean over {cells['examples'].max():,} examples. Dashed: "
+        f"{RISE:g} nats above the fine-tuned model.{seeds}"
     )
     alt = f"Surfaces of training loss, one for each task and group of layers. {words}."
     return Exhibit("hao2019-figure-7", "Figure 7", surfaces, caption, alt, figure)
