@@ -117,15 +117,36 @@ def rehearse_measuring(numbers: Sequence[int], whole: Path, folder: Path) -> Non
         mirror = folder / f"mirror-{number}"
         short_mirror(whole, mirror, DEVELOPMENT_MEASURED[number])
         os.environ["FIVELENSES_MIRROR"] = str(mirror)
-        seconds, memory = dry_run.estimate(number, "small", chosen(number, encoder))
+        seconds, memory = dry_run.estimated_cost(number, "small", chosen(number, encoder))
         took, needed = measured(number, encoder, folder / f"run-{number}")
-        print(f"{f'{number}, measured':<30}", end="")
-        print_row(seconds, took, memory * 1e9, needed)
+        print_row(f"{number}, measured", SHORT["batch_size"], seconds, took, memory * 1e9, needed)
 
 
-def print_row(seconds: float, took: float, memory: float, needed: float) -> None:
-    print(f"{seconds:>23.1f}{took:>10.1f}{took / seconds:>7.2f}", end="")
+def print_row(what: str, batch: int, seconds: float, took: float, memory: float, needed: float) -> None:
+    """Estimated and measured: seconds, and bytes as GB."""
+    print(f"{what:<24}{batch:>6}{seconds:>23.1f}{took:>10.1f}{took / seconds:>7.2f}", end="")
     print(f"{memory / 1e9:>15.1f}{needed / 1e9:>10.1f}{needed / memory:>7.2f}", flush=True)
+
+
+def rehearse_training(numbers: Sequence[int], steps: int, whole: Path, folder: Path) -> None:
+    """A line for each kind of model of these chapters, trained for so many steps."""
+    short_mirror(whole, folder / "mirror", DEVELOPMENT)
+    os.environ["FIVELENSES_MIRROR"] = str(folder / "mirror")
+    seen = set()
+    for number in numbers:
+        for one in trainings(number, steps, 0.8 * psutil.virtual_memory().available):
+            shape, schedule = encoders.config(encoders.locate(one.encoder)), one.schedule
+            kind = (one.encoder, one.task, schedule.batch_size, schedule.max_length)
+            if kind in seen:
+                continue
+            seen.add(kind)
+            tokens = schedule.batch_size * dry_run.tokens_read(tasks.find(one.task), schedule)
+            rate = dry_run.matrix_rate("cpu") * dry_run.EFFICIENCY
+            seconds = dry_run.step_operations(shape, tokens) / rate
+            memory = dry_run.training_memory(shape, dry_run.longest_batch(tasks.find(one.task), schedule))
+            with ProcessPoolExecutor(1, get_context("spawn")) as alone:
+                took, needed = alone.submit(train, one, str(folder)).result()
+            print_row(f"{number}, {one.task}", schedule.batch_size, seconds, took, memory, needed)
 
 
 def main() -> None:
@@ -134,38 +155,22 @@ def main() -> None:
     options.add_argument("--measuring", action="store_true", help="whole short runs of chapters 3 and 6")
     options.add_argument("--chapter", type=int, action="append", choices=[*SHAPES, 6])
     given = options.parse_args()
-    numbers = given.chapter or list(MEASURED if given.measuring else SHAPES)
-    if unknown := [one for one in numbers if one not in (MEASURED if given.measuring else SHAPES)]:
+    rehearsed = MEASURED if given.measuring else SHAPES
+    numbers = given.chapter or list(rehearsed)
+    if unknown := [one for one in numbers if one not in rehearsed]:
         what = "measuring" if given.measuring else "training"
         options.error(f"the {what} of chapter {unknown[0]} is not rehearsed")
     if "FIVELENSES_MIRROR" not in os.environ:
         options.error("FIVELENSES_MIRROR has to name a mirror of the data")
-    folder = tempfile.mkdtemp(prefix="rehearsals-")
+    whole, folder = Path(os.environ["FIVELENSES_MIRROR"]).resolve(), Path(tempfile.mkdtemp(prefix="rehearsals-"))
+    unit = "s" if given.measuring else "s per step"
     try:
-        whole, unit = Path(os.environ["FIVELENSES_MIRROR"]).resolve(), "s" if given.measuring else "s per step"
         print(f"{'chapter, task':<24}{'batch':>6}{f'{unit}, estimated':>23}{'measured':>10}{'ratio':>7}", end="")
         print(f"{'GB, estimated':>15}{'measured':>10}{'ratio':>7}")
         if given.measuring:
-            rehearse_measuring(numbers, whole, Path(folder))
-            return
-        short_mirror(whole, Path(folder) / "mirror", DEVELOPMENT)
-        os.environ["FIVELENSES_MIRROR"] = str(Path(folder) / "mirror")
-        seen = set()
-        for number in numbers:
-            for one in trainings(number, given.steps, 0.8 * psutil.virtual_memory().available):
-                shape, schedule = encoders.config(encoders.locate(one.encoder)), one.schedule
-                kind = (one.encoder, one.task, schedule.batch_size, schedule.max_length)
-                if kind in seen:
-                    continue
-                seen.add(kind)
-                tokens = schedule.batch_size * dry_run.tokens_read(tasks.find(one.task), schedule)
-                rate = dry_run.matrix_rate("cpu") * dry_run.EFFICIENCY
-                seconds = dry_run.step_operations(shape, tokens) / rate
-                memory = dry_run.training_memory(shape, dry_run.longest_batch(tasks.find(one.task), schedule))
-                with ProcessPoolExecutor(1, get_context("spawn")) as alone:
-                    took, needed = alone.submit(train, one, folder).result()
-                print(f"{f'{number}, {one.task}':<24}{schedule.batch_size:>6}", end="")
-                print_row(seconds, took, memory, needed)
+            rehearse_measuring(numbers, whole, folder)
+        else:
+            rehearse_training(numbers, given.steps, whole, folder)
     finally:
         shutil.rmtree(folder)
 

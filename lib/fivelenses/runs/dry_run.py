@@ -90,14 +90,14 @@ def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[st
     return lines + _estimate(parameters, shapes, machine, cost) + _altogether(cost, machine)
 
 
-def estimate(number: int, profile: str, overrides: dict | None = None) -> tuple[float, float]:
+def estimated_cost(number: int, profile: str, overrides: dict | None = None) -> tuple[float, float]:
     """What `dry_run` says of a run altogether: seconds on this machine, and the most memory in GB.
 
     Raises:
         ParameterError: a parameter that does not exist or fit.
 
     Example:
-        >>> seconds, memory = estimate(1, "tiny")
+        >>> seconds, memory = estimated_cost(1, "tiny")
         >>> seconds > 1, 0 < memory < 4
         (True, True)
     """

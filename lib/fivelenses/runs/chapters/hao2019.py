@@ -136,8 +136,7 @@ class Hao2019(EncoderParameters):
         cells, line = (len(grid(self.low, self.high, count)) for count in (self.points, self.line_points))
         cells **= 2
         # The ends are measured on all examples.
-        surfaces = cells * sum(read) + 2 * line * read[0] + (train + development) / development
-        surfaces += CURVATURE * read[0]
+        surfaces = cells * sum(read) + (2 * line + CURVATURE) * read[0] + (train + development) / development
         if encoder == self.encoder and task in self.grouped:
             # Of a third of the layers, what lies below is kept: a third, two thirds and the whole.
             of_thirds = min(train, self.examples_of_thirds() or train) / development
