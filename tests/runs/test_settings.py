@@ -1,4 +1,5 @@
 import re
+from unittest.mock import Mock
 
 import jupytext
 import pytest
@@ -6,8 +7,11 @@ import torch
 from typer.testing import CliRunner
 
 from fivelenses.cli import app
+from fivelenses.comparison import CCA, compare, compare_with, layers_rolled_back
 from fivelenses.lenses.landscape import grid
-from fivelenses.models.encoders import locate
+from fivelenses.models.encoders import load_weights, locate
+from fivelenses.models.layers import layer_list
+from fivelenses.records import FOLDS
 from fivelenses.runs.dry_run import comparing_memory, dry_sweep, known_shape
 from fivelenses.runs.parameters import parse_parameters
 from fivelenses.runs.settings import CHAPTERS, profiles, settings
@@ -139,6 +143,25 @@ def test_a_dry_run_counts_the_planes_that_chapter_3_has_in_memory():
     bytes_of = [comparing_memory(known_shape("bert-large-uncased"), *held, 8e9) for held in (followed, unfollowed)]
     # A whole run with BERT-large's shape held 19.9 GB at most, while it projected trajectories.
     assert bytes_of[0] == pytest.approx(19.9e9, rel=0.05) and bytes_of[1] < bytes_of[0]
+
+
+def test_a_dry_run_counts_each_matrix_that_svcca_takes_apart(toy_examples, monkeypatch):
+    counted = {name: Mock(wraps=getattr(torch.linalg, name)) for name in ("eigh", "svdvals", "svd")}
+    for name, counting in counted.items():
+        monkeypatch.setattr(torch.linalg, name, counting)
+    # The pre-trained encoder, its fine-tuned model, that one's twin, and another encoder.
+    tuned, pretrained, twin, other = models = [load_weights(locate(f"toy-bert/seed-{seed}")) for seed in (0, 1, 2, 0)]
+    named, pairs = dict(zip("abcd", models, strict=True)), [("b", "a"), ("b", "c"), ("b", "d")]
+    depth, shared = len(layer_list(tuned)), {"device": "cpu", "folds": FOLDS}
+    compare(named, pairs, toy_examples, **shared)
+    for model in (tuned, twin):
+        layers_rolled_back(model, pretrained, toy_examples, **shared)
+    chosen = settings(1, "tiny", seeds=[0], tasks=["mrpc"], shuffled=[])
+    in_chapter_1 = sum(counting.call_count for counting in counted.values())
+    assert in_chapter_1 == chosen.decompositions("mrpc", depth)
+    compare_with([CCA(("svcca",))], named, pairs, toy_examples, range(depth + 1), **shared)
+    in_chapter_6 = sum(counting.call_count for counting in counted.values()) - in_chapter_1
+    assert in_chapter_6 == settings(6, "tiny", seeds=[0]).decompositions("mrpc", depth)
 
 
 def test_a_dry_run_names_what_is_read_besides_the_tasks():

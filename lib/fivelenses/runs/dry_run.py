@@ -1,11 +1,13 @@
 """Dry runs: what a run, or a sweep, would fetch, train and measure, with estimates of time and memory; nothing is done.
 
 Training takes about 6 × (parameters in the layers) × (tokens) floating-point operations, a forward pass a third of
-that; the rate is this machine's, measured on a matrix product, times the share of it that training reaches.
-`bench/rehearsals.py` compares both with short runs in the papers' shapes.
+that; the rate is this machine's, measured on a matrix product, times the share of it that training reaches. SVCCA takes
+matrices apart, which is timed on one of the encoder's width. `bench/rehearsals.py` compares estimates with short runs
+in the papers' shapes.
 """
 
 import contextlib
+import functools
 import re
 import time
 from collections.abc import Collection, Sequence
@@ -63,12 +65,28 @@ def matrix_rate(device: str, size: int = 1024) -> float:
     return 2 * size**3 / min(seconds)
 
 
+@functools.cache
+def decomposition_seconds(width: int, device: str) -> float:
+    """Seconds that the eigenvectors of a covariance of this width take on this machine, the better of two."""
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    rows = torch.randn(2 * width, width, dtype=torch.float64, device=device)
+    covariance, seconds = rows.T @ rows, []
+    for _ in range(2):
+        wait()
+        started = time.perf_counter()
+        torch.linalg.eigh(covariance)
+        wait()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
+
+
 @dataclass
 class _Cost:
     """What has been counted so far, of one run or of several that share a store."""
 
     operations: float = 0.0
     launches: float = 0.0
+    decompositions: float = 0.0  # in seconds
     memory: float = 0.0
     disk: float = 0.0
     trained: set[str] = field(default_factory=set)
@@ -104,7 +122,7 @@ def estimated_cost(number: int, profile: str, overrides: dict | None = None) -> 
     parameters = settings(number, profile, **(overrides or {}))
     machine, cost = _Machine(parameters.device), _Cost()
     _estimate(parameters, _inputs(parameters)[1], machine, cost)
-    return cost.operations / machine.rate, cost.memory
+    return cost.operations / machine.rate + cost.decompositions, cost.memory
 
 
 def dry_sweep(number: int, profile: str, points: Sequence[Point], current: Collection[str]) -> list[str]:
@@ -285,7 +303,10 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
             answered = len(missing) * development / 3 * tokens
             train = step_operations(shape, read * tokens_read(task, schedule) + answered)
             measure = step_operations(shape, passes * evaluation / 3 * tokens)
+            apart = parameters.decompositions(name, depth)
+            apart *= decomposition_seconds(shape.hidden_size, machine.device) if apart else 0
             cost.operations += train + measure
+            cost.decompositions += apart
             forward = 3 * read + len(missing) * development + passes * evaluation
             cost.launches += depth * forward / schedule.batch_size * GPU_LAUNCHES
             cost.memory = max(cost.memory, training_memory(shape, longest_batch(task, schedule)) / 1e9)
@@ -299,7 +320,7 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
                 f"{_range([one['schedule'].epochs for one in trainings])} epochs, about "
                 f"{duration(train / machine.rate)}; "
                 f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
-                f"about {duration(measure / machine.rate)}"
+                f"about {duration(measure / machine.rate)}" + (f"; SVCCA, about {duration(apart)}" if apart else "")
             )
             compared = comparing_memory(shape, *parameters.side_by_side(name), memory_at_hand(machine.device))
             cost.memory = max(cost.memory, compared / 1e9)
@@ -308,13 +329,15 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
 
 def _altogether(cost: _Cost, machine: _Machine) -> list[str]:
     amounts = f"at most about {cost.memory:.1f} GB of memory, {cost.disk:.1f} GB of disk"
-    lines = [f"altogether about {duration(cost.operations / machine.rate)} on {machine}, {amounts}"]
-    on_gpu = max(cost.operations / (GPU_RATE * EFFICIENCY), cost.launches)
+    here = cost.operations / machine.rate + cost.decompositions
+    lines = [f"altogether about {duration(here)} on {machine}, {amounts}"]
+    on_gpu = max(cost.operations / (GPU_RATE * EFFICIENCY), cost.launches) + cost.decompositions
     if machine.device == "cpu" and on_gpu > 1:
         lines.append(
             f"on an {GPU} perhaps {duration(on_gpu)}: the longer of its products (by the data sheet, "
             f"{GPU_RATE / 1e12:.0f} TFLOP/s, and the {EFFICIENCY:.0%} that were measured on a CPU) and of its kernels' "
-            f"launches (assumed, {1000 * GPU_LAUNCHES:g} ms a layer and batch); never run on a GPU"
+            f"launches (assumed, {1000 * GPU_LAUNCHES:g} ms a layer and batch), and SVCCA as long as here; never run "
+            "on a GPU"
         )
     if machine.asked == "cuda" and machine.device == "cpu":
         lines.append("this profile asks for a GPU and there is none here: the run itself would be refused")

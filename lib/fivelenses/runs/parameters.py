@@ -232,6 +232,10 @@ class FineTuningParameters(ChapterParameters):
         # The pre-trained and an untrained encoder, each tuned model and its twin, once.
         return 2 + 2 * len(self.seeds)
 
+    def decompositions(self, task: str, depth: int) -> int:
+        """How many matrices of the encoder's width SVCCA takes apart for a task, for an estimate of time."""
+        return 0
+
     def side_by_side(self, task: str) -> tuple[int, int]:
         """How many models are in memory at once, and how many matrices of moments a comparison keeps of each layer."""
         return 2 + len(self.seeds), 0

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveInt, model_validator
 
+from fivelenses.records import FOLDS
 from fivelenses.runs.parameters import EncoderParameters
 
 
@@ -48,6 +49,11 @@ class FiveLenses(EncoderParameters):
         # The pre-trained, the independent and the untrained encoder, and of each tuned model its activations twice, its
         # loss, and its loss with one layer after another rolled back or moved at random.
         return 4 + len(self.seeds) * (3 + depth * (1 + self.random_directions))
+
+    def decompositions(self, task: str, depth: int) -> int:
+        # On all examples and without each fold: each model is whitened, and each pair has its correlations.
+        models, _ = self.side_by_side(task)
+        return (depth + 1) * (FOLDS + 1) * (models + models - 1)
 
     def side_by_side(self, task: str) -> tuple[int, int]:
         # The pre-trained encoder against the independent one, all seeds and their twins, for features and similarity.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, PositiveInt, field_validator
 
+from fivelenses.records import FOLDS
 from fivelenses.runs.parameters import EncoderParameters
 
 if TYPE_CHECKING:
@@ -65,8 +66,29 @@ class Hao2020(EncoderParameters):
         kinds = 3 if task in self.shuffled else 2
         return 2 + kinds * len(self.seeds) * (2 + depth)
 
+    def decompositions(self, task: str, depth: int) -> int:
+        seeds = len(self.seeds)
+        by_layer, shuffled = _of_a_layer(2 + 2 * seeds, 1 + seeds * (seeds + 1)), 0
+        if task in self.shuffled:
+            by_layer, shuffled = by_layer + _of_a_layer(1 + seeds, seeds * (seeds + 1) // 2), seeds
+        # Of two tasks' models and their twins, counted at the first task.
+        between = sum(task == first for first, _ in self.compared_pairs()) * seeds * _of_a_layer(4, 2)
+        # The last layer alone, with one layer after another rolled back.
+        rolled_back = (2 * seeds + shuffled) * _of_a_layer(1 + depth, depth)
+        return depth * (by_layer + between) + rolled_back
+
     def side_by_side(self, task: str) -> tuple[int, int]:
         # The pre-trained and an untrained encoder, all seeds and their twins; of a pair, permuted rows, too.
         seeds = len(self.seeds)
         models, pairs = 2 + 2 * seeds, 1 + seeds * (seeds + 1)
         return models, models + 2 * pairs
+
+
+def _of_a_layer(models: int, pairs: int) -> int:
+    """How many matrices a comparison of these models takes apart in one layer: for SVCCA each model's and each pair's,
+    on all examples and without each fold; for the three other measures and nulls of a pair three each, on all examples.
+
+    >>> _of_a_layer(models=2, pairs=1)
+    42
+    """
+    return (FOLDS + 1) * (models + pairs) + 9 * pairs
