@@ -97,11 +97,16 @@ def figure_1(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     figure, words = _surfaces(cells, panels, "loss", WAY, rim="end")
     caption = (
         "Training loss on the plane of the task's direction (start (0, 0), end (1, 0)) and its second task's, both in "
-        f"lengths of δ₁. All panels share the colours, in equal ratios. Dashed: {RISE:g} nats above the end.{seeds}"
+        f"lengths of δ₁; {_mean_over(cells)}. All panels share the colours, in equal ratios. Dashed: {RISE:g} nats "
+        f"above the end.{seeds}"
     )
     key, alt = "hao2019-figure-1", f"Surfaces of training loss, one row per task. {words}."
     turning = folded(_turning(cells, panels), key, "Turn it: each surface in three dimensions", f"{alt} Turnable.")
     return Exhibit(key, "Figure 1", table, caption, alt, figure, interactive=turning)
+
+
+def _mean_over(cells: pd.DataFrame) -> str:
+    return f"each cell is a mean over {cells['examples'].max():,.0f} examples"
 
 
 def _turning(cells: pd.DataFrame, panels: Mapping[str, Mapping]) -> dict[str, graph_objects.Figure]:
@@ -226,9 +231,10 @@ def figure_4(table: pd.DataFrame) -> Exhibit | Absent:
     side.plot(epochs, first, **drawing.END_MARK)
     side.set(xlabel="epoch", ylabel=LABELS["error"], ylim=(0, None))
     caption = (
-        f"{title(task)}: {last['epoch']:g} epochs of one training on the surface of the development error, whose first "
-        f"direction leads to {reference}. The development error is {first:.3f} there and {last['error']:.3f} at the "
-        f"end; on the straight line between the two it is at most {highest:.3f}.{seeds}"
+        f"{title(task)}: {last['epoch']:g} epochs of one training on the surface of the development error "
+        f"({_mean_over(cells)}), whose first direction leads to {reference}. The development error is {first:.3f} "
+        f"there and {last['error']:.3f} at the end; on the straight line between the two it is at most {highest:.3f}."
+        + seeds
     )
     alt = (
         f"A surface of the development error with the path of a training, and its error over epochs: "
@@ -281,7 +287,7 @@ def figure_6(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     spread = cells["error_standard_error"].median()
     caption = (
         "Share of development examples that are classified wrongly, on the planes of Figure 1; all panels share the "
-        f"colours. The standard error of a cell is {spread:.3f} (median).{seeds}"
+        f"colours; {_mean_over(cells)}, with a standard error of {spread:.3f} (median).{seeds}"
     )
     pairs = {name: [as_surface(_one(table, **which)) for table in (training, cells)] for name, which in panels.items()}
     agree = [f"{name} {rank_correlation(one.losses, other.errors):.2f}" for name, (one, other) in pairs.items()]
@@ -301,8 +307,8 @@ def figure_7(surfaces: pd.DataFrame) -> Exhibit | Absent:
     figure, words = _surfaces(cells, panels, "loss", ROLLED_BACK, rim="fine-tuned")
     caption = (
         "Training loss around the fine-tuned model (0, 0) when one third of its layers moves: at (−1, 0) these layers "
-        f"are as they were pre-trained. Each cell is a mean over {cells['examples'].max():,} examples. Dashed: "
-        f"{RISE:g} nats above the fine-tuned model.{seeds}"
+        f"are as they were pre-trained; {_mean_over(cells)}. Dashed: {RISE:g} nats above the fine-tuned "
+        f"model.{seeds}"
     )
     alt = f"Surfaces of training loss, one for each task and group of layers. {words}."
     return Exhibit("hao2019-figure-7", "Figure 7", surfaces, caption, alt, figure)
