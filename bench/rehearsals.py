@@ -43,7 +43,7 @@ DEVELOPMENT = 16
 SHAPES = {1: LARGE, 2: BASE, 3: LARGE, 4: BASE, 5: BASE}
 # As little as these two can be measured on: a plane of 4 × 4 cells; more tokens than SVCCA has dimensions.
 SHORT = {"device": "cpu", "seeds": [0], "epochs": 1, "batch_size": 8, "training_examples": 16}
-PLANE = {"points": 4, "line_points": 4, "low": -1, "high": 2, "grid_examples": 4, "grouped_examples": 4}
+PLANE = {"points": 4, "line_points": 4, "low": -1, "high": 2, "grid_examples": 4, "curvature_examples": 4}
 MEASURED = {
     3: {"tasks": ["sst2", "mrpc"], "long_task": "sst2", "long_epochs": [1, 1], **PLANE},
     6: {"tasks": ["mrpc"], "probe_points": 16, "structural_sentences": 8, "random_directions": 1},

@@ -56,8 +56,8 @@ followed = None
 states = None
 long_task = None
 long_epochs = None
+curvature_examples = None
 grouped = None
-grouped_examples = None
 device = None
 
 # %% tags=["hide-input"]
@@ -195,7 +195,8 @@ run.exhibit(table_of_measures, landscapes)
 # greatest curvature in any direction, its trace the sum over all.
 
 # %% tags=["hide-input"]
-curvatures = run.measure(curvature.end_curvature, over=each_model)
+curved = settings.examples_of_curvature()
+curvatures = run.measure(curvature.end_curvature, over=each_model, grid_examples=curved)
 run.exhibit(table_of_curvature, landscapes, curvatures)
 
 # %% [markdown]
@@ -208,8 +209,7 @@ run.exhibit(table_of_curvature, landscapes, curvatures)
 # %% tags=["hide-input"]
 if settings.grouped_tasks():
     each_third = {"task": settings.grouped_tasks(), "seed": settings.seeds}
-    examples = settings.examples_of_thirds()
-    surfaces = run.measure(layer_groups.group_surfaces, over=each_third, grid_examples=examples)
+    surfaces = run.measure(layer_groups.group_surfaces, over=each_third)
     run.exhibit(figures.figure_7, surfaces)
 
 # %% tags=["hide-input"]

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from fivelenses.cli import app
 from fivelenses.comparison import CCA, compare, compare_with, layers_rolled_back
-from fivelenses.lenses.landscape import grid
 from fivelenses.models.encoders import load_weights, locate
 from fivelenses.models.layers import layer_list
 from fivelenses.records import FOLDS
+from fivelenses.runs.chapters.hao2019 import CURVATURE
 from fivelenses.runs.dry_run import comparing_memory, dry_sweep, known_shape
 from fivelenses.runs.parameters import parse_parameters
 from fivelenses.runs.settings import CHAPTERS, profiles, settings
@@ -129,13 +129,11 @@ def test_a_dry_run_counts_the_examples_of_a_surface_whatever_the_size_of_the_dev
     assert whole - tenth == pytest.approx(870 - 87, abs=870)
 
 
-def test_thirds_of_the_layers_may_be_moved_over_more_examples_than_the_whole_and_a_dry_run_counts_them():
-    usual, more = settings(3, "tiny"), settings(3, "tiny", grouped_examples=160)
-    assert usual.examples_of_thirds() == usual.grid_examples == 80 and more.examples_of_thirds() == 160
-    task, sizes = usual.grouped[0], {"train": 1500, "validation": 400}
-    passes = [chosen.passes(task, usual.encoder, 6, sizes) for chosen in (usual, more)]
-    cells = len(grid(usual.low, usual.high, usual.points))
-    assert passes[1] - passes[0] == pytest.approx(2 * (cells**2 + cells) * 80 / 400, abs=1)
+def test_a_curvature_may_be_of_fewer_examples_than_a_cell_and_a_dry_run_counts_them():
+    usual, fewer = settings(3, "tiny"), settings(3, "tiny", curvature_examples=20)
+    assert usual.examples_of_curvature() == usual.grid_examples == 80 and fewer.examples_of_curvature() == 20
+    passes = [one.passes("cola", usual.encoder, 6, {"train": 1500, "validation": 400}) for one in (usual, fewer)]
+    assert passes[0] - passes[1] == pytest.approx(len(usual.seeds) * CURVATURE * 60 / 400, abs=1)
 
 
 def test_a_dry_run_counts_the_planes_that_chapter_3_has_in_memory():

@@ -286,8 +286,8 @@ def figure_6(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     figure, words = _surfaces(cells, panels, "error", WAY)
     spread = cells["error_standard_error"].median()
     caption = (
-        "Share of development examples that are classified wrongly, on the planes of Figure 1; all panels share the "
-        f"colours; {_mean_over(cells)}, with a standard error of {spread:.3f} (median).{seeds}"
+        f"Share of development examples that are classified wrongly, on the planes of Figure 1; {_mean_over(cells)}, "
+        f"with a standard error of {spread:.3f} (median). All panels share the colours.{seeds}"
     )
     pairs = {name: [as_surface(_one(table, **which)) for table in (training, cells)] for name, which in panels.items()}
     agree = [f"{name} {rank_correlation(one.losses, other.errors):.2f}" for name, (one, other) in pairs.items()]

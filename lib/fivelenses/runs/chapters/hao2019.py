@@ -32,8 +32,8 @@ class Hao2019(EncoderParameters):
         states: along each epoch of these trainings and of the long one.
         long_task, long_epochs: the task that is also trained for the sum of two numbers of epochs, the paper's 5 + 20
             (Figure 4); the usual training is what the long one is compared with.
+        curvature_examples: training examples whose loss the curvature is of; as many as `grid_examples` when None.
         grouped: tasks whose thirds of layers are moved (Figure 7).
-        grouped_examples: at a cell where a third moves; as many as `grid_examples` when None.
     """
 
     fewest_layers: ClassVar[int] = 3  # thirds of them are moved and rolled back
@@ -51,8 +51,8 @@ class Hao2019(EncoderParameters):
     states: PositiveInt = 1
     long_task: str
     long_epochs: tuple[PositiveInt, PositiveInt] = (5, 20)
+    curvature_examples: Annotated[int, Field(ge=2)] | None = None
     grouped: tuple[str, ...]
-    grouped_examples: Annotated[int, Field(ge=2)] | None = None
 
     @model_validator(mode="after")
     def _paired(self):
@@ -85,9 +85,9 @@ class Hao2019(EncoderParameters):
         """The tasks of this run whose thirds of layers are moved."""
         return [task for task in self.tasks if task in self.grouped]
 
-    def examples_of_thirds(self) -> int | None:
-        """How many examples are read at a cell where a third of the layers moves; None for all."""
-        return self.grid_examples if self.grouped_examples is None else self.grouped_examples
+    def examples_of_curvature(self) -> int | None:
+        """How many training examples the curvature is measured on; None for all."""
+        return self.grid_examples if self.curvature_examples is None else self.curvature_examples
 
     def ordinary_models(self) -> "list[Specification]":
         """The fine-tuned models of the tasks: not from scratch, and not trained for longer."""
@@ -135,12 +135,12 @@ class Hao2019(EncoderParameters):
         read = [min(size, self.grid_examples or size) / development for size in (train, development)]
         cells, line = (len(grid(self.low, self.high, count)) for count in (self.points, self.line_points))
         cells **= 2
+        curved = CURVATURE * min(train, self.examples_of_curvature() or train) / development
         # The ends are measured on all examples.
-        surfaces = cells * sum(read) + (2 * line + CURVATURE) * read[0] + (train + development) / development
+        surfaces = cells * sum(read) + 2 * line * read[0] + curved + (train + development) / development
         if encoder == self.encoder and task in self.grouped:
             # Of a third of the layers, what lies below is kept: a third, two thirds and the whole.
-            of_thirds = min(train, self.examples_of_thirds() or train) / development
-            surfaces += 2 * (cells + math.isqrt(cells)) * of_thirds
+            surfaces += 2 * (cells + math.isqrt(cells)) * read[0]
         if encoder == self.encoder and task == self.long_task:
             surfaces += cells * read[1]
         return len(self.seeds) * math.ceil(surfaces)
