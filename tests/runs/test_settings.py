@@ -147,7 +147,7 @@ def test_a_dry_run_counts_each_matrix_that_svcca_takes_apart(toy_examples, monke
     counted = {name: Mock(wraps=getattr(torch.linalg, name)) for name in ("eigh", "svdvals", "svd")}
     for name, counting in counted.items():
         monkeypatch.setattr(torch.linalg, name, counting)
-    # The pre-trained encoder, its fine-tuned model, that one's twin, and another encoder.
+    # They stand for a fine-tuned model, the encoder before, the model's twin, and another encoder.
     tuned, pretrained, twin, other = models = [load_weights(locate(f"toy-bert/seed-{seed}")) for seed in (0, 1, 2, 0)]
     named, pairs = dict(zip("abcd", models, strict=True)), [("b", "a"), ("b", "c"), ("b", "d")]
     depth, shared = len(layer_list(tuned)), {"device": "cpu", "folds": FOLDS}

@@ -86,7 +86,7 @@ class _Cost:
 
     operations: float = 0.0
     launches: float = 0.0
-    decompositions: float = 0.0  # in seconds
+    svcca: float = 0.0  # in seconds
     memory: float = 0.0
     disk: float = 0.0
     trained: set[str] = field(default_factory=set)
@@ -122,7 +122,7 @@ def estimated_cost(number: int, profile: str, overrides: dict | None = None) -> 
     parameters = settings(number, profile, **(overrides or {}))
     machine, cost = _Machine(parameters.device), _Cost()
     _estimate(parameters, _inputs(parameters)[1], machine, cost)
-    return cost.operations / machine.rate + cost.decompositions, cost.memory
+    return cost.operations / machine.rate + cost.svcca, cost.memory
 
 
 def dry_sweep(number: int, profile: str, points: Sequence[Point], current: Collection[str]) -> list[str]:
@@ -303,10 +303,10 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
             answered = len(missing) * development / 3 * tokens
             train = step_operations(shape, read * tokens_read(task, schedule) + answered)
             measure = step_operations(shape, passes * evaluation / 3 * tokens)
-            apart = parameters.decompositions(name, depth)
-            apart *= decomposition_seconds(shape.hidden_size, machine.device) if apart else 0
+            matrices = parameters.decompositions(name, depth)
+            svcca = matrices * decomposition_seconds(shape.hidden_size, machine.device) if matrices else 0.0
             cost.operations += train + measure
-            cost.decompositions += apart
+            cost.svcca += svcca
             forward = 3 * read + len(missing) * development + passes * evaluation
             cost.launches += depth * forward / schedule.batch_size * GPU_LAUNCHES
             cost.memory = max(cost.memory, training_memory(shape, longest_batch(task, schedule)) / 1e9)
@@ -320,7 +320,7 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
                 f"{_range([one['schedule'].epochs for one in trainings])} epochs, about "
                 f"{duration(train / machine.rate)}; "
                 f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
-                f"about {duration(measure / machine.rate)}" + (f"; SVCCA, about {duration(apart)}" if apart else "")
+                f"about {duration(measure / machine.rate)}" + (f"; SVCCA, about {duration(svcca)}" if svcca else "")
             )
             compared = comparing_memory(shape, *parameters.side_by_side(name), memory_at_hand(machine.device))
             cost.memory = max(cost.memory, compared / 1e9)
@@ -329,9 +329,9 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
 
 def _altogether(cost: _Cost, machine: _Machine) -> list[str]:
     amounts = f"at most about {cost.memory:.1f} GB of memory, {cost.disk:.1f} GB of disk"
-    here = cost.operations / machine.rate + cost.decompositions
+    here = cost.operations / machine.rate + cost.svcca
     lines = [f"altogether about {duration(here)} on {machine}, {amounts}"]
-    on_gpu = max(cost.operations / (GPU_RATE * EFFICIENCY), cost.launches) + cost.decompositions
+    on_gpu = max(cost.operations / (GPU_RATE * EFFICIENCY), cost.launches) + cost.svcca
     if machine.device == "cpu" and on_gpu > 1:
         lines.append(
             f"on an {GPU} perhaps {duration(on_gpu)}: the longer of its products (by the data sheet, "

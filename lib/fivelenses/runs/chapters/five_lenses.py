@@ -51,9 +51,11 @@ class FiveLenses(EncoderParameters):
         return 4 + len(self.seeds) * (3 + depth * (1 + self.random_directions))
 
     def decompositions(self, task: str, depth: int) -> int:
-        # On all examples and without each fold: each model is whitened, and each pair has its correlations.
+        # On all examples and without each fold: each model is whitened, and the pre-trained one is compared with each
+        # other one.
         models, _ = self.side_by_side(task)
-        return (depth + 1) * (FOLDS + 1) * (models + models - 1)
+        pairs = models - 1
+        return (depth + 1) * (FOLDS + 1) * (models + pairs)
 
     def side_by_side(self, task: str) -> tuple[int, int]:
         # The pre-trained encoder against the independent one, all seeds and their twins, for features and similarity.
