@@ -35,6 +35,7 @@ from transformers import AutoModel
 from fivelenses import tasks
 from fivelenses.models import encoders
 from fivelenses.runs import dry_run
+from fivelenses.runs.machine_speed import Machine
 from fivelenses.runs.settings import settings
 
 BASE, LARGE = "random:bert-base-uncased", "random:bert-large-uncased"
@@ -141,7 +142,7 @@ def rehearse_training(numbers: Sequence[int], steps: int, whole: Path, folder: P
                 continue
             seen.add(kind)
             tokens = schedule.batch_size * dry_run.tokens_read(tasks.find(one.task), schedule)
-            rate = dry_run.matrix_rate("cpu") * dry_run.EFFICIENCY
+            rate = Machine("cpu").rate
             seconds = dry_run.step_operations(shape, tokens) / rate
             memory = dry_run.training_memory(shape, dry_run.longest_batch(tasks.find(one.task), schedule))
             with ProcessPoolExecutor(1, get_context("spawn")) as alone:

@@ -7,13 +7,10 @@ in the papers' shapes.
 """
 
 import contextlib
-import functools
 import re
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-import torch
 from transformers import BertConfig
 
 from fivelenses import tasks
@@ -25,15 +22,13 @@ from fivelenses.memory import memory_at_hand
 from fivelenses.models import encoders
 from fivelenses.records import FOLDS
 from fivelenses.runs.inputs import COMMIT
+from fivelenses.runs.machine_speed import EFFICIENCY, Machine, decomposition_seconds
 from fivelenses.runs.parameters import FineTuningParameters
 from fivelenses.runs.settings import settings
 from fivelenses.runs.sweep_points import Point
 from fivelenses.tasks.own import described
 from fivelenses.tasks.sources import SourceError, mirror
 
-# The share of the matrix rate that fine-tuning reaches: padding, small products, the optimiser. Measured on a CPU
-# at 6 × 384.
-EFFICIENCY = 0.35
 # How many tokens a batch has for one of its texts' where it is not made of texts of about one length: seen with the
 # papers' batches (`bench/rehearsals.py`), 1.2 to 3.
 PADDING = 1.6
@@ -49,35 +44,6 @@ GPU, GPU_RATE = "NVIDIA A100", 312e12
 # What no GPU goes below on small models, where it waits for the next of some forty kernels a layer: assumed, seconds
 # per layer of a forward pass of one batch; a training step has three times as many.
 GPU_LAUNCHES = 1e-3
-
-
-def matrix_rate(device: str, size: int = 1024) -> float:
-    """Floating-point operations per second of a square matrix product on this machine, the best of five."""
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    matrix = torch.randn(size, size, device=device, dtype=torch.bfloat16 if device == "cuda" else torch.float32)
-    seconds = []
-    for _ in range(5):
-        wait()
-        started = time.perf_counter()
-        matrix @ matrix
-        wait()
-        seconds.append(time.perf_counter() - started)
-    return 2 * size**3 / min(seconds)
-
-
-@functools.cache
-def decomposition_seconds(width: int, device: str) -> float:
-    """Seconds that the eigenvectors of a covariance of this width take on this machine, the better of two."""
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    rows = torch.randn(2 * width, width, dtype=torch.float64, device=device)
-    covariance, seconds = rows.T @ rows, []
-    for _ in range(2):
-        wait()
-        started = time.perf_counter()
-        torch.linalg.eigh(covariance)
-        wait()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
 
 
 @dataclass
@@ -104,7 +70,7 @@ def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[st
     lines = [f"chapter {number}, profile {profile}: {of_run}", *lines]
     if not shapes:
         return lines
-    machine, cost = _Machine(parameters.device), _Cost()
+    machine, cost = Machine(parameters.device), _Cost()
     return lines + _estimate(parameters, shapes, machine, cost) + _altogether(cost, machine)
 
 
@@ -120,7 +86,7 @@ def estimated_cost(number: int, profile: str, overrides: dict | None = None) -> 
         (True, True)
     """
     parameters = settings(number, profile, **(overrides or {}))
-    machine, cost = _Machine(parameters.device), _Cost()
+    machine, cost = Machine(parameters.device), _Cost()
     _estimate(parameters, _inputs(parameters)[1], machine, cost)
     return cost.operations / machine.rate + cost.svcca, cost.memory
 
@@ -142,7 +108,7 @@ def dry_sweep(number: int, profile: str, points: Sequence[Point], current: Colle
         return lines
     inputs = {name: _inputs(parameters) for name, parameters in chosen.items()}
     lines += dict.fromkeys(line for read, _ in inputs.values() for line in read)
-    machine, cost = _Machine(next(iter(chosen.values())).device), _Cost()
+    machine, cost = Machine(next(iter(chosen.values())).device), _Cost()
     for name, parameters in chosen.items():
         lines += [f"{name}: {line}" for line in _estimate(parameters, inputs[name][1], machine, cost)]
     return lines + [f"one after another, {line}" for line in _altogether(cost, machine)]
@@ -266,22 +232,7 @@ def _is_stored(parameters: FineTuningParameters, encoder: str, task: str, traini
         return False
 
 
-class _Machine:
-    """The device that a run would use here, and how fast it is."""
-
-    def __init__(self, asked: str):
-        self.asked = asked
-        self.device = "cuda" if torch.cuda.is_available() and asked != "cpu" else "cpu"
-        self.peak = matrix_rate(self.device)
-        self.rate = self.peak * EFFICIENCY
-
-    def __str__(self) -> str:
-        if self.device == "cuda":
-            return torch.cuda.get_device_name()
-        return f"this CPU ({self.peak / 1e9:.0f} GFLOP/s)"
-
-
-def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine, cost: _Cost) -> list[str]:
+def _estimate(parameters: FineTuningParameters, shapes: dict, machine: Machine, cost: _Cost) -> list[str]:
     """A line for each encoder and task; what they take is added to the cost."""
     lines = []
     # A checkpoint's address needs the data, which a dry run does not fetch from the hub.
@@ -327,7 +278,7 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: _Machine,
     return lines
 
 
-def _altogether(cost: _Cost, machine: _Machine) -> list[str]:
+def _altogether(cost: _Cost, machine: Machine) -> list[str]:
     amounts = f"at most about {cost.memory:.1f} GB of memory, {cost.disk:.1f} GB of disk"
     here = cost.operations / machine.rate + cost.svcca
     lines = [f"altogether about {duration(here)} on {machine}, {amounts}"]
