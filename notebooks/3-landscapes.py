@@ -63,7 +63,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import predictions, tables
-from fivelenses.papers.hao2019 import claims, curvature, figures, layer_groups, measure
+from fivelenses.papers.hao2019 import claims, curvature, figures, layer_groups, measure, planes, training_paths
 from fivelenses.papers.hao2019.sharpness import table_of_curvature
 from fivelenses.papers.hao2019.tables import fine_tuned, table_1, table_of_groups, table_of_measures, table_of_models
 
@@ -120,7 +120,7 @@ library = surface(lambda at: float(softplus(-y * (x @ at["w"])).mean()), *grid).
 # $\mathcal{J}$ is the mean over one random subset of the examples, the same for every cell.
 
 # %% tags=["hide-input"]
-each_model = {"init": measure.INITS, "task": settings.tasks, "seed": settings.seeds}
+each_model = {"init": planes.INITS, "task": settings.tasks, "seed": settings.seeds}
 landscapes = run.measure(measure.landscapes, over=each_model)
 
 # %% [markdown]
@@ -159,17 +159,17 @@ run.exhibit(figures.figure_2, histories, models, second=settings.second)
 
 # %% tags=["hide-input"]
 if settings.followed_tasks():
-    paths = run.measure(measure.trajectories, over={"task": settings.followed_tasks(), "seed": settings.seeds})
+    paths = run.measure(training_paths.trajectories, over={"task": settings.followed_tasks(), "seed": settings.seeds})
     run.exhibit(figures.figure_3, landscapes, paths)
 
 # %% [markdown]
 # What if training goes on? The paper trains for five epochs, then for twenty more. We train once for all of them and
-# compare the end with a separate training of the usual epochs, because a state in mid-schedule still has a high
-# learning rate.
+# compare the end with a separate training that finished after the first epochs, because a state in mid-schedule still
+# has a high learning rate.
 
 # %% tags=["hide-input"]
 if settings.long_task in settings.tasks:
-    longer = run.measure(measure.long_training, over={"seed": settings.seeds})
+    longer = run.measure(training_paths.long_training, over={"seed": settings.seeds})
     run.exhibit(figures.figure_4, longer)
 
 # %% [markdown]

@@ -21,13 +21,14 @@ from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.parameter_motion import layer_parameters, thirds
 from fivelenses.lenses.projection import project
 from fivelenses.models import encoders, heads, layers
-from fivelenses.papers.hao2019 import figures, layer_groups, measure, tables
+from fivelenses.papers.hao2019 import figures, layer_groups, measure, tables, training_paths
 from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, rolled_back, width
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.papers.hao2019.drawing import FLOOR, bar_ticks, error_levels, loss_levels
 from fivelenses.papers.hao2019.layer_groups import TUNED
-from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE
+from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH, Models, encoded
+from fivelenses.papers.hao2019.training_paths import BETWEEN, CELL, STATE
 from fivelenses.records import TWIN, WHOLE
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
@@ -222,13 +223,14 @@ def test_a_loss_that_does_not_fall_is_named_and_not_scaled(bowls):
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
-    """Two tasks, both inits, and one that is trained for longer."""
+    """Two tasks, both inits, and one task that is also trained for longer, twice."""
     wanted = [
         specify(encoder, task, "toyworld", 0, short_schedule(epochs=epochs), examples=48, saved_steps=steps)
         for encoder, task, epochs, steps in (
             (ENCODER, "rte", 1, (0, 3)),
             (ENCODER, "mrpc", 1, (0, 3)),
-            (ENCODER, "mrpc", 2, (0, 3, 6)),
+            (ENCODER, "mrpc", 2, (0,)),
+            (ENCODER, "mrpc", 3, (0, 3, 6, 9)),
             (f"random:{ENCODER}", "rte", 2, (0, 3, 6)),
             (f"random:{ENCODER}", "mrpc", 2, (0, 3, 6)),
         )
@@ -280,8 +282,16 @@ def quiet(line: str) -> None:
 
 def test_models_are_told_apart(models):
     assert models.usual("mrpc", PRETRAINED, 0).manifest["steps"] == 3
-    assert models.usual("mrpc", SCRATCH, 0).manifest["steps"] == models.long("mrpc", 0).manifest["steps"] == 6
-    assert models.long("mrpc", 0).specification.encoder == ENCODER
+    assert models.usual("mrpc", SCRATCH, 0).manifest["steps"] == 6
+    longest = models.finished_and_long("mrpc", 0)
+    assert [one.manifest["steps"] for one in longest] == [6, 9]
+    assert {one.specification.encoder for one in longest} == {ENCODER}
+
+
+def test_a_long_training_is_compared_with_the_tasks_model_where_this_has_its_first_epochs(checkpoints):
+    two = Models([one for one in checkpoints if one.specification.schedule.epochs < 3], SECOND, "cpu")
+    finished, long = two.finished_and_long("mrpc", 0)
+    assert finished == two.usual("mrpc", PRETRAINED, 0) and long.manifest["steps"] == 6
 
 
 def test_the_start_from_scratch_is_the_drawn_one_to_half_precision(models, toy_data):
@@ -336,7 +346,7 @@ def test_start_and_end_of_a_surface_are_the_models_themselves(models, checkpoint
 
 
 def test_trajectories_end_at_the_end(checkpoints):
-    both = measure.trajectories(checkpoints, "mrpc", 0, SECOND, "cpu")
+    both = training_paths.trajectories(checkpoints, "mrpc", 0, SECOND, "cpu")
     table, walk = both[both["control"] == ""], both[both["control"] == TWIN]
     assert walk["step"].tolist() == table["step"].tolist()
     assert walk.groupby("init")["alpha"].last().eq(1).all() and walk["beta"].between(0, 0.5).all()
@@ -349,11 +359,11 @@ def test_trajectories_end_at_the_end(checkpoints):
 
 def test_the_way_to_a_long_training_leads_from_the_finished_model(models, checkpoints, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
-    whole = measure.long_training(checkpoints, "mrpc", 0, **GRID, log=quiet)
+    whole = training_paths.long_training(checkpoints, "mrpc", 0, **GRID, log=quiet)
     table = of_all(whole)
     states, between = table[table["kind"] == STATE], table[table["kind"] == BETWEEN]
-    assert states["epoch"].tolist() == [0, 1, 2] and between["epoch"].eq(1).all()
-    finished = models.usual("mrpc", PRETRAINED, 0)
+    assert states["epoch"].tolist() == [0, 1, 2, 3] and between["epoch"].eq(2).all()
+    finished, _ = models.finished_and_long("mrpc", 0)
     assert between["error"].iloc[0] == pytest.approx(1 - accuracy(finished.model(), encoded(finished, "validation")))
     assert between["error"].iloc[-1] == pytest.approx(states["error"].iloc[-1]), "heads are on the way, too"
     at_random = whole[(whole["kind"] == BETWEEN) & (whole["control"] == TWIN) & (whole["fold"] == WHOLE)]
@@ -404,7 +414,7 @@ def test_a_random_walk_lies_where_steps_in_many_dimensions_lead():
     steps = np.random.default_rng(0).normal(size=(4, 200_000)) * np.array([[3.0], [1.0], [2.0], [1.0]])
     points = np.vstack([np.zeros(200_000), steps.cumsum(axis=0)])
     trajectory = [{"x": torch.from_numpy(point)} for point in points]
-    walk = measure.random_walk(np.array([0.0, *np.linalg.norm(steps, axis=1)]))
+    walk = training_paths.random_walk(np.array([0.0, *np.linalg.norm(steps, axis=1)]))
     found = project(trajectory, trajectory[0], trajectory[-1])
     assert found.alphas == pytest.approx(walk["alpha"], abs=0.01)
     assert found.betas == pytest.approx(walk["beta"], abs=0.01)
@@ -413,7 +423,7 @@ def test_a_random_walk_lies_where_steps_in_many_dimensions_lead():
 
 def test_a_long_random_walk_ends_at_its_end():
     for seed in range(20):
-        walk = measure.random_walk(np.append(0.0, np.random.default_rng(seed).exponential(size=300)))
+        walk = training_paths.random_walk(np.append(0.0, np.random.default_rng(seed).exponential(size=300)))
         assert {name: walk[name][-1] for name in walk} == {"angle": 0.0, "alpha": 1.0, "beta": 0.0}
         assert np.isfinite(walk["beta"]).all()
 
@@ -426,13 +436,25 @@ def test_a_long_random_walk_ends_at_its_end():
         ({"scratch_epochs": {}}, "scratch_epochs has none for"),
         ({"high": 1}, "high"),
         ({"low": 0}, "low"),
-        ({"long_epochs": [1, 1]}, "long_epochs are no more than"),
+        ({"long_epochs": [1, 1]}, "long_epochs begins with 1, fewer than the 3 epochs of the usual training of cola"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused(overrides, message):
     with pytest.raises(ParameterError) as refusal:
         settings(3, "tiny", **overrides)
     assert message in str(refusal.value)
+
+
+def test_a_finished_training_of_its_own_is_made_where_the_usual_one_has_fewer_epochs():
+    def epochs(**overrides):
+        chosen = settings(3, "tiny", **overrides)
+        long, other = (chosen.trainings(task, chosen.encoder, 10_000, 6) for task in ("cola", "trec"))
+        assert [one["schedule"].epochs for one in other] == [chosen.schedule("trec").epochs]
+        return [one["schedule"].epochs for one in long]
+
+    assert epochs() == [3, 9], "the usual one has the first of long_epochs"
+    assert epochs(long_epochs=[5, 20]) == [3, 5, 25]
+    assert epochs(epochs=2) == [2, 3, 9]
 
 
 def test_the_states_of_followed_trainings_are_kept_by_epoch():
@@ -451,7 +473,7 @@ def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged
     found = Models(both, SECOND, "cpu")
     assert found.finite("rte", 0) and not found.finite("rte", 1) and not found.finite("mrpc", 1)
     assert layer_groups.rollbacks(both, "mrpc", 1, SECOND, device="cpu").empty
-    assert measure.trajectories(both, "mrpc", 1, SECOND, "cpu").empty
+    assert training_paths.trajectories(both, "mrpc", 1, SECOND, "cpu").empty
     assert layer_groups.group_surfaces(both, "rte", 1, **GRID).empty
     landscapes = measure.landscapes(both, "rte", PRETRAINED, 1, line_points=7, **GRID)
     assert set(landscapes) == {"surfaces", "lines", "ends", "models"} and all(
@@ -463,13 +485,14 @@ def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged
     assert "Left out" not in tables.table_of_models(table_of(checkpoints), SECOND).caption
 
 
-def test_a_long_training_that_diverged_leaves_one_figure_out_alone(with_diverged):
-    again = with_diverged(("mrpc", PRETRAINED, 2))
+@pytest.mark.parametrize("epochs", [2, 3])
+def test_a_long_training_or_a_finished_one_that_diverged_leaves_one_figure_out_alone(epochs, with_diverged):
+    again = with_diverged(("mrpc", PRETRAINED, epochs))
     assert (
         Models(again, SECOND, "cpu").finite("mrpc", 1)
         and not tables.task_models(table_of(again), SECOND)["left_out"].any()
     )
-    table = measure.long_training(again, "mrpc", 1, **GRID)
+    table = training_paths.long_training(again, "mrpc", 1, **GRID)
     assert "a training diverged" in figures.figure_4(table).sentence
 
 

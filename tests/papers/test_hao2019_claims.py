@@ -9,9 +9,10 @@ import pytest
 from fivelenses.exhibits.claims import judge, of_all
 from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, CANNOT_BE_TESTED, CONTRADICTED, OPEN, REPRODUCED, UNBOUNDED
 from fivelenses.papers.hao2019.claims import CLAIMS
-from fivelenses.papers.hao2019.measure import BETWEEN, OPTIMISATION, RANDOM
+from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
 from fivelenses.papers.hao2019.planes import PRETRAINED, SCRATCH
 from fivelenses.papers.hao2019.tables import GROUPS, PAPER_TABLE_1
+from fivelenses.papers.hao2019.training_paths import BETWEEN
 from fivelenses.records import TWIN
 
 BY_KEY = {claim.key: claim for claim in CLAIMS}

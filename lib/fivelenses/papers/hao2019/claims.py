@@ -18,9 +18,10 @@ from fivelenses.exhibits.exhibit import printed, title
 from fivelenses.exhibits.intervals import of_measure
 from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, EXACT, HOLDS, UNBOUNDED, Effect, Part, judge_group
 from fivelenses.papers.hao2019.basins import RISE, areas, correlations, ends, group_ways, ways
-from fivelenses.papers.hao2019.measure import BETWEEN, OPTIMISATION
+from fivelenses.papers.hao2019.measure import OPTIMISATION
 from fivelenses.papers.hao2019.planes import PRETRAINED, RANDOM_ENCODER, SCRATCH
 from fivelenses.papers.hao2019.tables import DIVERGED, printed_falls
+from fivelenses.papers.hao2019.training_paths import BETWEEN
 
 MEASURES = "hao2019-measures"
 THIRD = 1 / 3  # of the steps
@@ -213,7 +214,7 @@ def straighter(trajectories: pd.DataFrame) -> Found:
 @CLAIMS.add(
     "robust-overfitting",
     "Many more epochs do not raise the development error much, and end in the same region of low error.",
-    "development error of a finished training of the usual epochs minus that of a long one from the same start, "
+    "development error of a finished training of a few epochs minus that of a long one from the same start, "
     "and the higher of the two minus the highest on the straight line between; as a control, as far in a random "
     "direction",
     KEPT,

@@ -15,9 +15,10 @@ from fivelenses.exhibits.interactive import folded
 from fivelenses.lenses.basin import rank_correlation
 from fivelenses.papers.hao2019 import drawing
 from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface
-from fivelenses.papers.hao2019.measure import BETWEEN, CELL, OPTIMISATION, RANDOM, STATE
+from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH
 from fivelenses.papers.hao2019.tables import DIVERGED, task_models
+from fivelenses.papers.hao2019.training_paths import BETWEEN, CELL, STATE
 from fivelenses.records import TWIN, WHOLE
 
 MIN_FALL = 0.01  # nats; the loss of a model that learned nothing has no shape to be scaled
@@ -207,7 +208,7 @@ def _draw_path(axes, states: pd.DataFrame) -> None:
 
 def figure_4(table: pd.DataFrame) -> Exhibit | Absent:
     """Figure 4: a long training on the surface of the development error, and the error along it and between it and a
-    finished training of the usual epochs.
+    finished training of fewer epochs.
     """
     if table.empty:
         return Absent("hao2019-figure-4", "Figure 4", DIVERGED)

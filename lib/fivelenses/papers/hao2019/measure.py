@@ -1,13 +1,12 @@
-"""What Hao et al. (2019) measure, as records: surfaces, curves and trajectories.
+"""What Hao et al. (2019) measure, as records: surfaces and curves.
 
 Losses and errors are kept for all examples (`fold` −1) and without each of ten folds of them, the same examples at
 every point, so that what is made of many points (a width, a correlation) has an interval. The control of a direction is
-a random direction of its length, that of a trajectory a random walk (:func:`trajectory`).
+a random direction of its length.
 """
 
-import copy
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import datasets
 import numpy as np
@@ -17,21 +16,18 @@ from transformers import PreTrainedModel
 
 from fivelenses import project
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.lenses import directions, landscape, projection
+from fivelenses.lenses import directions, landscape
 from fivelenses.lenses.basin import sharpness
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import Parameters
-from fivelenses.lenses.parameter_motion import layer_parameters
-from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, Models, Plane, encoded
+from fivelenses.papers.hao2019.planes import Models, Plane, encoded
 from fivelenses.records import FOLDS, TWIN, WHOLE
 
 OPTIMISATION, RANDOM = "optimisation", "random"
 SPLITS = {"train": "training", "validation": "development"}
 FOLDED = {"train": "loss", "validation": "error"}  # what is said of a split, and has folds
-CELL, STATE, BETWEEN = "cell", "state", "between"
 RANDOM_SEED = 0
 RADIUS, SHARPNESS_DRAWS = 0.1, 5  # the share of its length by which a filter moves, and random directions
-POSITIONS_BETWEEN = 11
 
 Log = Callable[[str], None]
 
@@ -210,144 +206,3 @@ def landscapes(
         "ends": pd.concat(ends, ignore_index=True),
         "models": pd.DataFrame([row]),
     }
-
-
-def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
-    """Where the states of a training lie in a plane.
-
-    Returns:
-        One row per state with `step`, `epoch`, `share` (of all steps), `angle` (degrees, to the first direction; NaN at
-        the start), `alpha` and `beta` (the paper's coordinates), `plane_alpha` and `plane_beta` (the nearest point of
-        the plane), `in_plane` (share of the squared displacement that the plane holds; NaN at the start), `control`.
-        The control is a `random_walk` with steps of the same lengths, of which only the first six columns are known.
-    """
-    steps, moves, before = checkpoint.steps(), [], plane.start
-
-    def at(step: int) -> Parameters:
-        if step == 0:
-            return plane.start
-        state = layer_parameters(checkpoint.model_at(step), plane.layers)
-        return {name: tensor.to(plane.start[name].device) for name, tensor in state.items()}
-
-    def states() -> Iterator[Parameters]:
-        nonlocal before
-        for step in steps:
-            here = at(step)
-            moves.append(directions.norm(directions.difference(here, before)))
-            yield here
-            before = here
-
-    path = projection.project(states(), plane.start, plane.first, plane.second)
-    share = np.array(steps) / checkpoint.manifest["steps"]
-    when = {"step": steps, "epoch": share * checkpoint.specification.schedule.epochs, "share": share}
-    training = {
-        "angle": np.degrees(np.arccos(path.cosines)),
-        "alpha": path.alphas,
-        "beta": path.betas,
-        "plane_alpha": path.plane[:, 0],
-        "plane_beta": path.plane[:, 1],
-        "in_plane": path.share,
-        "control": "",
-    }
-    walk = random_walk(np.array(moves)) | {"control": TWIN}
-    return pd.concat([pd.DataFrame(when | columns) for columns in (training, walk)], ignore_index=True)
-
-
-def random_walk(moves: np.ndarray) -> dict[str, np.ndarray]:
-    """Where a random walk in very many dimensions lies, whose steps are orthogonal.
-
-    Args:
-        moves: (t,) how far each point is from the one before it; 0 for the start.
-
-    Returns:
-        `angle` (degrees, to the end; NaN at the start), `alpha` and `beta` (equations 4 and 5, to the end).
-
-    Example:
-        >>> {name: values.round(3).tolist() for name, values in random_walk(np.array([0.0, 1.0, 1.0])).items()}
-        {'angle': [nan, 45.0, 0.0], 'alpha': [0.0, 0.5, 1.0], 'beta': [0.0, 0.5, 0.0]}
-    """
-    walked = np.cumsum(np.square(moves))
-    walked /= walked[-1]  # not their sum, which rounds in another order, so that the end could lie beyond 1
-    angle = np.where(walked > 0, np.degrees(np.arccos(np.sqrt(walked))), np.nan)
-    return {"angle": angle, "alpha": walked, "beta": np.sqrt(walked * (1 - walked))}
-
-
-def trajectories(
-    checkpoints: Sequence[Checkpoint], task: str, seed: int, second: Mapping[str, str], device: str | None = None
-) -> pd.DataFrame:
-    """Figure 3: the trajectories of both models of a task, as `trajectory` has them, with `task`, `init`, `seed`; empty
-    if a training diverged.
-    """
-    models = Models(checkpoints, second, device)
-    if not models.finite(task, seed):
-        return pd.DataFrame()
-    parts = [
-        trajectory(models.usual(task, init, seed), models.plane(task, init, seed)).assign(init=init) for init in INITS
-    ]
-    return pd.concat(parts, ignore_index=True).assign(task=task, seed=seed)
-
-
-def long_training(
-    checkpoints: Sequence[Checkpoint],
-    long_task: str,
-    seed: int,
-    second: Mapping[str, str],
-    low: float,
-    high: float,
-    points: int,
-    grid_examples: int | None = None,
-    bfloat16: bool = False,
-    device: str | None = None,
-    log: Log = print,
-) -> pd.DataFrame:
-    """Figure 4: a long training from the same start, in the plane of a finished one of the usual epochs.
-
-    Args:
-        long_task: that is trained for longer, too. The other arguments are those of `landscapes`.
-
-    Returns:
-        Rows of three kinds, which `kind` tells apart, with `task` and `seed`. A `cell` is of the surface of the
-        development examples and has the columns of `surface`. A `state` is of the long training and has the columns of
-        `trajectory` and its `error` on all development examples. What is `between` lies on the straight way from the
-        finished training (`share` 0, at its `epoch`) to the end of the long one (1), heads included, so that both ends
-        are the models themselves; it has the `error` on all development examples by `fold`. Its `control` leaves the
-        finished training in a random direction, as far, with its head. Empty if a training diverged that is needed.
-    """
-    models = Models(checkpoints, second, device)
-    checkpoint, usual = models.long(long_task, seed), models.usual(long_task, PRETRAINED, seed)
-    if not models.finite(long_task, seed) or checkpoint.manifest["diverged"]:
-        return pd.DataFrame()
-    plane, development = models.plane(long_task, PRETRAINED, seed), encoded(usual, "validation")
-    evaluate = loss_of(plane.model, development, plane.layers, grid_examples, bfloat16)
-    total = checkpoint.specification.schedule.epochs
-    name = f"{long_task}, {total:g} epochs, seed {seed}, development examples"
-    cells = surface(plane, plane.start, evaluate, landscape.grid(low, high, points), "error", name, log)
-
-    states = trajectory(checkpoint, plane)
-    states = states[states["control"] == ""].assign(fold=WHOLE)
-    for row, step in enumerate(checkpoint.steps()):
-        model = checkpoint.model_at(step).to(plane.model.device)
-        evaluate = loss_of(model, development, plane.layers, None, bfloat16)
-        states.loc[row, "error"] = evaluate(layer_parameters(model, plane.layers)).error
-
-    finished, last = usual.model().to(plane.model.device), checkpoint.model().to(plane.model.device)
-    further, rows = directions.difference(layer_parameters(last, plane.layers), plane.end()), []
-    at_random = directions.rescaled(plane.random(RANDOM_SEED), further)
-    for share in np.linspace(0, 1, POSITIONS_BETWEEN):
-        mixed = head_between(finished, last, share)
-        for control, model, direction in (("", mixed, further), (TWIN, plane.model, at_random)):
-            evaluate = loss_of(model, development, plane.layers, None, bfloat16)
-            errors = at_one(evaluate, directions.moved(plane.end(), [direction], [share]), "error")
-            rows.append(errors[["fold", "error", "examples"]].assign(share=share, control=control))
-    between = pd.concat(rows).assign(epoch=usual.specification.schedule.epochs)
-    parts = [cells.assign(kind=CELL, control=""), states.assign(kind=STATE), between.assign(kind=BETWEEN)]
-    return pd.concat(parts, ignore_index=True).assign(task=long_task, seed=seed)
-
-
-def head_between(first: PreTrainedModel, second: PreTrainedModel, share: float) -> PreTrainedModel:
-    """The first model with all its parameters on the straight way to the second, the head's among them."""
-    mixed = copy.deepcopy(first)
-    with torch.no_grad():
-        for parameter, other in zip(mixed.parameters(), second.parameters(), strict=True):
-            parameter.lerp_(other, share)
-    return mixed

@@ -61,8 +61,9 @@ class Models:
     """The models of a run by task, init and seed.
 
     Args:
-        checkpoints: of one encoder and its random twin. Of two that differ in their epochs alone the one with fewer is
-            the task's model, and the other its long training.
+        checkpoints: of one encoder and its random twin. Of those that differ in their epochs alone the one with the
+            fewest is the task's model, the one with the most its long training, and the one before it what the long
+            one is compared with: of two, the task's model.
         second: task to the task that gives the second direction.
         device: where planes are laid; a GPU when there is one, by default.
 
@@ -95,9 +96,10 @@ class Models:
         """The task's model."""
         return self._models[task, init, seed][0]
 
-    def long(self, task: str, seed: int) -> Checkpoint:
-        """The fine-tuned model that was trained for longest."""
-        return self._models[task, PRETRAINED, seed][-1]
+    def finished_and_long(self, task: str, seed: int) -> tuple[Checkpoint, Checkpoint]:
+        """The two fine-tuned models that were trained for longest."""
+        finished, long = self._models[task, PRETRAINED, seed][-2:]
+        return finished, long
 
     def start(self, task: str, init: str, seed: int, layers: Sequence[int]) -> dict[str, torch.Tensor]:
         """The parameters that a model was trained from.

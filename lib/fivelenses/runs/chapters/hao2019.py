@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -31,7 +32,7 @@ class Hao2019(EncoderParameters):
         followed: tasks whose trajectories are drawn (Figure 3).
         states: along each epoch of these trainings and of the long one.
         long_task, long_epochs: the task that is also trained for the sum of two numbers of epochs, the paper's 5 + 20
-            (Figure 4); the usual training is what the long one is compared with.
+            (Figure 4); a finished training of the first number is what the long one is compared with.
         curvature_examples: training examples whose loss the curvature is of; as many as `grid_examples` when None.
         grouped: tasks whose thirds of layers are moved (Figure 7).
     """
@@ -70,8 +71,12 @@ class Hao2019(EncoderParameters):
 
     @model_validator(mode="after")
     def _longer(self):
-        if self.long_task in self.tasks and sum(self.long_epochs) <= self.schedule(self.long_task).epochs:
-            raise ValueError(f"long_epochs are no more than the usual epochs of {self.long_task}")
+        # A task's model is told from these two trainings as the one of the fewest epochs.
+        if self.long_task in self.tasks and self.long_epochs[0] < (usual := self.schedule(self.long_task).epochs):
+            raise ValueError(
+                f"long_epochs begins with {self.long_epochs[0]}, fewer than the {usual:g} epochs of the usual training "
+                f"of {self.long_task}: give at least as many"
+            )
         return self
 
     def encoders_used(self) -> tuple[str, ...]:
@@ -105,7 +110,9 @@ class Hao2019(EncoderParameters):
         examples, usual = min(rows, self.training_examples or rows), self.schedule_of(task, encoder)
         schedules = [(usual, self.states if task in self.followed else 0)]
         if task == self.long_task and encoder == self.encoder:
-            schedules.append((dataclasses.replace(usual, epochs=sum(self.long_epochs)), self.states))
+            finished, long = (dataclasses.replace(usual, epochs=count) for count in accumulate(self.long_epochs))
+            schedules += [(finished, 0)] if finished != usual else []
+            schedules.append((long, self.states))
         return [
             {
                 "seed": seed,
