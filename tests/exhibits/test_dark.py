@@ -9,15 +9,16 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-from fivelenses.exhibits import dark, plots, style
+from fivelenses.exhibits import dark, style
 from fivelenses.exhibits.exhibit import DRAWN_IN, IN_THE_DARK, SHADES, Exhibit
+from fivelenses.exhibits.heat_maps import heat_maps
 
 VALUES = pd.DataFrame([[0.9, np.nan], [0.4, 0.8]], ["low", "high"], ["one", "two"])
 
 
 @pytest.fixture
 def shaded():
-    figure = plots.heat_maps({"": VALUES}, "share", limits=(0, 1), written="{:.1f}", breaks=(1,))
+    figure = heat_maps({"": VALUES}, "share", limits=(0, 1), written="{:.1f}", breaks=(1,))
     yield Exhibit("paper-table-1", "Table 1", VALUES, "A caption.", "Shades of a share.", figure)
     style.close(figure)
 

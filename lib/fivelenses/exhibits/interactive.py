@@ -19,7 +19,7 @@ SCRIPT = "plotly.min.js"
 HEIGHT = 460  # pixels
 DIGITS = 4  # significant, of every number in a page
 GREY, PALE = "rgba(128,128,128,0.7)", "rgba(128,128,128,0.25)"
-SHADES, SIGNED = colors.sequential.YlGnBu, colors.diverging.PuOr_r  # those of `plots.heat_maps`
+SHADES, SIGNED = colors.sequential.YlGnBu, colors.diverging.PuOr_r  # those of `heat_maps`
 # The markers of `style` in plotly's words.
 SYMBOLS = {"o": "circle", "s": "square", "D": "diamond", "d": "diamond-tall", "P": "cross", "X": "x", "*": "star"}
 SYMBOLS |= {"p": "pentagon", "h": "hexagon"}

@@ -9,6 +9,7 @@ from plotly import graph_objects
 
 from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.exhibit import ALL_DIVERGED, Exhibit, counted, title, trained_on
+from fivelenses.exhibits.heat_maps import heat_maps
 from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.agreement import whole
@@ -91,7 +92,7 @@ def overview(changes: pd.DataFrame) -> Exhibit:
         top = matrix.dropna().idxmax(axis=1)
         tops.append(f"{panel}: " + ", ".join(f"{measure} at layer {layer}" for measure, layer in top.items()))
     lenses = [BY_KEY[measure].lens for measure in names]
-    figure = plots.heat_maps(
+    figure = heat_maps(
         matrices,
         "",
         peaks=True,
@@ -173,7 +174,7 @@ def correlations(changes: pd.DataFrame) -> Exhibit:
     # Rounded before it is written, so that no zero has a minus sign.
     matrix = matrix.rename(index=names, columns=names).round(2) + 0.0
     drawn = dict(limits=(-1, 1), signed=True, written="{:.2f}", bold=bold, framed=framed, width=WIDTH)
-    figure = plots.heat_maps({"": matrix}, "mean rank correlation", height=WIDTH - 0.8, col_wrap=1, **drawn)
+    figure = heat_maps({"": matrix}, "mean rank correlation", height=WIDTH - 0.8, col_wrap=1, **drawn)
     undefined = int(table["undefined"].sum())
     left_out = f" {undefined} correlations are undefined and left out: a measure is the same at all layers there."
     caption = (

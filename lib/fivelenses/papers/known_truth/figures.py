@@ -6,6 +6,7 @@ from plotly import graph_objects
 
 from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, printed, title
+from fivelenses.exhibits.heat_maps import heat_maps
 from fivelenses.exhibits.interactive import folded, level, points
 from fivelenses.models.symmetries import SYMMETRIES
 from fivelenses.papers.five_lenses.rank_statistics import between, number, with_interval
@@ -76,7 +77,7 @@ def summary(changes: pd.DataFrame, seconds: pd.DataFrame) -> Exhibit:
     costs = seconds.set_index("measure")["seconds"]
     titles = {measure: f"{name(measure)}, {_seconds(costs[measure])}" for measure in means.index}
     matrix, bold = (_matrix(table, column, titles) for column in ("score", "bold"))
-    figure = plots.heat_maps(
+    figure = heat_maps(
         {"": matrix.round(2) + 0.0},
         "1 is right in all cases",
         written="{:.2f}",
@@ -163,7 +164,7 @@ def named_places(changes: pd.DataFrame) -> Exhibit:
         wide = shares[reading].unstack("off").reindex(index=list(names), columns=range(1 - depth, depth)).fillna(0)
         matrices[words] = wide.rename(index=names, columns=_off)
     drawn = dict(x_label="named layer minus trained layer", ticks={0: "never", 1: "always"}, width=WIDTH + 1)
-    figure = plots.heat_maps(matrices, "", peaks=True, **drawn)
+    figure = heat_maps(matrices, "", peaks=True, **drawn)
     for axes in figure.axes[: len(matrices)]:
         offs = np.arange(1 - depth, depth)
         even = np.flatnonzero(offs % 2 == 0)
@@ -237,7 +238,7 @@ def seen_of_nothing(changes: pd.DataFrame) -> Exhibit:
     kinds = [kind for kind in SYMMETRIES if kind in set(table["kind"])]
     matrix = table.pivot_table("share", "measure", "kind").loc[list(names), kinds].rename(index=names)
     drawn = dict(written="{:.2f}", width=WIDTH, height=0.33 * len(names) + 0.9, col_wrap=1)
-    figure = plots.heat_maps({"": matrix.round(2) + 0.0}, "share of what fine-tuning shows", **drawn)
+    figure = heat_maps({"": matrix.round(2) + 0.0}, "share of what fine-tuning shows", **drawn)
     caption = (
         "What each measure reports of these changes of the pre-trained weights that change nothing that the encoder "
         "computes: mean over the layers, as a share of the same for fine-tuned models "
@@ -307,7 +308,7 @@ def planted(properties: pd.DataFrame) -> Exhibit | Absent:
         )
     most = max(np.nanmax(np.abs(matrix.to_numpy(dtype=float))) for matrix in matrices.values())
     drawn = dict(limits=(-most, most), signed=True, written="{:+.2f}", x_label="trained on", width=WIDTH + 1)
-    figure = plots.heat_maps(matrices, "change from the pre-trained encoder", **drawn)
+    figure = heat_maps(matrices, "change from the pre-trained encoder", **drawn)
     seeds = counted(table["seed"].nunique(), "seed")
     caption = (
         "One kind of annotation is asked for in training (columns), all are read (rows), mean over the layers and "
