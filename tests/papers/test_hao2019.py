@@ -359,7 +359,10 @@ def test_trajectories_end_at_the_end(checkpoints):
 
 def test_the_way_to_a_long_training_leads_from_the_finished_model(models, checkpoints, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+    loss_of, limits = training_paths.loss_of, []
+    monkeypatch.setattr(training_paths, "loss_of", lambda *given: limits.append(given[3]) or loss_of(*given))
     whole = training_paths.long_training(checkpoints, "mrpc", 0, **GRID, log=quiet)
+    assert limits == [GRID["grid_examples"]] + [None] * (4 + 2 * 11), "four states and two ways are on all"
     table = of_all(whole)
     states, between = table[table["kind"] == STATE], table[table["kind"] == BETWEEN]
     assert states["epoch"].tolist() == [0, 1, 2, 3] and between["epoch"].eq(2).all()

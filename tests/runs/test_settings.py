@@ -120,7 +120,7 @@ def test_a_dry_run_of_a_sweep_leaves_out_the_points_that_are_current():
 
 def test_a_dry_run_counts_the_examples_of_a_surface_whatever_the_size_of_the_development_split():
     chosen = settings(3, "small", grid_examples=80)
-    task, encoder = chosen.tasks[0], chosen.encoder
+    task, encoder = next(one for one in chosen.tasks if one != chosen.long_task), chosen.encoder
     whole, tenth = (
         size * chosen.passes(task, encoder, 6, {"train": 2000, "validation": size}) / len(chosen.seeds)
         for size in (870, 87)
@@ -134,6 +134,14 @@ def test_a_curvature_may_be_of_fewer_examples_than_a_cell_and_a_dry_run_counts_t
     assert usual.examples_of_curvature() == usual.grid_examples == 80 and fewer.examples_of_curvature() == 20
     passes = [one.passes("cola", usual.encoder, 6, {"train": 1500, "validation": 400}) for one in (usual, fewer)]
     assert passes[0] - passes[1] == pytest.approx(len(usual.seeds) * CURVATURE * 60 / 400, abs=1)
+
+
+def test_a_dry_run_counts_a_surface_the_states_and_two_ways_of_a_long_training():
+    with_it, without = (
+        settings(3, "tiny", long_task=task).passes("cola", "toy-bert/seed-0", 6, {"train": 1500, "validation": 400})
+        for task in ("cola", "trec")
+    )
+    assert with_it - without == pytest.approx(11**2 * 80 / 400 + 10 + 2 * 11, abs=1)
 
 
 def test_a_dry_run_counts_the_planes_that_chapter_3_has_in_memory():

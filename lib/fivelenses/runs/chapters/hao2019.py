@@ -136,6 +136,7 @@ class Hao2019(EncoderParameters):
 
     def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
         from fivelenses.lenses.landscape import grid
+        from fivelenses.papers.hao2019.training_paths import POSITIONS_BETWEEN
 
         # A cell reads a part of two splits, here in whole passes over the development examples.
         train, development = sizes["train"], sizes["validation"]
@@ -149,7 +150,8 @@ class Hao2019(EncoderParameters):
             # Of a third of the layers, what lies below is kept: a third, two thirds and the whole.
             surfaces += 2 * (cells + math.isqrt(cells)) * read[0]
         if encoder == self.encoder and task == self.long_task:
-            surfaces += cells * read[1]
+            # The states of the long training, the way to its end and the control of this way are on all examples.
+            surfaces += cells * read[1] + 1 + self.states * sum(self.long_epochs) + 2 * POSITIONS_BETWEEN
         return len(self.seeds) * math.ceil(surfaces)
 
 
