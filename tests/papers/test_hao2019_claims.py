@@ -335,6 +335,12 @@ def test_an_error_that_is_the_same_everywhere_is_left_out():
     assert verdict.outcome == CANNOT_BE_TESTED and len(verdict.left_out) == 2
 
 
+def test_no_interval_goes_beyond_what_its_measure_can_be():
+    _, barrier = judge(BY_KEY["robust-overfitting"], {"long_training": long_training(spread=0.05)}).effects
+    reach = barrier.interval
+    assert barrier.part == "no barrier" and reach.low < reach.estimate < reach.high == 0
+
+
 def test_states_too_few_for_a_third_of_the_way_are_named():
     table = trajectories()
     table = table[(table["share"] == 0) | (table["share"] > 0.4)]

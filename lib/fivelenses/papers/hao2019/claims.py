@@ -54,6 +54,7 @@ HIGH_LOSS = Part("high loses more", unit="nats")
 LEAST = Part("high costs more than low", unit=POINTS)
 LESS_THAN_MIDDLE = Part("middle costs more than low", unit=POINTS)
 MOST = Part("high costs more than middle", unit=POINTS)
+POSSIBLE = {AGREES: (-1, 1), AGREES_MORE: (-2, 2), KEPT: (-1, 1), SAME_REGION: (-1, 0)}  # an interval goes no further
 
 
 def _difference(table: pd.DataFrame, column: str, names: str, more: str, less: str) -> pd.DataFrame:
@@ -86,7 +87,8 @@ def _effects(task: str, values: Mapping[Part, tuple[pd.DataFrame, str]]) -> Foun
         yield LeftOut(title(task), f"on {title(task)} a measure is not finite: its loss does not fall, or overflows")
         return
     for part, (of_part, bound) in values.items():
-        yield Effect(title(task), part.name, _interval(of_part), bound, (task,))
+        interval = effects.cut(_interval(of_part), *POSSIBLE.get(part, (-np.inf, np.inf)))
+        yield Effect(title(task), part.name, interval, bound, (task,))
 
 
 def _without_optimum(landscapes: Landscapes) -> dict[str, str]:
@@ -227,7 +229,6 @@ def robust_overfitting(long_training: pd.DataFrame) -> Found:
         raise CannotTest(
             "this run set its long training against a state in mid-schedule, where a finished training is needed"
         )
-
     measures = {
         KEPT: lambda errors: errors[0] - errors[-1],
         SAME_REGION: lambda errors: errors[[0, -1]].max() - errors.max(),
@@ -236,7 +237,7 @@ def robust_overfitting(long_training: pd.DataFrame) -> Found:
         between = rows[rows["kind"] == BETWEEN].sort_values("share")
         for part, measure in measures.items():
             interval = _interval(between, lambda way, measure=measure: float(measure(way["error"].to_numpy())))
-            yield Effect(title(task), part.name, interval, stands_on=(task,))
+            yield Effect(title(task), part.name, effects.cut(interval, *POSSIBLE[part]), stands_on=(task,))
 
 
 @CLAIMS.add(
