@@ -29,7 +29,7 @@ from fivelenses.papers.hao2019.layer_groups import TUNED
 from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH, Models, encoded
 from fivelenses.papers.hao2019.training_paths import BETWEEN, CELL, STATE
-from fivelenses.records import TWIN, WHOLE
+from fivelenses.records import SHARED, TWIN, WHOLE
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
 
@@ -396,6 +396,28 @@ def test_rollback_is_the_accuracy_of_a_model_with_these_layers_rolled_back(model
     assert table["tuned"].to_numpy() == pytest.approx(accuracy(tuned, examples))
     right = record[record["group"] == TUNED].sort_values("example")
     assert right["score"].tolist() == [accuracy(tuned, examples.select([row])) for row in range(40)]
+
+
+def test_table_1_has_the_standard_errors_of_accuracies_and_of_what_changes():
+    right = {TUNED: [1, 1, 1, 1], "low": [1, 1, 1, 0], "middle": [1, 0, 1, 0], "high": [0, 0, 0, 0]}
+    record = pd.concat(
+        [
+            pd.DataFrame({"group": group, "example": range(4), "score": scores, "seed": seed, "control": control})
+            for group, scores in right.items()
+            for seed in (0, 1)
+            for control in ([SHARED] if group == TUNED else ["", TWIN])
+        ]
+    ).assign(task="mrpc", norm=1.0, relative_norm=0.1)
+    exhibit = tables.table_1(record)
+    row = exhibit.shown.set_index("task").loc["MRPC"]
+    # Two seeds that agree have the variance of their examples alone: 1/4 and 1/3 over four.
+    assert row["tuned"] == "100.0% ± 0.0" and row["high rolled back"] == "0.0% (−100.0 ± 0.0)"
+    assert row["low rolled back"] == "75.0% (−25.0 ± 25.0)" and row["middle rolled back"] == "50.0% (−50.0 ± 28.9)"
+    assert "±: standard error, over seeds and examples." in exhibit.caption
+    assert exhibit.shown.set_index("task").loc["RTE", "tuned"] == "–"
+    assert exhibit.table.query("group == 'middle'")["change_error"].to_numpy() == pytest.approx((1 / 12) ** 0.5)
+    one_seed, without = tables.table_1(record[record["seed"] == 0]), tables.table_1(ROLLED_BACK)
+    assert "±: standard error, over examples." in one_seed.caption and "±" not in without.caption
 
 
 def test_a_group_put_back_is_the_same_on_its_surface_and_in_its_measures(checkpoints, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from fivelenses.exhibits import effects
 from fivelenses.exhibits.claims import of_all
 from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation
 from fivelenses.lenses.landscape import Surface
@@ -199,6 +200,22 @@ def rolled_back(rollbacks: pd.DataFrame) -> pd.DataFrame:
     at_random = means[means["control"] == TWIN][[*GROUP, "score"]].rename(columns={"score": "random"})
     tuned = means[means["group"] == TUNED][["task", "seed", "score"]].rename(columns={"score": "tuned"})
     return table.merge(at_random, on=GROUP).merge(tuned, on=["task", "seed"])
+
+
+def rollback_errors(rollbacks: pd.DataFrame) -> pd.DataFrame:
+    """One row per task and group of layers: `tuned_error` and `change_error`, the standard errors, over models and
+    examples, of the accuracy before and of what rolling the group back changes; empty of a record without examples.
+    """
+    rows = []
+    if "example" in rollbacks.columns:
+        for task, of_task in rollbacks[rollbacks["control"] != TWIN].groupby("task", sort=False):
+            by_group = of_task.groupby("group", sort=False)
+            scores = {name: rows.pivot(index="seed", columns="example", values="score") for name, rows in by_group}
+            tuned = scores.pop(TUNED)
+            before = effects.interval(tuned).standard_error
+            rows += [(task, name, before, effects.interval(of, tuned).standard_error) for name, of in scores.items()]
+    table = pd.DataFrame(rows, columns=["task", "group", "tuned_error", "change_error"])
+    return table.astype({"tuned_error": float, "change_error": float})
 
 
 def group_measures(surfaces: pd.DataFrame, rollbacks: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from fivelenses.exhibits.exhibit import Absent, Exhibit, printed, title
@@ -84,32 +85,46 @@ def table_1(rollbacks: pd.DataFrame) -> Exhibit | Absent:
     """Table 1: accuracy with a third of the layers rolled back, the paper's numbers beside ours."""
     if rollbacks.empty:
         return Absent("hao2019-table-1", "Table 1", DIVERGED)
-    table = basins.rolled_back(rollbacks)
-    means, rows = table.groupby(["task", "group"])[["accuracy", "tuned"]].mean(), []
+    table = basins.rolled_back(rollbacks).merge(basins.rollback_errors(rollbacks), "left", ["task", "group"])
+    numbers = ["accuracy", "tuned", "tuned_error", "change_error"]
+    means, rows = table.groupby(["task", "group"])[numbers].mean(), []
     for task in dict.fromkeys([*table["task"], *PAPER_TABLE_1]):
         measured, paper = task in set(table["task"]), PAPER_TABLE_1.get(task)
-        tuned = means.loc[(task, GROUPS[0]), "tuned"] if measured else None
-        row = {"task": title(task), "tuned": _beside(tuned, None, ".1%", 100), "paper": _beside(paper and paper[0])}
+        tuned, error = means.loc[(task, GROUPS[0]), ["tuned", "tuned_error"]] if measured else (None, np.nan)
+        row = {"task": title(task), "tuned": _beside(tuned, None, ".1%", 100, error)}
+        row["paper"] = _beside(paper and paper[0])
         for place, group in enumerate(GROUPS, start=1):
-            left = means.loc[(task, group), "accuracy"] if measured else None
-            row[f"{group} rolled back"] = _beside(left, tuned, ".1%", 100)
+            left, error = means.loc[(task, group), ["accuracy", "change_error"]] if measured else (None, np.nan)
+            row[f"{group} rolled back"] = _beside(left, tuned, ".1%", 100, error)
             row[f"paper, {group}"] = _beside(*(paper[place], paper[0]) if paper else (None, None))
         rows.append(row)
     seeds = rollbacks["seed"].nunique()
     caption = (
         "Accuracy on all development examples, fine-tuned and with the low, middle or high third of the layers as they "
-        f"were before; differences in points.{f' Means over {seeds} seeds.' if seeds > 1 else ''} The paper's columns: "
+        f"were before; differences in points.{f' Means over {seeds} seeds.' if seeds > 1 else ''}"
+        f"{_of_errors(table['change_error'], seeds)} The paper's columns: "
         "BERT-large, on all its tasks. The paper prints −53.88 for the high layers on MNLI; its accuracies give −53.69."
     )
     return Exhibit("hao2019-table-1", "Table 1", table, caption, shown=pd.DataFrame(rows))
 
 
-def _beside(value: float | None, reference: float | None = None, form: str = ".2f", scale: float = 1) -> str:
-    """A number, with its difference from a reference in points; a dash where there is none."""
+def _of_errors(errors: pd.Series, seeds: int) -> str:
+    """What the ± of a table are, where it has any."""
+    return f" ±: standard error, over {'seeds and ' if seeds > 1 else ''}examples." if errors.notna().any() else ""
+
+
+def _beside(
+    value: float | None, reference: float | None = None, form: str = ".2f", scale: float = 1, error: float = np.nan
+) -> str:
+    """A number, with its difference from a reference in points; a dash where there is none. The standard error is that
+    of the difference, or of the number where there is no reference.
+    """
     if value is None:
         return "–"
-    less = "" if reference is None else f" ({printed(scale * (value - reference), '+.1f' if scale > 1 else '+.2f')})"
-    return f"{printed(value, form)}{less}"
+    error = f" ± {scale * error:.1f}" if np.isfinite(error) else ""
+    if reference is None:
+        return f"{printed(value, form)}{error}"
+    return f"{printed(value, form)} ({printed(scale * (value - reference), '+.1f' if scale > 1 else '+.2f')}{error})"
 
 
 def at_least(table: pd.DataFrame, extents: Mapping[str, str]) -> pd.DataFrame:
