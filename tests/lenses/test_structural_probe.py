@@ -43,10 +43,10 @@ def noisy(seed, sentences, layers=3, d=6):
 
 
 def mean_loss(kind, projection, vectors, gold):
-    """The loss as the authors compute it, with the difference of every pair."""
+    """The loss as the authors compute it, with the difference of every pair; depths have an offset, B's last row."""
     total = 0
     for sentence, truth in zip(vectors, gold, strict=True):
-        words = sentence @ projection
+        words = sentence @ projection if kind == "distance" else sentence @ projection[:-1] + projection[-1]
         differences = words[:, None] - words[None] if kind == "distance" else words
         predicted = differences.square().sum(-1)
         total = total + (predicted - truth).abs().sum() / len(words) ** truth.ndim
@@ -64,7 +64,8 @@ def test_loss_and_gradient_are_those_of_autograd_on_all_differences(kind, seed):
     geometry = tree_distances if kind == "distance" else tree_depths
     gold = [geometry(heads).astype(np.float32) for heads in trees]
     tensors = [torch.from_numpy(sentence) for sentence in vectors]
-    projection = torch.randn(3, 6, 4, generator=torch.Generator().manual_seed(seed))
+    features = 6 if kind == "distance" else 7
+    projection = torch.randn(3, features, 4, generator=torch.Generator().manual_seed(seed))
     losses, gradient = structural_probe._batch(kind, projection, tensors, gold, [2, 0, 1], np.arange(3), True)
     for layer in range(3):
         own = projection[layer].double().requires_grad_()
@@ -77,11 +78,10 @@ def test_loss_and_gradient_are_those_of_autograd_on_all_differences(kind, seed):
 
 def test_trees_embedded_exactly_give_spearman_1_uuas_1_and_every_root():
     trees, vectors = treebank(0, 40)
-    identity = torch.eye(12)[None]
-    of_distance = StructuralProbe("distance", identity, pd.DataFrame())
+    of_distance = StructuralProbe("distance", torch.eye(12)[None], pd.DataFrame())
     result = of_distance.evaluate(vectors, [tree_distances(heads) for heads in trees])
     assert result.spearman.tolist() == pytest.approx([1]) and result.uuas.tolist() == [1]
-    of_depth = StructuralProbe("depth", identity, pd.DataFrame())
+    of_depth = StructuralProbe("depth", torch.eye(13, 12)[None], pd.DataFrame())
     result = of_depth.evaluate(vectors, [tree_depths(heads) for heads in trees])
     assert result.spearman.tolist() == pytest.approx([1]) and result.root_accuracy.tolist() == [1]
 
@@ -104,6 +104,40 @@ def test_training_finds_the_trees_under_a_rotation_among_noise_features():
     assert result.uuas[0] > 0.97 and result.spearman[0] > 0.95
     result = fit_depth(*depths[:2], learning_rate=0.02).evaluate(*depths[2])
     assert result.root_accuracy[0] > 0.97 and result.spearman[0] > 0.9
+
+
+def centred_depths(seed, sentences, shift, d=24):
+    """Words whose depth lies in one direction, about a mean of 0, among noise; all moved by one vector."""
+    random = np.random.default_rng(seed)
+    rotation, constant = np.linalg.qr(np.random.default_rng(0).standard_normal((d, d)))[0], np.ones(d) / d**0.5
+    depths = [tree_depths(heads) for heads in treebank(seed, sentences)[0]]
+    words = [random.standard_normal((len(of_sentence), d)) for of_sentence in depths]
+    for sentence, of_sentence in zip(words, depths, strict=True):
+        sentence[:, 0] = of_sentence - 2
+    return [(sentence @ rotation + shift * constant).astype(np.float32) for sentence in words], depths
+
+
+@pytest.mark.parametrize("shift", [2, 20])
+def test_a_constant_vector_added_to_every_word_does_not_change_how_much_depth_is_found(shift):
+    def found(shift):
+        training, development, test = [centred_depths(*part, shift) for part in ((1, 200), (2, 40), (3, 40))]
+        return fit_depth(training, development, learning_rate=0.01).evaluate(*test)
+
+    still, moved = found(0), found(shift)
+    assert still.spearman[0] > 0.9 and still.root_accuracy[0] > 0.9
+    assert moved.spearman == pytest.approx(still.spearman, abs=0.05)
+    assert moved.root_accuracy == pytest.approx(still.root_accuracy, abs=0.1)
+
+
+def test_distances_need_no_offset_since_a_constant_changes_none():
+    words, _ = centred_depths(1, 20, 0)
+    gold = [tree_distances(heads) for heads in treebank(1, 20)[0]]
+    moved = [sentence + np.float32(4) for sentence in words]
+    probe, of_moved = (fit_distance((part, gold), (part, gold), max_epochs=2) for part in (words, moved))
+    assert probe.projection.shape == (1, 24, 24)
+    torch.testing.assert_close(probe.projection, of_moved.projection, atol=1e-4, rtol=0)
+    for one, other in zip(probe.predict(words), probe.predict(moved), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
 
 
 @pytest.mark.parametrize("fit", [fit_distance, fit_depth])

@@ -1,12 +1,13 @@
 r"""Structural probes: whether a linear image of word vectors has the geometry of the sentence's dependency tree.
 
-For word vectors :math:`h` (words, d) and a projection :math:`B` (d, rank), the squared length of a projected word
-predicts its depth, and the squared distance of two words predicts the number of edges between them:
+For word vectors :math:`h` (words, d), a projection :math:`B` (d, rank) and an offset :math:`b` (rank), the squared
+length of a projected word predicts its depth, and the squared distance of two words predicts the number of edges
+between them:
 
 .. math::
 
     \hat d_{ij} = \Vert (h_i - h_j) B \Vert^2 = q_i + q_j - 2 G_{ij}, \qquad
-    \hat t_i = \Vert h_i B \Vert^2, \qquad G = (h B)(h B)^\top,\ q = \operatorname{diag} G,
+    \hat t_i = \Vert h_i B + b \Vert^2, \qquad G = (h B)(h B)^\top,\ q = \operatorname{diag} G,
 
 .. math::
 
@@ -26,6 +27,10 @@ depths (words,), both in edges. Losses are in edges, too, correlations in [-1, 1
 The authors build h_i − h_j for every pair, words × words × rank numbers; here G, words × words, replaces them. We
 subtract the first projected word of a sentence from all its words, which changes no distance and keeps the digits that
 differences keep, however far from 0 all words lie.
+
+The offset is ours: the authors have none. A distance is blind to where the origin lies, a length is not: without an
+offset, probes of an encoder whose words have no common mean vector find less depth than of the same words moved by one
+constant vector. It is learned as the last row of B, on a feature that is 1 for every word.
 """
 
 from collections.abc import Sequence
@@ -52,7 +57,7 @@ class StructuralProbe:
 
     Attributes:
         kind: what the probes predict, "distance" or "depth".
-        projection: (k, d, rank) float32.
+        projection: (k, d, rank) float32, for depths (k, d + 1, rank) with the offset last.
         history: a row per probe and epoch with the columns probe, epoch, learning_rate, training_loss,
             development_loss.
     """
@@ -73,7 +78,7 @@ class StructuralProbe:
             [[[0.0, 25.0], [25.0, 0.0]]]
         """
         sentences = _checked_vectors(vectors, "vectors")
-        k, d, _ = self.projection.shape
+        k, d = self.projection.shape[0], self.projection.shape[1] - (self.kind == "depth")
         if sentences[0].shape[::2] != (k, d):
             raise ValueError(
                 f"The vectors are of {sentences[0].shape[0]} layers of {sentences[0].shape[2]} features and the probes "
@@ -81,7 +86,7 @@ class StructuralProbe:
             )
         predicted = []
         for sentence in sentences:
-            words = sentence.to(self.projection.device, torch.float32) @ self.projection
+            words = _features(self.kind, sentence.to(self.projection.device, torch.float32)) @ self.projection
             values = _distances(words - words[:, :1]) if self.kind == "distance" else _depths(words)
             predicted.append(values.cpu().numpy())
         return predicted
@@ -102,7 +107,7 @@ class StructuralProbe:
 
         Example:
             >>> words = np.array([[0.0], [1.0], [2.0]])
-            >>> probe = StructuralProbe("depth", torch.ones(1, 1, 1), pd.DataFrame())
+            >>> probe = StructuralProbe("depth", torch.tensor([[[1.0], [0.0]]]), pd.DataFrame())
             >>> probe.evaluate([words], [[0, 1, 2]]).root_accuracy
             array([1.])
         """
@@ -183,7 +188,7 @@ def _fit(
     rank = d if rank is None else checked_whole("rank", rank, 1, MAX_RANK)
     device = sentences[0].device if device is None else torch.device(device)
     random = torch.Generator().manual_seed(seed)
-    start = torch.empty(d, rank).uniform_(-START, START, generator=random)
+    start = torch.empty(d + (kind == "depth"), rank).uniform_(-START, START, generator=random)
     projection = start.to(device).repeat(k, 1, 1)
     best_projection = projection.clone()
     moments = [torch.zeros_like(projection) for _ in range(2)]
@@ -236,12 +241,13 @@ def _batch(
     running: np.ndarray,
     with_gradient: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The loss summed over some sentences, (running,), and its gradient (running, d, rank)."""
+    """The loss summed over some sentences, (running,), and its gradient, of the projection's shape."""
     device = projection.device
     # Words of all sentences end to end, so that no padding is multiplied.
     vectors = torch.cat([sentences[place] for place in places], 1).to(device, torch.float32)
     if len(running) < len(vectors):
         vectors = vectors[torch.from_numpy(running).to(device)]
+    vectors = _features(kind, vectors)
     words = vectors @ projection
     lengths = torch.tensor([len(gold[place]) for place in places], device=device)
     if kind == "depth":
@@ -266,6 +272,11 @@ def _batch(
         slopes = error.sign_().mul_(weights)
         slope = (slopes.sum(-1, keepdim=True) * padded - slopes @ padded).mul_(4)[:, real]
     return loss, vectors.transpose(1, 2) @ slope if with_gradient else None
+
+
+def _features(kind: str, vectors: torch.Tensor) -> torch.Tensor:
+    """What B multiplies: the vectors, (…, d), and for depths a constant 1, whose row of B is the offset."""
+    return torch.nn.functional.pad(vectors, (0, 1), value=1.0) if kind == "depth" else vectors
 
 
 def _distances(words: torch.Tensor) -> torch.Tensor:
