@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from fivelenses.checkpoints.finetuning import rate_multiplier
-from fivelenses.checkpoints.specification import Schedule, specify
+from fivelenses.checkpoints.specification import Schedule, Specification, specify
 
 
 def test_equal_content_has_one_address(toy_specification):
@@ -24,6 +24,7 @@ def test_equal_content_has_one_address(toy_specification):
         {"data_digest": "other"},
         {"encoder_identity": "other"},
         {"schedule": Schedule(2e-3, 16, 1)},
+        {"schedule": Schedule(1e-3, 16, 1, max_length=64, further_epochs=1)},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -51,7 +52,7 @@ def test_zero_examples_are_refused():
         specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 8, 1), examples=0)
 
 
-@pytest.mark.parametrize("wrong", [{"learning_rate": 0}, {"batch_size": 0}, {"warmup": 1.0}, {"shape": "cosine"}])
+@pytest.mark.parametrize("wrong", [{"learning_rate": 0}, {"batch_size": 0}, {"warmup": 1.0}, {"shape": "cosine"}, {"further_epochs": -1}])
 def test_a_schedule_that_cannot_be_is_refused(wrong):
     with pytest.raises(ValueError, match="schedule"):
         Schedule(**{"learning_rate": 1e-3, "batch_size": 8, "epochs": 1} | wrong)
@@ -61,6 +62,20 @@ def test_the_slanted_triangle_rises_and_falls_to_a_32nd():
     rate = rate_multiplier(Schedule(1e-3, 8, 1, warmup=0.1), 200)
     assert [rate(step) for step in (0, 20, 200)] == pytest.approx([1 / 32, 1, 1 / 32])
     assert rate(110) == pytest.approx((1 + 1 / 32) / 2)
+
+
+@pytest.mark.parametrize("shape", ["linear", "slanted-triangular"])
+def test_further_epochs_go_on_at_the_tenth_of_the_rate_that_the_first_end_at(shape):
+    rate = rate_multiplier(Schedule(1e-3, 8, 5, shape=shape, further_epochs=20), 100)
+    assert rate(10) == 1 and rate(55) == pytest.approx(0.55)
+    assert [rate(step) for step in (100, 101, 300, 500)] == pytest.approx([0.1] * 4)
+
+
+def test_a_schedule_with_further_epochs_is_written_and_read(toy_specification):
+    further = dataclasses.replace(toy_specification.schedule, further_epochs=2)
+    one = dataclasses.replace(toy_specification, schedule=further)
+    assert Specification.from_dict(one.as_dict()) == one and one.as_dict()["schedule"]["further_epochs"] == 2
+    assert "further_epochs" not in toy_specification.as_dict()["schedule"]
 
 
 def test_the_linear_schedule_ends_at_zero():

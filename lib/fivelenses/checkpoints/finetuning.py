@@ -43,6 +43,7 @@ from fivelenses.tasks.examples import TaskData, encode
 from fivelenses.tasks.subsets import subset
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
+CONTINUED = 0.1  # of the peak, where further epochs follow
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
 SAVES = 5  # States saved along a training, for resuming after a kill.
 
@@ -223,7 +224,8 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     )
     trainer.remove_callback(PrinterCallback)
     trainer.create_optimizer()
-    trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate_multiplier(schedule, steps))
+    falling = schedule.steps(training.num_rows, further=False)
+    trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate_multiplier(schedule, falling))
     if steps:
         trainer.train(resume_from_checkpoint=resumed)
 
@@ -334,17 +336,22 @@ def _arguments(schedule: Schedule, seed: int, steps: int, folder: Path, device: 
 
 
 def rate_multiplier(schedule: Schedule, steps: int) -> Callable[[int], float]:
-    """The learning rate as a fraction of its peak, by step.
+    """The learning rate as a fraction of its peak, by step; it stays what it is after `steps`.
 
-    `slanted-triangular`: up linearly over the warm-up, then down linearly to 1/32. `linear`: the same, down to 0.
+    `slanted-triangular`: up linearly over the warm-up, then down linearly to 1/32. `linear`: the same, down to 0. Both
+    go down to a tenth where further epochs follow.
 
     Example:
         >>> rate = rate_multiplier(Schedule(1e-5, 32, 5, warmup=0.1), 100)
         >>> rate(10), rate(100)
         (1.0, 0.03125)
+        >>> rate = rate_multiplier(Schedule(1e-5, 32, 5, further_epochs=20), 100)
+        >>> round(rate(100), 6), round(rate(500), 6)
+        (0.1, 0.1)
     """
     rising = math.floor(steps * schedule.warmup)
     last = 1 / SLANT if schedule.shape == "slanted-triangular" else 0.0
+    last = CONTINUED if schedule.further_epochs else last
 
     def multiplier(step: int) -> float:
         if step < rising:

@@ -11,13 +11,14 @@ class Schedule:
     Attributes:
         learning_rate: the peak.
         batch_size: examples a step.
-        epochs: passes over the training examples (the subset, when there is one).
+        epochs: passes over the training examples (the subset, when there is one), until the rate is down.
         shape: `slanted-triangular` (up over `warmup` of the steps, then linearly down to 1/32 of the peak) or
-            `linear` (down to 0).
+            `linear` (down to 0); down to a tenth where more epochs follow.
         warmup: fraction of the steps.
         weight_decay: AdamW's, not on biases and LayerNorms.
         max_length: pieces a sequence is cut to.
         by_length: batches of similar length (faster on a CPU; the paper's order is random).
+        further_epochs: passes that follow at that tenth of the peak, with the optimiser's state as it is.
     """
 
     learning_rate: float
@@ -28,18 +29,19 @@ class Schedule:
     weight_decay: float = 0.01
     max_length: int = 128
     by_length: bool = False
+    further_epochs: float = 0.0
 
     def __post_init__(self):
         # 3 and 3.0 epochs are one schedule and have to be written alike.
-        for name in ("learning_rate", "epochs", "warmup", "weight_decay"):
+        for name in ("learning_rate", "epochs", "warmup", "weight_decay", "further_epochs"):
             object.__setattr__(self, name, float(getattr(self, name)))
         if self.shape not in ("slanted-triangular", "linear"):
             raise ValueError(f"A schedule's shape is 'slanted-triangular' or 'linear', not {self.shape!r}.")
         if (
-            not all(math.isfinite(value) for value in (self.learning_rate, self.epochs, self.weight_decay))
+            not all(map(math.isfinite, (self.learning_rate, self.epochs, self.weight_decay, self.further_epochs)))
             or self.learning_rate <= 0
             or self.batch_size < 1
-            or self.epochs < 0
+            or min(self.epochs, self.further_epochs) < 0
             or not 0 <= self.warmup < 1
             or self.max_length < 4
         ):
@@ -48,11 +50,17 @@ class Schedule:
                 f"and no infinite number: {self}."
             )
 
-    def steps(self, examples: int) -> int:
-        """Optimiser steps of this schedule on so many training examples.
+    @property
+    def all_epochs(self) -> float:
+        """Passes over the training examples, those included that follow."""
+        return self.epochs + self.further_epochs
+
+    def steps(self, examples: int, further: bool = True) -> int:
+        """Optimiser steps of this schedule on so many training examples; those until the rate is down if not `further`.
 
         Example:
-            >>> Schedule(1e-3, 32, 3).steps(100)
-            12
+            >>> one = Schedule(1e-3, 32, 3, further_epochs=2)
+            >>> one.steps(100), one.steps(100, further=False)
+            (20, 12)
         """
-        return math.ceil(math.ceil(examples / self.batch_size) * self.epochs)
+        return math.ceil(math.ceil(examples / self.batch_size) * (self.all_epochs if further else self.epochs))

@@ -68,8 +68,12 @@ class Specification:
             )
 
     def as_dict(self) -> dict:
-        """The content as plain JSON values, `shuffled_labels` only if true: content without it keeps its address."""
+        """The content as plain JSON values, `shuffled_labels` and the schedule's `further_epochs` only where there are
+        any: content without them keeps its address.
+        """
         content = json.loads(json.dumps(dataclasses.asdict(self)))
+        if not self.schedule.further_epochs:
+            del content["schedule"]["further_epochs"]
         if not self.shuffled_labels:
             del content["shuffled_labels"]
         return content

@@ -18,7 +18,7 @@ def _name(checkpoint: Checkpoint) -> dict:
         "truncated": -1 if specification.truncated is None else specification.truncated,
         "reinitialised": len(specification.reinitialised),
         "shuffled_labels": specification.shuffled_labels,
-        "epochs": specification.schedule.epochs,
+        "epochs": specification.schedule.all_epochs,
         "address": specification.address,
     }
 

@@ -248,7 +248,7 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: Machine, 
             examples = [min(rows, one["examples"] or rows) for one in trainings]
             schedule = parameters.schedule_of(name, encoder)
             tokens = min(task.mean_tokens, schedule.max_length)
-            read = sum(min(rows, one["examples"] or rows) * one["schedule"].epochs for one in missing)
+            read = sum(min(rows, one["examples"] or rows) * one["schedule"].all_epochs for one in missing)
             passes = parameters.passes(name, encoder, depth, {"train": rows, "validation": development})
             # Each model answers the development examples when it is trained.
             answered = len(missing) * development / 3 * tokens
@@ -268,7 +268,7 @@ def _estimate(parameters: FineTuningParameters, shapes: dict, machine: Machine, 
             lines.append(
                 f"{f'{encoder}, ' if len(shapes) > 1 else ''}{task.title}: {counted(len(missing), 'model')} to train "
                 f"{stored}{shared}on {_range(examples)} examples, "
-                f"{_range([one['schedule'].epochs for one in trainings])} epochs, about "
+                f"{_range([one['schedule'].all_epochs for one in trainings])} epochs, about "
                 f"{duration(train / machine.rate)}; "
                 f"{passes} {'pass' if passes == 1 else 'passes'} over {evaluation:,} examples, "
                 f"about {duration(measure / machine.rate)}" + (f"; SVCCA, about {duration(svcca)}" if svcca else "")
