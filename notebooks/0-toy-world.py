@@ -45,6 +45,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import tables
+from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.checkpoints.predictions import by_example
 from fivelenses.papers.toy_world import claims, figures, measure
 
@@ -93,10 +94,10 @@ run.exhibit(figures.pretraining, run.measure(measure.pretraining))
 models = run.measure(tables.models)
 baselines = run.measure(measure.without_reading)
 predictions = run.measure(by_example, each=("encoder", "task"))
+run.measure(words_by_example, over=run.settings.training_sets)
 run.gate(figures.pretrained_as_one(models, baselines), predictions, leading=figures.PRETRAINED)
 
 # %% tags=["hide-input"]
-run.measure(measure.words_by_example)
 scores = figures.scores(models, baselines)
 run.exhibit(figures.worth_figure, scores)
 

@@ -53,6 +53,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import predictions, tables
+from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.papers.hao2020 import claims, figures, measure
 
 run = runs.begin(1, globals())
@@ -71,6 +72,7 @@ run.exhibit(figures.table_1, models)
 
 # %% tags=["hide-input"]
 by_example = run.measure(predictions.by_example, of=settings.ordinary_models, each=("task", "seed"))
+run.measure(words_by_example, over=settings.training_sets)
 run.gate(models, by_example)
 
 # %% [markdown]

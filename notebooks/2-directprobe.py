@@ -63,6 +63,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import predictions
+from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.checkpoints.tables import models
 from fivelenses.papers.zhou2022 import claims, figures, labelled, measure, probing, tables
 
@@ -93,6 +94,7 @@ run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
 
 # %% tags=["hide-input"]
 by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
+run.measure(words_by_example, over=settings.training_sets)
 run.gate(run.measure(models), run.measure(predictions.by_example, **by_example))
 
 # %% [markdown]

@@ -63,6 +63,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import predictions, tables
+from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.papers.hao2019 import claims, curvature, figures, layer_groups, measure, planes, training_paths
 from fivelenses.papers.hao2019.sharpness import table_of_curvature
 from fivelenses.papers.hao2019.tables import fine_tuned, table_1, table_of_groups, table_of_measures, table_of_models
@@ -85,6 +86,7 @@ run.exhibit(table_of_models, models, second=settings.second)
 
 # %% tags=["hide-input"]
 scores = run.measure(predictions.by_example, of=settings.ordinary_models, each=("task", "seed"))
+run.measure(words_by_example, over=settings.training_sets)
 run.gate(models, scores, of=lambda table: fine_tuned(table, settings.second))
 
 # %% [markdown]

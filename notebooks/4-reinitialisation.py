@@ -57,6 +57,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import tables
+from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.checkpoints.predictions import by_example
 from fivelenses.papers.singh2020 import claims, curves, figures, measure
 
@@ -108,6 +109,7 @@ run.exhibit(figures.figure_4, models, reinitialised=2)
 
 # %% tags=["hide-input"]
 predictions = run.measure(by_example, of=settings.on_true_labels, each=("task", "seed"))
+run.measure(words_by_example, over=settings.training_sets)
 run.gate(models, predictions)
 
 # %% [markdown]

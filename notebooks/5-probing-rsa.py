@@ -63,6 +63,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import predictions, tables
+from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.papers.merchant2020 import claims, figures, measure, similarity
 
 run = runs.begin(5, globals())
@@ -84,6 +85,7 @@ run.exhibit(figures.appendix_c, models)
 # A task takes part in the claims only if its score is clearly more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
+run.measure(words_by_example, over=settings.training_sets)
 run.gate(models, run.measure(predictions.by_example, each=("task", "seed")))
 
 # %% [markdown]

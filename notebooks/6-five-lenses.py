@@ -52,6 +52,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import tables
+from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.checkpoints.predictions import by_example
 from fivelenses.papers.five_lenses import claims, figures, measure, statement
 
@@ -66,6 +67,7 @@ run = runs.begin(6, globals())
 # %% tags=["hide-input"]
 models = run.measure(tables.models)
 run.exhibit(figures.table_of_models, models)
+run.measure(words_by_example, over=run.settings.training_sets)
 run.gate(models, run.measure(by_example, each="task"))
 
 # %% [markdown]

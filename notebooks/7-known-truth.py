@@ -50,6 +50,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import tables
+from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.checkpoints.predictions import by_example
 from fivelenses.papers.known_truth import claims, figures, measure, properties, statement
 
@@ -77,6 +78,7 @@ settings = run.settings
 models = run.measure(tables.models, of=settings.ordinary)
 changes = run.measure(measure.changes_seen, of=settings.classifiers, each=("task", "seed"))
 run.exhibit(figures.table_of_models, models, changes)
+run.measure(words_by_example, over=settings.training_sets)
 run.gate(models, run.measure(by_example, of=settings.ordinary, each="task"))
 
 # %% [markdown]

@@ -45,6 +45,7 @@ device = None
 # %% tags=["hide-input"]
 from fivelenses import runs
 from fivelenses.checkpoints import tables
+from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.checkpoints.predictions import by_example
 from fivelenses.papers.own_encoders import claims, figures, measure
 from fivelenses.papers.toy_world import figures as toy_world
@@ -84,6 +85,7 @@ run.exhibit(figures.language_table, language, elsewhere)
 models = run.measure(tables.models)
 baselines = run.measure(without_reading, examples=settings.training_examples)
 predictions = run.measure(by_example, each=("encoder", "task"))
+run.measure(words_by_example, over=settings.training_sets)
 run.gate(toy_world.pretrained_as_one(models, baselines), predictions, leading=toy_world.PRETRAINED)
 
 # %% tags=["hide-input"]

@@ -256,8 +256,8 @@ def test_a_published_run_reads_and_never_measures(run, tmp_path):
     published = committed(run, tmp_path / "committed")
     assert published.measure(count)["value"].tolist() == [7] and not calls
     assert not published.measurements.outdated and list(published.measurements.addresses) == ["a"]
-    with pytest.raises(RecordError, match="has no record of asks_too_much: measure it with `fivelenses run 1"):
-        published.measure(asks_too_much)
+    lacking = published.measure(asks_too_much, over=lambda: 1 / 0)
+    assert lacking == NotMeasured("asks_too_much", "it was published before chapters measured this")
 
 
 def test_a_published_record_of_older_code_is_shown_and_named(run, tmp_path):

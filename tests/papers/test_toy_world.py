@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from tests.conftest import ENCODER
 
+from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.exhibits import intervals, verdicts
 from fivelenses.exhibits.claims import judge
 from fivelenses.exhibits.verdicts import CONTRADICTED, OPEN, REPRODUCED
@@ -37,9 +38,9 @@ def test_pretraining_is_what_the_encoders_carry_and_others_are_refused():
 
 @pytest.mark.parametrize("task", ["mrpc", "cola"])
 def test_the_bag_of_words_by_example_has_the_score_of_the_bag_of_words(task):
-    of_words = measure.words_by_example([task], "toyworld", 200)
+    training_set = {"task": task, "source": "toyworld", "examples": 200, "examples_seed": 0}
     whole = measure.without_reading([task], "toyworld", 200)["bag_of_words"].item()
-    assert intervals.of_scores(pd.concat([of_words, of_words.assign(seed=1)])).estimate == pytest.approx(whole)
+    assert intervals.of_scores(words_by_example(training_set)).estimate == pytest.approx(whole)
 
 
 def records(pretrained, scratch, words=0.7, task="sst2", metric="accuracy"):

@@ -4,7 +4,6 @@ A run that was killed goes on from its last saved state. A loss that is not fini
 it is, a run that diverged; it is not tried again in silence.
 """
 
-import dataclasses
 import math
 import os
 import platform
@@ -39,7 +38,7 @@ from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
 from fivelenses.models import batches, encoders, heads, layers
 from fivelenses.processes import begin_worker, workers_end_when_interrupted
-from fivelenses.tasks.examples import TaskData, encode
+from fivelenses.tasks.examples import TaskData, encode, with_examples
 from fivelenses.tasks.subsets import subset
 
 SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
@@ -265,10 +264,7 @@ def _training_examples(data: TaskData, specification: Specification, tokenizer) 
         return encode(data, "train", tokenizer, longest)
     if data.task.head in heads.LIBRARY:
         # Chosen before it is encoded: a hundred examples of a large task cost no more than a hundred.
-        table = data.splits["train"]
-        labels = table[data.task.label] if data.task.head == "sequence" else np.zeros(table.num_rows, dtype=int)
-        drawn = table.select(subset(np.array(labels), wanted, seed))
-        return encode(dataclasses.replace(data, splits={"train": drawn}), "train", tokenizer, longest)
+        return encode(with_examples(data, wanted, seed), "train", tokenizer, longest)
     # A sentence without a labelled word left is no example, so a task on words is encoded first.
     encoded = encode(data, "train", tokenizer, longest)
     return encoded.select(subset(np.zeros(encoded.num_rows, dtype=int), wanted, seed))

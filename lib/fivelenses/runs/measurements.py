@@ -74,7 +74,7 @@ class Measurements:
         function: Callable,
         of: Callable[[], Sequence] | None = None,
         each: str | Sequence[str] = (),
-        over: Mapping[str, Iterable] | None = None,
+        over: Mapping[str, Iterable] | Callable[[], Mapping[str, Iterable]] | None = None,
         **given,
     ) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
         """The record that a function measures: read if it is there and current, measured and kept otherwise.
@@ -88,11 +88,12 @@ class Measurements:
             of: gives the specifications of the models that are measured; all of the chapter when None.
             each: names of a specification's fields: models that agree in these are measured together, and each group
                 is a file of its own, so that a measurement that was interrupted goes on where it was.
-            over: a parameter of the function to the values that are measured one after another, likewise.
+            over: a parameter of the function to the values that are measured one after another, likewise; or a function
+                that gives these, which a published run does not ask.
             given: parameters of the function that are not the chapter's.
 
         Raises:
-            RecordError: a published run lacks the record.
+            RecordError: a record of a published run is damaged.
             TypeError: the function has a parameter that nobody gives.
         """
         committed = self.committed is not None
@@ -107,10 +108,10 @@ class Measurements:
             groups = _grouped((of or self.settings.specifications)(), [each] if isinstance(each, str) else list(each))
             for specification in (one for group in groups for one in group):
                 self.addresses[specification.address] = None
-        parts = []
+        parts, over = [], over() if callable(over) else over or {}
         for group in groups:
-            for values in product(*(over or {}).values()):
-                arguments = self._arguments(function, names, given | dict(zip(over or {}, values, strict=True)))
+            for values in product(*over.values()):
+                arguments = self._arguments(function, names, given | dict(zip(over, values, strict=True)))
                 parts.append(self._part(function, arguments, group, groups))
         if not parts:
             self.not_measured[function.__name__] = "its parameters ask for nothing of the kind"
@@ -119,16 +120,11 @@ class Measurements:
 
     def _committed(self, function: Callable):
         name = function.__name__
-        lacking = json.loads((self.committed / "run.json").read_text(encoding="utf-8")).get("not_measured", {})
-        if name in lacking:
-            self.not_measured[name] = lacking[name]
-            return NotMeasured(name, lacking[name])
         files = sorted(self.committed.glob(f"{name}.parquet")) or sorted(self.committed.glob(f"{name}.*.parquet"))
         if not files:
-            raise records.RecordError(
-                f"The published run of chapter {self.chapter.number} in {self.committed.parent.name} has no record of "
-                f"{name}: measure it with `fivelenses run {self.chapter.number} --profile {self.profile}`, and publish."
-            )
+            facts = json.loads((self.committed / "run.json").read_text(encoding="utf-8"))
+            self.not_measured[name] = facts["not_measured"].get(name, "it was published before chapters measured this")
+            return NotMeasured(name, self.not_measured[name])
         read = [records.read(file) for file in files]
         code = records.measuring_code(function)
         self.codes[name] = code

@@ -227,6 +227,15 @@ class FineTuningParameters(ChapterParameters):
         every = (self.specifications_of(task, name) for name in self.encoders_used() for task in self.tasks_trained())
         return list(dict.fromkeys(one for some in every for one in some))
 
+    def training_sets(self) -> dict[str, list[dict]]:
+        """The sets of training examples of this run's tasks of texts with one label each, in whatever way models are
+        fine-tuned on them: values of `training_set` for `checkpoints.bag_of_words.words_by_example`.
+        """
+        fields = ("task", "source", "data_digest", "examples", "examples_seed")
+        of_texts = (one for one in self.specifications() if catalogue.find(one.task).head == "sequence")
+        distinct = dict.fromkeys(tuple(getattr(one, name) for name in fields) for one in of_texts)
+        return {"training_set": [dict(zip(fields, values, strict=True)) for values in distinct]}
+
     def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
         """Passes over a task's measured examples, for an estimate of time; `sizes` are the rows of each split read."""
         # The pre-trained and an untrained encoder, each tuned model and its twin, once.

@@ -1,10 +1,12 @@
 """Examples of a task: its splits as tables, nested subsets of them, and their encoding for an encoder."""
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import datasets
+import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 import toyworld
@@ -13,6 +15,7 @@ from fivelenses.tasks.catalogue import Task, find
 from fivelenses.tasks.encoding import word_ids
 from fivelenses.tasks.parsing import encode_trees
 from fivelenses.tasks.sources import SOURCES, SourceError, hub_table, quiet_datasets
+from fivelenses.tasks.subsets import subset
 from fivelenses.tasks.windows import encode_windows
 from fivelenses.tasks.word_tasks import encode_units, word_tables
 
@@ -96,6 +99,25 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
             )
         labels = named
     return TaskData(task, source, loaded, labels)
+
+
+def with_examples(data: TaskData, examples: int | None, seed: int) -> TaskData:
+    """The task with a subset of its training split: stratified by label where each example has one.
+
+    Args:
+        examples: of the training split, at most; None for all.
+        seed: of the subset.
+
+    Example:
+        >>> with_examples(load("rte", "toyworld"), 200, seed=0).splits["train"].num_rows
+        200
+    """
+    if examples is None:
+        return data
+    table = data.splits["train"]
+    labels = table[data.task.label] if data.task.head == "sequence" else np.zeros(table.num_rows, dtype=int)
+    chosen = table.select(subset(np.array(labels), examples, seed))
+    return dataclasses.replace(data, splits={**data.splits, "train": chosen})
 
 
 def _word_data(task: Task, source: str, wanted: tuple[str, ...]) -> TaskData:

@@ -6,12 +6,10 @@ pooler and the classifier keep the values that they learned. The first direction
 second that of the model that was trained from the same start on another task, in the first one's length.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import datasets
-import numpy as np
 import torch
 from transformers import PreTrainedModel
 
@@ -22,8 +20,7 @@ from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.parameter_motion import layer_parameters, thirds
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.tasks.examples import encode
-from fivelenses.tasks.subsets import subset
+from fivelenses.tasks.examples import encode, with_examples
 
 SCRATCH, PRETRAINED = "scratch", "pre-trained"
 INITS = (SCRATCH, PRETRAINED)
@@ -140,8 +137,6 @@ def encoded(checkpoint: Checkpoint, split: str) -> datasets.Dataset:
     """A split as the model reads it; of the training examples those that it was trained on."""
     made = checkpoint.specification
     data = tasks.load(made.task, made.source, (split,))
-    if split == "train" and made.examples is not None:
-        table = data.splits["train"]
-        kept = subset(np.array(table[data.task.label]), made.examples, made.examples_seed)
-        data = dataclasses.replace(data, splits={"train": table.select(kept)})
+    if split == "train":
+        data = with_examples(data, made.examples, made.examples_seed)
     return encode(data, split, checkpoint.tokenizer(), made.schedule.max_length)

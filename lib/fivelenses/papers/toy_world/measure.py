@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 import toyworld
+from fivelenses.checkpoints.bag_of_words import words_predicted
 from fivelenses.models import encoders
-from fivelenses.tasks import TaskData, baselines, load
-from fivelenses.tasks.subsets import subset
+from fivelenses.tasks import baselines, load, score
+from fivelenses.tasks.examples import with_examples
 from pretraining import RECORD
 
 
@@ -89,44 +90,11 @@ def without_reading(tasks: Sequence[str], source: str, examples: int | None = No
     """
     rows = []
     for name in tasks:
-        data = training_part(name, source, examples)
+        data = with_examples(load(name, source), examples, seed=0)
         metric = data.task.metric
         row = {"task": name, "metric": metric}
         row |= {"majority": baselines.majority(data) if metric == "accuracy" else 0.0}
-        row |= {"length": baselines.length(data, metric), "bag_of_words": baselines.bag_of_words(data, metric)}
+        gold = np.array(data.splits["validation"][data.task.label])
+        row |= {"length": baselines.length(data, metric), "bag_of_words": score(metric, words_predicted(data), gold)}
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def words_by_example(tasks: Sequence[str], source: str, examples: int | None = None) -> pd.DataFrame:
-    """What the bag of words says of each development example; arguments as `without_reading`.
-
-    Returns:
-        The columns of `checkpoints.predictions.by_example`, but for `encoder` and `address`; `seed` is 0.
-    """
-    parts = []
-    for name in tasks:
-        data = training_part(name, source, examples)
-        gold, predicted = np.array(data.splits["validation"][data.task.label]), baselines.words_predicted(data)
-        columns = {"score": predicted == gold, "weight": 1, "null": gold == np.bincount(gold).argmax()}
-        columns = {column: np.broadcast_to(values, gold.shape).astype(np.float32) for column, values in columns.items()}
-        columns |= {"label": gold.astype(np.int16), "predicted": predicted.astype(np.int16)}
-        about = {"task": name, "seed": 0, "metric": data.task.metric, "example": np.arange(len(gold), dtype=np.int32)}
-        parts.append(pd.DataFrame(about | columns))
-    return pd.concat(parts, ignore_index=True)
-
-
-def training_part(task: str, source: str, examples: int | None) -> TaskData:
-    """A task whose training split is what models were fine-tuned on, for baselines that see no more than they.
-
-    Args:
-        task: a task of one or two texts.
-        source: `toyworld` or `hub`.
-        examples: the specification's; None for all.
-    """
-    data = load(task, source)
-    if examples is None:
-        return data
-    table = data.splits["train"]
-    kept = table.select(subset(np.array(table[data.task.label]), examples, seed=0))
-    return TaskData(data.task, source, {**data.splits, "train": kept}, data.labels)
