@@ -204,6 +204,12 @@ def test_too_few_rows_are_refused_by_number(measure):
         measure(X[:12], Y[:12])
 
 
+@pytest.mark.parametrize("rows", [2, 3])
+def test_cka_of_rows_too_few_to_differ_is_refused(rows):
+    with pytest.raises(ValueError, match=f"n = {rows} rows are too few for CKA"):
+        linear_cka(X[:rows], Y[:rows])
+
+
 @pytest.mark.parametrize("measure", [correlations, svcca_distance, pwcca_distance, linear_cka, permuted_null])
 def test_few_rows_are_warned_of(measure):
     with pytest.warns(UserWarning, match="n = 69 rows are fewer than 10 × d = 70"):

@@ -1,3 +1,4 @@
+import math
 import re
 from unittest.mock import Mock
 
@@ -13,9 +14,9 @@ from fivelenses.models.layers import layer_list
 from fivelenses.records import FOLDS
 from fivelenses.runs.chapters.hao2019 import CURVATURE
 from fivelenses.runs.dry_run import comparing_memory, dry_sweep, known_shape
-from fivelenses.runs.parameters import parse_parameters
+from fivelenses.runs.parameters import ParameterError, parse_parameters
 from fivelenses.runs.settings import CHAPTERS, profiles, settings
-from fivelenses.runs.sweep_points import Point
+from fivelenses.runs.sweep_points import Point, read_grid
 
 
 def test_every_profile_fits_every_chapter():
@@ -68,6 +69,29 @@ def test_values_are_yaml():
         "keep": 0.5,
         "encoder": "a/b",
     }
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    {
+        "010": 10,
+        "[010]": [10],
+        "1e-4": 1e-4,
+        "-.5": -0.5,
+        ".inf": math.inf,
+        "1:30": "1:30",
+        "{a: +3.}": {"a": 3.0},
+    }.items(),
+)
+def test_numbers_are_those_of_yaml_1_2(text, value):
+    parsed = parse_parameters([f"value={text}"])["value"]
+    assert parsed == value and type(parsed) is type(value)
+    assert read_grid([f"value={text}"]) == {"value": [value]}
+
+
+def test_a_time_is_no_seed():
+    with pytest.raises(ParameterError, match="seeds"):
+        settings(1, "tiny", **parse_parameters(["seeds=[0,1:30]"]))
 
 
 @pytest.mark.parametrize("number", sorted(CHAPTERS))

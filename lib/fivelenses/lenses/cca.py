@@ -129,7 +129,8 @@ def linear_cka(x: Array | Moments | Scatter, y: Array | None = None) -> float:
     """Linear CKA, a similarity in [0, 1]: 1 for representations equal up to rotation, scaling and translation.
 
     Arguments are those of :func:`correlations`. Fewer rows than features are allowed, and increase it: at n rows,
-    independent white data have about d / (n + d). Fewer than 10 × max(d₁, d₂) rows raise a warning.
+    independent white data have about d / (n + d). Fewer than 10 × max(d₁, d₂) rows raise a warning, and fewer than 4
+    an error: of two rows, CKA is 1 whatever they are.
 
     Example:
         >>> x = np.random.default_rng(0).standard_normal((100, 4))
@@ -137,6 +138,8 @@ def linear_cka(x: Array | Moments | Scatter, y: Array | None = None) -> float:
         1.0
     """
     scatter = _scatter(x, y)
+    if scatter.n < 4:
+        raise ValueError(f"n = {scatter.n} rows are too few for CKA, which is 1 for any two rows: give at least 4.")
     _warn_of_few_rows(scatter)
     # Each side in units of its own largest entry: squares of second moments overflow long before the moments do.
     (xx, unit_x), (yy, unit_y) = ((own / own.abs().max(), own.abs().max().sqrt()) for own in (scatter.xx, scatter.yy))

@@ -265,17 +265,19 @@ def _checked_labels(labels: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
     if unordered:
         raise ValueError("labels holds missing or mixed values: give integers only, or strings only.")
     if len(names) < 2:
-        raise ValueError(f"All points have the label {names[0]!r}: a geometry of labels needs at least two labels.")
+        raise ValueError(
+            f"All points have the label {names.tolist()[0]!r}: a geometry of labels needs at least two labels."
+        )
     return names, codes
 
 
 def _refuse_points_of_two_labels(points: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> None:
-    seen = {}
+    seen, names = {}, labels.tolist()
     # Adding 0 turns -0 into 0, which has other bytes.
     for row, point in enumerate(points + 0.0):
         first = seen.setdefault(point.tobytes(), row)
         if codes[first] != codes[row]:
             raise ValueError(
-                f"Rows {first} and {row} are the same point with the labels {labels[codes[first]]!r} and "
-                f"{labels[codes[row]]!r}, so no clusters have disjoint hulls: remove one of them."
+                f"Rows {first} and {row} are the same point with the labels {names[codes[first]]!r} and "
+                f"{names[codes[row]]!r}, so no clusters have disjoint hulls: remove one of them."
             )

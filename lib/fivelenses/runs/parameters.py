@@ -5,6 +5,7 @@ Each chapter's own are in `chapters`; `settings` fills them in from a profile.
 
 import dataclasses
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -33,6 +34,36 @@ class ParameterError(ValueError):
     """A parameter, profile or chapter that does not exist or does not fit; the message says which and what to do."""
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML with the numbers of version 1.2, where 010 is ten and 1:30 is a text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in kinds if not tag.endswith((":int", ":float"))]
+    for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]+$"), [*"-+0123456789"])
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"),
+    [*"-+.0123456789"],
+)
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))
+
+
+def read_yaml(text: str):
+    """What a reader wrote in YAML, with the numbers of version 1.2.
+
+    Raises:
+        yaml.YAMLError: it is not YAML.
+
+    Example:
+        >>> read_yaml("[010, 1e-4, 1:30]")
+        [10, 0.0001, '1:30']
+    """
+    return yaml.load(text, Loader=_Loader)
+
+
 def parse_parameters(pairs: list[str]) -> dict:
     """``name=value`` pairs, values read as YAML.
 
@@ -49,7 +80,7 @@ def parse_parameters(pairs: list[str]) -> dict:
         if not equals or not name:
             raise ValueError(f"A parameter is written name=value, not {pair!r}.")
         try:
-            parsed[name.strip()] = yaml.safe_load(value)
+            parsed[name.strip()] = read_yaml(value)
         except yaml.YAMLError as error:
             raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
         if parsed[name.strip()] is None:

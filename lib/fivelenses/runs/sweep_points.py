@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from fivelenses.runs.parameters import ParameterError
+from fivelenses.runs.parameters import ParameterError, read_yaml
 from fivelenses.runs.settings import find_chapter, settings
 
 MAX_NAME_LENGTH = 80  # characters of a point's name: it is also the name of a file
@@ -80,7 +80,7 @@ def read_grid(texts: Iterable[str]) -> dict[str, list]:
         if name in grid:
             raise ValueError(f"The grid names {name} twice: write all its values after one name.")
         try:
-            grid[name] = yaml.safe_load(f"[{values}]")
+            grid[name] = read_yaml(f"[{values}]")
         except yaml.YAMLError as error:
             raise ValueError(
                 f"The values of {name} are not YAML: {values!r}; write them as a,b or '[a, b],[c]'."
@@ -109,7 +109,7 @@ def read_list(file: Path) -> list[dict]:
         ValueError: there is no such file, or it holds something else.
     """
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = read_yaml(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"The list of points cannot be read: {error.strerror} ({file}).") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
