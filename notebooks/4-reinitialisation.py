@@ -97,7 +97,7 @@ weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.
 
 # %% tags=["hide-input"]
 data = run.measure(measure.sizes, over={"task": settings.tasks})
-sizes = {row.task: settings.sizes(row.training_examples) for row in data.itertuples()}
+sizes = {row.task: settings.sizes(row.task, row.training_examples) for row in data.itertuples()}
 run.exhibit(figures.table_1, data, sizes)
 
 # %% tags=["hide-input"]

@@ -276,7 +276,7 @@ def test_whole_models_are_probed_and_those_of_all_pretrainings_compared():
 
 
 def test_the_first_encoder_is_ablated_and_other_pretrainings_are_not():
-    few = {"seeds": [0], "frozen": [0, 4], "truncated": [2]}
+    few = {"seeds": [0], "frozen": [0, 4], "truncated": [2], "halved": []}
     ours = [f"english-bert/seed-{seed}" for seed in range(3)]
     chosen = settings(5, "small", encoder=ours[0], pretrained=ours, **few)
     models = {name: chosen.trainings("mnli", name, 3000, 6) for name in chosen.encoders_used()}
@@ -286,6 +286,25 @@ def test_the_first_encoder_is_ablated_and_other_pretrainings_are_not():
     tuned = alone.trainings("mnli", OTHER, 3000, 6)
     assert len(tuned) == 4 and tuned[0]["schedule"].learning_rate == 3e-4
     assert models[ours[0]][0]["schedule"].learning_rate == 5e-4
+
+
+@pytest.mark.parametrize(("depth", "quarters"), [(12, [3, 6, 9]), (8, [2, 4, 6]), (6, [2, 3, 4])])
+def test_half_of_the_layers_is_among_those_frozen_and_kept_at_any_depth_and_squad_has_half_alone(depth, quarters):
+    chosen = settings(5, "small", seeds=[20])
+
+    def changed(task):
+        trainings = chosen.trainings(task, chosen.encoder, 3000, depth)
+        frozen = [len(one["frozen"]) - 1 for one in trainings if "frozen" in one]
+        return frozen, [one["truncated"] for one in trainings if "truncated" in one]
+
+    assert changed("mnli") == changed("parsing") == ([0, *quarters], quarters) and depth // 2 in quarters
+    assert changed("squad") == ([depth // 2], [depth // 2])
+
+
+def test_small_edge_tasks_are_validated_as_often_as_the_suite_does():
+    chosen = settings(5, "paper")
+    assert len(chosen.pretrained) == 3 and chosen.probe_validate_every == 1000
+    assert chosen.probe_validate_every_of == {"spr": 100, "relations": 100}
 
 
 def test_words_that_were_cut_off_are_no_targets(toy_tokenizer, models):

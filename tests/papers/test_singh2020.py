@@ -81,13 +81,33 @@ def test_the_plan_of_the_chapter_is_one_list_without_repetition():
     chosen = chapter_settings(4, "tiny")
     specifications = chosen.specifications()
     assert len(specifications) == len({one.address for one in specifications})
-    sizes = chosen.sizes(4_000)
+    sizes = chosen.sizes("sst2", 4_000)
     true = [one for one in specifications if not one.shuffled_labels]
     counts = {(one.examples, len(one.reinitialised), one.seed) for one in true if one.task == "sst2"}
     assert counts == {(size, count, seed) for size in sizes for count in (0, 2, 4, 6) for seed in chosen.seeds}
     # What is re-initialised is the top of the encoder.
     assert {one.reinitialised for one in specifications} == {(), (5, 6), (3, 4, 5, 6), (1, 2, 3, 4, 5, 6)}
     assert all(one.examples_seed == one.seed for one in specifications)
+
+
+@pytest.mark.parametrize(("depth", "counts"), [(12, [0, 4, 8, 12]), (6, [0, 2, 4, 6]), (8, [0, 3, 5, 8])])
+def test_thirds_of_the_layers_are_reinitialised_at_any_depth(depth, counts):
+    assert chapter_settings(4, "small").reinitialised(depth) == counts
+
+
+def test_each_task_has_its_own_sizes_and_those_of_the_report_s_comparison():
+    small, paper = chapter_settings(4, "small"), chapter_settings(4, "paper")
+    rows = {"sst2": 67_349, "qnli": 104_743, "cola": 8_551}
+    assert {task: small.sizes(task, count) for task, count in rows.items()} == {
+        "sst2": [8_000, 670],
+        "qnli": [2_000, 670],
+        "cola": [8_551, 670],
+    }
+    assert [small.sizes("qnli", count) for count in (2_000, 500)] == [[2_000, 670], [500]]
+    assert paper.sizes("sst2", 67_349) == [67_349, 6_735, 673]
+    trainings = small.trainings("cola", small.encoder, 8_551, 12)
+    trained = {(one["examples"], len(one["reinitialised"])) for one in trainings}
+    assert trained == {(670, 0), *((8_551, count) for count in (0, 4, 8, 12))}
 
 
 def test_controls_and_equal_steps_are_added_to_a_plan_that_stays():

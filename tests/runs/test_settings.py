@@ -209,7 +209,7 @@ def test_encoders_of_the_profiles_are_read_at_a_commit_where_one_is_known():
     located = {name: locate(name) for one in chosen for name in one.encoders_read()}
     assert {name for name, encoder in located.items() if encoder.revision == "main"} == {
         *(f"google/bert_uncased_{shape}" for shape in ("L-4_H-512_A-8", "L-8_H-512_A-8", "L-12_H-768_A-12")),
-        *(f"google/multiberts-seed_{seed}" for seed in range(3)),
+        *(f"google/multiberts-seed_{seed}" for seed in range(2)),
     }
 
 

@@ -220,7 +220,7 @@ def _rows(parameters: FineTuningParameters, name: str) -> tuple[int, int, int]:
             sizes = {split: data.num_rows for split, data in tasks.load(name, parameters.source).splits.items()}
     training, development = sizes["train"], sizes["validation"]
     measured = getattr(parameters, "evaluation_examples", None) or development
-    return min(training, parameters.training_examples or training), development, min(development, measured)
+    return min(training, parameters.examples_of(name) or training), development, min(development, measured)
 
 
 def _is_stored(parameters: FineTuningParameters, encoder: str, task: str, training: dict) -> bool:

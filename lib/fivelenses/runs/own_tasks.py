@@ -15,7 +15,7 @@ from fivelenses.runs.parameters import FineTuningParameters, ParameterError
 
 FILES = (".csv", ".tsv", ".parquet", ".yaml", ".yml")
 # The parameters whose values name tasks.
-NAMING = ("tasks", "ablated", *FineTuningParameters.naming_tasks)
+NAMING = ("tasks", *FineTuningParameters.naming_tasks)
 
 
 def resolved(overrides: Mapping[str, object]) -> dict:
@@ -98,7 +98,7 @@ def with_roles(number: int, parameters: type[FineTuningParameters], values: dict
     # One after another, so that the second finds the first in every list.
     for name in own:
         like = stands_for(name, values["tasks"])
-        for field in (*FineTuningParameters.naming_tasks, "ablated"):
+        for field in FineTuningParameters.naming_tasks:
             if field == "schedules" or (field in values and field not in overrides):
                 values[field] = _beside(values.get(field), like, name, field, [*named])
         for field in {"followed", "tuned_on"} & {*values} - {*overrides}:

@@ -28,6 +28,17 @@ if TYPE_CHECKING:
     from fivelenses.checkpoints.specification import Specification
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+def number_of(value: float, whole: int) -> int:
+    """A number of things, given as a whole number, or as a share of all.
+
+    Example:
+        >>> number_of(3, 12), number_of(0.25, 12), number_of(0.25, 6), number_of(1.0, 12)
+        (3, 3, 2, 12)
+    """
+    return round(value * whole) if isinstance(value, float) else value
 
 
 class ParameterError(ValueError):
@@ -128,7 +139,7 @@ class FineTuningParameters(ChapterParameters):
         schedules: task to schedule.
         learning_rate, batch_size, epochs: when given, instead of every schedule's own.
         learning_rate_by_encoder: encoder to its own learning rate, instead of its schedules'.
-        training_examples: per task, at most; None for all.
+        training_examples: per task, at most, or task to its own; None, or a task that is not named, for all.
     """
 
     heads: ClassVar[tuple[str, ...]] = ("sequence",)
@@ -140,9 +151,11 @@ class FineTuningParameters(ChapterParameters):
     counting_layers: ClassVar[tuple[str, ...]] = ()  # parameters whose values are numbers of layers
     # Parameters whose values, or the names and texts in them, are tasks; `target` alone need not be fine-tuned.
     naming_tasks: ClassVar[tuple[str, ...]] = (
+        "ablated",
         "dataset_pairs",
         "followed",
         "grouped",
+        "halved",
         "long_task",
         "matched",
         "schedules",
@@ -151,6 +164,7 @@ class FineTuningParameters(ChapterParameters):
         "shuffled",
         "sized",
         "target",
+        "training_examples",
         "tuned_on",
     )
 
@@ -160,7 +174,7 @@ class FineTuningParameters(ChapterParameters):
     batch_size: PositiveInt | None = None
     epochs: PositiveFloat | None = None
     learning_rate_by_encoder: dict[str, PositiveFloat] = {}
-    training_examples: PositiveInt | None = None
+    training_examples: PositiveInt | dict[str, PositiveInt] | None = None
 
     @field_validator("tasks")
     @classmethod
@@ -196,6 +210,11 @@ class FineTuningParameters(ChapterParameters):
         overrides = {name: getattr(self, name) for name in ("learning_rate", "batch_size", "epochs")}
         overrides = {name: value for name, value in overrides.items() if value is not None}
         return dataclasses.replace(self.schedules[task], **overrides)
+
+    def examples_of(self, task: str) -> int | None:
+        """How many of a task's training examples are read at most; None for all."""
+        most = self.training_examples
+        return most.get(task) if isinstance(most, Mapping) else most
 
     def tables_read(self) -> tuple[str, ...]:
         """The tables that a run reads: those of its tasks, and of the hub's what its chapter measures on besides."""
@@ -235,7 +254,7 @@ class FineTuningParameters(ChapterParameters):
         """
         shared = {
             "schedule": self.schedule_of(task, encoder),
-            "examples": self.training_examples,
+            "examples": self.examples_of(task),
             "states": self.states_kept(task, encoder),
         }
         return [{"seed": seed} | shared for seed in self.seeds]

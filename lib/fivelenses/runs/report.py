@@ -99,7 +99,8 @@ def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) 
     if seeds:
         overrides["seeds"] = list(seeds)
     if examples is not None:
-        overrides["training_examples"] = min(examples, usual.training_examples or examples)
+        of_interest = {*usual.tasks_trained(), *tasks}
+        overrides["training_examples"] = {one: min(examples, usual.examples_of(one) or examples) for one in of_interest}
     most = positions(encoder)
     if most is not None and most < getattr(usual, "max_tokens", 0):
         overrides["max_tokens"] = most

@@ -4,6 +4,7 @@ sentence says what is wrong.
 A parameter's value lives in one profile file (``notebooks/profiles/<profile>.yaml``); a caller may override it by name.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from fivelenses.runs.chapters.toy_world import ToyWorld
 from fivelenses.runs.chapters.zhou2022 import Zhou2022
 from fivelenses.runs.own_tasks import resolved, with_roles
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
+
+# What pydantic names besides the place of a value, where it may be of several kinds.
+KIND = re.compile(r"(constrained-)?(int|float|str)$|(dict|tuple)\[")
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,6 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         message = first["msg"].removeprefix("Value error, ").rstrip(".")
         if not first["loc"]:  # parameters that do not go together: the message names them
             raise ParameterError(f"Chapter {number}: {message}.") from error
-        name = ".".join(str(place) for place in first["loc"])
+        name = ".".join(str(place) for place in first["loc"] if not KIND.match(str(place)))
         where = "overridden" if first["loc"][0] in overrides else f"in profile {profile}"
         raise ParameterError(f"Chapter {number}, {name} ({where}): {message}, got {first['input']!r}."[:600]) from error

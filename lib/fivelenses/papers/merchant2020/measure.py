@@ -111,6 +111,7 @@ def edge_probing(
     probe_seeds: Sequence[int] = (0,),
     max_tokens: int = 128,
     device: str | None = None,
+    probe_validate_every_of: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
     """Table 1 and appendix A: edge probes of all models side by side on the same targets.
 
@@ -122,6 +123,7 @@ def edge_probing(
         probe_targets: of the training split at most; half as many of the others.
         probe_learning_rate, probe_validate_every, probe_validations, probe_width: of `lenses.edge_probe.fit`; the rest
             is as published.
+        probe_validate_every_of: edge task to its own `probe_validate_every`.
         probe_seeds: of a probe's first weights and dropout.
         max_tokens: a sentence is cut to.
 
@@ -141,7 +143,7 @@ def edge_probing(
             projection=probe_width,
             hidden=probe_width,
             learning_rate=probe_learning_rate,
-            validate_every=probe_validate_every,
+            validate_every=(probe_validate_every_of or {}).get(edge_task, probe_validate_every),
             max_validations=probe_validations,
             device=device,
         )

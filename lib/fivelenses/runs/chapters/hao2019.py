@@ -104,7 +104,7 @@ class Hao2019(EncoderParameters):
         return dataclasses.replace(schedule, epochs=self.scratch_epochs[task])
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        examples, usual = min(rows, self.training_examples or rows), self.schedule_of(task, encoder)
+        examples, usual = min(rows, self.examples_of(task) or rows), self.schedule_of(task, encoder)
         schedules = [(usual, self.states if task in self.followed else 0)]
         if task == self.long_task and encoder == self.encoder:
             finished, long = (dataclasses.replace(usual, epochs=count) for count in accumulate(self.long_epochs))
@@ -114,7 +114,7 @@ class Hao2019(EncoderParameters):
             {
                 "seed": seed,
                 "schedule": schedule,
-                "examples": self.training_examples,
+                "examples": self.examples_of(task),
                 "saved_steps": _steps_kept(schedule, examples, states),
             }
             for schedule, states in schedules

@@ -69,7 +69,7 @@ class KnownTruth(EncoderParameters):
         kinds = [{"schedule": dataclasses.replace(schedule, epochs=dose * schedule.epochs)} for dose in self.doses]
         kinds += [{"schedule": schedule, "frozen": layers} for layers in frozen]
         kinds += [{"schedule": schedule, "shuffled_labels": True}]
-        return [{"seed": seed, "examples": self.training_examples} | kind for seed in self.seeds for kind in kinds]
+        return [{"seed": seed, "examples": self.examples_of(task)} | kind for seed in self.seeds for kind in kinds]
 
     def classifiers(self) -> "list[Specification]":
         """The specifications of all models but those with a planted property."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from fivelenses.runs.parameters import EncoderParameters, Seed
+from fivelenses.runs.parameters import EncoderParameters, Seed, Share, number_of
 
 if TYPE_CHECKING:
     from fivelenses.checkpoints.specification import Specification
@@ -17,12 +17,15 @@ class Merchant2020(EncoderParameters):
     Attributes:
         pretrained: encoders that differ in their pre-training seed; the first is `encoder`, which is also probed,
             frozen and truncated.
-        frozen: highest frozen layers (Figure 3); 0 freezes the embeddings alone, and nothing frozen is always there.
-        truncated: numbers of layers kept (Figure 4); all of them is always there.
+        frozen: highest frozen layers (Figure 3), or shares of the layers; 0 freezes the embeddings alone, and nothing
+            frozen is always there.
+        truncated: numbers of layers kept (Figure 4), or shares of them; all of them is always there.
         ablated: the tasks, of those that are run, for which encoders are also frozen and truncated; all when None.
+        halved: other tasks, for which they are at half of the layers alone.
         edge_tasks: edge-probing tasks.
         probe_targets: training targets of each, at most.
         probe_learning_rate, probe_validate_every, probe_validations, probe_width, probe_seeds: of the edge probes.
+        probe_validate_every_of: edge-probing task to its own `probe_validate_every`.
         codelength_tasks: edge-probing tasks of which codelengths are measured.
         structural_sentences: training sentences of the structural probes, at most.
         similarity_tokens, similarity_examples: of each input on which similarity is measured, at most.
@@ -34,13 +37,15 @@ class Merchant2020(EncoderParameters):
     counting_layers: ClassVar[tuple[str, ...]] = ("frozen", "truncated")
 
     pretrained: tuple[str, ...] = Field(min_length=1)
-    frozen: tuple[NonNegativeInt, ...] = ()
-    truncated: tuple[PositiveInt, ...] = ()
+    frozen: tuple[NonNegativeInt | Share, ...] = ()
+    truncated: tuple[PositiveInt | Share, ...] = ()
     ablated: tuple[str, ...] | None = None
+    halved: tuple[str, ...] = ()
     edge_tasks: tuple[str, ...] = Field(min_length=1)
     probe_targets: Annotated[int, Field(ge=20)]
     probe_learning_rate: PositiveFloat = 1e-4
     probe_validate_every: PositiveInt = 500
+    probe_validate_every_of: dict[str, PositiveInt] = {}
     probe_validations: PositiveInt = 200
     probe_width: PositiveInt = 256
     probe_seeds: tuple[Seed, ...] = Field(min_length=1, default=(0,))
@@ -50,12 +55,7 @@ class Merchant2020(EncoderParameters):
     similarity_examples: PositiveInt = 1000
     max_tokens: Annotated[int, Field(ge=4)] = 128
 
-    @field_validator("ablated")
-    @classmethod
-    def _ablated_is_known(cls, value):
-        return value if value is None else cls._known(value)
-
-    @field_validator("edge_tasks", "codelength_tasks")
+    @field_validator("edge_tasks", "codelength_tasks", "probe_validate_every_of")
     @classmethod
     def _known_edge_tasks(cls, value):
         from fivelenses.tasks.edge_tasks import find_edge_task
@@ -87,14 +87,16 @@ class Merchant2020(EncoderParameters):
         return [one for one in self.whole() if one.encoder == self.encoder]
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        shared = {"schedule": self.schedule_of(task, encoder), "examples": self.training_examples}
+        shared = {"schedule": self.schedule_of(task, encoder), "examples": self.examples_of(task)}
         if encoder in self.pretrained[1:]:
             return [{"seed": self.seeds[0]} | shared]
+        frozen, truncated = self.frozen, self.truncated
         if self.ablated is not None and task not in self.ablated:
-            return [{"seed": seed} | shared for seed in self.seeds]
+            frozen = truncated = (0.5,) if task in self.halved else ()
+        tops, keeps = ([number_of(one, depth) for one in values] for values in (frozen, truncated))
         changes = [{}]
-        changes += [{"frozen": tuple(range(top + 1))} for top in self.frozen if top <= depth]
-        changes += [{"truncated": kept} for kept in self.truncated if kept < depth]
+        changes += [{"frozen": tuple(range(top + 1))} for top in dict.fromkeys(tops) if top <= depth]
+        changes += [{"truncated": kept} for kept in dict.fromkeys(keeps) if 0 < kept < depth]
         return [{"seed": seed} | shared | change for change in changes for seed in self.seeds]
 
     def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:

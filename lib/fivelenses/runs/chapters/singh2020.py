@@ -5,10 +5,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from fivelenses.checkpoints.schedule import Schedule
-from fivelenses.runs.parameters import EncoderParameters
+from fivelenses.runs.parameters import EncoderParameters, Share, number_of
 
 if TYPE_CHECKING:
     from fivelenses.checkpoints.specification import Specification
@@ -18,10 +18,11 @@ class Singh2020(EncoderParameters):
     """Chapter 4, after Singh and Giovanardi (2020).
 
     Attributes:
-        fractions: of the training examples (of `training_examples`, where that is given), the greatest first.
-        sized: tasks whose layers are re-initialised at every fraction; the others' at the first alone.
+        fractions: of the training examples (of `training_examples`, where that is given), or numbers of them.
+        sized: tasks whose layers are re-initialised with every number of examples; the others' with the most alone.
         matched, matched_examples: tasks that are also compared at this equal number of examples (Figure 1c).
-        depths: how many layers are re-initialised from the top; every number from 0 to all when None.
+        depths: how many layers are re-initialised from the top, or what share of them; every number from 0 to all when
+            None, and 0 and all are always there.
         min_steps: the least number of optimiser steps of a training; few examples are then read more often.
         equal_steps_depth: when given, the smaller sizes of `sized` tasks are trained again with as many steps as the
             most examples have, with no layer, so many layers and all layers re-initialised.
@@ -33,27 +34,20 @@ class Singh2020(EncoderParameters):
     six_projections: ClassVar[bool] = True  # these are what is re-initialised
     counting_layers: ClassVar[tuple[str, ...]] = ("depths", "equal_steps_depth")
 
-    fractions: tuple[Annotated[float, Field(gt=0, le=1)], ...] = Field(min_length=1)
+    fractions: tuple[Annotated[float, Field(gt=0, le=1)] | Annotated[int, Field(gt=1)], ...] = Field(min_length=1)
     sized: tuple[str, ...]
     matched: tuple[str, ...] = ()
     matched_examples: PositiveInt = 673
-    depths: tuple[NonNegativeInt, ...] | None = None
+    depths: tuple[NonNegativeInt | Share, ...] | None = None
     min_steps: NonNegativeInt = 0
     equal_steps_depth: NonNegativeInt | None = None
     shuffled: tuple[str, ...] = ()
     biases_and_norms: Literal["kept", "reset"] = "kept"
 
-    @field_validator("fractions")
-    @classmethod
-    def _falling(cls, value):
-        if list(value) != sorted(set(value), reverse=True):
-            raise ValueError("fractions are written from the greatest to the least, each once")
-        return value
-
-    def sizes(self, rows: int) -> list[int]:
-        """The numbers of training examples that the fractions ask for, of a task with so many."""
-        whole = min(rows, self.training_examples or rows)
-        return [max(1, round(fraction * whole)) for fraction in self.fractions]
+    def sizes(self, task: str, rows: int) -> list[int]:
+        """The numbers of training examples that the fractions ask for, of a task with so many; the most first."""
+        whole = min(rows, self.examples_of(task) or rows)
+        return sorted({min(whole, max(1, number_of(one, whole))) for one in self.fractions}, reverse=True)
 
     def sized_tasks(self) -> list[str]:
         """The tasks of this run whose layers are re-initialised at every size."""
@@ -77,10 +71,11 @@ class Singh2020(EncoderParameters):
 
     def reinitialised(self, depth: int) -> list[int]:
         """The numbers of layers re-initialised from the top of an encoder of this depth, 0 and all among them."""
-        return sorted({0, depth, *(range(depth) if self.depths is None else self.depths)} & {*range(depth + 1)})
+        counts = range(depth) if self.depths is None else (number_of(one, depth) for one in self.depths)
+        return sorted({0, depth, *counts} & {*range(depth + 1)})
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        schedule, sizes = self.schedule_of(task, encoder), self.sizes(rows)
+        schedule, sizes = self.schedule_of(task, encoder), self.sizes(task, rows)
         counts = {size: {0} for size in sizes}
         every = set(self.reinitialised(depth))
         for number, size in enumerate(sizes):
