@@ -3,6 +3,11 @@ import shutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from tokenizers.models import BPE, WordLevel, WordPiece
+from tokenizers.pre_tokenizers import BertPreTokenizer, ByteLevel, Whitespace
+from tokenizers.processors import BertProcessing
+from transformers import AutoTokenizer, BertConfig
 
 from fivelenses import project
 from fivelenses.models import encoders, heads
@@ -78,3 +83,30 @@ def test_loading_an_encoder_says_nothing(toy_encoder, capfd):
     encoders.load_weights(toy_encoder)
     heads.build(toy_encoder, "sequence", ("a", "b"))
     assert capfd.readouterr() == ("", "")
+
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+VOCABULARY = {token: number for number, token in enumerate([*SPECIAL, "The", "the", "teach", "##er", "teacher", "saw"])}
+
+
+@pytest.mark.parametrize(
+    "model, pre_tokenizer",
+    [
+        (WordLevel(VOCABULARY, unk_token="[UNK]"), Whitespace()),
+        (WordPiece(VOCABULARY, unk_token="[UNK]"), BertPreTokenizer()),
+        (BPE(VOCABULARY | {"Ġ": 11, "t": 12, "Ġt": 13}, [("Ġ", "t")], unk_token="[UNK]"), ByteLevel()),
+    ],
+    ids=["words", "cased WordPieces", "byte pairs"],
+)
+def test_ids_are_those_of_the_file_whatever_class_the_configuration_names(model, pre_tokenizer, tmp_path):
+    own, text = Tokenizer(model), "The teacher saw the teacher"
+    own.pre_tokenizer = pre_tokenizer
+    own.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    BertConfig(vocab_size=own.get_vocab_size()).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": true}')
+    own.save(str(tmp_path / "tokenizer.json"))
+    read = encoders.tokenizer(encoders.locate(str(tmp_path)))
+    read.save_pretrained(tmp_path / "checkpoint")
+    for tokenizer in (read, AutoTokenizer.from_pretrained(tmp_path / "checkpoint")):
+        assert tokenizer(text)["input_ids"] == own.encode(text).ids
+        assert tokenizer.pad_token_id == 0 and "token_type_ids" in tokenizer.model_input_names

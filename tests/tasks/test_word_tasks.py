@@ -1,8 +1,8 @@
 import datasets
 import pytest
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer
 from tokenizers.models import BPE
-from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.pre_tokenizers import ByteLevel, Digits, Metaspace, Sequence, Split
 from tokenizers.trainers import BpeTrainer
 from transformers import PreTrainedTokenizerFast
 
@@ -60,13 +60,30 @@ def test_the_labels_do_not_depend_on_the_splits_that_are_asked_for():
     assert tasks.load("ps-role", "toyworld", ("validation",)).labels == tasks.load("ps-role", "toyworld").labels
 
 
-def test_words_that_begin_with_a_space_keep_it():
-    texts = ["the teacher is seen by the teacher"] * 50
+SPLIT = Split(Regex(r" ?[a-z]+|'[a-z]+"), "isolated")
+
+
+@pytest.mark.parametrize(
+    "pre_tokenizer, space",
+    [
+        (ByteLevel(add_prefix_space=False), "Ġ"),
+        (Sequence([Digits(), ByteLevel(add_prefix_space=False)]), "Ġ"),
+        (Sequence([SPLIT, ByteLevel(add_prefix_space=False, use_regex=False)]), "Ġ"),
+        (Metaspace(prepend_scheme="never"), "▁"),
+        (Sequence([Digits(), Metaspace(prepend_scheme="never")]), "▁"),
+    ],
+    ids=["bytes", "digits and bytes", "a pattern and bytes", "spaces", "digits and spaces"],
+)
+def test_words_have_the_tokens_of_their_text_with_the_space_before_them(pre_tokenizer, space):
+    words = ["the", "teacher", "don't", "see"]
     made = Tokenizer(BPE())
-    made.pre_tokenizer = ByteLevel(add_prefix_space=False)
-    made.train_from_iterator(texts, BpeTrainer(vocab_size=300, initial_alphabet=ByteLevel.alphabet()))
+    made.pre_tokenizer = pre_tokenizer
+    made.train_from_iterator(
+        [" ".join(words * 2)] * 50, BpeTrainer(vocab_size=320, initial_alphabet=ByteLevel.alphabet())
+    )
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=made)
-    encoded = encode_words([["the", "teacher", "is", "seen"]], tokenizer, 16)
-    assert tokenizer.convert_ids_to_tokens(encoded["input_ids"][0]) == ["Ġthe", "Ġteacher", "Ġis", "Ġseen"]
-    assert encoded["word_ids"] == [[0, 1, 2, 3]]
-    assert tokenizer.tokenize(texts[0])[0] == "the"
+    encoded = encode_words([words], tokenizer, 32)
+    in_text = tokenizer.tokenize(" ".join(words))
+    assert in_text[0] == "the" and in_text[1] == f"{space}teacher"
+    assert tokenizer.convert_ids_to_tokens(encoded["input_ids"][0]) == [f"{space}the", *in_text[1:]]
+    assert encoded["word_ids"][0][:2] == [0, 1] and encoded["word_ids"][0][-1] == 3

@@ -20,8 +20,16 @@ from functools import cache
 from pathlib import Path
 
 import huggingface_hub
-from transformers import AutoConfig, AutoModel, AutoTokenizer, BertConfig, PretrainedConfig, PreTrainedTokenizerBase
-from transformers.utils import logging
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    BertConfig,
+    PretrainedConfig,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
+from transformers.utils import has_file, logging
 
 from fivelenses import project
 from fivelenses.files import sha256
@@ -189,7 +197,8 @@ def config(encoder: Encoder) -> PretrainedConfig:
 
 
 def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
-    """The tokeniser of an encoder; BERT's uncased one for the shapes that `random:` knows.
+    """The tokeniser of an encoder, that of its tokenizer.json whatever class its configuration names; BERT's uncased
+    one for the shapes that `random:` knows.
 
     Raises:
         SourceError: the tokeniser cannot be read, or is not that of the encoder.
@@ -197,6 +206,10 @@ def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
     if encoder.random and encoder.place in SHAPES:
         return AutoTokenizer.from_pretrained(_packaged_folder(MINILM))
     read, rows = _from_hub(encoder, AutoTokenizer.from_pretrained), config(encoder).vocab_size
+    if has_file(encoder.place, "tokenizer.json", revision=encoder.revision, local_files_only=True):
+        # A class may build steps of its own around the vocabulary: lower case for a cased one, WordPieces for words.
+        of_class = {"model_input_names": read.model_input_names, **read.special_tokens_map}
+        read = _from_hub(encoder, PreTrainedTokenizerFast.from_pretrained, **of_class)
     # Without its files transformers makes a tokeniser of special tokens alone; embeddings may have some rows to spare.
     if not rows / 2 <= len(read) <= rows:
         raise SourceError(

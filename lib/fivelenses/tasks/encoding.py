@@ -6,6 +6,7 @@ Tokens are a tokeniser's WordPieces everywhere, except in a treebank's table, wh
 import copy
 from collections.abc import Mapping, Sequence
 
+from tokenizers import normalizers
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 # The word of a token that belongs to none, such as [CLS].
@@ -20,8 +21,8 @@ def word_ids(encoded: BatchEncoding, row: int) -> list[int]:
 
 
 def for_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """The tokeniser for sentences that are split into words: a copy, where it would take each word for one that
-    follows no space.
+    """The tokeniser for sentences that are split into words: where a list of words has other tokens than their text, a
+    copy that puts a space before each.
 
     RoBERTa's begins a word with the space before it, which a list of words does not have: *teacher* would become
     *t* and *eacher*, of which its texts have few.
@@ -32,10 +33,13 @@ def for_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
         >>> for_words(tokenizer) is tokenizer
         True
     """
-    if getattr(tokenizer.backend_tokenizer.pre_tokenizer, "add_prefix_space", True):
+    in_text, in_list = tokenizer("a a")["input_ids"], tokenizer(["a", "a"], is_split_into_words=True)["input_ids"]
+    if in_text == in_list:
         return tokenizer
     spaced = copy.deepcopy(tokenizer)
-    spaced.backend_tokenizer.pre_tokenizer.add_prefix_space = True
+    # Before all else, so that what splits a word further gives its first part alone a space.
+    own = [spaced.backend_tokenizer.normalizer] if spaced.backend_tokenizer.normalizer else []
+    spaced.backend_tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend(" "), *own])
     return spaced
 
 
