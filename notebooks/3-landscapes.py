@@ -20,13 +20,13 @@
 # {cite:t}`hao2019` compare their {term}`loss surfaces <loss surface>`: on the line from start to end, on a plane around
 # it, and along the steps of the optimiser.
 #
-# **The answer in numbers.** The basin of the fine-tuned model is larger than that from scratch by
-# {glue:text}`wider_optima_value`, in squared lengths of the way from start to end (`wider-optima`:
-# {glue:text}`wider_optima_verdict`). After a third of its steps, fine-tuning points {glue:text}`straighter_value`
-# degrees closer to its end than training from scratch (`straighter`: {glue:text}`straighter_verdict`). Rolling back the
-# low layers costs less accuracy than the high ones, by {glue:text}`rollback_value` (`rollback`:
-# {glue:text}`rollback_verdict`). Negative numbers point the other way; ranges are over tasks.
-# [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here.
+# **The answer in numbers.** Around its end, the basin of the fine-tuned model fills more of a disc than that from
+# scratch does, by {glue:text}`wider_optima_value` of the disc (`wider-optima`: {glue:text}`wider_optima_verdict`).
+# After a third of its steps, fine-tuning points {glue:text}`straighter_value` degrees closer to its end than training
+# from scratch (`straighter`: {glue:text}`straighter_verdict`). Rolling back the low layers costs less accuracy than the
+# middle ones, by {glue:text}`rollback_value` (`rollback`: {glue:text}`rollback_verdict`). Negative numbers point the
+# other way; ranges are over tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are
+# reproduced here.
 #
 # *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 20 minutes. *Running*: 5 minutes on the toy
 # world with two cores.
@@ -165,9 +165,9 @@ if settings.followed_tasks():
     run.exhibit(figures.figure_3, landscapes, paths)
 
 # %% [markdown]
-# What if training goes on? The paper trains for five epochs, then for twenty more. We train once for all of them and
-# compare the end with a separate training that finished after the first epochs, because a state in mid-schedule still
-# has a high learning rate.
+# What if training goes on? The paper trains for five epochs, then for twenty more. So do we: the rate falls to a tenth
+# over the first epochs and stays there, and the optimiser keeps its state. A second line is a separate training, whose
+# rate falls over all twenty-five, beside one that finished after five.
 
 # %% tags=["hide-input"]
 if settings.long_task in settings.tasks:
@@ -228,8 +228,9 @@ if settings.grouped_tasks():
 # %% [markdown]
 # ## The claims
 #
-# Intervals cover seeds and ten folds of the examples; those of angles cover seeds alone. A basin that reaches the edge
-# of the grid (≥ in the tables) bounds a difference on one side only. {doc}`The ledger </claims>` explains the verdicts.
+# Intervals cover seeds and ten folds of the examples; those of angles cover seeds alone. A width that reaches the edge
+# of the grid (≥ in the tables) bounds a difference on one side only; a share of a disc has no such edge.
+# {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.judge(claims.CLAIMS)

@@ -52,7 +52,9 @@ def test_zero_examples_are_refused():
         specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 8, 1), examples=0)
 
 
-@pytest.mark.parametrize("wrong", [{"learning_rate": 0}, {"batch_size": 0}, {"warmup": 1.0}, {"shape": "cosine"}, {"further_epochs": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"learning_rate": 0}, {"batch_size": 0}, {"warmup": 1.0}, {"shape": "cosine"}, {"further_epochs": -1}]
+)
 def test_a_schedule_that_cannot_be_is_refused(wrong):
     with pytest.raises(ValueError, match="schedule"):
         Schedule(**{"learning_rate": 1e-3, "batch_size": 8, "epochs": 1} | wrong)

@@ -130,6 +130,7 @@ RIGHT: list[tuple[Callable, dict]] = [
         {"evaluate": _measured, "start": _point(), "direction": _point(1), "alphas": [0.0, 0.5, 1.0]},
     ),
     (basin.basin, {"surface": _PLANE, "at": (0.0, 0.0), "rise": 0.5}),
+    (basin.share_below, {"surface": _PLANE, "at": (0.0, 0.0), "rise": 0.5, "radius": 1.0}),
     (directions.direction_at, {"direction": _point(1), "origin": _point()}),
     (directions.moved, {"origin": _point(), "directions": [_point(1)], "coefficients": [0.5]}),
     (

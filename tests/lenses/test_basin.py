@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation, sharpness
+from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation, share_below, sharpness
 from fivelenses.lenses.landscape import Surface
 
 AXIS = np.linspace(-2, 2, 41)
@@ -52,6 +52,38 @@ def test_uneven_grids_give_the_area_of_even_ones():
     uneven = np.sort(np.concatenate([AXIS, [0.013, 0.87, 0.88]]))
     even, found = basin(bowl(), (0, 0), 1), basin(bowl(alphas=uneven, betas=uneven), (0, 0), 1)
     assert found.area == pytest.approx(even.area, rel=0.01)
+
+
+@pytest.mark.parametrize("radius", [0.5, 1.0, 2.0])
+def test_the_share_of_a_disc_is_that_of_the_areas(radius):
+    assert share_below(bowl(), (0, 0), 0.26, radius) == pytest.approx(min(1, 0.26 / radius**2), abs=0.03)
+
+
+def test_a_share_has_no_edge_where_a_basin_has():
+    valley = bowl(first=0, second=2)
+    assert not basin(valley, (0, 0), 0.01).whole
+    # A strip of half width 0.1 through a disc of radius 1.
+    assert share_below(valley, (0, 0), 0.1**2, 1) == pytest.approx(0.2 * 2 / math.pi, abs=0.05)
+    assert share_below(plane(np.zeros((41, 41))), (0, 0), 0.1, 2) == 1
+
+
+def test_a_disc_that_leaves_the_grid_has_no_share():
+    assert math.isnan(share_below(bowl(), (0, 0), 1, 2.1)) and math.isnan(share_below(bowl(), (1, 0), 1, 1.5))
+    assert 0 < share_below(bowl(), (1, 0), 1, 1) <= 1
+
+
+def test_points_close_to_each_other_do_not_count_for_more_area():
+    uneven = np.sort(np.concatenate([AXIS, np.linspace(0.001, 0.099, 40)]))
+    found = share_below(bowl(alphas=uneven, betas=uneven), (0, 0), 0.25, 1)
+    assert found == pytest.approx(share_below(bowl(), (0, 0), 0.25, 1), abs=0.02)
+
+
+def test_what_has_no_finite_loss_lies_above():
+    losses = np.zeros((41, 41))
+    losses[:, 21:] = np.nan
+    assert share_below(plane(losses), (0, 0), 0.1, 1) == pytest.approx(0.5, abs=0.04)
+    with pytest.raises(ValueError, match="radius of 0"):
+        share_below(bowl(), (0, 0), 1, 0)
 
 
 def test_half_widths_are_interpolated_between_grid_points():

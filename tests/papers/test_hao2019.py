@@ -28,7 +28,7 @@ from fivelenses.papers.hao2019.drawing import FLOOR, bar_ticks, error_levels, lo
 from fivelenses.papers.hao2019.layer_groups import TUNED
 from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH, Models, encoded
-from fivelenses.papers.hao2019.training_paths import BETWEEN, CELL, STATE
+from fivelenses.papers.hao2019.training_paths import BETWEEN, CELL, CONTINUED, SEPARATE, STATE
 from fivelenses.records import SHARED, TWIN, WHOLE
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
@@ -86,12 +86,11 @@ def long_training(last_error: float, barrier: float) -> pd.DataFrame:
     state = paths(40.0, 80.0)
     state = state[(state["task"] == "mrpc") & (state["init"] == SCRATCH)].drop(columns=["task", "init", "seed"])
     state = state.assign(kind=STATE, loss=0.5, error=np.linspace(0.5, last_error, len(state)), alpha=state["epoch"] / 5)
-    state.loc[state["epoch"] == 5, "error"] = 0.2
     share = np.linspace(0, 1, 5)
-    between = pd.DataFrame(
-        {"kind": BETWEEN, "share": share, "loss": 0.3 + 4 * barrier * share * (1 - share), "error": 0.2}
-    )
-    return pd.concat([cells, state, between], ignore_index=True).assign(task="mrpc", seed=0)
+    between = pd.DataFrame({"kind": BETWEEN, "share": share, "epoch": 5, "error": 0.2 + barrier * share * (1 - share)})
+    of_one = pd.concat([cells, state, between], ignore_index=True).assign(task="mrpc", seed=0)
+    separate = of_one[of_one["kind"] != CELL].assign(training=SEPARATE)
+    return pd.concat([of_one.assign(training=CONTINUED), separate], ignore_index=True)
 
 
 ROLLED_BACK = pd.DataFrame(
@@ -147,9 +146,11 @@ def test_a_bowl_has_the_width_and_the_area_of_its_curvature(bowls):
         row, radius = table.loc["mrpc", init], np.sqrt(2 * 0.1 / curvature)
         assert row["width"] == pytest.approx(2 * radius, rel=0.05) and row["width_whole"]
         assert row["drop"] == pytest.approx(curvature / 2) and row["climb"] == 0 and row["falling"] == 1
-        # Half of the drop is a circle of radius 1/√2 whatever the curvature; the grid is coarse.
-        assert row["half_area"] == pytest.approx(np.pi / 2, rel=0.2) and row["half_whole"]
-        assert row["correlation"] > 0.9
+        # Half of the drop is a circle of radius 1/√2 whatever the curvature, half of the unit disc; the grid is coarse.
+        assert row["half_share_1"] == pytest.approx(1 / 2, abs=0.2)
+        assert row["half_share_2"] == pytest.approx(1 / 8, abs=0.1) and np.isnan(row["half_share_3"])
+        assert row["share_1"] == pytest.approx(radius**2, abs=0.2)
+        assert row["correlation"] > 0.9 and row["near_correlation"] > 0.9
     assert (table["random_width"] == 5).all() and not table["random_width_whole"].any()
 
 
@@ -198,6 +199,8 @@ def test_every_figure_and_table_is_drawn_from_small_tables(bowls, trained, tmp_p
         tables.table_of_groups(of_groups, ROLLED_BACK),
         tables.table_of_models(models, second),
     ]
+    separate = long_training(0.2, 0.02).query("training == 'continued'").drop(columns="training")
+    assert "the separate training on the surface" in figures.figure_4(separate).caption
     made[6].save(tmp_path)
     assert len(list(tmp_path.glob("hao2019-figure-7.*"))) == 5  # a picture in shades has one for the dark
     assert len({exhibit.key for exhibit in made}) == len(made)
@@ -223,7 +226,7 @@ def test_a_loss_that_does_not_fall_is_named_and_not_scaled(bowls):
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
-    """Two tasks, both inits, and one task that is also trained for longer, twice."""
+    """Two tasks, both inits, and one task that is also trained for longer, twice, and continued after two epochs."""
     wanted = [
         specify(encoder, task, "toyworld", 0, short_schedule(epochs=epochs), examples=48, saved_steps=steps)
         for encoder, task, epochs, steps in (
@@ -235,6 +238,8 @@ def checkpoints(tmp_path_factory):
             (f"random:{ENCODER}", "mrpc", 2, (0, 3, 6)),
         )
     ]
+    further = short_schedule(epochs=2, further_epochs=1)
+    wanted.append(specify(ENCODER, "mrpc", "toyworld", 0, further, examples=48, saved_steps=(0, 3, 6, 9)))
     return prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
 
 
@@ -286,6 +291,9 @@ def test_models_are_told_apart(models):
     longest = models.finished_and_long("mrpc", 0)
     assert [one.manifest["steps"] for one in longest] == [6, 9]
     assert {one.specification.encoder for one in longest} == {ENCODER}
+    continued = models.continued("mrpc", 0)
+    assert continued.specification.schedule.further_epochs == 1 and continued.manifest["steps"] == 9
+    assert tables.fine_tuned(table_of([*longest, continued]), SECOND)["steps"].tolist() == [6]
 
 
 def test_a_long_training_is_compared_with_the_tasks_model_where_this_has_its_first_epochs(checkpoints):
@@ -357,20 +365,44 @@ def test_trajectories_end_at_the_end(checkpoints):
     assert (starts["alpha"] == 0).all() and table[table["step"] == 0]["angle"].isna().all()
 
 
-def test_the_way_to_a_long_training_leads_from_the_finished_model(models, checkpoints, tmp_path, monkeypatch):
+def test_a_line_has_forty_steps_from_start_to_end_beside_those_of_the_grid(checkpoints, tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+    record = measure.landscapes(checkpoints, "mrpc", PRETRAINED, 0, line_points=7, **GRID, log=quiet)
+    lines = record["lines"][record["lines"]["fold"] == WHOLE]
+    along = lines[lines["direction"] == OPTIMISATION]["alpha"]
+    assert along.between(0, 1).sum() >= 41 and along.is_unique and {-1.0, 0.0, 1.0, 2.0} <= set(along)
+    assert lines[lines["direction"] == RANDOM]["alpha"].between(0, 1).sum() < 5
+
+
+def test_the_way_to_a_long_training_leads_from_the_state_after_its_first_part_or_from_a_finished_one(
+    models, checkpoints, tmp_path, monkeypatch
+):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
     loss_of, limits = training_paths.loss_of, []
     monkeypatch.setattr(training_paths, "loss_of", lambda *given: limits.append(given[3]) or loss_of(*given))
     whole = training_paths.long_training(checkpoints, "mrpc", 0, **GRID, log=quiet)
-    assert limits == [GRID["grid_examples"]] + [None] * (4 + 2 * 11), "four states and two ways are on all"
-    table = of_all(whole)
-    states, between = table[table["kind"] == STATE], table[table["kind"] == BETWEEN]
-    assert states["epoch"].tolist() == [0, 1, 2, 3] and between["epoch"].eq(2).all()
-    finished, _ = models.finished_and_long("mrpc", 0)
-    assert between["error"].iloc[0] == pytest.approx(1 - accuracy(finished.model(), encoded(finished, "validation")))
-    assert between["error"].iloc[-1] == pytest.approx(states["error"].iloc[-1]), "heads are on the way, too"
-    at_random = whole[(whole["kind"] == BETWEEN) & (whole["control"] == TWIN) & (whole["fold"] == WHOLE)]
-    assert at_random["error"].iloc[0] == between["error"].iloc[0] and len(at_random) == len(between)
+    assert limits == [GRID["grid_examples"]] + 2 * [None] * (4 + 2 * 11), "four states and two ways are on all, twice"
+    assert whole[whole["kind"] == CELL]["training"].eq(CONTINUED).all()
+    continued, (finished, _) = models.continued("mrpc", 0), models.finished_and_long("mrpc", 0)
+    references = {CONTINUED: continued.model_at(6), SEPARATE: finished.model()}
+    for training, reference in references.items():
+        rows = whole[whole["training"] == training]
+        table = of_all(rows)
+        states, between = table[table["kind"] == STATE], table[table["kind"] == BETWEEN]
+        assert states["epoch"].tolist() == [0, 1, 2, 3] and between["epoch"].eq(2).all()
+        assert between["error"].iloc[0] == pytest.approx(1 - accuracy(reference, encoded(finished, "validation")))
+        assert between["error"].iloc[-1] == pytest.approx(states["error"].iloc[-1]), "heads are on the way, too"
+        at_random = rows[(rows["kind"] == BETWEEN) & (rows["control"] == TWIN) & (rows["fold"] == WHOLE)]
+        assert at_random["error"].iloc[0] == between["error"].iloc[0] and len(at_random) == len(between)
+
+
+def test_a_continued_training_goes_on_from_the_state_after_its_first_part(models):
+    continued = models.continued("mrpc", 0)
+    after, end = (layer_parameters(continued.model_at(step), range(7)) for step in (6, 9))
+    moved = sum(float((end[name] - after[name]).square().sum()) for name in end) ** 0.5
+    before = layer_parameters(continued.model_at(3), range(7))
+    earlier = sum(float((after[name] - before[name]).square().sum()) for name in end) ** 0.5
+    assert 0 < moved < earlier, "at a tenth of the rate it goes on less far"
 
 
 @torch.no_grad()
@@ -475,7 +507,12 @@ def test_a_finished_training_of_its_own_is_made_where_the_usual_one_has_fewer_ep
         chosen = settings(3, "tiny", **overrides)
         long, other = (chosen.trainings(task, chosen.encoder, 10_000, 6) for task in ("cola", "trec"))
         assert [one["schedule"].epochs for one in other] == [chosen.schedule("trec").epochs]
-        return [one["schedule"].epochs for one in long]
+        *schedules, continued = [one["schedule"] for one in long]
+        assert (continued.epochs, continued.further_epochs) == tuple(chosen.long_epochs)
+        assert chosen.schedule("cola") in schedules and continued.all_epochs == schedules[-1].epochs
+        an_epoch = -(-chosen.training_examples // continued.batch_size)
+        assert an_epoch * chosen.long_epochs[0] in long[-1]["saved_steps"], "the state that it is compared with"
+        return [schedule.epochs for schedule in schedules]
 
     assert epochs() == [3, 9], "the usual one has the first of long_epochs"
     assert epochs(long_epochs=[5, 20]) == [3, 5, 25]

@@ -3,8 +3,9 @@ r"""The shape of a loss landscape in numbers: the width and area of a point's ba
 The basin of a point :math:`p` at a rise :math:`r` is the part of :math:`\{f \le f(p) + r\}` that is connected to
 :math:`p`. Its half widths on an axis are the distances from :math:`p` at which the loss first exceeds that level,
 linearly interpolated between grid points; its area on a plane takes :math:`f` as bilinear between grid points. Both are
-in the units of the axes, the lengths of the directions. The chapters take rises of 0.1 nats and of half the drop from
-start to end (:attr:`Path.drop`).
+in the units of the axes, the lengths of the directions. Both end at the edge of the grid where the basin does not; the
+share of a disc around :math:`p` that lies below the level is bounded instead, and measured wherever the grid holds the
+disc. The chapters take rises of 0.1 nats and of half the drop from start to end (:attr:`Path.drop`).
 
 A cell of the grid that is NaN has no finite loss and lies above every level: a basin ends at the last finite point
 before it.
@@ -187,14 +188,7 @@ def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
         >>> unit_disc.first, round(unit_disc.area, 1), unit_disc.whole
         ((1.0, 1.0), 3.1, True)
     """
-    if not isinstance(surface, Surface):
-        raise ValueError(f"surface is of type {type(surface).__name__}: give a Surface.")
-    at = checked_list("at", at)
-    if len(at) != 2:
-        raise ValueError(f"at has {len(at)} members: give α and β of a grid point.")
-    if min(surface.losses.shape) < 2:
-        raise ValueError(f"A surface of {surface.losses.shape} cells has no area: give at least 2 rows and 2 columns.")
-    column, row = _index("alphas", surface.alphas, at[0]), _index("betas", surface.betas, at[1])
+    column, row = _place(surface, at)
     level = _level(surface.losses[row, column], rise)
     area, whole = _connected_area(surface, row, column, level)
     return Basin(
@@ -204,6 +198,18 @@ def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
         area=area,
         whole=whole,
     )
+
+
+def _place(surface: Surface, at: tuple[float, float]) -> tuple[int, int]:
+    """The column and the row of a grid point, on a surface that has an area."""
+    if not isinstance(surface, Surface):
+        raise ValueError(f"surface is of type {type(surface).__name__}: give a Surface.")
+    at = checked_list("at", at)
+    if len(at) != 2:
+        raise ValueError(f"at has {len(at)} members: give α and β of a grid point.")
+    if min(surface.losses.shape) < 2:
+        raise ValueError(f"A surface of {surface.losses.shape} cells has no area: give at least 2 rows and 2 columns.")
+    return _index("alphas", surface.alphas, at[0]), _index("betas", surface.betas, at[1])
 
 
 def _connected_area(surface: Surface, row: int, column: int, level: float) -> tuple[float, bool]:
@@ -228,6 +234,42 @@ def _between(values: np.ndarray) -> np.ndarray:
     shares = ((np.arange(SQUARES) + 0.5) / SQUARES).reshape(1, SQUARES, *[1] * (values.ndim - 1))
     mixed = (1 - shares) * values[:-1, None] + shares * values[1:, None]
     return mixed.reshape(-1, *values.shape[1:])
+
+
+def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: float) -> float:
+    """The share of a disc around a grid point in which the loss is at most a given amount above that point's.
+
+    Of the grid points in the disc, its rim included, each counts with the area that it stands for, up to half way to
+    its neighbours. The part below need not be connected, as it is in a small disc as a rule.
+
+    Args:
+        surface, at, rise: as for `basin`.
+        radius: above 0, in the units of the axes.
+
+    Returns:
+        In [0, 1]; NaN if the disc leaves the grid.
+
+    Raises:
+        ValueError: as `basin`, or a radius that is not positive.
+
+    Example:
+        >>> alphas = np.linspace(-2, 2, 81)
+        >>> nothing = np.full((81, 81), np.nan)
+        >>> bowl = Surface(alphas, alphas, alphas**2 + alphas[:, None] ** 2, nothing, nothing, nothing)
+        >>> round(share_below(bowl, at=(0, 0), rise=1, radius=2), 2)
+        0.25
+    """
+    column, row = _place(surface, at)
+    level, radius = _level(surface.losses[row, column], rise), checked_real("radius", radius)
+    if not 0 < radius < np.inf:
+        raise ValueError(f"A radius of {radius}: give a positive number of lengths.")
+    away = [axis - axis[index] for axis, index in ((surface.alphas, column), (surface.betas, row))]
+    reach = radius * (1 - 1e-9)
+    if any(reach > min(-axis[0], axis[-1]) for axis in away):
+        return float("nan")
+    inside = np.hypot(*np.meshgrid(*away)) <= radius * (1 + 1e-9)
+    areas = np.outer(np.gradient(surface.betas), np.gradient(surface.alphas))[inside]
+    return float(np.average(surface.losses[inside] <= level, weights=areas))
 
 
 def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0, end: float = 1.0) -> Path:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fivelenses.exhibits import effects
 from fivelenses.exhibits.claims import of_all
-from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation
+from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation, share_below
 from fivelenses.lenses.landscape import Surface
 from fivelenses.papers.hao2019.layer_groups import TUNED
 from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
@@ -18,6 +18,8 @@ from fivelenses.records import TWIN, WHOLE
 
 RISE = 0.1  # nats above the end
 HALF = 0.5  # of the drop from start to end
+RADII = (1, 2, 3)  # of discs around the end; the paper's grid holds no larger one
+NEAR = 1.5  # from the middle of the way, on both axes, in lengths of the first direction: start and end are well within
 START, END, BACK = (0.0, 0.0), (1.0, 0.0), (-1.0, 0.0)
 FIELDS = ("loss", "error", "loss_standard_error", "error_standard_error")
 MODEL = ["task", "init", "seed"]
@@ -52,12 +54,16 @@ def width(sides: tuple[float, float], at: float, low: float, high: float) -> tup
     return float(sum(cut)), bool(np.isfinite(sides).all())
 
 
-def _at(surface: Surface, values: np.ndarray, place: tuple[float, float]) -> float:
-    return float(values[surface.betas == place[1], surface.alphas == place[0]][0])
-
-
 def _split(surfaces: pd.DataFrame, split: str) -> pd.DataFrame:
     return with_folds(surfaces[surfaces["split"] == split])
+
+
+def drops(surfaces: pd.DataFrame) -> pd.DataFrame:
+    """One row per model and fold: `start_loss`, `end_loss`, `drop`, the training loss at start and end in nats."""
+    cells, keys = _split(surfaces, "train"), [*MODEL, "fold"]
+    at = {place: cells[(cells["alpha"] == place[0]) & (cells["beta"] == place[1])] for place in (START, END)}
+    start, end = (at[place].set_index(keys)["loss"] for place in (START, END))
+    return pd.DataFrame({"start_loss": start, "end_loss": end, "drop": start - end}).reset_index()
 
 
 def areas(surfaces: pd.DataFrame) -> pd.DataFrame:
@@ -65,59 +71,60 @@ def areas(surfaces: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         `task`, `init`, `seed`, `fold`, `examples`, `start_loss`, `end_loss`, `drop`; `second_width` along the second
-        direction at `RISE`, with `second_width_whole`; `area` and `whole` at `RISE`, `half_area` and `half_whole` at
-        half of the drop. An extent whose `whole` is False is at least this. NaN and False where the end has no finite
-        loss or there is no drop.
+        direction at `RISE`, with `second_width_whole`, False if it is at least this; `share_1` to `share_3`, of a disc
+        of that radius around the end, at `RISE`, and `half_share_1` to `half_share_3` at half of the drop. NaN where
+        the end has no finite loss, there is no drop, or the grid does not hold the disc.
     """
-    rows = []
-    for key, cells in _split(surfaces, "train").groupby([*MODEL, "fold"], sort=False):
-        surface = as_surface(cells)
-        start, end = (_at(surface, surface.losses, place) for place in (START, END))
-        row = dict(zip([*MODEL, "fold"], key, strict=True)) | {"examples": cells["examples"].min()}
-        row |= {"start_loss": start, "end_loss": end, "drop": start - end}
-        row |= dict.fromkeys(("second_width", "area", "half_area"), np.nan)
-        row |= dict.fromkeys(("second_width_whole", "whole", "half_whole"), False)
+    keys, rows, known = [*MODEL, "fold"], [], drops(surfaces)
+    of_model = known.set_index(keys)[["end_loss", "drop"]]
+    for key, cells in _split(surfaces, "train").groupby(keys, sort=False):
+        surface, (end, drop) = as_surface(cells), of_model.loc[key]
+        row = dict(zip(keys, key, strict=True)) | {"examples": cells["examples"].min()}
+        row |= {"second_width": np.nan, "second_width_whole": False}
         if np.isfinite(end):
-            at_rise = basin(surface, END, RISE)
-            across = width(at_rise.second, END[1], surface.betas[0], surface.betas[-1])
+            sides = half_widths(surface.betas, surface.losses[:, surface.alphas == END[0]].ravel(), END[1], RISE)
+            across = width(sides, END[1], surface.betas[0], surface.betas[-1])
             row |= dict(zip(("second_width", "second_width_whole"), across, strict=True))
-            row |= {"area": at_rise.area, "whole": at_rise.whole}
-        if start > end:
-            at_half = basin(surface, END, HALF * (start - end))
-            row |= {"half_area": at_half.area, "half_whole": at_half.whole}
+        for name, rise in (("share", RISE), ("half_share", HALF * drop)):
+            measured = np.isfinite(end) and rise > 0
+            row |= {f"{name}_{r}": share_below(surface, END, rise, r) if measured else np.nan for r in RADII}
         rows.append(row)
-    return pd.DataFrame(rows)
+    return known.merge(pd.DataFrame(rows), on=keys)
 
 
 def correlations(surfaces: pd.DataFrame) -> pd.DataFrame:
     """One row per model and fold: `correlation`, the rank correlation of training loss and development error over the
-    cells of its surfaces; NaN where one of the two is constant.
+    cells of its surfaces, and `near_correlation`, over those at most `NEAR` from the middle of the way, since far away
+    both lie on plateaus where chance orders them; NaN where one of the two is constant.
     """
     keys = [*MODEL, "fold"]
     development = dict(list(_split(surfaces, "validation").groupby(keys)))
     rows = []
     for key, cells in _split(surfaces, "train").groupby(keys, sort=False):
-        agreement = rank_correlation(as_surface(cells).losses, as_surface(development[key]).errors)
-        rows.append((*key, min(cells["examples"].min(), development[key]["examples"].min()), agreement))
-    return pd.DataFrame(rows, columns=[*keys, "examples", "correlation"])
+        losses, errors = as_surface(cells), as_surface(development[key])
+        near = np.ix_(np.abs(losses.betas) <= NEAR, np.abs(losses.alphas - END[0] / 2) <= NEAR)
+        agreement = [rank_correlation(losses.losses[part], errors.errors[part]) for part in (..., near)]
+        rows.append((*key, min(cells["examples"].min(), development[key]["examples"].min()), *agreement))
+    return pd.DataFrame(rows, columns=[*keys, "examples", "correlation", "near_correlation"])
 
 
 def ways(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """One row per model, fold and direction: the training loss on the line through start and end, or a random one.
 
     Returns:
-        `task`, `init`, `seed`, `fold`, `direction`, `examples`; `falling` and `climb` (nats) from 0 to 1; `width`
-        around the end at `RISE` and `half_width` at half of the model's drop, with `width_whole` and
+        `task`, `init`, `seed`, `fold`, `direction`, `examples`; `falling` and `climb` (nats) from 0 to 1, at so many
+        `steps`; `width` around the end at `RISE` and `half_width` at half of the model's drop, with `width_whole` and
         `half_width_whole`, as for `areas`.
     """
     keys, rows = [*MODEL, "fold"], []
-    cells = _split(landscapes["surfaces"], "train").set_index([*keys, "alpha", "beta"])["loss"]
+    known = drops(landscapes["surfaces"]).set_index(keys)["drop"]
     for (*key, direction), line in with_folds(landscapes["lines"]).groupby([*keys, "direction"], sort=False):
         line = line.sort_values("alpha")
         positions, losses = line["alpha"].to_numpy(), line["loss"].to_numpy(float)
-        way, drop = path(positions, losses), float(cells[*key, *START] - cells[*key, *END])
+        way, drop = path(positions, losses), float(known[*key,])
         row = dict(zip([*keys, "direction"], (*key, direction), strict=True)) | {"examples": line["examples"].min()}
-        row |= {"falling": way.falling, "climb": way.climb}
+        steps = int(((positions > START[0]) & (positions <= END[0])).sum())
+        row |= {"falling": way.falling, "climb": way.climb, "steps": steps}
         finite = np.isfinite(losses[positions == END[0]]).all()
         for name, rise in (("width", RISE), ("half_width", HALF * drop)):
             side = np.nan, False
@@ -142,9 +149,9 @@ def ends(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def measures(landscapes: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row per model, of all examples: the columns of `models` of `measure.landscapes`, those of `areas` and
-    `correlations`, `falling`, `climb` and `width` along the optimisation direction, `random_width` along a random
-    one, `train_loss` of the end on all training examples, and `error` at the end on the development surface.
+    """One row per model, of all examples: the columns of `models` of `measure.landscapes`, those of `areas`,
+    `correlations` and, along the optimisation direction, `ways`, `random_width` along a random one, `train_loss` of the
+    end on all training examples, and `error` at the end on the development surface.
     """
     seen = {name: of_all(table) for name, table in landscapes.items() if name != "lines"}
     lines = with_folds(landscapes["lines"])

@@ -1,9 +1,10 @@
 """The nine claims of Hao et al. (2019).
 
 The paper shows pictures and gives no thresholds. A claim about an optimum takes a task only where both models reached
-one: their loss on all training examples is clearly more than `RISE` nats below the entropy of the labels. A basin that
-reaches the edge of the grid is at least as wide as what is seen of it, so that a difference with it is bounded on one
-side. Trainings on one training set are compared, so where no examples are measured, the seeds alone are chance.
+one: their loss on all training examples is clearly more than `RISE` nats below the entropy of the labels. A width that
+reaches the edge of the grid is at least what is seen of it, so that a difference with it is bounded on one side; a
+share of a disc is not cut. A rise on a line is at least the largest between its points. Trainings on one training set
+are compared, so where no examples are measured, the seeds alone are chance.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,17 +18,19 @@ from fivelenses.exhibits.effects import Interval
 from fivelenses.exhibits.exhibit import printed, title
 from fivelenses.exhibits.intervals import of_measure
 from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, EXACT, HOLDS, UNBOUNDED, Effect, Part, judge_group
-from fivelenses.papers.hao2019.basins import RISE, areas, correlations, ends, group_ways, ways
+from fivelenses.papers.hao2019.basins import HALF, RADII, RISE, areas, correlations, drops, ends, group_ways, ways
 from fivelenses.papers.hao2019.measure import OPTIMISATION
 from fivelenses.papers.hao2019.planes import PRETRAINED, RANDOM_ENCODER, SCRATCH
 from fivelenses.papers.hao2019.tables import DIVERGED, printed_falls
-from fivelenses.papers.hao2019.training_paths import BETWEEN
+from fivelenses.papers.hao2019.training_paths import BETWEEN, CONTINUED
 
 MEASURES = "hao2019-measures"
 THIRD = 1 / 3  # of the steps
+STEPS = 40  # from start to end, at least: between fewer points an obstacle is stepped over
+NEAR = "over the cells near the way from start to end"
 MANY = 10  # times as many training examples: MNLI and SST-2 have 18 to 158 times those of MRPC and RTE
 LOW, MIDDLE, HIGH = "low", "middle", "high"
-LENGTHS, SQUARES, POINTS = "lengths of its direction", "squared lengths of its direction", "of the development examples"
+LENGTHS, DROP, POINTS = "lengths of its direction", "of the drop", "of the development examples"
 DRAMATIC = "two points: the paper says that the error does not increase dramatically and prints no number"
 RANDOM_SURFACE = "a random plane would take as long as all surfaces; the claim on curves has a random line"
 
@@ -37,11 +40,10 @@ Measure = Callable[[pd.DataFrame], float]
 
 CLAIMS = Claims("hao2019")
 OPTIMUM = Part("depth", RISE, "0.1 nats: less is hardly below always giving the labels' shares", "nats")
-WIDER = Part(f"area at {RISE:g} nats", unit=SQUARES)
-WIDER_AT_HALF = Part("area at half of the drop", unit=SQUARES)
+WIDER = Part("wider at half of the drop", unit="of a disc")
 FASTER = Part("lower on the way", unit="nats")
 LOWER = Part("lower at the end", unit="nats")
-SMOOTHER = Part("smoother", unit="nats")
+SMOOTHER = Part("smoother", RISE, "0.1 nats, at which a basin ends: less is no obstacle", "nats")
 STRAIGHTER = Part("nearer to the final direction", unit="degrees")
 KEPT = Part("error kept", -0.02, DRAMATIC, POINTS)
 SAME_REGION = Part("no barrier", -0.02, DRAMATIC, POINTS)
@@ -49,10 +51,17 @@ FLATTER = Part("width at half of the drop", unit=LENGTHS)
 AGREES = Part("agreement", 0.5, "half of perfect: below it, a lower loss says little of the error", "rank correlation")
 AGREES_MORE = Part("more than from scratch", unit="rank correlation")
 MORE_WITH_DATA = Part("more with more data", unit="rank correlation")
-WIDER_LOW = Part("low wider than high", unit=LENGTHS)
-HIGH_LOSS = Part("high loses more", unit="nats")
-LEAST = Part("high costs more than low", unit=POINTS)
-LESS_THAN_MIDDLE = Part("middle costs more than low", unit=POINTS)
+WIDER_THAN_MIDDLE = Part("low wider than middle", unit=LENGTHS)
+WIDER_THAN_HIGH = Part("low wider than high", unit=LENGTHS)
+HIGH_LOSS = Part("high leads to a high loss", HALF, "half of what training had gained: less is nearer to the end", DROP)
+LOW_LOSS = Part(
+    "low does not",
+    -0.2,
+    "a fifth of what training had gained: twice the share of the gain in accuracy over the most frequent label that "
+    "the low third costs at most in Table 1",
+    DROP,
+)
+LEAST = Part("middle costs more than low", unit=POINTS)
 MOST = Part("high costs more than middle", unit=POINTS)
 POSSIBLE = {AGREES: (-1, 1), AGREES_MORE: (-2, 2), KEPT: (-1, 1), SAME_REGION: (-1, 0)}  # an interval goes no further
 
@@ -105,15 +114,17 @@ def _without_optimum(landscapes: Landscapes) -> dict[str, str]:
     return reasons
 
 
-def _of_optima(landscapes: Landscapes, table: pd.DataFrame, extents: Mapping[Part, tuple[str, str]]) -> Found:
-    """Effects of tuned minus scratch for tasks where both reached an optimum: parts to a column and its `whole`."""
+def _of_optima(landscapes: Landscapes, table: pd.DataFrame, extents: Mapping[Part, tuple[str, str | None]]) -> Found:
+    """Effects of tuned minus scratch for tasks where both reached an optimum: parts to a column and its `whole`, None
+    of what no edge cuts.
+    """
     without, which = _without_optimum(landscapes), ("init", PRETRAINED, SCRATCH)
     for task, of_task in _by_task(table):
         if task in without:
             yield LeftOut(title(task), without[task])
             continue
         compared = {
-            part: (_difference(of_task, extent, *which), _bound(of_task, whole, *which))
+            part: (_difference(of_task, extent, *which), _bound(of_task, whole, *which) if whole else EXACT)
             for part, (extent, whole) in extents.items()
         }
         yield from _effects(task, compared)
@@ -127,19 +138,20 @@ def _check(landscapes: Landscapes) -> None:
 @CLAIMS.add(
     "wider-optima",
     "Fine-tuning ends in wider optima than training from scratch.",
-    f"area of the basin around the end, at {RISE:g} nats above it and at half of the drop from start to end, tuned "
-    "minus scratch, each in squared lengths of its own direction; only where both training losses end clearly more "
-    f"than {RISE:g} nats below the entropy of the labels",
+    f"share of a disc of radius {RADII[-1]} around the end in which the training loss is at most half of the drop from "
+    "start to end above that of the end, tuned minus scratch; radii are lengths of each model's own direction, and "
+    "smaller where the grid does not hold the disc; only where both training losses end clearly more than "
+    f"{RISE:g} nats below the entropy of the labels",
     WIDER,
-    WIDER_AT_HALF,
     place="section 5.1, Figure 1",
     exhibits=("hao2019-figure-1", MEASURES),
     untwinned=RANDOM_SURFACE,
 )
 def wider_optima(landscapes: Landscapes) -> Found:
     _check(landscapes)
-    extents = {WIDER: ("area", "whole"), WIDER_AT_HALF: ("half_area", "half_whole")}
-    yield from _of_optima(landscapes, areas(landscapes["surfaces"]), extents)
+    table = areas(landscapes["surfaces"])
+    held = [radius for radius in RADII if table[f"half_share_{radius}"].notna().any()] or RADII
+    yield from _of_optima(landscapes, table, {WIDER: (f"half_share_{max(held)}", None)})
 
 
 def _mean_loss(history: pd.DataFrame, until: int) -> float:
@@ -167,7 +179,8 @@ def _faster(histories: pd.DataFrame) -> dict[tuple[str, int], float]:
     "Fine-tuning converges faster than training from scratch, ends lower, even with fewer epochs, and has the "
     "smoother straight line from start to end.",
     "from scratch minus tuned, in nats: mean training loss over the steps of fine-tuning; loss at the end on all "
-    "training examples; largest rise of the loss on the straight line from start to end",
+    "training examples; largest rise of the loss on the straight line from start to end, which a line of fewer than "
+    f"{STEPS} steps does not show",
     FASTER,
     LOWER,
     SMOOTHER,
@@ -185,7 +198,8 @@ def easier(landscapes: Landscapes, histories: pd.DataFrame) -> Found:
         of_seeds = [faster[task, seed] for seed in sorted(set(of_task["seed"]))]
         yield Effect(title(task), FASTER.name, effects.over_models(of_seeds), stands_on=(task,))
         rough = smoother[smoother["task"] == task]
-        yield from _effects(task, {LOWER: (of_task, EXACT), SMOOTHER: (rough, EXACT)})
+        bound = EXACT if along.loc[along["task"] == task, "steps"].min() >= STEPS else UNBOUNDED
+        yield from _effects(task, {LOWER: (of_task, EXACT), SMOOTHER: (rough, bound)})
 
 
 @CLAIMS.add(
@@ -216,25 +230,23 @@ def straighter(trajectories: pd.DataFrame) -> Found:
 @CLAIMS.add(
     "robust-overfitting",
     "Many more epochs do not raise the development error much, and end in the same region of low error.",
-    "development error of a finished training of a few epochs minus that of a long one from the same start, "
-    "and the higher of the two minus the highest on the straight line between; as a control, as far in a random "
-    "direction",
+    "development error of a model after a few epochs, whose rate has fallen to a tenth, minus that after many more at "
+    "that rate, and the higher of the two minus the highest on the straight line between; as a control, as far in a "
+    "random direction",
     KEPT,
     SAME_REGION,
     place="section 5.3, Figure 4",
     exhibits=("hao2019-figure-4",),
 )
 def robust_overfitting(long_training: pd.DataFrame) -> Found:
-    if not long_training.empty and "fold" not in long_training.columns:
-        raise CannotTest(
-            "this run set its long training against a state in mid-schedule, where a finished training is needed"
-        )
+    if not long_training.empty and "training" not in long_training.columns:
+        raise CannotTest("this run has no training that was continued, only a separate one as long")
     measures = {
         KEPT: lambda errors: errors[0] - errors[-1],
         SAME_REGION: lambda errors: errors[[0, -1]].max() - errors.max(),
     }
     for task, rows in _by_task(long_training):
-        between = rows[rows["kind"] == BETWEEN].sort_values("share")
+        between = rows[(rows["kind"] == BETWEEN) & (rows["training"] == CONTINUED)].sort_values("share")
         for part, measure in measures.items():
             interval = _interval(between, lambda way, measure=measure: float(measure(way["error"].to_numpy())))
             yield Effect(title(task), part.name, effects.cut(interval, *POSSIBLE[part]), stands_on=(task,))
@@ -262,7 +274,7 @@ def sharper_from_scratch(landscapes: Landscapes) -> Found:
     "error-follows-loss",
     "The surface of the development error agrees with that of the training loss, more so for fine-tuning than from "
     "scratch.",
-    "rank correlation of the two surfaces for the tuned model, and tuned minus scratch",
+    f"rank correlation of the two surfaces {NEAR}, for the tuned model, and tuned minus scratch",
     AGREES,
     AGREES_MORE,
     place="section 6.2, Figures 1 and 6",
@@ -272,15 +284,15 @@ def sharper_from_scratch(landscapes: Landscapes) -> Found:
 def error_follows_loss(landscapes: Landscapes) -> Found:
     _check(landscapes)
     for task, of_task in _by_task(correlations(landscapes["surfaces"])):
-        tuned = of_task[of_task["init"] == PRETRAINED].rename(columns={"correlation": "value"})
-        more = _difference(of_task, "correlation", "init", PRETRAINED, SCRATCH)
+        tuned = of_task[of_task["init"] == PRETRAINED].rename(columns={"near_correlation": "value"})
+        more = _difference(of_task, "near_correlation", "init", PRETRAINED, SCRATCH)
         yield from _effects(task, {AGREES: (tuned, EXACT), AGREES_MORE: (more, EXACT)})
 
 
 @CLAIMS.add(
     "scratch-needs-data",
     "From scratch, the surfaces of error and loss agree more on large data sets than on small ones.",
-    f"rank correlation of the two surfaces from scratch, on a task with at least {MANY} times as many training "
+    f"rank correlation of the two surfaces from scratch {NEAR}, on a task with at least {MANY} times as many training "
     "examples minus on the other",
     MORE_WITH_DATA,
     place="section 6.2, Figure 6",
@@ -294,7 +306,7 @@ def scratch_needs_data(landscapes: Landscapes) -> Found:
     pairs = [(large, small) for large in sizes.index for small in sizes.index if sizes[large] >= MANY * sizes[small]]
     if not pairs:
         raise CannotTest(f"no task of this run has {MANY} times as many training examples as another")
-    table = correlations(landscapes["surfaces"]).query("init == @SCRATCH").rename(columns={"correlation": "value"})
+    table = correlations(landscapes["surfaces"]).query("init == @SCRATCH").rename(columns={"near_correlation": "value"})
     of_task = dict(list(table.groupby("task")))
     for pair in pairs:
         name = " against ".join(map(title, pair))
@@ -307,31 +319,40 @@ def scratch_needs_data(landscapes: Landscapes) -> Found:
 
 @CLAIMS.add(
     "low-invariant",
-    "The low layers have the wider optimum, and rolling back the high ones leads to a high loss.",
+    "The low layers have the widest optimum, and rolling them back does not hurt much; rolling back the high ones "
+    "leads to a high loss.",
     f"distance from the fine-tuned model at which the training loss has risen by {RISE:g} nats towards the "
-    "pre-trained layers and beyond, low minus high, in lengths of each group's direction; rise of the loss at the "
-    "pre-trained layers, high minus low, nats; as a control, random directions of these lengths",
-    WIDER_LOW,
+    "pre-trained layers and beyond, low minus middle and low minus high, in lengths of each group's direction; rise of "
+    "the loss at the pre-trained layers, as a share of the drop from start to end, of the high layers, and of the low "
+    "ones with a minus; as a control, random directions of these lengths",
+    WIDER_THAN_MIDDLE,
+    WIDER_THAN_HIGH,
     HIGH_LOSS,
+    LOW_LOSS,
     place="section 7, Figure 7",
     exhibits=("hao2019-figure-7", "hao2019-groups"),
 )
-def low_invariant(group_surfaces: pd.DataFrame) -> Found:
+def low_invariant(group_surfaces: pd.DataFrame, landscapes: Landscapes) -> Found:
     if group_surfaces.empty:
         raise CannotTest(DIVERGED)
-    for task, of_task in _by_task(group_ways(group_surfaces)):
-        wider = _difference(of_task, "side", "group", LOW, HIGH), _bound(of_task, "side_whole", "group", LOW, HIGH)
-        higher = _difference(of_task, "rise", "group", HIGH, LOW), EXACT
-        yield from _effects(task, {WIDER_LOW: wider, HIGH_LOSS: higher})
+    gained = drops(landscapes["surfaces"]).query("init == @PRETRAINED and drop > 0")
+    table = group_ways(group_surfaces).merge(gained, "left", ["task", "seed", "fold"])
+    table["value"] = table["rise"] / table["drop"]
+    for task, of_task in _by_task(table):
+        values, of_group = {}, dict(list(of_task.groupby("group")))
+        for part, other in ((WIDER_THAN_MIDDLE, MIDDLE), (WIDER_THAN_HIGH, HIGH)):
+            which = "group", LOW, other
+            values[part] = _difference(of_task, "side", *which), _bound(of_task, "side_whole", *which)
+        kept = of_group[LOW].assign(value=-of_group[LOW]["value"])
+        yield from _effects(task, values | {HIGH_LOSS: (of_group[HIGH], EXACT), LOW_LOSS: (kept, EXACT)})
 
 
 @CLAIMS.add(
     "rollback",
     "Rolling back the low layers costs least, the high layers most.",
-    "development accuracy with the low layers rolled back minus that with the high ones and with the middle ones, "
-    "and with the middle ones minus the high ones; as a control, as far in random directions",
+    "development accuracy with the low layers rolled back minus that with the middle ones, and with the middle ones "
+    "minus that with the high ones; as a control, as far in random directions",
     LEAST,
-    LESS_THAN_MIDDLE,
     MOST,
     place="section 7, Table 1",
     exhibits=("hao2019-table-1",),
@@ -339,7 +360,7 @@ def low_invariant(group_surfaces: pd.DataFrame) -> Found:
 )
 def rollback(rollbacks: pd.DataFrame) -> Found:
     for task, of_task in _by_task(rollbacks):
-        for part, more, less in ((LEAST, LOW, HIGH), (LESS_THAN_MIDDLE, LOW, MIDDLE), (MOST, MIDDLE, HIGH)):
+        for part, more, less in ((LEAST, LOW, MIDDLE), (MOST, MIDDLE, HIGH)):
             one, other = (of_task[of_task["group"] == group] for group in (more, less))
             if "example" in of_task.columns:
                 scores = [side.pivot(index="seed", columns="example", values="score") for side in (one, other)]

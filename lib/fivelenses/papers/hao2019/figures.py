@@ -18,9 +18,11 @@ from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface
 from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
 from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH
 from fivelenses.papers.hao2019.tables import DIVERGED, task_models
-from fivelenses.papers.hao2019.training_paths import BETWEEN, CELL, STATE
+from fivelenses.papers.hao2019.training_paths import BETWEEN, CELL, CONTINUED, SEPARATE, STATE
 from fivelenses.records import TWIN, WHOLE
 
+LINES = {CONTINUED: "o-", SEPARATE: "s--"}
+REFERENCES = {CONTINUED: "end of the first part", SEPARATE: "end of a finished training"}
 MIN_FALL = 0.01  # nats; the loss of a model that learned nothing has no shape to be scaled
 NAMES = {SCRATCH: "from scratch", PRETRAINED: "fine-tuned"}
 DASHES = {SCRATCH: (NAMES[SCRATCH], "--"), PRETRAINED: (NAMES[PRETRAINED], "-")}
@@ -207,41 +209,39 @@ def _draw_path(axes, states: pd.DataFrame) -> None:
 
 
 def figure_4(table: pd.DataFrame) -> Exhibit | Absent:
-    """Figure 4: a long training on the surface of the development error, and the error along it and between it and a
-    finished training of fewer epochs.
+    """Figure 4: a long training on the surface of the development error, and the error along it and along a separate
+    one; records without `training` have the separate one alone.
     """
     if table.empty:
         return Absent("hao2019-figure-4", "Figure 4", DIVERGED)
-    drawn, seeds = first_seed(of_all(table))
+    table = of_all(table if "training" in table.columns else table.assign(training=SEPARATE))
+    drawn, seeds = first_seed(table)
     cells, states, between = (_one(drawn, kind=kind) for kind in (CELL, STATE, BETWEEN))
-    task, between = drawn["task"].iloc[0], between.sort_values("share")
-    # Records without folds have the state after the first epochs in place of a finished training.
-    finished = "fold" in table.columns
-    epochs = between["epoch"].iloc[0] if finished else states.loc[(states["alpha"] - 1).abs().idxmin(), "epoch"]
-    reference = f"a finished training of {epochs:g} epochs" if finished else f"the state after {epochs:g} epochs"
-    first, last, highest = between["error"].iloc[0], states.iloc[-1], between["error"].max()
+    (shown,), task, words = cells["training"].unique(), drawn["task"].iloc[0], []
     figure, (axes, side) = plt.subplots(1, 2, figsize=(style.WIDTH, 4.9), layout="constrained", width_ratios=(1.25, 1))
     filled = drawing.draw(axes, as_surface(cells), "error", drawing.error_levels(cells["error"].to_numpy()))
     axes.plot(*START, **drawing.START_MARK)
     axes.plot(*END, **drawing.END_MARK)
-    _draw_path(axes, states.assign(control=""))
-    marks = (("start", drawing.START_MARK), (reference, drawing.END_MARK), *PATH_MARKS)
-    drawing.finish(figure, [axes], filled, LABELS["error"], marks)
-    side.plot(states["epoch"], states["error"], color=style.task_colour(task), marker="o")
-    side.axvline(epochs, color=style.NULL_COLOUR, linestyle="--", linewidth=1.4)
-    side.plot(epochs, first, **drawing.END_MARK)
+    _draw_path(axes, _one(states, training=shown).assign(control=""))
+    for training, along in states.groupby("training"):
+        way, last = _one(between, training=training).sort_values("share"), along.sort_values("step").iloc[-1]
+        epochs, first = way[["epoch", "error"]].iloc[0]
+        side.plot(along["epoch"], along["error"], LINES[training], color=style.task_colour(task), label=training)
+        side.plot(epochs, first, **drawing.END_MARK)
+        words.append(
+            f"{training}, {first:.3f} at the {REFERENCES[training]} ({epochs:g} epochs) and {last['error']:.3f} after "
+            f"{last['epoch']:g}, at most {way['error'].max():.3f} on the straight line between"
+        )
     side.set(xlabel="epoch", ylabel=LABELS["error"], ylim=(0, None))
+    side.legend(fontsize=10)
+    marks = (("start", drawing.START_MARK), (REFERENCES[shown], drawing.END_MARK), *PATH_MARKS)
+    drawing.finish(figure, [axes], filled, LABELS["error"], marks)
     caption = (
-        f"{title(task)}: {last['epoch']:g} epochs of one training on the surface of the development error "
-        f"({_mean_over(cells)}), whose first direction leads to {reference}. The development error is {first:.3f} "
-        f"there and {last['error']:.3f} at the end; on the straight line between the two it is at most {highest:.3f}."
-        + seeds
+        f"{title(task)}: the {shown} training on the surface of the development error ({_mean_over(cells)}), whose "
+        f"first direction leads to the {REFERENCES[shown]}. Development error: {'; '.join(words)}.{seeds}"
     )
-    alt = (
-        f"A surface of the development error with the path of a training, and its error over epochs: "
-        f"{last['error']:.3f} after {last['epoch']:g}, against {first:.3f} of {reference}."
-    )
-    return Exhibit("hao2019-figure-4", "Figure 4", of_all(table), caption, alt, figure)
+    alt = f"A surface of the development error with the path of a training, and errors over epochs: {'; '.join(words)}."
+    return Exhibit("hao2019-figure-4", "Figure 4", table, caption, alt, figure)
 
 
 def figure_5(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:

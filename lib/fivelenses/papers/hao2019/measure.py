@@ -27,6 +27,7 @@ OPTIMISATION, RANDOM = "optimisation", "random"
 SPLITS = {"train": "training", "validation": "development"}
 FOLDED = {"train": "loss", "validation": "error"}  # what is said of a split, and has folds
 RANDOM_SEED = 0
+WAY_POINTS = 41  # evenly from start to end, so that a ridge on the way is not stepped over
 RADIUS, SHARPNESS_DRAWS = 0.1, 5  # the share of its length by which a filter moves, and random directions
 
 Log = Callable[[str], None]
@@ -144,7 +145,7 @@ def landscapes(
         task, init, seed: which one is measured.
         second: task to the task that gives the second direction.
         low, high, points: of each axis of a surface, in lengths of the first direction; -1, 0 and 1 are added.
-        line_points: of a curve, on the same range.
+        line_points: of a curve, on the same range; from start to end `WAY_POINTS` more.
         grid_examples: of each split at a cell of a grid, drawn once; None for all.
         bfloat16: whether matrix products are made in that precision.
 
@@ -178,15 +179,16 @@ def landscapes(
         ends.append(at_one(whole, plane.end(), value)[["fold", "loss", "error", "examples"]].assign(**key, split=split))
 
     positions = landscape.grid(low, high, line_points)
+    along = np.union1d(positions.round(9), np.linspace(0, 1, WAY_POINTS).round(9))
     lines = {
-        OPTIMISATION: landscape.curve(losses["train"], plane.start, plane.first, positions),
-        RANDOM: landscape.curve(losses["train"], plane.end(), plane.random(RANDOM_SEED), positions - 1),
+        OPTIMISATION: (along, landscape.curve(losses["train"], plane.start, plane.first, along)),
+        RANDOM: (positions, landscape.curve(losses["train"], plane.end(), plane.random(RANDOM_SEED), positions - 1)),
     }
     lines = [
-        as_rows(line, "loss", {"alpha": positions}, losses["train"].n_examples)
+        as_rows(line, "loss", {"alpha": alphas}, losses["train"].n_examples)
         .drop(columns=["error", "error_standard_error"])
         .assign(**key, direction=direction, control=TWIN if direction == RANDOM else "")
-        for direction, line in lines.items()
+        for direction, (alphas, line) in lines.items()
     ]
 
     shares = np.unique(examples["train"]["labels"], return_counts=True)[1] / examples["train"].num_rows

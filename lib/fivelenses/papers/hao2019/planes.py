@@ -60,7 +60,7 @@ class Models:
     Args:
         checkpoints: of one encoder and its random twin. Of those that differ in their epochs alone the one with the
             fewest is the task's model, the one with the most its long training, and the one before it what the long
-            one is compared with: of two, the task's model.
+            one is compared with: of two, the task's model. One whose schedule has further epochs is continued.
         second: task to the task that gives the second direction.
         device: where planes are laid; a GPU when there is one, by default.
 
@@ -72,10 +72,14 @@ class Models:
         self._second = dict(second)
         self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self._models: dict[tuple[str, str, int], list[Checkpoint]] = {}
+        self._continued: dict[tuple[str, int], Checkpoint] = {}
         for one in sorted(checkpoints, key=lambda one: one.specification.schedule.epochs):
             made = one.specification
             init = SCRATCH if made.encoder.startswith(RANDOM_ENCODER) else PRETRAINED
-            self._models.setdefault((made.task, init, made.seed), []).append(one)
+            if made.schedule.further_epochs:
+                self._continued[made.task, made.seed] = one
+            else:
+                self._models.setdefault((made.task, init, made.seed), []).append(one)
         if not any(self.finite(task, seed) for task, _, seed in self._models):
             raise ValueError(
                 "On every task a training diverged, or one of the task that gives the second direction, so that there "
@@ -97,6 +101,10 @@ class Models:
         """The two fine-tuned models that were trained for longest."""
         finished, long = self._models[task, PRETRAINED, seed][-2:]
         return finished, long
+
+    def continued(self, task: str, seed: int) -> Checkpoint:
+        """The fine-tuned model that was trained on after its first epochs."""
+        return self._continued[task, seed]
 
     def start(self, task: str, init: str, seed: int, layers: Sequence[int]) -> dict[str, torch.Tensor]:
         """The parameters that a model was trained from.

@@ -7,7 +7,7 @@ import pandas as pd
 
 from fivelenses.exhibits.exhibit import Absent, Exhibit, printed, title
 from fivelenses.papers.hao2019 import basins
-from fivelenses.papers.hao2019.basins import RISE
+from fivelenses.papers.hao2019.basins import NEAR, RADII, RISE
 from fivelenses.papers.hao2019.measure import RADIUS
 from fivelenses.papers.hao2019.planes import PRETRAINED, RANDOM_ENCODER, SCRATCH
 
@@ -143,7 +143,6 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
     """Beyond the paper: the landscapes in numbers."""
     table = basins.measures(landscapes).sort_values("task", kind="stable", ignore_index=True)
     extents = {name: f"{name}_whole" for name in ("width", "half_width", "second_width", "random_width")}
-    extents |= {"area": "whole", "half_area": "half_whole"}
     columns = {
         "task": ("task", title),
         "init": "start",
@@ -155,22 +154,27 @@ def table_of_measures(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
         "second_width": "along δ₂",
         "random_width": "random",
         "half_width": "along δ₁, at half",
-        "area": "area",
-        "half_area": "area, at half",
+        "share": "share of discs",
+        "half_share": "share, at half",
         "angle": ("angle of δ₁, δ₂", "{:.0f}°"),
         "norm": ("‖δ₁‖", "{norm:.2f} ({relative_norm:.1%})"),
         "sharpness": ("sharpness", "{sharpness:.3f} ± {sharpness_standard_error:.3f}"),
         "correlation": ("ρ", "{:.2f}"),
+        "near_correlation": ("ρ, near", "{:.2f}"),
     }
     caption = (
-        f"Widths and area of the basin {RISE:g} nats above the end, and at half of the drop from start to end, in "
-        "lengths of δ₁ and their squares (≥: it reaches the edge of the grid); random: in a random direction as long. "
-        "The loss at the end is of all training examples. Climb: largest rise on the straight line (nats). ‖δ₁‖: also "
-        "as a share of the start's length. Sharpness: mean rise (nats) when each filter (a row of a weight matrix) "
-        f"moves at random by {RADIUS:g} of its length. ρ: rank correlation of training loss and development error "
-        "over the cells."
+        f"Widths of the basin {RISE:g} nats above the end, and at half of the drop from start to end, in lengths of δ₁ "
+        "(≥: it reaches the edge of the grid); random: in a random direction as long. Shares: how much of a disc of "
+        f"radius {', '.join(map(str, RADII[:-1]))} and {RADII[-1]} around the end lies below these levels (–: it "
+        "leaves the grid). The loss at the end is of all training examples. Climb: largest rise on the straight line "
+        "(nats). ‖δ₁‖: also as a share of the start's length. Sharpness: mean rise (nats) when each filter (a row of a "
+        f"weight matrix) moves at random by {RADIUS:g} of its length. ρ: rank correlation of training loss and "
+        f"development error over the cells; near: over those at most {NEAR:g} lengths from (½, 0) on both axes."
     )
     shown = at_least(table, extents)
+    for name in ("share", "half_share"):
+        discs = table[[f"{name}_{radius}" for radius in RADII]].to_numpy()
+        shown[name] = [" ".join("–" if np.isnan(share) else f"{share:.2f}" for share in of_model) for of_model in discs]
     return Exhibit("hao2019-measures", "Measures", table, caption, shown=shown, columns=columns)
 
 

@@ -6,6 +6,7 @@ The control of a trajectory is a random walk (:func:`trajectory`), that of a way
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 
+import datasets
 import numpy as np
 import pandas as pd
 import torch
@@ -20,6 +21,7 @@ from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, Models, Plane, e
 from fivelenses.records import TWIN, WHOLE
 
 CELL, STATE, BETWEEN = "cell", "state", "between"
+CONTINUED, SEPARATE = "continued", "separate"
 POSITIONS_BETWEEN = 11
 
 
@@ -50,7 +52,7 @@ def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
 
     path = projection.project(states(), plane.start, plane.first, plane.second)
     share = np.array(steps) / checkpoint.manifest["steps"]
-    when = {"step": steps, "epoch": share * checkpoint.specification.schedule.epochs, "share": share}
+    when = {"step": steps, "epoch": share * checkpoint.specification.schedule.all_epochs, "share": share}
     training = {
         "angle": np.degrees(np.arccos(path.cosines)),
         "alpha": path.alphas,
@@ -111,49 +113,65 @@ def long_training(
     device: str | None = None,
     log: Log = print,
 ) -> pd.DataFrame:
-    """Figure 4: a long training from the same start, in the plane of a finished one of fewer epochs.
+    """Figure 4: a training that is continued, in the plane of its first epochs, and a separate one as long.
 
     Args:
         long_task: that is trained for longer, too. The other arguments are those of `landscapes`.
 
     Returns:
-        Rows of three kinds, which `kind` tells apart, with `task` and `seed`. A `cell` is of the surface of the
-        development examples and has the columns of `surface`. A `state` is of the long training and has the columns of
-        `trajectory` and its `error` on all development examples. What is `between` lies on the straight way from the
-        finished training (`share` 0, at its `epoch`) to the end of the long one (1), heads included, so that both ends
-        are the models themselves; it has the `error` on all development examples by `fold`. Its `control` leaves the
-        finished training in a random direction, as far, with its head. Empty if a training diverged that is needed.
+        Rows of three kinds, which `kind` tells apart, with `task`, `seed` and `training`: `continued`, whose reference
+        is its own state after the first epochs, or `separate`, whose reference is a finished training of fewer epochs.
+        A `cell` is of the surface of the development examples and has the columns of `surface`, in the plane of the
+        continued training alone. A `state` is of the long training and has the columns of `trajectory` and its `error`
+        on all development examples. What is `between` lies on the straight way from the reference (`share` 0, at its
+        `epoch`) to the end of the long training (1), heads included, so that both ends are the models themselves; it
+        has the `error` on all development examples by `fold`. Its `control` leaves the reference in a random
+        direction, as far, with its head. Empty if a training diverged that is needed.
     """
     models = Models(checkpoints, second, device)
-    finished, long = models.finished_and_long(long_task, seed)
-    if not models.finite(long_task, seed) or finished.manifest["diverged"] or long.manifest["diverged"]:
+    continued, (finished, long) = models.continued(long_task, seed), models.finished_and_long(long_task, seed)
+    if not models.finite(long_task, seed) or any(one.manifest["diverged"] for one in (continued, finished, long)):
         return pd.DataFrame()
-    plane = models.plane(long_task, PRETRAINED, seed, model=finished.model())
-    development = encoded(finished, "validation")
+    schedule, development = continued.specification.schedule, encoded(finished, "validation")
+    first = schedule.steps(continued.manifest["training_examples"], further=False)
+    plane = models.plane(long_task, PRETRAINED, seed, model=continued.model_at(first))
     evaluate = loss_of(plane.model, development, plane.layers, grid_examples, bfloat16)
-    epochs = [one.specification.schedule.epochs for one in (finished, long)]
-    name = f"{long_task}, {epochs[1]:g} epochs, seed {seed}, development examples"
-    cells = surface(plane, plane.start, evaluate, landscape.grid(low, high, points), "error", name, log)
+    name, positions = f"{long_task}, continued, seed {seed}, development examples", landscape.grid(low, high, points)
+    cells = surface(plane, plane.start, evaluate, positions, "error", name, log)
+    parts = [
+        cells.assign(kind=CELL, control="", training=CONTINUED),
+        _errors_along(continued, plane, schedule.epochs, development, bfloat16).assign(training=CONTINUED),
+    ]
+    plane, epochs = (
+        models.plane(long_task, PRETRAINED, seed, model=finished.model()),
+        finished.specification.schedule.epochs,
+    )
+    parts.append(_errors_along(long, plane, epochs, development, bfloat16).assign(training=SEPARATE))
+    return pd.concat(parts, ignore_index=True).assign(task=long_task, seed=seed)
 
+
+def _errors_along(
+    long: Checkpoint, plane: Plane, epochs: float, development: datasets.Dataset, bfloat16: bool
+) -> pd.DataFrame:
+    """The states of a long training, and the way to its end from a plane's model of so many epochs."""
     states = trajectory(long, plane)
-    states = states[states["control"] == ""].assign(fold=WHOLE)
+    states = states[states["control"] == ""].assign(fold=WHOLE, kind=STATE)
     for row, step in enumerate(long.steps()):
         model = long.model_at(step).to(plane.model.device)
         evaluate = loss_of(model, development, plane.layers, None, bfloat16)
         states.loc[row, "error"] = evaluate(layer_parameters(model, plane.layers)).error
 
-    last = long.model().to(plane.model.device)
-    further, rows = directions.difference(layer_parameters(last, plane.layers), plane.end()), []
+    last, parts = long.model().to(plane.model.device), [states]
+    further = directions.difference(layer_parameters(last, plane.layers), plane.end())
     at_random = directions.rescaled(plane.random(RANDOM_SEED), further)
     for share in np.linspace(0, 1, POSITIONS_BETWEEN):
         mixed = head_between(plane.model, last, share)
         for control, model, direction in (("", mixed, further), (TWIN, plane.model, at_random)):
             evaluate = loss_of(model, development, plane.layers, None, bfloat16)
             errors = at_one(evaluate, directions.moved(plane.end(), [direction], [share]), "error")
-            rows.append(errors[["fold", "error", "examples"]].assign(share=share, control=control))
-    between = pd.concat(rows).assign(epoch=epochs[0])
-    parts = [cells.assign(kind=CELL, control=""), states.assign(kind=STATE), between.assign(kind=BETWEEN)]
-    return pd.concat(parts, ignore_index=True).assign(task=long_task, seed=seed)
+            way = {"share": share, "control": control, "kind": BETWEEN, "epoch": epochs}
+            parts.append(errors[["fold", "error", "examples"]].assign(**way))
+    return pd.concat(parts, ignore_index=True)
 
 
 def head_between(first: PreTrainedModel, second: PreTrainedModel, share: float) -> PreTrainedModel:

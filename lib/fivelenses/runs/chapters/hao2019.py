@@ -31,9 +31,9 @@ class Hao2019(EncoderParameters):
         bfloat16: whether landscapes are measured with matrix products in that precision.
         followed: tasks whose trajectories are drawn (Figure 3).
         states: along each epoch of these trainings and of the long one.
-        long_task, long_epochs: the task that is also trained for the sum of two numbers of epochs, the paper's 5 + 20
-            (Figure 4); what the long one is compared with is a finished training of the first number, or the usual one
-            if that is as long or longer.
+        long_task, long_epochs: the task whose training of a first number of epochs is continued for a second, the
+            paper's 5 + 20 (Figure 4). A separate training of their sum is compared with a finished one of the first
+            number, or the usual one if that is as long or longer.
         curvature_examples: training examples whose loss the curvature is of; as many as `grid_examples` when None.
         grouped: tasks whose thirds of layers are moved (Figure 7).
     """
@@ -108,8 +108,9 @@ class Hao2019(EncoderParameters):
         schedules = [(usual, self.states if task in self.followed else 0)]
         if task == self.long_task and encoder == self.encoder:
             finished, long = (dataclasses.replace(usual, epochs=count) for count in accumulate(self.long_epochs))
+            continued = dataclasses.replace(finished, further_epochs=self.long_epochs[1])
             schedules += [(finished, 0)] if finished.epochs > usual.epochs else []
-            schedules.append((long, self.states))
+            schedules += [(long, self.states), (continued, self.states)]
         return [
             {
                 "seed": seed,
@@ -133,22 +134,23 @@ class Hao2019(EncoderParameters):
 
     def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
         from fivelenses.lenses.landscape import grid
+        from fivelenses.papers.hao2019.measure import WAY_POINTS
         from fivelenses.papers.hao2019.training_paths import POSITIONS_BETWEEN
 
         # A cell reads a part of two splits, here in whole passes over the development examples.
         train, development = sizes["train"], sizes["validation"]
         read = [min(size, self.grid_examples or size) / development for size in (train, development)]
         cells, line = (len(grid(self.low, self.high, count)) for count in (self.points, self.line_points))
-        cells **= 2
+        cells, lines = cells**2, 2 * line + WAY_POINTS
         curved = CURVATURE * min(train, self.examples_of_curvature() or train) / development
         # The ends are measured on all examples.
-        surfaces = cells * sum(read) + 2 * line * read[0] + curved + (train + development) / development
+        surfaces = cells * sum(read) + lines * read[0] + curved + (train + development) / development
         if encoder == self.encoder and task in self.grouped:
             # Of a third of the layers, what lies below is kept: a third, two thirds and the whole.
             surfaces += 2 * (cells + math.isqrt(cells)) * read[0]
         if encoder == self.encoder and task == self.long_task:
-            # The states of the long training, the way to its end and the control of this way are on all examples.
-            surfaces += cells * read[1] + 1 + self.states * sum(self.long_epochs) + 2 * POSITIONS_BETWEEN
+            # The states of both long trainings, the ways to their ends and their controls are on all examples.
+            surfaces += cells * read[1] + 2 * (1 + self.states * sum(self.long_epochs) + 2 * POSITIONS_BETWEEN)
         return len(self.seeds) * math.ceil(surfaces)
 
 
@@ -157,6 +159,6 @@ def _steps_kept(schedule: Schedule, examples: int, states: int) -> tuple[int, ..
     last = schedule.steps(examples)
     if not states:
         return (0,)
-    parts = math.ceil(schedule.epochs * states)
+    parts = math.ceil(schedule.all_epochs * states)
     an_epoch = math.ceil(examples / schedule.batch_size)
     return tuple(sorted({0, last, *(round(an_epoch * part / states) for part in range(parts))}))
