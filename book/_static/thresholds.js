@@ -11,11 +11,16 @@ document.addEventListener("DOMContentLoaded", () => {
     }
     return open ? "open" : "holds";
   };
-  const ofRun = (groups, thresholds) => {
+  const ofRun = (groups, halves, thresholds) => {
     const outcomes = Object.values(groups).map((parts) => ofGroup(parts, thresholds));
+    // Of a sentence of two halves, each needs a group, and to be reproduced one that holds.
+    const about = (half) => Object.values(groups).map((parts, place) => half.some((name) => name in parts) && outcomes[place]);
+    const untested = halves.some((half) => !about(half).some(Boolean));
+    const unheld = halves.some((half) => !about(half).includes("holds"));
     const [held, failed] = ["holds", "fails"].map((outcome) => outcomes.filter((one) => one === outcome).length);
     const clear = 3 * Math.max(held, failed) >= 2 * outcomes.length;
-    const verdict = held && failed ? "mixed" : !clear ? "open" : held ? "reproduced" : "contradicted";
+    const whole = held && failed ? "mixed" : !clear ? "open" : held ? "reproduced" : "contradicted";
+    const verdict = untested || (unheld && whole === "reproduced") ? "open" : whole;
     return { verdict, counted: `holds in ${held}, fails in ${failed} of ${outcomes.length}` };
   };
   for (const place of document.querySelectorAll(".thresholds-moved")) {
@@ -25,7 +30,7 @@ document.addEventListener("DOMContentLoaded", () => {
     said.setAttribute("aria-live", "polite");
     const show = () => {
       said.replaceChildren(...Object.entries(cases.runs).map(([run, groups]) => {
-        const { verdict, counted } = ofRun(groups, thresholds);
+        const { verdict, counted } = ofRun(groups, cases.halves, thresholds);
         const line = document.createElement("li");
         line.dataset.run = run;
         line.dataset.verdict = verdict;

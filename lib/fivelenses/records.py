@@ -46,6 +46,8 @@ WHOLE, FOLDS = -1, 10
 # In the column `control`: fine-tuned models; what moved as far at random; models that were trained on shuffled labels;
 # rows that belong to all of them, such as the pre-trained encoder's.
 TUNED, TWIN, SHUFFLED, SHARED = "", "twin", "shuffled labels", "all"
+# And what moved at random until the last layer had changed as much.
+FUNCTIONAL_TWIN = "functional twin"
 
 
 class RecordError(RuntimeError):

@@ -1,6 +1,7 @@
 """From the records of a run to what became of a claim: groups left out, controls, the disk, a table."""
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -81,7 +82,9 @@ def test_a_pair_stands_on_both_tasks_and_one_reason_is_said_once():
     assert judge(claim, records, {"sst2": "no"}).verdict.outcome == REPRODUCED
     none = judge(claim, records, {"rte": "RTE was not learned"}).verdict
     assert (none.outcome, none.reason) == (verdicts.CANNOT_BE_TESTED, "RTE was not learned")
-    assert verdicts.sentence(judge(claim, records).verdict, claim.unit).endswith("it holds in both pairs of tasks.")
+    assert verdicts.sentence(judge(claim, records).verdict, claim.unit).endswith(
+        "it holds in both pairs of tasks, with 3 models each."
+    )
 
 
 def test_each_control_is_judged_by_itself_with_what_belongs_to_all():
@@ -95,6 +98,53 @@ def test_each_control_is_judged_by_itself_with_what_belongs_to_all():
         "shuffled labels": OPEN,
     }
     assert all(one.verdict.left_out and not one.controls for one in judged.controls.values())
+
+
+def test_both_kinds_of_twin_are_judged_and_neither_where_there_can_be_none():
+    table = pd.concat([record("", rte=UP), record("twin", rte=DOWN), record("functional twin", rte=UP)])
+    judged = judge(CLAIM, {"changes": table})
+    assert {name: one.verdict.outcome for name, one in judged.controls.items()} == {
+        "twin": CONTRADICTED,
+        "functional twin": REPRODUCED,
+    }
+    assert judge(replace(CLAIM, untwinned="it is about a head"), {"changes": table}).controls == {}
+
+
+@pytest.mark.parametrize(
+    ("further", "said"),
+    [
+        ({}, "this run has not measured changes.y"),
+        ({"changes.y": "it was measured later"}, "this run has not measured changes.y, because it was measured later"),
+    ],
+)
+def test_a_column_that_a_record_lacks_leaves_out_the_claims_that_read_it(further, said):
+    reads = replace(CLAIM, columns=("changes.y",))
+    verdict = judge(reads, {"changes": record(rte=UP)} | further).verdict
+    assert (verdict.outcome, verdict.reason) == (verdicts.CANNOT_BE_TESTED, said)
+    assert judge(reads, {"changes": record(rte=UP).assign(y=1)}).verdict.outcome == REPRODUCED
+
+
+def test_the_multiverse_has_the_outcome_in_each_setting():
+    def of_column(changes, *, column="x"):
+        return change(changes.assign(x=changes[column]))
+
+    settings = {"another column": {"column": "y"}}
+    claim = replace(CLAIM, effects=of_column, variants=settings)
+    judged = judge(claim, {"changes": record(rte=UP, mrpc=UP).assign(y=0.0)})
+    assert judged.settings["thresholds × 0.75"] == REPRODUCED and judged.settings["99 % intervals"] == OPEN
+    assert (len(judged.settings), judged.stays) == (5, "3/5")
+    assert judged.changed == {"99 % intervals": OPEN, "another column": CONTRADICTED}
+    assert judge(CLAIM, {}).settings == {} and judge(CLAIM, {}).stays == ""
+
+
+def test_settings_of_a_claim_are_not_its_records():
+    claims_of = claims.Claims("p", place="§1", exhibits=(), unit="task")
+
+    @claims_of.add("up", "It rises.", "change", *PARTS, variants={"another": {"column": "y"}})
+    def rises(changes, models=None, *, column="x"):
+        return change(changes)
+
+    assert (claims_of[0].records, claims_of[0].spare) == (("changes",), ("models",))
 
 
 def test_rows_are_seen_as_of_one_control():

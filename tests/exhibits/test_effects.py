@@ -328,6 +328,42 @@ def test_an_independent_difference_of_tasks_adds_variances():
     assert (effect.models, effect.examples) == (3, 40)
 
 
+def test_ratios_are_judged_by_their_logarithms():
+    ratios = np.array([2.0, 8.0, 4.0])
+    effect, of_logs = over_models(ratios, log=True), over_models(np.log(ratios))
+    assert effect.estimate == pytest.approx(4.0) and effect.standard_error == of_logs.standard_error
+    assert (effect.low, effect.high) == pytest.approx((np.exp(of_logs.low), np.exp(of_logs.high)))
+    assert effects.at_level(effect, 0.9).high == pytest.approx(np.exp(effects.at_level(of_logs, 0.9).high))
+    assert effects.needed(effect, 3.0) == effects.needed(of_logs, np.log(3.0))
+    quotient = effects.independent_difference(effect, over_models([2.0, 2.0], log=True))
+    assert quotient.estimate == pytest.approx(2.0) and quotient.log
+    with pytest.raises(ValueError, match="A ratio is judged by its logarithm, so each has to be positive"):
+        over_models([1.0, 0.0], log=True)
+
+
+def test_a_ratio_and_its_inverse_say_the_same():
+    rng = np.random.default_rng(1)
+    whole, left_out = np.exp(rng.normal(size=3)), np.exp(rng.normal(size=(3, 10)) / 20)
+    left_out = left_out * whole[:, None]
+    effect = effects.from_replicates(whole, left_out, log=True)
+    inverse = effects.from_replicates(1 / whole, 1 / left_out, log=True)
+    assert (inverse.estimate, inverse.low) == pytest.approx((1 / effect.estimate, 1 / effect.high))
+
+
+def test_ratios_of_seeds_that_differ_by_a_factor_are_covered():
+    logs = np.random.default_rng(0).normal(np.log(3), 1.0, size=(4000, 3))
+    effect = over_models(np.exp(logs), log=True)
+    assert np.mean((effect.low < 3) & (effect.high > 3)) == pytest.approx(0.95, abs=0.015)
+
+
+def test_counts_without_spread_have_that_of_rounding():
+    assert over_models([2, 2, 2]).low == 2
+    effect = over_models([2, 2, 2], unit=1)
+    assert effect.standard_error == pytest.approx(np.sqrt(1 / 36))
+    assert effect.low == pytest.approx(2 - stats.t.ppf(0.975, 2) / 6)
+    assert over_models([0, 0, 0], unit=1).low < 0 < over_models([0, 0, 0], unit=1).high
+
+
 def test_another_level_is_the_interval_made_at_that_level():
     scores, reference, _ = crossed(np.random.default_rng(0), 4, 3, 20, 0.2)
     for arguments in ((scores,), (scores, reference, False), (scores[0],)):
@@ -350,17 +386,18 @@ def test_needed_counts_are_the_smallest_that_decide(model_sd, sources):
         assert size > (3 if of == "models" else 40)
         (models, _), (examples, _), (both, rest) = effect.parts
 
-        def reach(size, of=of, models=models, examples=examples, both=both):
+        distance = effect.estimate - threshold
+
+        def power(size, of=of, distance=distance, models=models, examples=examples, both=both):
             f, h = (size / 3, 1) if of == "models" else (1, size / 40)
             at = [max(models - both, 0) / f + both / f / h, max(examples - both, 0) / h + both / f / h, both / f / h]
             if models <= both:
                 at[0], at[2] = 0, 0
             variance = at[0] + at[1] - at[2]
             degrees = variance**2 / (at[0] ** 2 / (3 * f - 1) + at[1] ** 2 / 39 + at[2] ** 2 / 78)
-            return stats.t.ppf(0.975, degrees) * np.sqrt(variance)
+            return stats.nct.sf(stats.t.ppf(0.975, degrees), degrees, distance / np.sqrt(variance))
 
-        distance = effect.estimate - threshold
-        assert reach(size) < distance <= reach(size - 1)
+        assert power(size) >= 0.8 > power(size - 1)
 
 
 def test_no_number_of_models_decides_what_the_examples_leave_open():

@@ -49,24 +49,75 @@ def of(rows: pd.DataFrame, **changes) -> pd.DataFrame:
         {"truncated": 2},
         {"reinitialised": 1},
         {"shuffled_labels": True},
-        {"examples": 50},
         {"epochs": 9.0},
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_interventions_and_smaller_trainings_are_not_ordinary(change):
+def test_interventions_and_longer_trainings_are_not_ordinary(change):
     table = models({}, {"seed": 1} | change)
     assert gate.ordinary(table)["seed"].tolist() == [0]
 
 
-def test_each_encoder_and_task_has_its_own_most_examples():
-    table = models({}, {"task": "mrpc", "examples": 50}, {"encoder": "other", "examples": 20})
-    assert len(gate.ordinary(table)) == 3
+def test_each_size_of_the_training_set_is_gated_by_itself():
+    few = predicted(0.55).assign(address=lambda rows: rows["address"] + "-few")
+    rows = pd.concat([predicted(0.9), few])
+    table = gate.learned(gate.ordinary(pd.concat([of(predicted(0.9)), of(few, examples=20)])), rows)
+    assert table[["examples", "largest", "learned"]].values.tolist() == [[100, True, True], [20, False, False]]
+    reasons = gate.unlearned(table, E)
+    assert sorted(reasons) == ["rte from 20 examples", f"rte from 20 examples on {E}"]
+    assert reasons["rte from 20 examples"].startswith(
+        "RTE from 20 examples was not clearly learned: its score of 0.550"
+    )
 
 
-def test_records_of_before_have_fewer_columns():
-    table = models({}, {"seed": 1, "frozen": 3}).drop(columns=["truncated", "shuffled_labels", "examples"])
-    assert gate.ordinary(table)["seed"].tolist() == [0]
+@pytest.mark.parametrize(("gain", "learned"), [(None, True), (0.3, True), (0.9, False)])
+def test_a_tenth_of_the_papers_gain_is_the_margin_where_the_paper_has_one(gain, learned):
+    rows = predicted(0.6, examples=2000)
+    table = gate.learned(of(rows), rows, {} if gain is None else {"rte": gain})
+    assert table["learned"].tolist() == [learned]
+    assert table["margin"].tolist() == [pytest.approx(0.02 if gain is None else gain / 10)]
+    reasons = gate.unlearned(table, E)
+    assert learned or reasons["rte"].endswith("above the null rate, and the interval reaches below 0.09")
+
+
+def bag(share: float, **columns) -> pd.DataFrame:
+    """A bag of words that is right on the first examples."""
+    rows = predicted(share, seeds=(0,))[["task", "example", "score", "weight"]]
+    return rows.assign(**columns)
+
+
+@pytest.mark.parametrize(("share", "learned"), [(0.6, True), (0.85, False), (0.95, False)])
+def test_what_a_bag_of_words_reads_as_well_was_not_learned(share, learned):
+    rows = predicted(0.85)
+    table = gate.learned(of(rows), rows, words=bag(share))
+    assert table["learned"].tolist() == [learned]
+    assert table["over_words"].tolist() == [pytest.approx(0.85 - share)]
+    reasons = gate.unlearned(table, E)
+    assert learned or "] above that of a bag of words" in reasons["rte"]
+
+
+def test_a_bag_of_another_task_or_size_does_not_count():
+    rows = predicted(0.85)
+    words = pd.concat([bag(0.95, task="mrpc", examples=100), bag(0.95, examples=50), bag(0.5, examples=100)])
+    assert gate.learned(of(rows), rows, words=words)["learned"].all()
+    without = gate.learned(of(rows), rows, words=bag(0.95, task="mrpc"))
+    assert without["learned"].all() and without["over_words"].isna().all()
+
+
+def test_matthews_correlation_of_a_bag_of_words_takes_the_labels_of_the_models():
+    rng, labels = np.random.default_rng(0), np.arange(200) % 2
+    one = {"encoder": E, "task": "cola", "metric": "matthews", "example": np.arange(200), "weight": 1.0, "null": 0.0}
+    tables = []
+    for seed in (0, 1, 2):
+        guessed = np.where(rng.random(200) < 0.9, labels, 1 - labels)
+        right = {"score": (guessed == labels) * 1.0, "label": labels, "predicted": guessed}
+        tables.append(pd.DataFrame(one | {"seed": seed, "address": f"cola-{seed}"} | right))
+    rows = pd.concat(tables)
+    perfect = tables[0][["task", "example", "weight"]].assign(score=1.0)
+    made = models(*[{"task": "cola", "seed": seed, "address": f"cola-{seed}", "null_rate": 0.0} for seed in (0, 1, 2)])
+    table = gate.learned(made, rows, words=perfect)
+    assert table["over_words"].tolist() == [pytest.approx(table["above"][0] - 1)]
+    assert not table["learned"].any()
 
 
 def test_a_task_is_learned_where_the_interval_lies_two_points_above_the_null_rate():
@@ -103,12 +154,12 @@ def test_reasons_are_by_key_with_names_and_numbers():
     rows = predicted(0.55)
     table = gate.learned(of(rows), rows)
     reasons = gate.unlearned(table, E)
-    assert sorted(reasons) == ["rte", f"rte on {E}"]
+    assert sorted(reasons) == ["rte", "rte from 100 examples", f"rte from 100 examples on {E}", f"rte on {E}"]
     (reason,) = set(reasons.values())
     assert reason.startswith("RTE was not clearly learned: its score of 0.550 is 0.050 [−0.")
     assert reason.endswith("] above the null rate, and the interval reaches below 0.02")
-    assert list(gate.unlearned(table, "another")) == ["rte on bert"]
-    (reason,) = gate.unlearned(gate.learned(models({"score": 0.45})), "another").values()
+    assert list(gate.unlearned(table, "another")) == ["rte on bert", "rte from 100 examples on bert"]
+    (reason,) = set(gate.unlearned(gate.learned(models({"score": 0.45})), "another").values())
     assert reason == "RTE on bert was not learned: its score of 0.450 is −0.050 above the null rate, not above 0.02"
     assert gate.unlearned(gate.learned(models({})), E) == {}
 

@@ -140,7 +140,7 @@ def test_a_card_names_claim_place_measure_thresholds_and_code(card):
 def test_the_first_line_says_the_verdict_with_the_part_that_failed(card):
     assert "mixed (1 of 2)" in " ".join(card.select_one("summary").text.split())
     said = " ".join(card.select_one(".said").text.split())
-    assert "Mixed: it holds in 1 of 2 pairs of tasks and fails in 1 (rte)." in said
+    assert "Mixed: it holds in 1 of 2 pairs of tasks and fails in 1 (rte), with 3 models each." in said
 
 
 def test_numbers_and_outcomes_stand_beside_each_plot_as_text(card):

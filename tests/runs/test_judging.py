@@ -14,6 +14,7 @@ from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings
 
 MODELS = pd.DataFrame({"encoder": "toy-bert/seed-0", "task": ["rte", "sst2"], "seed": 0, "examples": 9, "epochs": 1.0})
+MODELS = MODELS.assign(frozen=-1, truncated=-1, reinitialised=0, shuffled_labels=False)
 MODELS = MODELS.assign(score=[0.51, 0.9], null_rate=0.5, address=["a", "b"])
 
 
@@ -63,7 +64,8 @@ def test_claims_are_judged_on_records_saved_shown_and_glued(run, shown):
 def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
     said, glued = shown
     run.gate(MODELS, NotMeasured("by_example", "it is old"))
-    assert list(run.unlearned) == ["rte", "rte on toy-bert/seed-0"]
+    assert {"rte", "rte on toy-bert/seed-0"} < set(run.unlearned)
+    assert all(name.startswith("rte") for name in run.unlearned)
     (line,) = said
     assert line.startswith(
         "*Not clearly learned, so left out of the claims*: RTE was not learned: its score of 0.510 is 0.010 above"

@@ -78,7 +78,7 @@ def test_a_claim_has_what_a_card_prints(claim):
 def test_the_matrix_has_a_sign_per_claim_and_run_that_leads_to_its_place(run, other):
     page = read(ledger.matrix([run, other]))
     matrix = page.select_one(".ledger-overview")
-    assert [cell.text for cell in matrix.select("thead th")] == ["claim", "some-encoder, real data", TITLE]
+    assert [cell.text for cell in matrix.select("thead th")] == ["claim", "some-encoder, real data", TITLE, "stays"]
     signs = matrix.select("td.signs a")
     assert len(signs) == 2 * len(OF_CHAPTER_1)
     said = [sign["aria-label"].split(": ")[1] for sign in signs]
@@ -87,7 +87,9 @@ def test_the_matrix_has_a_sign_per_claim_and_run_that_leads_to_its_place(run, ot
     places = {element["id"] for element in read(ledger.page([run, other])).select(".view")}
     assert {sign["href"] for sign in signs} == {f"claims.html#{place}" for place in places}
     counts = [cell.text for cell in matrix.select("tbody th")]
-    assert counts == ["Hao et al. (2020)", "2 of 7", "2 of 7"]
+    assert counts == ["Hao et al. (2020)", "2 of 7", "2 of 7", ""]
+    held = [cell.text for cell in matrix.select("td.signs .count")]
+    assert held[::2] == ["2/2 × 3", "0/2 × 3", "1/2 × 3", "1/2 × 3", ""] * (len(held) // 10) + ["2/2 × 3", "0/2 × 3"]
 
 
 def test_there_is_a_card_per_claim_that_can_be_filtered(run, other):

@@ -2,15 +2,18 @@
 
 A claim has parts with thresholds and a function from records to effects, one per part and group; `verdicts` judges
 them, by one rule for all claims. A record may hold controls beside what it measures, told apart by its column
-`control`: empty for the fine-tuned models, TWIN for what moved as far at random, SHUFFLED for models that were trained
-on shuffled labels, SHARED for rows that belong to all of them, such as the pre-trained encoder's. A claim that holds
-for a control, too, may be true, but it does not speak of what was learned.
+`control`: empty for the fine-tuned models, TWIN for what moved as far at random, FUNCTIONAL_TWIN for what moved at
+random until the last layer had changed as much, SHUFFLED for models that were trained on shuffled labels, SHARED for
+rows that belong to all of them, such as the pre-trained encoder's. A claim that holds for a control, too, may be true,
+but it does not speak of what was learned.
+
+A verdict rests on settings that could have been others: the *multiverse* judges the same records in each of them.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from inspect import signature
+from dataclasses import asdict, dataclass, field, replace
+from inspect import Parameter, signature
 from pathlib import Path
 
 import pandas as pd
@@ -19,10 +22,11 @@ from fivelenses.exhibits import verdicts
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, Effect, Group, Part, Verdict
 from fivelenses.files import written_beside
-from fivelenses.records import SHARED, SHUFFLED, TWIN
+from fivelenses.records import FUNCTIONAL_TWIN, SHARED, SHUFFLED, TWIN
 
 OURS = "this project"  # the place of a statement that no paper makes
-CONTROLS = (TWIN, SHUFFLED)
+TWINS = (TWIN, FUNCTIONAL_TWIN)
+CONTROLS = (*TWINS, SHUFFLED)
 TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
 TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"bound": "string", "measured": "boolean"}
 TABLE |= {"outcome": "string"}
@@ -62,6 +66,8 @@ class Claim:
         printed: the number that the paper itself prints for it, empty where it draws only a shape.
         untwinned: why no twin can be measured; empty where one can.
         spare: the names of further measurements that `effects` takes, None where a run lacks them.
+        columns: `record.column` of what older records lack: without one of them the claim cannot be tested.
+        variants: further settings of the multiverse, by name: arguments of `effects` that are given by keyword alone.
         pools_tasks: a group is a mean over tasks. Rows of a task that was not learned are then taken out of the
             records, where otherwise the groups that stand on it are left out.
         nothing: why it cannot be tested where there are no effects.
@@ -80,6 +86,8 @@ class Claim:
     printed: str = ""
     untwinned: str = ""
     spare: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     pools_tasks: bool = False
     nothing: str = "there is nothing to compare"
 
@@ -105,11 +113,13 @@ class Claims(list[Claim]):
 
     def add(self, key: str, sentence: str, measure: str, *parts: Part, **further) -> Callable[[Callable], Callable]:
         """Declare a claim, by the fields of `Claim`; its measurements are the names of its function's parameters, those
-        that default to None are spare.
+        that default to None are spare, and those given by keyword alone are settings.
         """
 
         def declare(effects: Callable[..., Iterable[Effect | LeftOut]]) -> Callable[..., Iterable[Effect | LeftOut]]:
-            given = signature(effects).parameters
+            given = {
+                name: one for name, one in signature(effects).parameters.items() if one.kind != Parameter.KEYWORD_ONLY
+            }
             records = tuple(name for name, one in given.items() if one.default is one.empty)
             spare, more = tuple(name for name in given if name not in records), self._usual | further
             more |= dict(records=records, effects=effects, spare=spare)
@@ -122,13 +132,31 @@ class Claims(list[Claim]):
 @dataclass(frozen=True)
 class Judged:
     """What became of a claim in one run: the claim's key, the outcome with its groups, the numbers that were judged,
-    one per part and group, and the same for each control that the run has, by its name.
+    one per part and group, the same for each control that the run has, by its name, and the outcome in each setting of
+    the multiverse.
     """
 
     claim: str
     verdict: Verdict
     effects: tuple[Effect, ...] = ()
     controls: Mapping[str, "Judged"] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """The settings in which the verdict is another."""
+        return {name: outcome for name, outcome in self.settings.items() if outcome != self.verdict.outcome}
+
+    @property
+    def stays(self) -> str:
+        """In how many of the settings the verdict stays, for a table; empty where there are none.
+
+        Example:
+            >>> settings = {"90 % intervals": "mixed", "99 % intervals": "open"}
+            >>> Judged("rises", Verdict("open", ()), settings=settings).stays
+            '1/2'
+        """
+        return f"{len(self.settings) - len(self.changed)}/{len(self.settings)}" if self.settings else ""
 
     def of(self, part: Part) -> dict[str, Effect]:
         """The effects of one part by group."""
@@ -192,7 +220,8 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
     """What becomes of a claim with the records of a run.
 
     Args:
-        records: by the name of the measurement; one that the run lacks is None, or a text that says why it does.
+        records: by the name of the measurement; one that the run lacks is None, or a text that says why it does. So
+            is a column that it lacks, as `record.column`.
         unlearned: `gate.unlearned`: groups that stand on such a task take no part.
 
     Example:
@@ -208,38 +237,61 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
         if record is None or isinstance(record, str):
             why = f", because {record}" if record else ""
             return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), f"this run has not measured {name}{why}"))
+    for name in claim.columns:
+        of_record, _, column = name.rpartition(".")
+        if not any(column in table.columns for table in _tables(given[of_record])):
+            why = f", because {records[name]}" if records.get(name) else ""
+            return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), f"this run has not measured {name}{why}"))
     spare = {name: records.get(name) for name in claim.spare}
     given |= {name: None if isinstance(record, str) else record for name, record in spare.items()}
     judged = _judge_as(claim, given, "", unlearned or {})
     # A claim without twins may still read a record that has them.
-    names = [name for name in controls_of(given.values()) if name != TWIN or not claim.untwinned]
+    names = [name for name in controls_of(given.values()) if name not in TWINS or not claim.untwinned]
     controls = {name: _judge_as(claim, given, name, unlearned or {}) for name in names}
-    return Judged(claim.key, judged.verdict, judged.effects, controls)
+    return replace(judged, controls=controls, settings=_multiverse(claim, given, unlearned or {}, judged))
 
 
-def _judge_as(claim: Claim, records: Records, control: str, unlearned: Mapping[str, str]) -> Judged:
-    left_out = {}
+def _multiverse(claim: Claim, records: Records, unlearned: Mapping[str, str], judged: Judged) -> dict[str, str]:
+    """The outcome in each setting, of a claim that can be tested."""
+    if not judged.effects:
+        return {}
+    outcomes = {
+        name: verdicts.judge(parts, values, judged.verdict.left_out).outcome
+        for name, parts, values in verdicts.varied(claim.parts, judged.effects)
+    }
+    variants = {name: _judge_as(claim, records, "", unlearned, given) for name, given in claim.variants.items()}
+    return outcomes | {name: one.verdict.outcome for name, one in variants.items()}
+
+
+def _judge_as(
+    claim: Claim,
+    records: Records,
+    control: str,
+    unlearned: Mapping[str, str],
+    setting: Mapping[str, object] | None = None,
+) -> Judged:
+    left_out, tasks_out = {}, {}
 
     def seen(table: pd.DataFrame) -> pd.DataFrame:
         table = seen_as(table, control)
         if not claim.pools_tasks or "task" not in table.columns:
             return table
         out = table["task"].isin(list(unlearned))
-        left_out.update({task: unlearned[task] for task in table.loc[out, "task"].unique()})
+        tasks_out.update({task: unlearned[task] for task in table.loc[out, "task"].unique()})
         return table[~out]
 
     try:
-        given = list(claim.effects(*(_mapped(record, seen) for record in records.values())))
+        given = list(claim.effects(*(_mapped(record, seen) for record in records.values()), **setting or {}))
     except CannotTest as reason:
-        return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason), left_out))
+        return Judged(claim.key, Verdict(CANNOT_BE_TESTED, (), str(reason), tasks_out))
     left_out |= {one.group: one.reason for one in given if isinstance(one, LeftOut)}
     for one in given:
         reasons = dict.fromkeys(unlearned[task] for task in one.stands_on if task in unlearned)
         if reasons:
             left_out[one.group] = "; ".join(reasons)
     kept = tuple(one for one in given if one.group not in left_out)
-    reason = "" if given else claim.nothing
-    return Judged(claim.key, verdicts.judge(claim.parts, kept, left_out, reason), kept)
+    verdict = verdicts.judge(claim.parts, kept, left_out, "" if given else claim.nothing)
+    return Judged(claim.key, replace(verdict, left_out=left_out | tasks_out), kept)
 
 
 def judge_all(claims: Iterable[Claim], records: Records, unlearned: Mapping[str, str] | None = None) -> list[Judged]:
@@ -278,17 +330,19 @@ def save(judged: Iterable[Judged], folder: Path) -> None:
 def _as_json(judged: Judged) -> dict:
     rows = verdicts.as_table(judged.effects).to_dict("records")
     controls = {name: _as_json(one) for name, one in judged.controls.items()}
-    return {"claim": judged.claim, "verdict": asdict(judged.verdict), "effects": rows, "controls": controls}
+    of_claim = {"claim": judged.claim, "verdict": asdict(judged.verdict), "effects": rows}
+    return of_claim | {"controls": controls, "settings": dict(judged.settings)}
 
 
 def _from_json(entry: Mapping) -> Judged:
     groups = tuple(
-        Group(**group | {name: tuple(group[name]) for name in ("failed", "undecided")})
+        Group(**group | {name: tuple(group[name]) for name in ("failed", "undecided", "halves")})
         for group in entry["verdict"]["groups"]
     )
+    verdict = entry["verdict"] | {"groups": groups, "untested": tuple(entry["verdict"]["untested"])}
     effects = verdicts.from_table(pd.DataFrame(entry["effects"], columns=verdicts.COLUMNS))
     controls = {name: _from_json(one) for name, one in entry["controls"].items()}
-    return Judged(entry["claim"], Verdict(**entry["verdict"] | {"groups": groups}), tuple(effects), controls)
+    return Judged(entry["claim"], Verdict(**verdict), tuple(effects), controls, entry["settings"])
 
 
 def load(folder: Path) -> list[Judged]:

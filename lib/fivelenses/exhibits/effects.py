@@ -10,6 +10,10 @@ over m models and n examples (Searle, Casella and McCulloch 1992, chapter 4)::
 M and E both contain the interaction, so V is M + E − I, where a source whose own variance comes out negative counts as
 none. The interval is Student's t with Satterthwaite's degrees of freedom, V² / Σ part²/degrees over the parts that make
 up V. At 95 % it covers 93 to 97 % in simulation with five models, 92 to 98 with three, but with two as few as 87.
+
+A ratio is judged by its logarithm: the mean over models is then the geometric one, and doubling counts as much as
+halving. What comes in whole units, such as a count, has the variance of rounding, 1/12 of a unit squared, even where
+all models give the same number.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,10 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import nctdtr, stdtrit
 
 Values = NDArray[np.float64]
 Number = float | Values
+POWER = 0.8  # with which the number of models or examples that is said to be needed would decide
+SURE = 30.0  # standard errors from the threshold, at which the power is 1
+ROUNDED = 1 / 12  # of a unit squared: the variance of a number that is uniform between two whole ones
 TIE = 1 + 1e-9  # parts that differ by rounding alone count as equal: the order of a sum must not change the degrees
 
 
@@ -43,6 +50,7 @@ class Interval:
             0 models if the interval was not measured.
         of_this_model: a side has one model, so the interval says nothing about other seeds.
         parts: M, E and I above; empty for a percentile interval.
+        log: it is a ratio, judged by its logarithm, whose are standard_error and parts.
     """
 
     estimate: Number
@@ -55,6 +63,7 @@ class Interval:
     examples: int
     of_this_model: bool
     parts: tuple[Part, ...] = ()
+    log: bool = False
 
     @property
     def measured(self) -> bool:
@@ -124,6 +133,7 @@ def from_replicates(
     paired_models: bool = True,
     level: float = 0.95,
     examples: int | None = None,
+    log: bool = False,
 ) -> Interval:
     """Interval of a measure that is no mean over examples (CCA, RSA, a correlation), by leaving out folds.
 
@@ -137,6 +147,7 @@ def from_replicates(
         reference: estimates and replicates of what is subtracted, on the same folds.
         examples: how many sentences the folds hold together, which `needed` counts in; the folds if not given.
         paired_models, level: as for `interval`.
+        log: the estimates are ratios; a reference divides them.
 
     >>> effect = from_replicates([0.50, 0.54], [[0.49, 0.50, 0.51], [0.54, 0.53, 0.55]], level=0.9)
     >>> print(f"{effect.estimate:.2f}, standard error {effect.standard_error:.3f}")
@@ -144,52 +155,63 @@ def from_replicates(
     """
     values = []
     for whole, left_out in [(estimates, replicates)] + ([] if reference is None else [reference]):
+        whole, left_out = (_logarithm(side) if log else side for side in (whole, left_out))
         whole, left_out = _numbers(whole, "estimates", 1)[..., None], _numbers(left_out, "replicates", 2)
         folds = left_out.shape[-1]
         if whole.shape[:-1] != left_out.shape[:-1] or folds < 2:
             raise ValueError(f"Replicates {left_out.shape} leave no folds out of {whole.shape[:-1]} estimates.")
         values.append(np.concatenate([whole, folds * whole - (folds - 1) * left_out], -1))
     sides = _sides(values[0], None if reference is None else values[1], paired_models)
-    return _from_sides([side[..., 0] for side in sides], [side[..., 1:] for side in sides], level, examples or folds)
+    estimates, values = [side[..., 0] for side in sides], [side[..., 1:] for side in sides]
+    return _from_sides(estimates, values, level, examples or folds, log)
 
 
-def over_models(values: ArrayLike, level: float = 0.95) -> Interval:
+def over_models(values: ArrayLike, level: float = 0.95, log: bool = False, unit: float = 0.0) -> Interval:
     """Interval over models alone, for what is not smooth in the examples: mean ± t(m−1) · sd/√m of (…, models).
 
     That of one value is infinite, with the flag `of_this_model`.
 
+    Args:
+        log: the values are ratios.
+        unit: the values are whole multiples of it (a count has 1), so they vary by unit²/12 at least.
+
     >>> effect = over_models([4, 6, 5])
     >>> print(f"{effect.estimate} in [{effect.low:.2f}, {effect.high:.2f}]")
     5.0 in [2.52, 7.48]
+    >>> print(f"{over_models([2, 2, 2], unit=1).low:.2f}")
+    1.28
     """
-    values = _numbers(values, "values", 1)
-    part = _of_mean(values) if values.shape[-1] > 1 else Part(np.full(values.shape[:-1], np.inf), 0.0)
-    return _from_parts(values.mean(-1), (part, *[Part(0.0, 0.0)] * 2), level, values.shape[-1], 0)
+    values = _numbers(_logarithm(values) if log else values, "values", 1)
+    models = values.shape[-1]
+    part = _of_mean(values) if models > 1 else Part(np.full(values.shape[:-1], np.inf), 0.0)
+    part = Part(part.variance + unit**2 * ROUNDED / models, part.degrees)
+    return _from_parts(values.mean(-1), (part, *[Part(0.0, 0.0)] * 2), level, models, 0, log)
 
 
-def without_interval(value: float) -> Interval:
+def without_interval(value: float, log: bool = False) -> Interval:
     """An estimate whose interval was not measured: what is left of a run that kept no replicates.
 
     >>> without_interval(0.3).measured
     False
     """
     value = float(_numbers(value, "value", 0))
-    return Interval(value, value, value, np.nan, np.nan, 0.95, 0, 0, False)
+    return Interval(value, value, value, np.nan, np.nan, 0.95, 0, 0, False, log=log)
 
 
 def independent_difference(first: Interval, second: Interval) -> Interval:
     """First minus second, which share neither models nor examples (two tasks), at the first's level: each part adds.
 
-    Where one of the two was not measured, neither is that of the difference.
+    Of two ratios it is the first over the second. Where one of the two was not measured, neither is the difference.
 
     >>> f"{independent_difference(over_models([4, 6, 5]), over_models([1, 2, 3])).low:.2f}"
     '0.73'
     """
+    difference = np.subtract(_on_scale(first, first.estimate), _on_scale(second, second.estimate))
     if not (first.measured and second.measured):
-        return without_interval(first.estimate - second.estimate)
+        return without_interval(np.exp(difference) if first.log else difference, first.log)
     parts = tuple(_added(pair) for pair in zip(_parts(first), _parts(second), strict=True))
     models, examples = min(first.models, second.models), min(first.examples, second.examples)
-    return _from_parts(np.subtract(first.estimate, second.estimate), parts, first.level, models, examples)
+    return _from_parts(difference, parts, first.level, models, examples, first.log)
 
 
 def at_level(interval: Interval, level: float) -> Interval:
@@ -199,7 +221,7 @@ def at_level(interval: Interval, level: float) -> Interval:
     '-0.73'
     """
     counts = interval.models, interval.examples
-    return _from_parts(np.asarray(interval.estimate), _parts(interval), level, *counts)
+    return _from_parts(_on_scale(interval, interval.estimate), _parts(interval), level, *counts, interval.log)
 
 
 def cut(interval: Interval, least: float, most: float) -> Interval:
@@ -213,14 +235,16 @@ def cut(interval: Interval, least: float, most: float) -> Interval:
 
 
 def needed(interval: Interval, threshold: float, of: str = "models", limit: int = 1_000_000) -> int | None:
-    """How many models (or examples) would decide an effect of the size seen; those it has if it is decided already.
+    """How many models (or examples) would decide an effect of the size seen with a power of 80 %; those it has if it is
+    decided already.
 
-    The smallest count (to half a percent) with t · √V < abs(estimate − threshold), where f times the models (on both
-    sides of a comparison) and h times the examples have V = max(M−I, 0)/f + max(E−I, 0)/h + I/fh; the models' degrees
-    grow to (d+1)f − 1. None if no count up to the limit decides: the other source of chance alone leaves it open.
+    The smallest count (to half a percent) at which a noncentral t, about abs(estimate − threshold)/√V, exceeds the
+    interval's quantile of Student's t in four cases of five. f times the models (on both sides of a comparison) and h
+    times the examples have V = max(M−I, 0)/f + max(E−I, 0)/h + I/fh; the models' degrees grow to (d+1)f − 1. None if no
+    count up to the limit decides: the other source of chance alone leaves it open.
 
     >>> needed(over_models([4, 6, 5]), 4)
-    7
+    10
     """
     if np.ndim(interval.estimate):
         raise ValueError("What is needed is counted for one interval, not for many.")
@@ -237,8 +261,11 @@ def needed(interval: Interval, threshold: float, of: str = "models", limit: int 
     shared = both / (f * h)
     variances = max(models - both, 0) / f + shared, max(examples - both, 0) / h + shared, shared
     parts = tuple(map(Part, variances, ((first + 1) * f - 1, second, third)))
-    distance = np.full(sizes.shape, abs(interval.estimate - threshold))
-    enough = sizes[(_from_parts(distance, parts, interval.level, count, 0).low > 0) & (sizes <= limit)]
+    distance = abs(float(_on_scale(interval, interval.estimate) - _on_scale(interval, threshold)))
+    error, degrees = _error(parts)
+    shift = np.minimum(np.divide(distance, error, out=np.full(sizes.shape, SURE), where=error > 0), SURE)
+    power = 1 - nctdtr(degrees, shift, stdtrit(degrees, _tails(interval.level)[1]))
+    enough = sizes[(power >= POWER) & (sizes <= limit)]
     return int(enough[0]) if enough.size else None
 
 
@@ -252,6 +279,19 @@ def _parts(interval: Interval) -> tuple[Part, ...]:
     if not interval.parts:
         raise ValueError("A percentile interval has no parts of variance: draw it anew instead.")
     return interval.parts
+
+
+def _on_scale(interval: Interval, value: Number) -> Values:
+    """A number on the scale on which the interval is symmetric."""
+    return np.log(value) if interval.log else np.asarray(value)
+
+
+def _logarithm(values: ArrayLike) -> Values:
+    """Of ratios, which are positive."""
+    values = np.asarray(values, dtype=float)
+    if not (values > 0).all():
+        raise ValueError("A ratio is judged by its logarithm, so each has to be positive.")
+    return np.log(values)
 
 
 def _numbers(values: ArrayLike, name: str, dimensions: int) -> Values:
@@ -308,22 +348,36 @@ def _added(parts: Iterable[Part], signs: Iterable[Number] = (1, 1)) -> Part:
     return Part(variance, 1 / np.where(total > 0, np.fmin(total, 1.0), 1.0))
 
 
-def _from_sides(estimates: Sequence[Values], values: Sequence[Values], level: float, examples: int) -> Interval:
+def _from_sides(
+    estimates: Sequence[Values], values: Sequence[Values], level: float, examples: int, log: bool = False
+) -> Interval:
     """Interval from one or two sides' estimates (…, models) and values (…, models, examples)."""
     of_examples = _of_mean(_minus([side.mean(-2) for side in values]))
     parts = _added([_of_mean(side) for side in estimates]), of_examples, _added([_interaction(side) for side in values])
     counts = min(side.shape[-1] for side in estimates), examples
-    return _from_parts(_minus([side.mean(-1) for side in estimates]), parts, level, *counts)
+    return _from_parts(_minus([side.mean(-1) for side in estimates]), parts, level, *counts, log)
 
 
-def _from_parts(estimate: Values, parts: tuple[Part, ...], level: float, *counts: int) -> Interval:
-    """Interval from the models' part, the examples' part and the interaction that both contain."""
+def _error(parts: tuple[Part, ...]) -> tuple[Values, Values]:
+    """The standard error, with its degrees of freedom, from the three parts."""
     models, examples, both = (part.variance for part in parts)
     own = np.greater(models, both * TIE), np.greater(examples, both * TIE)
     variance, degrees = _added(parts, (*own, 1 - own[0] - own[1]))
-    reach = stdtrit(degrees, _tails(level)[1]) * (error := np.sqrt(variance))
-    numbers = map(_plain, (estimate, estimate - reach, estimate + reach, error, degrees))
-    return Interval(*numbers, level, *counts, counts[0] == 1, tuple(Part(*map(_plain, part)) for part in parts))
+    return np.sqrt(variance), degrees
+
+
+def _from_parts(
+    estimate: Values, parts: tuple[Part, ...], level: float, models: int, examples: int, log: bool = False
+) -> Interval:
+    """Interval from the models' part, the examples' part and the interaction that both contain."""
+    error, degrees = _error(parts)
+    reach = stdtrit(degrees, _tails(level)[1]) * error
+    ends = estimate, estimate - reach, estimate + reach
+    with np.errstate(over="ignore"):
+        ends = tuple(map(np.exp, ends)) if log else ends
+    numbers = map(_plain, (*ends, error, degrees))
+    parts = tuple(Part(*map(_plain, part)) for part in parts)
+    return Interval(*numbers, level, models, examples, models == 1, parts, log)
 
 
 def _plain(number: Number) -> Number:

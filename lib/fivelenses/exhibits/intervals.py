@@ -39,6 +39,7 @@ def of_measure(
     reference: pd.DataFrame | None = None,
     paired_models: bool = True,
     examples: int | None = None,
+    log: bool = False,
 ) -> Interval:
     """The interval of any measure of a record's rows, from its folds and over its models.
 
@@ -49,6 +50,7 @@ def of_measure(
         model: the column, or columns, that tell models apart.
         reference: rows of what is subtracted, of the same models if paired; one model is common to all.
         paired_models, examples: as for `effects.from_replicates`.
+        log: the measure is a ratio.
 
     Returns:
         The interval; without `fold`, the mean over models, or its difference, with no interval.
@@ -64,16 +66,25 @@ def of_measure(
     sides = [_replicates(side, measure, model) for side in (table, reference) if side is not None]
     _check_pairs([names for names, *_ in sides], paired_models)
     if any(replicates is None for *_, replicates in sides):
-        means = [estimates.mean() for _, estimates, _ in sides]
-        return effects.without_interval(means[0] - sum(means[1:]))
+        return _without_interval([estimates for _, estimates, _ in sides], log)
     (estimates, replicates), *others = (side[1:] for side in sides)
-    return effects.from_replicates(estimates, replicates, *others, paired_models=paired_models, examples=examples)
+    return effects.from_replicates(
+        estimates, replicates, *others, paired_models=paired_models, examples=examples, log=log
+    )
+
+
+def _without_interval(sides: Sequence[Values], log: bool) -> Interval:
+    """The mean over models, or the difference of two means; of ratios, by their logarithms."""
+    means = [(np.log(side) if log else side).mean() for side in sides]
+    value = means[0] - sum(means[1:])
+    return effects.without_interval(np.exp(value) if log else value, log)
 
 
 def of_pairs(
     table: pd.DataFrame,
     measure: Callable[[pd.DataFrame], float],
     examples: int | None = None,
+    log: bool = False,
 ) -> Interval:
     r"""The interval of a measure of pairs of models, all pairs of m, for the mean over pairs.
 
@@ -98,13 +109,15 @@ def of_pairs(
     if len(pairs) != len(models) * (len(models) - 1) // 2:
         raise ValueError(f"{len(pairs)} pairs are not all pairs of {len(models)} models.")
     if replicates is None:
-        return effects.without_interval(estimates.mean())
+        return _without_interval([estimates], log)
     if len(models) > 2:
         belongs = np.array([[model in pair for pair in pairs] for model in models], dtype=float)
         share = 2 * (len(models) - 1) / (len(models) - 2)
         to_models = (1 - share) / len(pairs) + share / (len(models) - 1) * belongs
-        estimates, replicates = to_models @ estimates, to_models @ replicates
-    return effects.from_replicates(estimates, replicates, examples=examples)
+        estimates, replicates = (
+            np.exp(to_models @ np.log(values)) if log else to_models @ values for values in (estimates, replicates)
+        )
+    return effects.from_replicates(estimates, replicates, examples=examples, log=log)
 
 
 def _replicates(table: pd.DataFrame, measure: Callable, model: str | list[str]) -> tuple[list, Values, Values | None]:

@@ -6,12 +6,16 @@ paper's sentence, with a threshold. A group *holds* if the interval of each part
 hold, so holding needs no correction (an intersection-union test, Berger 1982); one suffices to fail, so failing has
 Bonferroni's. Groups make the verdict: *reproduced* (fails nowhere, holds in at least two thirds), *contradicted* (holds
 nowhere, fails in at least two thirds), *mixed* (holds in some, fails in some), *cannot be tested* (no group) or *open*.
+
+A sentence of two halves (large sets late *and* MRPC early) names the half of each part. It is reproduced only if a
+group holds in each half, and open where a half has no group. What the paper does not have (another number of steps)
+is no group, and no two groups share an effect: the function that gives effects leaves them out.
 """
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -21,6 +25,7 @@ from fivelenses.exhibits.effects import Interval
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 REPRODUCED, CONTRADICTED, MIXED, CANNOT_BE_TESTED = "reproduced", "contradicted", "mixed", "cannot be tested"
+RATIO = "ratio"  # the unit of what is judged by its logarithm, where 1 is the threshold of a claim of order
 OUTCOMES = (REPRODUCED, CONTRADICTED, MIXED, OPEN, CANNOT_BE_TESTED)  # of a claim
 Reasons = Mapping[str, str]  # by group, in words
 EXACT, AT_LEAST, AT_MOST, UNBOUNDED = "exact", "at least", "at most", "unbounded"
@@ -28,19 +33,22 @@ BOUNDS = {EXACT: (True, True), AT_LEAST: (True, False), AT_MOST: (False, True), 
 MOST_TOLD = 100_000  # models, or examples: whoever reads of more learns that it will not be decided
 ROUNDING = 1e-12  # of the threshold, or of 1 if that is more: what lies nearer to the threshold is a tie
 NUMBERS = dict.fromkeys(("estimate", "low", "high", "standard_error", "degrees", "level"), float)
-NUMBERS |= {"models": int, "examples": int, "of_this_model": bool}
+NUMBERS |= {"models": int, "examples": int, "of_this_model": bool, "log": bool}
 VARIANCES = [f"{source}_{number}" for source in ("M", "E", "I") for number in ("variance", "degrees")]
 TASKS = "; "  # between the tasks that an effect stands on
 COLUMNS = ["group", "part", "bound", "stands_on", *NUMBERS, *VARIANCES]
+THRESHOLDS = {"thresholds × 0.75": 0.75, "thresholds × 1.25": 1.25}  # settings of the multiverse
+LEVELS = {"90 % intervals": 2.0, "99 % intervals": 0.2}  # by how much 1 − level grows from 95 %
 
 
 @dataclass(frozen=True)
 class Part:
     """One signed number of a claim, by name, positive in the direction of the paper's sentence.
 
-    The threshold is 0 for a claim of order, otherwise the smallest difference that would matter, with the reason why;
-    `unit` is that of the number, in words. A sentence that says more of some groups has parts of these `groups` alone;
-    a part without groups is of all.
+    The threshold is 0 for a claim of order (1 for that of a ratio), otherwise the smallest difference that would
+    matter, with the reason why; `unit` is that of the number, in words. A sentence that says more of some groups has
+    parts of these `groups` alone; a part without groups is of all. `half` names the half of the sentence that the part
+    is about, where it has two; equivalence has two parts, a bound on either side.
     """
 
     name: str
@@ -48,6 +56,12 @@ class Part:
     reason: str = ""
     unit: str = ""
     groups: tuple[str, ...] = ()
+    half: str = ""
+
+    @property
+    def of_order(self) -> bool:
+        """Whether it asks for the sign alone."""
+        return self.threshold == (1 if self.unit == RATIO else 0)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.threshold) or (self.threshold and not self.reason):
@@ -85,10 +99,11 @@ class Effect:
 class Group:
     """What became of one group: it HOLDS, FAILS or is OPEN, with the names of the parts that failed or are undecided.
 
-    `of_this_model` says that some interval has one model and says nothing about other seeds; `models` and `examples`,
-    of an open group, how many would decide effects of the size seen (None where none would); `chance` bounds the
-    probability of a decision from above if every effect lay at its threshold. Where the interval of some part was not
-    `measured`, the outcome is that of the estimates.
+    `of_this_model` says that some interval has one model and says nothing about other seeds; `models_needed` and
+    `examples_needed`, of an open group, how many would decide effects of the size seen with a power of 80 % (None where
+    none would); `chance` bounds the probability of a decision from above if every effect lay at its threshold. Where
+    the interval of some part was not `measured`, the outcome is that of the estimates. `models` are those of the part
+    that has fewest; `halves` those of the sentence that its parts are about.
     """
 
     name: str
@@ -96,10 +111,12 @@ class Group:
     failed: tuple[str, ...]
     undecided: tuple[str, ...]
     of_this_model: bool
-    models: int | None
-    examples: int | None
+    models_needed: int | None
+    examples_needed: int | None
     chance: float
     measured: bool = True
+    models: int = 0
+    halves: tuple[str, ...] = ()
 
     def of(self, part: str) -> str:
         """What became of one part, by its name."""
@@ -108,12 +125,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a claim, its groups by name, why it cannot be tested, and which groups took no part and why."""
+    """The outcome of a claim, its groups by name, why it cannot be tested, and which groups took no part and why;
+    whether one group, or fewer than half of them, is `alone` in what it rests on; the `untested` halves of a sentence.
+    """
 
     outcome: str
     groups: tuple[Group, ...]
     reason: str = ""
     left_out: Reasons = field(default_factory=dict)
+    alone: bool = False
+    untested: tuple[str, ...] = ()
 
     def of(self, outcome: str) -> tuple[Group, ...]:
         """The groups that hold, fail or are open."""
@@ -144,7 +165,7 @@ def from_table(table: pd.DataFrame) -> list[Effect]:
     for row in table.to_dict("records"):
         variances = [float(row[column]) for column in VARIANCES]
         parts = () if math.isnan(variances[0]) else tuple(map(effects.Part, variances[::2], variances[1::2]))
-        interval = Interval(*(kind(row[number]) for number, kind in NUMBERS.items()), parts)
+        interval = Interval(**{number: kind(row[number]) for number, kind in NUMBERS.items()}, parts=parts)
         tasks = "" if pd.isna(row["stands_on"]) else row["stands_on"]  # what is empty in a file is read as missing
         stands_on = tuple(filter(None, tasks.split(TASKS)))
         values.append(Effect(row["group"], row["part"], interval, row["bound"], stands_on))
@@ -186,11 +207,14 @@ def judge_group(parts: Sequence[Part], values: Iterable[Effect]) -> Group:
     ways = zip(*(() if failed else downwards or upwards), strict=True)
     counts = [(min if downwards else max)(way) for way in ways] or [math.inf, math.inf]
     of_this_model = any(effect.interval.of_this_model for effect in values)
-    models, examples = (None if math.isinf(count) else count for count in counts)
+    needed = (None if math.isinf(count) else count for count in counts)
     can_hold, can_fail = zip(*chances, strict=True)
     chance = (1 - level) / 2 * (all(can_hold) + sum(can_fail) / len(parts))
     measured = all(effect.interval.measured for effect in values)
-    return Group(name, outcome, tuple(failed), tuple(undecided), of_this_model, models, examples, chance, measured)
+    models = min(effect.interval.models for effect in values)
+    halves = tuple(dict.fromkeys(part.half for part in parts if part.half))
+    decided = name, outcome, tuple(failed), tuple(undecided)
+    return Group(*decided, of_this_model, *needed, chance, measured, models, halves)
 
 
 def judge(
@@ -212,10 +236,42 @@ def judge(
     if not by_group and not (reason := reason or "; ".join(dict.fromkeys(left_out.values()))):
         raise ValueError("There are no effects to judge, and no reason says why.")
     groups = tuple(judge_group(parts, by_group[name]) for name in sorted(by_group))
+    if not groups:
+        return Verdict(CANNOT_BE_TESTED, (), reason, left_out)
+    untested, unheld = _halves_without(parts, groups), _halves_without(parts, groups, HOLDS)
     held, failed = (sum(group.outcome == outcome for group in groups) for outcome in (HOLDS, FAILS))
     clear = 3 * max(held, failed) >= 2 * len(groups)
     outcome = MIXED if held and failed else OPEN if not clear else REPRODUCED if held else CONTRADICTED
-    return Verdict(outcome if groups else CANNOT_BE_TESTED, groups, "" if groups else reason, left_out)
+    if untested or (unheld and outcome == REPRODUCED):
+        outcome = OPEN
+    alone = len(groups) == 1 or len(groups) < len(left_out)
+    return Verdict(outcome, groups, "", left_out, alone, untested)
+
+
+def _halves_without(parts: Sequence[Part], groups: Iterable[Group], outcome: str = "") -> tuple[str, ...]:
+    """The halves of a sentence that no group is about, or none that has this outcome."""
+    covered = {half for group in groups if outcome in ("", group.outcome) for half in group.halves}
+    return tuple(dict.fromkeys(part.half for part in parts if part.half and part.half not in covered))
+
+
+def varied(parts: Sequence[Part], values: Sequence[Effect]) -> Iterator[tuple[str, list[Part], list[Effect]]]:
+    """The settings of the multiverse that need no record, each with its name: thresholds of size a quarter lower and
+    higher, intervals at 90 and 99 %.
+
+    >>> values = [Effect("MRPC", "growth", effects.over_models([4, 6, 5]))]
+    >>> [name for name, *_ in varied([Part("growth", 2, "two layers")], values)]
+    ['thresholds × 0.75', 'thresholds × 1.25', '90 % intervals', '99 % intervals']
+    """
+    if not all(part.of_order for part in parts):
+        for name, factor in THRESHOLDS.items():
+            moved = [part if part.of_order else replace(part, threshold=part.threshold * factor) for part in parts]
+            yield name, moved, list(values)
+    if all(one.interval.parts for one in values):
+        for name, factor in LEVELS.items():
+            levels = [1 - factor * (1 - one.interval.level) for one in values]
+            wider = [effects.at_level(one.interval, level) for one, level in zip(values, levels, strict=True)]
+            moved = [replace(one, interval=interval) for one, interval in zip(values, wider, strict=True)]
+            yield name, list(parts), moved
 
 
 def multiplicity(verdicts: Iterable[Verdict]) -> tuple[int, int, float]:
@@ -229,26 +285,30 @@ def multiplicity(verdicts: Iterable[Verdict]) -> tuple[int, int, float]:
 
 
 def sentence(verdict: Verdict, unit: str = "group") -> str:
-    """A verdict in words for a card, whose plot names the parts: counts, what would decide, whether it is of one model.
+    """A verdict in words for a card, whose plot names the parts: counts, halves, what would decide, whether it is of
+    one model.
 
     >>> sentence(judge([Part("growth")], [Effect("MRPC", "growth", effects.over_models([4, -3, 8]))]), "task")
-    'Open on MRPC alone. If the effect is as large as seen, it would take 16 models to decide MRPC.'
+    'Open on MRPC alone, with 3 models. If the effect is as large as seen, 30 models would decide MRPC with a power\
+ of 80 %.'
     """
     if verdict.outcome == CANNOT_BE_TESTED:
         return f"{verdict.outcome.capitalize()}: {verdict.reason}."
-    said = [f"{verdict.outcome.capitalize()}{_counts(verdict.groups, unit)}."]
+    said = [f"{verdict.outcome.capitalize()}{_counts(verdict, unit)}{_models(verdict.groups)}."]
+    if verdict.untested:
+        said.append(f"No group is about the half {_listed([f'“{half}”' for half in verdict.untested])}.")
     open_groups = verdict.of(OPEN) if verdict.outcome == OPEN else []
     deciding, untold = [], []
     for one in open_groups:
-        counts = {"models": one.models, "examples": one.examples}
+        counts = {"models": one.models_needed, "examples": one.examples_needed}
         ways = [f"{_as_told(count)} {of}" for of, count in counts.items() if count is not None]
         if ways and not one.of_this_model:
-            deciding.append(f"{' or '.join(ways)} {'to decide ' * (not deciding)}{one.name}")
+            deciding.append(f"{' or '.join(ways)} {'would decide ' * (not deciding)}{one.name}")
         elif not one.of_this_model:
             untold.append(one.name)
     if deciding:
         effect = "the effect is" if len(deciding) == 1 else "effects are"
-        said.append(f"If {effect} as large as seen, it would take {_listed(deciding)}.")
+        said.append(f"If {effect} as large as seen, {_listed(deciding)} with a power of 80 %.")
     if untold:
         said.append(f"How many models or examples would decide {_listed(untold)} cannot be told.")
     if wanting := [one.name for one in open_groups if one.of_this_model]:
@@ -272,26 +332,41 @@ def _as_told(count: int) -> str:
     return f"{count}" if count < 100 else f"about {float(f'{count:.1e}'):,.0f}"
 
 
-def _counts(groups: Sequence[Group], unit: str) -> str:
+def _models(groups: Sequence[Group]) -> str:
+    """How many models the groups have, where that is more than one and was counted.
+
+    >>> _models([Group("MRPC", HOLDS, (), (), False, None, None, 0.0, models=5)])
+    ', with 5 models'
+    """
+    counts = sorted({group.models for group in groups})
+    if counts[0] < 2:
+        return ""
+    each = " each" if len(groups) > 1 and len(counts) == 1 else ""
+    return f", with {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} models{each}"
+
+
+def _counts(verdict: Verdict, unit: str) -> str:
     """In how many groups a claim holds, fails and is open, and in which of them it does not hold.
 
     >>> rest = ((), (), False, None, None, 0.0)
-    >>> groups = [Group("MRPC", HOLDS, *rest), Group("RTE", FAILS, *rest)]
-    >>> _counts(groups, "task")
+    >>> groups = (Group("MRPC", HOLDS, *rest), Group("RTE", FAILS, *rest))
+    >>> _counts(Verdict(MIXED, groups), "task")
     ': it holds in 1 of 2 tasks and fails in 1 (RTE)'
     """
+    groups = verdict.groups
+    alone = f" on {_listed([group.name for group in groups])} alone" if verdict.alone else ""
     if len(groups) == 1:
-        return f" on {groups[0].name} alone"
+        return alone
     counts = []
     for outcome, verb in ((HOLDS, "holds"), (FAILS, "fails"), (OPEN, "is open")):
         names = [one.name for one in groups if one.outcome == outcome]
         if len(names) == len(groups):
-            return f": it {verb} in {'both' if len(groups) == 2 else f'all {len(groups)}'} {_several(unit)}"
+            return f"{alone}: it {verb} in {'both' if len(groups) == 2 else f'all {len(groups)}'} {_several(unit)}"
         if names:
             of_all = "" if counts else f" of {len(groups)} {_several(unit)}"
             which = "" if outcome == HOLDS else f" ({', '.join(names)})"
             counts.append(f"{verb} in {len(names)}{of_all}{which}")
-    return f": it {_listed(counts)}"
+    return f"{alone}: it {_listed(counts)}"
 
 
 def _listed(words: Sequence[str]) -> str:

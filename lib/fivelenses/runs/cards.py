@@ -6,15 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fivelenses.exhibits import verdicts
-from fivelenses.exhibits.claims import OURS, Claim, Judged
+from fivelenses.exhibits.claims import OURS, TWINS, Claim, Judged
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, REPRODUCED
-from fivelenses.records import SHUFFLED, TWIN
+from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN
 from fivelenses.runs.intervals_drawn import Drawn, plots
 from fivelenses.runs.side_by_side import render
 from fivelenses.runs.thresholds import cases
 
 NAMES = {TWIN: "the twin that moved at random", SHUFFLED: "models trained on shuffled labels"}
-MEANING = {TWIN: "it does not speak of what training does", SHUFFLED: "it does not need a task that can be learned"}
+NAMES[FUNCTIONAL_TWIN] = "the twin that moved at random until its last layer had changed as much"
+MEANING = dict.fromkeys(TWINS, "it does not speak of what training does")
+MEANING[SHUFFLED] = "it does not need a task that can be learned"
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,22 @@ class Card:
                 sentences.append(f"It does not hold for {NAMES[name]} {held}.")
             else:
                 sentences.append(f"Whether it holds for {NAMES[name]} is not clear {held}.")
-        if TWIN not in view.judged.controls:
+        if not any(name in view.judged.controls for name in TWINS):
             sentences.append(f"No twin: {self.claim.untwinned or 'this run has none'}.")
         return sentences
+
+    def settings(self, view: View) -> str:
+        """In how many settings of the multiverse the verdict stays, and what it is in the others; empty without any."""
+        judged = view.judged
+        if not judged.settings:
+            return ""
+        others = "; ".join(f"{name}: {outcome}" for name, outcome in judged.changed.items())
+        same = ", ".join(name for name in judged.settings if name not in judged.changed)
+        return (
+            f"The verdict stays in {judged.stays} other settings"
+            + (f" ({same})" if same else "")
+            + (f"; {others}." if others else ".")
+        )
 
 
 def left_out(judged: Judged) -> dict[str, str]:

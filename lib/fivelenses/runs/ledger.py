@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fivelenses.exhibits import claims, verdicts
 from fivelenses.exhibits.claims import Claim, Judged
-from fivelenses.exhibits.verdicts import OUTCOMES, REPRODUCED
+from fivelenses.exhibits.verdicts import HOLDS, OUTCOMES, REPRODUCED
 from fivelenses.papers.five_lenses.claims import CLAIMS as STATEMENTS
 from fivelenses.papers.hao2019.claims import CLAIMS as HAO2019
 from fivelenses.papers.hao2020.claims import CLAIMS as HAO2020
@@ -19,7 +19,7 @@ from fivelenses.papers.own_encoders.claims import CLAIMS as OF_OWN_ENCODERS
 from fivelenses.papers.singh2020.claims import CLAIMS as SINGH2020
 from fivelenses.papers.toy_world.claims import CLAIMS as OF_THE_TOY_WORLD
 from fivelenses.papers.zhou2022.claims import CLAIMS as ZHOU2022
-from fivelenses.records import SHUFFLED, TWIN
+from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.pages import PUBLISHED, Shown, findings_of
@@ -40,6 +40,7 @@ PAPERS = {
     "singh2020": "Singh and Giovanardi (2020)",
     "merchant2020": "Merchant et al. (2020)",
 }
+CONTROLS = {TWIN: "twin", FUNCTIONAL_TWIN: "functional twin", SHUFFLED: "shuffled labels"}
 # What the project itself says, where no paper does; their chapters show them.
 OF_CHAPTERS: dict[int, Sequence[Claim]] = {0: OF_THE_TOY_WORLD, 6: STATEMENTS, 7: OF_KNOWN_TRUTH, 8: OF_OWN_ENCODERS}
 
@@ -66,6 +67,16 @@ class Entry:
     def anchor(self) -> str:
         """The name of its place on the ledger."""
         return f"{self.claim.key}-{self.shown.part if self.shown.leads else self.shown.name}"
+
+    @property
+    def count(self) -> str:
+        """Groups that hold of groups judged, and models per group, for a cell of the matrix; empty without a group."""
+        groups = self.judged.verdict.groups
+        if not groups:
+            return ""
+        models = [str(count) for count in sorted({group.models for group in groups if group.measured})]
+        held = f"{len(self.judged.verdict.of(HOLDS))}/{len(groups)}"
+        return held + (f" × {'–'.join(dict.fromkeys((models[0], models[-1])))}" if models else "")
 
     def view(self) -> View:
         """For a card of the ledger."""
@@ -189,7 +200,8 @@ def _controls(judgements: Sequence[Entry]) -> dict:
     twins = [entry for of_claim in rows.values() for entry in of_claim if _twinned(entry)]
     too = [entry for entry in twins if entry.judged.controls[TWIN].verdict.outcome == REPRODUCED]
     untwinned = {entry.claim.key: entry.claim.untwinned for entry in judgements if entry.claim.untwinned}
-    names = {TWIN: "twin", SHUFFLED: "shuffled labels"}
+    controls = {name for of_claim in rows.values() for entry in of_claim for name in entry.judged.controls}
+    names = {name: title for name, title in CONTROLS.items() if name in controls}
     return {"rows": rows, "twins": len(twins), "too": len(too), "untwinned": untwinned, "names": names}
 
 

@@ -105,6 +105,8 @@ class Run:
         predictions: pd.DataFrame | NotMeasured,
         of: Callable[[pd.DataFrame], pd.DataFrame] = gate.ordinary,
         leading: str = "",
+        gains: Mapping[str, float] | None = None,
+        words: pd.DataFrame | NotMeasured | None = None,
     ) -> None:
         """Find the tasks that the ordinary models did not learn, say so on the page, and leave them out of all claims.
 
@@ -113,11 +115,14 @@ class Run:
             predictions: `checkpoints.predictions.by_example` of these; scores decide without intervals if not measured.
             of: takes the ordinary ones from the models.
             leading: the encoder whose tasks go by their names alone; the chapter's own if empty.
+            gains, words: of `gate.learned`; without words, the null rate alone decides.
         """
         if isinstance(models, NotMeasured):
             display(Markdown(f"*Left out of the claims*: it is not known what was learned, because {models.reason}."))
             return
-        table = gate.learned(of(models), None if isinstance(predictions, NotMeasured) else predictions)
+        measured = (None if isinstance(record, NotMeasured) else record for record in (predictions, words))
+        predictions, words = measured
+        table = gate.learned(of(models), predictions, gains, words)
         self.unlearned = dict(gate.unlearned(table, leading or self.settings.encoder))
         reasons = "; ".join(dict.fromkeys(self.unlearned.values()))
         all_learned = "*Every task was learned*: all take part."
@@ -128,9 +133,8 @@ class Run:
         each first part over the groups, and the number of groups in which a claim holds, for the prose.
         """
         claims = list(claims)
-        judged = judge_all(
-            claims, {name: _given(record) for name, record in self.measurements.tables.items()}, self.unlearned
-        )
+        records = {name: _given(record) for name, record in self.measurements.tables.items()}
+        judged = judge_all(claims, self.measurements.not_measured | records, self.unlearned)
         save(judged, self.folder)
         for claim, one in zip(claims, judged, strict=True):
             name, verdict = claim.key.replace("-", "_"), one.verdict

@@ -14,9 +14,9 @@ from fivelenses.runs.intervals_drawn import scale
 
 
 def cases(parts: Sequence[Part], runs: Mapping[str, Judged]) -> str:
-    """JSON with `parts` (name, unit, threshold, and the range and step of a slider) and `runs`: by run, group and part
-    the lower end, which has to lie above the threshold, and the upper end, at the level corrected for the number of
-    parts, below which it fails; null where there is no end.
+    """JSON with `parts` (name, unit, threshold, and the range and step of a slider), `halves` (of the sentence: the
+    names of each one's parts) and `runs`: by run, group and part the lower end, which has to lie above the threshold,
+    and the upper end, at the level corrected for the number of parts, below which it fails; null where there is no end.
 
     Args:
         parts: of the claim.
@@ -40,6 +40,10 @@ def cases(parts: Sequence[Part], runs: Mapping[str, Judged]) -> str:
             step = 10 ** math.floor(math.log10((axis.high - axis.low) / 50))
             ends = {"least": math.floor(axis.low / step) * step, "most": math.ceil(axis.high / step) * step}
             sliders.append({"name": part.name, "unit": part.unit, "threshold": part.threshold, "step": step} | ends)
+    halves: dict[str, list[str]] = {}
+    for part in parts:
+        if part.half:
+            halves.setdefault(part.half, []).append(part.name)
     by_run = {}
     for name, judged in told.items():
         of_groups: dict[str, dict[str, list]] = {}
@@ -47,7 +51,8 @@ def cases(parts: Sequence[Part], runs: Mapping[str, Judged]) -> str:
             together = sum(other.group == effect.group for other in judged.effects)
             of_groups.setdefault(effect.group, {})[effect.part] = _ends(effect, together)
         by_run[name] = of_groups
-    return json.dumps({"parts": sliders, "runs": by_run}, allow_nan=False).replace("<", "\\u003c")
+    found = {"parts": sliders, "halves": list(halves.values()), "runs": by_run}
+    return json.dumps(found, allow_nan=False).replace("<", "\\u003c")
 
 
 def _ends(effect: Effect, parts: int) -> list[float | None]:
