@@ -1,5 +1,6 @@
 """Chapter 5: its measurements on the toy world, and its figures."""
 
+import copy
 import dataclasses
 
 import datasets
@@ -11,6 +12,7 @@ import toyworld
 from fivelenses import records
 from fivelenses.activations import represent, word_vectors
 from fivelenses.lenses import rsa
+from fivelenses.lenses.spans import SpanTargets
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.merchant2020 import figures, measure, probed, similarity
 from fivelenses.papers.merchant2020.measure import drawn_targets, encoded_words
@@ -311,3 +313,43 @@ def test_words_that_were_cut_off_are_no_targets(toy_tokenizer, models):
     long = [["hen"] * 30, ["hen"]]
     vectors = word_vectors(models["base"], encoded_words(long, toy_tokenizer, 12), [0, 6])
     assert vectors[0].shape[0] == 2 and vectors[0].shape[1] < 30 and vectors[1].shape == (2, 1, 64)
+
+
+NO_TOKEN = "\u200b"
+
+
+@pytest.fixture
+def cut_on_the_left(toy_tokenizer):
+    tokenizer = copy.deepcopy(toy_tokenizer)
+    tokenizer.truncation_side = "left"
+    return tokenizer
+
+
+def test_words_without_tokens_are_none_of_those_measured(toy_tokenizer, cut_on_the_left):
+    sentences = [["the", NO_TOKEN, "hen"], ["hen"] * 5, [NO_TOKEN]]
+    assert measure.words_with_tokens(encoded_words(sentences, toy_tokenizer, 6)) == [{0, 2}, {0, 1, 2, 3}, set()]
+    assert measure.words_with_tokens(encoded_words(sentences, cut_on_the_left, 6))[1] == {1, 2, 3, 4}
+
+
+def test_targets_with_a_word_without_tokens_are_left_out_and_counted(toy_checkpoint, models, monkeypatch):
+    rows = [(["the", NO_TOKEN, "hen"], (0, 1), (2, 3)), (["the", NO_TOKEN, "hen"], (0, 1), (1, 3))]
+    rows += [([NO_TOKEN], (0, 1), (0, 1)), (["a", "hen"], (0, 1), (1, 2))]
+    table = pd.DataFrame(rows, columns=["tokens", "span1", "span2"]).assign(labels=[["x"]] * 4)
+    monkeypatch.setattr(measure, "edge_table", lambda name, source: {"train": table})
+    monkeypatch.setattr(measure, "probed_models", lambda checkpoints, wanted: {"base": models["base"]})
+    vectors, targets, left_out = measure._vectors_and_targets([toy_checkpoint], "srl", ["train"], 10, 64, "cpu")
+    assert left_out == 2 and sorted(target.span2 for target in targets["train"]) == [(1, 2), (2, 3)]
+    read = SpanTargets((list(one["train"] for one in vectors.values()), targets["train"]), ["x"])
+    assert all((batch.words[0] != 0).any(-1).all() for batch in read.batches(8, [0]))
+
+
+def test_sentences_with_a_word_without_tokens_are_left_out_and_counted(models, toy_tokenizer):
+    treebank = {split: rows.head(40) for split, rows in toyworld.table("treebank").items()}
+    asked = {"sentences": 80, "device": "cpu", "with_folds": True}
+    before = measure.structural_probes({"base": models["base"]}, toy_tokenizer, treebank, **asked)
+    long_enough = treebank["test"]["tokens"].map(len).ge(measure.MIN_WORDS)
+    spoilt = treebank["test"]["tokens"].map(lambda words: [NO_TOKEN, *words[1:]])
+    treebank["test"].loc[long_enough.cumsum() <= 3, "tokens"] = spoilt
+    after = measure.structural_probes({"base": models["base"]}, toy_tokenizer, treebank, **asked)
+    assert set(before["left_out"]) == {0} and set(after["left_out"]) == {3}
+    assert set(before["examples"] - after["examples"]) == {3}

@@ -149,14 +149,13 @@ def checked_rows(name: str, rows: Array) -> torch.Tensor:
     return rows
 
 
-def checked_sentence(where: str, vectors: torch.Tensor, like: torch.Tensor, values: bool = True) -> None:
+def checked_sentence(where: str, vectors: torch.Tensor, like: torch.Tensor) -> None:
     """Refuse a sentence that is not (layers, words, features), finite, with the layers and features of another.
 
     Args:
         where: what an error calls the sentence.
         vectors: of its words.
         like: the first sentence.
-        values: whether to check its numbers, too.
 
     Raises:
         ValueError: another shape, no word, no floating-point numbers, or a value that is not finite in single
@@ -167,5 +166,5 @@ def checked_sentence(where: str, vectors: torch.Tensor, like: torch.Tensor, valu
             f"{where} has shape {tuple(vectors.shape)}, not (layers, words, features) with the layers and features "
             f"of the first, {tuple(like.shape)}."
         )
-    if not vectors.is_floating_point() or (values and not vectors.float().isfinite().all()):
+    if not vectors.is_floating_point() or not vectors.float().isfinite().all():
         raise ValueError(f"{where} holds NaN, infinity in single precision, or no floating-point numbers.")

@@ -165,7 +165,7 @@ def checked_split(split: Split, name: str) -> tuple[list[list], list[Target]]:
 
 
 def _checked_vectors(models: list[list[torch.Tensor]], read: set[int], name: str) -> list[int]:
-    """The number of words in each sentence; values are checked only in the sentences that targets read."""
+    """The number of words in each sentence; those that no target reads are not checked, and may have no word."""
     if not models[0]:
         raise ValueError(f"The {name} split has no sentence.")
     lengths = [sentence.shape[1] if sentence.ndim == 3 else -1 for sentence in models[0]]
@@ -173,8 +173,10 @@ def _checked_vectors(models: list[list[torch.Tensor]], read: set[int], name: str
         if len(sentences) != len(lengths):
             raise ValueError(f"Model {model} has {len(sentences)} {name} sentences and model 0 has {len(lengths)}.")
         for number, (sentence, words) in enumerate(zip(sentences, lengths, strict=True)):
+            if number not in read:
+                continue
             where = f"Sentence {number} of model {model} in the {name} split"
-            checked_sentence(where, sentence, models[0][0], values=number in read)
+            checked_sentence(where, sentence, models[0][0])
             if sentence.shape[1] != words:
                 raise ValueError(f"{where} has {sentence.shape[1]} words and that of model 0 has {words}.")
     return lengths

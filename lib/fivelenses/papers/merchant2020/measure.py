@@ -31,7 +31,7 @@ from fivelenses.papers.merchant2020.probed import (
 )
 from fivelenses.records import FOLDS, WHOLE
 from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
-from fivelenses.tasks.encoding import encode_words
+from fivelenses.tasks.encoding import NO_WORD, encode_words
 from fivelenses.tasks.subsets import subset
 from fivelenses.tasks.treebanks import treebank_of
 
@@ -45,6 +45,11 @@ def encoded_words(
 ) -> datasets.Dataset:
     """Sentences that are split into words, tokenised, with their `word_ids`."""
     return datasets.Dataset.from_dict(encode_words(sentences, tokenizer, max_length))
+
+
+def words_with_tokens(encoded: datasets.Dataset) -> list[set[int]]:
+    """Of each sentence the words that can be measured: not cut off, and none that the tokeniser drops, as U+200B."""
+    return [set(words) - {NO_WORD} for words in encoded["word_ids"]]
 
 
 # --- edge probes and codelengths --------------------------------------------------------------------------------------
@@ -71,8 +76,9 @@ def drawn_targets(table: pd.DataFrame, most: int) -> tuple[list[list[str]], list
 
 def _vectors_and_targets(
     checkpoints: Sequence[Checkpoint], edge_task: str, splits: Sequence[str], most: int, max_tokens: int, device
-) -> tuple[dict[str, dict[str, list[np.ndarray]]], dict[str, list[Target]]]:
-    """Model and split to the vectors of its sentences in all layers, and split to its targets that were not cut off.
+) -> tuple[dict[str, dict[str, list[np.ndarray]]], dict[str, list[Target]], int]:
+    """Model and split to the vectors of its sentences in all layers; split to its targets whose words all have tokens;
+    and how many targets have not.
 
     Of the twins, one is read: probes of many models take long.
     """
@@ -87,13 +93,13 @@ def _vectors_and_targets(
     }
     targets = {}
     for split in splits:
-        ends = [max(target.span1[1], (target.span2 or target.span1)[1]) for target in drawn[split][1]]
+        measured = words_with_tokens(words[split])
         targets[split] = [
             target
-            for target, end in zip(drawn[split][1], ends, strict=True)
-            if end <= vectors[BASE][split][target.sentence].shape[1]
+            for target in drawn[split][1]
+            if measured[target.sentence].issuperset([*range(*target.span1), *range(*(target.span2 or target.span1))])
         ]
-    return vectors, targets
+    return vectors, targets, sum(len(drawn[split][1]) - len(targets[split]) for split in splits)
 
 
 def _layers(model: nn.Module) -> range:
@@ -129,10 +135,10 @@ def edge_probing(
 
     Returns:
         `task` (of edge probing), `model`, `control`, `seed` (of the probe), `layers` (`mix` or `top`), `fold` (of test
-        sentences left out, for the mixture; -1 none), `micro_f1`, `targets` (for training), `examples` (test
-        sentences, all folds), `data` (in words).
+        sentences left out, for the mixture; -1 none), `micro_f1`, `targets` (for training), `left_out` (targets of all
+        splits with a word that has no tokens), `examples` (test sentences, all folds), `data` (in words).
     """
-    vectors, targets = _vectors_and_targets(checkpoints, edge_task, SPLITS, probe_targets, max_tokens, device)
+    vectors, targets, left_out = _vectors_and_targets(checkpoints, edge_task, SPLITS, probe_targets, max_tokens, device)
     embeddings = {split: [one[:1] for one in vectors[BASE][split]] for split in SPLITS}
     rows = []
     for layers, read in (("mix", vectors), ("mix", {LEXICAL: embeddings}), ("top", vectors)):
@@ -156,7 +162,7 @@ def edge_probing(
     table.insert(0, "task", edge_task)
     data = data_behind(edge_task, checkpoints[0].specification.source)
     examples = len({target.sentence for target in targets["test"]})
-    return table.assign(targets=len(targets["train"]), examples=examples, data=data)
+    return table.assign(targets=len(targets["train"]), left_out=left_out, examples=examples, data=data)
 
 
 def _micro_f1(probe: edge_probe.EdgeProbe, vectors: Sequence[np.ndarray], targets: Sequence[Target]) -> dict:
@@ -202,9 +208,11 @@ def codelengths(
     Returns:
         `task`, `model`, `control`, `seed` (of the order sent and of the perceptron), `fold` (of sentences whose labels
         are not counted, but seen; -1 none), `bits`, `uniform` (bits of a uniform code), `compression`, `targets`
-        (counted), `examples` (sentences, all folds).
+        (counted), `left_out` (targets with a word that has no tokens), `examples` (sentences, all folds).
     """
-    vectors, targets = _vectors_and_targets(checkpoints, edge_task, ["train"], probe_targets, max_tokens, device)
+    vectors, targets, left_out = _vectors_and_targets(
+        checkpoints, edge_task, ["train"], probe_targets, max_tokens, device
+    )
     targets = targets["train"]
     labels = sorted({label for target in targets for label in target.labels})
     truth = np.array([[label in target.labels for label in labels] for target in targets])
@@ -228,7 +236,7 @@ def codelengths(
     table["targets"] = table["targets"].astype(int)
     table["uniform"] = table["targets"] * (code.uniform / len(targets))
     examples = len({target.sentence for target in targets})
-    return table.assign(compression=table["uniform"] / table["bits"], examples=examples)
+    return table.assign(compression=table["uniform"] / table["bits"], left_out=left_out, examples=examples)
 
 
 # --- structural probes ------------------------------------------------------------------------------------------------
@@ -273,35 +281,39 @@ def structural_probes(
 
     Returns:
         One row per model, layer (0…L) and kind (`distance`, `depth`): `spearman` over sentences of 5 to 50 words,
-        `tree` (UUAS for distances, root accuracy for depths, without punctuation), and with folds `fold` (-1 none) and
-        `examples` (test sentences, all folds).
+        `tree` (UUAS for distances, root accuracy for depths, without punctuation), and with folds `fold` (-1 none),
+        `examples` (test sentences, all folds) and `left_out` (sentences of all splits with a word that has no tokens).
     """
-    splits = {}
+    tables, encoded, left_out = {}, {}, 0
     for split in SPLITS:
-        table = treebank[split]
-        table = table[table["tokens"].map(len).between(MIN_WORDS, MAX_WORDS)]
-        most = sentences if split == "train" else sentences // 2
-        # Drawn, not the first ones: a treebank stands in the order of its genres.
-        splits[split] = table.iloc[subset(np.zeros(len(table)), most, TABLE_SEED)].reset_index(drop=True)
+        drawn = _drawn_sentences(treebank[split], sentences if split == "train" else sentences // 2)
+        words = encoded_words(list(drawn["tokens"]), tokenizer, max_length)
+        measured = [len(of_sentence) for of_sentence in words_with_tokens(words)]
+        whole = np.flatnonzero(drawn["tokens"].map(len) == measured)
+        tables[split], encoded[split] = drawn.iloc[whole], words.select(whole)
+        left_out += len(drawn) - len(whole)
     rows = []
     for name, model in models.items():
-        read = {}
-        for split, table in splits.items():
-            words = encoded_words(list(table["tokens"]), tokenizer, max_length)
-            vectors = word_vectors(model, words, _layers(model), device=device)
-            whole = [place for place, one in enumerate(vectors) if one.shape[1] == len(table["tokens"][place])]
-            read[split] = [vectors[place] for place in whole], table.iloc[whole]
+        vectors = {split: word_vectors(model, words, _layers(model), device=device) for split, words in encoded.items()}
         for kind, gold, fit in (
             ("distance", trees.tree_distances, structural_probe.fit_distance),
             ("depth", trees.tree_depths, structural_probe.fit_depth),
         ):
-            truth = {split: [gold(heads) for heads in table["heads"]] for split, (_, table) in read.items()}
-            probe = fit(*((read[split][0], truth[split]) for split in ("train", "validation")), device=device)
-            counted = [np.array(tags) != PUNCTUATION for tags in read["test"][1]["upos"]]
-            of_sentences = trees.sentence_scores(kind, probe.predict(read["test"][0]), truth["test"], counted)
+            truth = {split: [gold(heads) for heads in table["heads"]] for split, table in tables.items()}
+            probe = fit(*((vectors[split], truth[split]) for split in ("train", "validation")), device=device)
+            counted = [np.array(tags) != PUNCTUATION for tags in tables["test"]["upos"]]
+            of_sentences = trees.sentence_scores(kind, probe.predict(vectors["test"]), truth["test"], counted)
             for fold in range(WHOLE, FOLDS) if with_folds else [WHOLE]:
                 scores = trees.summary(kind, of_sentences[of_sentences["sentence"] % FOLDS != fold])
                 tree = scores.uuas if kind == "distance" else scores.root_accuracy
                 rows += [(name, layer, kind, fold, scores.spearman[layer], tree[layer]) for layer in _layers(model)]
     table = pd.DataFrame(rows, columns=["model", "layer", "kind", "fold", "spearman", "tree"])
-    return table.assign(examples=len(read["test"][0])) if with_folds else table.drop(columns="fold")
+    if not with_folds:
+        return table.drop(columns="fold")
+    return table.assign(examples=len(tables["test"]), left_out=left_out)
+
+
+def _drawn_sentences(table: pd.DataFrame, most: int) -> pd.DataFrame:
+    """At most so many sentences of a treebank, drawn and not the first: it stands in the order of its genres."""
+    table = table[table["tokens"].map(len).between(MIN_WORDS, MAX_WORDS)]
+    return table.iloc[subset(np.zeros(len(table)), most, TABLE_SEED)].reset_index(drop=True)
