@@ -12,6 +12,7 @@ from fivelenses.lenses.cca import svcca_distance
 from fivelenses.lenses.moments import Moments, bytes_needed
 from fivelenses.lenses.rsa import sample_positions, similarity
 from fivelenses.models import encoders
+from fivelenses.tasks.subsets import folds
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_layers_that_do_not_fit_into_memory_at_once_are_read_in_several_passes_t
 ):
     passes = []
     monkeypatch.setattr(comparison, "stream", lambda *given: passes.append(given[2:4]) or stream(*given))
-    settings = {"layers": layers, "batch_rows": 7, "device": "cpu", "folds": 3}
+    settings = {"layers": layers, "batch_rows": 7, "device": "cpu", "fold_of": folds(toy_examples["labels"], 3)}
     pairs = [("seed 0", "seed 2"), ("seed 1", "seed 0")]
     whole = compare_with(lenses, models, pairs, toy_examples, **settings)
     assert len(passes) == len(models)
@@ -72,19 +73,19 @@ def test_the_memory_of_a_layer_is_that_of_the_tensors_that_are_kept_of_it():
 
 
 def test_a_fold_left_out_is_a_comparison_without_its_examples(models, toy_examples):
-    pairs, folds = [("seed 0", "seed 2"), ("seed 1", "seed 0")], 3
+    pairs, fold_of = [("seed 0", "seed 2"), ("seed 1", "seed 0")], folds(toy_examples["labels"], 3)
     lenses = [AttentionJS(), CCA(variance_kept=0.9), RSA()]
     settings = {"layers": [0, 4], "device": "cpu"}
     # Batches of 7 hold examples of all folds, and a fold ends within a block of rows.
-    table = compare_with(lenses, models, pairs, toy_examples, batch_rows=7, folds=folds, **settings)
+    table = compare_with(lenses, models, pairs, toy_examples, batch_rows=7, fold_of=fold_of, **settings)
     assert table["fold"].tolist() == [-1] * 4 + [0] * 4 + [1] * 4 + [2] * 4
     whole = compare_with(lenses, models, pairs, toy_examples, **settings)
     measured = ["first", "second", "layer", "js", "js_error", "svcca", "svcca_all", "pwcca", "cka", "rsa", "tokens"]
     of_all = table[table["fold"] == -1]
     pd.testing.assert_frame_equal(of_all[measured], whole[measured], rtol=1e-5)
     np.testing.assert_allclose(of_all["svcca_null"], whole["svcca_null"], atol=0.1)
-    for fold in range(folds):
-        others = toy_examples.select([row for row in range(toy_examples.num_rows) if row % folds != fold])
+    for fold in range(3):
+        others = toy_examples.select(np.flatnonzero(fold_of != fold))
         direct = compare_with(lenses, models, pairs, others, **settings)
         left_out = table[table["fold"] == fold].reset_index(drop=True)
         replicated = ["first", "second", "layer", "js", "js_error", "svcca", "tokens", "rsa", "rsa_tokens", "examples"]
@@ -108,6 +109,6 @@ def test_what_cannot_be_compared_is_refused(models, toy_examples):
     with pytest.raises(ValueError, match="tokens and SVCCA of two layers of width 64 needs more than 128"):
         compare(models, [("seed 0", "seed 1")], toy_examples.select([0]), device="cpu")
     with pytest.raises(ValueError, match="tokens without one fold and SVCCA"):
-        compare(models, [("seed 0", "seed 1")], toy_examples.select(range(8)), device="cpu", folds=2)
-    with pytest.raises(ValueError, match="40 examples cannot be left out in 41 folds"):
-        compare_with([AttentionJS()], models, [("seed 0", "seed 1")], toy_examples, device="cpu", folds=41)
+        compare(models, [("seed 0", "seed 1")], toy_examples.select(range(8)), device="cpu", fold_of=np.arange(8) % 2)
+    with pytest.raises(ValueError, match="40 examples need one fold each, of two or more"):
+        compare_with([AttentionJS()], models, [("seed 0", "seed 1")], toy_examples, fold_of=np.zeros(40, dtype=int))

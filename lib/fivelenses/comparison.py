@@ -4,8 +4,8 @@ them layer by layer while they read. No token is stored.
 `compare_with` takes any of the lenses `AttentionJS`, `CCA` and `RSA`; `compare` is what chapter 1 measures,
 `layers_rolled_back` the same with single layers reset.
 
-With `folds`, the example in row r of the table belongs to fold r modulo `folds`, whatever the batches, and what a lens
-gathers is kept fold by fold. Then each row of the result stands for all examples (`fold` −1), or for all but those of
+With `fold_of`, the fold of each example (`tasks.subsets.folds`), what a lens gathers is kept fold by fold, whatever the
+batches. Then each row of the result stands for all examples (`fold` −1), or for all but those of
 one fold (`fold` 0, 1, …), from the same pass: the replicates from which `exhibits.intervals` takes intervals. Memory
 for moments is then `folds` times as large. Where all layers together need more than there is, they are read in several
 passes, some layers in each; the numbers are the same to the last bit.
@@ -39,14 +39,14 @@ class PairLens(Protocol):
 
     reads_attention: bool
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
         """Prepare for a stream of models, whose pairs are named by the models' positions.
 
-        Examples are gathered in `folds` parts, a single one where nothing will be left out.
+        `fold_of` is the fold of each example, 0 for all where nothing will be left out.
         """
 
     def update(self, batches: Sequence[Activations]) -> None:
-        """Add what each model computes on one batch; an example's fold is its entry in `rows` modulo folds."""
+        """Add what each model computes on one batch, whose `rows` are places in `fold_of`."""
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         """Column to value for a pair and a layer, after the stream, from all examples or all but those of one fold.
@@ -67,14 +67,14 @@ class AttentionJS:
 
     reads_attention = True
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
-        self._layers, self._folds = [layer for layer in layers if layer > 0], folds
-        self._divergences = {pair: JSAccumulator(len(self._layers), heads, folds) for pair in pairs}
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+        self._layers, self._fold_of = [layer for layer in layers if layer > 0], fold_of
+        self._divergences = {pair: JSAccumulator(len(self._layers), heads, _count(fold_of)) for pair in pairs}
 
     def update(self, batches: Sequence[Activations]) -> None:
         for (first, second), divergence in self._divergences.items():
             attentions = ([batches[side].attention[layer] for layer in self._layers] for side in (first, second))
-            divergence.update(*attentions, batches[first].mask, batches[first].rows % self._folds)
+            divergence.update(*attentions, batches[first].mask, self._fold_of[batches[first].rows])
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         if layer == 0:
@@ -110,14 +110,16 @@ class CCA:
         self.measures, self.variance_kept = tuple(measures), variance_kept
         self._null_seed = null_seed if "svcca_null" in measures else None
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
-        self._folds = {layer: [Moments(pairs, self._null_seed) for _ in range(folds)] for layer in layers}
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+        self._fold_of, folds = fold_of, range(_count(fold_of))
+        self._folds = {layer: [Moments(pairs, self._null_seed) for _ in folds] for layer in layers}
         self._wholes: dict[int, Moments] = {}
         self._read: dict[int | None, tuple[dict, dict]] = {}
 
     def update(self, batches: Sequence[Activations]) -> None:
         for layer, of_folds in self._folds.items():
-            order, counts = _dealt(batches[0], len(of_folds))
+            fold_of = _folds_of_tokens(batches[0], self._fold_of)
+            order, counts = fold_of.argsort(stable=True), fold_of.bincount(minlength=len(of_folds)).tolist()
             tokens = (batch.tokens(layer)[order].split(counts) for batch in batches)
             for moments, *rows in zip(of_folds, *tokens, strict=True):
                 moments.update(*rows)
@@ -174,14 +176,12 @@ def _merged(folds: list[Moments], null_seed: int | None) -> Moments:
     return whole
 
 
-def _dealt(batch: Activations, folds: int) -> tuple[torch.Tensor, list[int]]:
-    """The order that puts a batch's tokens fold after fold, and how many each fold has."""
-    fold_of = _folds_of_tokens(batch, folds)
-    return fold_of.argsort(stable=True), fold_of.bincount(minlength=folds).tolist()
+def _count(fold_of: np.ndarray) -> int:
+    return int(fold_of.max()) + 1
 
 
-def _folds_of_tokens(batch: Activations, folds: int) -> torch.Tensor:
-    return torch.from_numpy(batch.rows % folds).to(batch.mask.device).repeat_interleave(batch.mask.sum(1))
+def _folds_of_tokens(batch: Activations, fold_of: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(fold_of[batch.rows]).to(batch.mask.device).repeat_interleave(batch.mask.sum(1))
 
 
 class RSA:
@@ -199,12 +199,12 @@ class RSA:
     def __init__(self, positions: np.ndarray | None = None, null_seed: int | None = None) -> None:
         self._positions, self._null_seed = positions, null_seed
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
-        self._folds = folds
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+        self._fold_of, folds = fold_of, _count(fold_of)
         self._kernels = {layer: RSAAccumulator(pairs, self._positions, self._null_seed, folds) for layer in layers}
 
     def update(self, batches: Sequence[Activations]) -> None:
-        fold_of = _folds_of_tokens(batches[0], self._folds)
+        fold_of = _folds_of_tokens(batches[0], self._fold_of)
         for layer, kernels in self._kernels.items():
             kernels.update(*(batch.tokens(layer) for batch in batches), fold_of=fold_of)
 
@@ -227,7 +227,7 @@ def compare_with(
     layers: Iterable[int] | None = None,
     batch_rows: int = 32,
     device: str | None = None,
-    folds: int | None = None,
+    fold_of: np.ndarray | None = None,
     memory: float | None = None,
 ) -> pd.DataFrame:
     """Compare pairs of models on the same examples with several lenses; every model reads each example once, or once
@@ -241,17 +241,17 @@ def compare_with(
         layers: layers compared, 0…L, all of 1…L when None; 0 is the embedding output.
         batch_rows: examples per batch.
         device: a GPU when there is one, by default.
-        folds: parts of the examples that are left out one after another; none when None.
+        fold_of: (examples,) the fold of each example, of `tasks.subsets.folds`; no fold is left out when None.
         memory: bytes for what the lenses gather and one batch of all models, of one layer at least; `memory_at_hand`
             by default.
 
     Returns:
         One row per pair and layer, with `first`, `second`, `layer`, the columns of each lens, and `examples`. With
-        `folds`, these rows for all examples and then for each fold left out, told apart by `fold`: −1, 0…folds − 1.
+        folds, these rows for all examples and then for each fold left out, told apart by `fold`: −1, 0, 1, ….
         What a lens does not measure without a fold is NaN.
 
     Raises:
-        ValueError: a pair that names no model, fewer than two folds or more than examples, or what `stream` or a lens
+        ValueError: a pair that names no model, fewer than two folds or not one per example, or what `stream` or a lens
             refuses.
     """
     reference = next(iter(models.values()))
@@ -260,29 +260,31 @@ def compare_with(
     for name in (name for pair in pairs for name in pair):
         if name not in models:
             raise ValueError(f"There is no model {name!r} to compare: the models are {', '.join(names)}.")
-    if folds is not None and not 2 <= folds <= examples.num_rows:
-        raise ValueError(f"{examples.num_rows} examples cannot be left out in {folds} folds: give 2 folds or more.")
+    if fold_of is not None and (len(fold_of) != examples.num_rows or _count(fold_of) < 2):
+        raise ValueError(f"{examples.num_rows} examples need one fold each, of two or more: deal them anew.")
+    parted = np.zeros(examples.num_rows, dtype=np.int64) if fold_of is None else fold_of
+    left_out_once = (None,) if fold_of is None else (None, *range(_count(fold_of)))
     positions = {pair: (names.index(pair[0]), names.index(pair[1])) for pair in pairs}
-    of_layer = _bytes_per_layer(lenses, models, positions, examples, batch_rows, folds or 1)
+    of_layer = _bytes_per_layer(lenses, models, positions, examples, batch_rows, _count(parted))
     rows = {}
     for part in _in_passes(layers, of_layer, memory_at_hand(device) if memory is None else memory):
-        _read(lenses, models, positions, examples, part, batch_rows, device, folds or 1)
-        for left_out, pair, layer in product((None, *range(folds or 0)), positions, part):
+        _read(lenses, models, positions, examples, part, batch_rows, device, parted)
+        for left_out, pair, layer in product(left_out_once, positions, part):
             row = dict(zip(("first", "second"), pair, strict=True)) | {"layer": layer}
-            if folds is not None:
+            if fold_of is not None:
                 row["fold"] = WHOLE if left_out is None else left_out
             for lens in lenses:
                 row |= lens.row(positions[pair], layer, left_out)
-            kept = examples.num_rows - len(range(left_out, examples.num_rows, folds) if left_out is not None else ())
+            kept = parted.size if left_out is None else int((parted != left_out).sum())
             rows[left_out, pair, layer] = row | {"examples": kept}
-    return pd.DataFrame([rows[key] for key in product((None, *range(folds or 0)), positions, layers)])
+    return pd.DataFrame([rows[key] for key in product(left_out_once, positions, layers)])
 
 
-def _read(lenses, models, positions, examples, layers, batch_rows, device, folds) -> None:
+def _read(lenses, models, positions, examples, layers, batch_rows, device, fold_of) -> None:
     """One pass of all models, side by side, of which the lenses gather some layers."""
     reference = next(iter(models.values()))
     for lens in lenses:
-        lens.begin(list(positions.values()), layers, reference.config.num_attention_heads, folds)
+        lens.begin(list(positions.values()), layers, reference.config.num_attention_heads, fold_of)
     hidden = layers if any(not lens.reads_attention for lens in lenses) else ()
     attention = [layer for layer in layers if layer > 0] if any(lens.reads_attention for lens in lenses) else ()
     streams = [stream(model, examples, hidden, attention, batch_rows, device) for model in models.values()]
@@ -326,12 +328,12 @@ def compare(
     with_attention: bool = True,
     batch_rows: int = 32,
     device: str | None = None,
-    folds: int | None = None,
+    fold_of: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Compare pairs of models by attention divergence and the CCA family.
 
     Args:
-        models, pairs, examples, layers, batch_rows, device, folds: as in `compare_with`.
+        models, pairs, examples, layers, batch_rows, device, fold_of: as in `compare_with`.
         variance_kept: the share of variance that SVCCA and PWCCA keep.
         with_attention: also compare attentions.
 
@@ -342,23 +344,23 @@ def compare(
     Raises:
         ValueError: too few tokens for CCA, reported before any model runs, or as `compare_with`.
     """
-    check_tokens(examples, next(iter(models.values())).config.hidden_size, folds)
+    check_tokens(examples, next(iter(models.values())).config.hidden_size, fold_of)
     lenses = [AttentionJS()] if with_attention else []
     return compare_with(
-        [*lenses, CCA(variance_kept=variance_kept)], models, pairs, examples, layers, batch_rows, device, folds
+        [*lenses, CCA(variance_kept=variance_kept)], models, pairs, examples, layers, batch_rows, device, fold_of
     )
 
 
-def check_tokens(examples: datasets.Dataset, width: int, folds: int | None = None) -> None:
+def check_tokens(examples: datasets.Dataset, width: int, fold_of: np.ndarray | None = None) -> None:
     """Refuse examples with too few tokens for the CCA of two layers of this width, also without any of the folds.
 
     Raises:
         ValueError: there are no more tokens than both layers together have features.
     """
     lengths = np.array([len(tokens) for tokens in examples["input_ids"]])
-    tokens = lengths.sum() - max((lengths[fold::folds].sum() for fold in range(folds or 0)), default=0)
+    tokens = int(lengths.sum() - (0 if fold_of is None else np.bincount(fold_of, lengths).max()))
     if tokens <= 2 * width:
-        without = " without one fold" if folds else ""
+        without = "" if fold_of is None else " without one fold"
         raise ValueError(
             f"{examples.num_rows} examples hold {tokens} tokens{without} and SVCCA of two layers of width {width} "
             f"needs more than {2 * width}: take more examples."
@@ -372,7 +374,7 @@ def layers_rolled_back(
     variance_kept: float = 0.99,
     batch_rows: int = 32,
     device: str | None = None,
-    folds: int | None = None,
+    fold_of: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """How far the last layer of a fine-tuned model moves when one of its layers is rolled back to the original.
 
@@ -387,5 +389,5 @@ def layers_rolled_back(
     rolled_back = {f"{layer}": with_layer_rolled_back(tuned, original, layer) for layer in range(1, depth + 1)}
     pairs = [("tuned", name) for name in rolled_back]
     models = {"tuned": tuned, **rolled_back}
-    table = compare(models, pairs, examples, variance_kept, [depth], False, batch_rows, device, folds)
+    table = compare(models, pairs, examples, variance_kept, [depth], False, batch_rows, device, fold_of)
     return table.assign(layer=table["second"].astype(int)).drop(columns=["first", "second"])

@@ -41,7 +41,7 @@ KNOWN_OTHERWISE = (
 )
 METADATA = b"fivelenses"
 
-# In the column `fold`: no fold is left out. Sentences are dealt into so many folds, in turn.
+# In the column `fold`: no fold is left out. Examples are dealt into so many folds.
 WHOLE, FOLDS = -1, 10
 # In the column `control`: fine-tuned models; what moved as far at random; models that were trained on shuffled labels;
 # rows that belong to all of them, such as the pre-trained encoder's.

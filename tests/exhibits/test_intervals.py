@@ -8,6 +8,7 @@ from fivelenses.exhibits import effects
 from fivelenses.exhibits.intervals import of_measure, of_scores
 from fivelenses.records import FOLDS
 from fivelenses.tasks.scores import score
+from fivelenses.tasks.subsets import folds
 
 RNG = np.random.default_rng(0)
 
@@ -114,17 +115,28 @@ def test_the_difference_of_two_scores(paired):
     assert of_scores(rows, other, paired) == expected
 
 
-def test_matthews_has_folds_of_examples_in_turn():
+def test_matthews_has_folds_of_examples_by_label():
     rows = predictions(metric="matthews", examples=60)
     found, labels = of_scores(rows), wide(rows, "label")[0]
     said = wide(rows, "predicted")
     whole = [score("matthews", one, labels) for one in said]
     left_out = [
-        [score("matthews", one[kept], labels[kept]) for kept in (np.arange(60) % FOLDS != f for f in range(FOLDS))]
+        [score("matthews", one[kept], labels[kept]) for kept in (folds(labels) != f for f in range(FOLDS))]
         for one in said
     ]
     assert found == effects.from_replicates(whole, left_out, examples=60)
     assert of_scores(rows, over_null=True) == found
+
+
+def test_labels_that_take_turns_in_the_table_do_not_widen_an_interval():
+    rows = predictions(metric="matthews", examples=400).sort_values("label", kind="stable")
+    place = np.arange(400)
+    places = [10 * (place % 40) + place // 40, np.random.default_rng(0).permutation(400)]
+    in_turn, shuffled = (
+        of_scores(pd.concat(of.assign(example=place) for _, of in rows.groupby("seed"))).standard_error
+        for place in places
+    )
+    assert in_turn == pytest.approx(shuffled, rel=0.3)
 
 
 def test_scores_of_several_words_weigh_examples_by_their_words():

@@ -19,6 +19,7 @@ from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY
 from fivelenses.papers.five_lenses.measure import changes_by_layer, references
 from fivelenses.papers.hao2020.measure import evaluation_part
 from fivelenses.papers.merchant2020.similarity import drawn_positions
+from fivelenses.tasks.subsets import folds
 
 INDEPENDENT = "toy-bert/seed-1"
 FOLDED = ("js", "svcca", "probe", "rollback", "rsa")
@@ -112,7 +113,8 @@ def test_attention_features_and_weights_are_those_of_the_other_chapters(measured
 
 def test_without_a_fold_a_measure_is_that_of_the_other_examples(measured, reference, toy_checkpoint):
     examples = evaluation_part(toy_checkpoint, 40)
-    kept = examples.select([row for row in range(40) if row % 10 != 3])
+    fold_of = folds(examples["labels"])
+    kept = examples.select(np.flatnonzero(fold_of != 3))
     models = {"start": reference.pretrained, "tuned": toy_checkpoint.model()}
     lengths = np.array([len(one) for one in examples["input_ids"]])
     order = np.argsort(-lengths, kind="stable")
@@ -121,7 +123,7 @@ def test_without_a_fold_a_measure_is_that_of_the_other_examples(measured, refere
     drawn = np.concatenate([examples["input_ids"][row] for row in order])[positions]
     assert len(drawn) == 300 and not np.isin(drawn, reference.tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])).any()
     # The same tokens in a stream that lacks the examples of the fold.
-    places = np.flatnonzero(np.isin(np.arange(len(rows))[rows % 10 != 3], positions))
+    places = np.flatnonzero(np.isin(np.arange(len(rows))[fold_of[rows] != 3], positions))
     alone = compare_with([AttentionJS(), RSA(places)], models, [("start", "tuned")], kept, device="cpu")
     np.testing.assert_allclose(curve(measured, "js", 0, fold=3), alone["js"], rtol=1e-4)
     np.testing.assert_allclose(curve(measured, "rsa", 0, fold=3), 1 - alone["rsa"], rtol=1e-4, atol=1e-6)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.comparison import compare
 from fivelenses.exhibits.claims import controls_of
-from fivelenses.papers.hao2020 import figures
+from fivelenses.papers.hao2020 import figures, measure
 from fivelenses.papers.hao2020.measure import (
     PRETRAINED,
     UNTRAINED,
@@ -51,6 +52,20 @@ def test_examples_are_left_out_in_folds(changes):
     assert set(changes["examples"]) == {EXAMPLES, EXAMPLES * 9 // 10}
     left_out = changes[changes["fold"] >= 0]
     assert left_out[["js", "svcca"]].notna().all(axis=None) and left_out["svcca_null"].isna().all()
+
+
+def test_folds_are_alike_in_their_labels_however_the_examples_stand(checkpoints, monkeypatch):
+    whole, dealt = measure.evaluation_part(checkpoints[0], None), []
+    labels = np.array(whole["labels"])
+    # Labels take turns, so that every second row has the same.
+    rows = np.stack([np.flatnonzero(labels == label)[:20] for label in (0, 1)], axis=1).ravel()
+    monkeypatch.setattr(measure, "evaluation_part", lambda *given: whole.select(rows))
+    monkeypatch.setattr(
+        measure, "compare", lambda *given, fold_of, **how: dealt.append(fold_of) or compare(*given, **how)
+    )
+    changes_by_layer(checkpoints[:1], EXAMPLES, device="cpu")
+    shares = [labels[rows][dealt[0] == fold].mean() for fold in range(FOLDS)]
+    np.testing.assert_allclose(shares, 0.5)
 
 
 def test_models_of_shuffled_labels_have_no_twins(checkpoints):

@@ -11,12 +11,12 @@ from fivelenses.cli import app
 from fivelenses.comparison import CCA, compare, compare_with, layers_rolled_back
 from fivelenses.models.encoders import load_weights, locate
 from fivelenses.models.layers import layer_list
-from fivelenses.records import FOLDS
 from fivelenses.runs.chapters.hao2019 import CURVATURE
 from fivelenses.runs.dry_run import comparing_memory, dry_sweep, known_shape
 from fivelenses.runs.parameters import ParameterError, parse_parameters
 from fivelenses.runs.settings import CHAPTERS, profiles, settings
 from fivelenses.runs.sweep_points import Point, read_grid
+from fivelenses.tasks.subsets import folds
 
 
 def test_every_profile_fits_every_chapter():
@@ -182,7 +182,7 @@ def test_a_dry_run_counts_each_matrix_that_svcca_takes_apart(toy_examples, monke
     # They stand for a fine-tuned model, the encoder before, the model's twin, and another encoder.
     tuned, pretrained, twin, other = models = [load_weights(locate(f"toy-bert/seed-{seed}")) for seed in (0, 1, 2, 0)]
     named, pairs = dict(zip("abcd", models, strict=True)), [("b", "a"), ("b", "c"), ("b", "d")]
-    depth, shared = len(layer_list(tuned)), {"device": "cpu", "folds": FOLDS}
+    depth, shared = len(layer_list(tuned)), {"device": "cpu", "fold_of": folds(toy_examples["labels"])}
     compare(named, pairs, toy_examples, **shared)
     for model in (tuned, twin):
         layers_rolled_back(model, pretrained, toy_examples, **shared)

@@ -18,6 +18,7 @@ from fivelenses import tasks
 from fivelenses.exhibits import effects
 from fivelenses.exhibits.effects import Interval, Values
 from fivelenses.records import FOLDS, WHOLE
+from fivelenses.tasks.subsets import folds
 
 
 def whole(table: pd.DataFrame) -> pd.DataFrame:
@@ -150,7 +151,7 @@ def of_scores(
     """The interval of a score, or of the difference of two, from predictions of the same examples.
 
     Accuracy and F1 of answers are means over examples. Matthews correlation, and the scores of sentences with
-    several words, are not: their examples are dealt into folds in turn.
+    several words, are not: their examples are dealt into folds, by label where they have one.
 
     Args:
         rows, reference: `checkpoints.predictions.by_example` of models of one kind, told apart by `seed`, and of what
@@ -187,8 +188,8 @@ def with_folds(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     models that the columns `by` tell apart.
 
     Returns:
-        One row per model and fold: `by`, `fold`, `score`, `scored_examples`. Examples are dealt into folds in turn, the
-        same for all models.
+        One row per model and fold: `by`, `fold`, `score`, `scored_examples`. Examples are dealt into folds by
+        label, the same for all models.
 
     Example:
         >>> values = {"model": 1, "seed": 0, "example": [0, 1], "metric": "accuracy", "score": [1, 0], "weight": 1}
@@ -224,7 +225,7 @@ def _by_model(rows: pd.DataFrame, over_null: bool, by: str | list[str] = "seed")
 def _left_out(side: tuple) -> tuple[Values, Values]:
     """The score of each model on all examples (models,), and without each fold (models, folds)."""
     metric, weights, right, null, labels, predicted = side
-    fold_of = np.arange(weights.shape[1]) % min(FOLDS, weights.shape[1])
+    fold_of = folds(np.zeros(weights.shape[1]) if labels is None else labels[0], min(FOLDS, weights.shape[1]))
 
     def scored(kept: Values) -> Values:
         if metric == "matthews":

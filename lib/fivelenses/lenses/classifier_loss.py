@@ -9,7 +9,7 @@ For n examples :math:`(x_i, y_i)` and a model that predicts :math:`p(y \mid x)` 
 
 in nats and in [0, 1], from one pass without dropout, each with its standard error over the examples: the sample
 deviation over :math:`\sqrt n`. For a random subset, it estimates how far the mean over all examples is. Examples are
-dealt into folds in turn, the same ones at every point, and the means without each fold are given beside: from them
+dealt into folds by label, the same ones at every point, and the means without each fold are given beside: from them
 comes the interval of what is made of many points (a width, a correlation).
 
 A surface takes more than a thousand passes over the same examples, so all that stays the same is computed once.
@@ -35,6 +35,7 @@ from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.landscape import Measurement
 from fivelenses.lenses.parameter_motion import layer_parameters, placed
 from fivelenses.models.layers import layer_list, part
+from fivelenses.tasks.subsets import folds as dealt
 
 # Tokens per batch: a processor keeps their activations in its cache, a GPU needs more to be busy.
 TOKENS_AT_ONCE = {"cpu": 2**11, "cuda": 2**15}
@@ -91,6 +92,7 @@ class ClassifierLoss:
 
     Attributes:
         n_examples: number of examples measured.
+        fold_of: (examples,) the fold of each, None without folds.
 
     Raises:
         ValueError: no examples, a limit below 1, labels that the head does not have, a model without such a head, or
@@ -128,7 +130,6 @@ class ClassifierLoss:
         self._moving = frozenset(layer_parameters(model, layers))
         examples = examples.select(_drawn(examples.num_rows, limit, seed))
         self.n_examples = examples.num_rows
-        self._fold_of = np.arange(self.n_examples) % min(folds, self.n_examples) if folds else None
         tokens = tokens_at_once or TOKENS_AT_ONCE.get(model.device.type, 2**15)
         self._batches = []
         room = kept_mb * 2**20
@@ -139,6 +140,7 @@ class ClassifierLoss:
                 room -= _bytes(entering)
             # The states of the batch that exceeds the memory are not stored, and neither are those of later batches.
             self._batches.append(_Batch(rows, inputs, labels, entering if room >= 0 else None))
+        self.fold_of = dealt(examples["labels"], min(folds, self.n_examples)) if folds else None
         self._upper = [part(model, layer) for layer in range(max(layers[0], 1), len(layer_list(model)) + 1)]
 
     def __call__(self, point: Parameters) -> Measurement:
@@ -172,9 +174,9 @@ class ClassifierLoss:
 
     def _left_out(self, values: np.ndarray) -> tuple[float, ...]:
         """The mean without each fold; NaN where a fold is all."""
-        if self._fold_of is None:
+        if self.fold_of is None:
             return ()
-        sums, sizes = np.bincount(self._fold_of, values), np.bincount(self._fold_of)
+        sums, sizes = np.bincount(self.fold_of, values), np.bincount(self.fold_of)
         with np.errstate(invalid="ignore"):
             return tuple(((values.sum() - sums) / (len(values) - sizes)).tolist())
 
@@ -184,7 +186,7 @@ class ClassifierLoss:
         shape = self._model.config.to_dict()
         for not_shape in ("_name_or_path", "transformers_version"):
             shape.pop(not_shape, None)
-        folds = 0 if self._fold_of is None else self._fold_of.max() + 1
+        folds = "" if self.fold_of is None else self.fold_of.tolist()
         content = hashlib.sha256(f"{self._autocast} {folds} {sorted(shape.items())}".encode())
         for batch in self._batches:
             for name in sorted(batch.inputs):

@@ -1,6 +1,8 @@
-"""Stratified subsets of examples that hold one another: the first 200 of a seed are among its first 2,000."""
+"""Parts of a table that hold every label in proportion: nested subsets, and folds."""
 
 import numpy as np
+
+from fivelenses.records import FOLDS
 
 
 def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
@@ -35,3 +37,24 @@ def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
         rows = generator.permutation(np.flatnonzero(labels == label))
         position[rows] = (np.arange(rows.size) + generator.random()) / rows.size
     return np.sort(np.argsort(position, kind="stable")[:examples])
+
+
+def folds(labels: np.ndarray, count: int = FOLDS) -> np.ndarray:
+    """The fold of each row: rows of each label are dealt in turn, so that folds are alike in labels and in size.
+
+    Dealt by their place alone, the rows of a table that is sorted, or alternates, would give folds of one label.
+
+    Args:
+        labels: (n,) label of each row; any values that NumPy can sort. Rows without labels have one in common.
+        count: of folds; one per row where there are fewer rows.
+
+    Returns:
+        (n,) from 0 to `count` - 1; two folds differ by one row at most, in all and of each label.
+
+    Example:
+        >>> folds(np.array([0, 1, 0, 1, 0, 1]), 2)
+        array([0, 1, 1, 0, 0, 1])
+    """
+    fold_of = np.empty(len(labels), dtype=np.int64)
+    fold_of[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % count
+    return fold_of

@@ -5,7 +5,7 @@ Classifier probes learn from training examples, and the loss with a layer rolled
 in the landscapes of its paper: on development examples, a model that has memorised its training examples gains when a
 layer is rolled back.
 
-For intervals, examples are dealt into ten folds in turn, and attention, features, similarity, the probe's accuracy and
+For intervals, examples are dealt into ten folds by label, and attention, features, similarity, the probe's accuracy and
 the loss are taken again without each. The distance of labels hangs on single points, and weights on no example; of
 these, and of the trees, the sentences count as given. As a control, all measures are taken of each model's twin, which
 moved as far in random directions, but for the loss, whose head was trained for the model.
@@ -39,7 +39,7 @@ from fivelenses.papers.merchant2020.similarity import drawn_positions
 from fivelenses.records import FOLDS, TUNED, TWIN, WHOLE
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode
-from fivelenses.tasks.subsets import subset
+from fivelenses.tasks.subsets import folds, subset
 from fivelenses.tasks.treebanks import treebank_of
 
 MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "structure")
@@ -140,7 +140,7 @@ def changes_by_layer(
         return pd.DataFrame(columns=COLUMNS)
     reference = references(made.encoder, independent)
     examples = evaluation_part(checkpoints[0], evaluation_examples)
-    check_tokens(examples, reference.pretrained.config.hidden_size, FOLDS)
+    check_tokens(examples, reference.pretrained.config.hidden_size, folds(examples["labels"]))
     twins = {(TWIN, seed): moved_at_random(one, reference.pretrained, seed) for (_, seed), one in tuned.items()}
     every = tuned | twins
     training = _training_part(checkpoints[0], reference.tokenizer, probe_points)
@@ -174,9 +174,8 @@ def _rows(measure: str, model: tuple[str, int], layers: range, values, null, ent
     return pd.DataFrame(columns | {"value": values, "null": null, "entering": entering})
 
 
-def _in_folds(measure: str, model: tuple[str, int], layers: range, values: np.ndarray, null) -> pd.DataFrame:
+def _in_folds(measure: str, model: tuple[str, int], layers: range, values: np.ndarray, null, fold_of) -> pd.DataFrame:
     """Rows of a measure that is a mean over examples, (examples, L): of all of them, and without each fold."""
-    fold_of = np.arange(len(values)) % FOLDS
     means = ((fold, values[fold_of != fold].mean(0)) for fold in range(WHOLE, FOLDS))
     return pd.concat(_rows(measure, model, layers, mean, null, fold=fold) for fold, mean in means)
 
@@ -197,7 +196,7 @@ def _outputs(
     words = drawn_positions(examples, reference.tokenizer, similarity_tokens)
     lenses = [AttentionJS(), CCA(("svcca",), variance_kept), RSA(words)]
     layers = range(len(reference.layers) + 1)
-    table = compare_with(lenses, models, pairs, examples, layers, device=device, folds=FOLDS)
+    table = compare_with(lenses, models, pairs, examples, layers, device=device, fold_of=folds(examples["labels"]))
     table["rsa"] = 1 - table["rsa"]
     curves, parts = dict(list(table.groupby(["second", "fold"]))), []
     for (name, model), fold in product(names.items(), range(WHOLE, FOLDS)):
@@ -243,7 +242,7 @@ def _labels(
         of_model, read_from_model = read(model)
         growth = np.log(of_model / distances)
         parts.append(_rows("labels", name, layers, growth[0], growth[1]))
-        parts.append(_in_folds("probe", name, layers, read_from_model - right, floor))
+        parts.append(_in_folds("probe", name, layers, read_from_model - right, floor, folds(gold)))
     return pd.concat(parts)
 
 
@@ -262,7 +261,7 @@ def _rollbacks(
         before, rises, null = None, [], []
         for layer in reference.layers:
             # One object per layer: what lies below it is computed once, and not for each of its directions.
-            measured = ClassifierLoss(model, training, [layer], limit=examples)
+            measured = ClassifierLoss(model, training, [layer], limit=examples, folds=FOLDS)
             before = measured.by_example({})[0] if before is None else before
             here, back = layer_parameters(model, [layer]), layer_direction(model, reference.pretrained, [layer])
             rises.append(measured.by_example(directions.moved(here, [back], [1.0]))[0] - before)
@@ -271,7 +270,7 @@ def _rollbacks(
             drawn = [directions.rescaled(directions.random_direction(here, one), back) for one in seeds]
             elsewhere = [measured(directions.moved(here, [random], [1.0])).loss for random in drawn]
             null.append(np.mean(elsewhere) - before.mean() if elsewhere else 0.0)
-        parts.append(_in_folds("rollback", name, reference.layers, np.stack(rises, axis=1), null))
+        parts.append(_in_folds("rollback", name, reference.layers, np.stack(rises, axis=1), null, measured.fold_of))
     return pd.concat(parts)
 
 

@@ -21,9 +21,9 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import compare, layers_rolled_back
 from fivelenses.models import encoders
 from fivelenses.models.twins import moved_at_random
-from fivelenses.records import FOLDS, SHARED, SHUFFLED, TWIN
+from fivelenses.records import SHARED, SHUFFLED, TWIN
 from fivelenses.tasks.examples import encode
-from fivelenses.tasks.subsets import subset
+from fivelenses.tasks.subsets import folds, subset
 
 PRETRAINED, UNTRAINED = "pre-trained", "untrained"
 
@@ -90,7 +90,8 @@ def changes_by_layer(
     if not compared:
         return pd.DataFrame()
     examples = evaluation_part(checkpoints[0], evaluation_examples)
-    table = compare(models, list(compared), examples, variance_kept, batch_rows=batch_rows, device=device, folds=FOLDS)
+    how = dict(batch_rows=batch_rows, device=device, fold_of=folds(examples["labels"]))
+    table = compare(models, list(compared), examples, variance_kept, **how)
     of_pair = [compared[pair] for pair in zip(table["first"], table["second"], strict=True)]
     table[["first", "second", "control"]] = of_pair
     table.insert(0, "task", made.task)
@@ -114,10 +115,16 @@ def rollbacks(
         made = checkpoint.specification
         original = encoders.load_weights(encoders.locate(made.encoder))
         examples = evaluation_part(checkpoint, evaluation_examples)
+        fold_of = folds(examples["labels"])
         for control, model in _kinds(checkpoint, original).items():
-            measured = layers_rolled_back(model, original, examples, variance_kept, batch_rows, device, FOLDS)
+            measured = layers_rolled_back(model, original, examples, variance_kept, batch_rows, device, fold_of)
             parts.append(measured.assign(task=made.task, seed=made.seed, control=control))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _labels_of_sets(of_sets: Sequence[datasets.Dataset]) -> list[str]:
+    """Labels of a mixture, those of each data set apart."""
+    return [f"{place} {label}" for place, of_set in enumerate(of_sets) for label in of_set["labels"]]
 
 
 def between_datasets(
@@ -154,11 +161,11 @@ def between_datasets(
                 for task, checkpoint in of_pair.items()
                 for control, model in _kinds(checkpoint, original).items()
             }
-            mixed = datasets.concatenate_datasets([evaluation_part(one, mixed_examples) for one in of_pair.values()])
+            of_sets = [evaluation_part(one, mixed_examples) for one in of_pair.values()]
+            mixed, labels = datasets.concatenate_datasets(of_sets), _labels_of_sets(of_sets)
             compared = [tuple((task, control) for task in pair) for control in ("", TWIN)]
-            measured = compare(
-                models, compared, mixed, variance_kept, batch_rows=batch_rows, device=device, folds=FOLDS
-            )
+            how = dict(batch_rows=batch_rows, device=device, fold_of=folds(labels))
+            measured = compare(models, compared, mixed, variance_kept, **how)
             control = [name for _, name in measured["first"]]
             measured[["first", "second"]] = [pair] * len(measured)
             parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))

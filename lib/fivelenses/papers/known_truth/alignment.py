@@ -31,8 +31,8 @@ class Alignment:
             raise ValueError(f"There is no column {column!r}: choose cka_debiased or procrustes.")
         self._column = column
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
-        if folds != 1:
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+        if fold_of.any():
             raise ValueError("These measures have no folds: compare without.")
         gathered = DebiasedCKA if self._column == "cka_debiased" else Moments
         self._of_layers = {layer: gathered(pairs) for layer in layers}
@@ -64,8 +64,8 @@ class Neighbours:
     def __init__(self, positions: np.ndarray, k: int) -> None:
         self._positions, self._k = torch.from_numpy(positions), k
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, folds: int) -> None:
-        if folds != 1:
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+        if fold_of.any():
             raise ValueError("These measures have no folds: compare without.")
         self._seen = 0
         self._tokens: dict[int, list[list[torch.Tensor]]] = {layer: [] for layer in layers}

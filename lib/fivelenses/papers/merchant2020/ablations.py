@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fivelenses.records import FOLDS, WHOLE
+from fivelenses.tasks.subsets import folds
 
 
 def varied(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str, position: str) -> pd.DataFrame:
@@ -59,7 +60,8 @@ def _rates(row, predictions: pd.DataFrame | None) -> tuple[np.ndarray, np.ndarra
     of_model = predictions[predictions["address"] == row.address]
     if of_model.empty or (of_model["metric"] == "matthews").any():
         raise ValueError(f"The model {row.address} of {row.task} has no scores of examples: measure its predictions.")
-    fold_of = of_model["example"].to_numpy() % FOLDS
+    of_model = of_model.sort_values("example")
+    fold_of = folds(of_model["label"])
     kept = np.stack([np.ones(len(fold_of)), *(fold_of != fold for fold in range(FOLDS))], axis=-1)
     score, null, weight = of_model[["score", "null", "weight"]].to_numpy(float).T @ kept
     return score / weight, null / weight

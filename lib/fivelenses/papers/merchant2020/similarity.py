@@ -19,8 +19,8 @@ from fivelenses.comparison import RSA, compare_with
 from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020.probed import BASE, TWIN_OF, probed_models, tokenizer_of, with_control
-from fivelenses.records import FOLDS
 from fivelenses.tasks.running_text import wikipedia_text
+from fivelenses.tasks.subsets import folds
 
 SIDES = {"mnli": ("premise", "hypothesis"), "squad": ("question", "context")}
 RUNNING_TEXT = "wikipedia"
@@ -55,7 +55,8 @@ def similarity_to_base(
         examples = datasets.Dataset.from_dict(dict(tokenizer(*map(list, sides), truncation=True, max_length=longest)))
         lens = RSA(drawn_positions(examples, tokenizer, tokens), null_seed=DRAW_SEED)
         layers, pairs = range(len(layer_list(models[base])) + 1), [(base, model) for model in others]
-        measured = compare_with([lens], models, pairs, examples, layers, device=device, folds=FOLDS)
+        in_turn = folds(np.zeros(examples.num_rows))
+        measured = compare_with([lens], models, pairs, examples, layers, device=device, fold_of=in_turn)
         parts.append(measured.assign(input=name))
     names = {"second": "model", "rsa": "similarity", "rsa_null": "null", "rsa_tokens": "tokens"}
     return with_control(pd.concat(parts, ignore_index=True).rename(columns=names))[COLUMNS]
