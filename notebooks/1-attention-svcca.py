@@ -67,7 +67,7 @@ settings = run.settings
 # clearly (at 95 %) more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models, of=settings.ordinary_models)
+models = run.measure(tables.models, of=settings.ordinary_models, each="task")
 run.exhibit(figures.table_1, models)
 
 # %% tags=["hide-input"]
@@ -76,8 +76,9 @@ run.measure(words_by_example, over=settings.training_sets)
 run.gate(models, by_example)
 
 # %% [markdown]
-# Two controls show what is due to learning: a {term}`twin`, whose matrices moved as far as in fine-tuning but at
-# random, and training on {term}`shuffled labels`.
+# Controls show what is due to learning: a {term}`twin`, whose matrices moved as far as in fine-tuning but at random, a
+# functional twin, which moved on until its last layer had changed as much (where a run has it), and training on
+# {term}`shuffled labels`.
 #
 # ## Attention changes
 #
@@ -181,7 +182,8 @@ run.exhibit(figures.figure_5, changes)
 # pairs of sentences) and of distant ones (MRPC and SST-2), on a mixture of their development examples.
 
 # %% tags=["hide-input"]
-between = run.measure(measure.between_datasets, of=settings.ordinary_models, pairs=settings.compared_pairs())
+pairs = settings.compared_pairs()
+between = run.measure(measure.between_datasets, of=settings.models_of, each="seed", over={"pair": pairs})
 run.exhibit(figures.figure_6, between, settings.mixed_examples)
 
 # %% tags=["hide-input"]

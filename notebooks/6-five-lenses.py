@@ -65,7 +65,7 @@ run = runs.begin(6, globals())
 # with several seeds.
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models)
+models = run.measure(tables.models, each="task")
 run.exhibit(figures.table_of_models, models)
 run.measure(words_by_example, over=run.settings.training_sets)
 run.gate(models, run.measure(by_example, each="task"))
@@ -98,7 +98,7 @@ run.exhibit(figures.table_of_instruments, changes)
 run.exhibit(figures.overview, changes)
 
 # %% [markdown]
-# The same in their own units, beside their nulls and the {term}`twin`:
+# The same in their own units, beside their nulls and the {term}`twins <twin>`:
 
 # %% tags=["hide-input"]
 run.exhibit(figures.all_curves, changes)

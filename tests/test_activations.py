@@ -3,10 +3,11 @@ import copy
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModel, MPNetConfig
 
-from fivelenses.activations import represent, stream
+from fivelenses.activations import represent, stream, stream_rolled_back
 from fivelenses.models import encoders
-from fivelenses.models.layers import roll_back, with_layer_rolled_back
+from fivelenses.models.layers import layer_list, roll_back
 
 
 def by_row(model, examples, **wanted):
@@ -53,19 +54,37 @@ def test_fused_attention_is_put_back_after_the_pass(toy_model, toy_examples):
     assert toy_model.config._attn_implementation == before
 
 
-def test_views_that_share_layers_stream_as_copies_do(toy_model, toy_encoder, toy_examples):
-    # Twice: what the first pass left behind in the shared layers must not reach the second.
-    for seed in (0, 1):
-        torch.manual_seed(seed)
-        other = encoders.load_weights(encoders.locate(f"random:{toy_encoder.name}"))
-        views = [with_layer_rolled_back(other, toy_model, layer) for layer in range(1, 7)]
-        streams = [stream(model, toy_examples, hidden=[6], batch_size=16) for model in views]
-        for batches in zip(*streams, strict=True):
-            for layer, seen in zip(range(1, 7), batches, strict=True):
-                copied = copy.deepcopy(other)
-                roll_back(copied, copy.deepcopy(toy_model), [layer])
-                expected = next(stream(copied, toy_examples.select(seen.rows), hidden=[6], batch_size=16))
-                torch.testing.assert_close(seen.tokens(6), expected.tokens(6), atol=1e-5, rtol=0)
+@pytest.mark.parametrize("architecture", ["bert", "mpnet"])
+def test_a_layer_rolled_back_gives_what_a_copy_with_its_parameters_gives(
+    architecture, toy_model, toy_encoder, toy_examples
+):
+    if architecture == "bert":
+        original, other = toy_model, encoders.load_weights(encoders.locate(f"random:{toy_encoder.name}"))
+    else:
+        shape = dict(hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32, vocab_size=9000)
+        original, other = (AutoModel.from_config(MPNetConfig(**shape)) for _ in range(2))
+        # A relative position counts where its weights do.
+        other.encoder.relative_attention_bias.weight.data.mul_(50)
+        toy_examples = toy_examples.remove_columns("token_type_ids")
+    depth = len(layer_list(other))
+    copies = [copy.deepcopy(other) for _ in range(1 + depth)]
+    for layer in range(1, 1 + depth):
+        roll_back(copies[layer], original, [layer])
+    expected = zip(*(stream(one, toy_examples, hidden=[depth], batch_size=16) for one in copies), strict=True)
+    found = stream_rolled_back(other, original, toy_examples, batch_size=16)
+    for batches, references in zip(found, expected, strict=True):
+        for one, reference in zip(batches, references, strict=True):
+            np.testing.assert_array_equal(one.rows, reference.rows)
+            torch.testing.assert_close(one.tokens(depth), reference.tokens(depth), atol=1e-5, rtol=0)
+
+
+def test_rolled_back_models_are_computed_from_the_layer_up(toy_model, toy_encoder, toy_examples):
+    other, calls = encoders.load_weights(encoders.locate(f"random:{toy_encoder.name}")), []
+    for model in (toy_model, other):
+        for layer in layer_list(model):
+            layer.register_forward_hook(lambda *given: calls.append(1))
+    list(stream_rolled_back(other, toy_model, toy_examples.select(range(4))))
+    assert len(calls) == 6 + sum(range(1, 7))
 
 
 def test_every_example_comes_once(toy_model, toy_examples):

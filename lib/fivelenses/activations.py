@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from fivelenses.models.heads import word_means
-from fivelenses.models.layers import layer_list
+from fivelenses.models.layers import check_same_parts, layer_list
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,72 @@ def stream(
             yield _one_batch(model, examples.select(rows), rows, hidden, attention, device)
 
 
+@torch.no_grad()
+def stream_rolled_back(
+    tuned: nn.Module,
+    original: nn.Module,
+    examples: datasets.Dataset,
+    batch_size: int = 32,
+    device: str | torch.device | None = None,
+) -> Iterator[list[Activations]]:
+    """The last layer of a model, and of the same model with each layer in turn reset to that of `original`.
+
+    What enters a layer does not depend on it: a model with layer l rolled back is computed from layer l upwards, so
+    that all L of them together take (L + 1) / 2 passes.
+
+    Args:
+        tuned, original: models of one architecture.
+        examples, batch_size, device: as `stream`.
+
+    Yields:
+        Per batch the model's last layer, then those with layer 1…L rolled back.
+
+    Raises:
+        ValueError: layers that have other parts.
+    """
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    own, others = (layer_list(model.to(device).eval()) for model in (tuned, original))
+    depth = len(own)
+    for layer in range(1, depth + 1):
+        check_same_parts(tuned, original, layer)
+    order = stream_order(examples)
+    for begin in range(0, len(order), batch_size):
+        rows = order[begin : begin + batch_size]
+        inputs = _inputs(tuned, examples.select(rows), device)
+        with _captured(tuned, [depth]) as states, _entering(own) as entering:
+            tuned.base_model(**inputs)
+        last = [states[depth]]
+        last += [_upwards([others[layer], *own[layer + 1 :]], entering[layer:]) for layer in range(depth)]
+        mask = inputs["attention_mask"].bool()
+        yield [Activations(rows, mask, {depth: of_model.float()}, {}, None) for of_model in last]
+
+
+@contextmanager
+def _entering(layers: nn.ModuleList):
+    """Per layer its hidden states, its other arguments and those by name, once the model has run."""
+    entering: list[tuple] = []
+
+    def keep(module, arguments, named):
+        states = arguments[0] if arguments else named["hidden_states"]
+        entering.append((states, arguments[1:], {name: one for name, one in named.items() if name != "hidden_states"}))
+
+    hooks = [layer.register_forward_pre_hook(keep, with_kwargs=True) for layer in layers]
+    try:
+        yield entering
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _upwards(layers: list[nn.Module], entering: list[tuple]) -> torch.Tensor:
+    """What leaves the last of these layers; the lowest one is given its own hidden states."""
+    states = entering[0][0]
+    for layer, (_, arguments, named) in zip(layers, entering, strict=True):
+        output = layer(states, *arguments, **named)
+        states = output[0] if isinstance(output, tuple) else output
+    return states
+
+
 def stream_order(examples: datasets.Dataset) -> np.ndarray:
     """The rows of the examples in the order in which `stream` reads them: the longest first.
 
@@ -130,9 +196,7 @@ def stream_order(examples: datasets.Dataset) -> np.ndarray:
 
 @torch.no_grad()
 def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
-    columns = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in batch.column_names]
-    padding = model.config.pad_token_id or 0
-    inputs = {name: _padded(batch[name], padding if name == "input_ids" else 0).to(device) for name in columns}
+    inputs = _inputs(model, batch, device)
     with _captured(model, hidden) as states:
         output = model.base_model(**inputs, output_attentions=bool(attention), return_dict=True)
     if attention and not output.attentions:
@@ -146,6 +210,13 @@ def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
         attention={layer: output.attentions[layer - 1] for layer in attention},
         words=_padded(batch["word_ids"], -1).to(device) if "word_ids" in batch.column_names else None,
     )
+
+
+def _inputs(model: nn.Module, batch: datasets.Dataset, device: torch.device) -> dict[str, torch.Tensor]:
+    """What the model is called with, padded."""
+    columns = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in batch.column_names]
+    padding = model.config.pad_token_id or 0
+    return {name: _padded(batch[name], padding if name == "input_ids" else 0).to(device) for name in columns}
 
 
 @contextmanager

@@ -12,7 +12,7 @@ passes, some layers in each; the numbers are the same to the last bit.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Protocol
 
@@ -22,13 +22,13 @@ import pandas as pd
 import torch
 from torch import nn
 
-from fivelenses.activations import Activations, stream
+from fivelenses.activations import Activations, stream, stream_rolled_back
 from fivelenses.lenses import cca
 from fivelenses.lenses.attention import JSAccumulator
-from fivelenses.lenses.moments import Moments, bytes_needed
-from fivelenses.lenses.rsa import RSAAccumulator
+from fivelenses.lenses.moments import Moments, Scatter, bytes_needed
+from fivelenses.lenses.rsa import RSAAccumulator, similarity
 from fivelenses.memory import memory_at_hand
-from fivelenses.models.layers import layer_list, with_layer_rolled_back
+from fivelenses.models.layers import layer_list
 from fivelenses.records import WHOLE
 
 Pair = tuple[int, int]
@@ -90,8 +90,8 @@ class AttentionJS:
 class CCA:
     """The CCA family of hidden states; the columns are the measures chosen, and `tokens`.
 
-    Without a fold there are only `svcca` (whose principal directions are found once per model, layer and fold) and
-    `tokens`. Permuted rows stay within their fold.
+    Without a fold there are only `svcca` and `tokens`. Principal directions are found once per model, layer and fold.
+    Permuted rows stay within their fold.
 
     Args:
         measures: of `svcca`, `svcca_all` (with all directions), `pwcca` (distances in [0, 1]), `cka` (a similarity in
@@ -126,29 +126,29 @@ class CCA:
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         moments, whitenings = self._moments(layer, left_out)
-        scatter = moments.pair(*pair)
+        scatter, row = moments.pair(*pair), {}
+        for measure in self.measures if left_out is None else set(self.measures) & set(self.REPLICATED):
+            if measure == "cka":
+                row[measure] = cca.linear_cka(scatter)
+            else:
+                crossed = moments.null(*pair) if measure == "svcca_null" else scatter
+                row[measure] = self._distance(measure, crossed, pair, whitenings)
+        return row | {"tokens": scatter.n}
 
-        def svcca() -> float:
-            for side, own in zip(pair, (scatter.xx, scatter.yy), strict=True):
-                if side not in whitenings:
-                    whitenings[side] = cca.whitening(own, self.variance_kept)[0]
-            return cca.svcca_distance(scatter, whitened=tuple(whitenings[side] for side in pair))
-
-        compute = {
-            "svcca": svcca,
-            "svcca_all": lambda: cca.svcca_distance(scatter, variance_kept=1.0),
-            "pwcca": lambda: cca.pwcca_distance(scatter, variance_kept=self.variance_kept),
-            "cka": lambda: cca.linear_cka(scatter),
-            "svcca_null": lambda: cca.svcca_distance(moments.null(*pair), variance_kept=self.variance_kept),
-        }
-        replicated = [name for name in self.measures if left_out is None or name in self.REPLICATED]
-        return {measure: compute[measure]() for measure in replicated} | {"tokens": scatter.n}
+    def _distance(self, measure: str, scatter: Scatter, pair: Pair, whitenings: dict) -> float:
+        """A distance of the pair; what whitens its sides is kept."""
+        for side, own in zip(pair, (scatter.xx, scatter.yy), strict=True):
+            if side not in whitenings:
+                whitenings[side] = cca.whitening(own, variance_kept=1.0)
+        share = 1.0 if measure == "svcca_all" else self.variance_kept
+        whitened = tuple(cca.truncated(whitenings[side], share) for side in pair)
+        return (cca.pwcca_distance if measure == "pwcca" else cca.svcca_distance)(scatter, whitened=whitened)
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
         whitenings = 8 * models * width**2
         return whitenings + bytes_in_folds(models, pairs, width, folds, self._null_seed is not None)
 
-    def _moments(self, layer: int, left_out: int | None) -> tuple[Moments, dict[int, torch.Tensor]]:
+    def _moments(self, layer: int, left_out: int | None) -> tuple[Moments, dict[int, cca.Whitening]]:
         """The moments of a layer without one fold, and the whitenings of its models so far."""
         if left_out not in self._read:
             # Those of one fold at a time: they take as much memory as the moments of a fold.
@@ -246,7 +246,7 @@ def compare_with(
             by default.
 
     Returns:
-        One row per pair and layer, with `first`, `second`, `layer`, the columns of each lens, and `examples`. With
+        One row per pair and layer, with `first`, `second`, `layer`, `examples`, and the columns of each lens. With
         folds, these rows for all examples and then for each fold left out, told apart by `fold`: −1, 0, 1, ….
         What a lens does not measure without a fold is NaN.
 
@@ -260,24 +260,29 @@ def compare_with(
     for name in (name for pair in pairs for name in pair):
         if name not in models:
             raise ValueError(f"There is no model {name!r} to compare: the models are {', '.join(names)}.")
-    if fold_of is not None and (len(fold_of) != examples.num_rows or _count(fold_of) < 2):
-        raise ValueError(f"{examples.num_rows} examples need one fold each, of two or more: deal them anew.")
-    parted = np.zeros(examples.num_rows, dtype=np.int64) if fold_of is None else fold_of
-    left_out_once = (None,) if fold_of is None else (None, *range(_count(fold_of)))
+    parted, left_out_once = _parted(examples, fold_of)
     positions = {pair: (names.index(pair[0]), names.index(pair[1])) for pair in pairs}
     of_layer = _bytes_per_layer(lenses, models, positions, examples, batch_rows, _count(parted))
     rows = {}
     for part in _in_passes(layers, of_layer, memory_at_hand(device) if memory is None else memory):
         _read(lenses, models, positions, examples, part, batch_rows, device, parted)
         for left_out, pair, layer in product(left_out_once, positions, part):
-            row = dict(zip(("first", "second"), pair, strict=True)) | {"layer": layer}
-            if fold_of is not None:
-                row["fold"] = WHOLE if left_out is None else left_out
+            row = dict(zip(("first", "second"), pair, strict=True)) | {"layer": layer} | left_out_once[left_out]
             for lens in lenses:
                 row |= lens.row(positions[pair], layer, left_out)
-            kept = parted.size if left_out is None else int((parted != left_out).sum())
-            rows[left_out, pair, layer] = row | {"examples": kept}
+            rows[left_out, pair, layer] = row
     return pd.DataFrame([rows[key] for key in product(left_out_once, positions, layers)])
+
+
+def _parted(examples: datasets.Dataset, fold_of: np.ndarray | None) -> tuple[np.ndarray, dict[int | None, dict]]:
+    """The fold of each example, and what is left out one after another (None: nothing), with what rows say of it."""
+    count = examples.num_rows
+    if fold_of is None:
+        return np.zeros(count, dtype=np.int64), {None: {"examples": count}}
+    if len(fold_of) != count or _count(fold_of) < 2:
+        raise ValueError(f"{count} examples need one fold each, of two or more: deal them anew.")
+    rest = {fold: {"fold": fold, "examples": count - size} for fold, size in enumerate(np.bincount(fold_of).tolist())}
+    return fold_of, {None: {"fold": WHOLE, "examples": count}, **rest}
 
 
 def _read(lenses, models, positions, examples, layers, batch_rows, device, fold_of) -> None:
@@ -367,6 +372,22 @@ def check_tokens(examples: datasets.Dataset, width: int, fold_of: np.ndarray | N
         )
 
 
+def last_layer_movement(
+    original: nn.Module, examples: datasets.Dataset, batch_rows: int = 32, device: str | None = None
+) -> Callable[[nn.Module], float]:
+    """How far the last layer of a model has moved from that of `original`, as a function of the model.
+
+    It is 1 − RSA over all tokens of the examples, 0 to 2. The original reads them once.
+    """
+    depth = len(layer_list(original))
+
+    def tokens(model: nn.Module) -> torch.Tensor:
+        return torch.cat([batch.tokens(depth) for batch in stream(model, examples, [depth], (), batch_rows, device)])
+
+    before = tokens(original)
+    return lambda model: 1 - similarity(before, tokens(model), sample=None)
+
+
 def layers_rolled_back(
     tuned: nn.Module,
     original: nn.Module,
@@ -378,16 +399,17 @@ def layers_rolled_back(
 ) -> pd.DataFrame:
     """How far the last layer of a fine-tuned model moves when one of its layers is rolled back to the original.
 
-    The models with a layer rolled back share their tensors with the two models, so all of them stream side by side in
-    the memory of two.
-
     Returns:
-        One row per layer rolled back (and fold left out, see `compare_with`), with `layer`, and the columns of `CCA`
-        and `examples` for the last layer.
+        One row per layer rolled back (and fold left out, see `compare_with`), with `layer`, `fold` where there are
+        folds, `svcca`, `tokens` and `examples`, for the last layer.
     """
-    depth = len(layer_list(tuned))
-    rolled_back = {f"{layer}": with_layer_rolled_back(tuned, original, layer) for layer in range(1, depth + 1)}
-    pairs = [("tuned", name) for name in rolled_back]
-    models = {"tuned": tuned, **rolled_back}
-    table = compare(models, pairs, examples, variance_kept, [depth], False, batch_rows, device, fold_of)
-    return table.assign(layer=table["second"].astype(int)).drop(columns=["first", "second"])
+    check_tokens(examples, tuned.config.hidden_size, fold_of)
+    lens, depth = CCA(("svcca",), variance_kept), len(layer_list(tuned))
+    parted, left_out_once = _parted(examples, fold_of)
+    lens.begin([(0, layer) for layer in range(1, depth + 1)], [depth], tuned.config.num_attention_heads, parted)
+    for batches in stream_rolled_back(tuned, original, examples, batch_rows, device):
+        lens.update(batches)
+    return pd.DataFrame(
+        {"layer": layer} | left_out_once[left_out] | lens.row((0, layer), depth, left_out)
+        for left_out, layer in product(left_out_once, range(1, depth + 1))
+    )

@@ -43,11 +43,10 @@ METADATA = b"fivelenses"
 
 # In the column `fold`: no fold is left out. Examples are dealt into so many folds.
 WHOLE, FOLDS = -1, 10
-# In the column `control`: fine-tuned models; what moved as far at random; models that were trained on shuffled labels;
-# rows that belong to all of them, such as the pre-trained encoder's.
-TUNED, TWIN, SHUFFLED, SHARED = "", "twin", "shuffled labels", "all"
-# And what moved at random until the last layer had changed as much.
-FUNCTIONAL_TWIN = "functional twin"
+# In the column `control`: fine-tuned models; what moved at random, as far in its parameters or in its last layer;
+# models of shuffled labels; rows that belong to all of them, such as the pre-trained encoder's.
+TUNED, TWIN, FUNCTIONAL_TWIN, SHUFFLED, SHARED = "", "twin", "functional twin", "shuffled labels", "all"
+TWINS = (TWIN, FUNCTIONAL_TWIN)
 
 
 class RecordError(RuntimeError):

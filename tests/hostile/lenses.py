@@ -250,7 +250,6 @@ RIGHT: list[tuple[Callable, dict]] = [
     (layers.freeze, {"model": _model(), "layers": [1]}),
     (layers.truncate, {"model": _model(), "kept": 1}),
     (layers.roll_back, {"model": _model(), "original": _model(1), "layers": [1]}),
-    (layers.with_layer_rolled_back, {"model": _model(), "original": _model(1), "layer": 1}),
     (layers.reinitialise, {"model": _model(), "layers": [1], "seed": 0, "biases_and_norms": "kept"}),
     (symmetries.permuted_heads, {"model": _model(), "seed": 0}),
     (symmetries.permuted_neurons, {"model": _model(), "seed": 0}),

@@ -41,15 +41,6 @@ def test_rolling_a_layer_back_changes_that_layer_alone(toy_model, other_model):
         assert states_equal(layers.part(other_model, layer), layers.part(expected, layer))
 
 
-@pytest.mark.parametrize("layer", [0, 4])
-def test_a_view_with_a_layer_rolled_back_shares_its_tensors(toy_model, other_model, layer):
-    view = layers.with_layer_rolled_back(other_model, toy_model, layer)
-    ours = {tensor.data_ptr() for tensor in [*toy_model.parameters(), *other_model.parameters()]}
-    assert {tensor.data_ptr() for tensor in view.parameters()} <= ours
-    assert states_equal(layers.part(view, layer), layers.part(toy_model, layer))
-    assert states_equal(layers.part(view, 2), layers.part(other_model, 2))
-
-
 def test_models_of_different_shapes_are_refused(toy_model):
     wider = AutoModel.from_config(type(toy_model.config)(hidden_size=32, num_hidden_layers=6, num_attention_heads=2))
     with pytest.raises(ValueError, match="does not have the same parts"):
@@ -153,8 +144,6 @@ def test_other_architectures_are_addressed_by_layer(config):
 )
 def test_what_belongs_to_no_layer_goes_with_the_embeddings(config, beside):
     original, tuned = AutoModel.from_config(config), AutoModel.from_config(config)
-    view = layers.with_layer_rolled_back(tuned, original, 0)
-    assert states_equal(view.get_submodule(beside), original.get_submodule(beside))
     assert not states_equal(tuned.get_submodule(beside), original.get_submodule(beside))
     layers.roll_back(tuned, original, [0])
     assert states_equal(tuned.get_submodule(beside), original.get_submodule(beside))

@@ -1,15 +1,19 @@
 import copy
+import math
 
+import numpy as np
 import pytest
 import torch
 from tests.conftest import ENCODER
 from transformers import AutoModel, BertConfig
 
+from fivelenses.activations import stream
+from fivelenses.comparison import last_layer_movement
 from fivelenses.lenses import weights
 from fivelenses.lenses.directions import angle
 from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
 from fivelenses.models import encoders, heads
-from fivelenses.models.twins import moved_at_random
+from fivelenses.models.twins import PASSES, TOLERANCE, _scale, moved_at_random, scale_of_equal_movement
 
 ALL = range(7)
 UNMOVED = "encoder.layer.2.output.dense.weight"
@@ -113,3 +117,68 @@ def test_values_that_are_not_finite_are_refused(tuned, original, diverged, value
         models[diverged].base_model.encoder.layer[3].output.dense.bias[0] = value
     with pytest.raises(ValueError, match="layer.3.output.dense.bias' holds a weight that is not finite"):
         moved_at_random(**models, seed=0)
+
+
+# --- the functional twin ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def aligned(tuned):
+    """The model with a move that all neurons share, which changes more of what it computes than noise of its norm."""
+    model = copy.deepcopy(tuned)
+    with torch.no_grad():
+        for layer in model.bert.encoder.layer:
+            layer.output.dense.weight.add_(torch.linspace(-0.1, 0.1, 64)[:, None])
+    return model
+
+
+@pytest.fixture(scope="module")
+def functional(aligned, original, toy_examples):
+    """How models move, the scale that was found, and the twin with it."""
+    movement = last_layer_movement(original, toy_examples, device="cpu")
+    scale = scale_of_equal_movement(aligned, original, 0, movement)
+    return movement, scale, moved_at_random(aligned, original, 0, scale)
+
+
+def test_a_functional_twin_moves_the_last_layer_as_far_as_training_did(functional, aligned, original):
+    movement, scale, found = functional
+    assert movement(found) == pytest.approx(movement(aligned), rel=1.5 * TOLERANCE)
+    assert scale > 1.2 and movement(moved_at_random(aligned, original, 0)) < 0.9 * movement(aligned)
+
+
+def test_both_twins_move_in_one_direction(functional, aligned, original):
+    _, scale, found = functional
+    for name, move in layer_direction(original, moved_at_random(aligned, original, 0), ALL).items():
+        torch.testing.assert_close(layer_direction(original, found, ALL)[name], scale * move, rtol=1e-3, atol=1e-6)
+
+
+def test_the_movement_of_the_last_layer_is_that_of_all_its_tokens(original, tuned, toy_examples):
+    states = [
+        np.concatenate([batch.tokens(6).numpy() for batch in stream(model, toy_examples, [6], device="cpu")])
+        for model in (original, tuned)
+    ]
+    kernels = [rows @ rows.T for rows in (one / np.linalg.norm(one, axis=1, keepdims=True) for one in states)]
+    pairs = np.triu_indices(len(states[0]), 1)
+    expected = 1 - np.corrcoef(*(kernel[pairs] for kernel in kernels))[0, 1]
+    assert last_layer_movement(original, toy_examples, device="cpu")(tuned) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("goal", [1e-6, 0.01, 0.4, 0.7, 0.98])
+@pytest.mark.parametrize("unit", [0.02, 1, 40])
+@pytest.mark.parametrize("steep", [1, 2, 4])
+def test_a_scale_is_found_on_curves_that_saturate(goal, unit, steep):
+    def moved(scale):
+        return 1 - math.exp(-((scale / unit) ** steep))
+
+    assert moved(_scale(moved, goal)) == pytest.approx(goal, rel=TOLERANCE)
+
+
+def test_a_movement_that_noise_does_not_reach_has_no_scale():
+    passes = []
+    assert _scale(lambda scale: passes.append(scale) or min(scale, 0.5), 0.6) is None
+    assert len(passes) == PASSES
+
+
+def test_a_model_that_did_not_move_has_a_functional_twin_of_scale_one(original, toy_examples):
+    movement = last_layer_movement(original, toy_examples, device="cpu")
+    assert scale_of_equal_movement(original, original, 0, movement) == 1

@@ -19,6 +19,7 @@ from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY
 from fivelenses.papers.five_lenses.measure import changes_by_layer, references
 from fivelenses.papers.hao2020.measure import evaluation_part
 from fivelenses.papers.merchant2020.similarity import drawn_positions
+from fivelenses.records import TWINS
 from fivelenses.tasks.subsets import folds
 
 INDEPENDENT = "toy-bert/seed-1"
@@ -61,11 +62,11 @@ def test_every_measure_has_every_layer_of_every_model(measured):
     counts = measured.groupby(["task", "control", "seed", "measure", "fold"], sort=False)["layer"].apply(list)
     expected = [
         ("rte", control, seed, measure, fold)
-        for control in ("", "twin")
+        for control in ("", *TWINS)
         for seed in (0, 1)
         for measure in BY_KEY
         for fold in (range(-1, 10) if measure in FOLDED else [-1])
-        if (control, measure) != ("twin", "rollback")
+        if control == "" or measure != "rollback"
     ]
     assert list(counts.index) == expected
     assert all(layers == [1, 2, 3, 4, 5, 6] for layers in counts)
@@ -141,6 +142,12 @@ def test_a_twin_moved_as_far_and_elsewhere(measured):
     np.testing.assert_allclose(curve(measured, "weights", 0, control="twin"), curve(measured, "weights", 0), rtol=1e-4)
     twin, tuned = (curve(measured, "svcca", 0, control=control) for control in ("twin", ""))
     assert np.abs(twin - tuned).max() > 1e-3
+
+
+def test_a_functional_twin_ends_where_the_model_does(measured):
+    twin, functional, tuned = (curve(measured, "rsa", 0, control=control)[-1] for control in (*TWINS, ""))
+    # Its movement is taken on other examples, and with special tokens.
+    assert functional == pytest.approx(tuned, rel=0.5) and abs(np.log(twin / tuned)) > abs(np.log(functional / tuned))
 
 
 def test_models_whose_training_diverged_are_left_out_and_refused_when_there_are_no_others(toy_checkpoint):

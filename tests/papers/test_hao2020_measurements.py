@@ -2,13 +2,18 @@
 
 import dataclasses
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import torch
+from tests.conftest import ENCODER
 
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.comparison import compare
 from fivelenses.exhibits.claims import controls_of
+from fivelenses.models import encoders
+from fivelenses.papers import twins
 from fivelenses.papers.hao2020 import figures, measure
 from fivelenses.papers.hao2020.measure import (
     PRETRAINED,
@@ -17,7 +22,7 @@ from fivelenses.papers.hao2020.measure import (
     changes_by_layer,
     rollbacks,
 )
-from fivelenses.records import FOLDS, SHARED, SHUFFLED, TWIN
+from fivelenses.records import FOLDS, FUNCTIONAL_TWIN, SHARED, SHUFFLED, TWIN, TWINS
 from fivelenses.runs.settings import settings
 
 EXAMPLES = 40
@@ -39,12 +44,13 @@ def changes(checkpoints):
 def test_each_comparison_of_models_is_made_of_their_twins(changes):
     whole = changes[(changes["fold"] == -1) & (changes["layer"] == 6)]
     pairs = [(PRETRAINED, "0"), (PRETRAINED, "1"), ("0", "1")]
-    expected = [(control, *pair) for control in ("", TWIN) for pair in pairs] + [(SHARED, PRETRAINED, UNTRAINED)]
+    expected = [(control, *pair) for control in ("", *TWINS) for pair in pairs]
+    expected.insert(3, (SHARED, PRETRAINED, UNTRAINED))
     assert list(zip(whole["control"], whole["first"], whole["second"], strict=True)) == expected
     assert (whole["js"] > 0).all() and (whole["svcca"] > 0).all()
     # A twin moved as far, and elsewhere.
-    tuned, twins = (whole.loc[whole["control"] == control, "svcca"] for control in ("", TWIN))
-    assert not np.allclose(tuned, twins, rtol=0.01)
+    tuned, *twins = (whole.loc[whole["control"] == control, "svcca"] for control in ("", *TWINS))
+    assert not any(np.allclose(tuned, one, rtol=0.01) for one in twins)
 
 
 def test_examples_are_left_out_in_folds(changes):
@@ -76,17 +82,37 @@ def test_models_of_shuffled_labels_have_no_twins(checkpoints):
 
 def test_every_layer_of_a_twin_is_rolled_back(checkpoints):
     table = rollbacks(checkpoints[:1], EXAMPLES, device="cpu")
-    assert table.groupby(["control", "fold"]).size().eq(6).all() and set(table["control"]) == {"", TWIN}
+    assert table.groupby(["control", "fold"]).size().eq(6).all() and set(table["control"]) == {"", *TWINS}
 
 
 def test_twins_of_two_data_sets_share_no_noise(checkpoints):
     other = dataclasses.replace(checkpoints[1].specification, task="mrpc", seed=0)
     other = SimpleNamespace(specification=other, manifest={"diverged": False}, model=checkpoints[0].model)
-    table = between_datasets([checkpoints[0], other], [("rte", "mrpc")], 20, device="cpu")
+    table = between_datasets([checkpoints[0], other], ("rte", "mrpc"), 20, device="cpu")
     last = table[(table["fold"] == -1) & (table["layer"] == 6)].set_index("control")
-    assert last["examples"].tolist() == [40, 40]
+    assert last["examples"].tolist() == [40, 40, 40]
     # The models are one and the same, and their twins are not.
-    assert last.loc["", "svcca"] < 1e-6 < last.loc[TWIN, "svcca"]
+    assert last.loc["", "svcca"] < 1e-6 < last.loc[list(TWINS), "svcca"].min()
+
+
+def test_a_model_without_a_functional_twin_is_measured_without_and_said(checkpoints, monkeypatch):
+    monkeypatch.setattr(twins, "_scales", {checkpoints[0].specification.address: None})
+    lines = []
+    table = changes_by_layer(checkpoints[:2], EXAMPLES, device="cpu", log=lines.append)
+    (line,) = lines
+    assert line.startswith("rte, seed 0: no functional twin")
+    pairs = table[(table["control"] == FUNCTIONAL_TWIN) & (table["fold"] == -1) & (table["layer"] == 6)]
+    assert pairs[["first", "second"]].to_numpy().tolist() == [[PRETRAINED, "1"]]
+
+
+def test_a_functional_twin_is_found_once(checkpoints, monkeypatch):
+    monkeypatch.setattr(twins, "_scales", {})
+    searches = Mock(wraps=twins.scale_of_equal_movement)
+    monkeypatch.setattr(twins, "scale_of_equal_movement", searches)
+    original = encoders.load_weights(encoders.locate(ENCODER))
+    first, second = (twins.model_of(checkpoints[0], FUNCTIONAL_TWIN, original, "cpu") for _ in range(2))
+    assert searches.call_count == 1
+    assert all(map(torch.equal, first.state_dict().values(), second.state_dict().values()))
 
 
 def test_a_figure_draws_its_controls_from_its_table(changes, checkpoints):

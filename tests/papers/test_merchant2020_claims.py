@@ -293,7 +293,9 @@ def predicted(models: pd.DataFrame, noise: float) -> pd.DataFrame:
     difficulty = {task: random.permutation(1000) + 0.5 for task in TUNED}
     for row in models.itertuples():
         right = difficulty[row.task] < 1000 * row.score + noise * random.standard_normal(1000)
-        table = pd.DataFrame({"example": np.arange(1000), "score": right.astype(float), "weight": 1.0, "null": 0.3})
+        table = pd.DataFrame(
+            {"example": np.arange(1000), "label": 0, "score": right.astype(float), "weight": 1.0, "null": 0.3}
+        )
         parts.append(table.assign(task=row.task, seed=row.seed, address=row.address, metric="accuracy"))
     return pd.concat(parts, ignore_index=True)
 

@@ -22,10 +22,9 @@ from fivelenses.exhibits import verdicts
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, Effect, Group, Part, Verdict
 from fivelenses.files import written_beside
-from fivelenses.records import FUNCTIONAL_TWIN, SHARED, SHUFFLED, TWIN
+from fivelenses.records import SHARED, SHUFFLED, TWINS
 
 OURS = "this project"  # the place of a statement that no paper makes
-TWINS = (TWIN, FUNCTIONAL_TWIN)
 CONTROLS = (*TWINS, SHUFFLED)
 TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
 TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"bound": "string", "measured": "boolean"}

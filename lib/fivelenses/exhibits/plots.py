@@ -25,16 +25,28 @@ from matplotlib.lines import Line2D
 
 from fivelenses.exhibits import style
 from fivelenses.exhibits.style import Looks, looks_in_order, looks_in_sequence, looks_of_tasks
+from fivelenses.records import FUNCTIONAL_TWIN, TWIN
 
-__all__ = ["Looks", "curves", "dots", "ends", "looks_in_order", "looks_in_sequence", "looks_of_tasks"]
+__all__ = ["Looks", "curves", "dots", "ends", "looks_in_order", "looks_in_sequence", "looks_of_tasks", "with_twins"]
 
 RANGE = ("pi", 100)  # seaborn's name for an interval from the least to the greatest
 INK, PALE = "#333333", "#BBBBBB"
 DASHES = {"-": "", "--": (4, 2), ":": (1, 1.5)}
-NULL_LINES = ((style.NULL_COLOUR, "--"), (INK, ":"))
-# Controls by the names that all chapters write: what moved as far at random, and models of shuffled labels.
-AT_RANDOM, SHUFFLED_LABELS = "moved at random", "shuffled labels"
-CONTROL_LINES = {AT_RANDOM: (INK, "-."), SHUFFLED_LABELS: (style.NULL_COLOUR, "-.")}
+DOUBLE_DOTTED = (0, (6, 1.5, 1, 1.5, 1, 1.5))
+NULL_LINES = ((style.NULL_COLOUR, "--"), (INK, ":"), (style.NULL_COLOUR, DOUBLE_DOTTED), (style.NULL_COLOUR, ":"))
+# Controls by the names that all chapters write: what moved at random, as far in its parameters or in its last layer,
+# and models of shuffled labels.
+AT_RANDOM, FUNCTIONAL, SHUFFLED_LABELS = "moved at random", "functional twin", "shuffled labels"
+CONTROL_LINES = {
+    AT_RANDOM: (INK, "-."),
+    FUNCTIONAL: (INK, DOUBLE_DOTTED),
+    SHUFFLED_LABELS: (style.NULL_COLOUR, "-."),
+}
+TWIN_COLUMNS = {TWIN: ("twin", AT_RANDOM), FUNCTIONAL_TWIN: ("functional_twin", FUNCTIONAL)}
+OF_TWINS = {
+    "twin": "Dash-dotted: twins, which moved as far in random directions.",
+    "functional_twin": "Double-dotted: functional twins, whose last layer moved as far.",
+}
 MAX_LAYERS = 48
 # What one row of dots has once: marker, edge, face, size.
 MARKS = (
@@ -151,6 +163,25 @@ def curves(
         handles += [Line2D([], [], color=colour, linestyle=line, label=name) for name, (colour, line) in of_nulls]
         _legend(figure, handles)
     return figure
+
+
+def with_twins(
+    table: pd.DataFrame, record: pd.DataFrame, value: str, by: Sequence[str]
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """A table with a column for each kind of twin that a record has, and these columns' names in a picture.
+
+    Args:
+        table: rows of fine-tuned models.
+        record: with `control`, of all examples.
+        value: its column.
+        by: the columns that a model and its twins share.
+    """
+    names = {}
+    for control, (column, name) in TWIN_COLUMNS.items() if "control" in record.columns else ():
+        twins = record.loc[record["control"] == control, [*by, value]]
+        if len(twins):
+            table, names[column] = table.merge(twins.rename(columns={value: column}), on=list(by), how="left"), name
+    return table, names
 
 
 def _null_lines(names: Collection[str]) -> list[tuple[str, str]]:

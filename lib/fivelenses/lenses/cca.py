@@ -38,6 +38,8 @@ from fivelenses.lenses.moments import Moments, Scatter, check_rows
 # largest, where single-precision input still has two digits, and the error of correlations is at most about 1e-6.
 RELATIVE_TOLERANCE = 1e-10
 
+Whitening = tuple[torch.Tensor, torch.Tensor]  # W (d, k) and variances Λ (k,) of the directions kept
+
 
 @dataclass(frozen=True, eq=False)
 class Correlations:
@@ -60,7 +62,7 @@ def correlations(
     x: Array | Moments | Scatter,
     y: Array | None = None,
     variance_kept: float = 0.99,
-    whitened: tuple[torch.Tensor, torch.Tensor] | None = None,
+    whitened: tuple[Whitening, Whitening] | None = None,
 ) -> Correlations:
     """Canonical correlations between the principal directions of x and those of y.
 
@@ -82,7 +84,7 @@ def correlations(
         array([0.7071])
     """
     scatter = _enough_rows(_scatter(x, y))
-    to_x, to_y = whitened or (whitening(own, variance_kept)[0] for own in (scatter.xx, scatter.yy))
+    (to_x, _), (to_y, _) = whitened or (whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
     values = torch.linalg.svdvals(to_x.T @ scatter.xy @ to_y)
     # Rounding lifts a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
     return Correlations(values.clamp(0, 1).cpu().numpy(), to_x.shape[1], to_y.shape[1], scatter.n)
@@ -92,7 +94,7 @@ def svcca_distance(
     x: Array | Moments | Scatter,
     y: Array | None = None,
     variance_kept: float = 0.99,
-    whitened: tuple[torch.Tensor, torch.Tensor] | None = None,
+    whitened: tuple[Whitening, Whitening] | None = None,
 ) -> float:
     """SVCCA distance, 1 − mean correlation over min(k₁, k₂), in [0, 1]; arguments and errors of :func:`correlations`.
 
@@ -104,7 +106,12 @@ def svcca_distance(
     return 1 - float(correlations(x, y, variance_kept, whitened).correlations.mean())
 
 
-def pwcca_distance(x: Array | Moments | Scatter, y: Array | None = None, variance_kept: float = 1.0) -> float:
+def pwcca_distance(
+    x: Array | Moments | Scatter,
+    y: Array | None = None,
+    variance_kept: float = 1.0,
+    whitened: tuple[Whitening, Whitening] | None = None,
+) -> float:
     """PWCCA distance in [0, 1]; arguments and errors of :func:`correlations`, without truncation by default.
 
     The weights are those of the side with fewer directions, and of x if the numbers are equal: then the distance of x
@@ -116,7 +123,8 @@ def pwcca_distance(x: Array | Moments | Scatter, y: Array | None = None, varianc
         0.0
     """
     scatter = _enough_rows(_scatter(x, y))
-    (to_x, variances_x), (to_y, variances_y) = (whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
+    sides = whitened or tuple(whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
+    (to_x, variances_x), (to_y, variances_y) = sides
     left, values, right = torch.linalg.svd(to_x.T @ scatter.xy @ to_y, full_matrices=False)
     of_x = len(variances_x) <= len(variances_y)
     to_white, variances, variates = (to_x, variances_x, left) if of_x else (to_y, variances_y, right.T)
@@ -212,7 +220,7 @@ def _warn_of_few_rows(scatter: Scatter) -> None:
         )
 
 
-def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> tuple[torch.Tensor, torch.Tensor]:
+def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> Whitening:
     """W = U Λ^(-1/2), (d, k), and Λ, (k,), of the first principal directions that hold this share of the variance.
 
     Args:
@@ -228,13 +236,25 @@ def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> tuple[torch
         (tensor([[0.5000],
                 [0.0000]], dtype=torch.float64), tensor([4.], dtype=torch.float64))
     """
-    if not 0 < checked_real("variance_kept", variance_kept) <= 1:
-        raise ValueError(f"variance_kept = {variance_kept} is not a share of variance in (0, 1].")
     variances, directions = torch.linalg.eigh(scatter)
     variances, directions = variances.flip(0), directions.flip(1)
     kept = int((variances > RELATIVE_TOLERANCE * variances[0]).sum())
-    if variance_kept < 1:
-        held = variances[:kept].cumsum(0)
-        # The slack is for rounding: of four equal directions two hold the half.
-        kept = int((held < variance_kept * held[-1] * (1 - 1e-12)).sum()) + 1
-    return directions[:, :kept] / variances[:kept].sqrt(), variances[:kept]
+    return truncated((directions[:, :kept] / variances[:kept].sqrt(), variances[:kept]), variance_kept)
+
+
+def truncated(whitened: Whitening, variance_kept: float) -> Whitening:
+    """The first directions of a :func:`whitening` with all of them that hold a share of the variance: one
+    decomposition serves several shares.
+
+    Raises:
+        ValueError: a share outside (0, 1].
+    """
+    if not 0 < checked_real("variance_kept", variance_kept) <= 1:
+        raise ValueError(f"variance_kept = {variance_kept} is not a share of variance in (0, 1].")
+    to_white, variances = whitened
+    if variance_kept == 1:
+        return whitened
+    held = variances.cumsum(0)
+    # The slack is for rounding: of four equal directions two hold the half.
+    kept = int((held < variance_kept * held[-1] * (1 - 1e-12)).sum()) + 1
+    return to_white[:, :kept], variances[:kept]

@@ -5,7 +5,6 @@ and the relative positions that MPNet's layers share. Everything works on any tr
 its layers in one list; another architecture is refused by name.
 """
 
-import copy
 from collections.abc import Iterable, Iterator
 from numbers import Integral
 
@@ -162,34 +161,18 @@ def roll_back(model: nn.Module, original: nn.Module, layers: Iterable[int]) -> N
     """
     layers = _listed(layers)
     for layer in layers:
-        _check_same_parts(model, original, layer)
+        check_same_parts(model, original, layer)
     for layer in layers:
         part(model, layer).load_state_dict(part(original, layer).state_dict())
 
 
-def _check_same_parts(model: nn.Module, original: nn.Module, layer: int) -> None:
+def check_same_parts(model: nn.Module, original: nn.Module, layer: int) -> None:
+    """Refuse two models of which this layer is not alike in its parameters and their shapes."""
     shapes = [
         {name: tensor.shape for name, tensor in part(one, layer).state_dict().items()} for one in (model, original)
     ]
     if shapes[0] != shapes[1]:
         raise ValueError(f"Layer {layer} of the two models does not have the same parts: they are not comparable.")
-
-
-def with_layer_rolled_back(model: nn.Module, original: nn.Module, layer: int) -> nn.Module:
-    """A view of `model` in which one layer is that of `original`; it shares all tensors with them and copies none.
-
-    Raises:
-        ValueError: there is no such layer, or the two models do not have the same parts.
-    """
-    _check_same_parts(model, original, layer)
-    shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
-    view = copy.deepcopy(model, shared)
-    if layer == 0:
-        for name, module in _outside(original):
-            view.base_model.set_submodule(name, module)
-    else:
-        layer_list(view)[layer - 1] = part(original, layer)
-    return view
 
 
 @torch.no_grad()

@@ -1,25 +1,34 @@
-r"""A fine-tuned model's twin: moved from the pre-trained model as far as training moved it, in random directions.
+r"""A fine-tuned model's twins: moved from the pre-trained model as far as training moved it, in random directions.
 
-For a parameter :math:`\theta_0` before and :math:`\theta_1` after fine-tuning, the twin's is
+For a parameter :math:`\theta_0` before and :math:`\theta_1` after fine-tuning, a twin's is
 
-.. math:: \theta_0 + \lVert \theta_1 - \theta_0 \rVert \, \frac{\varepsilon}{\lVert \varepsilon \rVert},
+.. math:: \theta_0 + s \, \lVert \theta_1 - \theta_0 \rVert \, \frac{\varepsilon}{\lVert \varepsilon \rVert},
     \qquad \varepsilon_i \sim N(0, 1) ,
 
-tensor by tensor, with Frobenius norms. What a lens sees in the model and in its twin alike is due to the distance and
-not to what was learnt.
+tensor by tensor, with Frobenius norms. The *twin* has moved as far in its parameters: :math:`s = 1`. That changes what
+an encoder computes much less than training does. The *functional twin* has moved as far in what it computes:
+:math:`s` is such that a movement, such as that of the last layer, is that of the fine-tuned model. What a lens sees in
+the model and in a twin alike is due to this distance and not to what was learnt.
 """
 
 import copy
 import hashlib
+import math
+from collections.abc import Callable
 
 import torch
 from torch import nn
 
 from fivelenses.models.layers import checked_seed, layer_list
 
+TOLERANCE = 0.01  # of the movement of a functional twin, relative
+UNMOVED = 1e-9  # movements that differ by less are equal up to rounding
+PASSES = 16  # at most, in search of its scale
+STEPS = (math.log(1.5), math.log(8))  # by which the scale changes before it is enclosed, least (at first) and greatest
+
 
 @torch.no_grad()
-def moved_at_random(tuned: nn.Module, original: nn.Module, seed: int) -> nn.Module:
+def moved_at_random(tuned: nn.Module, original: nn.Module, seed: int, scale: float = 1.0) -> nn.Module:
     """A copy of a fine-tuned model whose encoder has moved from the pre-trained one by noise of the same norm.
 
     Every matrix and every vector of embeddings and layers moves by its own norm; one that training left alone stays.
@@ -33,6 +42,7 @@ def moved_at_random(tuned: nn.Module, original: nn.Module, seed: int) -> nn.Modu
         original: the pre-trained model that it came from, with or without a head.
         seed: of the noise; the draw for a parameter depends on the seed and the parameter's name alone, and is the
             same on every device.
+        scale: s, the norm of the noise in norms of the model's own move.
 
     Returns:
         The twin, in the mode and on the device of `tuned`, which is unchanged.
@@ -70,8 +80,61 @@ def moved_at_random(tuned: nn.Module, original: nn.Module, seed: int) -> nn.Modu
         distance = torch.linalg.vector_norm(end - start)
         if distance > 0:
             noise = torch.randn(end.shape, generator=_generator(seed, name), dtype=torch.float64)
-            target.copy_(start + noise * (distance / torch.linalg.vector_norm(noise)))
+            target.copy_(start + noise * (scale * distance / torch.linalg.vector_norm(noise)))
     return twin
+
+
+@torch.no_grad()
+def scale_of_equal_movement(
+    tuned: nn.Module, original: nn.Module, seed: int, movement: Callable[[nn.Module], float]
+) -> float | None:
+    """The scale at which the noise of `moved_at_random` moves a model as far as it was moved by training.
+
+    Args:
+        tuned, original, seed: of `moved_at_random`.
+        movement: how far a model has moved from `original`, at least 0.
+
+    Returns:
+        s, with a movement within `TOLERANCE` of that of `tuned`; None where no scale that was tried comes as near.
+
+    Raises:
+        ValueError: as `moved_at_random`.
+    """
+    twin = moved_at_random(tuned, original, seed)
+    targets, origins = _encoder_parameters(twin), _encoder_parameters(original)
+    ends = {name: target.clone() for name, target in targets.items()}
+
+    def moved(scale: float) -> float:
+        for name, target in targets.items():
+            torch.lerp(origins[name].to(target.device), ends[name].to(target.device), scale, out=target)
+        return movement(twin)
+
+    return _scale(moved, movement(tuned))
+
+
+def _scale(moved: Callable[[float], float], goal: float) -> float | None:
+    """Where a function of the scale that grows is near the goal; found on logarithmic axes, where it is about a line.
+
+    >>> round(_scale(lambda scale: scale**2 / 1000, 0.4), 6)
+    20.0
+    >>> _scale(lambda scale: min(scale, 0.3), 0.4)
+    """
+    place, low, high = 0.0, None, None
+    for tried in range(1, 1 + PASSES):
+        found = moved(math.exp(place))
+        if abs(found - goal) <= max(TOLERANCE * goal, UNMOVED):
+            return math.exp(place)
+        miss = math.log(max(found, UNMOVED) / max(goal, UNMOVED))
+        low, high = ((place, miss), high) if miss < 0 else (low, (place, miss))
+        if low and high:
+            # Some way from either end, so that a bend does not hold one of them.
+            share = min(max(low[1] / (low[1] - high[1]), 0.1), 0.9)
+            place = low[0] + share * (high[0] - low[0])
+        else:
+            # A small noise moves activations in proportion, and their similarity with the square of it.
+            # Where it saturates, a miss says little of how far it is.
+            place -= math.copysign(min(max(abs(miss) / 2, tried * STEPS[0]), STEPS[1]), miss)
+    return None
 
 
 def _encoder_parameters(model: nn.Module) -> dict[str, nn.Parameter]:

@@ -72,7 +72,7 @@ class Measurements:
     def measure(
         self,
         function: Callable,
-        of: Callable[[], Sequence] | None = None,
+        of: Callable[..., Sequence] | None = None,
         each: str | Sequence[str] = (),
         over: Mapping[str, Iterable] | Callable[[], Mapping[str, Iterable]] | None = None,
         **given,
@@ -85,7 +85,8 @@ class Measurements:
 
         Args:
             function: returns one table, or several by name.
-            of: gives the specifications of the models that are measured; all of the chapter when None.
+            of: gives the specifications of the models that are measured; all of the chapter when None. If it takes a
+                parameter of `over`, each value is measured on its own models.
             each: names of a specification's fields: models that agree in these are measured together, and each group
                 is a file of its own, so that a measurement that was interrupted goes on where it was.
             over: a parameter of the function to the values that are measured one after another, likewise; or a function
@@ -103,20 +104,26 @@ class Measurements:
 
     def _current(self, function, of, each, over, given) -> pd.DataFrame | dict[str, pd.DataFrame]:
         names = list(inspect.signature(function).parameters)
-        groups = [None]
-        if "checkpoints" in names:
-            groups = _grouped((of or self.settings.specifications)(), [each] if isinstance(each, str) else list(each))
-            for specification in (one for group in groups for one in group):
-                self.addresses[specification.address] = None
-        parts, over = [], over() if callable(over) else over or {}
-        for group in groups:
-            for values in product(*over.values()):
-                arguments = self._arguments(function, names, given | dict(zip(over, values, strict=True)))
-                parts.append(self._part(function, arguments, group, groups))
+        over = over() if callable(over) else over or {}
+        measured = [dict(zip(over, values, strict=True)) for values in product(*over.values())]
+        every = [self._groups(names, of, [each] if isinstance(each, str) else list(each), named) for named in measured]
+        for specification in (one for groups in every for group in groups for one in group or ()):
+            self.addresses[specification.address] = None
+        parts = []
+        for named, groups in zip(measured, every, strict=True):
+            arguments = self._arguments(function, names, given | named)
+            parts += [self._part(function, arguments, group, groups) for group in groups]
         if not parts:
             self.not_measured[function.__name__] = "its parameters ask for nothing of the kind"
             return pd.DataFrame()
         return _tables([(name, records.merge(of_table)) for name, of_table in _by_name(parts)])
+
+    def _groups(self, names: Sequence[str], of: Callable | None, fields: list[str], named: Mapping) -> list:
+        """The specifications whose models are measured together; one group of none where no model is measured."""
+        if "checkpoints" not in names:
+            return [None]
+        of = of or self.settings.specifications
+        return _grouped(of(*(named[name] for name in inspect.signature(of).parameters)), fields)
 
     def _committed(self, function: Callable):
         name = function.__name__

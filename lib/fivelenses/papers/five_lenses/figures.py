@@ -15,7 +15,7 @@ from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.agreement import whole
 from fivelenses.papers.five_lenses.instruments import BY_KEY, DISTINCTIONS, LENSES, name
 from fivelenses.papers.five_lenses.rank_statistics import between, number, scaled, with_interval
-from fivelenses.records import TWIN, WHOLE
+from fivelenses.records import WHOLE
 
 WIDTH = 5.6  # narrower than a page, so that letters are read on a phone
 FAR = 2  # a null so many times above the greatest value is written, not drawn: it would press the curves together
@@ -131,18 +131,15 @@ def _numbers(changes: pd.DataFrame) -> dict[str, graph_objects.Figure]:
 
 def all_curves(changes: pd.DataFrame) -> Exhibit:
     """Each measure in its own unit, one curve per task, with its null."""
-    titles, names, twins = _titles(changes), _names(changes), _twins(changes)
-    changes, nulls = whole(changes), {"null": "null"}
-    if twins is not None:
-        changes, nulls = changes.merge(twins, "left"), nulls | {"twin": plots.AT_RANDOM}
-    drawn = dict(nulls=nulls, col="measure", titles=names, far=FAR, width=WIDTH)
+    titles, names, of_all = _titles(changes), _names(changes), changes[changes["fold"] == WHOLE]
+    changes, twins = plots.with_twins(whole(changes), of_all, "value", [*agreement.MODEL, "measure", "layer"])
+    drawn = dict(nulls={"null": "null"} | twins, col="measure", titles=names, far=FAR, width=WIDTH)
     figure = plots.curves(changes, "value", "task", plots.looks_of_tasks(titles), "", **drawn)
     caption = (
         f"Every measure in its own unit, more change upwards ({models_in_words(changes)}, bands from least to greatest "
         "seed). Dashed: the null of the table of instruments, mean over the models."
     )
-    if twins is not None:
-        caption += " Dash-dotted: the models' twins, which moved as far in random directions."
+    caption += "".join(f" {plots.OF_TWINS[column]}" for column in twins)
     ends = [
         f"{words}, {plots.ends(changes[changes['measure'] == measure], 'value', 'task')}"
         for measure, words in names.items()
@@ -150,14 +147,6 @@ def all_curves(changes: pd.DataFrame) -> Exhibit:
     return Exhibit(
         "five-lenses-curves", "All curves", changes, caption, f"Curves over layers. {'. '.join(ends)}.", figure
     )
-
-
-def _twins(changes: pd.DataFrame) -> pd.DataFrame | None:
-    """The values of the twins as the column `twin`, by model, measure and layer; None where there are none."""
-    if "control" not in changes.columns or not (changes["control"] == TWIN).any():
-        return None
-    twins = changes[(changes["control"] == TWIN) & (changes["fold"] == WHOLE)]
-    return twins.rename(columns={"value": "twin"})[[*agreement.MODEL, "measure", "layer", "twin"]]
 
 
 def correlations(changes: pd.DataFrame) -> Exhibit:

@@ -7,7 +7,7 @@ layer is rolled back.
 
 For intervals, examples are dealt into ten folds by label, and attention, features, similarity, the probe's accuracy and
 the loss are taken again without each. The distance of labels hangs on single points, and weights on no example; of
-these, and of the trees, the sentences count as given. As a control, all measures are taken of each model's twin, which
+these, and of the trees, the sentences count as given. As controls, all measures are taken of each model's twins, which
 moved as far in random directions, but for the loss, whose head was trained for the model.
 """
 
@@ -32,11 +32,11 @@ from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.hao2020.measure import evaluation_part, untrained
 from fivelenses.papers.merchant2020.measure import structural_probes
 from fivelenses.papers.merchant2020.similarity import drawn_positions
-from fivelenses.records import FOLDS, TUNED, TWIN, WHOLE
+from fivelenses.papers.twins import model_of
+from fivelenses.records import FOLDS, TUNED, TWINS, WHOLE
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import folds, subset
@@ -126,10 +126,10 @@ def changes_by_layer(
         log: takes a line of progress.
 
     Returns:
-        One row per model, measure, fold and layer, with `task`, `seed`, `control` (empty, or `twin`), `measure`, `fold`
-        (the one left out, −1 for none), `layer` (1…L), `value` (larger is more change, as its instrument says), `null`,
-        and `entering` (the same measure of what enters the layer, where it is taken). No row when every training
-        diverged.
+        One row per model, measure, fold and layer, with `task`, `seed`, `control` (empty, `twin` or `functional twin`),
+        `measure`, `fold` (the one left out, −1 for none), `layer` (1…L), `value` (larger is more change, as its
+        instrument says), `null`, and `entering` (the same measure of what enters the layer, where it is taken). No row
+        when every training diverged.
 
     Raises:
         ValueError: encoders that cannot be compared, or too few tokens for SVCCA, reported before any model runs.
@@ -141,8 +141,12 @@ def changes_by_layer(
     reference = references(made.encoder, independent)
     examples = evaluation_part(checkpoints[0], evaluation_examples)
     check_tokens(examples, reference.pretrained.config.hidden_size, folds(examples["labels"]))
-    twins = {(TWIN, seed): moved_at_random(one, reference.pretrained, seed) for (_, seed), one in tuned.items()}
-    every = tuned | twins
+    finite = [one for one in checkpoints if not one.manifest["diverged"]]
+    twins = {
+        (control, one.specification.seed): model_of(one, control, reference.pretrained, device, log)
+        for control, one in product(TWINS, finite)
+    }
+    every = tuned | {name: model for name, model in twins.items() if model is not None}
     training = _training_part(checkpoints[0], reference.tokenizer, probe_points)
     table = pd.concat(
         [
@@ -154,7 +158,7 @@ def changes_by_layer(
         ]
     )
     log(f"{made.task}: {len(tuned)} models and their twins measured")
-    orders = {"control": [TUNED, TWIN], "seed": [seed for _, seed in tuned], "measure": MEASURES}
+    orders = {"control": [TUNED, *TWINS], "seed": [seed for _, seed in tuned], "measure": MEASURES}
     table = table.sort_values(list(orders), key=lambda column: column.map(orders[column.name].index), kind="stable")
     table = table.assign(task=made.task)[COLUMNS].reset_index(drop=True)
     return table.astype(dict.fromkeys(NUMBERS, np.float32) | {"fold": np.int8, "layer": np.int8})
@@ -188,15 +192,20 @@ def _outputs(
     similarity_tokens: int,
     device: str | None,
 ) -> pd.DataFrame:
-    """Attention and features of all models against the pre-trained encoder's, from one pass."""
+    """Attention and features of all models against the pre-trained encoder's."""
     names = {f"{control} {seed}": (control, seed) for control, seed in every}
-    models = {PRETRAINED: reference.pretrained, INDEPENDENT: reference.independent}
-    models |= dict(zip(names, every.values(), strict=True))
-    pairs = [(PRETRAINED, name) for name in list(models)[1:]]
     words = drawn_positions(examples, reference.tokenizer, similarity_tokens)
     lenses = [AttentionJS(), CCA(("svcca",), variance_kept), RSA(words)]
-    layers = range(len(reference.layers) + 1)
-    table = compare_with(lenses, models, pairs, examples, layers, device=device, fold_of=folds(examples["labels"]))
+    how = dict(layers=range(len(reference.layers) + 1), device=device, fold_of=folds(examples["labels"]))
+    tables = []
+    # One control at a time: what is gathered of all of them takes several times the memory.
+    for control in dict.fromkeys(control for control, _ in every):
+        models = {name: every[of] for name, of in names.items() if of[0] == control}
+        models |= {INDEPENDENT: reference.independent} if control == TUNED else {}
+        pairs = [(PRETRAINED, name) for name in models]
+        models = {PRETRAINED: reference.pretrained, **models}
+        tables.append(compare_with(lenses, models, pairs, examples, **how))
+    table = pd.concat(tables)
     table["rsa"] = 1 - table["rsa"]
     curves, parts = dict(list(table.groupby(["second", "fold"]))), []
     for (name, model), fold in product(names.items(), range(WHOLE, FOLDS)):

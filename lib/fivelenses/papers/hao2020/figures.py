@@ -10,9 +10,9 @@ from fivelenses.exhibits.claims import controls_of, of_all
 from fivelenses.exhibits.exhibit import ALL_DIVERGED, Absent, Exhibit, counted, title, trained_on
 from fivelenses.exhibits.interactive import folded, points
 from fivelenses.exhibits.intervals import whole
-from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS, curves, ends, looks_in_sequence, looks_of_tasks
+from fivelenses.exhibits.plots import SHUFFLED_LABELS, TWIN_COLUMNS, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
-from fivelenses.records import SHUFFLED, TWIN
+from fivelenses.records import SHUFFLED
 
 # Table 1, page 2: learning rate, batch size, epochs.
 PAPER_TABLE_1 = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
@@ -44,7 +44,7 @@ def seed_against_seed(changes: pd.DataFrame, control: str = "") -> pd.DataFrame:
     )
 
 
-CONTROLS = {TWIN: ("twin", AT_RANDOM), SHUFFLED: ("shuffled", SHUFFLED_LABELS)}  # suffix of a column, name in a picture
+CONTROLS = TWIN_COLUMNS | {SHUFFLED: ("shuffled", SHUFFLED_LABELS)}  # suffix of a column, name in a picture
 
 
 def _with_controls(

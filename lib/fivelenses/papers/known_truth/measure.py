@@ -29,12 +29,12 @@ from fivelenses import tasks
 from fivelenses.activations import represent
 from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.comparison import CCA, RSA, AttentionJS, PairLens, check_tokens, compare_with
+from fivelenses.comparison import CCA, RSA, AttentionJS, PairLens, check_tokens, compare_with, layers_rolled_back
 from fivelenses.lenses import directprobe, mlp_probe, weights
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.parameter_motion import layer_parameters
 from fivelenses.models import encoders
-from fivelenses.models.layers import layer_list, roll_back, with_layer_rolled_back
+from fivelenses.models.layers import layer_list, roll_back
 from fivelenses.models.symmetries import symmetries_of
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.hao2020.measure import evaluation_part
@@ -308,12 +308,9 @@ def _rolled_back(models: Mapping[str, nn.Module], setting: Setting) -> pd.DataFr
 
 def _last_layer(models: Mapping[str, nn.Module], setting: Setting) -> pd.DataFrame:
     """How far the last layer's output moves (SVCCA) with each layer alone reset to its pre-trained parameters."""
-    parts, last = [], setting.layers[-1]
+    parts = []
     for name, model in models.items():
-        views = {f"{layer}": with_layer_rolled_back(model, setting.pretrained, layer) for layer in setting.layers}
-        pairs = [(FULL, view) for view in views]
-        lens, every = CCA(("svcca",)), {FULL: model, **views}
-        table = compare_with([lens], every, pairs, setting.examples, [last], device=setting.device)
+        table = layers_rolled_back(model, setting.pretrained, setting.examples, device=setting.device)
         parts.append(_table("last", name, setting.layers, table["svcca"].to_numpy()))
     return pd.concat(parts)
 

@@ -1,6 +1,7 @@
 """The exhibits of Merchant et al. (2020), from the records of `measure`."""
 
 from dataclasses import replace
+from itertools import product
 
 import pandas as pd
 from plotly import graph_objects
@@ -10,7 +11,16 @@ from fivelenses.exhibits.claims import of_all, seen_as
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title, trained_on
 from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.exhibits.intervals import whole
-from fivelenses.exhibits.plots import AT_RANDOM, Looks, curves, ends, looks_in_sequence, looks_of_tasks
+from fivelenses.exhibits.plots import (
+    AT_RANDOM,
+    OF_TWINS,
+    Looks,
+    curves,
+    ends,
+    looks_in_sequence,
+    looks_of_tasks,
+    with_twins,
+)
 from fivelenses.papers.merchant2020.ablations import varied
 from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TABLE_1
 from fivelenses.papers.merchant2020.probed import BASE, LEXICAL, RANDOMISED
@@ -22,22 +32,17 @@ POINTS = 100  # the paper prints scores in per cent
 ADDED_AT_LEAST = 4  # points that pre-training adds to a probe: a share of less says nothing
 
 
-TWIN_NULL = {"twin": AT_RANDOM}
-OF_TWINS = "Dash-dotted: the mean of their twins, which moved as far in random directions."
-
-
 def _looks(models) -> Looks:
     """Names, colours and markers of models, the pre-trained encoder in black."""
     return looks_of_tasks(models, base="pre-trained")
 
 
-def _with_twins(record: pd.DataFrame, value: str, by: list[str]) -> pd.DataFrame:
-    """A record's rows of the fine-tuned and shared models, with the value of each one's twin where it was measured."""
-    every, own = whole(record), of_all(record)
-    twins = every[every["control"] == TWIN] if "control" in every.columns else every[:0]
-    if twins.empty:
-        return own.reset_index(drop=True)
-    return own.merge(twins[[*by, value]].rename(columns={value: "twin"}), on=by, how="left")
+def _with_twins(record: pd.DataFrame, value: str, by: list[str]) -> tuple[pd.DataFrame, dict[str, str], str]:
+    """A record's rows of the fine-tuned and shared models, with the values of their twins; the names of these columns
+    in a picture, and what a caption says of them.
+    """
+    table, names = with_twins(of_all(record).reset_index(drop=True), whole(record), value, by)
+    return table, names, "".join(f" {OF_TWINS[column]}" for column in names)
 
 
 def appendix_c(models: pd.DataFrame) -> Exhibit:
@@ -157,7 +162,7 @@ def appendix_b(codelengths: pd.DataFrame) -> Exhibit:
 
 def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
     """Figures 1a (distances) and 1b (depths): structural probes per layer."""
-    table = _with_twins(structure[structure["kind"] == kind], "spearman", ["model", "layer"])
+    table, nulls, of_twins = _with_twins(structure[structure["kind"] == kind], "spearman", ["model", "layer"])
     letter, tree = ("a", "UUAS") if kind == "distance" else ("b", "root accuracy")
     looks, trees = _looks(table["model"].unique()), table.groupby("model", sort=False)["tree"].max()
     best = "; ".join(f"{looks.names[model]} {value:.2f}" for model, value in trees.items())
@@ -166,17 +171,16 @@ def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
         f"(0: embeddings), averaged over sentences of each length from 5 to 50. Best {tree} of a layer: {best}."
     )
     alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {ends(table, 'spearman', 'model')}."
-    nulls = TWIN_NULL if "twin" in table.columns else {}
-    caption += " " + OF_TWINS if nulls else ""
+    caption += of_twins
     figure = curves(table, "spearman", "model", looks, f"Spearman, {kind}", bottom=None, nulls=nulls)
     return Exhibit(f"merchant2020-figure-1{letter}", f"Figure 1{letter}", table, caption, alt, figure)
 
 
 def figure_2(similarities: pd.DataFrame) -> Exhibit:
     """Figure 2: similarity of each tuned encoder to its own pre-trained one, on running text."""
-    table = _with_twins(similarities, "similarity", ["pretrained", "input", "model", "layer"])
+    table, nulls, of_twins = _with_twins(similarities, "similarity", ["pretrained", "input", "model", "layer"])
     counted_tokens = "tokens, special ones left out," if "fold" in similarities.columns else "tokens, special ones too,"
-    nulls = {"null": "permuted"} | (TWIN_NULL if "twin" in table.columns else {})
+    nulls = {"null": "permuted"} | nulls
     pretrainings = table["pretrained"].nunique()
     drawn = counted(pretrainings, f"{'independent ' * (pretrainings > 1)}pre-training")
     drawn += ", bands from least to greatest" * (pretrainings > 1)
@@ -184,7 +188,7 @@ def figure_2(similarities: pd.DataFrame) -> Exhibit:
         "RSA of each fine-tuned encoder to its pre-trained one, per layer (0: embeddings), on "
         f"{table['tokens'].max():,} {counted_tokens} of running text ({drawn}). Dashed: the same with tokens permuted."
     )
-    caption += " " + OF_TWINS if "twin" in nulls else ""
+    caption += of_twins
     alt = f"Curves of similarity over layers. {ends(table, 'similarity', 'model')}."
     figure = curves(table, "similarity", "model", _looks(table["model"].unique()), "RSA to pre-trained", nulls=nulls)
     return Exhibit("merchant2020-figure-2", "Figure 2", table, caption, alt, figure)
@@ -199,17 +203,17 @@ def figure_5(similarities: pd.DataFrame, by_input: pd.DataFrame, model: str) -> 
         return Absent(key, name, f"no encoder that was tuned on {title(model)} was measured on its input")
     both = pd.concat([similarities[similarities["pretrained"].isin(by_input["pretrained"])], by_input])
     by = ["pretrained", "input", "model", "layer"]
-    table = _with_twins(both[both["model"] == model], "similarity", by)
+    table, twins, _ = _with_twins(both[both["model"] == model], "similarity", by)
     nulls = {}
-    for one, inputs in ((model, "own input"), (RUNNING_TEXT, "running text")) if "twin" in table.columns else ():
-        nulls[f"twin_{one}"] = f"at random, {inputs}"
-        table[f"twin_{one}"] = table["twin"].where(table["input"] == one)
+    for twin, (one, inputs) in product(twins, ((model, "own input"), (RUNNING_TEXT, "running text"))):
+        nulls[f"{twin}_{one}"] = f"{'at random' if twin == 'twin' else 'functional'}, {inputs}"
+        table[f"{twin}_{one}"] = table[twin].where(table["input"] == one)
     names = {one: "running text" if one == RUNNING_TEXT else _input_name(one) for one in table["input"].unique()}
     caption = (
         f"RSA of the encoder tuned on {title(model)} to its pre-trained one, by the input on which it is taken "
         f"(at most {table['tokens'].max():,} tokens of each)."
     )
-    caption += " Dashed and dotted: its twin, which moved as far in random directions." if nulls else ""
+    caption += " Grey and black without markers: its twins, which moved as far in random directions." if nulls else ""
     alt = f"Curves of similarity over layers, one per input. {ends(table, 'similarity', 'input')}."
     drawn = dict(bottom=None, nulls=nulls)
     figure = curves(table, "similarity", "input", looks_in_sequence(names), "RSA to pre-trained", **drawn)

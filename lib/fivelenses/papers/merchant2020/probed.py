@@ -1,12 +1,13 @@
 """The models that chapter 5 reads: the pre-trained encoder, the fine-tuned ones, their twins, and baselines, by name.
 
-A model is named by what it was tuned on; `base` is the pre-trained encoder. A twin moved as far as the fine-tuned
-model, in random directions (`models.twins`).
+A model is named by what it was tuned on; `base` is the pre-trained encoder. Twins moved as far as the fine-tuned model,
+in random directions (`models.twins`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import product
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import nn
@@ -14,13 +15,15 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses.checkpoints.store import Checkpoint, finite
 from fivelenses.models import encoders
-from fivelenses.models.twins import moved_at_random
-from fivelenses.records import SHARED, TWIN
+from fivelenses.papers.twins import model_of
+from fivelenses.records import SHARED, TUNED, TWINS
 
 BASE, LEXICAL, RANDOMISED = "base", "lexical", "randomised"
 PARSER = "parsing"
-TWIN_OF = "twin of "
+TWIN_OF, FUNCTIONAL_TWIN_OF = (f"{control} of " for control in TWINS)
 RANDOM_SEED = 0  # of the randomised baseline
+
+Log = Callable[[str], None]
 
 
 def first_models(checkpoints: Sequence[Checkpoint]) -> dict[str, Checkpoint]:
@@ -53,23 +56,20 @@ def twin_of_the_most_moved(checkpoints: Sequence[Checkpoint]) -> str:
     return TWIN_OF + (PARSER if PARSER in tuned else next(iter(tuned)))
 
 
-def probed_models(checkpoints: Sequence[Checkpoint], wanted: Iterable[str] | None = None) -> dict[str, nn.Module]:
+def probed_models(
+    checkpoints: Sequence[Checkpoint], wanted: Iterable[str] | None = None, device: str | None = None, log: Log = print
+) -> dict[str, nn.Module]:
     """The pre-trained encoder, the same with random weights, the encoders tuned from it, and their twins, by name; or
-    only those that are wanted.
+    only those that are wanted. A functional twin is left out where there is none.
     """
     encoder = checkpoints[0].specification.encoder
-
-    def pretrained() -> nn.Module:
-        return encoders.load_weights(encoders.locate(encoder))
-
-    def twin(checkpoint: Checkpoint) -> nn.Module:
-        return moved_at_random(checkpoint.model(), pretrained(), checkpoint.specification.seed)
-
-    load = {BASE: pretrained, RANDOMISED: lambda: _randomised(encoder)}
-    tuned = first_models(checkpoints)
-    load |= {task: checkpoint.model for task, checkpoint in tuned.items()}
-    load |= {TWIN_OF + task: lambda one=checkpoint: twin(one) for task, checkpoint in tuned.items()}
-    return {name: read() for name, read in load.items() if wanted is None or name in wanted}
+    pretrained = encoders.load_weights(encoders.locate(encoder))
+    load = {BASE: lambda: pretrained, RANDOMISED: lambda: _randomised(encoder)}
+    for control, (task, checkpoint) in product((TUNED, *TWINS), first_models(checkpoints).items()):
+        name = f"{control} of {task}" if control else task
+        load[name] = partial(model_of, checkpoint, control, pretrained, device, log)
+    models = {name: read() for name, read in load.items() if wanted is None or name in wanted}
+    return {name: model for name, model in models.items() if model is not None}
 
 
 def with_control(table: pd.DataFrame) -> pd.DataFrame:
@@ -79,6 +79,7 @@ def with_control(table: pd.DataFrame) -> pd.DataFrame:
         >>> with_control(pd.DataFrame({"model": ["base", "mnli", "twin of mnli"]})).to_numpy().tolist()
         [['base', 'all'], ['mnli', ''], ['mnli', 'twin']]
     """
-    twin, shared = table["model"].str.startswith(TWIN_OF), table["model"].isin([BASE, LEXICAL, RANDOMISED])
-    control = np.select([twin, shared], [TWIN, SHARED], "")
-    return table.assign(model=table["model"].str.removeprefix(TWIN_OF), control=control)
+    control = table["model"].str.extract(f"^({'|'.join(TWINS)}) of ", expand=False).fillna("")
+    control = control.mask(table["model"].isin([BASE, LEXICAL, RANDOMISED]), SHARED)
+    model = table["model"].str.removeprefix(FUNCTIONAL_TWIN_OF).str.removeprefix(TWIN_OF)
+    return table.assign(model=model, control=control)

@@ -18,7 +18,15 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import RSA, compare_with
 from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.merchant2020.probed import BASE, TWIN_OF, probed_models, tokenizer_of, with_control
+from fivelenses.papers.merchant2020.probed import (
+    BASE,
+    FUNCTIONAL_TWIN_OF,
+    TWIN_OF,
+    Log,
+    probed_models,
+    tokenizer_of,
+    with_control,
+)
 from fivelenses.tasks.running_text import wikipedia_text
 from fivelenses.tasks.subsets import folds
 
@@ -111,6 +119,7 @@ def similarities(
     similarity_examples: int = 1000,
     device: str | None = None,
     names: Sequence[str] = (RUNNING_TEXT,),
+    log: Log = print,
 ) -> pd.DataFrame:
     """Figure 2: similarity of the tuned encoders of one pre-training, and of their twins, to it on running text.
 
@@ -125,7 +134,8 @@ def similarities(
         return pd.DataFrame()
     made = checkpoints[0].specification
     tuned = [checkpoint.specification.task for checkpoint in checkpoints]
-    models = probed_models(checkpoints, {BASE, *tuned, *(TWIN_OF + task for task in tuned)})
+    wanted = {BASE, *tuned, *(prefix + task for prefix in (TWIN_OF, FUNCTIONAL_TWIN_OF) for task in tuned)}
+    models = probed_models(checkpoints, wanted, device, log)
     texts, tokenizer = inputs(made.source, names, similarity_examples), tokenizer_of(checkpoints)
     table = similarity_to_base(models, texts, tokenizer, similarity_tokens, device)
     table.insert(0, "pretrained", made.encoder)
@@ -137,7 +147,8 @@ def similarities_by_input(
     similarity_tokens: int = 5000,
     similarity_examples: int = 1000,
     device: str | None = None,
+    log: Log = print,
 ) -> pd.DataFrame:
     """Figure 5: as `similarities` on the inputs of MNLI and SQuAD, for the models of these two tasks."""
     of_inputs = [checkpoint for checkpoint in checkpoints if checkpoint.specification.task in SIDES]
-    return similarities(of_inputs, similarity_tokens, similarity_examples, device, tuple(SIDES))
+    return similarities(of_inputs, similarity_tokens, similarity_examples, device, tuple(SIDES), log)

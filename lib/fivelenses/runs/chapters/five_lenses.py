@@ -52,12 +52,11 @@ class FiveLenses(EncoderParameters):
 
     def decompositions(self, task: str, depth: int) -> int:
         # On all examples and without each fold: each model is whitened, and the pre-trained one is compared with each
-        # other one.
-        models, _ = self.side_by_side(task)
-        pairs = models - 1
-        return (depth + 1) * (FOLDS + 1) * (models + pairs)
+        # other one: the independent one, the tuned models, and twins of two kinds.
+        pairs = 1 + 3 * len(self.seeds)
+        return (depth + 1) * (FOLDS + 1) * (3 + pairs + pairs)
 
     def side_by_side(self, task: str) -> tuple[int, int]:
-        # The pre-trained encoder against the independent one, all seeds and their twins, for features and similarity.
-        pairs = 1 + 2 * len(self.seeds)
+        # The pre-trained encoder against the independent one and all seeds, for features and similarity.
+        pairs = 1 + len(self.seeds)
         return 1 + pairs, 2 * (1 + pairs + pairs)

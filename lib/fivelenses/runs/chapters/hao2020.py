@@ -48,6 +48,10 @@ class Hao2020(EncoderParameters):
         """The pairs of data sets of which both tasks are run."""
         return [pair for pair in self.dataset_pairs if set(pair) <= set(self.tasks)]
 
+    def models_of(self, pair: tuple[str, str]) -> "list[Specification]":
+        """The specifications of the ordinary models of two tasks."""
+        return [one for one in self.ordinary_models() if one.task in pair]
+
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         ordinary = super().trainings(task, encoder, rows, depth)
         shuffled = [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
@@ -62,33 +66,34 @@ class Hao2020(EncoderParameters):
         return [one for one in self.specifications() if not one.shuffled_labels]
 
     def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
-        # Each tuned model has a twin, and models with shuffled labels have none.
-        kinds = 3 if task in self.shuffled else 2
-        return 2 + kinds * len(self.seeds) * (2 + depth)
+        # Each tuned model has two twins, and models with shuffled labels have none. A model with a layer rolled back is
+        # computed from that layer up.
+        kinds = 4 if task in self.shuffled else 3
+        return 1 + kinds * (1 + len(self.seeds) * (2 + (depth + 1) // 2))
 
     def decompositions(self, task: str, depth: int) -> int:
         seeds = len(self.seeds)
-        by_layer, shuffled = _of_a_layer(2 + 2 * seeds, 1 + seeds * (seeds + 1)), 0
-        if task in self.shuffled:
-            by_layer, shuffled = by_layer + _of_a_layer(1 + seeds, seeds * (seeds + 1) // 2), seeds
+        kinds, pairs = 4 if task in self.shuffled else 3, seeds * (seeds + 1) // 2
+        # The untrained encoder stands beside the tuned models.
+        by_layer = _of_a_layer(2 + seeds, 1 + pairs) + (kinds - 1) * _of_a_layer(1 + seeds, pairs)
         # Of two tasks' models and their twins, counted at the first task.
-        between = sum(task == first for first, _ in self.compared_pairs()) * seeds * _of_a_layer(4, 2)
+        between = sum(task == first for first, _ in self.compared_pairs()) * seeds * 3 * _of_a_layer(2, 1)
         # The last layer alone, with one layer after another rolled back.
-        rolled_back = (2 * seeds + shuffled) * _of_a_layer(1 + depth, depth)
+        rolled_back = kinds * seeds * (FOLDS + 1) * (1 + 2 * depth)
         return depth * (by_layer + between) + rolled_back
 
     def side_by_side(self, task: str) -> tuple[int, int]:
-        # The pre-trained and an untrained encoder, all seeds and their twins; of a pair, permuted rows, too.
+        # The pre-trained and an untrained encoder and all seeds; of a pair, permuted rows, too.
         seeds = len(self.seeds)
-        models, pairs = 2 + 2 * seeds, 1 + seeds * (seeds + 1)
+        models, pairs = 2 + seeds, 1 + seeds * (seeds + 1) // 2
         return models, models + 2 * pairs
 
 
 def _of_a_layer(models: int, pairs: int) -> int:
     """How many matrices a comparison of these models takes apart in one layer: for SVCCA each model's and each pair's,
-    on all examples and without each fold; for the three other measures and nulls of a pair three each, on all examples.
+    on all examples and without each fold; for two other measures of a pair and its null one each, on all examples.
 
     >>> _of_a_layer(models=2, pairs=1)
-    42
+    36
     """
-    return (FOLDS + 1) * (models + pairs) + 9 * pairs
+    return (FOLDS + 1) * (models + pairs) + 3 * pairs
