@@ -101,7 +101,7 @@ sizes = {row.task: settings.sizes(row.task, row.training_examples) for row in da
 run.exhibit(figures.table_1, data, sizes)
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models)
+models = run.measure(tables.models, each="task")
 run.exhibit(figures.figure_4, models, reinitialised=2)
 
 # %% [markdown]
@@ -171,9 +171,7 @@ run.exhibit(figures.table_of_shapes, models, spare=predictions)
 # uses all examples of the run has one probe, with an interval over development examples only.
 
 # %% tags=["hide-input"]
-probes = run.measure(
-    measure.frozen_probes, over={"task": settings.tasks}, sizes=sizes, max_lengths=settings.max_lengths()
-)
+probes = run.measure(measure.frozen_probes, over=settings.probed(sizes))
 for task in settings.sized_tasks():
     run.exhibit(figures.probing, probes, task)
 

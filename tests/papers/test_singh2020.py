@@ -158,7 +158,7 @@ def test_features_of_all_truncations_equal_those_of_truncated_encoders(toy_model
 
 
 def test_frozen_probes_read_the_examples_of_the_tuned_models(sst2):
-    found = measure.frozen_probes(ENCODER, "sst2", "toyworld", {"sst2": [50, 200]}, [0, 1], {"sst2": 64})
+    found = measure.frozen_probes(ENCODER, "sst2", "toyworld", [50, 200], [0, 1], 64)
     table, predictions = found["scores"], found["by_example"]
     assert sorted(table["removed"].unique()) == list(range(6)) and table["score"].between(0, 1).all()
     # All examples are the same ones for every seed, and so is the probe.

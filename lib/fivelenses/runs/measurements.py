@@ -74,7 +74,7 @@ class Measurements:
         function: Callable,
         of: Callable[..., Sequence] | None = None,
         each: str | Sequence[str] = (),
-        over: Mapping[str, Iterable] | Callable[[], Mapping[str, Iterable]] | None = None,
+        over: Mapping[str, Iterable] | Sequence[Mapping] | Callable | None = None,
         **given,
     ) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
         """The record that a function measures: read if it is there and current, measured and kept otherwise.
@@ -89,8 +89,8 @@ class Measurements:
                 parameter of `over`, each value is measured on its own models.
             each: names of a specification's fields: models that agree in these are measured together, and each group
                 is a file of its own, so that a measurement that was interrupted goes on where it was.
-            over: a parameter of the function to the values that are measured one after another, likewise; or a function
-                that gives these, which a published run does not ask.
+            over: a parameter of the function to the values that are measured one after another, likewise; or these
+                arguments one after another; or a function that gives either, which a published run does not ask.
             given: parameters of the function that are not the chapter's.
 
         Raises:
@@ -104,8 +104,9 @@ class Measurements:
 
     def _current(self, function, of, each, over, given) -> pd.DataFrame | dict[str, pd.DataFrame]:
         names = list(inspect.signature(function).parameters)
-        over = over() if callable(over) else over or {}
-        measured = [dict(zip(over, values, strict=True)) for values in product(*over.values())]
+        measured = over() if callable(over) else over or {}
+        if isinstance(measured, Mapping):
+            measured = [dict(zip(measured, values, strict=True)) for values in product(*measured.values())]
         every = [self._groups(names, of, [each] if isinstance(each, str) else list(each), named) for named in measured]
         for specification in (one for groups in every for group in groups for one in group or ()):
             self.addresses[specification.address] = None

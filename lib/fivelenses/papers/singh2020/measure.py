@@ -3,7 +3,7 @@
 The scores of the fine-tuned models, with and without re-initialised layers, are in `checkpoints.tables.models`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -45,9 +45,9 @@ def frozen_probes(
     encoder: str,
     task: str,
     source: str,
-    sizes: Mapping[str, Sequence[int]],
+    sizes: Sequence[int],
     seeds: Sequence[int],
-    max_lengths: Mapping[str, int],
+    max_length: int,
     device: str | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Figures 2 and 5a: a logistic regression on [CLS] of each layer of the frozen encoder.
@@ -59,10 +59,9 @@ def frozen_probes(
     Args:
         encoder: its name.
         task, source: a task with one label per text.
-        sizes: task to numbers of training examples; the subsets are those on which the models of the same seeds are
-            tuned.
+        sizes: numbers of training examples; the subsets are those on which the models of the same seeds are tuned.
         seeds: of the subsets. A subset that is the whole is the same for all of them, and measured for the first alone.
-        max_lengths: task to the tokens that a text is cut to.
+        max_length: tokens that a text is cut to.
         device: a GPU when there is one, by default.
 
     Returns:
@@ -73,13 +72,13 @@ def frozen_probes(
     data, located = tasks.load(task, source), encoders.locate(encoder)
     model, tokenizer = encoders.load_weights(located), encoders.tokenizer(located)
     depth, labels = len(layer_list(model)), np.array(data.splits["train"][data.task.label])
-    draws = [(size, seed) for size in sizes[task] for seed in (seeds if size < len(labels) else seeds[:1])]
+    draws = [(size, seed) for size in sizes for seed in (seeds if size < len(labels) else seeds[:1])]
     subsets = {(size, seed): subset(labels, size, seed) for size, seed in draws}
     used = np.unique(np.concatenate(list(subsets.values())))
     needed = TaskData(data.task, data.source, {**data.splits, "train": data.splits["train"].select(used)}, data.labels)
     kept = range(1, depth + 1)
     training, evaluation = (
-        represent(model, encode(needed, split, tokenizer, max_lengths[task]), kept, device=device)
+        represent(model, encode(needed, split, tokenizer, max_length), kept, device=device)
         for split in ("train", "validation")
     )
     gold = np.array(data.splits["validation"][data.task.label])

@@ -65,9 +65,10 @@ class Singh2020(EncoderParameters):
         """The specifications of the models whose scores mean something."""
         return [one for one in self.specifications() if not one.shuffled_labels]
 
-    def max_lengths(self) -> dict[str, int]:
-        """Task to the tokens that its texts are cut to."""
-        return {task: self.schedule_of(task, self.encoder).max_length for task in self.tasks}
+    def probed(self, sizes: Mapping[str, list[int]]) -> list[dict]:
+        """What is probed of each task: its sizes, and the tokens that its texts are cut to."""
+        lengths = {task: self.schedule_of(task, self.encoder).max_length for task in self.tasks}
+        return [{"task": task, "sizes": sizes[task], "max_length": lengths[task]} for task in self.tasks]
 
     def reinitialised(self, depth: int) -> list[int]:
         """The numbers of layers re-initialised from the top of an encoder of this depth, 0 and all among them."""
