@@ -72,8 +72,8 @@ run.exhibit(figures.table_1, models)
 
 # %% tags=["hide-input"]
 by_example = run.measure(predictions.by_example, of=settings.ordinary_models, each=("task", "seed"))
-run.measure(words_by_example, over=settings.training_sets)
-run.gate(models, by_example)
+words = run.measure(words_by_example, over=settings.training_sets)
+run.gate(models, by_example, words=words)
 
 # %% [markdown]
 # Controls show what is due to learning: a {term}`twin`, whose matrices moved as far as in fine-tuning but at random, a

@@ -94,8 +94,8 @@ run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
 
 # %% tags=["hide-input"]
 by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
-run.measure(words_by_example, over=settings.training_sets)
-run.gate(run.measure(models), run.measure(predictions.by_example, **by_example))
+words = run.measure(words_by_example, over=settings.training_sets)
+run.gate(run.measure(models), run.measure(predictions.by_example, **by_example), words=words)
 
 # %% [markdown]
 # The controls are {term}`twins <twin>` and, on some tasks, {term}`shuffled labels`.

@@ -86,8 +86,8 @@ run.exhibit(table_of_models, models, second=settings.second)
 
 # %% tags=["hide-input"]
 scores = run.measure(predictions.by_example, of=settings.ordinary_models, each=("task", "seed"))
-run.measure(words_by_example, over=settings.training_sets)
-run.gate(models, scores, of=lambda table: fine_tuned(table, settings.second))
+words = run.measure(words_by_example, over=settings.training_sets)
+run.gate(models, scores, of=lambda table: fine_tuned(table, settings.second), words=words)
 
 # %% [markdown]
 # Training leads from $\theta_0$ to $\theta_1$. Let $\delta_1 = \theta_1 - \theta_0$ and

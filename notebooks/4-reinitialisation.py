@@ -109,8 +109,8 @@ run.exhibit(figures.figure_4, models, reinitialised=2)
 
 # %% tags=["hide-input"]
 predictions = run.measure(by_example, of=settings.on_true_labels, each=("task", "seed"))
-run.measure(words_by_example, over=settings.training_sets)
-run.gate(models, predictions)
+words = run.measure(words_by_example, over=settings.training_sets)
+run.gate(models, predictions, words=words)
 
 # %% [markdown]
 # ## Re-initialised layers

@@ -87,8 +87,8 @@ run.exhibit(figures.appendix_c, models)
 # A task takes part in the claims only if its score is clearly more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
-run.measure(words_by_example, over=settings.training_sets)
-run.gate(models, run.measure(predictions.by_example, each=("task", "seed")))
+words = run.measure(words_by_example, over=settings.training_sets)
+run.gate(models, run.measure(predictions.by_example, each=("task", "seed")), words=words)
 
 # %% [markdown]
 # ## What can be read: edge probes

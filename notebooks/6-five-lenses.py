@@ -67,8 +67,8 @@ run = runs.begin(6, globals())
 # %% tags=["hide-input"]
 models = run.measure(tables.models, each="task")
 run.exhibit(figures.table_of_models, models)
-run.measure(words_by_example, over=run.settings.training_sets)
-run.gate(models, run.measure(by_example, each="task"))
+words = run.measure(words_by_example, over=run.settings.training_sets)
+run.gate(models, run.measure(by_example, each="task"), words=words)
 
 # %% [markdown]
 # Models that hardly beat the {term}`null rate` are in the pictures, not in the claims.

@@ -78,8 +78,8 @@ settings = run.settings
 models = run.measure(tables.models, of=settings.ordinary)
 changes = run.measure(measure.changes_seen, of=settings.classifiers, each=("task", "seed"))
 run.exhibit(figures.table_of_models, models, changes)
-run.measure(words_by_example, over=settings.training_sets)
-run.gate(models, run.measure(by_example, of=settings.ordinary, each="task"))
+words = run.measure(words_by_example, over=settings.training_sets)
+run.gate(models, run.measure(by_example, of=settings.ordinary, each="task"), words=words)
 
 # %% [markdown]
 # ## What each lens can see

@@ -80,10 +80,9 @@ def test_a_tenth_of_the_papers_gain_is_the_margin_where_the_paper_has_one(gain, 
     assert learned or reasons["rte"].endswith("above the null rate, and the interval reaches below 0.09")
 
 
-def bag(share: float, **columns) -> pd.DataFrame:
-    """A bag of words that is right on the first examples."""
-    rows = predicted(share, seeds=(0,))[["task", "example", "score", "weight"]]
-    return rows.assign(**columns)
+def bag(share: float, seeds=(0,), **columns) -> pd.DataFrame:
+    """A bag of words for each of the seeds of training examples."""
+    return predicted(share, seeds=seeds).drop(columns=["encoder", "address"]).assign(**{"examples": 100} | columns)
 
 
 @pytest.mark.parametrize(("share", "learned"), [(0.6, True), (0.85, False), (0.95, False)])
@@ -98,13 +97,20 @@ def test_what_a_bag_of_words_reads_as_well_was_not_learned(share, learned):
 
 def test_a_bag_of_another_task_or_size_does_not_count():
     rows = predicted(0.85)
-    words = pd.concat([bag(0.95, task="mrpc", examples=100), bag(0.95, examples=50), bag(0.5, examples=100)])
+    words = pd.concat([bag(0.95, task="mrpc"), bag(0.95, examples=50), bag(0.5)])
     assert gate.learned(of(rows), rows, words=words)["learned"].all()
     without = gate.learned(of(rows), rows, words=bag(0.95, task="mrpc"))
     assert without["learned"].all() and without["over_words"].isna().all()
+    assert gate.learned(of(rows), rows, words=pd.DataFrame()).equals(gate.learned(of(rows), rows))
 
 
-def test_matthews_correlation_of_a_bag_of_words_takes_the_labels_of_the_models():
+def test_models_on_examples_of_their_own_are_compared_with_bags_on_these():
+    rows = predicted(0.85)
+    table = gate.learned(of(rows), rows, words=bag(0.6, seeds=(0, 1, 2)))
+    assert table["over_words"].tolist() == [pytest.approx(0.25)] and table["learned"].all()
+
+
+def test_a_bag_of_words_has_a_matthews_correlation():
     rng, labels = np.random.default_rng(0), np.arange(200) % 2
     one = {"encoder": E, "task": "cola", "metric": "matthews", "example": np.arange(200), "weight": 1.0, "null": 0.0}
     tables = []
@@ -113,7 +119,7 @@ def test_matthews_correlation_of_a_bag_of_words_takes_the_labels_of_the_models()
         right = {"score": (guessed == labels) * 1.0, "label": labels, "predicted": guessed}
         tables.append(pd.DataFrame(one | {"seed": seed, "address": f"cola-{seed}"} | right))
     rows = pd.concat(tables)
-    perfect = tables[0][["task", "example", "weight"]].assign(score=1.0)
+    perfect = tables[0].assign(score=1.0, predicted=labels, examples=100)
     made = models(*[{"task": "cola", "seed": seed, "address": f"cola-{seed}", "null_rate": 0.0} for seed in (0, 1, 2)])
     table = gate.learned(made, rows, words=perfect)
     assert table["over_words"].tolist() == [pytest.approx(table["above"][0] - 1)]

@@ -44,8 +44,8 @@ def learned(
         models: ordinary models, as `ordinary` leaves them.
         predictions: `checkpoints.predictions.by_example` of these models; without it the mean score decides.
         gains: by how much the paper's models score above the null rate, by task.
-        words: predictions of a bag of words on the same examples: `task`, `example`, `score`, `weight`, and `examples`
-            (training examples) where it was fitted on several sizes.
+        words: `checkpoints.bag_of_words.words_by_example`; tasks and sizes without one are compared with the null rate
+            alone.
 
     Returns:
         One row per encoder, task and size, with `score`, `null_rate` (means over seeds), `above`, `low`, `high` (score
@@ -68,9 +68,10 @@ def learned(
         decided = [judge_group([margin], [Effect(task, margin.name, over)])]
         row |= {"above": over.estimate, "low": over.low, "high": over.high, "margin": margin.threshold}
         row |= {"measured": over.measured}
-        bag = _bag(words, task, examples)
-        if predictions is not None and bag is not None:
-            over = intervals.of_scores(predicted, _as_model(bag, predicted))
+        # A run without texts has no bag of words at all.
+        bag = pd.DataFrame() if words is None or words.empty else words.query("task == @task and examples == @examples")
+        if predictions is not None and not bag.empty:
+            over = intervals.of_scores(predicted, bag)
             row |= {"over_words": over.estimate, "over_words_low": over.low, "over_words_high": over.high}
             decided.append(judge_group([WORDS], [Effect(task, WORDS.name, over)]))
         rows.append(row | {"learned": all(one.outcome == HOLDS for one in decided)})
@@ -85,25 +86,6 @@ def _predictions(models: pd.DataFrame, predictions: pd.DataFrame, task: str, enc
     if unpredicted := models[~models["address"].isin(predicted["address"])]["seed"].tolist():
         raise ValueError(f"Predictions of {task} with {encoder} lack the seeds {unpredicted}: measure them, too.")
     return predicted
-
-
-def _bag(words: pd.DataFrame | None, task: str, examples: int) -> pd.DataFrame | None:
-    """The rows of the bag of words for one task, and of one size of its training set where there are several."""
-    if words is None or not (words["task"] == task).any():
-        return None
-    rows = words[words["task"] == task]
-    return rows[rows["examples"] == examples] if "examples" in rows.columns else rows
-
-
-def _as_model(bag: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
-    """A bag of words as predictions of one model; Matthews correlation takes its labels, of which there are two."""
-    metric = predicted["metric"].iloc[0]
-    rows = bag[["example", "score", "weight"]].assign(seed=0, metric=metric)
-    if metric == "matthews":
-        labels = predicted.drop_duplicates("example").set_index("example")["label"]
-        label = rows["example"].map(labels)
-        rows = rows.assign(label=label, predicted=label.where(rows["score"] > 0, 1 - label))
-    return rows
 
 
 def key(task: str, encoder: str, leading: str, examples: int | None = None) -> str:
