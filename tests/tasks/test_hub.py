@@ -27,7 +27,7 @@ for kind, name in json.loads(sys.argv[1]):
         else:
             encoder = encoders.locate(name)
             encoders.tokenizer(encoder)
-            said = [encoders.load_weights(encoder).config.num_hidden_layers]
+            said = [encoders.load_weights(encoder).config.num_hidden_layers, encoder.identity]
     except SourceError as error:
         said = str(error)
     print(json.dumps([name, said]), flush=True)

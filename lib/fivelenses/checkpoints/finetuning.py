@@ -142,8 +142,9 @@ def _checked(store: Store, specification: Specification, log: Callable[[str], No
 
 
 def _report(log, checkpoint: Checkpoint, specification: Specification, done: int, total: int, started: float) -> None:
+    ended = "DIVERGED (its loss is not a number: lower its rate)" if checkpoint.manifest["diverged"] else "fine-tuned"
     log(
-        f"fine-tuned {done} of {total}: {specification.describe()}, score {checkpoint.score:.3f} "
+        f"{ended} {done} of {total}: {specification.describe()}, score {checkpoint.score:.3f} "
         f"(null {checkpoint.manifest['null_rate']:.3f}), {time.monotonic() - started:.0f} s so far"
     )
 
@@ -210,7 +211,7 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     resumed = last_whole_state(partial / "trainer")
     trainer = Trainer(
         model=model,
-        args=_arguments(schedule, specification.seed, steps, partial / "trainer", device),
+        args=_arguments(specification, steps, partial / "trainer", device),
         train_dataset=training,
         processing_class=tokenizer,
         data_collator=collate,
@@ -305,8 +306,26 @@ def _operate(model: nn.Module, specification: Specification) -> None:
     layers.freeze(model, specification.frozen)
 
 
-def _arguments(schedule: Schedule, seed: int, steps: int, folder: Path, device: str) -> TrainingArguments:
-    on_gpu = device != "cpu" and torch.cuda.is_available()
+def on_gpu(device: str) -> bool:
+    """Whether `auto`, `cpu` or `cuda` means a GPU on this machine."""
+    return device != "cpu" and torch.cuda.is_available()
+
+
+def resolved_precision(precision: str, device: str) -> str:
+    """The precision that `auto` stands for: bfloat16 where the device has instructions for it, float32 elsewhere.
+
+    A processor without them is slower in bfloat16 than in float32.
+    """
+    if precision != "auto":
+        return precision
+    if on_gpu(device):
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    capabilities = torch.cpu.get_capabilities()
+    return "bfloat16" if capabilities.get("avx512_bf16") or capabilities.get("amx_bf16") else "float32"
+
+
+def _arguments(specification: Specification, steps: int, folder: Path, device: str) -> TrainingArguments:
+    schedule, seed, gpu = specification.schedule, specification.seed, on_gpu(device)
     return TrainingArguments(
         output_dir=str(folder),
         max_steps=steps,
@@ -325,9 +344,9 @@ def _arguments(schedule: Schedule, seed: int, steps: int, folder: Path, device: 
         report_to=[],
         disable_tqdm=True,
         log_level="error",
-        bf16=on_gpu and torch.cuda.is_bf16_supported(),
-        use_cpu=not on_gpu,
-        dataloader_pin_memory=on_gpu,
+        bf16=specification.precision == "bfloat16",
+        use_cpu=not gpu,
+        dataloader_pin_memory=gpu,
     )
 
 
@@ -389,9 +408,8 @@ def environment(device: str) -> dict:
     Args:
         device: `auto` (a GPU when there is one), `cpu` or `cuda`.
     """
-    on_gpu = device != "cpu" and torch.cuda.is_available()
     return {
-        "device": torch.cuda.get_device_name() if on_gpu else f"CPU, {os.cpu_count()} cores",
+        "device": torch.cuda.get_device_name() if on_gpu(device) else f"CPU, {os.cpu_count()} cores",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in PACKAGES},
     }

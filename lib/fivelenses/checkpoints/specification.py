@@ -19,6 +19,8 @@ from fivelenses.models import encoders
 ROUTINE = 1
 # Heads whose labels fit any example: an answer's span or a tree of other words would not.
 SHUFFLED_HEADS = ("sequence", "token", "token-pair")
+# Fields that came after the first checkpoints, with the values that those have.
+LATER = {"shuffled_labels": False, "precision": "float32"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Specification:
         saved_steps: optimiser steps whose weights are kept; 0 is the state before training.
         shuffled_labels: whether the labels of the training examples used (of all their words, in a task on words) are
             permuted by `seed`, so that only their frequencies can be learnt; development examples keep theirs.
+        precision: of the products of a training step, `float32` or `bfloat16`; weights are float32 in both.
 
     Raises:
         ValueError: shuffled labels of a task whose examples have no label each.
@@ -59,6 +62,7 @@ class Specification:
     saved_steps: tuple[int, ...] = ()
     routine: int = ROUTINE
     shuffled_labels: bool = False
+    precision: str = "float32"
 
     def __post_init__(self):
         if self.shuffled_labels and tasks.find(self.task).head not in SHUFFLED_HEADS:
@@ -68,19 +72,15 @@ class Specification:
             )
 
     def as_dict(self) -> dict:
-        """The content as plain JSON values, `shuffled_labels` and the schedule's `further_epochs` only where there are
-        any: content without them keeps its address.
-        """
+        """The content as plain JSON values, later fields only if they differ from what came before: addresses stay."""
         content = json.loads(json.dumps(dataclasses.asdict(self)))
         if not self.schedule.further_epochs:
             del content["schedule"]["further_epochs"]
-        if not self.shuffled_labels:
-            del content["shuffled_labels"]
-        return content
+        return {name: value for name, value in content.items() if name not in LATER or value != LATER[name]}
 
     @classmethod
     def from_dict(cls, content: dict) -> "Specification":
-        """The specification that `as_dict` wrote; content without `shuffled_labels` is of labels as they are.
+        """The specification that `as_dict` wrote.
 
         Example:
             >>> one = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1), frozen=(0, 1))
@@ -104,6 +104,7 @@ class Specification:
         parts += [f"first {self.truncated} layers"] if self.truncated else []
         parts += [f"re-initialised {self.reinitialised}"] if self.reinitialised else []
         parts += ["shuffled labels"] if self.shuffled_labels else []
+        parts += [self.precision] if self.precision != "float32" else []
         return ", ".join(parts)
 
 
@@ -152,7 +153,7 @@ def specify(
             Steps are counted in rows of the task, so where passages are read in several windows the last state
             comes before the end.
         rest: `examples_seed`, `frozen`, `truncated`, `reinitialised`, `biases_and_norms`, `saved_steps`,
-            `shuffled_labels`.
+            `shuffled_labels`, `precision`.
 
     Raises:
         ValueError, SourceError: an encoder, task or source that cannot be had, or labels that cannot be shuffled.

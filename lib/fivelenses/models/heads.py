@@ -10,21 +10,30 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import (
+    MODEL_FOR_QUESTION_ANSWERING_MAPPING,
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     AutoConfig,
     AutoModel,
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
+    PretrainedConfig,
     PreTrainedModel,
 )
 from transformers.modeling_outputs import TokenClassifierOutput
 
 from fivelenses.models.biaffine import BiaffineHead, ParserOutput, parsing_loss
-from fivelenses.models.encoders import Encoder, load
+from fivelenses.models.encoders import Encoder, config, load, without_load_report
 
 # The number of words in a unit that a head labels.
 WORDS_PER_UNIT = {"token": 1, "token-pair": 2}
 # The heads that transformers provides.
-LIBRARY = {"sequence": AutoModelForSequenceClassification, "span": AutoModelForQuestionAnswering}
+LIBRARY = {"sequence": MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING, "span": MODEL_FOR_QUESTION_ANSWERING_MAPPING}
+# What a configuration may hold of a head or a run that its weights came from, and what it is without them.
+OF_OLD_HEADS = {
+    "problem_type": None,
+    "output_attentions": False,
+    "output_hidden_states": False,
+    "classifier_dropout": None,
+    "finetuning_task": None,
+}
 HEADS = ("sequence", *WORDS_PER_UNIT, "span", "biaffine")
 HEAD_FILE = "head.safetensors"
 
@@ -163,6 +172,8 @@ class Parser(WordModel):
 def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:
     """An encoder with a new head for these labels, drawn from torch's global generator: set a seed before.
 
+    Of a checkpoint that was fine-tuned before, the encoder is taken and nothing of its head.
+
     Args:
         labels: the labels' names; a span has none.
 
@@ -171,13 +182,31 @@ def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:
     """
     if head not in HEADS:
         raise ValueError(f"There is no {head!r} head to train: choose among {', '.join(HEADS)}.")
-    if head == "span":
-        return load(encoder, LIBRARY[head])
-    if len(labels) < 2:
+    if head != "span" and len(labels) < 2:
         raise ValueError(f"A classifier needs at least two labels, not {len(labels)}.")
-    if head in LIBRARY:
-        return load(encoder, LIBRARY[head], num_labels=len(labels))
-    return _on_words(head, load(encoder, AutoModel), len(labels))
+    shape = _without_head(config(encoder))
+    if head not in LIBRARY:
+        model = load(encoder)
+        model.config = shape
+        return _on_words(head, model, len(labels))
+    if head == "sequence":
+        shape.num_labels = len(labels)
+    kind = LIBRARY[head][type(shape)]
+    if encoder.random:
+        return kind(shape)
+    weights = load(encoder)
+    prefixed = {f"{weights.base_model_prefix}.{name}": tensor for name, tensor in weights.state_dict().items()}
+    with without_load_report():  # a new head is intended
+        return kind.from_pretrained(None, config=shape, state_dict=prefixed, dtype=torch.float32)
+
+
+def _without_head(shape: PretrainedConfig) -> PretrainedConfig:
+    """A configuration without what an old head or an old run left in it."""
+    for name, value in OF_OLD_HEADS.items():
+        if hasattr(shape, name):
+            setattr(shape, name, value)
+    shape.num_labels, shape.dtype = 2, torch.float32
+    return shape
 
 
 def _on_words(head: str, encoder: PreTrainedModel, labels: int) -> WordModel:
@@ -201,10 +230,11 @@ def read(folder: Path, head: str) -> nn.Module:
     """
     if head not in HEADS:
         raise ValueError(f"There is no {head!r} head: choose among {', '.join(HEADS)}.")
+    shape = AutoConfig.from_pretrained(folder)
     if head in LIBRARY:
-        return LIBRARY[head].from_pretrained(folder).eval()
+        return LIBRARY[head][type(shape)].from_pretrained(folder).eval()
     weights = load_file(folder / HEAD_FILE)
-    encoder = AutoModel.from_pretrained(folder, config=AutoConfig.from_pretrained(folder))
+    encoder = AutoModel.from_pretrained(folder, config=shape)
     # Where the first axis is that of the labels: a classifier's bias, a parser's relation scores.
     labels = weights["relation_scores" if head == "biaffine" else "bias"].shape[0]
     model = _on_words(head, encoder, labels)

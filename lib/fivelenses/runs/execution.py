@@ -2,6 +2,7 @@
 good run in place.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -22,7 +23,7 @@ from fivelenses.catalogue import find
 from fivelenses.files import sha256
 from fivelenses.runs import checksums, notebooks
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
-from fivelenses.runs.inputs import check_inputs, floating_revisions, floats
+from fivelenses.runs.inputs import check_inputs
 from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.run import check_device
 from fivelenses.runs.settings import Chapter, find_chapter, settings
@@ -160,11 +161,7 @@ def run(
         environment |= {"OMP_NUM_THREADS": str(cores), project.CORES_VARIABLE: str(cores)}
     given = {"profile": profile, **overrides}
 
-    def check() -> None:
-        check_inputs(parameters)
-        for name, commit in floating_revisions(parameters).items():
-            log(floats(name, commit))
-
+    check = functools.partial(check_inputs, parameters)
     return _current(chapter, place, parameters.model_dump(mode="json"), given, environment, force, log, check)
 
 

@@ -1,7 +1,6 @@
 """What a run reads, looked at before its notebook starts: encoders on this machine, and the tables of a mirror."""
 
 import lzma
-import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +17,6 @@ from fivelenses.tasks.own import MIN_ROWS
 from fivelenses.tasks.sources import SourceError, hub_table, mirror, raw_bytes
 from fivelenses.tasks.treebanks import STREUSLE, TREEBANKS
 
-COMMIT = re.compile(r"[0-9a-f]{40}")
 MAX_BLANK = 0.01  # the share of a table's texts that may be blank
 
 
@@ -42,31 +40,6 @@ def check_inputs(parameters: FineTuningParameters) -> None:
         for task in map(find, parameters.tables_read()):
             if not task.own:
                 check_task(task, folder)
-
-
-def floating_revisions(parameters: FineTuningParameters) -> dict[str, str]:
-    """The encoders that a run reads from a branch of the hub, not at a commit, each with the commit that it is at now.
-
-    Example:
-        >>> from fivelenses.runs.settings import settings
-        >>> floating_revisions(settings(1, "tiny"))
-        {}
-    """
-    commits = {}
-    for name in dict.fromkeys(parameters.encoders_read()):
-        encoder = encoders.locate(name)
-        if encoder.revision is not None and not COMMIT.fullmatch(encoder.revision):
-            # transformers notes the commit of what it read.
-            commits[name] = getattr(encoders.config(encoder), "_commit_hash", None) or "unknown"
-    return commits
-
-
-def floats(name: str, commit: str) -> str:
-    """A floating revision in one sentence."""
-    return (
-        f"{name} is read from the hub at its newest revision, which may change: today it is {commit}, as run.json "
-        "records; a copy of the encoder in a folder, named in its place, stays as it is."
-    )
 
 
 def check_encoder_files(name: str, projections: bool = False) -> None:

@@ -138,8 +138,9 @@ class FineTuningParameters(ChapterParameters):
         tasks: tasks fine-tuned and compared.
         schedules: task to schedule.
         learning_rate, batch_size, epochs: when given, instead of every schedule's own.
-        learning_rate_by_encoder: encoder to its own learning rate, instead of its schedules'.
+        learning_rate_by_encoder: encoder to its own learning rate, or to its own by task, instead of its schedules'.
         training_examples: per task, at most, or task to its own; None, or a task that is not named, for all.
+        precision: of training, `auto` for bfloat16 where the machine multiplies in it.
     """
 
     heads: ClassVar[tuple[str, ...]] = ("sequence",)
@@ -173,8 +174,9 @@ class FineTuningParameters(ChapterParameters):
     learning_rate: PositiveFloat | None = None
     batch_size: PositiveInt | None = None
     epochs: PositiveFloat | None = None
-    learning_rate_by_encoder: dict[str, PositiveFloat] = {}
+    learning_rate_by_encoder: dict[str, PositiveFloat | dict[str, PositiveFloat]] = {}
     training_examples: PositiveInt | dict[str, PositiveInt] | None = None
+    precision: Literal["float32", "bfloat16", "auto"] = "auto"
 
     @field_validator("tasks")
     @classmethod
@@ -235,6 +237,8 @@ class FineTuningParameters(ChapterParameters):
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         """The schedule of a task for one of the encoders; texts are cut to what the encoder reads at most."""
         rate = None if self.learning_rate else self.learning_rate_by_encoder.get(encoder)
+        if isinstance(rate, Mapping):
+            rate = rate.get(task)
         schedule = self.schedule(task)
         most = positions(encoder)
         if most is not None and most < schedule.max_length:
@@ -265,12 +269,14 @@ class FineTuningParameters(ChapterParameters):
 
     def specifications_of(self, task: str, encoder: str) -> "list[Specification]":
         """The specifications of the models of one task and encoder."""
+        from fivelenses.checkpoints.finetuning import resolved_precision
         from fivelenses.checkpoints.specification import specify, training_rows
         from fivelenses.models import encoders
 
+        precision = resolved_precision(self.precision, self.device)
         depth = encoders.config(encoders.locate(encoder)).num_hidden_layers
         trainings = self.trainings(task, encoder, training_rows(task, self.source), depth)
-        return [specify(encoder, task, self.source, **training) for training in trainings]
+        return [specify(encoder, task, self.source, precision=precision, **training) for training in trainings]
 
     def specifications(self) -> "list[Specification]":
         """The specifications of all models of this run, each once."""

@@ -23,7 +23,7 @@ from fivelenses.runs.settings import find_chapter, settings
 
 # Of a run's facts, those that its committed records keep.
 KEPT_FACTS = (
-    *("chapter", "profile", "parameters", "not_measured", "specifications", "floating_revisions"),
+    *("chapter", "profile", "parameters", "not_measured", "specifications", "encoder_identities"),
     *("device", "python", "versions", "seconds", "training_seconds", "peak_memory"),
 )
 MAX_RECORDS = 8 * 10**6  # bytes of all published records together

@@ -161,10 +161,10 @@ class Run:
             **self.measurements.summary(),
         }
         if self.committed is None and hasattr(self.settings, "encoders_read"):
-            from fivelenses.runs.inputs import floating_revisions
+            from fivelenses.models import encoders
 
-            # What was read from a branch of the hub, and the commit that the branch was at.
-            facts["floating_revisions"] = floating_revisions(self.settings)
+            names = self.settings.encoders_read()
+            facts["encoder_identities"] = {name: encoders.locate(name).identity for name in names}
         with written_beside(self.folder / "run.json") as place:
             place.write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
