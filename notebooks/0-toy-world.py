@@ -40,6 +40,7 @@ learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
+precision = None
 device = None
 
 # %% tags=["hide-input"]

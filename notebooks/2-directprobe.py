@@ -45,6 +45,7 @@ batch_size = None
 epochs = None
 epochs_by_encoder = None
 training_examples = None
+precision = None
 followed = None
 states = None
 target = None

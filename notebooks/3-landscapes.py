@@ -44,6 +44,7 @@ learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
+precision = None
 scratch_epochs = None
 second = None
 low = None

@@ -43,6 +43,7 @@ learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
+precision = None
 frozen = None
 truncated = None
 ablated = None

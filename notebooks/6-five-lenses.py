@@ -41,6 +41,7 @@ learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
+precision = None
 evaluation_examples = None
 variance_kept = None
 similarity_tokens = None

@@ -37,6 +37,7 @@ learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
+precision = None
 doses = None
 neighbours = None
 planted = None

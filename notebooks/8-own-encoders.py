@@ -39,6 +39,7 @@ learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
+precision = None
 probe_sentences = None
 device = None
 

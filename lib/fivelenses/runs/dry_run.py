@@ -21,7 +21,6 @@ from fivelenses.exhibits.exhibit import counted
 from fivelenses.memory import memory_at_hand
 from fivelenses.models import encoders
 from fivelenses.records import FOLDS
-from fivelenses.runs.inputs import COMMIT
 from fivelenses.runs.machine_speed import EFFICIENCY, Machine, decomposition_seconds
 from fivelenses.runs.parameters import FineTuningParameters
 from fivelenses.runs.settings import settings
@@ -118,15 +117,18 @@ def _inputs(parameters: FineTuningParameters) -> tuple[list[str], dict[str, Bert
     """What a run reads, a line each, and the configurations of its encoders as far as they can be read."""
     lines, shapes = [], {}
     for name in parameters.encoders_used():
-        encoder = encoders.locate(name)
-        where = "on this machine" if encoder.revision is None else f"from the hub, revision {encoder.revision}"
-        if encoder.revision is not None and not COMMIT.fullmatch(encoder.revision):
-            where += ", which may change: the run says and records the commit that it finds there"
-        lines.append(f"{name}: {where}")
+        shape = known_shape(name)
         try:
-            shapes[name] = known_shape(name) or encoders.config(encoder)
+            encoder = encoders.locate(name)
+            place = "on this machine" if encoder.revision is None else f"from the hub, revision {encoder.revision}"
+            shape = shape or encoders.config(encoder)
         except SourceError:
+            place = "from the hub, which cannot be read now"
+        lines.append(f"{name}: {place}")
+        if shape is None:
             lines.append(f"estimate for {name}: not possible before its configuration can be read")
+        else:
+            shapes[name] = shape
     return lines + [_data(parameters, tasks.find(name)) for name in parameters.tables_read()], shapes
 
 

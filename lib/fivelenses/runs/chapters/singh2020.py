@@ -96,7 +96,8 @@ class Singh2020(EncoderParameters):
                 "seed": seed,
                 "schedule": _lengthened(schedule, size, steps),
                 "examples": size,
-                "examples_seed": seed,
+                # The most examples are those of the other chapters; smaller sets differ by seed.
+                "examples_seed": 0 if size == sizes[0] else seed,
                 "reinitialised": tuple(range(depth - count + 1, depth + 1)),
                 "biases_and_norms": self.biases_and_norms if count else "kept",
                 "shuffled_labels": shuffled,
