@@ -105,8 +105,8 @@ def test_groups_without_rows_or_names_and_too_many_groups_are_refused(curves):
         plots.curves(curves, "js", "task", plots.looks_of_tasks(["rte"]), "JS")
     with pytest.raises(ValueError, match="5 colours in sequence, and 6 groups"):
         plots.looks_in_sequence(range(6))
-    with pytest.raises(ValueError, match="2 lines for nulls, and 3"):
-        plots.curves(curves, "js", "task", SCORES, "JS", nulls=dict.fromkeys(["null", "js", "seed"], "null"))
+    with pytest.raises(ValueError, match="4 lines for nulls, and 5"):
+        plots.curves(curves, "js", "task", SCORES, "JS", nulls=dict.fromkeys("abcde", "null"))
 
 
 def test_every_seed_is_a_dot_filled_with_pretraining_and_open_from_scratch(scores):
