@@ -12,7 +12,7 @@ from fivelenses.lenses.directions import moved
 from fivelenses.lenses.landscape import curve, surface
 from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters, thirds
 from fivelenses.models import heads
-from fivelenses.models.layers import roll_back
+from fivelenses.models.layers import part, roll_back
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,15 @@ def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples):
         assert found.error == pytest.approx(wrong.mean())
         assert found.loss_standard_error == pytest.approx(losses.std(ddof=1) / math.sqrt(60), rel=1e-4)
         assert found.error_standard_error == pytest.approx(wrong.std(ddof=1) / math.sqrt(60), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_lies_below_the_layers_that_move_is_computed_once(kind, examples):
+    model, calls = seeded(kind), []
+    loss = ClassifierLoss(model, examples, [3])
+    part(model, 1).register_forward_hook(lambda *given: calls.append(1))
+    loss(layer_parameters(model, [3]))
+    assert not calls
 
 
 def test_a_part_of_the_states_is_kept_where_memory_ends(examples):

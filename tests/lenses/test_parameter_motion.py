@@ -14,6 +14,8 @@ from transformers import (
     DistilBertForSequenceClassification,
     ElectraConfig,
     ElectraForSequenceClassification,
+    MPNetConfig,
+    MPNetForSequenceClassification,
     RobertaConfig,
     RobertaForSequenceClassification,
 )
@@ -29,6 +31,7 @@ MODELS = {
     "roberta": lambda: RobertaForSequenceClassification(RobertaConfig(**SHAPE)),
     # Embeddings narrower than the layers, as in the published models.
     "electra": lambda: ElectraForSequenceClassification(ElectraConfig(**SHAPE, embedding_size=4)),
+    "mpnet": lambda: MPNetForSequenceClassification(MPNetConfig(**SHAPE)),
     "distilbert": lambda: DistilBertForSequenceClassification(
         DistilBertConfig(vocab_size=20, dim=8, n_layers=3, n_heads=2, hidden_dim=16)
     ),

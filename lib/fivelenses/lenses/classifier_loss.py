@@ -45,6 +45,7 @@ HEADS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
     "bert": lambda model, states: model.classifier(model.base_model.pooler(states)),
     "roberta": lambda model, states: model.classifier(states),
     "electra": lambda model, states: model.classifier(states),
+    "mpnet": lambda model, states: model.classifier(states),
     "distilbert": lambda model, states: model.classifier(model.pre_classifier(states[:, 0]).relu()),
 }
 
