@@ -42,7 +42,6 @@ COMMANDS = [
     ("run 1 -p tasks=[]", "tasks (overridden)"),
     ("run 1 -p tasks=[sst3]", "sst3"),
     ("run 1 -p tasks=[rte,rte]", "a task is named twice"),
-    ("run 5 -p ablated=[qnli]", "ablated names qnli, which is not among tasks"),
     ("run 1 -p tasks=[squad]", "squad has a span head, which this chapter does not fine-tune"),
     ("run 1 -p tasks=[qnli]", "schedules has none for qnli"),
     ("run 1 -p variance_kept=1.5", "variance_kept (overridden)"),

@@ -68,8 +68,6 @@ class Merchant2020(EncoderParameters):
     def _begins_with_the_encoder(self):
         if self.pretrained[0] != self.encoder:
             raise ValueError(f"pretrained has to begin with encoder, {self.encoder}")
-        if self.ablated and not {*self.ablated} & {*self.tasks}:
-            raise ValueError(f"ablated names {', '.join(self.ablated)}, which is not among tasks")
         for name in self.codelength_tasks:
             if name not in self.edge_tasks:
                 raise ValueError(f"codelength_tasks names {name}, which is not among edge_tasks")
