@@ -55,7 +55,7 @@ WIDER_THAN_MIDDLE = Part("low wider than middle", unit=LENGTHS)
 WIDER_THAN_HIGH = Part("low wider than high", unit=LENGTHS)
 HIGH_LOSS = Part("high leads to a high loss", HALF, "half of what training had gained: less is nearer to the end", DROP)
 LOW_LOSS = Part(
-    "low does not",
+    "low keeps the loss low",
     -0.2,
     "a fifth of what training had gained: twice the share of the gain in accuracy over the most frequent label that "
     "the low third costs at most in Table 1",
