@@ -321,6 +321,7 @@ def test_agreement_is_judged_near_the_way_where_no_plateau_is():
         for one in (record["surfaces"], table)
     ]
     assert [one.verdict.outcome for one in judged] == [REPRODUCED, REPRODUCED]
+    assert [one.changed.get("the whole grid", REPRODUCED) for one in judged] == [REPRODUCED, OPEN]
     assert judged[0].effects[0].interval == judged[1].effects[0].interval
 
 
@@ -370,6 +371,7 @@ def test_the_largest_disc_that_the_grid_holds_is_compared():
     small = record | {"surfaces": table[table["alpha"].le(3) & table["beta"].abs().le(3)]}
     narrow = judge(BY_KEY["wider-optima"], {"landscapes": small})
     assert narrow.verdict.outcome == REPRODUCED
+    assert {"radius 1", "radius 2", "0.1 nats above the end"} <= set(narrow.settings)
     wide = judge(BY_KEY["wider-optima"], {"landscapes": record})
     # Discs of radius 1 around the end, four in an area of radius 2 and nine in one of radius 3.
     assert narrow.effects[0].interval.estimate > wide.effects[0].interval.estimate > 0

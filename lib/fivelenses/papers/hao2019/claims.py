@@ -28,6 +28,7 @@ MEASURES = "hao2019-measures"
 THIRD = 1 / 3  # of the steps
 STEPS = 40  # from start to end, at least: between fewer points an obstacle is stepped over
 NEAR = "over the cells near the way from start to end"
+ON_GRID = {"the whole grid": {"measure": "correlation"}}
 MANY = 10  # times as many training examples: MNLI and SST-2 have 18 to 158 times those of MRPC and RTE
 LOW, MIDDLE, HIGH = "low", "middle", "high"
 LENGTHS, DROP, POINTS = "lengths of its direction", "of the drop", "of the development examples"
@@ -146,12 +147,15 @@ def _check(landscapes: Landscapes) -> None:
     place="section 5.1, Figure 1",
     exhibits=("hao2019-figure-1", MEASURES),
     untwinned=RANDOM_SURFACE,
+    variants={f"radius {radius}": {"most": radius} for radius in RADII[:-1]}
+    | {f"{RISE:g} nats above the end": {"level": "share"}},
 )
-def wider_optima(landscapes: Landscapes) -> Found:
+def wider_optima(landscapes: Landscapes, *, level: str = "half_share", most: int = RADII[-1]) -> Found:
     _check(landscapes)
     table = areas(landscapes["surfaces"])
-    held = [radius for radius in RADII if table[f"half_share_{radius}"].notna().any()] or RADII
-    yield from _of_optima(landscapes, table, {WIDER: (f"half_share_{max(held)}", None)})
+    columns = [f"{level}_{radius}" for radius in RADII if radius <= most]
+    held = [column for column in columns if table[column].notna().any()] or columns
+    yield from _of_optima(landscapes, table, {WIDER: (held[-1], None)})
 
 
 def _mean_loss(history: pd.DataFrame, until: int) -> float:
@@ -280,12 +284,13 @@ def sharper_from_scratch(landscapes: Landscapes) -> Found:
     place="section 6.2, Figures 1 and 6",
     exhibits=("hao2019-figure-6", MEASURES),
     untwinned=RANDOM_SURFACE,
+    variants=ON_GRID,
 )
-def error_follows_loss(landscapes: Landscapes) -> Found:
+def error_follows_loss(landscapes: Landscapes, *, measure: str = "near_correlation") -> Found:
     _check(landscapes)
     for task, of_task in _by_task(correlations(landscapes["surfaces"])):
-        tuned = of_task[of_task["init"] == PRETRAINED].rename(columns={"near_correlation": "value"})
-        more = _difference(of_task, "near_correlation", "init", PRETRAINED, SCRATCH)
+        tuned = of_task[of_task["init"] == PRETRAINED].rename(columns={measure: "value"})
+        more = _difference(of_task, measure, "init", PRETRAINED, SCRATCH)
         yield from _effects(task, {AGREES: (tuned, EXACT), AGREES_MORE: (more, EXACT)})
 
 
@@ -299,14 +304,15 @@ def error_follows_loss(landscapes: Landscapes) -> Found:
     exhibits=("hao2019-figure-6", MEASURES),
     unit="pair of tasks",
     untwinned=RANDOM_SURFACE,
+    variants=ON_GRID,
 )
-def scratch_needs_data(landscapes: Landscapes) -> Found:
+def scratch_needs_data(landscapes: Landscapes, *, measure: str = "near_correlation") -> Found:
     _check(landscapes)
     sizes = landscapes["models"].groupby("task", sort=False)["examples"].max()
     pairs = [(large, small) for large in sizes.index for small in sizes.index if sizes[large] >= MANY * sizes[small]]
     if not pairs:
         raise CannotTest(f"no task of this run has {MANY} times as many training examples as another")
-    table = correlations(landscapes["surfaces"]).query("init == @SCRATCH").rename(columns={"near_correlation": "value"})
+    table = correlations(landscapes["surfaces"]).query("init == @SCRATCH").rename(columns={measure: "value"})
     of_task = dict(list(table.groupby("task")))
     for pair in pairs:
         name = " against ".join(map(title, pair))

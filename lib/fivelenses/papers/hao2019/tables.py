@@ -43,6 +43,19 @@ def fine_tuned(models: pd.DataFrame, second: Mapping[str, str]) -> pd.DataFrame:
     return task_models(models, second).query("init == @PRETRAINED")
 
 
+def gains(models: pd.DataFrame) -> dict[str, float]:
+    """By how much the paper's fine-tuned models score above the null rate of a run's tasks, for the gate.
+
+    Example:
+        >>> gains(pd.DataFrame({"task": ["mrpc", "cola"], "null_rate": [0.684, 0.0]}))
+        {'mrpc': 0.218}
+    """
+    null = models.groupby("task")["null_rate"].first()
+    return {
+        task: round(PAPER_TABLE_1[task][0] / 100 - float(null[task]), 6) for task in null.index if task in PAPER_TABLE_1
+    }
+
+
 def table_of_models(models: pd.DataFrame, second: Mapping[str, str]) -> Exhibit:
     """The setting: what was trained, from what, and what became of it; arguments as `task_models`."""
     table = task_models(models, second)
