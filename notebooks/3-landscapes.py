@@ -44,6 +44,7 @@ learning_rate_by_encoder = None
 batch_size = None
 epochs = None
 training_examples = None
+precision = None
 scratch_epochs = None
 second = None
 low = None
@@ -148,7 +149,7 @@ landscapes = run.measure(measure.landscapes, over=each_model)
 # - **c** Around neither, in this unit.
 # :::
 
-# %% mystnb={"code_prompt_show": "I have made my choice: show the figure"} tags=["hide-cell"]
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 run.exhibit(figures.figure_1, landscapes)
 
 # %% tags=["hide-input"]
