@@ -56,14 +56,6 @@ def run_folder(tmp_path):
     return folder
 
 
-@pytest.fixture
-def card(monkeypatch):
-    """Where the cards were written, in place of writing them."""
-    folders = []
-    monkeypatch.setattr(report.model_card, "write", lambda *told: folders.append(told[-1]))
-    return folders
-
-
 def local(profile):
     """The chapters that a machine runs on a profile."""
     return [number for number, chapter in CHAPTERS.items() if chapter.local and profile in chapter.profiles]
@@ -132,7 +124,7 @@ def test_figures_are_shown_in_the_order_of_their_numbers():
     assert sorted(keys, key=report._order) == ["p-figure-1", "p-figure-2", "p-figure-10"]
 
 
-def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, card, tmp_path, monkeypatch):
+def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
 
     def run(number, profile, overrides, log):
@@ -144,7 +136,7 @@ def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, card, tm
     page, failures = report.report("toy-bert/seed-0", log=lambda line: None)
     assert page == tmp_path / "runs" / "reports" / "toy-bert-seed-0-tiny" / "index.html"
     assert len(failures) == len(local("tiny")) - 1 and all(sentence in page.read_text() for sentence in failures)
-    assert [file.name for file in page.parent.parent.iterdir()] == ["toy-bert-seed-0-tiny"] and len(card) == 1
+    assert [file.name for file in page.parent.parent.iterdir()] == ["toy-bert-seed-0-tiny"]
     table = pd.read_parquet(page.with_name("claims.parquet"))
     assert table[["encoder", "profile", "chapter"]].drop_duplicates().values.tolist() == [
         ["toy-bert/seed-0", "tiny", 1]
@@ -152,7 +144,7 @@ def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, card, tm
     assert set(table["group"]) == {"mrpc", "sst2"} and set(table["verdict"]) == {CONTRADICTED}
 
 
-def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(run_folder, card, tmp_path, monkeypatch):
+def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(run_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
     shape = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=1000)
     BertModel(shape).save_pretrained(tmp_path / "one")

@@ -18,7 +18,7 @@ from fivelenses.exhibits.exhibit import counted
 from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.files import folder_beside
 from fivelenses.models.layers import PARTS, layer_list, projections
-from fivelenses.runs import execution, ledger, model_card
+from fivelenses.runs import execution, ledger
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.encoder_names import check_depth
 from fivelenses.runs.execution import EXECUTED, RunError
@@ -147,7 +147,7 @@ def report(
 ) -> tuple[Path, list[str]]:
     """Run all chapters on an encoder and write the page; runs that are current are not made again.
 
-    Beside the page lie the verdicts as a table and what can be put beside the model (`runs.model_card`).
+    Beside the page lie the verdicts as a table.
 
     Args:
         encoder, profile, tasks, seeds, examples: see `plan`.
@@ -190,7 +190,6 @@ def report(
     with folder_beside(place) as partial:
         (partial / "index.html").write_text(page, encoding="utf-8")
         _verdicts(encoder, profile, runs).to_parquet(partial / "claims.parquet", index=False)
-        model_card.write(encoder, shape, profile, runs, partial)
     return place / "index.html", failures
 
 
