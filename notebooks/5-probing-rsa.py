@@ -81,7 +81,7 @@ settings = run.settings
 # Of several pre-trainings, similarity is measured in all, the rest in the first.
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models)
+models = run.measure(tables.models, each=("encoder", "task"))
 run.exhibit(figures.appendix_c, models)
 
 # %% [markdown]
@@ -103,7 +103,9 @@ run.gate(models, run.measure(predictions.by_example, each=("task", "seed")), wor
 # within four points of the encoder cannot show forgetting.
 
 # %% tags=["hide-input"]
-probes = run.measure(measure.edge_probing, of=settings.probed, over={"edge_task": settings.edge_tasks})
+each_model = {"model": ("base", *settings.tasks)}
+over = {"edge_task": settings.edge_tasks} | each_model
+probes = run.measure(measure.edge_probing, of=settings.tuned_on, over=over)
 run.exhibit(figures.table_1, probes)
 
 # %% [markdown]
@@ -118,7 +120,8 @@ run.exhibit(figures.appendix_a, probes)
 # trained on all blocks before it.
 
 # %% tags=["hide-input"]
-codes = run.measure(measure.codelengths, of=settings.probed, over={"edge_task": settings.codelength_tasks})
+over = {"edge_task": settings.codelength_tasks} | each_model
+codes = run.measure(measure.codelengths, of=settings.tuned_on, over=over)
 run.exhibit(figures.appendix_b, codes)
 
 # %% [markdown]
@@ -131,7 +134,7 @@ run.exhibit(figures.appendix_b, codes)
 # encoder has its own probe; its {term}`UUAS` says how much of the tree it finds.
 
 # %% tags=["hide-input"]
-structure = run.measure(measure.structure, of=settings.probed, over={"model": ("base", *settings.tasks)})
+structure = run.measure(measure.structure, of=settings.tuned_on, over=each_model)
 run.exhibit(figures.figure_1, structure, kind="distance")
 
 # %% tags=["hide-input"]
@@ -169,14 +172,14 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 # :::
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
-similarities = run.measure(similarity.similarities, of=settings.whole, each="encoder")
+similarities = run.measure(similarity.similarities, of=settings.whole, each=("encoder", "task"))
 run.exhibit(figures.figure_2, similarities)
 
 # %% [markdown]
 # Do the encoders change more on their own task's input?
 
 # %% tags=["hide-input"]
-by_input = run.measure(similarity.similarities_by_input, of=settings.probed)
+by_input = run.measure(similarity.similarities_by_input, of=settings.probed, each="task")
 for task in ("mnli", "squad"):
     if task in settings.tasks:
         run.exhibit(figures.figure_5, similarities, by_input, model=task)

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from types import SimpleNamespace
 
 import datasets
 import numpy as np
@@ -117,7 +118,7 @@ def closed():
 
 @pytest.fixture(scope="module")
 def models(toy_checkpoint):
-    return probed.probed_models([toy_checkpoint], ("base", "randomised"))
+    return probed.probed_models(ENCODER, [], ("base", "randomised"))
 
 
 def test_drawn_targets_are_whole_sentences_and_the_same_each_time():
@@ -132,13 +133,25 @@ def test_drawn_targets_are_whole_sentences_and_the_same_each_time():
 
 def test_edge_probes_read_more_from_a_pretrained_encoder(toy_checkpoint):
     tuned = toy_checkpoint.specification.task
-    table = measure.edge_probing([toy_checkpoint], "pos", 400, 2e-3, 15, 6, 32)
+    how = (400, 2e-3, 15, 6, 32)
+    table = measure.edge_probing([], ENCODER, "toyworld", "base", "pos", *how)
+    assert set(table["model"]) == {"base", "randomised", "lexical"}
+    # The one task with a twin is the parser's.
+    parser = SimpleNamespace(
+        specification=dataclasses.replace(toy_checkpoint.specification, task="parsing"),
+        manifest=toy_checkpoint.manifest,
+        model=toy_checkpoint.model,
+    )
+    named = {tuned: toy_checkpoint, "parsing": parser}
+    own = [measure.edge_probing([one], ENCODER, "toyworld", name, "pos", *how) for name, one in named.items()]
+    table = pd.concat([table, *own], ignore_index=True)
     whole = table[(table["fold"] == -1) & (table["control"] != "twin")]
     mean = whole.set_index(["layers", "model"])["micro_f1"]
     assert mean["mix", "base"] > mean["mix", "randomised"] and mean["top", "base"] > mean["top", "randomised"]
-    assert set(table["model"]) == {"base", "randomised", "lexical", tuned} and set(table["task"]) == {"pos"}
-    assert set(table.loc[table["model"] == tuned, "control"]) == {"", "twin"}
-    assert set(table.loc[table["model"] != tuned, "control"]) == {"all"}
+    assert set(table["model"]) == {"base", "randomised", "lexical", tuned, "parsing"} and set(table["task"]) == {"pos"}
+    assert set(table.loc[table["model"] == tuned, "control"]) == {""}
+    assert set(table.loc[table["model"] == "parsing", "control"]) == {"", "twin"}
+    assert set(table.loc[~table["model"].isin([tuned, "parsing"]), "control"]) == {"all"}
     replicates = table[(table["layers"] == "mix") & (table["model"] == "base")].set_index("fold")["micro_f1"]
     assert sorted(replicates.index) == list(range(-1, 10)) and replicates.std() > 0
     # POS has one label per target: F1 without a fold averages to F1 with all, up to the folds' sizes.
@@ -161,7 +174,7 @@ def test_scores_without_a_fold_are_those_of_the_other_targets(toy_checkpoint, mo
 
 
 def test_a_pretrained_encoder_makes_labels_cheaper(toy_checkpoint):
-    table = measure.codelengths([toy_checkpoint], "pos", 400, [0, 1])
+    table = measure.codelengths([], ENCODER, "toyworld", "base", "pos", 400, [0, 1])
     assert sorted(table["fold"].unique()) == list(range(-1, 10)) and set(table["seed"]) == {0, 1}
     own = table[(table["control"] != "twin") & (table["seed"] == 0)]
     bits = own[own["fold"] == -1].set_index("model")
@@ -175,7 +188,7 @@ def test_a_pretrained_encoder_makes_labels_cheaper(toy_checkpoint):
 
 
 def test_structural_probes_have_a_row_per_layer_and_fold(toy_checkpoint, models, toy_tokenizer):
-    table = measure.structure([toy_checkpoint], "base", 60)
+    table = measure.structure([], ENCODER, "toyworld", "base", 60)
     whole = table[table["fold"] == -1]
     assert whole.groupby("kind")["layer"].apply(list).tolist() == [list(range(7))] * 2
     assert whole["spearman"].between(0.3, 1).all() and whole["tree"].between(0, 1).all()
@@ -188,13 +201,12 @@ def test_structural_probes_have_a_row_per_layer_and_fold(toy_checkpoint, models,
 
 def test_a_tuned_model_brings_its_twin(toy_checkpoint, models):
     task = toy_checkpoint.specification.task
-    table = measure.structure([toy_checkpoint], task, 60)
+    table = measure.structure([toy_checkpoint], ENCODER, "toyworld", task, 60)
     assert set(table["model"]) == {task} and set(table["control"]) == {"", "twin"}
-    twin = probed.probed_models([toy_checkpoint], [probed.TWIN_OF + task])[probed.TWIN_OF + task]
+    twin = probed.probed_models(ENCODER, [toy_checkpoint], [probed.TWIN_OF + task])[probed.TWIN_OF + task]
     seed = int(toy_checkpoint.specification.address[:12], 16)
     expected = moved_at_random(toy_checkpoint.model(), models["base"], seed)
     assert all((one == other).all() for one, other in zip(twin.parameters(), expected.parameters(), strict=True))
-    assert probed.twin_of_the_most_moved([toy_checkpoint]) == f"twin of {task}"
 
 
 def test_an_encoder_is_like_itself_and_unlike_random_weights(models, toy_tokenizer):
@@ -261,8 +273,9 @@ def test_the_first_model_that_did_not_diverge_is_probed(toy_checkpoint):
 
 def test_a_pretraining_whose_trainings_all_diverged_has_no_similarity_and_no_probes(toy_checkpoint):
     assert similarity.similarities([diverged(toy_checkpoint)], 100, 10).empty
-    with pytest.raises(ValueError, match="every model diverged"):
-        measure.edge_probing([diverged(toy_checkpoint)], "pos", 40)
+    task = toy_checkpoint.specification.task
+    assert measure.edge_probing([diverged(toy_checkpoint)], ENCODER, "toyworld", task, "pos", 40).empty
+    assert measure.structure([diverged(toy_checkpoint)], ENCODER, "toyworld", task, 40).empty
 
 
 def test_similarity_by_input_is_measured_where_a_model_has_its_own_kind(toy_checkpoint):
@@ -276,6 +289,7 @@ def test_whole_models_are_probed_and_those_of_all_pretrainings_compared():
     assert {one.encoder for one in whole} == set(chosen.pretrained) and len(whole) == 9
     assert not any(one.frozen or one.truncated for one in whole)
     assert {one.encoder for one in chosen.probed()} == {ENCODER} and len(chosen.probed()) == 3
+    assert [one.task for one in chosen.tuned_on("mnli")] == ["mnli"] and chosen.tuned_on("base") == []
 
 
 def test_the_first_encoder_is_ablated_and_other_pretrainings_are_not():

@@ -124,7 +124,9 @@ class Measurements:
         if "checkpoints" not in names:
             return [None]
         of = of or self.settings.specifications
-        return _grouped(of(*(named[name] for name in inspect.signature(of).parameters)), fields)
+        values = [named[name] for name in inspect.signature(of).parameters]
+        # A value of `over` may need no model: the pre-trained encoder does not.
+        return _grouped(of(*values), fields) or ([[]] if values else [])
 
     def _committed(self, function: Callable):
         name = function.__name__

@@ -17,16 +17,15 @@ from fivelenses.activations import word_vectors
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import edge_probe, mdl, structural_probe, trees
 from fivelenses.lenses.spans import Target
+from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020.probed import (
     BASE,
     LEXICAL,
+    PARSER,
     RANDOMISED,
     TWIN_OF,
-    first_models,
     probed_models,
-    tokenizer_of,
-    twin_of_the_most_moved,
     with_control,
 )
 from fivelenses.records import FOLDS, WHOLE
@@ -74,22 +73,28 @@ def drawn_targets(table: pd.DataFrame, most: int) -> tuple[list[list[str]], list
     return sentences, targets
 
 
+def _probed(model: str) -> set[str]:
+    """What is read with a model. Of the twins only the parser's, which training moves most: probes take long."""
+    return {BASE: {BASE, RANDOMISED}, PARSER: {PARSER, TWIN_OF + PARSER}}.get(model, {model})
+
+
 def _vectors_and_targets(
-    checkpoints: Sequence[Checkpoint], edge_task: str, splits: Sequence[str], most: int, max_tokens: int, device
+    models: Mapping[str, nn.Module],
+    tokenizer: PreTrainedTokenizerBase,
+    table: Mapping[str, pd.DataFrame],
+    most: int,
+    max_tokens: int,
+    device: str | None,
 ) -> tuple[dict[str, dict[str, list[np.ndarray]]], dict[str, list[Target]], int]:
     """Model and split to the vectors of its sentences in all layers; split to its targets whose words all have tokens;
     and how many targets have not.
-
-    Of the twins, one is read: probes of many models take long.
     """
-    table = edge_table(edge_task, checkpoints[0].specification.source)
+    splits = list(table)
     drawn = {split: drawn_targets(table[split], most if split == "train" else most // 2) for split in splits}
-    tokenizer = tokenizer_of(checkpoints)
     words = {split: encoded_words(sentences, tokenizer, max_tokens) for split, (sentences, _) in drawn.items()}
-    read = {BASE, RANDOMISED, *first_models(checkpoints), twin_of_the_most_moved(checkpoints)}
     vectors = {
         name: {split: word_vectors(model, words[split], _layers(model), device=device) for split in splits}
-        for name, model in probed_models(checkpoints, read).items()
+        for name, model in models.items()
     }
     targets = {}
     for split in splits:
@@ -108,6 +113,9 @@ def _layers(model: nn.Module) -> range:
 
 def edge_probing(
     checkpoints: Sequence[Checkpoint],
+    encoder: str,
+    source: str,
+    model: str,
     edge_task: str,
     probe_targets: int,
     probe_learning_rate: float = 1e-4,
@@ -119,12 +127,16 @@ def edge_probing(
     device: str | None = None,
     probe_validate_every_of: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
-    """Table 1 and appendix A: edge probes of all models side by side on the same targets.
+    """Table 1 and appendix A: edge probes of one model, on targets that are the same for all of them.
 
-    Every model reads the sentences once, for the mixture of layers and for the top layer. The lexical baseline reads
-    the pre-trained encoder's embeddings alone.
+    A model reads the sentences once, for the mixture of layers and for the top layer. Beside the pre-trained encoder
+    stand its baselines: random weights, and its embeddings alone (lexical).
 
     Args:
+        checkpoints: the models of one task, of which the first that did not diverge is probed; none for `base`.
+        encoder: the pre-trained one.
+        source: of the edge-probing tasks.
+        model: its name, `base` or the task that it was tuned on.
         edge_task: of `tasks.edge_tasks`.
         probe_targets: of the training split at most; half as many of the others.
         probe_learning_rate, probe_validate_every, probe_validations, probe_width: of `lenses.edge_probe.fit`; the rest
@@ -136,12 +148,18 @@ def edge_probing(
     Returns:
         `task` (of edge probing), `model`, `control`, `seed` (of the probe), `layers` (`mix` or `top`), `fold` (of test
         sentences left out, for the mixture; -1 none), `micro_f1`, `targets` (for training), `left_out` (targets of all
-        splits with a word that has no tokens), `examples` (test sentences, all folds), `data` (in words).
+        splits with a word that has no tokens), `examples` (test sentences, all folds), `data` (in words); no rows where
+        every training diverged.
     """
-    vectors, targets, left_out = _vectors_and_targets(checkpoints, edge_task, SPLITS, probe_targets, max_tokens, device)
-    embeddings = {split: [one[:1] for one in vectors[BASE][split]] for split in SPLITS}
-    rows = []
-    for layers, read in (("mix", vectors), ("mix", {LEXICAL: embeddings}), ("top", vectors)):
+    models = probed_models(encoder, checkpoints, _probed(model), device)
+    if not models:
+        return pd.DataFrame()
+    tokenizer, table = encoders.tokenizer(encoders.locate(encoder)), edge_table(edge_task, source)
+    vectors, targets, left_out = _vectors_and_targets(models, tokenizer, table, probe_targets, max_tokens, device)
+    several, rows = [("mix", vectors), ("top", vectors)], []
+    if BASE in vectors:
+        several.insert(1, ("mix", {LEXICAL: {split: [one[:1] for one in vectors[BASE][split]] for split in SPLITS}}))
+    for layers, read in several:
         probes = edge_probe.fit(
             *(([of_model[split] for of_model in read.values()], targets[split]) for split in SPLITS),
             probe_seeds,
@@ -160,7 +178,7 @@ def edge_probing(
             rows += [(name, probe.seed, layers, fold, score) for fold, score in kept]
     table = with_control(pd.DataFrame(rows, columns=["model", "seed", "layers", "fold", "micro_f1"]))
     table.insert(0, "task", edge_task)
-    data = data_behind(edge_task, checkpoints[0].specification.source)
+    data = data_behind(edge_task, source)
     examples = len({target.sentence for target in targets["test"]})
     return table.assign(targets=len(targets["train"]), left_out=left_out, examples=examples, data=data)
 
@@ -196,6 +214,9 @@ def without_each_fold(counts: np.ndarray, sentences: Sequence[int]) -> np.ndarra
 
 def codelengths(
     checkpoints: Sequence[Checkpoint],
+    encoder: str,
+    source: str,
+    model: str,
     edge_task: str,
     probe_targets: int,
     probe_seeds: Sequence[int] = (0,),
@@ -210,15 +231,17 @@ def codelengths(
         are not counted, but seen; -1 none), `bits`, `uniform` (bits of a uniform code), `compression`, `targets`
         (counted), `left_out` (targets with a word that has no tokens), `examples` (sentences, all folds).
     """
-    vectors, targets, left_out = _vectors_and_targets(
-        checkpoints, edge_task, ["train"], probe_targets, max_tokens, device
-    )
+    models = probed_models(encoder, checkpoints, _probed(model), device)
+    if not models:
+        return pd.DataFrame()
+    tokenizer, table = encoders.tokenizer(encoders.locate(encoder)), {"train": edge_table(edge_task, source)["train"]}
+    vectors, targets, left_out = _vectors_and_targets(models, tokenizer, table, probe_targets, max_tokens, device)
     targets = targets["train"]
     labels = sorted({label for target in targets for label in target.labels})
     truth = np.array([[label in target.labels for label in labels] for target in targets])
     single = (truth.sum(axis=1) == 1).all()
     rows = []
-    for model, of_model in vectors.items():
+    for name, of_model in vectors.items():
         means = [one.astype(np.float32).mean(axis=0) for one in of_model["train"]]
         read = [
             np.concatenate(
@@ -230,7 +253,7 @@ def codelengths(
         for seed in probe_seeds:
             code = mdl.online_code(x, y, fit=mdl.Perceptron(seed=seed), classes=len(labels), seed=seed)
             counts = without_each_fold(np.stack([code.bits, np.ones(len(y))]), [one.sentence for one in targets])
-            rows += [(model, seed, fold, *of_fold) for fold, of_fold in zip(range(WHOLE, FOLDS), counts.T, strict=True)]
+            rows += [(name, seed, fold, *of_fold) for fold, of_fold in zip(range(WHOLE, FOLDS), counts.T, strict=True)]
     table = with_control(pd.DataFrame(rows, columns=["model", "seed", "fold", "bits", "targets"]))
     table.insert(0, "task", edge_task)
     table["targets"] = table["targets"].astype(int)
@@ -244,6 +267,8 @@ def codelengths(
 
 def structure(
     checkpoints: Sequence[Checkpoint],
+    encoder: str,
+    source: str,
     model: str,
     structural_sentences: int,
     max_tokens: int = 128,
@@ -252,15 +277,14 @@ def structure(
     """Figure 1: `structural_probes` of one model and of its twin, with folds.
 
     Args:
-        model: its name; there are no rows for a task whose every training diverged.
+        checkpoints, encoder, source, model: of `edge_probing`, the source that of the treebank.
         structural_sentences, max_tokens: of `structural_probes`.
     """
-    treebank = treebank_of(checkpoints[0].specification.source)
-    tokenizer = tokenizer_of(checkpoints)
-    models = probed_models(checkpoints, [model, TWIN_OF + model])
-    return with_control(
-        structural_probes(models, tokenizer, treebank, structural_sentences, max_tokens, device, with_folds=True)
-    )
+    models = probed_models(encoder, checkpoints, [model, TWIN_OF + model], device)
+    if not models:
+        return pd.DataFrame()
+    how = (encoders.tokenizer(encoders.locate(encoder)), treebank_of(source), structural_sentences, max_tokens, device)
+    return with_control(structural_probes(models, *how, with_folds=True))
 
 
 def structural_probes(

@@ -11,9 +11,8 @@ from itertools import product
 import pandas as pd
 import torch
 from torch import nn
-from transformers import PreTrainedTokenizerBase
 
-from fivelenses.checkpoints.store import Checkpoint, finite
+from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.models import encoders
 from fivelenses.papers.twins import model_of
 from fivelenses.records import SHARED, TUNED, TWINS
@@ -27,20 +26,12 @@ Log = Callable[[str], None]
 
 
 def first_models(checkpoints: Sequence[Checkpoint]) -> dict[str, Checkpoint]:
-    """Task to the first of its models whose training did not diverge.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """Task to the first of its models whose training did not diverge."""
     models: dict[str, Checkpoint] = {}
-    for checkpoint in finite(dict(enumerate(checkpoints))).values():
-        models.setdefault(checkpoint.specification.task, checkpoint)
+    for checkpoint in checkpoints:
+        if not checkpoint.manifest["diverged"]:
+            models.setdefault(checkpoint.specification.task, checkpoint)
     return models
-
-
-def tokenizer_of(checkpoints: Sequence[Checkpoint]) -> PreTrainedTokenizerBase:
-    """The tokenizer of the encoder that all of them were tuned from."""
-    return encoders.tokenizer(encoders.locate(checkpoints[0].specification.encoder))
 
 
 def _randomised(encoder: str) -> nn.Module:
@@ -48,27 +39,22 @@ def _randomised(encoder: str) -> nn.Module:
     return encoders.load_weights(encoders.locate(encoder if encoder.startswith("random:") else f"random:{encoder}"))
 
 
-def twin_of_the_most_moved(checkpoints: Sequence[Checkpoint]) -> str:
-    """The name of the one twin that lenses read which take long: the parser's, which training moves most, if there is
-    one.
-    """
-    tuned = first_models(checkpoints)
-    return TWIN_OF + (PARSER if PARSER in tuned else next(iter(tuned)))
-
-
 def probed_models(
-    checkpoints: Sequence[Checkpoint], wanted: Iterable[str] | None = None, device: str | None = None, log: Log = print
+    encoder: str,
+    checkpoints: Sequence[Checkpoint],
+    wanted: Iterable[str],
+    device: str | None = None,
+    log: Log = print,
 ) -> dict[str, nn.Module]:
-    """The pre-trained encoder, the same with random weights, the encoders tuned from it, and their twins, by name; or
-    only those that are wanted. A functional twin is left out where there is none.
+    """Those that are wanted, by name, of the pre-trained encoder, the same with random weights, the encoders tuned from
+    it, and their twins. A functional twin is left out where there is none.
     """
-    encoder = checkpoints[0].specification.encoder
     pretrained = encoders.load_weights(encoders.locate(encoder))
     load = {BASE: lambda: pretrained, RANDOMISED: lambda: _randomised(encoder)}
     for control, (task, checkpoint) in product((TUNED, *TWINS), first_models(checkpoints).items()):
         name = f"{control} of {task}" if control else task
         load[name] = partial(model_of, checkpoint, control, pretrained, device, log)
-    models = {name: read() for name, read in load.items() if wanted is None or name in wanted}
+    models = {name: read() for name, read in load.items() if name in wanted}
     return {name: model for name, model in models.items() if model is not None}
 
 

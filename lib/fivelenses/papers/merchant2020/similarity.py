@@ -17,6 +17,7 @@ from fivelenses.checkpoints.architectures import positions
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import RSA, compare_with
 from fivelenses.lenses.rsa import sample_positions
+from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020.probed import (
     BASE,
@@ -24,7 +25,6 @@ from fivelenses.papers.merchant2020.probed import (
     TWIN_OF,
     Log,
     probed_models,
-    tokenizer_of,
     with_control,
 )
 from fivelenses.tasks.running_text import wikipedia_text
@@ -135,8 +135,9 @@ def similarities(
     made = checkpoints[0].specification
     tuned = [checkpoint.specification.task for checkpoint in checkpoints]
     wanted = {BASE, *tuned, *(prefix + task for prefix in (TWIN_OF, FUNCTIONAL_TWIN_OF) for task in tuned)}
-    models = probed_models(checkpoints, wanted, device, log)
-    texts, tokenizer = inputs(made.source, names, similarity_examples), tokenizer_of(checkpoints)
+    models = probed_models(made.encoder, checkpoints, wanted, device, log)
+    texts = inputs(made.source, names, similarity_examples)
+    tokenizer = encoders.tokenizer(encoders.locate(made.encoder))
     table = similarity_to_base(models, texts, tokenizer, similarity_tokens, device)
     table.insert(0, "pretrained", made.encoder)
     return table

@@ -84,6 +84,10 @@ class Merchant2020(EncoderParameters):
         """Those of `whole` that were tuned from `encoder`."""
         return [one for one in self.whole() if one.encoder == self.encoder]
 
+    def tuned_on(self, model: str) -> "list[Specification]":
+        """Those of `probed` that are behind the name of a probed model: none for the pre-trained encoder."""
+        return [one for one in self.probed() if one.task == model]
+
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         shared = {"schedule": self.schedule_of(task, encoder), "examples": self.examples_of(task)}
         if encoder in self.pretrained[1:]:
