@@ -106,7 +106,8 @@ models = run.measure(tables.models, each="task")
 run.exhibit(figures.figure_4, models, reinitialised=2)
 
 # %% [markdown]
-# Claims are judged on tasks that the models with all layers kept learned from the most examples.
+# What was not learned with all layers kept does not say what a layer is worth: claims are judged on the tasks and sizes
+# that these models learned, better than a bag of words where a run has one.
 
 # %% tags=["hide-input"]
 predictions = run.measure(by_example, of=settings.on_true_labels, each=("task", "seed"))

@@ -298,6 +298,13 @@ def test_thresholds_of_size_and_levels_vary_and_those_of_order_do_not():
     assert [name for name, *_ in verdicts.varied([order], values[1:2])] == ["90 % intervals", "99 % intervals"]
 
 
+def test_a_bound_on_a_ratio_comes_nearer_to_one_on_either_side():
+    bounds = [Part(name, bound, "a tenth", verdicts.RATIO) for name, bound in (("cost", 1.1), ("saving", 1 / 1.1))]
+    values = [Effect("MRPC", part.name, over_models([1.0, 1.01, 0.99], log=True)) for part in bounds]
+    nearer = {name: [part.threshold for part in parts] for name, parts, _ in verdicts.varied(bounds, values)}
+    assert nearer["thresholds × 0.75"] == [pytest.approx(1.1**0.75), pytest.approx(1.1**-0.75)]
+
+
 def test_a_sentence_counts_groups_and_names_those_in_which_it_does_not_hold():
     assert sentence(verdict_on([HOLDS, FAILS, OPEN]), "task") == (
         "Mixed: it holds in 1 of 3 tasks, fails in 1 (g1) and is open in 1 (g2), with 3 models each."

@@ -126,8 +126,7 @@ class Group:
 @dataclass(frozen=True)
 class Verdict:
     """The outcome of a claim, its groups by name, why it cannot be tested, and which groups took no part and why;
-    whether one group, or fewer than half of them, is `alone` in what it rests on; the `untested` halves of a sentence,
-    and the group that is left of a half, where others were left out.
+    whether one group, or fewer than half of them, is `alone` in what it rests on; the `untested` halves of a sentence.
     """
 
     outcome: str
@@ -136,7 +135,6 @@ class Verdict:
     left_out: Reasons = field(default_factory=dict)
     alone: bool = False
     untested: tuple[str, ...] = ()
-    left_of_half: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, outcome: str) -> tuple[Group, ...]:
         """The groups that hold, fail or are open."""
@@ -247,20 +245,18 @@ def judge(
     if untested or (unheld and outcome == REPRODUCED):
         outcome = OPEN
     alone = len(groups) == 1 or len(groups) < len(left_out)
-    return Verdict(outcome, groups, "", left_out, alone, untested, _left_of_half(parts, groups, left_out))
-
-
-def _left_of_half(parts: Sequence[Part], groups: Sequence[Group], left_out: Reasons) -> dict[str, str]:
-    """The one group that is left of each half of a sentence that has lost others."""
-    lost = {part.half for part in parts if part.half and set(part.groups) & set(left_out)}
-    names = {half: [group.name for group in groups if half in group.halves] for half in lost}
-    return {half: of_half[0] for half, of_half in sorted(names.items()) if len(of_half) == 1}
+    return Verdict(outcome, groups, "", left_out, alone, untested)
 
 
 def _halves_without(parts: Sequence[Part], groups: Iterable[Group], outcome: str = "") -> tuple[str, ...]:
     """The halves of a sentence that no group is about, or none that has this outcome."""
     covered = {half for group in groups if outcome in ("", group.outcome) for half in group.halves}
     return tuple(dict.fromkeys(part.half for part in parts if part.half and part.half not in covered))
+
+
+def _scaled(part: Part, factor: float) -> float:
+    """A threshold of size, so many times as far from that of an order; of a ratio by its logarithm."""
+    return part.threshold**factor if part.unit == RATIO else part.threshold * factor
 
 
 def varied(parts: Sequence[Part], values: Sequence[Effect]) -> Iterator[tuple[str, list[Part], list[Effect]]]:
@@ -273,7 +269,7 @@ def varied(parts: Sequence[Part], values: Sequence[Effect]) -> Iterator[tuple[st
     """
     if not all(part.of_order for part in parts):
         for name, factor in THRESHOLDS.items():
-            moved = [part if part.of_order else replace(part, threshold=part.threshold * factor) for part in parts]
+            moved = [part if part.of_order else replace(part, threshold=_scaled(part, factor)) for part in parts]
             yield name, moved, list(values)
     if all(one.interval.parts for one in values):
         for name, factor in LEVELS.items():
@@ -305,9 +301,7 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
         return f"{verdict.outcome.capitalize()}: {verdict.reason}."
     said = [f"{verdict.outcome.capitalize()}{_counts(verdict, unit)}{_models(verdict.groups)}."]
     if verdict.untested:
-        halves = "half" if len(verdict.untested) == 1 else "halves"
-        said.append(f"No group is about the {halves} {_listed([f'“{half}”' for half in verdict.untested])}.")
-    said += [f"The half “{half}” rests on {group} alone." for half, group in verdict.left_of_half.items()]
+        said.append(f"No group is about the half {_listed([f'“{half}”' for half in verdict.untested])}.")
     open_groups = verdict.of(OPEN) if verdict.outcome == OPEN else []
     deciding, untold = [], []
     for one in open_groups:

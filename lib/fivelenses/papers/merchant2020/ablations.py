@@ -1,8 +1,12 @@
 """What freezing or removing layers costs, as a share of what fine-tuning gains over the null rate.
 
-With the score s of the whole model, s₀ of one that does not read, and s_k with layers frozen or removed,
+With the score s of the whole model, s₀ of one that does not read, and s_k with layers frozen or removed, each a mean
+over seeds,
 
     lost = (s − s_k) / (s − s₀).
+
+A seed's part in this ratio of means is its linearisation, lost + ((sᵢ − sᵢₖ) − lost (sᵢ − s₀)) / (s − s₀), whose mean
+over seeds is the ratio: one seed that hardly gains does not blow it up.
 """
 
 import numpy as np
@@ -28,12 +32,13 @@ def varied(models: pd.DataFrame, similarities: pd.DataFrame, encoder: str, posit
 
 
 def losses(table: pd.DataFrame, predictions: pd.DataFrame | None, position: str) -> pd.DataFrame:
-    """The share of its gain that each ablated model of `varied` lost; with folds where there are predictions by
-    example.
+    """The share of the gain that each ablated model of `varied` lost, linearised; with folds where predictions by
+    example are given.
 
     Returns:
         One row per ablated model and fold of examples left out (-1 none): `task`, `seed`, `layers`, the position,
-        `fold`, `lost`; `gain`, of the whole model of that seed, and `examples`, of all folds (0 without predictions).
+        `fold`, `examples` (of all folds, 0 without predictions), `drop` and `gain` (s − s_k and s − s₀ of that seed),
+        `lost` (missing where the mean model gains nothing).
     """
     rows = []
     for (task, seed), models in table.groupby(["task", "seed"], sort=False):
@@ -46,11 +51,14 @@ def losses(table: pd.DataFrame, predictions: pd.DataFrame | None, position: str)
         score, null = rates[whole["address"].iloc[0]]
         gain = score - null
         for row in models[~models["address"].isin(whole["address"])].to_dict("records"):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                lost = (score - rates[row["address"]][0]) / gain
-            named = (task, seed, row["layers"], row[position])
-            rows += [(*named, examples, fold, *pair) for fold, pair in enumerate(zip(lost, gain, strict=True), WHOLE)]
-    return pd.DataFrame(rows, columns=["task", "seed", "layers", position, "examples", "fold", "lost", "gain"])
+            named, drop = (task, seed, row["layers"], row[position]), score - rates[row["address"]][0]
+            rows += [(*named, examples, fold, *pair) for fold, pair in enumerate(zip(drop, gain, strict=True), WHOLE)]
+    lost = pd.DataFrame(rows, columns=["task", "seed", "layers", position, "examples", "fold", "drop", "gain"])
+    means = lost[lost["fold"] == WHOLE].groupby(["task", position])[["drop", "gain"]].mean()
+    mean_drop, mean_gain = lost[["task", position]].join(means, on=["task", position])[["drop", "gain"]].to_numpy().T
+    mean_gain = np.where(mean_gain > 0, mean_gain, np.nan)
+    share = mean_drop / mean_gain
+    return lost.assign(lost=share + (lost["drop"] - share * lost["gain"]) / mean_gain)
 
 
 def _rates(row, predictions: pd.DataFrame | None) -> tuple[np.ndarray, np.ndarray]:

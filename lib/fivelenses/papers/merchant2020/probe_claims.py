@@ -1,11 +1,13 @@
 """The claims of Merchant et al. (2020) on probes and codelengths (section 4).
 
-Where the paper sets MNLI and SQuAD against the parser, a group is a task *beside* the parser: it holds if the paper's
-sentence holds for both. Layers are taken relative to the depth; layer 0, the embeddings, is not among them.
+Where the paper sets MNLI and SQuAD against the parser, or syntax against the rest, the sentence has two halves: it is
+reproduced only if groups hold in both. Layers are taken relative to the depth; layer 0, the embeddings, is not among
+them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 
@@ -13,9 +15,9 @@ from fivelenses.exhibits.claims import CannotTest, Claims, LeftOut
 from fivelenses.exhibits.effects import Interval
 from fivelenses.exhibits.exhibit import printed, title
 from fivelenses.exhibits.intervals import of_measure
-from fivelenses.exhibits.verdicts import EXACT, HOLDS, UNBOUNDED, Effect, Part, judge_group
+from fivelenses.exhibits.verdicts import EXACT, HOLDS, RATIO, UNBOUNDED, Effect, Part, judge_group
 from fivelenses.papers.merchant2020.probed import BASE, LEXICAL, PARSER, RANDOMISED
-from fivelenses.papers.merchant2020.reading import check_present, sentences_of, wide
+from fivelenses.papers.merchant2020.reading import check_present, models_of, sentences_of, wide
 from fivelenses.papers.merchant2020.similarity import SIDES
 from fivelenses.tasks.edge_tasks import find_edge_task
 
@@ -37,21 +39,46 @@ PAPER_TABLE_1 = {
 PAPER_COLUMNS = (BASE, LEXICAL, RANDOMISED, *SIDES, PARSER)
 ROOM = Part("room above the lexical baseline", 0.04, "four points: less leaves nothing to lose")
 
+
+def _titles(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(find_edge_task(name).title for name in names)
+
+
 CHANGE = Part(
     "change of F1", -0.03, "the paper counts falls of up to 3 points as small (section 4.1)", "micro-F1 in [0, 1]"
 )
 FAR_LESS = Part("half of the baselines' fall, minus the fall", 0.0, unit="micro-F1 in [0, 1]")
-EXPECTED = Part("change of F1 in the paper's direction", unit="micro-F1 in [0, 1]")
-TWO_POINTS = "two points, the most that the paper calls usual for its probes (section 4.1)"
-NO_FALL = Part("change of the correlation", -0.02, TWO_POINTS, "Spearman's correlation")
-NO_RISE = Part("minus the change of the correlation", -0.02, TWO_POINTS, "Spearman's correlation")
-PARSER_RISE = Part("the parser's rise from 5/12 of the depth on", unit="Spearman's correlation")
-EARLY_RISE = Part("the parser's rise from 5/12 to half of the depth", unit="Spearman's correlation")
+F1 = "micro-F1 in [0, 1]"
+GAINS = Part("change of F1", unit=F1, groups=_titles(SYNTAX), half="gains on syntax")
+LOSES = Part("minus the change of F1", unit=F1, groups=_titles(NOT_SYNTAX), half="loses elsewhere")
 A_TENTH = "a tenth: the paper speaks of minimal differences and draws them"
-NO_LONGER = Part("saving of bits", -0.1, A_TENTH, "share of the codelength")
-NO_SHORTER = Part("cost in bits", -0.1, A_TENTH, "share of the codelength")
+OF_CONTEXT = "share of what context adds to the correlation"
+AFTER = {f"{title(model)}, {kind}": model for kind in ("distance", "depth") for model in (*SIDES, PARSER)}
+KEPT_GROUPS = tuple(group for group, model in AFTER.items() if model != PARSER)
+PARSER_GROUPS = tuple(group for group, model in AFTER.items() if model == PARSER)
+STRUCTURE_KEPT, STRUCTURE_RISES = "hardly changes after MNLI and SQuAD", "improves after parsing"
+NO_FALL = Part("change of the correlation", -0.1, A_TENTH, OF_CONTEXT, KEPT_GROUPS, STRUCTURE_KEPT)
+NO_RISE = Part("minus the change of the correlation", -0.1, A_TENTH, OF_CONTEXT, KEPT_GROUPS, STRUCTURE_KEPT)
+SPEARMAN = "Spearman's correlation"
+PARSER_RISE = Part("rise from 5/12 of the depth on", unit=SPEARMAN, groups=PARSER_GROUPS, half=STRUCTURE_RISES)
+EARLY_RISE = Part("rise from 5/12 to half of the depth", unit=SPEARMAN, groups=PARSER_GROUPS, half=STRUCTURE_RISES)
+CHEAPER_GROUP = f"{find_edge_task('dependencies').title} after {title(PARSER)}"
+OTHER_CODES = tuple(
+    group
+    for task in PAPER_TABLE_1
+    for model in (*SIDES, PARSER)
+    if (group := f"{find_edge_task(task).title} after {title(model)}") != CHEAPER_GROUP
+)
+SAME, CHEAP = "codelengths hardly change", "parsing makes dependencies cheaper"
+NO_LONGER = Part("bits before over bits after", 1 / 1.1, A_TENTH, RATIO, OTHER_CODES, SAME)
+NO_SHORTER = Part("bits after over bits before", 1 / 1.1, A_TENTH, RATIO, OTHER_CODES, SAME)
 CHEAPER = Part(
-    "the parser's saving on dependencies", 0.1, "more than what counts as no difference", "share of the codelength"
+    "bits before over bits after, dependencies after parsing",
+    1.1,
+    "more than what counts as no difference",
+    RATIO,
+    (CHEAPER_GROUP,),
+    CHEAP,
 )
 
 
@@ -62,9 +89,18 @@ def _printed(tasks_probed: tuple[str, ...], *models: str) -> str:
     return f"{min(changes):+.1f} to {max(changes):+.1f}"
 
 
-def _of_one_model(interval: Interval) -> Interval:
-    """Seeds of probes say nothing about other fine-tunings: one model of each task is probed."""
-    return replace(interval, of_this_model=True) if interval.measured else interval
+def _over_models(rows: pd.DataFrame, examples: int | None, log: bool = False) -> Interval:
+    """The interval of the column `x`, a row per fine-tuned model, probe and fold. Seeds of probes say nothing about
+    other fine-tunings.
+    """
+    models = models_of(rows)
+    mean = of_measure(rows, lambda one: one["x"].mean(), [*models, "seed"], examples=examples, log=log)
+    alone = not models or len(rows[models].drop_duplicates()) == 1
+    return replace(mean, of_this_model=True) if mean.measured and alone else mean
+
+
+def _is_above(part: Part, interval: Interval) -> bool:
+    return judge_group([part], [Effect("", part.name, interval)]).outcome == HOLDS
 
 
 def _probed(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, int | None, str]]:
@@ -77,12 +113,16 @@ def _probed(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, int | None
         if scores.empty:
             continue
         sentences = sentences_of(mixed[mixed["task"] == task])
-        room = of_measure(scores, lambda rows: (rows[BASE] - rows[LEXICAL]).mean())
-        clear = judge_group([ROOM], [Effect(task, ROOM.name, room)]).outcome == HOLDS
+        room = _over_models(scores.assign(x=scores[BASE] - scores[LEXICAL]), None)
         why = (
             f"on {find_edge_task(task).title} the encoder is {printed(room.estimate, '.3f')} above its lexical baseline"
         )
-        yield task, scores, sentences, "" if clear else f"{why}, not clearly more than {ROOM.threshold:g}"
+        yield (
+            task,
+            scores,
+            sentences,
+            "" if _is_above(ROOM, room) else f"{why}, not clearly more than {ROOM.threshold:g}",
+        )
 
 
 @CLAIMS.add(
@@ -107,15 +147,16 @@ def no_forgetting(edge_probing: pd.DataFrame) -> Iterator[Effect | LeftOut]:
             change = scores[model] - scores[BASE]
             fall_of_baselines = scores[BASE] - scores[[LEXICAL, RANDOMISED]].max(axis=1)
             for part, numbers in ((CHANGE, change), (FAR_LESS, fall_of_baselines / 2 + change)):
-                mean = of_measure(scores.assign(x=numbers), lambda rows: rows["x"].mean(), examples=sentences)
-                yield Effect(group, part.name, _of_one_model(mean), stands_on=(model,))
+                mean = _over_models(scores.assign(x=numbers), sentences)
+                yield Effect(group, part.name, mean, stands_on=(model,))
 
 
 @CLAIMS.add(
     "dep-helps-syntax",
     "The parser's encoder gains on constituents and dependencies and loses on coreference, proto-roles and relations.",
     "change of micro-F1 in the parser's encoder: up for the two syntactic tasks, down for the others",
-    EXPECTED,
+    GAINS,
+    LOSES,
     place="section 4.1, Table 1",
     exhibits=("merchant2020-table-1",),
     unit="probe",
@@ -124,26 +165,25 @@ def no_forgetting(edge_probing: pd.DataFrame) -> Iterator[Effect | LeftOut]:
 def parsing_helps_syntax(edge_probing: pd.DataFrame) -> Iterator[Effect | LeftOut]:
     """A change within the paper's own spread between probing runs decides nothing if there is one run of each probe."""
     check_present(edge_probing["model"], [PARSER], "model of")
-    check_present(edge_probing["task"], SYNTAX, "edge-probing task")
     for task, scores, sentences, no_room in _probed(edge_probing):
         if task not in (*SYNTAX, *NOT_SYNTAX):
             continue
-        group, sign = find_edge_task(task).title, 1 if task in SYNTAX else -1
+        group, (part, sign) = find_edge_task(task).title, (GAINS, 1) if task in SYNTAX else (LOSES, -1)
         if no_room:
             yield LeftOut(group, no_room, (PARSER,))
             continue
         numbers = scores.assign(x=sign * (scores[PARSER] - scores[BASE]))
-        change = of_measure(numbers, lambda rows: rows["x"].mean(), examples=sentences)
-        told = scores["seed"].nunique() > 1 or abs(change.estimate) > PROBING_NOISE
-        yield Effect(group, EXPECTED.name, _of_one_model(change), EXACT if told else UNBOUNDED, (PARSER,))
+        change = _over_models(numbers, sentences)
+        told = change.models > 1 or abs(change.estimate) > PROBING_NOISE
+        yield Effect(group, part.name, change, EXACT if told else UNBOUNDED, (PARSER,))
 
 
 @CLAIMS.add(
     "structure-kept",
     "Structural probes hardly change for MNLI and SQuAD, except at the top, and improve for the parser from about "
     "layer 5 of 12.",
-    "mean change of Spearman's correlation below the last sixth of the layers; for the parser, from 5/12 of the "
-    "depth on",
+    "mean change of Spearman's correlation below the last sixth of the layers, as a share of what context adds (the "
+    "best layer of the pre-trained encoder minus its embeddings); for the parser, from 5/12 of the depth on",
     NO_FALL,
     NO_RISE,
     PARSER_RISE,
@@ -153,33 +193,50 @@ def parsing_helps_syntax(edge_probing: pd.DataFrame) -> Iterator[Effect | LeftOu
     unit="curve",
     printed="the parser improves from layer 5 of 12",
 )
-def structure_kept(structure: pd.DataFrame) -> Iterator[Effect]:
+def structure_kept(structure: pd.DataFrame) -> Iterator[Effect | LeftOut]:
+    """Where context adds little, there is nothing to keep."""
     check_present(structure["model"], [PARSER], "model of")
     last, sentences = structure["layer"].max(), sentences_of(structure)
     if last < 2:
         raise CannotTest("an encoder of one layer has none below its last")
+    models = models_of(structure) or ["seed"]
     for kind, of_kind in structure.groupby("kind", sort=False):
-        curves = wide(of_kind, ["layer"], "spearman").assign(run=0)
-        inner = curves[(curves["layer"] > 0) & (curves["layer"] <= last * 5 / 6)]
-        upper = curves[curves["layer"] >= last * 5 / 12]
-        early = upper[upper["layer"] <= max(last / 2, upper["layer"].min())]
-        for model in [name for name in SIDES if name in curves.columns]:
-            group, on = f"{title(model)} beside the parser, {kind}", (model, PARSER)
-            for part, rows, name, sign in (
-                (NO_FALL, inner, model, 1),
-                (NO_RISE, inner, model, -1),
-                (PARSER_RISE, upper, PARSER, 1),
-                (EARLY_RISE, early, PARSER, 1),
-            ):
-                numbers = rows.assign(x=sign * (rows[name] - rows[BASE]))
-                change = of_measure(numbers, lambda one: one["x"].mean(), model="run", examples=sentences)
-                yield Effect(group, part.name, change, stands_on=on)
+        curves = wide(of_kind.assign(seed=0), ["seed", "layer"], "spearman")
+        context = of_measure(curves, _context, models, examples=sentences)
+        for model in [name for name in (*SIDES, PARSER) if name in curves.columns]:
+            group, on = f"{title(model)}, {kind}", (model,)
+            changed = curves.assign(x=curves[model] - curves[BASE])
+            if model != PARSER and _is_above(ROOM, context):
+                for part, sign in ((NO_FALL, 1), (NO_RISE, -1)):
+                    change = of_measure(changed, partial(_inner, last, sign), models, examples=sentences)
+                    yield Effect(group, part.name, change, stands_on=on)
+            elif model != PARSER:
+                reason = f"context adds {printed(context.estimate, '.3f')} to the correlation of {kind}s"
+                yield LeftOut(group, f"{reason}, not clearly more than {ROOM.threshold:g}", on)
+            else:
+                upper = changed[changed["layer"] >= last * 5 / 12]
+                early = upper[upper["layer"] <= max(last / 2, upper["layer"].min())]
+                for part, rows in ((PARSER_RISE, upper), (EARLY_RISE, early)):
+                    change = of_measure(rows, lambda one: one["x"].mean(), models, examples=sentences)
+                    yield Effect(group, part.name, change, stands_on=on)
+
+
+def _context(curves: pd.DataFrame) -> float:
+    """What context adds: the best layer of the pre-trained encoder minus its embeddings."""
+    of_words = curves["layer"] == 0
+    return curves.loc[~of_words, BASE].max() - curves.loc[of_words, BASE].mean()
+
+
+def _inner(last: int, sign: int, curves: pd.DataFrame) -> float:
+    """The mean change `x` below the last sixth of the layers, as a share of what context adds."""
+    below = curves["layer"].between(1, last * 5 / 6)
+    return sign * curves.loc[below, "x"].mean() / _context(curves)
 
 
 @CLAIMS.add(
     "mdl-same",
     "Codelengths hardly change, except that the parser makes dependencies, and only them, cheaper.",
-    "saving and cost of bits, relative to the pre-trained encoder; the parser's saving on dependencies",
+    "bits before fine-tuning over bits after, and the other way round; the former for dependencies after parsing",
     NO_LONGER,
     NO_SHORTER,
     CHEAPER,
@@ -189,23 +246,19 @@ def structure_kept(structure: pd.DataFrame) -> Iterator[Effect]:
 )
 def same_codelength(codelengths: pd.DataFrame) -> Iterator[Effect | LeftOut]:
     check_present(codelengths["model"], [PARSER], "model of")
-    check_present(codelengths["task"], ["dependencies"], "codelength of")
-    records = dict(list(codelengths.groupby("task", sort=False)))
-    bits = {task: wide(of_task, ["seed"], "bits") for task, of_task in records.items()}
+    of_paper = codelengths[codelengths["task"].isin(PAPER_TABLE_1)]
+    for task, of_task in of_paper.groupby("task", sort=False):
+        bits, sentences = wide(of_task, ["seed"], "bits"), sentences_of(of_task)
 
-    def change(task: str, model: str, sign: int) -> Interval:
-        numbers = bits[task].assign(x=sign * (bits[task][model] / bits[task][BASE] - 1))
-        return _of_one_model(of_measure(numbers, lambda one: one["x"].mean(), examples=sentences_of(records[task])))
+        def ratio(over: str, under: str, bits=bits, sentences=sentences) -> Interval:
+            return _over_models(bits.assign(x=bits[over] / bits[under]), sentences, log=True)
 
-    cheaper = change("dependencies", PARSER, -1)
-    for task, of_task in bits.items():
-        for model in [name for name in (*SIDES, PARSER) if name in of_task.columns]:
-            if (task, model) == ("dependencies", PARSER):
-                continue
-            group, on = f"{find_edge_task(task).title} after {title(model)}", (model, PARSER)
-            if change(task, RANDOMISED, 1).estimate <= -NO_LONGER.threshold:
+        for model in [name for name in (*SIDES, PARSER) if name in bits.columns]:
+            group, on = f"{find_edge_task(task).title} after {title(model)}", (model,)
+            if group == CHEAPER_GROUP:
+                yield Effect(group, CHEAPER.name, ratio(BASE, model), stands_on=on)
+            elif ratio(RANDOMISED, BASE).estimate <= CHEAPER.threshold:
                 yield LeftOut(group, f"random weights make {find_edge_task(task).title} no dearer than by a tenth", on)
-                continue
-            longer = {NO_LONGER: change(task, model, -1), NO_SHORTER: change(task, model, 1), CHEAPER: cheaper}
-            for part, one in longer.items():
-                yield Effect(group, part.name, one, stands_on=on)
+            else:
+                yield Effect(group, NO_LONGER.name, ratio(BASE, model), stands_on=on)
+                yield Effect(group, NO_SHORTER.name, ratio(model, BASE), stands_on=on)

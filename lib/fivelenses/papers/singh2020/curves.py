@@ -157,11 +157,15 @@ def concavity(places: Iterable[float]) -> pd.Series:
     return area - (at(index, index[0]) + at(index, index[-1])) / 2
 
 
-def departure(curve: pd.DataFrame) -> tuple[int, pd.Series]:
+def departure(curve: pd.DataFrame, side: int = 0) -> tuple[int, pd.Series]:
     """The place where the mean curve lies farthest from the straight line between its ends, and the weights of how far,
     positive on either side of the line; refused for fewer than three places.
 
     Over the drop, it is 1/4 for a parabola that begins flat and 1 for a curve that falls at one place alone.
+
+    Args:
+        side: 1 for how far above the line alone, -1 for below, which is negative where the curve is nowhere on that
+            side.
     """
     mean = mean_curve(curve)
     first, last = mean.index[0], mean.index[-1]
@@ -172,8 +176,9 @@ def departure(curve: pd.DataFrame) -> tuple[int, pd.Series]:
         place: at(mean.index, place) - (1 - share) * at(mean.index, first) - share * at(mean.index, last)
         for place, share in lines.items()
     }
-    worst = max(off, key=lambda place: abs(off[place] @ mean))
-    return int(worst), off[worst] * np.sign(off[worst] @ mean)
+    height = {place: weights @ mean for place, weights in off.items()}
+    worst = max(off, key=lambda place: side * height[place] if side else abs(height[place]))
+    return int(worst), off[worst] * (side or np.sign(height[worst]))
 
 
 def rise_kept(curve: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
@@ -200,5 +205,9 @@ def falls(curve: pd.DataFrame) -> bool:
     """Whether a curve has a shape: it falls by enough from none to all, and clearly falls where that was measured."""
     if curve["place"].nunique() < 2:
         return False
-    fall = interval(values(curve, drop(curve["place"].unique())))
-    return fall.estimate >= MIN_DROP and (not fall.measured or fall.low > 0)
+    return clear(interval(values(curve, drop(curve["place"].unique()))))
+
+
+def clear(difference: Interval) -> bool:
+    """Whether a difference of scores is large enough to speak of, and clearly one where that was measured."""
+    return difference.estimate >= MIN_DROP and (not difference.measured or difference.low > 0)
