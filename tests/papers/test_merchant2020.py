@@ -301,7 +301,7 @@ def test_the_first_encoder_is_ablated_and_other_pretrainings_are_not():
     assert len(chosen.trainings("squad", chosen.encoder, 3000, 6)) == 1
     alone = settings(5, "small", **few)
     tuned = alone.trainings("mnli", OTHER, 3000, 6)
-    assert len(tuned) == 4 and tuned[0]["schedule"].learning_rate == 3e-4
+    assert len(tuned) == 4 and tuned[0]["schedule"].learning_rate == 5e-5
     assert models[ours[0]][0]["schedule"].learning_rate == 5e-4
 
 
@@ -346,13 +346,12 @@ def test_words_without_tokens_are_none_of_those_measured(toy_tokenizer, cut_on_t
     assert measure.words_with_tokens(encoded_words(sentences, cut_on_the_left, 6))[1] == {1, 2, 3, 4}
 
 
-def test_targets_with_a_word_without_tokens_are_left_out_and_counted(toy_checkpoint, models, monkeypatch):
+def test_targets_with_a_word_without_tokens_are_left_out_and_counted(models, toy_tokenizer):
     rows = [(["the", NO_TOKEN, "hen"], (0, 1), (2, 3)), (["the", NO_TOKEN, "hen"], (0, 1), (1, 3))]
     rows += [([NO_TOKEN], (0, 1), (0, 1)), (["a", "hen"], (0, 1), (1, 2))]
     table = pd.DataFrame(rows, columns=["tokens", "span1", "span2"]).assign(labels=[["x"]] * 4)
-    monkeypatch.setattr(measure, "edge_table", lambda name, source: {"train": table})
-    monkeypatch.setattr(measure, "probed_models", lambda checkpoints, wanted: {"base": models["base"]})
-    vectors, targets, left_out = measure._vectors_and_targets([toy_checkpoint], "srl", ["train"], 10, 64, "cpu")
+    given = ({"base": models["base"]}, toy_tokenizer, {"train": table})
+    vectors, targets, left_out = measure._vectors_and_targets(*given, 10, 64, "cpu")
     assert left_out == 2 and sorted(target.span2 for target in targets["train"]) == [(1, 2), (2, 3)]
     read = SpanTargets((list(one["train"] for one in vectors.values()), targets["train"]), ["x"])
     assert all((batch.words[0] != 0).any(-1).all() for batch in read.batches(8, [0]))
