@@ -21,7 +21,7 @@ feed-forward part. All this changes results only by rounding.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -35,7 +35,6 @@ from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.landscape import Measurement
 from fivelenses.lenses.parameter_motion import layer_parameters, placed
 from fivelenses.models.layers import layer_list, part
-from fivelenses.tasks.subsets import folds as dealt
 
 # Tokens per batch: a processor keeps their activations in its cache, a GPU needs more to be busy.
 TOKENS_AT_ONCE = {"cpu": 2**11, "cuda": 2**15}
@@ -89,7 +88,7 @@ class ClassifierLoss:
         kept_mb: megabytes that stored states may take.
         tokens_at_once: tokens per batch, padding included; by default what suits the device.
         autocast: a lower precision for matrix products, such as ``torch.bfloat16`` on a GPU.
-        folds: of the examples, that are left out one after another; none by default, as many as examples at most.
+        folds: gives each example's fold from (examples,) labels, to be left out one after another; none by default.
 
     Attributes:
         n_examples: number of examples measured.
@@ -122,7 +121,7 @@ class ClassifierLoss:
         kept_mb: float = 1000,
         tokens_at_once: int | None = None,
         autocast: torch.dtype | None = None,
-        folds: int = 0,
+        folds: Callable[[Sequence[int]], np.ndarray] | None = None,
     ) -> None:
         if not isinstance(model, PreTrainedModel) or not hasattr(model, "classifier"):
             raise ValueError(f"{type(model).__name__} does not classify sequences: give a model with such a head.")
@@ -141,7 +140,7 @@ class ClassifierLoss:
                 room -= _bytes(entering)
             # The states of the batch that exceeds the memory are not stored, and neither are those of later batches.
             self._batches.append(_Batch(rows, inputs, labels, entering if room >= 0 else None))
-        self.fold_of = dealt(examples["labels"], min(folds, self.n_examples)) if folds else None
+        self.fold_of = folds(examples["labels"]) if folds else None
         self._upper = [part(model, layer) for layer in range(max(layers[0], 1), len(layer_list(model)) + 1)]
 
     def __call__(self, point: Parameters) -> Measurement:

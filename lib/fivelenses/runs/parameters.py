@@ -292,19 +292,6 @@ class FineTuningParameters(ChapterParameters):
         distinct = dict.fromkeys(tuple(getattr(one, name) for name in fields) for one in of_texts)
         return {"training_set": [dict(zip(fields, values, strict=True)) for values in distinct]}
 
-    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
-        """Passes over a task's measured examples, for an estimate of time; `sizes` are the rows of each split read."""
-        # The pre-trained and an untrained encoder, each tuned model and its twin, once.
-        return 2 + 2 * len(self.seeds)
-
-    def decompositions(self, task: str, depth: int) -> int:
-        """How many matrices of the encoder's width SVCCA takes apart for a task, for an estimate of time."""
-        return 0
-
-    def side_by_side(self, task: str) -> tuple[int, int]:
-        """How many models are in memory at once, and how many matrices of moments a comparison keeps of each layer."""
-        return 2 + len(self.seeds), 0
-
 
 @functools.cache
 def _configuration(encoder: str):

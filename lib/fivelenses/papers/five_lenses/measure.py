@@ -270,7 +270,7 @@ def _rollbacks(
         before, rises, null = None, [], []
         for layer in reference.layers:
             # One object per layer: what lies below it is computed once, and not for each of its directions.
-            measured = ClassifierLoss(model, training, [layer], limit=examples, folds=FOLDS)
+            measured = ClassifierLoss(model, training, [layer], limit=examples, folds=folds)
             before = measured.by_example({})[0] if before is None else before
             here, back = layer_parameters(model, [layer]), layer_direction(model, reference.pretrained, [layer])
             rises.append(measured.by_example(directions.moved(here, [back], [1.0]))[0] - before)

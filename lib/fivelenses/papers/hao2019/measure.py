@@ -21,7 +21,8 @@ from fivelenses.lenses.basin import sharpness
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import Parameters
 from fivelenses.papers.hao2019.planes import Models, Plane, encoded
-from fivelenses.records import FOLDS, TWIN, WHOLE
+from fivelenses.records import TWIN, WHOLE
+from fivelenses.tasks.subsets import folds
 
 OPTIMISATION, RANDOM = "optimisation", "random"
 SPLITS = {"train": "training", "validation": "development"}
@@ -42,7 +43,7 @@ def loss_of(
 ) -> ClassifierLoss:
     """The loss of a model with moving layers on as many of these examples as `limit` says, drawn once, with folds."""
     lower = torch.bfloat16 if bfloat16 else None
-    return ClassifierLoss(model, examples, layers, limit=limit, autocast=lower, folds=FOLDS)
+    return ClassifierLoss(model, examples, layers, limit=limit, autocast=lower, folds=folds)
 
 
 def as_rows(

@@ -1,11 +1,9 @@
 """The parameters of chapter 6, on whether the lenses agree."""
 
-from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveInt, model_validator
 
-from fivelenses.records import FOLDS
 from fivelenses.runs.parameters import EncoderParameters
 
 
@@ -44,19 +42,3 @@ class FiveLenses(EncoderParameters):
 
     def encoders_read(self) -> tuple[str, ...]:
         return (self.encoder, self.independent)
-
-    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
-        # The pre-trained, the independent and the untrained encoder, and of each tuned model its activations twice, its
-        # loss, and its loss with one layer after another rolled back or moved at random.
-        return 4 + len(self.seeds) * (3 + depth * (1 + self.random_directions))
-
-    def decompositions(self, task: str, depth: int) -> int:
-        # On all examples and without each fold: each model is whitened, and the pre-trained one is compared with each
-        # other one: the independent one, the tuned models, and twins of two kinds.
-        pairs = 1 + 3 * len(self.seeds)
-        return (depth + 1) * (FOLDS + 1) * (3 + pairs + pairs)
-
-    def side_by_side(self, task: str) -> tuple[int, int]:
-        # The pre-trained encoder against the independent one and all seeds, for features and similarity.
-        pairs = 1 + len(self.seeds)
-        return 1 + pairs, 2 * (1 + pairs + pairs)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -14,9 +13,6 @@ from fivelenses.runs.parameters import EncoderParameters
 
 if TYPE_CHECKING:
     from fivelenses.checkpoints.specification import Specification
-
-# Passes that the curvature of one end takes: some eighty products with the Hessian, of three to four passes each.
-CURVATURE = 300
 
 
 class Hao2019(EncoderParameters):
@@ -121,37 +117,6 @@ class Hao2019(EncoderParameters):
             for schedule, states in schedules
             for seed in self.seeds
         ]
-
-    def states_kept(self, task: str, encoder: str) -> int | None:
-        if task not in self.followed:
-            return None
-        return 1 + math.ceil(self.states * self.schedule_of(task, encoder).epochs)
-
-    def side_by_side(self, task: str) -> tuple[int, int]:
-        # A plane's model, start and two directions, and the angle between these in double precision; a state of a
-        # training on the plane has the one before beside it, their difference, axes and displacements.
-        return 15 if task in self.followed else 10, 0
-
-    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
-        from fivelenses.lenses.landscape import grid
-        from fivelenses.papers.hao2019.measure import WAY_POINTS
-        from fivelenses.papers.hao2019.training_paths import POSITIONS_BETWEEN
-
-        # A cell reads a part of two splits, here in whole passes over the development examples.
-        train, development = sizes["train"], sizes["validation"]
-        read = [min(size, self.grid_examples or size) / development for size in (train, development)]
-        cells, line = (len(grid(self.low, self.high, count)) for count in (self.points, self.line_points))
-        cells, lines = cells**2, 2 * line + WAY_POINTS
-        curved = CURVATURE * min(train, self.examples_of_curvature() or train) / development
-        # The ends are measured on all examples.
-        surfaces = cells * sum(read) + lines * read[0] + curved + (train + development) / development
-        if encoder == self.encoder and task in self.grouped:
-            # Of a third of the layers, what lies below is kept: a third, two thirds and the whole.
-            surfaces += 2 * (cells + math.isqrt(cells)) * read[0]
-        if encoder == self.encoder and task == self.long_task:
-            # The states of both long trainings, the ways to their ends and their controls are on all examples.
-            surfaces += cells * read[1] + 2 * (1 + self.states * sum(self.long_epochs) + 2 * POSITIONS_BETWEEN)
-        return len(self.seeds) * math.ceil(surfaces)
 
 
 def _steps_kept(schedule: Schedule, examples: int, states: int) -> tuple[int, ...]:

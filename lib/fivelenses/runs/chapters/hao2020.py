@@ -1,11 +1,9 @@
 """The parameters of chapter 1, after Hao et al. (2020)."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, PositiveInt, field_validator
 
-from fivelenses.records import FOLDS
 from fivelenses.runs.parameters import EncoderParameters
 
 if TYPE_CHECKING:
@@ -64,36 +62,3 @@ class Hao2020(EncoderParameters):
     def ordinary_models(self) -> "list[Specification]":
         """The specifications of the models that are trained on the true labels."""
         return [one for one in self.specifications() if not one.shuffled_labels]
-
-    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
-        # Each tuned model has two twins, and models with shuffled labels have none. A model with a layer rolled back is
-        # computed from that layer up.
-        kinds = 4 if task in self.shuffled else 3
-        return 1 + kinds * (1 + len(self.seeds) * (2 + (depth + 1) // 2))
-
-    def decompositions(self, task: str, depth: int) -> int:
-        seeds = len(self.seeds)
-        kinds, pairs = 4 if task in self.shuffled else 3, seeds * (seeds + 1) // 2
-        # The untrained encoder stands beside the tuned models.
-        by_layer = _of_a_layer(2 + seeds, 1 + pairs) + (kinds - 1) * _of_a_layer(1 + seeds, pairs)
-        # Of two tasks' models and their twins, counted at the first task.
-        between = sum(task == first for first, _ in self.compared_pairs()) * seeds * 3 * _of_a_layer(2, 1)
-        # The last layer alone, with one layer after another rolled back.
-        rolled_back = kinds * seeds * (FOLDS + 1) * (1 + 2 * depth)
-        return depth * (by_layer + between) + rolled_back
-
-    def side_by_side(self, task: str) -> tuple[int, int]:
-        # The pre-trained and an untrained encoder and all seeds; of a pair, permuted rows, too.
-        seeds = len(self.seeds)
-        models, pairs = 2 + seeds, 1 + seeds * (seeds + 1) // 2
-        return models, models + 2 * pairs
-
-
-def _of_a_layer(models: int, pairs: int) -> int:
-    """How many matrices a comparison of these models takes apart in one layer: for SVCCA each model's and each pair's,
-    on all examples and without each fold; for two other measures of a pair and its null one each, on all examples.
-
-    >>> _of_a_layer(models=2, pairs=1)
-    36
-    """
-    return (FOLDS + 1) * (models + pairs) + 3 * pairs

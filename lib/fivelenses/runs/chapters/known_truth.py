@@ -1,7 +1,6 @@
 """The parameters of chapter 7, on encoders of which it is known where, how much and what changed."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, NonNegativeFloat, PositiveInt, field_validator, model_validator
@@ -91,10 +90,3 @@ class KnownTruth(EncoderParameters):
     def with_property(self) -> "list[Specification]":
         """The specifications of the models with a planted property."""
         return [one for task in self.planted for one in self.specifications_of(task, self.encoder)]
-
-    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
-        if task in self.planted:
-            return len(self.seeds)
-        # Each model is read twice, and once more for each layer that is rolled back.
-        kinds = len(self.trainings(task, encoder, 0, depth)) // len(self.seeds) + 5
-        return len(self.seeds) * kinds * (2 + depth)

@@ -1,6 +1,5 @@
 """The parameters of chapter 5, after Merchant et al. (2020)."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
@@ -100,12 +99,3 @@ class Merchant2020(EncoderParameters):
         changes += [{"frozen": tuple(range(top + 1))} for top in dict.fromkeys(tops) if top <= depth]
         changes += [{"truncated": kept} for kept in dict.fromkeys(keeps) if 0 < kept < depth]
         return [{"seed": seed} | shared | change for change in changes for seed in self.seeds]
-
-    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
-        # Similarity reads its inputs once per model, the probes theirs.
-        return 4
-
-    def side_by_side(self, task: str) -> tuple[int, int]:
-        # The pre-trained encoder against a model of each task and its twin, by similarity, with permuted rows.
-        pairs = 2 * len(self.tasks)
-        return 1 + pairs, 1 + pairs + 2 * pairs

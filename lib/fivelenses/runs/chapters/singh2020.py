@@ -106,10 +106,6 @@ class Singh2020(EncoderParameters):
             for seed in self.seeds
         ]
 
-    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
-        # Frozen features come from one pass; the tuned models' scores come with their training.
-        return 1
-
 
 def _lengthened(schedule: Schedule, examples: int, steps: int) -> Schedule:
     """The schedule with as many whole epochs as so many steps need, where it has fewer."""

@@ -1,6 +1,5 @@
 """The parameters of chapter 0, the toy world, whose encoders are compared with the same network from scratch."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from pydantic import Field, model_validator
@@ -32,7 +31,3 @@ class ToyWorld(FineTuningParameters):
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         every = super().trainings(task, encoder, rows, depth)
         return every if encoder not in self.pretrained else [every[self.pretrained.index(encoder)]]
-
-    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
-        # The scores are those that training left behind.
-        return 0

@@ -1,7 +1,6 @@
 """The parameters of chapter 2, after Zhou and Srikumar (2022)."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -81,10 +80,6 @@ class Zhou2022(EncoderParameters):
         trainings = super().trainings(task, encoder, rows, depth)
         controlled = encoder == self.encoder and task in self.shuffled
         return trainings + [one | {"shuffled_labels": True} for one in trainings if controlled]
-
-    def passes(self, task: str, encoder: str, depth: int, sizes: Mapping[str, int]) -> int:
-        # Before and after, for the geometry and for the probes, and every state that is kept, with their twins.
-        return 2 + len(self.trainings(task, encoder, 0, depth)) * 2 * (2 + (self.states_kept(task, encoder) or 0))
 
     def followed_tasks(self) -> list[str]:
         """The followed tasks among those that are run."""
