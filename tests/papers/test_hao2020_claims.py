@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fivelenses.exhibits.claims import judge
-from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, FAILS, OPEN, REPRODUCED
+from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIXED, OPEN, REPRODUCED, sentence
 from fivelenses.papers.hao2020.claims import CLAIMS
 from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
 from fivelenses.records import SHUFFLED, TWIN
@@ -26,7 +26,7 @@ def rows(source, shape, depth, noise, folds, names) -> dict[str, list]:
     curve = np.array([shape(24 * layer / depth) for layer in layers]) * (1 + noise * random.standard_normal(depth))
     found = range(-1, folds)
     values = np.ravel([curve * (1 + (fold >= 0) * noise / 10 * random.standard_normal(depth)) for fold in found])
-    columns = {"layer": [*layers] * len(found), "js": values, "svcca": values}
+    columns = {"layer": [*layers] * len(found), "js": values, "svcca": values, "svcca_all": values}
     columns["fold"] = np.repeat(found, depth)
     return columns | {name: [value] * len(values) for name, value in ({"examples": 400} | names).items()}
 
@@ -101,6 +101,10 @@ def falling(layer, place):
     return (25 - layer) / 40
 
 
+def sinking(layer, place):
+    return 0.5 - 0.4 * (layer / 24) ** 2
+
+
 def outlier(layer, place):
     return 0.5 if 11 < layer <= 16 else 0.1
 
@@ -128,7 +132,7 @@ OPPOSITES = {
     "svcca-grows": falling,
     "rollback-low-harmless": falling,
     "seeds-js": late_mrpc,
-    "seeds-svcca": falling,
+    "seeds-svcca": sinking,
     "datasets-low-agree": flat,
     "datasets-order": reversed_order,
 }
@@ -182,18 +186,52 @@ def test_mrpc_that_begins_later_than_large_data_fails_there():
     def late(layer, place):
         return 0.3 if layer > (23 if place == 3 else 18) else 0.01
 
-    groups = judge(BY_KEY["seeds-js"], records(late)).verdict.groups
-    assert {group.name for group in groups if group.outcome == FAILS} == {"MRPC before MNLI", "MRPC before SST-2"}
-    assert {group.name for group in groups if group.outcome != FAILS} == {"MNLI", "SST-2"}
+    verdict = judge(BY_KEY["seeds-js"], records(late)).verdict
+    failed = {group.name for group in verdict.groups if group.outcome == FAILS}
+    assert failed == {"MRPC before MNLI", "MRPC before SST-2"} and verdict.outcome == MIXED
 
 
 @pytest.mark.parametrize("key", ["seeds-js", "seeds-svcca"])
 def test_a_set_of_a_few_thousand_examples_is_not_large(key):
-    judged = judge(BY_KEY[key], records(PAPERS_SHAPES[key], sizes=SIZES | {"mnli": 3000}))
-    assert set(judged.verdict.left_out) == {"MRPC before MNLI", "MRPC before SST-2"}
-    reason = "the comparison needs two large sets: MNLI has 3,000 training examples here, not 10 times MRPC's 3,668"
-    assert judged.verdict.left_out["MRPC before SST-2"] == reason
-    assert not {group.name for group in judged.verdict.groups} & set(judged.verdict.left_out)
+    verdict = judge(BY_KEY[key], records(PAPERS_SHAPES[key], sizes=SIZES | {"mnli": 3000})).verdict
+    assert set(verdict.left_out) == {"MRPC before MNLI", "MNLI, last layers"}
+    reason = "MNLI has 3,000 training examples here, not 10 times MRPC's 3,668"
+    assert set(verdict.left_out.values()) == {reason}
+    assert verdict.outcome == REPRODUCED
+    assert "The half “large sets in the last layers” rests on SST-2, last layers alone." in sentence(verdict)
+
+
+def test_without_a_large_set_neither_half_is_tested():
+    sizes = SIZES | {"mnli": 3000, "sst2": 8000}
+    attention = judge(BY_KEY["seeds-js"], records(seeds_in_attention, sizes=sizes)).verdict
+    assert attention.outcome == CANNOT_BE_TESTED and "SST-2 has 8,000 training examples here" in attention.reason
+    features = judge(BY_KEY["seeds-svcca"], records(seeds_in_features, sizes=sizes)).verdict
+    assert features.outcome == OPEN and {group.outcome for group in features.groups} == {HOLDS}
+    assert features.untested == ("large sets in the last layers", "MRPC from a lower layer on")
+
+
+def test_without_mrpc_its_half_is_named():
+    verdict = judge(BY_KEY["seeds-js"], records(seeds_in_attention), {"mrpc": "MRPC was not learned"}).verdict
+    assert verdict.outcome == OPEN and verdict.untested == ("MRPC from a lower layer on",)
+
+
+def test_pairs_that_the_paper_does_not_compare_are_not_judged():
+    tables = records(ordered)
+    other = tables["between_datasets"].assign(pair="mnli–sst2", js=1.0, svcca=1.0)
+    tables["between_datasets"] = pd.concat([tables["between_datasets"], other])
+    verdict = judge(BY_KEY["datasets-low-agree"], tables).verdict
+    assert verdict.outcome == REPRODUCED and len(verdict.groups) == 3
+    none = judge(BY_KEY["datasets-low-agree"], tables | {"between_datasets": other}).verdict
+    assert none.reason == "this run compares none of the paper's pairs of data sets"
+
+
+def test_each_setting_of_the_multiverse_is_judged():
+    tables = records(rising)
+    tables["changes_by_layer"]["svcca_all"] = 0.5
+    judged = judge(BY_KEY["svcca-grows"], tables)
+    assert judged.stays == "3/4" and judged.changed == {"all of the variance kept": OPEN}
+    lasts = judge(BY_KEY["js-last-layers"], records(step)).settings
+    assert {"thresholds × 0.75", "thresholds × 1.25", "halves of the layers"} < set(lasts)
 
 
 def test_a_record_without_replicates_gives_effects_without_intervals():
@@ -224,6 +262,7 @@ def test_a_task_that_was_not_learned_takes_no_part():
     assert judge(BY_KEY["datasets-order"], tables, unlearned).verdict.outcome == CANNOT_BE_TESTED
     left = judge(BY_KEY["datasets-low-agree"], tables, unlearned).verdict
     assert [group.name for group in left.groups] == ["MRPC–SST-2"] and set(left.left_out) == {"RTE–MNLI", "MRPC–RTE"}
+    assert "on MRPC–SST-2 alone" in sentence(left)
 
 
 def test_what_a_run_lacks_cannot_be_tested():

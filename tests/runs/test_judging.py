@@ -80,6 +80,14 @@ def test_a_run_in_which_all_was_learned_says_so(run, shown):
     assert shown[0] == ["*Every task was learned*: all take part."] and run.unlearned == {}
 
 
+def test_a_bag_of_words_of_the_run_decides_too(run, shown):
+    rows = [("sst2", "b", example, example < 90) for example in range(100)]
+    predicted = pd.DataFrame(rows, columns=["task", "address", "example", "score"])
+    predicted = predicted.assign(seed=0, metric="accuracy", weight=1.0, null=0.5, examples=9)
+    run.gate(MODELS[1:], predicted, words=predicted)
+    assert "sst2" in run.unlearned and "above that of a bag of words" in shown[0][0]
+
+
 def test_a_card_that_looks_otherwise_is_another_page(monkeypatch, tmp_path):
     notebook = execution.nbformat.v4.new_notebook(cells=[])
     before = execution.page_digest(notebook)

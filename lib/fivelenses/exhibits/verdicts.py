@@ -126,7 +126,8 @@ class Group:
 @dataclass(frozen=True)
 class Verdict:
     """The outcome of a claim, its groups by name, why it cannot be tested, and which groups took no part and why;
-    whether one group, or fewer than half of them, is `alone` in what it rests on; the `untested` halves of a sentence.
+    whether one group, or fewer than half of them, is `alone` in what it rests on; the `untested` halves of a sentence,
+    and the group that is left of a half, where others were left out.
     """
 
     outcome: str
@@ -135,6 +136,7 @@ class Verdict:
     left_out: Reasons = field(default_factory=dict)
     alone: bool = False
     untested: tuple[str, ...] = ()
+    left_of_half: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, outcome: str) -> tuple[Group, ...]:
         """The groups that hold, fail or are open."""
@@ -245,7 +247,14 @@ def judge(
     if untested or (unheld and outcome == REPRODUCED):
         outcome = OPEN
     alone = len(groups) == 1 or len(groups) < len(left_out)
-    return Verdict(outcome, groups, "", left_out, alone, untested)
+    return Verdict(outcome, groups, "", left_out, alone, untested, _left_of_half(parts, groups, left_out))
+
+
+def _left_of_half(parts: Sequence[Part], groups: Sequence[Group], left_out: Reasons) -> dict[str, str]:
+    """The one group that is left of each half of a sentence that has lost others."""
+    lost = {part.half for part in parts if part.half and set(part.groups) & set(left_out)}
+    names = {half: [group.name for group in groups if half in group.halves] for half in lost}
+    return {half: of_half[0] for half, of_half in sorted(names.items()) if len(of_half) == 1}
 
 
 def _halves_without(parts: Sequence[Part], groups: Iterable[Group], outcome: str = "") -> tuple[str, ...]:
@@ -301,7 +310,9 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
         return f"{verdict.outcome.capitalize()}: {verdict.reason}."
     said = [f"{verdict.outcome.capitalize()}{_counts(verdict, unit)}{_models(verdict.groups)}."]
     if verdict.untested:
-        said.append(f"No group is about the half {_listed([f'“{half}”' for half in verdict.untested])}.")
+        halves = "half" if len(verdict.untested) == 1 else "halves"
+        said.append(f"No group is about the {halves} {_listed([f'“{half}”' for half in verdict.untested])}.")
+    said += [f"The half “{half}” rests on {group} alone." for half, group in verdict.left_of_half.items()]
     open_groups = verdict.of(OPEN) if verdict.outcome == OPEN else []
     deciding, untold = [], []
     for one in open_groups:
