@@ -92,8 +92,11 @@ links: book
 # What a release consists of, in build/release: the book as one file, its records, verdicts that changed since
 # build/before/verdicts.csv (of the release before), and checksums.
 release: book
-	@rm -rf build/release
-	@$(BIN)/fivelenses changelog --before build/before/verdicts.csv --folder build/release
+	@rm -rf build/release && mkdir -p build/release
+	@cp build/book/html/verdicts.csv build/release
+	@{ printf '## Verdicts, before (-) and now (+)\n\n```diff\n'; \
+	   diff --new-file --unified=0 build/before/verdicts.csv build/release/verdicts.csv | grep '^[-+][^-+]' || echo 'none changed'; \
+	   echo '```'; } > build/release/CHANGES.md
 	@cd build/book && ../../$(BIN)/python -m zipfile -c ../release/five-lenses-book.zip html/
 	@cd book && ../$(BIN)/python -m zipfile -c ../build/release/five-lenses-records.zip records/
 	@cd build/release && sha256sum *.zip verdicts.csv > SHA256SUMS

@@ -54,6 +54,23 @@ def test_make_knows_every_target_and_actions_are_named_by_commit(file):
     assert uses and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", use) for use in uses)
 
 
+def test_a_release_says_which_verdicts_changed_since_the_one_before(tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "build" / "before").mkdir(parents=True)
+    for folder in ("build/book/html", "book/records", ".venv"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    now, rows = tmp_path / "build/book/html/verdicts.csv", ["run,paper,claim,verdict", "small,p,rises,open"]
+    changes = []
+    for verdict in ("open", "reproduced"):  # the first release, and one in which a verdict changed
+        now.write_text("\n".join([*rows, f"small,p,falls,{verdict}", ""]), encoding="utf-8")
+        subprocess.run(["make", "--quiet", "-o", "book", "release"], cwd=tmp_path, check=True)
+        changes.append((tmp_path / "build/release/CHANGES.md").read_text(encoding="utf-8").split("```")[1].split())
+        shutil.copy(tmp_path / "build/release/verdicts.csv", tmp_path / "build/before")
+    assert changes[0][1:] == [f"+{row}" for row in (*rows, "small,p,falls,open")]
+    assert changes[1] == ["diff", "-small,p,falls,open", "+small,p,falls,reproduced"]
+
+
 def test_a_pull_request_passes_what_a_change_has_to_pass_and_leaves_a_preview():
     (job,) = contents(ROOT / ".github" / "workflows" / "pull-request.yml")["jobs"].values()
     assert ".ci/run" in [step.get("run") for step in job["steps"]]

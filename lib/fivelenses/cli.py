@@ -1,4 +1,4 @@
-"""The command line: `fivelenses run | train | sweep | report | book | publish | changelog | fetch | pretrain | doctor`.
+"""The command line: `fivelenses run | train | sweep | report | book | publish | pretrain | doctor`.
 
 Every error that a user can cause ends in one sentence and exit status 2.
 """
@@ -289,48 +289,6 @@ def publish(
             typer.echo(f"stamped {folder}")
         return
     typer.echo(f"published in {publishing.publish(chapter, profile, overrides)}")
-
-
-@app.command()
-@_one_sentence()
-def changelog(
-    folder: Annotated[Path, Option("--folder", help="Where verdicts.csv and CHANGES.md go.")],
-    before: Annotated[
-        Path | None, Option("--before", help="verdicts.csv of the release before; may be missing for the first.")
-    ] = None,
-) -> None:
-    """Write the verdicts of the published runs, and which of them changed since a release."""
-    if before is not None and before.is_dir():
-        raise ValueError(f"{before} is a folder: name the verdicts.csv of the release before, in it.")
-    if folder.is_file():
-        raise ValueError(f"{folder} is a file: name a folder, in which verdicts.csv and CHANGES.md are written.")
-    from fivelenses.runs import changelog as of_release
-
-    # Both are refused before the published chapters are judged.
-    earlier = of_release.read(before)
-    folder.mkdir(parents=True, exist_ok=True)
-    from fivelenses.runs.all_chapters import run_all_committed
-    from fivelenses.runs.pages import published_runs
-
-    runs = published_runs()
-    run_all_committed([run.committed for run in runs], typer.echo)
-    typer.echo(f"written: {of_release.write(folder, runs, earlier)}")
-
-
-@app.command()
-@_one_sentence()
-def fetch(
-    chapter: Annotated[int, Argument(help="The chapter whose encoders and data are fetched.")],
-    profile: Profile = "paper",
-) -> None:
-    """Fetch what a chapter needs from the hub (or check it in the mirror), for a machine that will have no network."""
-    from fivelenses.runs.hub import offline_where_silent
-    from fivelenses.runs.settings import settings
-
-    offline_where_silent([settings(chapter, profile)])
-    from fivelenses.runs.fetching import fetch as fetch_all
-
-    fetch_all(chapter, profile, typer.echo)
 
 
 @app.command()

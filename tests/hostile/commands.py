@@ -65,8 +65,8 @@ sweep 1 --grid task=rte --list x.yaml|sweep 1 --grid width=1|report /nowhere|rep
 report toy-bert/seed-0 --tasks nope|report toy-bert/seed-0 --seeds x|report toy-bert/seed-0 --seeds -1
 report toy-bert/seed-0 --examples 0|report toy-bert/seed-0 --examples -3|report ' '
 report toy-bert/seed-0 --profile x|report toy-bert/seed-0 --tasks ./none.csv|report toy-bert/seed-0 --seeds 1,1
-publish 9|publish x|publish 1 --profile x|publish 1 -p seeds=x|publish 1 --profile paper|fetch 9|fetch x
-fetch 1 --profile x|doctor --remove x|doctor --remove ../..|doctor --remove 00000000000000000000
+publish 9|publish x|publish 1 --profile x|publish 1 -p seeds=x|publish 1 --profile paper
+doctor --remove x|doctor --remove ../..|doctor --remove 00000000000000000000
 pretrain --folder {folder}/n|pretrain --toy --text a --folder {folder}/n
 pretrain --toy --layers 0 --folder {folder}/n|pretrain --toy --seed -1 --folder {folder}/n
 pretrain --text none.txt --folder {folder}/n|pretrain --toy

@@ -92,6 +92,13 @@ def test_the_matrix_has_a_sign_per_claim_and_run_that_leads_to_its_place(run, ot
     assert held[::2] == ["2/2 × 3", "0/2 × 3", "1/2 × 3", "1/2 × 3", ""] * (len(held) // 10) + ["2/2 × 3", "0/2 × 3"]
 
 
+def test_the_table_of_verdicts_has_a_row_per_claim_and_run_whatever_the_order_of_runs(run, other):
+    table = ledger.verdict_table([run, other])
+    assert table.equals(ledger.verdict_table([other, run])) and len(table) == 2 * len(OF_CHAPTER_1)
+    verdicts_here = table[table["run"] == TITLE].set_index("claim")["verdict"]
+    assert verdicts_here[OF_CHAPTER_1[1].key] == OUTCOMES[1] and set(table["paper"]) == {"hao2020"}
+
+
 def test_there_is_a_card_per_claim_that_can_be_filtered(run, other):
     cards = read(ledger.page([run, other])).select(".claim-cards > details.claim")
     assert [card["id"] for card in cards] == [f"claim-{claim.key}" for claim in OF_CHAPTER_1]

@@ -241,6 +241,7 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     # The builder takes over a changed style or script only where a page has changed, too.
     shutil.copytree(work / "source" / "_static", finished / "_static", dirs_exist_ok=True)
     _gather_scripts(finished / "_static")
+    ledger.verdict_table(published).to_csv(finished / "verdicts.csv", index=False)
     _mend_bibliography(finished)
     _hover_over_terms(finished)
     stamp.unlink(missing_ok=True)

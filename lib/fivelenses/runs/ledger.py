@@ -7,6 +7,8 @@ and outcome (``_static/ledger.js``); without a script all of it is shown.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import pandas as pd
+
 from fivelenses.exhibits import claims, verdicts
 from fivelenses.exhibits.claims import Claim, Judged
 from fivelenses.exhibits.verdicts import HOLDS, OUTCOMES, REPRODUCED
@@ -135,6 +137,16 @@ def entries(runs: Iterable[Shown]) -> list[Entry]:
         judged = {shown: judged_in(shown) for shown in runs if shown.chapter.paper == paper}
         judgements += [Entry(claim, of_run[claim.key], shown) for claim in of_paper for shown, of_run in judged.items()]
     return judgements
+
+
+def verdict_table(runs: Iterable[Shown]) -> pd.DataFrame:
+    """One row per claim and run: `run`, `paper`, `claim`, `verdict`, in an order that lasts.
+
+    Raises:
+        RunError: see `judged_in`.
+    """
+    rows = [(entry.run, entry.claim.paper, entry.claim.key, entry.outcome) for entry in entries(runs)]
+    return pd.DataFrame(sorted(rows), columns=["run", "paper", "claim", "verdict"])
 
 
 def page(runs: Iterable[Shown]) -> str:
