@@ -131,8 +131,8 @@ run.gate(models, predictions, words=words)
 # :::
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
-for place, task in enumerate(settings.sized_tasks()):
-    run.exhibit(figures.reinitialisation, models, task, sizes[task], asked=place == 0)
+for task in settings.sized_tasks():
+    run.exhibit(figures.reinitialisation, models, task, sizes[task])
 
 # %% [markdown]
 # Null rates differ, so Figure 1c compares gains over them, at one number of examples.

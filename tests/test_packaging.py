@@ -18,7 +18,7 @@ DEPENDENCIES = PYPROJECT["project"]["dependencies"]
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 # Packages of the extras, as Python imports them.
 BEYOND_LENSES = "transformers datasets tokenizers safetensors pyarrow yaml filelock conllu papermill jupytext nbformat"
-BEYOND_LENSES += " matplotlib seaborn plotly PIL jinja2 pydantic typer psutil dask bokeh sphinx"
+BEYOND_LENSES += " matplotlib seaborn PIL jinja2 pydantic typer psutil dask bokeh sphinx"
 ALONE = """
 import sys
 

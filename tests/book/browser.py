@@ -3,9 +3,9 @@
     python tests/book/browser.py [--pictures FOLDER]
 
 For each page and view a line for what a reader would stumble over: a page wider than the screen, a caption cut off with
-its table, an equation cut off, an error of a script, a picture that does not load or is not drawn when it is unfolded,
-a pale card in the dark, mathematics that is not set, a request to another machine, a serious violation of what axe-core
-checks. With ``--pictures`` a screenshot of each is left in the folder. Exit status 1 when there is any fault.
+its table, an equation cut off, an error of a script, a picture that does not load, a surface that is not drawn or does
+not turn, a pale card in the dark, mathematics that is not set, a request to another machine, a serious violation of
+what axe-core checks. With ``--pictures`` a screenshot of each is left in the folder. Exit status 1 with any fault.
 
 It needs the extra `browser` and a Chromium: the one that CHROMIUM names, or `chromium` on the path. Exit status 2 where
 there is none, or no book.
@@ -61,15 +61,13 @@ PALE = """() => [...document.querySelectorAll("article .cell_output *")].filter(
   const [red, green, blue, cover = 1] = getComputedStyle(one).backgroundColor.match(/[\\d.]+/g).map(Number);
   return cover > 0.5 && Math.min(red, green, blue) > 190 && one.getBoundingClientRect().width > 100;
 }).map((one) => `${one.tagName} ${one.className}`)"""
-UNDRAWN = """async () => {
-  const pieces = [...document.querySelectorAll("details.interactive")];
-  pieces.forEach((piece) => { piece.open = true; });
-  const drawn = (piece) => piece.querySelector("[data-drawn]");
-  for (let wait = 0; wait < 100 && !pieces.every(drawn); wait += 1) {
-    await new Promise((resolve) => { setTimeout(resolve, 100); });
-  }
-  return pieces.filter((piece) => !drawn(piece)).map((piece) => piece.id);
-}"""
+UNDRAWN = """() => [...document.querySelectorAll("details.turnable canvas")].filter((canvas) => {
+  canvas.closest("details").open = true;
+  const pixels = () => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  const before = pixels();
+  canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+  return !before.some(Boolean) || pixels().every((value, place) => value === before[place]);
+}).map((canvas) => canvas.ariaLabel.slice(0, 40))"""
 CUT_MATHEMATICS = """() => [...document.querySelectorAll("article mjx-container")].filter((one) => {
   const drawn = one.offsetParent && one.querySelector("svg");
   if (!drawn) return false;
@@ -108,7 +106,7 @@ def look(page: Page, file: Path, view: View, picture: Path | None) -> list[str]:
     found += [f"it asks for {one}" for one in requested if not one.startswith(("file:", "data:", "blob:"))]
     found += [f"the picture {one} does not load" for one in page.evaluate(UNLOADED)]
     found += [f"raw TeX: {one}" for one in page.evaluate(RAW_TEX)]
-    found += [f"the picture {one} is not drawn" for one in page.evaluate(UNDRAWN)]
+    found += [f"the surface {one} is not drawn or does not turn" for one in page.evaluate(UNDRAWN)]
     if view.theme == "dark":
         found += [f"a pale card in the dark: {one}" for one in page.evaluate(PALE) + page.evaluate(BRIGHT)]
     wide = page.evaluate(TOO_WIDE)

@@ -5,7 +5,6 @@ Run as a program on the folder of a built book, it prints the faults and ends wi
 only a browser can see (widths, errors of scripts, contrast) is looked at by `tests/book/browser.py`.
 """
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from bs4 import BeautifulSoup, Tag
 
 SHORTEST_ALT = 12  # characters: less does not say what is to be seen
 SIGNS_OF_FAILURE = ("Traceback (most recent call last)", "Warning: ", "UserWarning", "FutureWarning")
-CHAPTER = re.compile(r"published/\d-[^/]*\.html")  # the page of a chapter's leading run
 GENERATED = {"genindex.html", "py-modindex.html", "search.html"}  # the builder's own lists
 FINDING = "In this run"  # what a sentence beside an exhibit begins with
 HEADINGS = ["h1", "h2", "h3", "h4"]
@@ -42,8 +40,6 @@ def faults(folder: Path) -> list[str]:
         text = soup.find("article") or soup
         name = str(page.relative_to(folder))
         found += [f"{name}: {fault}" for fault in (*_outside(soup), *_broken(soup, page, folder))]
-        if CHAPTER.fullmatch(name) and (count := len(text.select("details.interactive"))) != 1:
-            found.append(f"{name}: it has {count} pictures that a reader can turn or ask, and should have one")
         if name not in GENERATED:
             checks = (_undescribed, _failed, _repeated, _empty)
             found += [f"{name}: {fault}" for check in checks for fault in check(text)]

@@ -61,16 +61,6 @@ def test_a_page_of_headings_alone_has_no_content(book):
     assert faults(book) == ["page.html: it has no content"]
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_a_published_chapter_has_one_picture_to_turn_or_ask(book, count):
-    (book / "published").mkdir()
-    words = "<p>What it is about, in more words than a heading has.</p>"
-    pictures = "<details class=interactive>" * count
-    (book / "published" / "1-features.html").write_text(f"<article>{words}{pictures}</article>")
-    expected = f"published/1-features.html: it has {count} pictures that a reader can turn or ask, and should have one"
-    assert faults(book) == ([] if count == 1 else [expected])
-
-
 def test_a_folder_without_pages_is_refused(tmp_path):
     with pytest.raises(ValueError, match="build the book first"):
         faults(tmp_path)

@@ -2,11 +2,13 @@
 
 import copy
 import dataclasses
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from bs4 import BeautifulSoup
 from tests.conftest import ENCODER, short_schedule
 from transformers import set_seed
 
@@ -18,10 +20,11 @@ from fivelenses.checkpoints.tables import models as table_of
 from fivelenses.exhibits.claims import judge, of_all
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED
 from fivelenses.lenses.classifier_loss import ClassifierLoss
+from fivelenses.lenses.landscape import Surface
 from fivelenses.lenses.parameter_motion import layer_parameters, thirds
 from fivelenses.lenses.projection import project
 from fivelenses.models import encoders, heads, layers
-from fivelenses.papers.hao2019 import figures, layer_groups, measure, tables, training_paths
+from fivelenses.papers.hao2019 import drawing, figures, layer_groups, measure, tables, training_paths
 from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, rolled_back, width
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.papers.hao2019.drawing import FLOOR, bar_ticks, error_levels, loss_levels
@@ -209,9 +212,21 @@ def test_every_figure_and_table_is_drawn_from_small_tables(bowls, trained, tmp_p
     assert "random walk" in figures.figure_3(bowls, with_walks).caption
     assert made[7].shown["task"].tolist() == ["MNLI", "MRPC", "RTE", "SST-2"]
     assert made[7].shown["paper, high"].tolist()[0] == "32.85 (−53.69)" and "−53.88" in made[7].caption
-    assert "<details" in made[0].interactive and "NaN" not in made[0].interactive
     curves = made[1].table.groupby(["task", "init"])["step"].max()
     assert curves["mnli"].to_dict() == {PRETRAINED: 100, SCRATCH: 400}, "the long training is not a task's model"
+
+
+def test_a_surface_to_turn_has_the_losses_of_its_grid_and_a_hole_where_one_is_not_finite():
+    losses = np.array([[0.1, 1.0, 10.0], [np.nan, 0.001, 10.0]])
+    surface = Surface(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0]), losses, losses, losses, losses)
+    piece = BeautifulSoup(drawing.turnable({"a < b": surface, "other": surface}, "Two bowls."), "html.parser")
+    assert [option.text for option in piece.select("option")] == ["a < b", "other"]
+    shown = json.loads(piece.script.string)["surfaces"][0]
+    assert shown["marks"] == {"start": [0, 0], "end": [0, 1]} and shown["alphas"] == [0, 1, 2]
+    reach = np.log10(10 / FLOOR)  # what is lower than the least that is told apart lies on the ground
+    expected = [[np.log10(value / FLOOR) / reach for value in row] for row in ([0.1, 1, 10], [FLOOR, 10])]
+    assert shown["heights"][0] == pytest.approx(expected[0], abs=1e-3)
+    assert shown["heights"][1][0] is None and shown["heights"][1][1:] == pytest.approx(expected[1], abs=1e-3)
 
 
 def test_a_loss_that_does_not_fall_is_named_and_not_scaled(bowls):

@@ -27,7 +27,7 @@ def run_folder(tmp_path, monkeypatch):
     picture = nbformat.v4.new_output("display_data", {"image/png": PIXEL})
     picture.metadata["image/png"] = {"alt": "A curve & its end"}
     caption = nbformat.v4.new_output("display_data", {"text/markdown": "**Figure 1.** What *moves*."})
-    turning = nbformat.v4.new_output("display_data", {"text/html": '<details class="interactive" id="turned">'})
+    turning = nbformat.v4.new_output("display_data", {"text/html": '<details class="turnable" id="turned">'})
     head = "# A question?\n\nIt is {glue:text}`rise` (see [the end](#claims)), $a < b$."
     cells = [
         nbformat.v4.new_markdown_cell(head),

@@ -126,8 +126,8 @@ class Exhibit:
         table: tidy, one observation per row.
         caption: what is shown, with how many tasks and seeds.
         alt: what a reader who cannot see the picture should know; empty for a table without a picture.
-        figure, interactive: the picture, None for a table; and one that a reader can turn or ask, see
-            `interactive.folded`.
+        figure: the picture, None for a table.
+        turnable: HTML of the same picture that a reader can turn, where there is one.
         shown: what the page prints for a table of another shape than the tidy one.
         columns: which columns a page prints, under which headers, and how, see `as_html`.
     """
@@ -139,7 +139,7 @@ class Exhibit:
     alt: str = ""
     figure: Figure | None = None
     shown: pd.DataFrame | None = field(default=None)
-    interactive: str = ""
+    turnable: str = ""
     columns: Mapping[str, Column] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -201,8 +201,8 @@ class Exhibit:
         else:
             table = self.table if self.shown is None else self.shown
             display(HTML(as_html(table, f"{self.title}. {self.caption}", self.columns)))
-        if self.interactive:
-            display(HTML(self.interactive))
+        if self.turnable:
+            display(HTML(self.turnable))
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import nbformat
 import pandas as pd
-import plotly.offline
 import yaml
 from bs4 import BeautifulSoup
 
 from fivelenses import project, records
-from fivelenses.exhibits import claims, interactive
+from fivelenses.exhibits import claims
 from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.papers.known_truth import statement as known_truth
 from fivelenses.runs import ledger, sweep_page, tether
@@ -158,15 +157,12 @@ def _changes_seen(encoder: str) -> pd.DataFrame | None:
         return None
 
 
-def _gather_scripts(folder: Path) -> None:
-    """MathJax and plotly, which are put beside the pages when they are built.
-
-    They are not staged with the pages: the builder would have every page load every script of its folder of static
-    files, MathJax a second time and plotly's megabytes where nothing is drawn.
+def _gather_mathjax(folder: Path) -> None:
+    """MathJax, put beside the pages when they are built: a script that is staged with them is loaded by each, a second
+    time.
     """
     (folder / "mathjax").mkdir(parents=True)
     shutil.copy(mathjax(), folder / "mathjax" / MATHJAX)
-    (folder / interactive.SCRIPT).write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
 
 
 def _mend_bibliography(html: Path) -> None:
@@ -240,7 +236,7 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     shutil.copytree(work / "_build" / "html", finished)
     # The builder takes over a changed style or script only where a page has changed, too.
     shutil.copytree(work / "source" / "_static", finished / "_static", dirs_exist_ok=True)
-    _gather_scripts(finished / "_static")
+    _gather_mathjax(finished / "_static")
     ledger.verdict_table(published).to_csv(finished / "verdicts.csv", index=False)
     _mend_bibliography(finished)
     _hover_over_terms(finished)

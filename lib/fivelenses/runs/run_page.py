@@ -38,7 +38,7 @@ OWN_LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?!https?:)[^)]*\)")
 FENCE = re.compile(
     r"^(?P<marks>:{3,}|`{3,})\{(?P<kind>[a-z-]+)\}(?P<title>[^\n]*)\n(?P<body>.*?)^(?P=marks)$", re.M | re.S
 )
-INTERACTIVE = '<details class="interactive"'
+TURNABLE = '<details class="turnable"'
 OPTION = re.compile(r"^:[a-z-]+:.*\n", re.MULTILINE)
 
 
@@ -158,7 +158,7 @@ def markdown(text: str) -> str:
 def _as_html(output: nbformat.NotebookNode) -> str:
     data = output.get("data", {})
     # What a reader can turn needs the book's scripts; its still picture is here.
-    if "scrapbook" in output.get("metadata", {}) or data.get("text/html", "").startswith(INTERACTIVE):
+    if "scrapbook" in output.get("metadata", {}) or data.get("text/html", "").startswith(TURNABLE):
         return ""
     if "text/html" in data:
         return data["text/html"]

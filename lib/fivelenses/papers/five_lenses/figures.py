@@ -5,12 +5,10 @@ Where the record has folds, correlations have intervals, and where it has twins,
 
 import numpy as np
 import pandas as pd
-from plotly import graph_objects
 
 from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.exhibit import ALL_DIVERGED, Exhibit, counted, title, trained_on
 from fivelenses.exhibits.heat_maps import heat_maps
-from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.agreement import whole
 from fivelenses.papers.five_lenses.instruments import BY_KEY, DISTINCTIONS, LENSES, name
@@ -108,25 +106,7 @@ def overview(changes: pd.DataFrame) -> Exhibit:
         "part the lenses."
     )
     alt = f"Shaded tables of change by measure and layer. The layer of greatest change: {'; '.join(tops)}."
-    key, summary = "five-lenses-overview", "Ask it: the numbers behind the shades"
-    asked = folded(_numbers(changes), key, summary, f"{alt} Each cell says its number, its null and its unit.")
-    return Exhibit(key, "Overview", changes, caption, alt, figure, interactive=asked)
-
-
-def _numbers(changes: pd.DataFrame) -> dict[str, graph_objects.Figure]:
-    """The overview, one view per task, whose cells say what was measured in its own unit."""
-    keys, views = ["task", "measure", "layer"], {}
-    table = changes.groupby(keys, sort=False)["value"].agg(["mean", "min", "max", "count"])
-    table = table.assign(null=changes.groupby(keys)["null"].mean()).reset_index()
-    table["shade"] = table.groupby(["task", "measure"], sort=False)["mean"].transform(scaled)
-    table = table.assign(name=table["measure"].map(name), more=[BY_KEY[key].more for key in table["measure"]])
-    table["more"] = table["more"].str.wrap(44).str.replace("\n", "<br>")
-    hover = "{name}, layer {layer}: {mean:.3g}<br>{min:.3g} to {max:.3g} over {count} seeds, null {null:.3g}<br>{more}"
-    for task, rows in table.groupby("task", sort=False):
-        figure = heat_map(rows, "shade", "name", "layer", hover).update_layout(xaxis_title="layer")
-        ticks = dict(tickvals=[0, 1], ticktext=["least", "most"])
-        views[title(task)] = figure.update_traces(colorbar=ticks)
-    return views
+    return Exhibit("five-lenses-overview", "Overview", changes, caption, alt, figure)
 
 
 def all_curves(changes: pd.DataFrame) -> Exhibit:

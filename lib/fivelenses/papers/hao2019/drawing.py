@@ -4,13 +4,15 @@ Colours are those of viridis, dark where the value is small, as in the paper: th
 the same to colour-blind readers and in grey. A cell without a finite loss is a cross.
 """
 
-from collections.abc import Sequence
+import html
+import json
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm
+from matplotlib.colors import BoundaryNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -25,6 +27,11 @@ RIM = dict(colors="white", linestyles="--", linewidths=1.6)
 START_MARK = dict(marker="o", color="white", markeredgecolor="black", markersize=8, linestyle="none", zorder=5)
 END_MARK = START_MARK | dict(marker="*", markersize=13)
 ALPHA, BETA = "α, along δ₁", "β, along δ₂"
+# Folded, and drawn by `_static/surface.js`; a bare notebook has the still picture above.
+TURNABLE = """<details class="turnable"><summary>Turn it: each surface in three dimensions</summary>
+<label>Show <select>{options}</select></label>
+<canvas class="shades" width="640" height="420" tabindex="0" role="img" aria-label="{label}"></canvas>
+<script type="application/json">{content}</script></details>"""
 
 
 def loss_levels(values: np.ndarray) -> np.ndarray:
@@ -66,6 +73,30 @@ def bar_ticks(levels: np.ndarray) -> np.ndarray:
         if len(within) >= 3:
             return within
     return levels[:: -(-len(levels) // 9)]
+
+
+def turnable(surfaces: Mapping[str, Surface], label: str) -> str:
+    """A piece of a page in which a reader turns each of some surfaces, all on one scale of the logarithm of the loss.
+
+    Args:
+        surfaces: title to surface; a loss that is not finite leaves a hole.
+        label: what is to be seen, for readers who cannot see it.
+    """
+    logs = {name: np.log10(surface.losses.clip(FLOOR)) for name, surface in surfaces.items()}
+    low = min(np.nanmin(log) for log in logs.values())
+    reach = max(np.nanmax(log) for log in logs.values()) - low or 1.0
+    drawn = []
+    for name, surface in surfaces.items():
+        heights = ((logs[name] - low) / reach).round(3).astype(object)
+        heights[~np.isfinite(surface.losses)] = None
+        axes = {"alphas": surface.alphas.round(3).tolist(), "betas": surface.betas.round(3).tolist()}
+        middle = int(abs(surface.betas).argmin())
+        marks = {mark: (middle, int(abs(surface.alphas - at).argmin())) for mark, at in (("start", 0), ("end", 1))}
+        drawn.append(axes | {"heights": heights.tolist(), "marks": marks})
+    content = {"surfaces": drawn, "shades": [to_hex(shade) for shade in colormaps[MAP](np.linspace(0, 1, 40))]}
+    options = "".join(f"<option>{html.escape(name)}</option>" for name in surfaces)
+    written = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return TURNABLE.format(options=options, label=html.escape(label), content=written)
 
 
 def panels(count: int) -> tuple[Figure, list[Axes]]:

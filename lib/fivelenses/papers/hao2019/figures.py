@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
-from plotly import graph_objects
 
 from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.claims import of_all
 from fivelenses.exhibits.exhibit import Absent, Exhibit, first_seed, title
-from fivelenses.exhibits.interactive import folded
 from fivelenses.lenses.basin import rank_correlation
 from fivelenses.papers.hao2019 import drawing
 from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface
@@ -104,50 +102,12 @@ def figure_1(landscapes: Mapping[str, pd.DataFrame]) -> Exhibit:
         f"above the end.{seeds}"
     )
     key, alt = "hao2019-figure-1", f"Surfaces of training loss, one row per task. {words}."
-    turning = folded(_turning(cells, panels), key, "Turn it: each surface in three dimensions", f"{alt} Turnable.")
-    return Exhibit(key, "Figure 1", table, caption, alt, figure, interactive=turning)
+    turnable = drawing.turnable({name: as_surface(_one(cells, **which)) for name, which in panels.items()}, alt)
+    return Exhibit(key, "Figure 1", table, caption, alt, figure, turnable=turnable)
 
 
 def _mean_over(cells: pd.DataFrame) -> str:
     return f"each cell is a mean over {cells['examples'].max():,.0f} examples"
-
-
-def _turning(cells: pd.DataFrame, panels: Mapping[str, Mapping]) -> dict[str, graph_objects.Figure]:
-    """Each surface in three dimensions, all on one scale; heights are logarithms of the loss."""
-    heights, views = np.log10(cells["loss"].clip(lower=drawing.FLOOR)), {}
-    low, high = float(heights.min()), float(heights.max())
-    for name, which in panels.items():
-        of_panel = _one(cells, **which)
-        surface = as_surface(of_panel)
-        sheet = graph_objects.Surface(
-            x=surface.alphas.round(3).tolist(),
-            y=surface.betas.round(3).tolist(),
-            z=np.log10(np.maximum(surface.losses, drawing.FLOOR)).round(3).tolist(),
-            text=np.array([[f"{value:.3g} nats" for value in row] for row in surface.losses]),  # a list loses its rows
-            hoverinfo="x+y+text",
-            colorscale=drawing.MAP.capitalize(),
-            cmin=low,
-            cmax=high,
-            showscale=False,
-        )
-        marks = graph_objects.Scatter3d(
-            x=[START[0], END[0]],
-            y=[START[1], END[1]],
-            z=[float(np.log10(max(_at(of_panel, place, "loss"), drawing.FLOOR))) + 0.05 for place in (START, END)],
-            text=["start", "end"],
-            hoverinfo="text",
-            mode="markers+text",
-            marker=dict(size=4, color=["white", "black"], line=dict(color="black", width=1)),
-            showlegend=False,
-        )
-        axes = {
-            "xaxis": dict(title="α"),
-            "yaxis": dict(title="β"),
-            "zaxis": dict(title="log₁₀ loss", range=[low, high]),
-        }
-        views[name] = graph_objects.Figure([sheet, marks])
-        views[name].update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.5, y=-1.7, z=1.2))
-    return views
 
 
 def figure_2(histories: pd.DataFrame, models: pd.DataFrame, second: Mapping[str, str]) -> Exhibit:

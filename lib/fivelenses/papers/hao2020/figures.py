@@ -4,11 +4,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
-from plotly import graph_objects
 
 from fivelenses.exhibits.claims import controls_of, of_all
 from fivelenses.exhibits.exhibit import ALL_DIVERGED, Absent, Exhibit, counted, title, trained_on
-from fivelenses.exhibits.interactive import folded, points
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import SHUFFLED_LABELS, TWIN_COLUMNS, curves, ends, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
@@ -115,7 +113,6 @@ def _figure(
     by: str = "task",
     label: str = "",
     x_label: str = "layer",
-    asked: bool = False,
 ) -> Exhibit:
     """Curves over layers, one per task (or pair of data sets).
 
@@ -123,7 +120,6 @@ def _figure(
         drawn: of `_with_controls`.
         alt: what the curves are, for a reader who cannot see them.
         null: its column, and its name.
-        asked: whether a reader can ask it for each seed.
     """
     table, controls, _, alt_said = drawn
     keys = table[by].unique()
@@ -133,32 +129,7 @@ def _figure(
     alt = f"Curves {alt}. {ends(table, value, by)}."
     if null is not None:
         alt += f" {null[1].capitalize()}: {table.groupby('layer')[null[0]].mean().mean():.2f}."
-    key, alt, piece = f"hao2020-figure-{number}", alt + alt_said, ""
-    if asked:
-        piece = folded(_of_each_seed(table, value, controls), key, "Ask it: each seed, and the low layers", alt)
-    return Exhibit(key, f"Figure {number}", table, caption, alt, figure, interactive=piece)
-
-
-def _of_each_seed(table: pd.DataFrame, value: str, controls: Mapping[str, str]) -> dict[str, graph_objects.Figure]:
-    """The curve of each seed on a linear and on a logarithmic scale, with the controls of its task."""
-    looks, views = looks_of_tasks(table["task"].unique()), {}
-    leading = table.groupby("task")["seed"].first()
-    for words, scale in (("all layers", "linear"), ("the low layers, on a logarithmic scale", "log")):
-        figure = graph_objects.Figure()
-        for (task, seed), rows in table.groupby(["task", "seed"], sort=False):
-            shown = {column: name for column, name in controls.items() if rows[column].notna().all()}
-            hover = f"{title(task)}, seed {seed}, layer {{layer}}: {{{value}:.2g}}"
-            hover += "".join(f"<br>{name}: {{{column}:.2g}}" for column, name in shown.items())
-            first, look = bool(seed == leading[task]), (looks.colours[task], looks.markers[task])
-            more = dict(mode="lines+markers", legendgroup=task)
-            figure.add_trace(points(rows, "layer", value, hover, look, title(task), **more, showlegend=first))
-            for column, name in shown.items() if first else ():
-                hover = f"{title(task)}, {name}, layer {{layer}}: {{{column}:.2g}}"
-                control = points(rows, "layer", column, hover, look, name, **more, showlegend=False, opacity=0.5)
-                figure.add_trace(control.update(line_dash="dash"))
-        figure.update_yaxes(title=f"{LABELS[value]}; dashed: controls", type=scale, exponentformat="power")
-        views[words] = figure.update_layout(xaxis_title="layer", yaxis_dtick=1 if scale == "log" else None)
-    return views
+    return Exhibit(f"hao2020-figure-{number}", f"Figure {number}", table, caption, alt + alt_said, figure)
 
 
 def _tokens(table: pd.DataFrame) -> str:
@@ -179,7 +150,7 @@ def figure_1(changes: pd.DataFrame) -> Exhibit:
     null = ("js_null", "untrained")
     # The curves of all figures are labelled; of which tasks the controls are is said here alone.
     caption += controls[1]
-    return _figure(1, "js", (table, *controls), caption, "of JS divergence over layers", null, asked=True)
+    return _figure(1, "js", (table, *controls), caption, "of JS divergence over layers", null)
 
 
 def figure_2(changes: pd.DataFrame) -> Exhibit:

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pandas as pd
-from plotly import graph_objects
 
-from fivelenses.exhibits import plots, style
+from fivelenses.exhibits import plots
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, printed, title
 from fivelenses.exhibits.heat_maps import heat_maps
-from fivelenses.exhibits.interactive import folded, level, points
 from fivelenses.models.symmetries import SYMMETRIES
 from fivelenses.papers.five_lenses.rank_statistics import between, number, with_interval
 from fivelenses.papers.known_truth import scores
@@ -101,27 +99,7 @@ def summary(changes: pd.DataFrame, seconds: pd.DataFrame) -> Exhibit:
         f"{name(measure)} " + ", ".join(f"{SHORT[row.question]} {number(row.score)}" for row in rows.itertuples())
         for measure, rows in table.set_index("measure").loc[list(titles)].groupby(level=0, sort=False)
     )
-    key, alt, asked = "known-truth-summary", f"Scores: {told}.", "Ask it: what do you get for your seconds?"
-    piece = folded(_by_cost(table), key, asked, f"One point per measure, by its seconds and its score. {alt}")
-    return Exhibit(key, "What each lens can see", table, caption, alt, figure, interactive=piece)
-
-
-def _by_cost(table: pd.DataFrame) -> dict[str, graph_objects.Figure]:
-    """Each measure's score, with its interval, against the seconds that it takes; one view per question."""
-    table = table.assign(name=table["measure"].map(name), lens=[BY_KEY[key].lens for key in table["measure"]])
-    table = table.assign(above=table["high"] - table["score"], below=table["score"] - table["low"])
-    of_lenses = list(zip((*style.SEQUENCE, style.NULL_COLOUR), (*style.SEQUENCE_MARKERS, "P"), strict=True))
-    looks, views = dict(zip(table["lens"].unique(), of_lenses, strict=False)), {}
-    hover = "{name} ({lens})<br>{score:.2f} [{low:.2f}, {high:.2f}], by chance {by_chance:.2f}<br>{seconds:.2g} s"
-    for question, words in scores.QUESTIONS.items():
-        figure, of_question = graph_objects.Figure(), table[table["question"] == question]
-        for lens, rows in of_question.groupby("lens", sort=False):
-            bars = dict(type="data", array=rows["above"].tolist(), arrayminus=rows["below"].tolist(), thickness=1)
-            figure.add_trace(points(rows, "seconds", "score", hover, looks[lens], lens, error_y=bars))
-        figure.update_xaxes(title="seconds for one model", type="log", dtick=1)
-        figure.update_yaxes(title="score", range=[min(0, table["low"].min()) - 0.05, 1.05])
-        views[words] = figure.update_layout(shapes=[level(of_question["by_chance"].iloc[0], "by chance")])
-    return views
+    return Exhibit("known-truth-summary", "What each lens can see", table, caption, f"Scores: {told}.", figure)
 
 
 def _matrix(table: pd.DataFrame, column: str, titles: dict[str, str]) -> pd.DataFrame:

@@ -1,15 +1,12 @@
 """The exhibits of Merchant et al. (2020), from the records of `measure`."""
 
-from dataclasses import replace
 from itertools import product
 
 import pandas as pd
-from plotly import graph_objects
 
 from fivelenses import tasks
 from fivelenses.exhibits.claims import of_all, seen_as
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title, trained_on
-from fivelenses.exhibits.interactive import folded, heat_map
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import (
     AT_RANDOM,
@@ -23,13 +20,12 @@ from fivelenses.exhibits.plots import (
 )
 from fivelenses.papers.merchant2020.ablations import varied
 from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TABLE_1
-from fivelenses.papers.merchant2020.probed import BASE, LEXICAL, RANDOMISED
+from fivelenses.papers.merchant2020.probed import BASE
 from fivelenses.papers.merchant2020.similarity import RUNNING_TEXT
 from fivelenses.records import TWIN
 from fivelenses.tasks.edge_tasks import find_edge_task
 
 POINTS = 100  # the paper prints scores in per cent
-ADDED_AT_LEAST = 4  # points that pre-training adds to a probe: a share of less says nothing
 
 
 def _looks(models) -> Looks:
@@ -78,35 +74,7 @@ def appendix_c(models: pd.DataFrame) -> Exhibit:
 def table_1(probes: pd.DataFrame) -> Exhibit:
     """Table 1: edge probes that read all layers, as differences to the pre-trained encoder."""
     key, name = "merchant2020-table-1", "Table 1"
-    exhibit = _edge_table(probes, "mix", key, name, "a mixture of all layers", PAPER_TABLE_1)
-    views, summary = _changes_of_probes(exhibit.table), "Ask it: how much of what pre-training gave is lost?"
-    label = "A map of probed tasks by fine-tuned encoders: the change of micro-F1 from the pre-trained encoder."
-    return replace(exhibit, interactive=folded(views, key, summary, label)) if views else exhibit
-
-
-def _changes_of_probes(record: pd.DataFrame) -> dict[str, graph_objects.Figure]:
-    """What each fine-tuned encoder's probes changed by, in points and, where random weights were probed, as a share of
-    what pre-training adds to them, if that is at least `ADDED_AT_LEAST`; empty without a fine-tuned encoder.
-    """
-    means = seen_as(record).groupby(["task", "model"], sort=False)["micro_f1"].mean() * POINTS
-    means = means.rename("after").reset_index()
-    for column, model in {"before": BASE, "random": RANDOMISED}.items():
-        means[column] = means["task"].map(means[means["model"] == model].set_index("task")["after"])
-    tuned = means[~means["model"].isin((BASE, LEXICAL, RANDOMISED))]
-    tuned = tuned.assign(change=tuned["after"] - tuned["before"], model=tuned["model"].map(title))
-    tuned["probe"] = [find_edge_task(task).title for task in tuned["task"]]
-    added = tuned["before"] - tuned["random"]
-    tuned["share"] = (POINTS * tuned["change"] / added).where(added >= ADDED_AT_LEAST)
-    hover = "{probe}, tuned on {model}: {after:.1f}<br>pre-trained {before:.1f}, random weights {random:.1f}"
-    hover += "<br>change {change:+.1f} points{of_added}"
-    of_added = ", {:+.0f} % of what pre-training adds".format
-    tuned["of_added"] = ["" if pd.isna(share) else of_added(share) for share in tuned["share"]]
-    views = {"the change in points": "change", "in % of what pre-training adds": "share"}
-    return {
-        words: heat_map(tuned, value, "probe", "model", hover, signed=True)
-        for words, value in views.items()
-        if tuned[value].notna().any()
-    }
+    return _edge_table(probes, "mix", key, name, "a mixture of all layers", PAPER_TABLE_1)
 
 
 def appendix_a(probes: pd.DataFrame) -> Exhibit | Absent:

@@ -5,12 +5,10 @@ from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
-from plotly import graph_objects
 
 from fivelenses import tasks
 from fivelenses.exhibits import style
 from fivelenses.exhibits.exhibit import Exhibit, title
-from fivelenses.exhibits.interactive import folded, level, points
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import Looks, curves, dots, looks_in_sequence, looks_of_tasks
 from fivelenses.papers.toy_world import figures as toy_world
@@ -54,9 +52,7 @@ def loss_figure(table: pd.DataFrame, language: pd.DataFrame) -> Exhibit:
         "on the text from elsewhere."
     )
     alt = f"Masked loss along pre-training. {words}."
-    key, asked = "own-encoders-loss", "Ask it: how unsure is an encoder along pre-training?"
-    piece = folded(_along_pretraining(table, looks), key, asked, f"{alt} And the loss of next sentences.")
-    return Exhibit(key, "Pre-training", table, caption, alt, figure, interactive=piece)
+    return Exhibit("own-encoders-loss", "Pre-training", table, caption, alt, figure)
 
 
 def _at_equal_distances(table: pd.DataFrame) -> pd.DataFrame:
@@ -71,22 +67,6 @@ def _at_equal_distances(table: pd.DataFrame) -> pd.DataFrame:
     merged = table.groupby(["encoder", "place"], sort=False, as_index=False).agg(sums)
     merged[losses] = merged[losses].div(merged["steps"], axis=0)
     return merged[["encoder", "step", *losses]]
-
-
-def _along_pretraining(table: pd.DataFrame, looks: Looks) -> dict[str, graph_objects.Figure]:
-    """The curves of both of BERT's tasks, whose points say among how many equal answers one is as hard to guess."""
-    chance, views = {"masked": table["frequency"].iloc[0], "next_sentence": np.log(2)}, {}
-    for column, words in {"masked": "masked tokens", "next_sentence": "next sentences"}.items():
-        hover = f"step {{step:,}}: {{{column}:.3f}} nats<br>as among {{among:,.1f}} answers"
-        figure = graph_objects.Figure()
-        for key, rows in table.assign(among=np.exp(table[column])).groupby("encoder", sort=False):
-            look = looks.colours[key], looks.markers[key]
-            figure.add_trace(points(rows, "step", column, hover, look, looks.names[key], mode="lines"))
-        figure.update_xaxes(title="step of pre-training", type="log", dtick=1).update_yaxes(
-            title=f"loss at {words} (nats)"
-        )
-        views[words] = figure.update_layout(shapes=[level(chance[column], "frequencies alone")])
-    return views
 
 
 def language_table(table: pd.DataFrame, text: str) -> Exhibit:

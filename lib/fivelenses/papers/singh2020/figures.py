@@ -1,21 +1,18 @@
 """The exhibits of Singh and Giovanardi (2020), from the records of `measure` and `checkpoints.tables.models`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.patches import FancyBboxPatch
-from plotly import graph_objects
 
 from fivelenses import tasks
 from fivelenses.exhibits import plots, style
 from fivelenses.exhibits.claims import seen_as
 from fivelenses.exhibits.effects import Interval
 from fivelenses.exhibits.exhibit import MISSING, Absent, Exhibit, counted, printed, title
-from fivelenses.exhibits.interactive import folded, level, points
 from fivelenses.papers.singh2020 import curves
 from fivelenses.papers.singh2020.curves import MIN_DROP, scores
 from fivelenses.records import SHUFFLED
@@ -81,10 +78,8 @@ def table_1(data: pd.DataFrame, used: Mapping[str, Sequence[int]]) -> Exhibit:
     return Exhibit("singh2020-table-1", "Table 1", table, caption, columns=columns)
 
 
-def reinitialisation(models: pd.DataFrame, task: str, sizes: Sequence[int], asked: bool = False) -> Exhibit:
-    """Figures 1a, 1b and 1d: score of one task against the number of re-initialised layers, one curve per data size;
-    `asked`: a reader can ask it for the score by data size.
-    """
+def reinitialisation(models: pd.DataFrame, task: str, sizes: Sequence[int]) -> Exhibit:
+    """Figures 1a, 1b and 1d: score of one task against the number of re-initialised layers, one curve per data size."""
     table = scores(models).query("not equal_steps")
     table = table[(table["task"] == task) & table["examples"].isin(sizes)].reset_index(drop=True)
     metric, null = tasks.find(task).score_name, table["null_rate"].iloc[0]
@@ -94,31 +89,7 @@ def reinitialisation(models: pd.DataFrame, task: str, sizes: Sequence[int], aske
         f"of training examples ({_spread(table)}). Dashed: the null rate ({zero}), {null:.2f}."
     )
     alt = f"Curves of {metric} on {title(task)} over the number of re-initialised layers (null rate {null:.2f})"
-    exhibit = _by_size(table, KINDS[0], "score", metric, "reinitialised", REINITIALISED, words, alt)
-    if not asked:
-        return exhibit
-    seen = f"{title(task)}: {metric} by the number of training examples, for each number of re-initialised layers."
-    summary = "Ask it: re-initialise some layers, then add data"
-    return replace(exhibit, interactive=folded(_by_depth(table, metric), exhibit.key, summary, f"{seen} {exhibit.alt}"))
-
-
-def _by_depth(table: pd.DataFrame, metric: str) -> dict[str, graph_objects.Figure]:
-    """The scores of one task against the number of training examples, one view per number of re-initialised layers,
-    all on one scale.
-    """
-    task, null = table["task"].iloc[0], table["null_rate"].iloc[0]
-    look, views = (style.task_colour(task), style.task_marker(task)), {}
-    low, high = min(null, table["score"].min()), table["score"].max()
-    room = [low - 0.05 * (high - low), high + 0.05 * (high - low)]
-    for count, rows in table.groupby("reinitialised"):
-        means = rows.groupby("examples", as_index=False)["score"].mean()
-        hover = f"{{examples:,}} examples<br>{metric} {{score:.3f}}"
-        mean = points(means, "examples", "score", f"mean of {hover}", look, "mean over seeds", mode="lines")
-        each = points(rows, "examples", "score", f"seed {{seed}}, {{steps:.0f}} steps, {hover}", look, "one seed")
-        figure = graph_objects.Figure([mean, each]).update_layout(shapes=[level(null, "null rate")])
-        figure.update_xaxes(title="training examples", type="log", tickvals=sorted(set(rows["examples"])))
-        views[f"{counted(count, 'layer')} re-initialised"] = figure.update_yaxes(title=metric, range=room)
-    return views
+    return _by_size(table, KINDS[0], "score", metric, "reinitialised", REINITIALISED, words, alt)
 
 
 def figure_1c(models: pd.DataFrame, matched: Sequence[str], examples: int) -> Exhibit:

@@ -3,15 +3,12 @@
 from collections.abc import Mapping
 
 import pandas as pd
-from plotly import graph_objects
 
 from fivelenses import tasks
 from fivelenses.exhibits.exhibit import Exhibit, title
-from fivelenses.exhibits.interactive import GREY, folded, points
-from fivelenses.exhibits.plots import Looks, dots, looks_of_tasks
+from fivelenses.exhibits.plots import dots, looks_of_tasks
 
 PRETRAINED, SCRATCH = "pre-trained", "scratch"
-WITHOUT_READING = {"bag_of_words": "a bag of words", "length": "the length", "majority": "one label always"}
 
 
 def examples_of_tasks(table: pd.DataFrame) -> Exhibit:
@@ -122,26 +119,7 @@ def worth_figure(table: pd.DataFrame) -> Exhibit:
     figure = dots(table, "score", "task", looks.names, label, "start", looks, open=[SCRATCH], marks=marks)
     caption = "Each dot is one seed: filled with pre-training, open from scratch at equal steps."
     alt = against_scratch(table, "task", looks.names)
-    key, seen = "toy-world-worth-figure", "One point per model, by its score and by the score of a simpler answer. "
-    asked = folded(_against_simpler(table, looks), key, "Ask it: what does a simpler answer reach?", seen + alt)
-    return Exhibit(key, "Worth it", table, caption, alt, figure, interactive=asked)
-
-
-def _against_simpler(table: pd.DataFrame, looks: Looks) -> dict[str, graph_objects.Figure]:
-    """The scores against those without reading, one view for each of these; above the line, reading pays."""
-    views, label = {}, "score (filled: pre-trained; open: scratch)"
-    for column, words in WITHOUT_READING.items():
-        figure = graph_objects.Figure()
-        for (task, start), rows in table.groupby(["task", "start"], sort=False):
-            hover = f"{title(task)}, {start}, seed {{seed}}<br>{{metric}} {{score:.3f}}<br>{words}: {{{column}:.3f}}"
-            marks, look = {"color": looks.colours[task]}, (looks.colours[task], looks.markers[task])
-            more = {"legendgroup": task, "showlegend": start == PRETRAINED, "marker": marks}
-            trace = points(rows, column, "score", hover, look, looks.names[task], **more)
-            figure.add_trace(trace.update(marker_symbol=trace.marker.symbol + "-open" * (start == SCRATCH)))
-        line = dict(color=GREY, dash="dash", width=1.4)
-        figure.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, line=line)
-        views[f"against {words}"] = figure.update_layout(xaxis_title=f"score of {words}", yaxis_title=label)
-    return views
+    return Exhibit("toy-world-worth-figure", "Worth it", table, caption, alt, figure)
 
 
 def against_scratch(table: pd.DataFrame, line: str, titles: Mapping) -> str:

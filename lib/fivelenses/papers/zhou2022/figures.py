@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from plotly import graph_objects
 from scipy.spatial import ConvexHull
 
 from fivelenses.exhibits import style
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, first_seed, title
-from fivelenses.exhibits.interactive import folded
 from fivelenses.exhibits.plots import curves
 from fivelenses.lenses import directprobe
 from fivelenses.papers.zhou2022.tables import APPENDIX_E, CONTROLS, IN_WORDS, controlled, short
@@ -202,25 +200,7 @@ def figure_3(along: Along, encoder: str) -> Exhibit:
         f"markers grow from the first state to the last. Each layer has its own components and scale.{of_seeds}"
     )
     alt = f"Paths in a plane. {'; '.join(sentences)}."
-    summary = "Turn it: the paths in three components"
-    turning = folded(_turning_paths(paths), "zhou2022-figure-3", summary, f"{alt} In three dimensions.")
-    return Exhibit("zhou2022-figure-3", "Figure 3", paths, caption, alt, figure, interactive=turning)
-
-
-def _turning_paths(paths: pd.DataFrame) -> dict[str, graph_objects.Figure]:
-    """The paths of Figure 3 on three principal components, one view per layer, the last layer first."""
-    views = {}
-    for layer, rows in sorted(paths.groupby("layer"), reverse=True):
-        figure = graph_objects.Figure()
-        for place, (label, path) in enumerate(rows.groupby("label", sort=False)):
-            places = {axis: path[axis].tolist() for axis in "xyz"}
-            hover = dict(name=label, text=[f"{label}, step {step}" for step in path["step"]], hoverinfo="text")
-            marker = dict(size=np.linspace(2, 7, len(path)).tolist(), color=style.SEQUENCE[place])
-            line = dict(mode="lines+markers", marker=marker, line=dict(color=style.SEQUENCE[place], width=4))
-            figure.add_trace(graph_objects.Scatter3d(**places, **hover, **line))
-        axes = {f"{axis}axis": dict(title=f"component {number}") for number, axis in enumerate("xyz", start=1)}
-        views[f"layer {layer}"] = figure.update_scenes(**axes, aspectmode="cube", camera_eye=dict(x=1.7, y=1.7, z=1.1))
-    return views
+    return Exhibit("zhou2022-figure-3", "Figure 3", paths, caption, alt, figure)
 
 
 def figure_4(along: Along, encoder: str) -> Exhibit:
