@@ -88,6 +88,13 @@ def test_a_bag_of_words_of_the_run_decides_too(run, shown):
     assert "sst2" in run.unlearned and "above that of a bag of words" in shown[0][0]
 
 
+def test_what_stands_under_an_encoders_name_is_measured_on_it(run, shown):
+    table = run.measurements.tables["changes"]
+    run.measurements.tables["changes"] = table.assign(encoder=(table["task"] == "rte").map({True: "a", False: "b"}))
+    run.judge([claim("it-rises", "changes")], "b")
+    assert [group.name for group in claims.load(run.folder)[0].verdict.groups] == ["sst2"]
+
+
 def test_a_card_that_looks_otherwise_is_another_page(monkeypatch, tmp_path):
     notebook = execution.nbformat.v4.new_notebook(cells=[])
     before = execution.page_digest(notebook)

@@ -209,6 +209,21 @@ def _mapped(record: Record, change: Callable[[pd.DataFrame], pd.DataFrame]) -> R
     return {key: change(table) for key, table in record.items()} if isinstance(record, Mapping) else change(record)
 
 
+def of_encoder(records: Records, encoder: str) -> dict[str, Record]:
+    """Of records that compare encoders, the rows of one: what stands under its name is measured on it.
+
+    Example:
+        >>> record = pd.DataFrame({"encoder": ["bert-base", "bert-tiny"], "clusters": [17, 23]})
+        >>> of_encoder({"geometry": record, "sizes": "it is old"}, "bert-base")["geometry"]["clusters"].tolist()
+        [17]
+    """
+
+    def rows(table: pd.DataFrame) -> pd.DataFrame:
+        return table[table["encoder"] == encoder] if "encoder" in table.columns else table
+
+    return {name: one if isinstance(one, str) else _mapped(one, rows) for name, one in records.items()}
+
+
 def controls_of(records: Iterable) -> list[str]:
     """The controls of which some of these records has rows."""
     tables = [table for record in records for table in _tables(record) if "control" in table.columns]

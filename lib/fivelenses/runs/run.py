@@ -18,7 +18,7 @@ from myst_nb import glue
 
 from fivelenses import project
 from fivelenses.exhibits import gate
-from fivelenses.exhibits.claims import Claim, judge_all, save
+from fivelenses.exhibits.claims import Claim, judge_all, of_encoder, save
 from fivelenses.exhibits.exhibit import Absent, Exhibit
 from fivelenses.exhibits.verdicts import HOLDS, REPRODUCED
 from fivelenses.files import written_beside
@@ -128,13 +128,15 @@ class Run:
         all_learned = "*Every task was learned*: all take part."
         display(Markdown(f"*Not clearly learned, so left out of the claims*: {reasons}." if reasons else all_learned))
 
-    def judge(self, claims: Iterable[Claim]) -> None:
+    def judge(self, claims: Iterable[Claim], encoder: str = "") -> None:
         """Judge claims on the records so far, save what became of them, show it, and glue the verdicts, the range of
-        each first part over the groups, and the number of groups in which a claim holds, for the prose.
+        each first part over the groups, and the number of groups in which a claim holds, for the prose. Where records
+        compare encoders, the rows of one `encoder` are judged.
         """
         claims = list(claims)
         records = {name: _given(record) for name, record in self.measurements.tables.items()}
-        judged = judge_all(claims, self.measurements.not_measured | records, self.unlearned)
+        records = self.measurements.not_measured | (of_encoder(records, encoder) if encoder else records)
+        judged = judge_all(claims, records, self.unlearned)
         save(judged, self.folder)
         for claim, one in zip(claims, judged, strict=True):
             name, verdict = claim.key.replace("-", "_"), one.verdict
