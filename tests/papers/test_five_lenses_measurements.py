@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import ENCODER
-from transformers import AutoModelForSequenceClassification
 
 from fivelenses.checkpoints import tables
 from fivelenses.comparison import RSA, AttentionJS, compare, compare_with
 from fivelenses.lenses import weights
-from fivelenses.models import encoders
+from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.five_lenses import figures
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY
@@ -40,7 +39,7 @@ def reference():
 def measured(toy_checkpoint):
     """Seed 0 was fine-tuned; of seed 1 only the fifth layer's weights were doubled."""
     torch.manual_seed(0)
-    model = encoders.load(encoders.locate(ENCODER), AutoModelForSequenceClassification, num_labels=2).eval()
+    model = heads.build(encoders.locate(ENCODER), "sequence", ("no", "yes")).eval()
     with torch.no_grad():
         for parameter in layer_list(model)[4].parameters():
             parameter.mul_(2)

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import ENCODER
-from transformers import AutoModelForSequenceClassification
 
 from fivelenses.comparison import CCA, compare_with
 from fivelenses.lenses import weights
-from fivelenses.models import encoders
+from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.models.symmetries import SYMMETRIES
 from fivelenses.papers.hao2020.measure import evaluation_part
@@ -28,7 +27,7 @@ DOSES = (0.0, 1.0)
 def made(checkpoint, scale, layer=4, **changes):
     """A model as if it came from a training: the pre-trained encoder, one layer of which was scaled."""
     torch.manual_seed(0)
-    model = encoders.load(encoders.locate(ENCODER), AutoModelForSequenceClassification, num_labels=2).eval()
+    model = heads.build(encoders.locate(ENCODER), "sequence", ("no", "yes")).eval()
     with torch.no_grad():
         for parameter in layer_list(model)[layer - 1].parameters():
             parameter.mul_(scale)
