@@ -197,6 +197,7 @@ def test_structural_probes_have_a_row_per_layer_and_fold(toy_checkpoint, models,
     assert table.groupby(["kind", "layer"])["spearman"].std().gt(0).all() and (table["control"] == "all").all()
     figure = figures.figure_1(table, "distance")
     assert figure.key == "merchant2020-figure-1a" and "UUAS" in figure.caption
+    assert set(table["tuned_seed"]) == {-1}
 
 
 def test_a_tuned_model_brings_its_twin(toy_checkpoint, models):
@@ -207,6 +208,7 @@ def test_a_tuned_model_brings_its_twin(toy_checkpoint, models):
     seed = int(toy_checkpoint.specification.address[:12], 16)
     expected = moved_at_random(toy_checkpoint.model(), models["base"], seed)
     assert all((one == other).all() for one, other in zip(twin.parameters(), expected.parameters(), strict=True))
+    assert set(table["tuned_seed"]) == {toy_checkpoint.specification.seed}
 
 
 def test_an_encoder_is_like_itself_and_unlike_random_weights(models, toy_tokenizer):

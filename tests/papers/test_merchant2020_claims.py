@@ -386,11 +386,24 @@ def test_one_seed_that_hardly_gains_does_not_blow_up_a_loss():
 
 
 def test_models_of_several_seeds_are_the_models_of_an_interval():
-    one = HOLDING["no-forgetting"]["edge_probing"].query("seed == 0")
-    three = pd.concat([one.assign(tuned_seed=seed) for seed in range(3)])
-    assert not any(
-        group.of_this_model for group in judge(BY_KEY["no-forgetting"], {"edge_probing": three}).verdict.groups
-    )
+    """The pre-trained encoder and its baselines are measured once for all of them."""
+    for key in ("no-forgetting", "dep-helps-syntax", "structure-kept", "mdl-same"):
+        [(name, table)] = HOLDING[key].items()
+        table = table.query("seed == 0") if "seed" in table else table
+        tuned = table["model"].isin(TUNED)
+        parts = [table[tuned].assign(tuned_seed=seed) for seed in range(3)]
+        several = pd.concat([table[~tuned].assign(tuned_seed=-1), *parts], ignore_index=True)
+        verdict = judge(BY_KEY[key], {name: several}).verdict
+        assert verdict.outcome == REPRODUCED and {group.models for group in verdict.groups} == {3}
+        assert not any(group.of_this_model for group in verdict.groups)
+
+
+def test_seeds_of_one_pre_training_are_models_and_of_several_are_parts_of_one():
+    table = HOLDING["top-layers-change"]["similarities"]
+    of_seeds = pd.concat([table.assign(tuned_seed=seed) for seed in range(2)], ignore_index=True)
+    for rows, models in ((of_seeds, 3), (of_seeds.query("pretrained == @ENCODER"), 2)):
+        verdict = judge(BY_KEY["top-layers-change"], {"similarities": rows}).verdict
+        assert verdict.outcome == REPRODUCED and {group.models for group in verdict.groups} == {models}
 
 
 def test_the_gate_asks_for_a_tenth_of_what_the_papers_models_gain():

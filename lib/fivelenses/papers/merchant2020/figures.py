@@ -37,8 +37,15 @@ def _with_twins(record: pd.DataFrame, value: str, by: list[str]) -> tuple[pd.Dat
     """A record's rows of the fine-tuned and shared models, with the values of their twins; the names of these columns
     in a picture, and what a caption says of them.
     """
+    by = by + [name for name in ["tuned_seed"] if name in record.columns]
     table, names = with_twins(of_all(record).reset_index(drop=True), whole(record), value, by)
     return table, names, "".join(f" {OF_TWINS[column]}" for column in names)
+
+
+def _tuned(table: pd.DataFrame) -> str:
+    """How many fine-tuned models of each task a mean is over, in words; empty where it is one."""
+    seeds = table.loc[table["tuned_seed"] >= 0, "tuned_seed"].nunique() if "tuned_seed" in table.columns else 1
+    return f"{seeds} models of each task" if seeds > 1 else ""
 
 
 def appendix_c(models: pd.DataFrame) -> Exhibit:
@@ -105,9 +112,10 @@ def _edge_table(probes: pd.DataFrame, layers: str, key: str, name: str, read: st
         words = ["–" if pd.isna(change) else f"{change:+.1f}".replace("-", "−") for change in changes]
         view[f"{title(model)}, {AT_RANDOM}"] = words
     seeds = table["seed"].nunique()
+    means_over = ", ".join(filter(None, [_tuned(table), counted(seeds, "probing seed")]))
     caption = (
         f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how far the others differ "
-        f"from it ({'mean of ' * (seeds > 1)}{counted(seeds, 'probing seed')}; at most {table['targets'].max():,} "
+        f"from it ({'mean of ' * (means_over[0] != '1')}{means_over}; at most {table['targets'].max():,} "
         "training targets)" + (", with the paper's in brackets." if paper else ".")
     )
     return Exhibit(key, name, record, caption, shown=view)
@@ -139,6 +147,7 @@ def figure_1(structure: pd.DataFrame, kind: str) -> Exhibit:
         f"(0: embeddings), averaged over sentences of each length from 5 to 50. Best {tree} of a layer: {best}."
     )
     alt = f"Curves of Spearman's correlation of tree {kind}s over layers. {ends(table, 'spearman', 'model')}."
+    caption += f" Means of {_tuned(table)}, bands from least to greatest." if _tuned(table) else ""
     caption += of_twins
     figure = curves(table, "spearman", "model", looks, f"Spearman, {kind}", bottom=None, nulls=nulls)
     return Exhibit(f"merchant2020-figure-1{letter}", f"Figure 1{letter}", table, caption, alt, figure)
@@ -151,7 +160,8 @@ def figure_2(similarities: pd.DataFrame) -> Exhibit:
     nulls = {"null": "permuted"} | nulls
     pretrainings = table["pretrained"].nunique()
     drawn = counted(pretrainings, f"{'independent ' * (pretrainings > 1)}pre-training")
-    drawn += ", bands from least to greatest" * (pretrainings > 1)
+    drawn += f", {_tuned(table)}" if _tuned(table) else ""
+    drawn += ", bands from least to greatest" if pretrainings > 1 or _tuned(table) else ""
     caption = (
         "RSA of each fine-tuned encoder to its pre-trained one, per layer (0: embeddings), on "
         f"{table['tokens'].max():,} {counted_tokens} of running text ({drawn}). Dashed: the same with tokens permuted."

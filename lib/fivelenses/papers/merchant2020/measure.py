@@ -26,6 +26,7 @@ from fivelenses.papers.merchant2020.probed import (
     RANDOMISED,
     TWIN_OF,
     probed_models,
+    tuned_seed,
     with_control,
 )
 from fivelenses.records import FOLDS, WHOLE
@@ -133,7 +134,7 @@ def edge_probing(
     stand its baselines: random weights, and its embeddings alone (lexical).
 
     Args:
-        checkpoints: the models of one task, of which the first that did not diverge is probed; none for `base`.
+        checkpoints: the model of one task and seed, which is probed unless it diverged; none for `base`.
         encoder: the pre-trained one.
         source: of the edge-probing tasks.
         model: its name, `base` or the task that it was tuned on.
@@ -146,10 +147,10 @@ def edge_probing(
         max_tokens: a sentence is cut to.
 
     Returns:
-        `task` (of edge probing), `model`, `control`, `seed` (of the probe), `layers` (`mix` or `top`), `fold` (of test
-        sentences left out, for the mixture; -1 none), `micro_f1`, `targets` (for training), `left_out` (targets of all
-        splits with a word that has no tokens), `examples` (test sentences, all folds), `data` (in words); no rows where
-        every training diverged.
+        `task` (of edge probing), `model`, `control`, `tuned_seed`, `seed` (of the probe), `layers` (`mix` or `top`),
+        `fold` (of test sentences left out, for the mixture; -1 none), `micro_f1`, `targets` (for training), `left_out`
+        (targets of all splits with a word that has no tokens), `examples` (test sentences, all folds), `data` (in
+        words); no rows where the training diverged.
     """
     models = probed_models(encoder, checkpoints, _probed(model), device)
     if not models:
@@ -180,7 +181,8 @@ def edge_probing(
     table.insert(0, "task", edge_task)
     data = data_behind(edge_task, source)
     examples = len({target.sentence for target in targets["test"]})
-    return table.assign(targets=len(targets["train"]), left_out=left_out, examples=examples, data=data)
+    table = table.assign(targets=len(targets["train"]), left_out=left_out, examples=examples, data=data)
+    return table.assign(tuned_seed=tuned_seed(checkpoints))
 
 
 def _micro_f1(probe: edge_probe.EdgeProbe, vectors: Sequence[np.ndarray], targets: Sequence[Target]) -> dict:
@@ -227,9 +229,9 @@ def codelengths(
     averaged over all layers; arguments as `edge_probing`.
 
     Returns:
-        `task`, `model`, `control`, `seed` (of the order sent and of the perceptron), `fold` (of sentences whose labels
-        are not counted, but seen; -1 none), `bits`, `uniform` (bits of a uniform code), `compression`, `targets`
-        (counted), `left_out` (targets with a word that has no tokens), `examples` (sentences, all folds).
+        `task`, `model`, `control`, `tuned_seed`, `seed` (of the order sent and of the perceptron), `fold` (of sentences
+        whose labels are not counted, but seen; -1 none), `bits`, `uniform` (bits of a uniform code), `compression`,
+        `targets` (counted), `left_out` (targets with a word that has no tokens), `examples` (sentences, all folds).
     """
     models = probed_models(encoder, checkpoints, _probed(model), device)
     if not models:
@@ -259,7 +261,8 @@ def codelengths(
     table["targets"] = table["targets"].astype(int)
     table["uniform"] = table["targets"] * (code.uniform / len(targets))
     examples = len({target.sentence for target in targets})
-    return table.assign(compression=table["uniform"] / table["bits"], left_out=left_out, examples=examples)
+    table = table.assign(compression=table["uniform"] / table["bits"], left_out=left_out, examples=examples)
+    return table.assign(tuned_seed=tuned_seed(checkpoints))
 
 
 # --- structural probes ------------------------------------------------------------------------------------------------
@@ -274,7 +277,7 @@ def structure(
     max_tokens: int = 128,
     device: str | None = None,
 ) -> pd.DataFrame:
-    """Figure 1: `structural_probes` of one model and of its twin, with folds.
+    """Figure 1: `structural_probes` of one model and of its twin, with folds and `tuned_seed`.
 
     Args:
         checkpoints, encoder, source, model: of `edge_probing`, the source that of the treebank.
@@ -284,7 +287,7 @@ def structure(
     if not models:
         return pd.DataFrame()
     how = (encoders.tokenizer(encoders.locate(encoder)), treebank_of(source), structural_sentences, max_tokens, device)
-    return with_control(structural_probes(models, *how, with_folds=True))
+    return with_control(structural_probes(models, *how, with_folds=True)).assign(tuned_seed=tuned_seed(checkpoints))
 
 
 def structural_probes(

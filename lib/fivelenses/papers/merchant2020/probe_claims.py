@@ -93,7 +93,7 @@ def _over_models(rows: pd.DataFrame, examples: int | None, log: bool = False) ->
     """The interval of the column `x`, a row per fine-tuned model, probe and fold. Seeds of probes say nothing about
     other fine-tunings.
     """
-    models = models_of(rows)
+    models, rows = models_of(rows), rows.dropna(subset=["x"])
     mean = of_measure(rows, lambda one: one["x"].mean(), [*models, "seed"], examples=examples, log=log)
     alone = not models or len(rows[models].drop_duplicates()) == 1
     return replace(mean, of_this_model=True) if mean.measured and alone else mean
@@ -205,7 +205,7 @@ def structure_kept(structure: pd.DataFrame) -> Iterator[Effect | LeftOut]:
         context = of_measure(curves, _context, models, examples=sentences)
         for model in [name for name in (*SIDES, PARSER) if name in curves.columns]:
             group, on = f"{title(model)}, {kind}", (model,)
-            changed = curves.assign(x=curves[model] - curves[BASE])
+            changed = curves.assign(x=curves[model] - curves[BASE]).dropna(subset=["x"])
             if model != PARSER and _is_above(ROOM, context):
                 for part, sign in ((NO_FALL, 1), (NO_RISE, -1)):
                     change = of_measure(changed, partial(_inner, last, sign), models, examples=sentences)

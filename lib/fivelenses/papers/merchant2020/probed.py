@@ -58,6 +58,11 @@ def probed_models(
     return {name: model for name, model in models.items() if model is not None}
 
 
+def tuned_seed(checkpoints: Sequence[Checkpoint]) -> int:
+    """The seed of the fine-tuning that is measured; -1 for what is shared by all, such as the pre-trained encoder."""
+    return checkpoints[0].specification.seed if checkpoints else -1
+
+
 def with_control(table: pd.DataFrame) -> pd.DataFrame:
     """A table whose `model` is the name that claims know, with `control`: empty for the fine-tuned models.
 

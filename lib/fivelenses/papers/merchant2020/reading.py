@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from fivelenses.exhibits.claims import CannotTest
+from fivelenses.papers.merchant2020.probed import BASE, LEXICAL, RANDOMISED
 
 
 def check_present(present: Iterable, wanted: Iterable[str], what: str) -> None:
@@ -14,14 +15,23 @@ def check_present(present: Iterable, wanted: Iterable[str], what: str) -> None:
 
 
 def models_of(table: pd.DataFrame) -> list[str]:
-    """The columns that tell fine-tuned models of one task apart."""
-    return [name for name in ("pretrained", "tuned_seed") if name in table.columns]
+    """The column that tells the models of one task apart: their pre-trainings where there are several, or else the
+    seeds of their fine-tuning. Records of one model have neither.
+    """
+    several = [name for name in ("pretrained", "tuned_seed") if name in table.columns and table[name].nunique() > 1]
+    return several[:1] or [name for name in ("pretrained", "tuned_seed") if name in table.columns][:1]
 
 
 def wide(table: pd.DataFrame, by: list[str], values: str) -> pd.DataFrame:
-    """One column per model, and a row per probe, fold and whatever else the record has of `by`."""
+    """One column per model, and a row per seed of fine-tuning, probe, fold and whatever else the record has of `by`;
+    the pre-trained encoder and its baselines are the same for all seeds.
+    """
     table = table.assign(seed=table.get("seed", 0))
-    index = list(dict.fromkeys(name for name in (*models_of(table), *by, "fold") if name in table.columns))
+    if "tuned_seed" in table.columns:
+        shared = table["model"].isin([BASE, LEXICAL, RANDOMISED])
+        seeds = table.loc[~shared, "tuned_seed"].unique()
+        table = pd.concat([table[~shared], *(table[shared].assign(tuned_seed=seed) for seed in seeds)])
+    index = list(dict.fromkeys(name for name in ("tuned_seed", *by, "fold") if name in table.columns))
     return table.pivot(index=index, columns="model", values=values).reset_index()
 
 

@@ -25,6 +25,7 @@ from fivelenses.papers.merchant2020.probed import (
     TWIN_OF,
     Log,
     probed_models,
+    tuned_seed,
     with_control,
 )
 from fivelenses.tasks.running_text import wikipedia_text
@@ -121,14 +122,16 @@ def similarities(
     names: Sequence[str] = (RUNNING_TEXT,),
     log: Log = print,
 ) -> pd.DataFrame:
-    """Figure 2: similarity of the tuned encoders of one pre-training, and of their twins, to it on running text.
+    """Figure 2: similarity of the encoders of one pre-training that were tuned with one seed, and of their twins, to it
+    on running text.
 
     Args:
         similarity_tokens, similarity_examples: of each input, at most.
         names: of `inputs`.
 
     Returns:
-        `pretrained` (the encoder) and the columns of `similarity_to_base`; no rows where every training diverged.
+        `pretrained` (the encoder), the columns of `similarity_to_base` and `tuned_seed`; no rows where every training
+        diverged.
     """
     if all(checkpoint.manifest["diverged"] for checkpoint in checkpoints):
         return pd.DataFrame()
@@ -140,7 +143,7 @@ def similarities(
     tokenizer = encoders.tokenizer(encoders.locate(made.encoder))
     table = similarity_to_base(models, texts, tokenizer, similarity_tokens, device)
     table.insert(0, "pretrained", made.encoder)
-    return table
+    return table.assign(tuned_seed=tuned_seed(checkpoints))
 
 
 def similarities_by_input(
