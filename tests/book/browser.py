@@ -55,7 +55,7 @@ CUT_CAPTIONS = """() => [...document.querySelectorAll(".exhibit-table caption")]
   return caption.getBoundingClientRect().right > box.right + 1;
 }).map((caption) => caption.textContent.trim().slice(0, 40))"""
 BRIGHT = """() => [...document.querySelectorAll("article :is(.picture, .pair) img")].filter((one) =>
-  one.offsetParent && !one.classList.contains("only-dark") && !getComputedStyle(one).filter.includes("invert")
+  one.offsetParent && !getComputedStyle(one).filter.includes("invert") && !parseFloat(getComputedStyle(one).borderWidth)
 ).map((one) => one.alt.slice(0, 40))"""
 PALE = """() => [...document.querySelectorAll("article .cell_output *")].filter((one) => {
   const [red, green, blue, cover = 1] = getComputedStyle(one).backgroundColor.match(/[\\d.]+/g).map(Number);

@@ -3,9 +3,11 @@ import re
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from matplotlib.figure import Figure
 
-from fivelenses.exhibits.exhibit import Absent, as_html
+from fivelenses.exhibits.exhibit import Absent, Exhibit, as_html
 from fivelenses.papers.hao2020 import figures
+from fivelenses.runs.pictures import element
 from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings
 
@@ -20,6 +22,15 @@ def test_an_exhibit_that_a_run_cannot_have_says_why(tmp_path):
         assert isinstance(exhibit, Absent) and "compares seeds" in exhibit.sentence
         run.exhibit(figure, one_seed)
     assert not run.tables and not list(tmp_path.glob("*.parquet"))
+
+
+@pytest.mark.parametrize("kind", ["lines", "shades"])
+def test_a_page_knows_which_pictures_it_may_invert_in_the_dark(kind):
+    figure = Figure()
+    figure.subplots().plot([0, 1]) if kind == "lines" else figure.subplots().pcolormesh([[0, 1]])
+    exhibit = Exhibit("key", "Title", pd.DataFrame({"x": [1]}), "A caption.", "A picture.", figure)
+    box = BeautifulSoup(element(exhibit.png, exhibit.alt), "html.parser").div
+    assert box["class"] == ["picture", kind] and box.img["alt"] == "A picture."
 
 
 def test_a_table_is_printed_by_its_formats_in_the_order_of_its_columns():

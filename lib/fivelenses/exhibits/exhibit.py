@@ -1,6 +1,5 @@
 """An exhibit: one tidy table, one picture, a caption, an alternative text, and what the paper prints."""
 
-import base64
 import functools
 import io
 import itertools
@@ -13,10 +12,11 @@ from pathlib import Path
 
 import pandas as pd
 from IPython.display import HTML, Image, Markdown, display
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from fivelenses import tasks
-from fivelenses.exhibits import dark, style
+from fivelenses.exhibits import style
 from fivelenses.files import written_beside
 
 ALT_BEGINS = "\nAlternative text: "
@@ -28,23 +28,24 @@ Format = str | Callable[[object], object]
 Column = str | tuple[str, Format]  # a header, and how the column's values are printed
 
 
-DRAWN_IN = "Drawn in"  # what a PNG says of itself: LINES or SHADES
+DRAWN_IN = "Drawn in"  # what a PNG says of itself: LINES, which a dark page inverts, or SHADES, which it frames
 LINES, SHADES = "lines", "shades"
-IN_THE_DARK = ".dark.png"  # what the name of a picture for dark pages ends in
 
 
 def drawn_in(figure: Figure) -> str:
     """Whether a picture is drawn in lines, or in shades that stand for numbers.
-
-    Lines on white may be shown inverted in the dark; shades carry the meaning of a colour bar and may not.
 
     Example:
         >>> figure = Figure()
         >>> _ = figure.subplots().plot([0, 1])
         >>> drawn_in(figure)
         'lines'
+        >>> _ = figure.axes[0].pcolormesh([[0, 1]])
+        >>> drawn_in(figure)
+        'shades'
     """
-    return SHADES if dark.is_shaded(figure) else LINES
+    shaded = figure.findobj(lambda part: isinstance(part, ScalarMappable) and part.get_array() is not None)
+    return SHADES if shaded else LINES
 
 
 def counted(number: int, noun: str) -> str:
@@ -149,9 +150,7 @@ class Exhibit:
             raise ValueError(f"The exhibit {self.key} needs a caption, and its picture an alternative text.")
 
     def save(self, folder: Path) -> None:
-        """Write ``<key>.parquet``, ``.png``, ``.svg`` and ``.md`` (caption and alternative text), and of a picture in
-        shades ``.dark.png``, beside and renamed.
-        """
+        """Write ``<key>.parquet``, ``.png``, ``.svg`` and ``.md`` (caption, alternative text), beside and renamed."""
         with written_beside(folder / f"{self.key}.parquet") as place:
             self.table.to_parquet(place, index=False)
         text = f"**{self.title}.** {self.caption}\n" + (f"{ALT_BEGINS}{self.alt}\n" if self.alt else "")
@@ -160,42 +159,25 @@ class Exhibit:
         if self.figure is not None:
             with written_beside(folder / f"{self.key}.png") as place:
                 place.write_bytes(self.png)
-            if self.dark_png:
-                with written_beside(folder / f"{self.key}{IN_THE_DARK}") as place:
-                    place.write_bytes(self.dark_png)
             with written_beside(folder / f"{self.key}.svg") as place:
                 self.figure.savefig(place, format="svg", metadata={"Date": None})
 
     @functools.cached_property
     def png(self) -> bytes:
         """The picture as a PNG with at most 256 colours, a third of its size and no difference to the eye."""
-        return self._drawn("white")
-
-    @functools.cached_property
-    def dark_png(self) -> bytes:
-        """The picture for a dark page; empty for lines, which the page inverts."""
-        if drawn_in(self.figure) == LINES:
-            return b""
-        with dark.on_dark_ground(self.figure):
-            return self._drawn(dark.GROUND)
-
-    def _drawn(self, ground: str) -> bytes:
         from PIL import Image as Picture
         from PIL.PngImagePlugin import PngInfo
 
         drawn, packed, metadata = io.BytesIO(), io.BytesIO(), PngInfo()
         metadata.add_text(DRAWN_IN, drawn_in(self.figure))
-        self.figure.savefig(drawn, format="png", facecolor=ground, metadata={"Software": None})
+        self.figure.savefig(drawn, format="png", facecolor="white", metadata={"Software": None})
         Picture.open(drawn).convert("RGB").quantize(256).save(packed, format="png", optimize=True, pnginfo=metadata)
         return packed.getvalue()
 
     def show(self) -> None:
         """Display the picture or table with its caption in a notebook."""
         if self.figure is not None:
-            about = {"alt": self.alt}
-            if self.dark_png:
-                about["dark"] = base64.b64encode(self.dark_png).decode()
-            display(Image(self.png, alt=self.alt), metadata={"image/png": about})
+            display(Image(self.png, alt=self.alt))
             display(Markdown(f"**{self.title}.** {self.caption}"))
             style.close(self.figure)
         else:

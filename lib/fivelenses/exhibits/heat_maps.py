@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fivelenses.exhibits import style
-from fivelenses.exhibits.dark import GAP
 
 SHADES = "YlGnBu"  # its lightness falls evenly: it reads the same in grey and to colour-blind readers
 SIGNED = "PuOr_r"  # safe for colour-blind readers, light at 0
@@ -81,7 +80,7 @@ def heat_maps(
             whole = np.flatnonzero(~missing.any(axis=1))
             axes.plot(matrix.to_numpy()[whole].argmax(axis=1) + 0.5, whole + 0.5, "o", color="white", markersize=5.5)
         for place in breaks:
-            axes.axhline(place, color="white", linewidth=5, label=GAP)
+            axes.axhline(place, color="white", linewidth=5)
         axes.set(xlabel="", ylabel="")
         axes.set_title(title, fontweight="bold")
         axes.grid(False)

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from fivelenses.exhibits.exhibit import read_words
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
-from fivelenses.runs.pictures import of_file, within
+from fivelenses.runs.pictures import element, within
 
 # A sign beside the colour, for readers to whom colours look alike.
 SIGNS = {REPRODUCED: "●", CONTRADICTED: "✕", MIXED: "◐", OPEN: "○", CANNOT_BE_TESTED: "–"}
@@ -54,7 +54,7 @@ def picture(key: str, folder: Path, whose: str, address: Callable[[bytes], str] 
     if not file.is_file():
         return None
     words = read_words(folder / f"{key}.md")
-    return Picture(Markup(of_file(file, words.alt, address)), words.caption, whose)
+    return Picture(Markup(element(file.read_bytes(), words.alt, address)), words.caption, whose)
 
 
 def pictures(key: str, runs: Iterable[tuple[Path, str]]) -> list[Picture]:
