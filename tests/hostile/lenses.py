@@ -193,8 +193,6 @@ RIGHT: list[tuple[Callable, dict]] = [
             "y_test": _LABELS,
             "configurations": _PROBES,
             "max_epochs": 2,
-            "batch_size": 20,
-            "memory_mb": 10.0,
         },
     ),
     (
@@ -207,7 +205,6 @@ RIGHT: list[tuple[Callable, dict]] = [
             "configurations": _PROBES,
             "seeds": [0, 1],
             "select_on": "held-out",
-            "held_out": 0.2,
             "max_epochs": 2,
         },
     ),

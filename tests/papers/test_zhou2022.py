@@ -175,7 +175,7 @@ def test_a_label_that_is_in_one_split_alone_counts_in_the_training_set_and_not_i
 def test_what_a_probe_has_right_is_kept_by_sentence():
     splits = labelled.labelled_splits(toy("ps-fxn"), points=60)
     grid = probing.mlp_probe.grid([8], [1e-3])
-    found, read = probing._best_probe(labelled.pretrained(toy("ps-fxn")), splits, grid, 2, max_epochs=5, device="cpu")
+    found, read = probing._best_probe(labelled.pretrained(toy("ps-fxn")), splits, grid, 2, 5, "cpu")
     assert read["score"].sum() / read["weight"].sum() == pytest.approx(found["accuracy"])
     assert read["weight"].sum() == len(splits["validation"].labels) and read["example"].is_unique
     assert 0 < read["null"].sum() < read["weight"].sum()

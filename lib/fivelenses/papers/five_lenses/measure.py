@@ -241,7 +241,7 @@ def _labels(
         right = []
         for layer in layers:
             splits = (learned[layer], np.array(training["labels"]), held_out[layer], gold)
-            how = dict(select_on="test", max_epochs=PROBE_EPOCHS, device=device)
+            how = dict(select_on="test", max_epochs=PROBE_EPOCHS)
             right.append(mlp_probe.fit_grid(*splits, [probe], PROBE_SEEDS, **how).right.mean(0))
         return np.array(distances), np.stack(right, axis=1)
 

@@ -279,12 +279,12 @@ def _read_labels(model: nn.Module, setting: Setting) -> np.ndarray:
     learned, held_out = (
         represent(model, split, layers, device=setting.device) for split in (setting.training, setting.examples)
     )
-    how, labels = dict(max_epochs=PROBE_EPOCHS, device=setting.device), np.array(setting.training["labels"])
+    labels = np.array(setting.training["labels"])
     return np.array(
         [
             [directprobe.probe(held_out[layer][points], gold[points]).min_distances.mean() for layer in layers],
             [
-                mlp_probe.fit(learned[layer], labels, held_out[layer], gold, PROBES, **how)["test_accuracy"].mean()
+                mlp_probe.fit(learned[layer], labels, held_out[layer], gold, PROBES, PROBE_EPOCHS).test_accuracy.mean()
                 for layer in layers
             ],
         ]

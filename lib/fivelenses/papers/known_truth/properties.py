@@ -94,13 +94,12 @@ def _of_words(model: nn.Module, task: str, training, held_out, layers: range, de
         (represent(model, encoded, layers, device=device), labels) for encoded, labels, _ in (training, held_out)
     )
     drawn, scored = training[2], held_out[2]
-    how = dict(max_epochs=PROBE_EPOCHS, device=device)
     # As many points as the encoder is wide are separable whatever their labels are: every layer has a distance.
     points = scored[subset(gold[scored], test[layers[0]].shape[1], seed=0)]
     rows = []
     for layer in layers:
         splits = (x[layer][drawn], y[drawn], test[layer][scored], gold[scored])
-        accuracy = mlp_probe.fit(*splits, PROBES, **how)["test_accuracy"].mean()
+        accuracy = mlp_probe.fit(*splits, PROBES, PROBE_EPOCHS).test_accuracy.mean()
         distance = directprobe.probe(test[layer][points], gold[points]).min_distances.mean()
         rows += [(task, "probe", layer, accuracy), (task, "labels", layer, distance)]
     return pd.DataFrame(rows, columns=["property", "measure", "layer", "value"])

@@ -44,12 +44,12 @@ def probe_accuracy(
         fits: one row per model and stage, with the columns of `_best_probe`.
         sentences: one row per model, stage and held-out sentence, with those of `_by_sentence`.
     """
-    grid, how = mlp_probe.grid(probe_sizes, probe_regularisers), dict(max_epochs=probe_epochs, device=device)
+    grid = mlp_probe.grid(probe_sizes, probe_regularisers)
     fits, sentences = [], []
     for named, group in by_encoder_and_task(checkpoints):
         splits = labelled_splits(group[0].specification, probe_points)
         for row, model in before_and_after(group):
-            fit, read = _best_probe(model, splits, grid, probe_initialisations, **how)
+            fit, read = _best_probe(model, splits, grid, probe_initialisations, probe_epochs, device)
             fits.append(named | row | fit)
             sentences.append(named | row | {"read": read})
     parts = [row.pop("read").assign(**row) for row in for_each_seed(sentences)]
@@ -79,11 +79,11 @@ def target_accuracy(
         ValueError: a training has diverged.
     """
     check_finite({one.specification.task: one for one in checkpoints}, "tuned_on")
-    grid, how = mlp_probe.grid(probe_sizes, probe_regularisers), dict(max_epochs=probe_epochs, device=device)
+    grid = mlp_probe.grid(probe_sizes, probe_regularisers)
     splits = labelled_splits(replace(checkpoints[0].specification, task=target), probe_points)
     fits, sentences = [], []
     for named, model in tuned_on_each(checkpoints):
-        fit, read = _best_probe(model, splits, grid, probe_initialisations, **how)
+        fit, read = _best_probe(model, splits, grid, probe_initialisations, probe_epochs, device)
         fits.append(named | fit)
         sentences.append(read.assign(**named))
     return {"fits": pd.DataFrame(fits), "sentences": _joined(sentences)}
@@ -94,14 +94,19 @@ def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _best_probe(
-    model: nn.Module, splits: Mapping[str, Labelled], grid: Sequence[mlp_probe.Configuration], fits: int, **how
+    model: nn.Module,
+    splits: Mapping[str, Labelled],
+    grid: Sequence[mlp_probe.Configuration],
+    fits: int,
+    epochs: int,
+    device: str | None,
 ) -> tuple[dict, pd.DataFrame]:
     """The best probe of a grid: `hidden_1`, `hidden_2`, `regulariser`, the mean `accuracy` on the held-out split of so
     many `initialisations` and its standard `deviation`, and the training `points`; and `_by_sentence` of it.
     """
-    training, test = (splits[split].last_layer(model, how["device"]) for split in (TRAINING, HELD_OUT))
+    training, test = (splits[split].last_layer(model, device) for split in (TRAINING, HELD_OUT))
     labelled = (training, splits[TRAINING].labels, test, splits[HELD_OUT].labels)
-    best = mlp_probe.fit_grid(*labelled, grid, range(fits), **how)
+    best = mlp_probe.fit_grid(*labelled, grid, range(fits), max_epochs=epochs)
     scores = {
         "hidden_1": best.hidden[0],
         "hidden_2": best.hidden[1],
