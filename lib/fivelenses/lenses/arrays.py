@@ -15,9 +15,6 @@ def as_tensor(values: Array) -> torch.Tensor:
     Args:
         values: any shape; what is not a tensor goes through NumPy, so nested lists work too.
 
-    Raises:
-        ValueError: rows of several lengths, or what are no numbers.
-
     Example:
         >>> as_tensor([[1.0, 2.0]]).shape
         torch.Size([1, 2])
@@ -35,9 +32,6 @@ def as_tensor(values: Array) -> torch.Tensor:
 def checked_whole(name: str, value: int, least: int = 0, most: int = 2**63 - 1) -> int:
     """A whole number, refused if it is none, too small or too large.
 
-    Raises:
-        ValueError: the number and what it is called.
-
     Example:
         >>> checked_whole("seed", np.int64(3))
         3
@@ -52,9 +46,6 @@ def checked_whole(name: str, value: int, least: int = 0, most: int = 2**63 - 1) 
 def checked_real(name: str, value: float) -> float:
     """A number, refused if it is none; its range, which NaN is outside of, is the caller's to check.
 
-    Raises:
-        ValueError: the value and what it is called.
-
     Example:
         >>> checked_real("rise", 1)
         1.0
@@ -66,9 +57,6 @@ def checked_real(name: str, value: float) -> float:
 
 def checked_positive(name: str, value: float) -> float:
     """A finite number above 0, refused if it is none.
-
-    Raises:
-        ValueError: the value and what it is called.
 
     Example:
         >>> checked_positive("learning_rate", 1e-3)
@@ -82,9 +70,6 @@ def checked_positive(name: str, value: float) -> float:
 def checked_list(name: str, values: Iterable) -> list:
     """What can be listed, refused if it is a text or cannot.
 
-    Raises:
-        ValueError: the type of the values and what they are called.
-
     Example:
         >>> checked_list("seeds", range(2))
         [0, 1]
@@ -96,9 +81,6 @@ def checked_list(name: str, values: Iterable) -> list:
 
 def checked_function(name: str, function: Callable) -> Callable:
     """What can be called, refused if it cannot.
-
-    Raises:
-        ValueError: the type of the value and what it is called.
 
     Example:
         >>> checked_function("evaluate", abs)(-1)
@@ -128,9 +110,6 @@ def checked_rows(name: str, rows: Array) -> torch.Tensor:
 
     Single precision is what probes compute in; a large number in double precision is infinite there.
 
-    Raises:
-        ValueError: another shape, an empty one, no floating-point numbers, or NaN or infinity.
-
     Example:
         >>> checked_rows("x", [[1.0, 2.0]])
         tensor([[1., 2.]], dtype=torch.float64)
@@ -156,10 +135,6 @@ def checked_sentence(where: str, vectors: torch.Tensor, like: torch.Tensor) -> N
         where: what an error calls the sentence.
         vectors: of its words.
         like: the first sentence.
-
-    Raises:
-        ValueError: another shape, no word, no floating-point numbers, or a value that is not finite in single
-            precision.
     """
     if vectors.ndim != 3 or 0 in vectors.shape or vectors.shape[::2] != like.shape[::2]:
         raise ValueError(

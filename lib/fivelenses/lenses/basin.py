@@ -213,10 +213,7 @@ def _place(surface: Surface, at: tuple[float, float]) -> tuple[int, int]:
 
 
 def _connected_area(surface: Surface, row: int, column: int, level: float) -> tuple[float, bool]:
-    """The area of the part below a level that is connected to a grid point, and whether it ends inside the grid.
-
-    Each cell is cut into squares; a square belongs to the part if the bilinear loss at its centre is below the level.
-    """
+    """The area of the part below a level that is connected to a grid point, and whether it ends inside the grid."""
     losses = np.where(np.isnan(surface.losses), np.inf, surface.losses)
     for axis in (0, 1):
         losses = np.moveaxis(_between(np.moveaxis(losses, axis, 0)), 0, axis)

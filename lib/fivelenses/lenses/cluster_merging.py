@@ -32,10 +32,7 @@ def clusters_by_merging(points: np.ndarray, codes: np.ndarray, meets: np.ndarray
 
 
 def _merge_order(points: np.ndarray, codes: np.ndarray) -> list[tuple[int, int]]:
-    """The merges if none were refused, as pairs of clusters' first rows; none if equal distances leave them open.
-
-    The next merge within a label depends only on that label; among the labels' next merges the shortest comes first.
-    """
+    """The merges if none were refused, as pairs of clusters' first rows; none if equal distances leave them open."""
     waiting, lengths = [], []
     for code in range(codes.max() + 1):
         rows = np.flatnonzero(codes == code)
@@ -70,10 +67,7 @@ def _after(merges: list[tuple[int, int]], n: int) -> dict[int, np.ndarray]:
 def _merge(
     points: np.ndarray, codes: np.ndarray, meets: np.ndarray, members: dict[int, np.ndarray]
 ) -> list[np.ndarray] | None:
-    """The final clusters after those in ``members``, or None if hulls of ``members`` already overlap.
-
-    A cluster's number is its first row.
-    """
+    """The final clusters after those in ``members``, or None if hulls of ``members`` already overlap."""
     n = len(points)
     rows_of = [np.array([row for row in sorted(members) if codes[row] == code]) for code in range(codes.max() + 1)]
     place = np.empty(n, dtype=np.int64)
@@ -125,13 +119,7 @@ def _merge(
 
 
 class _Plane(NamedTuple):
-    """A plane that separated two clusters, a guess for larger ones that is checked before use.
-
-    Attributes:
-        normal: (d,) from the cluster of the higher label to that of the lower, in single precision.
-        rows: (s,) the points whose convex combinations are the nearest points found of both hulls.
-        weights: (s,) their weights, which sum to 1 in each cluster.
-    """
+    """A plane that separated two clusters, a guess for larger ones that is checked before use."""
 
     normal: np.ndarray
     rows: np.ndarray
@@ -139,14 +127,7 @@ class _Plane(NamedTuple):
 
 
 class _Clusters:
-    """The clusters of a state by their first row, and the known planes that separate them from those of other labels.
-
-    Args:
-        points: (n, d).
-        codes: (n,) of their labels.
-        meets: (labels, labels) whether the hulls of whole labels meet; only then can their clusters.
-        members: first row to rows.
-    """
+    """The clusters of a state by their first row, and the planes known to separate them from those of other labels."""
 
     def __init__(
         self, points: np.ndarray, codes: np.ndarray, meets: np.ndarray, members: dict[int, np.ndarray]
@@ -177,12 +158,9 @@ class _Clusters:
         return sizes
 
     def disjoint(self, first: int, second: int) -> bool:
-        """Whether the hull of the union of two clusters (or of one, twice) meets no cluster of another label.
-
-        The direction of linear discriminant analysis between the union and all points separates most clusters from the
-        union with one product. Planes found earlier, between a cluster and a part of the union, separate others. Each
-        remaining cluster is decided by itself, starting from the nearest points found with such a plane.
-        """
+        """Whether the hull of the union of two clusters (or of one, twice) meets no cluster of another label."""
+        # The direction of linear discriminant analysis between the union and all points separates most clusters with one
+        # product; earlier planes, of a part of the union, separate others; each remaining one is decided by itself.
         union = np.concatenate([self.members[part] for part in dict.fromkeys((first, second))])
         direction = self._whitened[union].mean(0)
         scores = self._centred @ direction

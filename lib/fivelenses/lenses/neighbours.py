@@ -62,15 +62,7 @@ def _scaled(rows: torch.Tensor) -> torch.Tensor:
 
 
 def _nearest(rows: torch.Tensor, single: torch.Tensor, squares: torch.Tensor, first: int, k: int) -> torch.Tensor:
-    """(block, n) which rows are among the k nearest of each of a block, the first ones of equally distant ones.
-
-    Args:
-        rows: in double precision.
-        single: the same less their mean, scaled, in single precision.
-        squares: of the lengths of the latter.
-        first: of the block.
-        k: neighbours.
-    """
+    """(block, n) which rows are among the k nearest of each of a block, the first ones of equally distant ones."""
     of = torch.arange(first, min(first + ROWS_AT_ONCE, len(rows)), device=rows.device)
     # Squared distances, but for what a row has in all of them; `addmm` takes twice as long.
     gaps = (-2 * single[of] @ single.T).add_(squares)
