@@ -159,7 +159,7 @@ class _Clusters:
 
     def disjoint(self, first: int, second: int) -> bool:
         """Whether the hull of the union of two clusters (or of one, twice) meets no cluster of another label."""
-        # The direction of linear discriminant analysis between the union and all points separates most clusters with one
+        # The direction of linear discriminant analysis between the union and all points separates most clusters by one
         # product; earlier planes, of a part of the union, separate others; each remaining one is decided by itself.
         union = np.concatenate([self.members[part] for part in dict.fromkeys((first, second))])
         direction = self._whitened[union].mean(0)
