@@ -280,7 +280,7 @@ def test_a_variable_that_cannot_be_used_is_named_before_a_notebook_starts(
         ("pretrain --text a.txt --folder new --heads 0", "heads is 0"),
         ("pretrain --toy --folder taken", "taken is a file"),
         ("run 1 -p tasks=[./none.csv]", "There is no file"),
-        ("run 1 -p tasks=[./table.tsv]", "has no column named label"),
+        ("run 1 -p tasks=[./table.tsv]", "has no column 'label': it has 'text', 'version'"),
         ("run 5 -p edge_tasks=[x]", "There is no edge-probing task 'x'"),
         ("publish 1 -p seeds=[77,78] --profile tiny", "run `fivelenses run 1 --profile tiny -p 'seeds=[77, 78]'`"),
         ("run 1 -p encoder=./decoder", "it is a decoder"),

@@ -225,21 +225,20 @@ def read_own(name: str) -> Task | None:
 
 @cache
 def _read_whole(folder: Path) -> Task:
-    told = json.loads((folder / "task.json").read_text(encoding="utf-8"))
+    facts = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     return Task(
         name=folder.name,
-        title=told["title"],
-        inputs=tuple(told["inputs"]),
-        label=told["label"],
-        labels=tuple(told["labels"]),
+        title=facts["title"],
+        inputs=tuple(facts["inputs"]),
+        label=facts["label"],
+        labels=tuple(facts["labels"]),
         repository="",
         config="",
         revision="",
         splits=_by_split("train", "validation"),
-        sizes=MappingProxyType(told["sizes"]),
-        metric=told["metric"],
-        mean_tokens=told["mean_tokens"],
-        place=told["place"],
+        sizes=MappingProxyType(facts["sizes"]),
+        mean_tokens=facts["mean_tokens"],
+        place=facts["place"],
     )
 
 
@@ -272,6 +271,6 @@ def find(name: str) -> Task:
     if task is None:
         raise ValueError(
             f"There is no task {name!r}: choose among {', '.join(sorted(TASKS))}, or name a table of your own "
-            "(.csv, .tsv, .parquet), a .yaml file that describes one, or hub:owner/name."
+            "(.csv, .tsv, .jsonl, .parquet) or a data set, hub:owner/name."
         )
     return task

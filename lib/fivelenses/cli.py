@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -22,7 +23,12 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 Profile = Annotated[
     str, Option("--profile", help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")
 ]
-Parameters = Annotated[list[str], Option("-p", "--parameter", help="name=value, as often as you like.")]
+Parameters = Annotated[
+    list[str],
+    Option(
+        "-p", "--parameter", help="name=value, as often as you like; tasks='[./reviews.csv]' reads a table of your own."
+    ),
+]
 Files = list[Path]
 CALLER_VARIABLE = "FIVELENSES_ENDS_WITH_CALLER"  # set by the Makefile
 # Errors of our own, by name: a refusal does not wait for the libraries that their modules load.
@@ -133,7 +139,7 @@ def train(
     from fivelenses.runs.run import check_device
 
     check_device(parameters, profile)
-    check_inputs(parameters)
+    check_inputs(parameters, typer.echo)
     models = prepare(parameters.specifications(), workers=workers, log=typer.echo, device=parameters.device)
     typer.echo(f"{len(models)} models are in the store")
 
@@ -199,7 +205,9 @@ def sweep(
 @_one_sentence()
 def report(
     encoder: Annotated[str, Argument(help="A name of the hub, a folder, or an entry of the mirror.")],
-    tasks: Annotated[str, Option("--tasks", help="Tasks of interest, rte,sst2; by default each chapter's own.")] = "",
+    tasks: Annotated[
+        str, Option("--tasks", help="Tasks of interest, rte,./reviews.csv; by default each chapter's own.")
+    ] = "",
     profile: Profile = "tiny",
     seeds: Annotated[str, Option("--seeds", help="Fine-tuning seeds, 0,1; by default the profile's.")] = "",
     examples: Annotated[int | None, Option("--examples", help="Training examples per task, at most.")] = None,
@@ -207,7 +215,6 @@ def report(
     """Run every chapter on an encoder, and write one page that says which of the claims hold for it."""
     from fivelenses.runs.encoder_names import check_name
     from fivelenses.runs.hub import check_cached, offline_where_silent
-    from fivelenses.runs.own_tasks import name_of
     from fivelenses.runs.settings import check_profile, settings
 
     check_profile(profile)
@@ -215,18 +222,18 @@ def report(
         numbers = [int(seed) for seed in seeds.split(",") if seed.strip()]
     except ValueError:
         raise ValueError(f"Seeds are whole numbers with commas between them, not {seeds!r}.") from None
-    named = [task.strip() for task in tasks.split(",") if task.strip()]
+    # A table may name its columns, FILE:text=…,label=….
+    named = [task.strip() for task in re.split(r",(?!\w+=)", tasks) if task.strip()]
     for option, value, read in (("--tasks", tasks, named), ("--seeds", seeds, numbers)):
         if value and not read:
             raise ValueError(f"{option} is {value!r}, which names none: name some, or leave {option} out.")
     asked = settings(1, profile, encoder=encoder, seeds=numbers or None, training_examples=examples)
     check_name(encoder, projections=True)
-    names = [name_of(task) for task in named]
     offline_where_silent([asked])
     check_cached([asked])
     from fivelenses.runs.report import report as run_report
 
-    page, failures = run_report(encoder, profile, names, numbers, examples, typer.echo)
+    page, failures = run_report(encoder, profile, named, numbers, examples, typer.echo)
     typer.echo(f"The report is at {page}")
     if failures:
         failed = "1 chapter" if len(failures) == 1 else f"{len(failures)} chapters"
@@ -273,9 +280,8 @@ def publish(
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
     from fivelenses.runs.folders import find_run
-    from fivelenses.runs.own_tasks import resolved
     from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.settings import find_chapter, settings
+    from fivelenses.runs.settings import find_chapter, resolved, settings
 
     find_chapter(chapter)
     overrides = parse_parameters(parameter)

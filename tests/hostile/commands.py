@@ -76,9 +76,9 @@ pretrain --text {folder}/ok.txt --hidden 7 --heads 2 --folder {folder}/n
 pretrain --text {folder} --folder {folder}/n|pretrain --text {folder}/ok.txt --learning-rate nan --folder {folder}/n
 pretrain --text {folder}/ok.txt --passes inf --folder {folder}/n|run 1 -p tasks=[{folder}/empty.csv]
 run 1 -p tasks=[{folder}/binary.csv]|run 1 -p tasks=[{folder}/one.csv]|run 1 -p tasks=[{folder}]
-run 1 -p tasks=[{folder}/cut.parquet]|run 1 -p tasks=[{folder}/x.yaml]|run 1 -p tasks=[hub:a/b]
-run 1 -p tasks=['hub:']|run 0 -p tasks=[{folder}/good.csv]|run 3 -p tasks=[{folder}/good.csv]
-run 8 -p tasks=[{folder}/good.csv]|run 1 -p encoder={folder}/broken|run 1 -p encoder={folder}/t5
+run 1 -p tasks=[{folder}/cut.parquet]|run 1 -p tasks=[{folder}/good.csv:colour=red]|run 1 -p tasks=[hub:a/b]
+run 1 -p tasks=['hub:']|run 2 -p tasks=[{folder}/good.csv]|run 3 -p tasks=[{folder}/good.csv]
+run 1 -p encoder={folder}/broken|run 1 -p encoder={folder}/t5
 run 3 -p encoder={folder}/shallow|run 1 -p encoder={folder}
 """
 
@@ -124,7 +124,6 @@ def hostile_files(folder: Path) -> None:
     (folder / "one.csv").write_text("text,label\n" + "".join(f"the hen {row},a\n" for row in range(60)))
     (folder / "good.csv").write_text("text,label\n" + "".join(f"the hen {row},{row % 2}\n" for row in range(60)))
     (folder / "cut.parquet").write_bytes(b"PAR1")
-    (folder / "x.yaml").write_text("file: good.csv\ncolour: red\n")
     for name, content in {
         "broken": "{",
         "t5": '{"model_type": "t5", "is_encoder_decoder": true}',

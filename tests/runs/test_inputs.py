@@ -121,3 +121,12 @@ def test_an_architecture_is_refused_before_a_notebook_starts(tmp_path):
 def test_a_name_that_nothing_bears_is_answered_with_the_encoders_that_there_are():
     with pytest.raises(ParameterError, match=r"no encoder at 'toy-bert/seed-9'.*toy-bert/seed-0, toy-bert/seed-1"):
         check_name("toy-bert/seed-9")
+
+
+@pytest.mark.parametrize(
+    ("number", "given"),
+    [(1, {"evaluation_examples": 5}), (1, {"mixed_examples": 3}), (6, {"evaluation_examples": 5})],
+)
+def test_too_few_examples_to_compare_are_refused_before_a_training(number, given):
+    with pytest.raises(ValueError, match="of two layers of width 64 needs more than 128: take more examples"):
+        check_inputs(settings(number, "tiny", tasks=["cola", "rte"], **given))

@@ -1,4 +1,4 @@
-"""A reader's own task among a chapter's parameters: its table becomes a name, and it takes a task's roles."""
+"""A reader's own task among a chapter's parameters: its table becomes a name, and the chapter takes its plain path."""
 
 import pandas as pd
 import pytest
@@ -10,82 +10,85 @@ from fivelenses.exhibits import style
 from fivelenses.runs import report
 from fivelenses.runs.dry_run import dry_run
 from fivelenses.runs.execution import RunError
-from fivelenses.runs.own_tasks import name_of
+from fivelenses.runs.inputs import check_inputs
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.publishing import publish
 from fivelenses.runs.settings import settings
 from fivelenses.runs.sweep_points import points
+from fivelenses.tasks.own import name_of
+
+ANIMALS = "./animals.csv:label=animal"
 
 
 @pytest.fixture(autouse=True)
 def table(tmp_path, monkeypatch):
-    """A table of one text and a label, another of two texts, in the folder one is in."""
+    """A table of one text and a class, another of two texts, in the folder one is in."""
     monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
     monkeypatch.chdir(tmp_path)
     rows = [(f"the {animal} sleeps {n} times", animal) for n in range(40) for animal in ("hen", "dog")]
-    frame = pd.DataFrame(rows, columns=["text", "label"])
+    frame = pd.DataFrame(rows, columns=["text", "animal"])
     frame.to_csv("animals.csv", index=False)
-    frame.assign(other="a dog").to_csv("pairs.csv", index=False)
+    frame.assign(text2="a dog").rename(columns={"animal": "label"}).to_csv("pairs.csv", index=False)
 
 
-def test_a_table_takes_the_schedule_and_the_roles_of_a_task_that_reads_as_many_texts():
-    chosen = settings(4, "tiny", tasks=["./animals.csv", "pairs.csv"])
-    one, two = chosen.tasks
+def test_a_table_takes_the_first_schedule_of_texts_and_no_role():
+    chosen = settings(4, "tiny", tasks=[ANIMALS, "pairs.csv"])
     assert [catalogue.find(name).title for name in chosen.tasks] == ["animals", "pairs"]
-    assert chosen.schedules[one] == chosen.schedules["sst2"] and chosen.schedules[two] == chosen.schedules["qnli"]
-    assert chosen.sized_tasks() == chosen.matched_tasks() == [one, two]
-    assert one in chosen.shuffled and two not in chosen.shuffled
+    assert {chosen.schedule(name) for name in chosen.tasks} == {chosen.schedule("sst2")}
+    assert chosen.sized_tasks() == chosen.matched_tasks() == []
 
 
-def test_what_is_given_stays_as_it_is():
+def test_a_table_takes_the_rate_of_an_encoder_for_the_task_whose_schedule_it_has():
+    chosen = settings(1, "small", tasks=[ANIMALS])
+    assert chosen.schedule_of(chosen.tasks[0], "sentence-transformers/all-MiniLM-L6-v2").learning_rate == 5e-5
+
+
+def test_roles_and_schedules_come_from_the_caller():
     schedule = {"learning_rate": 1e-4, "batch_size": 8, "epochs": 2}
-    given = {"tasks": ["animals.csv"], "sized": [], "schedules": {"animals.csv": schedule}}
-    chosen = settings(4, "tiny", **given)
-    assert chosen.sized == () and chosen.schedule(chosen.tasks[0]).batch_size == 8
+    chosen = settings(4, "tiny", tasks=[ANIMALS], sized=[ANIMALS], schedules={ANIMALS: schedule})
+    assert chosen.sized_tasks() == list(chosen.tasks) and chosen.schedule(chosen.tasks[0]).batch_size == 8
+    with pytest.raises(ParameterError, match="schedules has none for animals"):
+        settings(2, "tiny", tasks=[ANIMALS], schedules={"pos": schedule})
 
 
-def test_pairs_are_made_of_the_tasks_that_are_run():
-    chosen = settings(1, "tiny", tasks=["animals.csv", "rte"])
-    assert chosen.compared_pairs() == [("rte", chosen.tasks[0])]
+@pytest.mark.parametrize("number", [1, 4, 5, 6, 7])
+def test_a_chapter_without_roles_takes_a_table_alone(number):
+    assert settings(number, "tiny", tasks=[ANIMALS]).tasks == (name_of(ANIMALS),)
 
 
-@pytest.mark.parametrize("number", [1, 2, 4, 5, 6, 7])
-def test_every_chapter_of_a_paper_takes_a_table_alone(number):
-    assert settings(number, "tiny", tasks=["animals.csv"]).tasks == (name_of("animals.csv"),)
-
-
-def test_a_surface_needs_a_second_task():
+def test_a_chapter_that_needs_roles_says_which():
+    with pytest.raises(ParameterError, match="followed has none of the tasks, animals"):
+        settings(2, "tiny", tasks=[ANIMALS])
+    assert settings(2, "tiny", tasks=[ANIMALS], followed=[ANIMALS], tuned_on=[ANIMALS]).tasks
+    with pytest.raises(ParameterError, match="scratch_epochs has none for animals"):
+        settings(3, "tiny", tasks=[ANIMALS])
     with pytest.raises(ParameterError, match="animals needs another beside it"):
-        settings(3, "tiny", tasks=["animals.csv"])
-    chosen = settings(3, "tiny", tasks=["animals.csv", "cola"])
-    assert chosen.second[chosen.tasks[0]] == "cola" and chosen.tasks[0] in chosen.followed_tasks()
-
-
-@pytest.mark.parametrize("number", [0, 8])
-def test_a_chapter_on_the_project_s_own_says_so(number):
-    with pytest.raises(ParameterError, match=f"Chapter {number} is about .* so it does not take animals"):
-        settings(number, "tiny", tasks=["animals.csv"])
+        settings(3, "tiny", tasks=[ANIMALS], scratch_epochs={ANIMALS: 6})
+    both = {"tasks": [ANIMALS, "cola"], "second": {ANIMALS: "cola", "cola": ANIMALS}}
+    assert settings(3, "tiny", **both, scratch_epochs={ANIMALS: 6, "cola": 6}).second["cola"] == name_of(ANIMALS)
 
 
 def test_sweeps_and_reports_take_tables():
-    found = points(1, "tiny", [{"task": "./animals.csv"}, {"task": "rte"}])
-    assert found[0].values["task"] == name_of("animals.csv")
-    parts = {part.chapter.number: part for part in report.plan("toy-bert/seed-1", tasks=["animals.csv", "rte"])}
-    assert [catalogue.find(name).title for name in parts[1].tasks] == ["animals", "RTE"]
-    assert [catalogue.find(name).title for name in parts[3].tasks] == ["animals", "CoLA"]
-    assert all(part.narrowed for part in parts.values())
+    found = points(1, "tiny", [{"task": ANIMALS}, {"task": "rte"}])
+    assert found[0].values["task"] == name_of(ANIMALS)
+    parts = {part.chapter.number: part for part in report.plan("toy-bert/seed-1", tasks=[ANIMALS, "rte"])}
+    assert [catalogue.find(name).title for name in parts[1].tasks] == ["animals", "RTE"] and parts[1].narrowed
+    assert "animals" not in [catalogue.find(name).title for name in parts[3].tasks] and not parts[3].narrowed
 
 
-def test_it_is_trained_and_its_null_rate_told(tmp_path):
-    chosen = settings(1, "tiny", tasks=["animals.csv"], seeds=[0], epochs=1, shuffled=[])
+def test_it_is_trained_and_its_classes_are_said_before():
+    chosen = settings(1, "tiny", tasks=["pairs.csv"], seeds=[0], epochs=1, shuffled=[])
+    lines = []
+    check_inputs(chosen, lines.append)
+    assert len(lines) == 1 and "development examples dog 32 + 8, hen 32 + 8 (" in lines[0]
     made = prepare(chosen.specifications(), Store(), workers=1, log=lambda line: None)[0]
     assert made.manifest["null_rate"] == 0.5 and made.manifest["provenance"]["train"] == "whole, 64 examples"
     assert Store().strangers() == []
-    assert "null rate 0.500" in "\n".join(dry_run(1, "tiny", {"tasks": ["animals.csv"]}))
+    assert "null rate 0.500" in "\n".join(dry_run(1, "tiny", {"tasks": ["pairs.csv"]}))
 
 
 def test_tables_have_looks_of_their_own():
-    names = [name_of("animals.csv"), name_of("pairs.csv")]
+    names = [name_of(ANIMALS), name_of("pairs.csv")]
     looks = style.looks_of_tasks([*names, "rte"])
     assert len(set(looks.colours.values())) == 3 and list(looks.names.values()) == ["animals", "pairs", "RTE"]
     assert not {looks.colours[name] for name in names} & set(style.TASK_COLOURS.values())
@@ -93,4 +96,4 @@ def test_tables_have_looks_of_their_own():
 
 def test_a_run_on_a_table_is_not_published():
     with pytest.raises(RunError, match="animals is a table of your own, which readers .* do not have"):
-        publish(1, "tiny", {"tasks": ["animals.csv"]})
+        publish(1, "tiny", {"tasks": [ANIMALS]})

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fivelenses import records
+from fivelenses import project, records
 from fivelenses.cli import app
 from fivelenses.models.encoders import REVISIONS
 from fivelenses.runs import dry_run
@@ -177,3 +177,13 @@ def test_a_folder_of_an_encoder_is_named_in_full(tmp_path, monkeypatch):
     chosen = settings(5, "tiny", encoder="mine", pretrained=["./mine", "toy-bert/seed-0"])
     assert (chosen.encoder, chosen.pretrained) == (place, (place, "toy-bert/seed-0"))
     assert settings(6, "tiny", independent="random:mine").independent == f"random:{place}"
+
+
+def test_the_first_example_of_the_readme_shows_every_figure_of_its_chapter():
+    readme = (project.root() / "README.md").read_text(encoding="utf-8")
+    number, profile, given = re.search(r"fivelenses run (\d) --profile (\w+) ((-p \S+ ?)+)", readme).groups()[:3]
+    overrides = parse_parameters([pair.replace("'", "") for pair in given.split("-p ")[1:]])
+    chosen, usual = (settings(int(number), profile, **some) for some in (overrides, {}))
+    # The profile's tasks are those that its encoder learns.
+    assert {*chosen.tasks} <= {*usual.tasks}
+    assert chosen.compared_pairs() and {*chosen.tasks} & {*chosen.shuffled}

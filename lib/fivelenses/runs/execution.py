@@ -19,15 +19,12 @@ import nbformat
 from filelock import FileLock
 
 from fivelenses import project, records
-from fivelenses.catalogue import find
 from fivelenses.files import sha256
 from fivelenses.runs import checksums, notebooks
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
 from fivelenses.runs.inputs import check_inputs
-from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.run import check_device
-from fivelenses.runs.settings import Chapter, find_chapter, settings
-from fivelenses.tasks.own import described
+from fivelenses.runs.settings import Chapter, find_chapter, resolved, settings
 
 TEMPLATES, CARDS = Path(__file__).with_name("templates"), ("cards.html", "macros.html")
 EXECUTED = "notebook.ipynb"
@@ -151,9 +148,6 @@ def run(
     parameters = settings(number, profile, **overrides)
     check_device(parameters, profile)
     check_disk(project.store_folder())
-    for name in parameters.tasks_trained():
-        if find(name).own:
-            log(described(name))
     place = project.runs_folder() / folder_name(chapter, profile, overrides)
     # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
     environment = {"OMP_WAIT_POLICY": "PASSIVE"}
@@ -161,7 +155,7 @@ def run(
         environment |= {"OMP_NUM_THREADS": str(cores), project.CORES_VARIABLE: str(cores)}
     given = {"profile": profile, **overrides}
 
-    check = functools.partial(check_inputs, parameters)
+    check = functools.partial(check_inputs, parameters, log)
     return _current(chapter, place, parameters.model_dump(mode="json"), given, environment, force, log, check)
 
 

@@ -1,32 +1,47 @@
 """What a run reads, looked at before its notebook starts: encoders on this machine, and the tables of a mirror."""
 
+import dataclasses
 import lzma
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import datasets
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fivelenses.catalogue import Task, find
 from fivelenses.checkpoints import architectures
+from fivelenses.comparison import check_tokens
 from fivelenses.models import encoders
 from fivelenses.runs import encoder_files
 from fivelenses.runs.encoder_names import check_depth
 from fivelenses.runs.parameters import FineTuningParameters, ParameterError, depth, positions
-from fivelenses.tasks.own import MIN_ROWS
+from fivelenses.tasks.examples import encode, load
+from fivelenses.tasks.own import MIN_ROWS, described
 from fivelenses.tasks.sources import SourceError, hub_table, mirror, raw_bytes
+from fivelenses.tasks.subsets import folds, subset
 from fivelenses.tasks.treebanks import STREUSLE, TREEBANKS
 
 MAX_BLANK = 0.01  # the share of a table's texts that may be blank
 
 
-def check_inputs(parameters: FineTuningParameters) -> None:
-    """Refuse encoders and tables that a run could not read, in a sentence that names the file.
+def check_inputs(parameters: FineTuningParameters, log: Callable[[str], None] = print) -> None:
+    """Refuse encoders and tables that a run could not read, in a sentence that names the file, and examples too few to
+    be compared.
+
+    Args:
+        parameters: of the run.
+        log: called with one line on each table of the reader's own, with the examples of each class.
 
     Raises:
         SourceError: an encoder that is not there or whose files are damaged, or a table of the mirror that is.
-        ValueError: an encoder whose layers cannot be addressed.
+        ValueError: an encoder whose layers cannot be addressed, or too few examples.
     """
+    for task in map(find, parameters.tasks_trained()):
+        if task.own:
+            log(described(task.name))
     for name in dict.fromkeys(parameters.encoders_read()):
         check_encoder_files(name, parameters.six_projections)
         check_depth(name, depth(name), parameters.fewest_layers)
@@ -40,6 +55,36 @@ def check_inputs(parameters: FineTuningParameters) -> None:
         for task in map(find, parameters.tables_read()):
             if not task.own:
                 check_task(task, folder)
+    for name in parameters.encoders_used():
+        for compared, limit in parameters.sets_compared():
+            check_compared(name, compared, limit, parameters)
+
+
+def check_compared(name: str, compared: Sequence[str], limit: int | None, parameters: FineTuningParameters) -> None:
+    """Refuse development examples with too few tokens to compare an encoder's layers on.
+
+    Args:
+        name: the encoder's.
+        compared: the tasks whose development examples are read together.
+        limit: how many of each, at most; None for all.
+        parameters: of the run.
+
+    Raises:
+        ValueError: in one sentence.
+    """
+    encoder = encoders.locate(name)
+    width, tokenizer = encoders.config(encoder).hidden_size, encoders.tokenizer(encoder)
+    labels, sets = [], []
+    for place, task in enumerate(compared):
+        data = load(task, parameters.source, ("validation",))
+        rows = np.array(data.splits["validation"][data.task.label])
+        chosen = np.arange(len(rows)) if limit is None else subset(rows, limit, seed=0)
+        if len(chosen) > 2 * width:
+            return  # each example has several tokens
+        part = dataclasses.replace(data, splits={"validation": data.splits["validation"].select(chosen)})
+        sets.append(encode(part, "validation", tokenizer, parameters.schedule_of(task, name).max_length))
+        labels += [f"{place} {label}" for label in sets[-1]["labels"]]
+    check_tokens(datasets.concatenate_datasets(sets), width, folds(np.array(labels)))
 
 
 def check_encoder_files(name: str, projections: bool = False) -> None:

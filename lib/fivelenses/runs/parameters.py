@@ -136,7 +136,7 @@ class FineTuningParameters(ChapterParameters):
 
     Attributes:
         tasks: tasks fine-tuned and compared.
-        schedules: task to schedule.
+        schedules: task to schedule; a task of the reader's own that has none takes the first of a task of texts.
         learning_rate, batch_size, epochs: when given, instead of every schedule's own.
         learning_rate_by_encoder: encoder to its own learning rate, or to its own by task, instead of its schedules'.
         training_examples: per task, at most, or task to its own; None, or a task that is not named, for all.
@@ -145,8 +145,6 @@ class FineTuningParameters(ChapterParameters):
 
     heads: ClassVar[tuple[str, ...]] = ("sequence",)
     also_read: ClassVar[tuple[str, ...]] = ()  # of the hub's tables, beside those of the tasks
-    # Why a chapter takes no task of the reader's own, the rest of a sentence that begins with its number.
-    own_tasks_refused: ClassVar[str] = ""
     fewest_layers: ClassVar[int] = 1
     six_projections: ClassVar[bool] = False  # whether the six of each layer are needed
     counting_layers: ClassVar[tuple[str, ...]] = ()  # parameters whose values are numbers of layers
@@ -199,7 +197,7 @@ class FineTuningParameters(ChapterParameters):
 
     @model_validator(mode="after")
     def _scheduled(self):
-        lacking = [name for name in self.tasks if name not in self.schedules]
+        lacking = [name for name in self.tasks if self.scheduled_as(name) is None]
         if lacking:
             raise ValueError(f"schedules has none for {', '.join(lacking)}")
         negative = [name for name, schedule in self.schedules.items() if schedule.weight_decay < 0]
@@ -207,11 +205,19 @@ class FineTuningParameters(ChapterParameters):
             raise ValueError(f"the weight_decay of {negative[0]} is negative")
         return self
 
+    def scheduled_as(self, task: str) -> str | None:
+        """The task whose schedule a task has: itself, or for one of the reader's own that has none the first task of
+        texts that has one.
+        """
+        if task in self.schedules or not catalogue.find(task).own:
+            return task if task in self.schedules else None
+        return next((name for name in self.schedules if catalogue.find(name).head == "sequence"), None)
+
     def schedule(self, task: str) -> Schedule:
         """The schedule of a task, with `learning_rate`, `batch_size` and `epochs` where they are given."""
         overrides = {name: getattr(self, name) for name in ("learning_rate", "batch_size", "epochs")}
         overrides = {name: value for name, value in overrides.items() if value is not None}
-        return dataclasses.replace(self.schedules[task], **overrides)
+        return dataclasses.replace(self.schedules[self.scheduled_as(task)], **overrides)
 
     def examples_of(self, task: str) -> int | None:
         """How many of a task's training examples are read at most; None for all."""
@@ -238,7 +244,7 @@ class FineTuningParameters(ChapterParameters):
         """The schedule of a task for one of the encoders; texts are cut to what the encoder reads at most."""
         rate = None if self.learning_rate else self.learning_rate_by_encoder.get(encoder)
         if isinstance(rate, Mapping):
-            rate = rate.get(task)
+            rate = rate.get(task) or rate.get(self.scheduled_as(task))
         schedule = self.schedule(task)
         most = positions(encoder)
         if most is not None and most < schedule.max_length:
@@ -291,6 +297,12 @@ class FineTuningParameters(ChapterParameters):
         of_texts = (one for one in self.specifications() if catalogue.find(one.task).head == "sequence")
         distinct = dict.fromkeys(tuple(getattr(one, name) for name in fields) for one in of_texts)
         return {"training_set": [dict(zip(fields, values, strict=True)) for values in distinct]}
+
+    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
+        """The sets of development examples on whose tokens models are compared by canonical correlations: tasks, and
+        how many examples of each at most.
+        """
+        return []
 
 
 @functools.cache

@@ -17,9 +17,8 @@ from fivelenses.runs import checksums
 from fivelenses.runs.execution import RunError, run_committed, state
 from fivelenses.runs.findings import FILE as FINDINGS
 from fivelenses.runs.folders import find_run, no_current_run
-from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.parameters import ChapterParameters
-from fivelenses.runs.settings import find_chapter, settings
+from fivelenses.runs.settings import find_chapter, resolved, settings
 
 # Of a run's facts, those that its committed records keep.
 KEPT_FACTS = (

@@ -22,10 +22,9 @@ from fivelenses.runs import execution, ledger
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.encoder_names import check_depth
 from fivelenses.runs.execution import EXECUTED, RunError
-from fivelenses.runs.own_tasks import name_of, stands_for
 from fivelenses.runs.pages import PUBLISHED, Shown, exhibit_titles, local_runs, published_runs
 from fivelenses.runs.parameters import ParameterError, depth, positions
-from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, settings
+from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, resolved, settings
 from fivelenses.runs.side_by_side import pictures, render
 from fivelenses.tasks.sources import SourceError
 
@@ -77,7 +76,7 @@ def plan(
         >>> parts[1].tasks, parts[1].narrowed
         (('pos', 'dep', 'ps-role', 'ps-fxn', 'trec'), False)
     """
-    tasks = [name_of(task) for task in tasks]
+    tasks = resolved({"tasks": list(tasks)})["tasks"]
     check_profile(profile)
     chapters = [chapter for chapter in LOCAL_CHAPTERS if profile in chapter.profiles]
     parts = [_part(chapter, encoder, profile, tasks, seeds, examples) for chapter in chapters]
@@ -106,12 +105,10 @@ def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) 
         overrides["max_tokens"] = most
     own = [task for task in tasks if is_task(task) and find(task).own]
     of_interest = [*own, *(task for task in usual.tasks if task in tasks)]
-    # A chapter may need more: the surfaces of chapter 3 are spanned by two tasks.
-    for candidates in (of_interest, [*of_interest, *(stands_for(one, usual.tasks) for one in own[:1])]):
-        with contextlib.suppress(ParameterError):
-            if of_interest:
-                narrowed = settings(chapter.number, profile, **overrides, tasks=candidates)
-                return Part(chapter, overrides | {"tasks": candidates}, narrowed.tasks, True)
+    with contextlib.suppress(ParameterError):
+        if of_interest:
+            narrowed = settings(chapter.number, profile, **overrides, tasks=of_interest)
+            return Part(chapter, overrides | {"tasks": of_interest}, narrowed.tasks, True)
     return Part(chapter, overrides, settings(chapter.number, profile, **overrides).tasks, False)
 
 

@@ -25,9 +25,8 @@ from fivelenses.files import written_beside
 from fivelenses.runs.cards import cards
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
 from fivelenses.runs.measurements import Measurements, NotMeasured
-from fivelenses.runs.own_tasks import resolved
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
-from fivelenses.runs.settings import Chapter, find_chapter, settings
+from fivelenses.runs.settings import Chapter, find_chapter, resolved, settings
 
 # What a parameter's value can be; everything else in a notebook's namespace is none.
 PLAIN = (str, int, float, bool, list, tuple, dict)

@@ -4,7 +4,9 @@ sentence says what is wrong.
 A parameter's value lives in one profile file (``notebooks/profiles/<profile>.yaml``); a caller may override it by name.
 """
 
+import os
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +23,10 @@ from fivelenses.runs.chapters.own_encoders import OwnEncoders
 from fivelenses.runs.chapters.singh2020 import Singh2020
 from fivelenses.runs.chapters.toy_world import ToyWorld
 from fivelenses.runs.chapters.zhou2022 import Zhou2022
-from fivelenses.runs.own_tasks import resolved, with_roles
-from fivelenses.runs.parameters import ChapterParameters, ParameterError
+from fivelenses.runs.encoder_names import NAMING, in_full
+from fivelenses.runs.hub import offline_if_silent
+from fivelenses.runs.parameters import ChapterParameters, FineTuningParameters, ParameterError
+from fivelenses.tasks import own
 
 # What pydantic names besides the place of a value, where it may be of several kinds.
 KIND = re.compile(r"(constrained-)?(int|float|str)$|(dict|tuple)\[")
@@ -132,7 +136,6 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
             f"The profile {file} cannot be read: it needs `all`, and a mapping for chapter {number} under `chapters`."
         ) from error
     overrides = resolved({name: value for name, value in overrides.items() if value is not None})
-    values = with_roles(number, chapter.parameters, values, overrides)
     try:
         return chapter.parameters(**values | overrides)
     except ValidationError as error:
@@ -143,3 +146,32 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         name = ".".join(str(place) for place in first["loc"] if not KIND.match(str(place)))
         where = "overridden" if first["loc"][0] in overrides else f"in profile {profile}"
         raise ParameterError(f"Chapter {number}, {name} ({where}): {message}, got {first['input']!r}."[:600]) from error
+
+
+def resolved(overrides: Mapping[str, object]) -> dict:
+    """Parameters whose tables of the reader's own are read and replaced by the names of their tasks, and whose folders
+    of encoders are named in full.
+
+    Raises:
+        SourceError: a table that cannot be read or learned from.
+
+    Example:
+        >>> resolved({"tasks": ["rte"], "seeds": [0]})
+        {'tasks': ['rte'], 'seeds': [0]}
+    """
+    kinds = dict.fromkeys(("tasks", *FineTuningParameters.naming_tasks), _task_name) | dict.fromkeys(NAMING, in_full)
+    return {name: _renamed(value, kinds[name]) if name in kinds else value for name, value in overrides.items()}
+
+
+def _task_name(named: str) -> str:
+    if named.startswith("hub:") and "FIVELENSES_MIRROR" not in os.environ:
+        offline_if_silent()
+    return own.name_of(named)
+
+
+def _renamed(value, new: Callable[[str], str]):
+    if isinstance(value, Mapping):
+        return {_renamed(name, new): _renamed(one, new) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_renamed(one, new) for one in value]
+    return new(value) if isinstance(value, str) else value

@@ -42,3 +42,6 @@ class FiveLenses(EncoderParameters):
 
     def encoders_read(self) -> tuple[str, ...]:
         return (self.encoder, self.independent)
+
+    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
+        return [((task,), self.evaluation_examples) for task in self.tasks]

@@ -62,3 +62,7 @@ class Hao2020(EncoderParameters):
     def ordinary_models(self) -> "list[Specification]":
         """The specifications of the models that are trained on the true labels."""
         return [one for one in self.specifications() if not one.shuffled_labels]
+
+    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
+        alone = [((task,), self.evaluation_examples) for task in self.tasks]
+        return alone + [(pair, self.mixed_examples) for pair in self.compared_pairs()]

@@ -90,3 +90,6 @@ class KnownTruth(EncoderParameters):
     def with_property(self) -> "list[Specification]":
         """The specifications of the models with a planted property."""
         return [one for task in self.planted for one in self.specifications_of(task, self.encoder)]
+
+    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
+        return [((task,), self.evaluation_examples) for task in self.tasks]

@@ -1,7 +1,5 @@
 """The parameters of chapter 0, the toy world, whose encoders are compared with the same network from scratch."""
 
-from typing import ClassVar
-
 from pydantic import Field, model_validator
 
 from fivelenses.runs.parameters import FineTuningParameters
@@ -14,8 +12,6 @@ class ToyWorld(FineTuningParameters):
         pretrained: encoders that differ in their pre-training seed; each is fine-tuned with the seed of its place
             in `seeds`.
     """
-
-    own_tasks_refused: ClassVar[str] = "is about what the project's own tasks and encoders are worth"
 
     pretrained: tuple[str, ...] = Field(min_length=1)
 
