@@ -45,10 +45,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.checkpoints import tables
-from fivelenses.checkpoints.bag_of_words import words_by_example
-from fivelenses.checkpoints.predictions import by_example
-from fivelenses.papers.toy_world import claims, figures, measure
+from fivelenses.papers.toy_world import claims, figures
 
 run = runs.begin(0, globals())
 
@@ -66,14 +63,14 @@ run = runs.begin(0, globals())
 # that task shows nothing about structure.
 
 # %% tags=["hide-input"]
-run.exhibit(figures.examples_of_tasks, run.measure(measure.examples_of_tasks))
+run.exhibit(figures.examples_of_tasks, run.measure("examples_of_tasks"))
 
 # %% [markdown]
 # The grammar also annotates each sentence: parts of speech, dependencies, constituents, entities, predicates and
 # arguments, coreference, and the roles of prepositions.
 
 # %% tags=["hide-input"]
-run.exhibit(figures.sentence_with_tree, run.measure(measure.sentence_with_tree))
+run.exhibit(figures.sentence_with_tree, run.measure("sentence_with_tree"))
 
 # %% [markdown]
 # ## The toy BERT
@@ -83,7 +80,7 @@ run.exhibit(figures.sentence_with_tree, run.measure(measure.sentence_with_tree))
 # machine, expect a held-out loss within $0.2$ nats of ours.
 
 # %% tags=["hide-input"]
-run.exhibit(figures.pretraining, run.measure(measure.pretraining))
+run.exhibit(figures.pretraining, run.measure("pretraining"))
 
 # %% [markdown]
 # ## Is it worth studying?
@@ -92,10 +89,10 @@ run.exhibit(figures.pretraining, run.measure(measure.pretraining))
 # {term}`null rate`, or if the same network from random weights does as well in as many steps.
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models)
-baselines = run.measure(measure.without_reading)
-predictions = run.measure(by_example, each=("encoder", "task"))
-run.measure(words_by_example, over=run.settings.training_sets)
+models = run.measure("models")
+baselines = run.measure("without_reading")
+predictions = run.measure("by_example", each=("encoder", "task"))
+run.measure("words_by_example", over=run.settings.training_sets)
 run.gate(figures.pretrained_as_one(models, baselines), predictions, leading=figures.PRETRAINED)
 
 # %% tags=["hide-input"]

@@ -53,9 +53,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.checkpoints import predictions, tables
-from fivelenses.checkpoints.bag_of_words import words_by_example
-from fivelenses.papers.hao2020 import claims, figures, measure
+from fivelenses.papers.hao2020 import claims, figures
 
 run = runs.begin(1, globals())
 settings = run.settings
@@ -68,12 +66,12 @@ settings = run.settings
 # clearly (at 95 %) more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models, of=settings.ordinary_models, each="task")
+models = run.measure("models", of=settings.ordinary_models, each="task")
 run.exhibit(figures.table_1, models)
 
 # %% tags=["hide-input"]
-by_example = run.measure(predictions.by_example, of=settings.ordinary_models, each=("task", "seed"))
-words = run.measure(words_by_example, over=settings.training_sets)
+by_example = run.measure("by_example", of=settings.ordinary_models, each=("task", "seed"))
+words = run.measure("words_by_example", over=settings.training_sets)
 run.gate(models, by_example, words=words)
 
 # %% [markdown]
@@ -118,7 +116,7 @@ library = float(js_divergence(p[None, None], q[None, None], np.ones((1, 5))))
 # :::
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
-changes = run.measure(measure.changes_by_layer, each=("task", "shuffled_labels"))
+changes = run.measure("changes_by_layer", each=("task", "shuffled_labels"))
 run.exhibit(figures.figure_1, changes)
 
 # %% [markdown]
@@ -162,7 +160,7 @@ run.exhibit(figures.table_of_measures, changes, settings.variance_kept)
 
 # %% tags=["hide-input"]
 each = ("task", "seed", "shuffled_labels")
-rollbacks = run.measure(measure.rollbacks, each=each)
+rollbacks = run.measure("rollbacks", each=each)
 run.exhibit(figures.figure_3, rollbacks)
 
 # %% [markdown]
@@ -184,7 +182,7 @@ run.exhibit(figures.figure_5, changes)
 
 # %% tags=["hide-input"]
 pairs = settings.compared_pairs()
-between = run.measure(measure.between_datasets, of=settings.models_of, each="seed", over={"pair": pairs})
+between = run.measure("between_datasets", of=settings.models_of, each="seed", over={"pair": pairs})
 run.exhibit(figures.figure_6, between, settings.mixed_examples)
 
 # %% tags=["hide-input"]

@@ -63,10 +63,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.checkpoints import predictions
-from fivelenses.checkpoints.bag_of_words import words_by_example
-from fivelenses.checkpoints.tables import models
-from fivelenses.papers.zhou2022 import claims, figures, labelled, measure, probing, tables
+from fivelenses.papers.zhou2022 import claims, figures, tables
 
 run = runs.begin(2, globals())
 settings = run.settings
@@ -78,7 +75,7 @@ settings = run.settings
 # {doc}`chapter 8 </published/8-own-encoders>`).
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 1, the encoders"}
-run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
+run.exhibit(tables.table_1, run.measure("encoder_sizes"))
 
 # %% [markdown]
 # Five tasks label a word (POS, its part of speech), a pair of words (DEP, the relation of a word to its head), a
@@ -87,7 +84,7 @@ run.exhibit(tables.table_1, run.measure(labelled.encoder_sizes))
 # question's is the vector of its [CLS].
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 6, the tasks in numbers"}
-run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
+run.exhibit(tables.table_6, run.measure("task_sizes"))
 
 # %% [markdown]
 # Every encoder is fine-tuned on every task. Of one, named in the captions, we also keep the weights at several steps
@@ -95,8 +92,8 @@ run.exhibit(tables.table_6, run.measure(labelled.task_sizes))
 
 # %% tags=["hide-input"]
 by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
-words = run.measure(words_by_example, over=settings.training_sets)
-run.gate(run.measure(models), run.measure(predictions.by_example, **by_example), words=words)
+words = run.measure("words_by_example", over=settings.training_sets)
+run.gate(run.measure("models"), run.measure("by_example", **by_example), words=words)
 
 # %% [markdown]
 # The controls are {term}`twins <twin>` and, on some tasks, {term}`shuffled labels`.
@@ -146,8 +143,8 @@ by_hand, library = float(np.sqrt(nearest.fun)), hull_distance(a, b).distance
 # geometries of training and test set are compared on the labels with at least {glue:text}`min_examples` points in both.
 
 # %% tags=["hide-input"]
-geometry = run.measure(measure.geometry, each=("encoder", "task"))
-probes = run.measure(probing.probe_accuracy, each=("encoder", "task"))
+geometry = run.measure("geometry", each=("encoder", "task"))
+probes = run.measure("probe_accuracy", each=("encoder", "task"))
 run.exhibit(tables.table_2, geometry, probes)
 
 # %% [markdown]
@@ -171,7 +168,7 @@ run.exhibit(tables.table_7, geometry, probes)
 # Even where planes separate the labels from the start, a wider margin lowers the loss.
 
 # %% tags=["hide-input"]
-along = run.measure(measure.along_training, of=settings.followed_models, each=("task", "seed"))
+along = run.measure("along_training", of=settings.followed_models, each=("task", "seed"))
 run.exhibit(figures.figure_2, along, settings.encoder)
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Figure 6, all tasks"}
@@ -187,8 +184,8 @@ run.exhibit(figures.figure_3, along, settings.encoder)
 # tag, should pull them together.
 
 # %% tags=["hide-input"]
-distances = run.measure(measure.target_distances, of=settings.models_for_target, each="seed")
-accuracies = run.measure(probing.target_accuracy, of=settings.models_for_target, each="seed")
+distances = run.measure("target_distances", of=settings.models_for_target, each="seed")
+accuracies = run.measure("target_accuracy", of=settings.models_for_target, each="seed")
 run.exhibit(tables.table_5, distances, accuracies)
 
 # %% [markdown]

@@ -63,9 +63,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.checkpoints import predictions, tables
-from fivelenses.checkpoints.bag_of_words import words_by_example
-from fivelenses.papers.hao2019 import claims, curvature, figures, layer_groups, measure, planes, training_paths
+from fivelenses.papers.hao2019 import claims, figures
 from fivelenses.papers.hao2019.sharpness import table_of_curvature
 from fivelenses.papers.hao2019.tables import (
     fine_tuned,
@@ -75,6 +73,7 @@ from fivelenses.papers.hao2019.tables import (
     table_of_measures,
     table_of_models,
 )
+from fivelenses.records import INITS
 
 run = runs.begin(3, globals())
 settings = run.settings
@@ -86,7 +85,7 @@ settings = run.settings
 # BERT-large on MNLI, RTE, SST-2 and MRPC.
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models)
+models = run.measure("models")
 run.exhibit(table_of_models, models, second=settings.second)
 
 # %% [markdown]
@@ -94,8 +93,8 @@ run.exhibit(table_of_models, models, second=settings.second)
 # what the paper's models gain (two points where it has none), and better than a bag of words.
 
 # %% tags=["hide-input"]
-scores = run.measure(predictions.by_example, of=settings.ordinary_models, each=("task", "seed"))
-words = run.measure(words_by_example, over=settings.training_sets)
+scores = run.measure("by_example", of=settings.ordinary_models, each=("task", "seed"))
+words = run.measure("words_by_example", over=settings.training_sets)
 run.gate(models, scores, of=lambda table: fine_tuned(table, settings.second), gains=gains(models), words=words)
 
 # %% [markdown]
@@ -131,8 +130,8 @@ library = surface(lambda at: float(softplus(-y * (x @ at["w"])).mean()), *grid).
 # $\mathcal{J}$ is the mean over one random subset of the examples, the same for every cell.
 
 # %% tags=["hide-input"]
-each_model = {"init": planes.INITS, "task": settings.tasks, "seed": settings.seeds}
-landscapes = run.measure(measure.landscapes, over=each_model)
+each_model = {"init": INITS, "task": settings.tasks, "seed": settings.seeds}
+landscapes = run.measure("landscapes", over=each_model)
 
 # %% [markdown]
 # ## A good place to start
@@ -153,7 +152,7 @@ landscapes = run.measure(measure.landscapes, over=each_model)
 run.exhibit(figures.figure_1, landscapes)
 
 # %% tags=["hide-input"]
-histories = run.measure(tables.histories)
+histories = run.measure("histories")
 run.exhibit(figures.figure_2, histories, models, second=settings.second)
 
 # %% [markdown]
@@ -170,7 +169,7 @@ run.exhibit(figures.figure_2, histories, models, second=settings.second)
 
 # %% tags=["hide-input"]
 if settings.followed_tasks():
-    paths = run.measure(training_paths.trajectories, over={"task": settings.followed_tasks(), "seed": settings.seeds})
+    paths = run.measure("trajectories", over={"task": settings.followed_tasks(), "seed": settings.seeds})
     run.exhibit(figures.figure_3, landscapes, paths)
 
 # %% [markdown]
@@ -180,7 +179,7 @@ if settings.followed_tasks():
 
 # %% tags=["hide-input"]
 if settings.long_task in settings.tasks:
-    longer = run.measure(training_paths.long_training, over={"seed": settings.seeds})
+    longer = run.measure("long_training", over={"seed": settings.seeds})
     run.exhibit(figures.figure_4, longer)
 
 # %% [markdown]
@@ -207,7 +206,7 @@ run.exhibit(table_of_measures, landscapes)
 
 # %% tags=["hide-input"]
 curved = settings.examples_of_curvature()
-curvatures = run.measure(curvature.end_curvature, over=each_model, grid_examples=curved)
+curvatures = run.measure("end_curvature", over=each_model, grid_examples=curved)
 run.exhibit(table_of_curvature, landscapes, curvatures)
 
 # %% [markdown]
@@ -220,11 +219,11 @@ run.exhibit(table_of_curvature, landscapes, curvatures)
 # %% tags=["hide-input"]
 if settings.grouped_tasks():
     each_third = {"task": settings.grouped_tasks(), "seed": settings.seeds}
-    surfaces = run.measure(layer_groups.group_surfaces, over=each_third)
+    surfaces = run.measure("group_surfaces", over=each_third)
     run.exhibit(figures.figure_7, surfaces)
 
 # %% tags=["hide-input"]
-rollbacks = run.measure(layer_groups.rollbacks, over={"task": settings.tasks, "seed": settings.seeds})
+rollbacks = run.measure("rollbacks", over={"task": settings.tasks, "seed": settings.seeds})
 run.exhibit(table_1, rollbacks)
 
 # %% [markdown]

@@ -57,10 +57,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.checkpoints import tables
-from fivelenses.checkpoints.bag_of_words import words_by_example
-from fivelenses.checkpoints.predictions import by_example
-from fivelenses.papers.singh2020 import claims, curves, figures, measure
+from fivelenses.papers.singh2020 import claims, curves, figures
 
 run = runs.begin(4, globals())
 settings = run.settings
@@ -97,12 +94,12 @@ weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.
 # for every seed.
 
 # %% tags=["hide-input"]
-data = run.measure(measure.sizes, over={"task": settings.tasks})
+data = run.measure("sizes", over={"task": settings.tasks})
 sizes = {row.task: settings.sizes(row.task, row.training_examples) for row in data.itertuples()}
 run.exhibit(figures.table_1, data, sizes)
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models, each="task")
+models = run.measure("models", each="task")
 run.exhibit(figures.figure_4, models, reinitialised=2)
 
 # %% [markdown]
@@ -110,8 +107,8 @@ run.exhibit(figures.figure_4, models, reinitialised=2)
 # that these models learned, better than a bag of words where a run has one.
 
 # %% tags=["hide-input"]
-predictions = run.measure(by_example, of=settings.on_true_labels, each=("task", "seed"))
-words = run.measure(words_by_example, over=settings.training_sets)
+predictions = run.measure("by_example", of=settings.on_true_labels, each=("task", "seed"))
+words = run.measure("words_by_example", over=settings.training_sets)
 run.gate(models, predictions, words=words)
 
 # %% [markdown]
@@ -173,7 +170,7 @@ run.exhibit(figures.table_of_shapes, models, spare=predictions)
 # uses all examples of the run has one probe, with an interval over development examples only.
 
 # %% tags=["hide-input"]
-probes = run.measure(measure.frozen_probes, over=settings.probed(sizes))
+probes = run.measure("frozen_probes", over=settings.probed(sizes))
 for task in settings.sized_tasks():
     run.exhibit(figures.probing, probes, task)
 
@@ -184,7 +181,7 @@ for task in settings.sized_tasks():
 # with all layers kept. The control is training on {term}`shuffled labels` (dash-dotted).
 
 # %% tags=["hide-input"]
-distances = run.measure(measure.weight_distances, of=settings.with_all_layers, each="task")
+distances = run.measure("weight_distances", of=settings.with_all_layers, each="task")
 for task in settings.sized_tasks():
     run.exhibit(figures.weight_distance, distances, task)
 

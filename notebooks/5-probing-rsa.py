@@ -65,9 +65,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.checkpoints import predictions, tables
-from fivelenses.checkpoints.bag_of_words import words_by_example
-from fivelenses.papers.merchant2020 import claims, figures, measure, similarity
+from fivelenses.papers.merchant2020 import claims, figures
 
 run = runs.begin(5, globals())
 settings = run.settings
@@ -81,7 +79,7 @@ settings = run.settings
 # Of several pre-trainings, similarity is measured in all, the rest in the first.
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models, each=("encoder", "task"))
+models = run.measure("models", each=("encoder", "task"))
 run.exhibit(figures.appendix_c, models)
 
 # %% [markdown]
@@ -89,8 +87,8 @@ run.exhibit(figures.appendix_c, models)
 # the paper's models gain, and, where a run has one, above a bag of words.
 
 # %% tags=["hide-input"]
-words = run.measure(words_by_example, over=settings.training_sets)
-scores = run.measure(predictions.by_example, each=("task", "seed"))
+words = run.measure("words_by_example", over=settings.training_sets)
+scores = run.measure("by_example", each=("task", "seed"))
 run.gate(models, scores, gains=claims.gains(models), words=words)
 
 # %% [markdown]
@@ -107,7 +105,7 @@ run.gate(models, scores, gains=claims.gains(models), words=words)
 # %% tags=["hide-input"]
 each_model = {"model": ("base", *settings.tasks)}
 over = {"edge_task": settings.edge_tasks} | each_model
-probes = run.measure(measure.edge_probing, of=settings.tuned_on, each="seed", over=over)
+probes = run.measure("edge_probing", of=settings.tuned_on, each="seed", over=over)
 run.exhibit(figures.table_1, probes)
 
 # %% [markdown]
@@ -123,7 +121,7 @@ run.exhibit(figures.appendix_a, probes)
 
 # %% tags=["hide-input"]
 over = {"edge_task": settings.codelength_tasks} | each_model
-codes = run.measure(measure.codelengths, of=settings.tuned_on, each="seed", over=over)
+codes = run.measure("codelengths", of=settings.tuned_on, each="seed", over=over)
 run.exhibit(figures.appendix_b, codes)
 
 # %% [markdown]
@@ -136,7 +134,7 @@ run.exhibit(figures.appendix_b, codes)
 # encoder has its own probe; its {term}`UUAS` says how much of the tree it finds.
 
 # %% tags=["hide-input"]
-structure = run.measure(measure.structure, of=settings.tuned_on, each="seed", over=each_model)
+structure = run.measure("structure", of=settings.tuned_on, each="seed", over=each_model)
 run.exhibit(figures.figure_1, structure, kind="distance")
 
 # %% tags=["hide-input"]
@@ -174,14 +172,14 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 # :::
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
-similarities = run.measure(similarity.similarities, of=settings.whole, each=("encoder", "task", "seed"))
+similarities = run.measure("similarities", of=settings.whole, each=("encoder", "task", "seed"))
 run.exhibit(figures.figure_2, similarities)
 
 # %% [markdown]
 # Do the encoders change more on their own task's input?
 
 # %% tags=["hide-input"]
-by_input = run.measure(similarity.similarities_by_input, of=settings.probed, each=("task", "seed"))
+by_input = run.measure("similarities_by_input", of=settings.probed, each=("task", "seed"))
 for task in ("mnli", "squad"):
     if task in settings.tasks:
         run.exhibit(figures.figure_5, similarities, by_input, model=task)

@@ -52,10 +52,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.checkpoints import tables
-from fivelenses.checkpoints.bag_of_words import words_by_example
-from fivelenses.checkpoints.predictions import by_example
-from fivelenses.papers.five_lenses import claims, figures, measure, statement
+from fivelenses.papers.five_lenses import claims, figures, statement
 
 run = runs.begin(6, globals())
 
@@ -66,10 +63,10 @@ run = runs.begin(6, globals())
 # with several seeds.
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models, each="task")
+models = run.measure("models", each="task")
 run.exhibit(figures.table_of_models, models)
-words = run.measure(words_by_example, over=run.settings.training_sets)
-run.gate(models, run.measure(by_example, each="task"), words=words)
+words = run.measure("words_by_example", over=run.settings.training_sets)
+run.gate(models, run.measure("by_example", each="task"), words=words)
 
 # %% [markdown]
 # Models that hardly beat the {term}`null rate` are in the pictures, not in the claims.
@@ -78,7 +75,7 @@ run.gate(models, run.measure(by_example, each="task"), words=words)
 # *activations* contain what changed below it; its own *parameters* do not.
 
 # %% tags=["hide-input"]
-changes = run.measure(measure.changes_by_layer, each="task")
+changes = run.measure("changes_by_layer", each="task")
 run.exhibit(figures.table_of_instruments, changes)
 
 # %% [markdown]

@@ -50,10 +50,7 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.checkpoints import tables
-from fivelenses.checkpoints.bag_of_words import words_by_example
-from fivelenses.checkpoints.predictions import by_example
-from fivelenses.papers.known_truth import claims, figures, measure, properties, statement
+from fivelenses.papers.known_truth import claims, figures, statement
 
 run = runs.begin(7, globals())
 settings = run.settings
@@ -76,11 +73,11 @@ settings = run.settings
 # ```
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models, of=settings.ordinary)
-changes = run.measure(measure.changes_seen, of=settings.classifiers, each=("task", "seed"))
+models = run.measure("models", of=settings.ordinary)
+changes = run.measure("changes_seen", of=settings.classifiers, each=("task", "seed"))
 run.exhibit(figures.table_of_models, models, changes)
-words = run.measure(words_by_example, over=settings.training_sets)
-run.gate(models, run.measure(by_example, of=settings.ordinary, each="task"), words=words)
+words = run.measure("words_by_example", over=settings.training_sets)
+run.gate(models, run.measure("by_example", of=settings.ordinary, each="task"), words=words)
 
 # %% [markdown]
 # ## What each lens can see
@@ -88,7 +85,7 @@ run.gate(models, run.measure(by_example, of=settings.ordinary, each="task"), wor
 # Which lens is right about all of these?
 
 # %% tags=["hide-input"]
-seconds = run.measure(measure.seconds, of=settings.first)
+seconds = run.measure("seconds", of=settings.first)
 run.exhibit(figures.summary, changes, seconds)
 
 # %% [markdown]
@@ -157,7 +154,7 @@ run.exhibit(figures.learned_or_walked, changes)
 # see this kind rise, and not the others?
 
 # %% tags=["hide-input"]
-read = run.measure(properties.properties_read, of=settings.with_property, each="task")
+read = run.measure("properties_read", of=settings.with_property, each="task")
 run.exhibit(figures.planted, read)
 
 # %% [markdown]

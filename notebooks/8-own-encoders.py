@@ -45,12 +45,8 @@ device = None
 
 # %% tags=["hide-input"]
 from fivelenses import runs
-from fivelenses.checkpoints import tables
-from fivelenses.checkpoints.bag_of_words import words_by_example
-from fivelenses.checkpoints.predictions import by_example
-from fivelenses.papers.own_encoders import claims, figures, measure
+from fivelenses.papers.own_encoders import claims, figures
 from fivelenses.papers.toy_world import figures as toy_world
-from fivelenses.papers.toy_world.measure import without_reading
 
 run = runs.begin(8, globals())
 settings = run.settings
@@ -66,8 +62,8 @@ settings = run.settings
 # network uses context. Halfway it jumps, because sequences become twice as long and half of their positions are new.
 
 # %% tags=["hide-input"]
-language = run.measure(measure.language_modelling)
-run.exhibit(figures.loss_figure, run.measure(measure.loss_curves), language)
+language = run.measure("language_modelling")
+run.exhibit(figures.loss_figure, run.measure("loss_curves"), language)
 
 # %% [markdown]
 # Losses in nats per token can be compared only between encoders with one vocabulary.
@@ -83,14 +79,14 @@ run.exhibit(figures.language_table, language, elsewhere)
 # rate is high.
 
 # %% tags=["hide-input"]
-models = run.measure(tables.models)
-baselines = run.measure(without_reading, examples=settings.training_examples)
-predictions = run.measure(by_example, each=("encoder", "task"))
-run.measure(words_by_example, over=settings.training_sets)
+models = run.measure("models")
+baselines = run.measure("without_reading", examples=settings.training_examples)
+predictions = run.measure("by_example", each=("encoder", "task"))
+run.measure("words_by_example", over=settings.training_sets)
 run.gate(toy_world.pretrained_as_one(models, baselines), predictions, leading=toy_world.PRETRAINED)
 
 # %% tags=["hide-input"]
-scores = figures.scores(models, baselines, run.measure(measure.paraphrase_f1))
+scores = figures.scores(models, baselines, run.measure("paraphrase_f1"))
 published = figures.PUBLISHED if settings.source == "hub" else {}
 run.exhibit(figures.scores_figure, scores, published)
 run.glue(behind_published=figures.behind_published(scores, published), behind_words=figures.behind_words(scores))
@@ -106,7 +102,7 @@ run.exhibit(figures.scores_table, scores, f"at most {examples:,} examples" if ex
 # context adds is the gain of the best layer over the embeddings.
 
 # %% tags=["hide-input"]
-run.exhibit(figures.parts_of_speech_figure, run.measure(measure.parts_of_speech))
+run.exhibit(figures.parts_of_speech_figure, run.measure("parts_of_speech"))
 
 # %% [markdown]
 # ## What follows for the chapters

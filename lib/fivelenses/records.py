@@ -11,9 +11,10 @@ Everything to the right of a record (figures, claims, pages) is a pure function 
 import ast
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
@@ -47,6 +48,23 @@ WHOLE, FOLDS = -1, 10
 # models of shuffled labels; rows that belong to all of them, such as the pre-trained encoder's.
 TUNED, TWIN, FUNCTIONAL_TWIN, SHUFFLED, SHARED = "", "twin", "functional twin", "shuffled labels", "all"
 TWINS = (TWIN, FUNCTIONAL_TWIN)
+# Kinds of encoders: where a model starts, and what it is compared with.
+PRETRAINED, UNTRAINED, SCRATCH = "pre-trained", "untrained", "scratch"
+INITS = (SCRATCH, PRETRAINED)
+BASE, LEXICAL, RANDOMISED = "base", "lexical", "randomised"
+RANDOM_ENCODER = "random:"  # begins the name of an encoder that starts from scratch
+# In the columns `kind` and `group`: an ordinary fine-tuned model, one with layers held fixed, and all layers.
+FULL, FROZEN, ALL = "tuned", "frozen", "all"
+# In the column `kind`, too: changes of the weights that change nothing that an encoder computes.
+SYMMETRIES = ("heads permuted", "neurons permuted", "values rotated", "queries rescaled")
+# Directions of a surface, the points of a path through it, and how a longer training is made.
+OPTIMISATION, RANDOM = "optimisation", "random"
+CELL, STATE, BETWEEN = "cell", "state", "between"
+CONTINUED, SEPARATE = "continued", "separate"
+# Representations before and after fine-tuning.
+BEFORE, AFTER = "before", "after"
+# The task of trees, its property in a representation, and the input that belongs to no task.
+PARSER, TREES, RUNNING_TEXT = "parsing", "trees", "wikipedia"
 
 
 class RecordError(RuntimeError):
@@ -146,9 +164,27 @@ def code_digest(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> str:
     return content.hexdigest()[:16]
 
 
-def measuring_code(function: Callable) -> str:
-    """The digest of the code that measures with this function."""
-    return code_digest([function.__module__], KNOWN_OTHERWISE)
+def measuring_module(function: str, modules: Iterable[str]) -> str:
+    """The first of these modules that defines a function of this name, from their sources: none is imported.
+
+    Raises:
+        LookupError: none does.
+
+    Example:
+        >>> measuring_module("histories", ["fivelenses.checkpoints.predictions", "fivelenses.checkpoints.tables"])
+        'fivelenses.checkpoints.tables'
+    """
+    modules = tuple(modules)
+    for name in modules:
+        body = ast.parse(Path(find_spec(name).origin).read_text(encoding="utf-8")).body
+        if any(isinstance(node, ast.FunctionDef) and node.name == function for node in body):
+            return name
+    raise LookupError(f"No function {function!r} measures in this chapter: it is in none of {', '.join(modules)}.")
+
+
+def measuring_code(module: str) -> str:
+    """The digest of the code that measures with the functions of this module, which is not imported."""
+    return code_digest([module], KNOWN_OTHERWISE)
 
 
 @cache

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation, share_below, sharpness
-from fivelenses.lenses.landscape import Surface
+from fivelenses.lenses.basin import Surface, basin, half_widths, path, rank_correlation, share_below
+from fivelenses.lenses.landscape import sharpness
 
 AXIS = np.linspace(-2, 2, 41)
 

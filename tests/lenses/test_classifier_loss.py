@@ -10,8 +10,8 @@ from tests.lenses.test_parameter_motion import MODELS, assert_as_before, seeded,
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import moved
 from fivelenses.lenses.landscape import curve, surface
-from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters, thirds
-from fivelenses.models import heads
+from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
+from fivelenses.models import heads, thirds
 from fivelenses.models.layers import part, roll_back
 
 

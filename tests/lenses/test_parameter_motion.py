@@ -22,7 +22,8 @@ from transformers import (
 
 from fivelenses.lenses.directions import moved
 from fivelenses.lenses.landscape import curve
-from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters, placed, thirds
+from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters, placed
+from fivelenses.models import thirds
 from fivelenses.models.layers import layer_list, part, roll_back
 
 SHAPE = dict(vocab_size=20, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16)

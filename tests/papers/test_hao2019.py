@@ -19,20 +19,32 @@ from fivelenses.checkpoints.store import Store
 from fivelenses.checkpoints.tables import models as table_of
 from fivelenses.exhibits.claims import judge, of_all
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED
+from fivelenses.lenses.basin import Surface
 from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.landscape import Surface
-from fivelenses.lenses.parameter_motion import layer_parameters, thirds
+from fivelenses.lenses.parameter_motion import layer_parameters
 from fivelenses.lenses.projection import project
-from fivelenses.models import encoders, heads, layers
+from fivelenses.models import encoders, heads, layers, thirds
 from fivelenses.papers.hao2019 import drawing, figures, layer_groups, measure, tables, training_paths
 from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, rolled_back, width
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.papers.hao2019.drawing import FLOOR, bar_ticks, error_levels, loss_levels
-from fivelenses.papers.hao2019.layer_groups import TUNED
-from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
-from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH, Models, encoded
-from fivelenses.papers.hao2019.training_paths import BETWEEN, CELL, CONTINUED, SEPARATE, STATE
-from fivelenses.records import SHARED, TWIN, WHOLE
+from fivelenses.papers.hao2019.planes import Models, encoded
+from fivelenses.records import (
+    BETWEEN,
+    CELL,
+    CONTINUED,
+    FULL,
+    INITS,
+    OPTIMISATION,
+    PRETRAINED,
+    RANDOM,
+    SCRATCH,
+    SEPARATE,
+    SHARED,
+    STATE,
+    TWIN,
+    WHOLE,
+)
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
 
@@ -441,18 +453,18 @@ def test_rollback_is_the_accuracy_of_a_model_with_these_layers_rolled_back(model
         layers.roll_back(rolled, pretrained, of_group)
         assert table.loc[group]["accuracy"] == pytest.approx(accuracy(rolled, examples))
     assert table["tuned"].to_numpy() == pytest.approx(accuracy(tuned, examples))
-    right = record[record["group"] == TUNED].sort_values("example")
+    right = record[record["group"] == FULL].sort_values("example")
     assert right["score"].tolist() == [accuracy(tuned, examples.select([row])) for row in range(40)]
 
 
 def test_table_1_has_the_standard_errors_of_accuracies_and_of_what_changes():
-    right = {TUNED: [1, 1, 1, 1], "low": [1, 1, 1, 0], "middle": [1, 0, 1, 0], "high": [0, 0, 0, 0]}
+    right = {FULL: [1, 1, 1, 1], "low": [1, 1, 1, 0], "middle": [1, 0, 1, 0], "high": [0, 0, 0, 0]}
     record = pd.concat(
         [
             pd.DataFrame({"group": group, "example": range(4), "score": scores, "seed": seed, "control": control})
             for group, scores in right.items()
             for seed in (0, 1)
-            for control in ([SHARED] if group == TUNED else ["", TWIN])
+            for control in ([SHARED] if group == FULL else ["", TWIN])
         ]
     ).assign(task="mrpc", norm=1.0, relative_norm=0.1)
     exhibit = tables.table_1(record)

@@ -9,11 +9,8 @@ import pytest
 from fivelenses.exhibits.claims import Judged, judge, of_all
 from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, CANNOT_BE_TESTED, CONTRADICTED, OPEN, REPRODUCED, UNBOUNDED
 from fivelenses.papers.hao2019.claims import CLAIMS
-from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
-from fivelenses.papers.hao2019.planes import PRETRAINED, SCRATCH
 from fivelenses.papers.hao2019.tables import GROUPS, PAPER_TABLE_1
-from fivelenses.papers.hao2019.training_paths import BETWEEN, CONTINUED, SEPARATE
-from fivelenses.records import TWIN
+from fivelenses.records import BETWEEN, CONTINUED, OPTIMISATION, PRETRAINED, RANDOM, SCRATCH, SEPARATE, TWIN
 
 BY_KEY = {claim.key: claim for claim in CLAIMS}
 TASKS = {"mnli": 9_000, "mrpc": 900}

@@ -10,8 +10,8 @@ from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.exhibits.exhibit import Absent
 from fivelenses.papers.hao2019 import sharpness
-from fivelenses.papers.hao2019.curvature import ALL, end_curvature
-from fivelenses.papers.hao2019.planes import PRETRAINED, SCRATCH
+from fivelenses.papers.hao2019.curvature import end_curvature
+from fivelenses.records import ALL, PRETRAINED, SCRATCH
 
 SECOND = {"rte": "mrpc", "mrpc": "rte"}
 NORM = 2.0  # of each direction

@@ -9,8 +9,7 @@ import pytest
 from fivelenses.exhibits.claims import judge
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIXED, OPEN, REPRODUCED, sentence
 from fivelenses.papers.hao2020.claims import CLAIMS
-from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
-from fivelenses.records import SHUFFLED, TWIN
+from fivelenses.records import PRETRAINED, SHUFFLED, TWIN, UNTRAINED
 
 TASKS = ("mnli", "rte", "sst2", "mrpc")
 PAIRS = ("rte–mnli", "mrpc–rte", "mrpc–sst2")

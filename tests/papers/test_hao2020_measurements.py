@@ -15,14 +15,8 @@ from fivelenses.exhibits.claims import controls_of
 from fivelenses.models import encoders
 from fivelenses.papers import twins
 from fivelenses.papers.hao2020 import figures, measure
-from fivelenses.papers.hao2020.measure import (
-    PRETRAINED,
-    UNTRAINED,
-    between_datasets,
-    changes_by_layer,
-    rollbacks,
-)
-from fivelenses.records import FOLDS, FUNCTIONAL_TWIN, SHARED, SHUFFLED, TWIN, TWINS
+from fivelenses.papers.hao2020.measure import between_datasets, changes_by_layer, rollbacks
+from fivelenses.records import FOLDS, FUNCTIONAL_TWIN, PRETRAINED, SHARED, SHUFFLED, TWIN, TWINS, UNTRAINED
 from fivelenses.runs.settings import settings
 
 EXAMPLES = 40

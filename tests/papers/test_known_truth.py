@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 from fivelenses.exhibits import style
 from fivelenses.exhibits.claims import judge_all
 from fivelenses.exhibits.verdicts import CONTRADICTED, FAILS, HOLDS
-from fivelenses.models.symmetries import SYMMETRIES
 from fivelenses.papers.five_lenses import instruments as of_chapter_6
 from fivelenses.papers.known_truth import claims, figures, scores, statement
 from fivelenses.papers.known_truth.instruments import BY_KEY, INVARIANCES, MEASURES
-from fivelenses.papers.known_truth.measure import ALL, FROZEN, FULL
-from fivelenses.papers.known_truth.properties import TREES
-from fivelenses.records import SHUFFLED, TWIN
+from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TREES, TWIN
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings as parameters
 

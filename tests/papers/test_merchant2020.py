@@ -15,7 +15,7 @@ from fivelenses.activations import represent, word_vectors
 from fivelenses.lenses import rsa
 from fivelenses.lenses.spans import SpanTargets
 from fivelenses.models.twins import moved_at_random
-from fivelenses.papers.merchant2020 import figures, measure, probed, similarity
+from fivelenses.papers.merchant2020 import SIDES, figures, measure, probed, similarity
 from fivelenses.papers.merchant2020.measure import drawn_targets, encoded_words
 from fivelenses.runs.settings import settings
 from fivelenses.tasks.edge_tasks import edge_table
@@ -281,7 +281,7 @@ def test_a_pretraining_whose_trainings_all_diverged_has_no_similarity_and_no_pro
 
 
 def test_similarity_by_input_is_measured_where_a_model_has_its_own_kind(toy_checkpoint):
-    assert toy_checkpoint.specification.task not in similarity.SIDES
+    assert toy_checkpoint.specification.task not in SIDES
     assert similarity.similarities_by_input([toy_checkpoint], 100, 10).empty
 
 

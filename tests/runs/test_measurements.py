@@ -45,7 +45,9 @@ def begin(tmp_path, monkeypatch):
 
     def run(models=MODELS):
         settings = SimpleNamespace(source="hub", device="cpu", specifications=lambda: models)
-        run = Measurements(SimpleNamespace(slug="1-a", number=1), "tiny", settings, lambda line: None)
+        run = Measurements(
+            SimpleNamespace(slug="1-a", number=1, measures=(__name__,)), "tiny", settings, lambda line: None
+        )
         manifest = {"seconds": 1.0}
         run.checkpoints = {one: SimpleNamespace(folder=Path(one.address), manifest=manifest) for one in models}
         return run
@@ -59,7 +61,7 @@ def of_pair(pair):
 
 def test_a_value_is_measured_on_its_own_models(begin):
     run = begin()
-    table = run.measure(scores, of=of_pair, each="seed", over={"pair": [("rte", "mrpc"), ("mrpc", "sst2")]})
+    table = run.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc"), ("mrpc", "sst2")]})
     assert table.groupby("pair", sort=False)["model"].apply(list).to_dict() == {
         "rte–mrpc": ["rte-0", "mrpc-0", "rte-1", "mrpc-1"],
         "mrpc–sst2": ["mrpc-0", "sst2-0", "mrpc-1", "sst2-1"],
@@ -69,20 +71,20 @@ def test_a_value_is_measured_on_its_own_models(begin):
 
 def test_a_run_of_more_takes_what_was_measured_before_without_its_models(begin):
     fewer = begin([one for one in MODELS if one.task != "sst2"])
-    fewer.measure(scores, of=of_pair, each="seed", over={"pair": [("rte", "mrpc")]})
+    fewer.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc")]})
     more = begin()
     more.checkpoints = {one: made for one, made in more.checkpoints.items() if one.task != "rte"}
-    more.measure(scores, of=of_pair, each="seed", over={"pair": [("rte", "mrpc"), ("mrpc", "sst2")]})
+    more.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc"), ("mrpc", "sst2")]})
     assert more.files["scores"][:2] == fewer.files["scores"]
 
 
 def test_a_value_without_models_is_measured_without(begin):
     table = begin().measure(
-        probes, of=lambda model: [one for one in MODELS if one.task == model], over={"model": ("base", "rte")}
+        "probes", of=lambda model: [one for one in MODELS if one.task == model], over={"model": ("base", "rte")}
     )
     assert table["checkpoints"].tolist() == [0, 2]
 
 
 def test_arguments_that_go_together_are_measured_one_after_another(begin):
-    table = begin().measure(sizes, over=[{"task": "rte", "size": 20}, {"task": "mrpc", "size": 30}])
+    table = begin().measure("sizes", over=[{"task": "rte", "size": 20}, {"task": "mrpc", "size": 30}])
     assert table.to_numpy().tolist() == [["rte", 20], ["mrpc", 30]]

@@ -42,7 +42,7 @@ wait_for("go")
 """
 MEASURING = """
 import pandas as pd
-from fivelenses.checkpoints import finetuning, tables
+from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.exhibits.claims import Claim
 from fivelenses.exhibits.effects import over_models
@@ -57,7 +57,7 @@ finetuning._train = counted
 (home / f"ready-{seed}").touch()
 wait_for(f"ready-{1 - seed}")
 schedule = Schedule(1e-3, 16, 1, max_length=64)
-run.measure(tables.models, of=lambda: [specify("toy-bert/seed-0", "rte", "toyworld", 0, schedule, examples=32)])
+run.measure("models", of=lambda: [specify("toy-bert/seed-0", "rte", "toyworld", 0, schedule, examples=32)])
 table = pd.DataFrame({"layer": [1, 2], "seed": "all", "value": [seed + 0.25, seed + 0.5]})
 run.exhibit(lambda: Exhibit("toy-table", "Table 1", table, "A caption."))
 effect = Effect("rte", "growth", over_models([[1.0, 1.1, 0.9], [-1.0, -1.1, -0.9]][seed]))

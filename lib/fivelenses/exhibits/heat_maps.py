@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -56,6 +55,8 @@ def heat_maps(
         ['0.9', '−0.2', '0.8']
         >>> style.close(figure)
     """
+    import seaborn as sns
+
     columns, height = min(col_wrap, len(matrices)), height or 0.33 * len(next(iter(matrices.values()))) + 0.6
     rows = -(-len(matrices) // columns)
     sized = dict(figsize=(width, height * rows + 0.8), layout="constrained", squeeze=False, sharey=True)

@@ -17,7 +17,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -106,6 +105,8 @@ def curves(
     Raises:
         ValueError: a group without rows or without looks, or a missing value.
     """
+    import seaborn as sns
+
     nulls, dashes = dict(nulls or {}), dict(dashes or {})
     lines = _null_lines(nulls.values())
     if missing is None and not table[y].map(pd.notna).all():
@@ -204,6 +205,8 @@ def _check_groups(table: pd.DataFrame, column: str, names: Mapping) -> None:
 
 def _draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, hue: str, looks: Looks, dash, dashes, unit) -> dict:
     """The curves of one panel; the names at their ends, with the ordinate there and the colour."""
+    import seaborn as sns
+
     if rows.empty:
         return {}
     parts = [column for column in (unit or hue, dash) if column is not None]
@@ -294,6 +297,8 @@ def dots(
         ['scratch', 'tuned', 'majority']
         >>> style.close(figure)
     """
+    import seaborn as sns
+
     marks = dict(marks or {})
     if len(marks) > len(MARKS):
         raise ValueError(f"There are {len(MARKS)} markers, and {len(marks)} things to mark.")

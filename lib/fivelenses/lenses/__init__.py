@@ -6,8 +6,8 @@
 - :mod:`~fivelenses.lenses.directprobe`: clusters of one label whose convex hulls meet no other label's.
 - :mod:`~fivelenses.lenses.hulls`: the distance between two convex hulls, with its proof.
 - :mod:`~fivelenses.lenses.mlp_probe`: what perceptrons with two hidden layers read from a representation.
-- :mod:`~fivelenses.lenses.landscape`: a loss along a line and over a plane of parameters, and trajectories on it.
-- :mod:`~fivelenses.lenses.basin`: the width, area and path of such a curve or surface, and its sharpness.
+- :mod:`~fivelenses.lenses.landscape`: a loss along a line and over a plane of parameters, and its sharpness.
+- :mod:`~fivelenses.lenses.basin`: the width, area and path of such a curve or surface.
 - :mod:`~fivelenses.lenses.directions`: parameters as vectors.
 - :mod:`~fivelenses.lenses.parameter_motion`: a model's layers as parameters that move and are restored.
 - :mod:`~fivelenses.lenses.classifier_loss`: the loss of a sequence classifier at any point of its parameter space.

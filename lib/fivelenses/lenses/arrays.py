@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
-import torch
 
-Array = np.ndarray | torch.Tensor
+# Pages read surfaces with lenses that need no torch, which takes seconds to load.
+if TYPE_CHECKING:
+    import torch
+
+Array = Union[np.ndarray, "torch.Tensor"]
 
 
-def as_tensor(values: Array) -> torch.Tensor:
+def as_tensor(values: Array) -> "torch.Tensor":
     """The values as a tensor without gradient: shared with the caller where torch can, copied where it cannot.
 
     Args:
@@ -19,6 +23,8 @@ def as_tensor(values: Array) -> torch.Tensor:
         >>> as_tensor([[1.0, 2.0]]).shape
         torch.Size([1, 2])
     """
+    import torch
+
     if isinstance(values, torch.Tensor):
         return values.detach()
     try:
@@ -97,15 +103,38 @@ def as_array(values: Array) -> np.ndarray:
     NumPy has no bfloat16: such values come as single precision.
 
     Example:
+        >>> import torch
         >>> as_array(torch.ones(2, requires_grad=True))
         array([1., 1.], dtype=float32)
     """
-    if not isinstance(values, torch.Tensor):
+    if not hasattr(values, "detach"):
         return np.asarray(values)
+    import torch
+
     return (values.float() if values.dtype == torch.bfloat16 else values).detach().cpu().numpy()
 
 
-def checked_rows(name: str, rows: Array) -> torch.Tensor:
+def as_doubles(values: Array) -> np.ndarray:
+    """The values as a NumPy array of double precision.
+
+    Raises:
+        ValueError: rows of several lengths, or what are no numbers.
+
+    Example:
+        >>> as_doubles([[1, 2]])
+        array([[1., 2.]])
+    """
+    try:
+        array = as_array(values)
+        if array.dtype.kind in "biuf":
+            return array.astype(float)
+        reason = f"they are of type {array.dtype}"
+    except ValueError as error:
+        reason = str(error).partition(". ")[0].rstrip(".")
+    raise ValueError(f"These values are no array of numbers ({reason}): give rows of one length.")
+
+
+def checked_rows(name: str, rows: Array) -> "torch.Tensor":
     """Rows as a tensor, refused if they are not (rows, features) of numbers that are finite in single precision.
 
     Single precision is what probes compute in; a large number in double precision is infinite there.
@@ -128,7 +157,7 @@ def checked_rows(name: str, rows: Array) -> torch.Tensor:
     return rows
 
 
-def checked_sentence(where: str, vectors: torch.Tensor, like: torch.Tensor) -> None:
+def checked_sentence(where: str, vectors: "torch.Tensor", like: "torch.Tensor") -> None:
     """Refuse a sentence that is not (layers, words, features), finite, with the layers and features of another.
 
     Args:

@@ -9,25 +9,41 @@ disc. The chapters take rises of 0.1 nats and of half the drop from start to end
 
 A cell of the grid that is NaN has no finite loss and lies above every level: a basin ends at the last finite point
 before it.
-
-Sharpness does not depend on the axes: it is the mean rise when each filter of the point is moved by a given share of
-its own length in random directions (filter normalisation, Li et al. 2018).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.ndimage import label
 from scipy.stats import rankdata
 
-from fivelenses.lenses.arrays import checked_list, checked_real, checked_whole
-from fivelenses.lenses.directions import Parameters, random_direction, vector
-from fivelenses.lenses.landscape import Evaluate, Surface, curve
+from fivelenses.lenses.arrays import checked_list, checked_real
 
 # Squares per cell of the grid, along each axis, when an area is measured.
 SQUARES = 16
-MAX_DRAWS = 10_000  # random directions; each takes two measurements
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """A loss over a plane; NaN where it is not finite.
+
+    Attributes:
+        alphas: (columns,) increasing positions on the first axis.
+        betas: (rows,) increasing positions on the second axis.
+        losses, errors, loss_standard_errors, error_standard_errors: (rows, columns) those of a
+            :class:`~fivelenses.lenses.landscape.Measurement`.
+        left_out_losses, left_out_errors: (folds, rows, columns) its replicates; no folds where the loss gives none.
+    """
+
+    alphas: np.ndarray
+    betas: np.ndarray
+    losses: np.ndarray
+    errors: np.ndarray
+    loss_standard_errors: np.ndarray
+    error_standard_errors: np.ndarray
+    left_out_losses: np.ndarray = field(default_factory=lambda: np.empty(0))
+    left_out_errors: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -69,31 +85,6 @@ class Path:
     def monotone(self) -> bool:
         """Whether the loss never rises on the path."""
         return self.climb == 0
-
-
-@dataclass(frozen=True, eq=False)
-class Sharpness:
-    """The rise of a loss around a point in filter-normalised random directions.
-
-    Attributes:
-        radius: the share of its length by which each filter was moved.
-        rises: (draws, 2) loss at -radius and at +radius in each direction, minus that of the point, in nats; NaN where
-            it is not finite.
-    """
-
-    radius: float
-    rises: np.ndarray
-
-    @property
-    def mean(self) -> float:
-        """The mean rise in nats over directions and signs; NaN if one is not finite."""
-        return float(self.rises.mean())
-
-    @property
-    def standard_error(self) -> float:
-        """The standard error of ``mean`` over directions; NaN for a single one."""
-        draws = len(self.rises)
-        return float(self.rises.mean(1).std(ddof=1) / np.sqrt(draws)) if draws > 1 else float("nan")
 
 
 def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, rise: float) -> tuple[float, float]:
@@ -320,33 +311,3 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     if len(np.unique(first[both])) < 2 or len(np.unique(second[both])) < 2:
         return float("nan")
     return float(np.corrcoef(rankdata(first[both]), rankdata(second[both]))[0, 1])
-
-
-def sharpness(evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws: int = 10, seed: int = 0) -> Sharpness:
-    """The rise of the loss when each filter moves by ± a share of its length in random directions.
-
-    Args:
-        evaluate: the loss of a point, as in :func:`~fivelenses.lenses.landscape.curve`; called 2 · draws + 1 times.
-        point: names to tensors, with at least one matrix.
-        radius: the share, above 0.
-        draws: random directions, at least 1.
-        seed: of the first direction; the next ones have the seeds that follow.
-
-    Raises:
-        ValueError: a radius that is not positive, no draw, a point without matrices, or NaN or infinity in it.
-
-    Example:
-        >>> import torch
-        >>> bowl = lambda point: 0.5 * float(point["weight"].square().sum())
-        >>> round(sharpness(bowl, {"weight": torch.zeros(2, 2) + 1}, radius=0.1, draws=3).mean, 6)
-        0.02
-    """
-    draws, seed = checked_whole("draws", draws, most=MAX_DRAWS), checked_whole("seed", seed)
-    radius = checked_real("radius", radius)
-    if not 0 < radius < np.inf or draws < 1:
-        raise ValueError(f"radius = {radius}, draws = {draws}: give a positive radius and at least one draw.")
-    point = vector(point)
-    directions = [random_direction(point, seed + draw) for draw in range(draws)]
-    here = curve(evaluate, point, directions[0], [0.0]).losses
-    around = [curve(evaluate, point, direction, [-radius, radius]).losses for direction in directions]
-    return Sharpness(radius, np.stack(around) - here)

@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import linprog
 from threadpoolctl import ThreadpoolController
 
-from fivelenses.lenses.arrays import Array, as_tensor, checked_real
+from fivelenses.lenses.arrays import Array, as_doubles, checked_real
 
 # Hulls closer than this share of their radius meet. Single-precision activations are rounded at 6e-8 of their size, and
 # after layer normalisation they differ only by rounding in some directions, where a finer tolerance would see a gap.
@@ -310,7 +310,7 @@ def _checked_tolerance(tolerance: float) -> float:
 
 
 def checked_points(name: str, points: Array) -> np.ndarray:
-    points = as_tensor(points).cpu().double().numpy()
+    points = as_doubles(points)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"{name} has shape {points.shape}, not (n, d) with at least one point and one feature.")
     finite = np.isfinite(points).all(1)
@@ -327,7 +327,7 @@ def _checked_pair(a: Array, b: Array, direction: Array | None) -> tuple[np.ndarr
     if not (largest == 0 or LARGEST[0] <= largest <= LARGEST[1]):
         raise ValueError(f"The points' largest value is {largest:.1g}, whose square is no number: rescale them.")
     if direction is not None:
-        direction = as_tensor(direction).cpu().double().numpy()
+        direction = as_doubles(direction)
         if direction.shape != a.shape[1:] or not np.isfinite(direction).all() or not direction.any():
             raise ValueError(
                 f"direction has shape {direction.shape}: give one of shape {a.shape[1:]}, finite and not 0, or none."

@@ -13,6 +13,9 @@ Parameters are named tensors (:mod:`~fivelenses.lenses.directions`). The loss is
 :class:`Measurement` or a number. It may read the tensors but neither store nor change them, since they are overwritten
 between calls. The cell of a loss that is not finite is NaN.
 
+Sharpness does not depend on the axes: it is the mean rise when each filter of the point is moved by a given share of
+its own length in random directions (filter normalisation, Li et al. 2018).
+
 Shapes: curves (k,), surfaces (rows, columns). Range: losses in nats, from 0 for a cross-entropy.
 """
 
@@ -28,8 +31,10 @@ import numpy as np
 import torch
 
 from fivelenses.lenses.arrays import as_array, checked_function, checked_list, checked_real, checked_whole
-from fivelenses.lenses.directions import Parameters, direction_at, moved, vector
+from fivelenses.lenses.basin import Surface
+from fivelenses.lenses.directions import Parameters, direction_at, moved, random_direction, vector
 
+MAX_DRAWS = 10_000  # random directions; each takes two measurements
 MAX_POSITIONS = 100_000  # of a grid; far more than a loss is ever measured at
 
 
@@ -76,24 +81,28 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
-    """A loss over a plane; NaN where it is not finite.
+class Sharpness:
+    """The rise of a loss around a point in filter-normalised random directions.
 
     Attributes:
-        alphas: (columns,) increasing positions on the first axis.
-        betas: (rows,) increasing positions on the second axis.
-        losses, errors, loss_standard_errors, error_standard_errors: (rows, columns) the fields of :class:`Measurement`.
-        left_out_losses, left_out_errors: (folds, rows, columns) its replicates; no folds where the loss gives none.
+        radius: the share of its length by which each filter was moved.
+        rises: (draws, 2) loss at -radius and at +radius in each direction, minus that of the point, in nats; NaN where
+            it is not finite.
     """
 
-    alphas: np.ndarray
-    betas: np.ndarray
-    losses: np.ndarray
-    errors: np.ndarray
-    loss_standard_errors: np.ndarray
-    error_standard_errors: np.ndarray
-    left_out_losses: np.ndarray = field(default_factory=lambda: np.empty(0))
-    left_out_errors: np.ndarray = field(default_factory=lambda: np.empty(0))
+    radius: float
+    rises: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """The mean rise in nats over directions and signs; NaN if one is not finite."""
+        return float(self.rises.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of ``mean`` over directions; NaN for a single one."""
+        draws = len(self.rises)
+        return float(self.rises.mean(1).std(ddof=1) / np.sqrt(draws)) if draws > 1 else float("nan")
 
 
 def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
@@ -210,6 +219,35 @@ def surface(
         if progress is not None:
             progress(len(rows), len(betas))
     return Surface(alphas, betas, *_fields(np.stack(rows, axis=1)))
+
+
+def sharpness(evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws: int = 10, seed: int = 0) -> Sharpness:
+    """The rise of the loss when each filter moves by ± a share of its length in random directions.
+
+    Args:
+        evaluate: the loss of a point, as in :func:`curve`; called 2 · draws + 1 times.
+        point: names to tensors, with at least one matrix.
+        radius: the share, above 0.
+        draws: random directions, at least 1.
+        seed: of the first direction; the next ones have the seeds that follow.
+
+    Raises:
+        ValueError: a radius that is not positive, no draw, a point without matrices, or NaN or infinity in it.
+
+    Example:
+        >>> bowl = lambda point: 0.5 * float(point["weight"].square().sum())
+        >>> round(sharpness(bowl, {"weight": torch.zeros(2, 2) + 1}, radius=0.1, draws=3).mean, 6)
+        0.02
+    """
+    draws, seed = checked_whole("draws", draws, most=MAX_DRAWS), checked_whole("seed", seed)
+    radius = checked_real("radius", radius)
+    if not 0 < radius < np.inf or draws < 1:
+        raise ValueError(f"radius = {radius}, draws = {draws}: give a positive radius and at least one draw.")
+    point = vector(point)
+    directions = [random_direction(point, seed + draw) for draw in range(draws)]
+    here = curve(evaluate, point, directions[0], [0.0]).losses
+    around = [curve(evaluate, point, direction, [-radius, radius]).losses for direction in directions]
+    return Sharpness(radius, np.stack(around) - here)
 
 
 def _positions(name: str, positions: Sequence[float]) -> np.ndarray:

@@ -12,31 +12,12 @@ moved by giving the model other tensors: its own are never written, and are rest
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-import numpy as np
 import torch
 from torch import nn
 
 from fivelenses.lenses.arrays import checked_whole
 from fivelenses.lenses.directions import Parameters, difference
 from fivelenses.models.layers import part
-
-MAX_DEPTH = 10_000  # layers; no encoder has as many
-
-
-def thirds(depth: int) -> dict[str, tuple[int, ...]]:
-    """The low, middle and high layers of an encoder: 1…depth in three parts, as equal as possible, low ones larger.
-
-    Raises:
-        ValueError: fewer than three layers.
-
-    Example:
-        >>> thirds(7)
-        {'low': (1, 2, 3), 'middle': (4, 5), 'high': (6, 7)}
-    """
-    if checked_whole("depth", depth, most=MAX_DEPTH) < 3:
-        raise ValueError(f"An encoder of {depth} layers has no thirds: at least three are needed.")
-    groups = np.array_split(np.arange(1, depth + 1), 3)
-    return {name: tuple(group.tolist()) for name, group in zip(("low", "middle", "high"), groups, strict=True)}
 
 
 def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from fivelenses import records
 from fivelenses.models.layers import checked_seed, layer_list, projections
 
 # All layers of these add one bias per head, from relative positions: a head that moved would find another's.
@@ -112,12 +113,9 @@ def rescaled_queries(model: nn.Module, seed: int) -> nn.Module:
     return _changed(model, seed, rescale)
 
 
-SYMMETRIES: dict[str, Callable[[nn.Module, int], nn.Module]] = {
-    "heads permuted": permuted_heads,
-    "neurons permuted": permuted_neurons,
-    "values rotated": rotated_values,
-    "queries rescaled": rescaled_queries,
-}
+SYMMETRIES: dict[str, Callable[[nn.Module, int], nn.Module]] = dict(
+    zip(records.SYMMETRIES, (permuted_heads, permuted_neurons, rotated_values, rescaled_queries), strict=True)
+)
 
 
 def symmetries_of(model: nn.Module) -> dict[str, Callable[[nn.Module, int], nn.Module]]:

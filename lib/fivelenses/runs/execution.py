@@ -60,15 +60,17 @@ def notebook_digest(notebook: nbformat.NotebookNode) -> str:
     return content.hexdigest()[:16]
 
 
-def page_digest(notebook: nbformat.NotebookNode) -> str:
-    """A digest of the library's code that a notebook runs: what it imports, directly or not, and the cards of claims.
+def page_digest(chapter: Chapter, notebook: nbformat.NotebookNode) -> str:
+    """A digest of the library's code that a notebook runs: what it imports, directly or not, what it measures with, and
+    the cards of claims.
 
     Docstrings, comments and what the notebook does not import change nothing; neither does code that fine-tunes or
     runs notebooks, whose work is in the records.
     """
     with ONE_PARSES:
         modules = {name for cell in code_cells(notebook) for name in records.imported_by(cell.source)}
-        content = hashlib.sha256(records.code_digest(modules | {"fivelenses.runs.run"}, ("pretraining",)).encode())
+        modules |= {"fivelenses.runs.run", *chapter.measures}
+        content = hashlib.sha256(records.code_digest(modules, ("pretraining",)).encode())
     for name in CARDS:
         content.update((TEMPLATES / name).read_bytes())
     return content.hexdigest()[:16]
@@ -106,7 +108,7 @@ def state(chapter: Chapter, folder: Path, parameters: dict) -> str:
     notebook = nbformat.read(chapter.notebook, as_version=4)
     if facts.get("notebook") != notebook_digest(notebook):
         return "the notebook's code has changed since"
-    if facts.get("code") != page_digest(notebook):
+    if facts.get("code") != page_digest(chapter, notebook):
         return "the code that it runs has changed since"
     if facts.get("parameters") != parameters:
         return "the parameters have changed since"
@@ -286,7 +288,7 @@ def _execute(chapter: Chapter, given: dict, place: Path, environment: dict, log)
         raise RunError(f"Chapter {chapter.number} ended without run.finish(): its last cell has to call it.")
     facts = json.loads(facts_file.read_text(encoding="utf-8"))
     notebook = nbformat.read(chapter.notebook, as_version=4)
-    facts |= {"notebook": notebook_digest(notebook), "code": page_digest(notebook), "models": models_digest()}
+    facts |= {"notebook": notebook_digest(notebook), "code": page_digest(chapter, notebook), "models": models_digest()}
     # Records that were there already took their memory in an earlier run.
     facts["peak_memory"] = max(ended.peak_memory, facts["peak_memory"])
     facts["files"] = checksums.checksums(partial)

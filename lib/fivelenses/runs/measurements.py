@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,7 +72,7 @@ class Measurements:
 
     def measure(
         self,
-        function: Callable,
+        function: str,
         of: Callable[..., Sequence] | None = None,
         each: str | Sequence[str] = (),
         over: Mapping[str, Iterable] | Sequence[Mapping] | Callable | None = None,
@@ -79,12 +80,12 @@ class Measurements:
     ) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
         """The record that a function measures: read if it is there and current, measured and kept otherwise.
 
-        The function's parameters are filled in by name, from `given` first and from the chapter's parameters
-        otherwise. `checkpoints` are the fine-tuned models, trained when they are first needed, and are a sequence;
-        `device` and `log` are where it runs and whom it tells, and do not make another record.
+        The function is imported only to measure. Its parameters are filled in by name, from `given` first and from the
+        chapter's parameters otherwise. `checkpoints` are the fine-tuned models, trained when they are first needed, and
+        are a sequence; `device` and `log` are where it runs and whom it tells, and do not make another record.
 
         Args:
-            function: returns one table, or several by name.
+            function: the name of one in the chapter's `measures`; it returns one table, or several by name.
             of: gives the specifications of the models that are measured; all of the chapter when None. If it takes a
                 parameter of `over`, each value is measured on its own models.
             each: names of a specification's fields: models that agree in these are measured together, and each group
@@ -94,12 +95,16 @@ class Measurements:
             given: parameters of the function that are not the chapter's.
 
         Raises:
+            LookupError: the chapter measures nothing of this name.
             RecordError: a record of a published run is damaged.
             TypeError: the function has a parameter that nobody gives.
         """
-        committed = self.committed is not None
-        record = self._committed(function) if committed else self._current(function, of, each, over, given)
-        self.tables[function.__name__] = record
+        module = records.measuring_module(function, self.chapter.measures)
+        if self.committed is not None:
+            record = self._committed(function, module)
+        else:
+            record = self._current(getattr(import_module(module), function), of, each, over, given)
+        self.tables[function] = record
         return record
 
     def _current(self, function, of, each, over, given) -> pd.DataFrame | dict[str, pd.DataFrame]:
@@ -128,15 +133,14 @@ class Measurements:
         # A value of `over` may need no model: the pre-trained encoder does not.
         return _grouped(of(*values), fields) or ([[]] if values else [])
 
-    def _committed(self, function: Callable):
-        name = function.__name__
+    def _committed(self, name: str, module: str) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
         files = sorted(self.committed.glob(f"{name}.parquet")) or sorted(self.committed.glob(f"{name}.*.parquet"))
         if not files:
             facts = json.loads((self.committed / "run.json").read_text(encoding="utf-8"))
             self.not_measured[name] = facts["not_measured"].get(name, "it was published before chapters measured this")
             return NotMeasured(name, self.not_measured[name])
         read = [records.read(file) for file in files]
-        code = records.measuring_code(function)
+        code = records.measuring_code(module)
         self.codes[name] = code
         if any(record.identity.code != code for record in read):
             self.outdated.append(name)
@@ -170,7 +174,7 @@ class Measurements:
             described["toyworld"] = records.toy_world_digest()
         described |= self._encoders(arguments)
         addresses = () if group is None else tuple(one.address for one in group)
-        identity = Identity(function.__name__, records.measuring_code(function), described, addresses)
+        identity = Identity(function.__name__, records.measuring_code(function.__module__), described, addresses)
         place = project.records_folder() / self.chapter.slug
         files = sorted(place.glob(f"{function.__name__}.*{identity.digest}.parquet"))
         try:

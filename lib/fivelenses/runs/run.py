@@ -65,8 +65,8 @@ class Run:
         else:
             print(line)
 
-    def measure(self, function: Callable, **asked) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
-        """The record that a function measures: read if it is there and current, measured and kept otherwise.
+    def measure(self, function: str, **asked) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
+        """The record that a function of this name measures: read if it is there and current, measured otherwise.
 
         :meth:`fivelenses.runs.measurements.Measurements.measure` says what can be asked.
         """

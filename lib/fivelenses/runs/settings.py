@@ -40,6 +40,7 @@ class Chapter:
         number, slug: its place, and its notebook's name without suffix.
         paper: its paper's key, empty for a chapter without one.
         parameters: what it takes.
+        measures: the modules whose functions it measures with, by name, see :meth:`fivelenses.runs.run.Run.measure`.
         profiles: the profiles it has.
         local: whether `make` runs it on this machine's own, on the profile `tiny`.
         telling: the key of its headline exhibit, which other runs of the chapter are compared by.
@@ -49,6 +50,7 @@ class Chapter:
     slug: str
     paper: str
     parameters: type[ChapterParameters]
+    measures: tuple[str, ...]
     profiles: tuple[str, ...] = ("tiny", "small", "paper")
     local: bool = True
     telling: str = ""
@@ -59,20 +61,40 @@ class Chapter:
         return project.root() / "notebooks" / f"{self.slug}.ipynb"
 
 
+SMALL = ("tiny", "small")
+_SHARED = tuple(f"fivelenses.checkpoints.{name}" for name in ("tables", "predictions", "bag_of_words"))
+
+
+def _measures(package: str, *modules: str) -> tuple[str, ...]:
+    """What every chapter measures with, and these modules of a paper's package."""
+    return *_SHARED, *(f"fivelenses.papers.{package}.{name}" for name in modules or ("measure",))
+
+
+MEASURES = {
+    0: _measures("toy_world"),
+    1: _measures("hao2020"),
+    2: _measures("zhou2022", "labelled", "measure", "probing"),
+    3: _measures("hao2019", "measure", "curvature", "layer_groups", "training_paths"),
+    4: _measures("singh2020"),
+    5: _measures("merchant2020", "measure", "similarity"),
+    6: _measures("five_lenses"),
+    7: _measures("known_truth", "measure", "properties"),
+    8: (*_measures("own_encoders"), "fivelenses.papers.toy_world.measure"),
+}
 CHAPTERS = {
     chapter.number: chapter
     for chapter in (
         # Three dozen models take minutes, so its run is published and not made again by every `make`.
-        Chapter(0, "0-toy-world", "", ToyWorld, ("tiny",), local=False, telling="toy-world-worth-figure"),
-        Chapter(1, "1-attention-svcca", "hao2020", Hao2020, telling="hao2020-figure-1"),
-        Chapter(2, "2-directprobe", "zhou2022", Zhou2022, telling="zhou2022-figure-4"),
-        Chapter(3, "3-landscapes", "hao2019", Hao2019, telling="hao2019-figure-1"),
-        Chapter(4, "4-reinitialisation", "singh2020", Singh2020, telling="singh2020-figure-1a"),
-        Chapter(5, "5-probing-rsa", "merchant2020", Merchant2020, telling="merchant2020-figure-2"),
-        Chapter(6, "6-five-lenses", "", FiveLenses, telling="five-lenses-overview"),
-        Chapter(7, "7-known-truth", "", KnownTruth, ("tiny", "small"), telling="known-truth-summary"),
+        Chapter(0, "0-toy-world", "", ToyWorld, MEASURES[0], ("tiny",), local=False, telling="toy-world-worth-figure"),
+        Chapter(1, "1-attention-svcca", "hao2020", Hao2020, MEASURES[1], telling="hao2020-figure-1"),
+        Chapter(2, "2-directprobe", "zhou2022", Zhou2022, MEASURES[2], telling="zhou2022-figure-4"),
+        Chapter(3, "3-landscapes", "hao2019", Hao2019, MEASURES[3], telling="hao2019-figure-1"),
+        Chapter(4, "4-reinitialisation", "singh2020", Singh2020, MEASURES[4], telling="singh2020-figure-1a"),
+        Chapter(5, "5-probing-rsa", "merchant2020", Merchant2020, MEASURES[5], telling="merchant2020-figure-2"),
+        Chapter(6, "6-five-lenses", "", FiveLenses, MEASURES[6], telling="five-lenses-overview"),
+        Chapter(7, "7-known-truth", "", KnownTruth, MEASURES[7], SMALL, telling="known-truth-summary"),
         # Three dozen models again, of encoders that the project made.
-        Chapter(8, "8-own-encoders", "", OwnEncoders, ("tiny", "small"), local=False, telling="own-encoders-scores"),
+        Chapter(8, "8-own-encoders", "", OwnEncoders, MEASURES[8], SMALL, local=False, telling="own-encoders-scores"),
     )
 }
 

@@ -23,8 +23,7 @@ import pandas as pd
 from fivelenses.exhibits import effects, intervals
 from fivelenses.exhibits.claims import seen_as
 from fivelenses.exhibits.effects import Interval
-from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY, DISTINCTIONS, OWN, lens
-from fivelenses.papers.five_lenses.measure import MIN_LAYERS
+from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY, DISTINCTIONS, MIN_LAYERS, OWN, lens
 from fivelenses.papers.five_lenses.rank_statistics import (
     partial_correlation,
     rank_correlation,

@@ -10,7 +10,7 @@ import pandas as pd
 from fivelenses.exhibits.claims import OURS, CannotTest, Claims
 from fivelenses.exhibits.exhibit import title
 from fivelenses.exhibits.verdicts import Effect, Part
-from fivelenses.lenses.parameter_motion import thirds
+from fivelenses.models import thirds
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.instruments import LENSES, SIMILARITIES, name
 

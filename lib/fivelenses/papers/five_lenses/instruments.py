@@ -7,6 +7,7 @@ some know the task's labels, where others count every change alike.
 
 from dataclasses import dataclass
 
+MIN_LAYERS = 3  # of which an order can be compared with another
 # Papers to what their instruments look at, in the order of the chapters.
 LENSES = {
     "hao2020": "attention and features",

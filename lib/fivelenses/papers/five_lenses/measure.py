@@ -32,11 +32,12 @@ from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
+from fivelenses.papers.five_lenses.instruments import MIN_LAYERS
 from fivelenses.papers.hao2020.measure import evaluation_part, untrained
 from fivelenses.papers.merchant2020.measure import structural_probes
 from fivelenses.papers.merchant2020.similarity import drawn_positions
 from fivelenses.papers.twins import model_of
-from fivelenses.records import FOLDS, TUNED, TWINS, WHOLE
+from fivelenses.records import FOLDS, PRETRAINED, TUNED, TWINS, WHOLE
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import folds, subset
@@ -45,8 +46,7 @@ from fivelenses.tasks.treebanks import treebank_of
 MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "structure")
 COLUMNS = ["task", "seed", "control", "measure", "fold", "layer", "value", "null", "entering"]
 NUMBERS = ["value", "null", "entering"]
-MIN_LAYERS = 3  # of which an order can be compared with another
-PRETRAINED, INDEPENDENT = "pre-trained", "independent"
+INDEPENDENT = "independent"
 CONTROL_SEED = 0
 PROBE_HIDDEN, PROBE_REGULARISER, PROBE_SEEDS, PROBE_EPOCHS = (64, 64), 1e-4, range(3), 100
 

@@ -15,8 +15,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from fivelenses.exhibits.effects import Interval
-from fivelenses.lenses.arrays import Array
-from fivelenses.papers.five_lenses.measure import MIN_LAYERS
+from fivelenses.papers.five_lenses.instruments import MIN_LAYERS
 
 
 def number(value: float) -> str:
@@ -81,7 +80,7 @@ def _correlations(curves: np.ndarray) -> np.ndarray:
     return np.clip(ranks @ ranks.T, -1, 1).round(12)
 
 
-def rank_correlation(first: Array, second: Array) -> float:
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     """That of two curves; refused over different layers, and what `rank_correlations` refuses.
 
     Example:
@@ -109,7 +108,7 @@ def partial_correlation(of_pair: float, first_with_third: float, second_with_thi
     return float(np.clip((of_pair - first_with_third * second_with_third) / np.sqrt(left), -1, 1))
 
 
-def scaled(curve: Array) -> np.ndarray:
+def scaled(curve: np.ndarray) -> np.ndarray:
     """A curve's values scaled to [0, 1] by its own range; NaN throughout where it is constant.
 
     Example:

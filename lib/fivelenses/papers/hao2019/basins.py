@@ -10,11 +10,8 @@ import pandas as pd
 
 from fivelenses.exhibits import effects
 from fivelenses.exhibits.claims import of_all
-from fivelenses.lenses.basin import basin, half_widths, path, rank_correlation, share_below
-from fivelenses.lenses.landscape import Surface
-from fivelenses.papers.hao2019.layer_groups import TUNED
-from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
-from fivelenses.records import TWIN, WHOLE
+from fivelenses.lenses.basin import Surface, basin, half_widths, path, rank_correlation, share_below
+from fivelenses.records import FULL, OPTIMISATION, RANDOM, TWIN, WHOLE
 
 RISE = 0.1  # nats above the end
 HALF = 0.5  # of the drop from start to end
@@ -205,7 +202,7 @@ def rolled_back(rollbacks: pd.DataFrame) -> pd.DataFrame:
     means = rollbacks.groupby([*GROUP, "control"], sort=False)[["score", "norm", "relative_norm"]].mean().reset_index()
     table = means[means["control"] == ""].rename(columns={"score": "accuracy"}).drop(columns="control")
     at_random = means[means["control"] == TWIN][[*GROUP, "score"]].rename(columns={"score": "random"})
-    tuned = means[means["group"] == TUNED][["task", "seed", "score"]].rename(columns={"score": "tuned"})
+    tuned = means[means["group"] == FULL][["task", "seed", "score"]].rename(columns={"score": "tuned"})
     return table.merge(at_random, on=GROUP).merge(tuned, on=["task", "seed"])
 
 
@@ -218,7 +215,7 @@ def rollback_errors(rollbacks: pd.DataFrame) -> pd.DataFrame:
         for task, of_task in rollbacks[rollbacks["control"] != TWIN].groupby("task", sort=False):
             by_group = of_task.groupby("group", sort=False)
             scores = {name: rows.pivot(index="seed", columns="example", values="score") for name, rows in by_group}
-            tuned = scores.pop(TUNED)
+            tuned = scores.pop(FULL)
             before = effects.interval(tuned).standard_error
             rows += [(task, name, before, effects.interval(of, tuned).standard_error) for name, of in scores.items()]
     table = pd.DataFrame(rows, columns=["task", "group", "tuned_error", "change_error"])

@@ -19,10 +19,8 @@ from fivelenses.exhibits.exhibit import printed, title
 from fivelenses.exhibits.intervals import of_measure
 from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, EXACT, HOLDS, UNBOUNDED, Effect, Part, judge_group
 from fivelenses.papers.hao2019.basins import HALF, RADII, RISE, areas, correlations, drops, ends, group_ways, ways
-from fivelenses.papers.hao2019.measure import OPTIMISATION
-from fivelenses.papers.hao2019.planes import PRETRAINED, RANDOM_ENCODER, SCRATCH
 from fivelenses.papers.hao2019.tables import DIVERGED, printed_falls
-from fivelenses.papers.hao2019.training_paths import BETWEEN, CONTINUED
+from fivelenses.records import BETWEEN, CONTINUED, OPTIMISATION, PRETRAINED, RANDOM_ENCODER, SCRATCH
 
 MEASURES = "hao2019-measures"
 THIRD = 1 / 3  # of the steps

@@ -8,11 +8,12 @@ import pandas as pd
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions
 from fivelenses.lenses.hessian import curvatures
-from fivelenses.lenses.parameter_motion import layer_parameters, thirds
+from fivelenses.lenses.parameter_motion import layer_parameters
+from fivelenses.models import thirds
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.hao2019.planes import Models, encoded
+from fivelenses.records import ALL
 
-ALL = "all"  # in the column `group`: all layers and the embeddings, as in a surface
 DRAWS = 5
 
 
@@ -45,6 +46,7 @@ def end_curvature(
     if grid_examples is not None:
         drawn = np.random.default_rng(0).permutation(examples.num_rows)[:grid_examples]
         examples = examples.select(np.sort(drawn))
+    # All layers and the embeddings, as in a surface.
     layers = {ALL: plane.layers} | thirds(len(layer_list(plane.model)))
     inside = {group: list(layer_parameters(plane.model, of)) for group, of in layers.items()}
     named = dict(plane.model.base_model.named_parameters())

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fivelenses.exhibits import style
-from fivelenses.lenses.landscape import Surface
+from fivelenses.lenses.basin import Surface
 
 MAP = "viridis"
 FLOOR = 0.0125  # nats; what is lower has its colour

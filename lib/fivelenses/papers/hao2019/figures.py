@@ -13,11 +13,21 @@ from fivelenses.exhibits.exhibit import Absent, Exhibit, first_seed, title
 from fivelenses.lenses.basin import rank_correlation
 from fivelenses.papers.hao2019 import drawing
 from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface
-from fivelenses.papers.hao2019.measure import OPTIMISATION, RANDOM
-from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, SCRATCH
 from fivelenses.papers.hao2019.tables import DIVERGED, task_models
-from fivelenses.papers.hao2019.training_paths import BETWEEN, CELL, CONTINUED, SEPARATE, STATE
-from fivelenses.records import TWIN, WHOLE
+from fivelenses.records import (
+    BETWEEN,
+    CELL,
+    CONTINUED,
+    INITS,
+    OPTIMISATION,
+    PRETRAINED,
+    RANDOM,
+    SCRATCH,
+    SEPARATE,
+    STATE,
+    TWIN,
+    WHOLE,
+)
 
 LINES = {CONTINUED: "o-", SEPARATE: "s--"}
 REFERENCES = {CONTINUED: "end of the first part", SEPARATE: "end of a finished training"}

@@ -11,10 +11,9 @@ import pandas as pd
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, landscape
 from fivelenses.papers.hao2019.measure import RANDOM_SEED, Log, as_rows, loss_of, surface
-from fivelenses.papers.hao2019.planes import PRETRAINED, Models, encoded
-from fivelenses.records import SHARED, TWIN, WHOLE
+from fivelenses.papers.hao2019.planes import Models, encoded
+from fivelenses.records import FULL, PRETRAINED, SHARED, TWIN, WHOLE
 
-TUNED = "tuned"  # in the column `group`: no layers are rolled back
 RANDOM_DRAWS = 3
 
 
@@ -83,6 +82,6 @@ def rollbacks(
             right = np.mean([1 - evaluate.by_example(point)[1] for point in points], axis=0)
             parts.append(pd.DataFrame({"group": group, "control": control, "score": right} | lengths))
     right = 1 - evaluate.by_example(end)[1]
-    parts.append(pd.DataFrame({"group": TUNED, "control": SHARED, "score": right}))
+    parts.append(pd.DataFrame({"group": FULL, "control": SHARED, "score": right}))
     table = pd.concat([part.assign(example=np.arange(len(part), dtype=np.int32)) for part in parts], ignore_index=True)
     return table.astype({"score": np.float32}).assign(task=task, seed=seed)

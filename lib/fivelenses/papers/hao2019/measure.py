@@ -17,19 +17,18 @@ from transformers import PreTrainedModel
 from fivelenses import project
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, landscape
-from fivelenses.lenses.basin import sharpness
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import Parameters
+from fivelenses.papers.hao2019 import RADIUS
 from fivelenses.papers.hao2019.planes import Models, Plane, encoded
-from fivelenses.records import TWIN, WHOLE
+from fivelenses.records import OPTIMISATION, RANDOM, TWIN, WHOLE
 from fivelenses.tasks.subsets import folds
 
-OPTIMISATION, RANDOM = "optimisation", "random"
 SPLITS = {"train": "training", "validation": "development"}
 FOLDED = {"train": "loss", "validation": "error"}  # what is said of a split, and has folds
 RANDOM_SEED = 0
 WAY_POINTS = 41  # evenly from start to end, so that a ridge on the way is not stepped over
-RADIUS, SHARPNESS_DRAWS = 0.1, 5  # the share of its length by which a filter moves, and random directions
+SHARPNESS_DRAWS = 5  # random directions
 
 Log = Callable[[str], None]
 
@@ -193,7 +192,7 @@ def landscapes(
     ]
 
     shares = np.unique(examples["train"]["labels"], return_counts=True)[1] / examples["train"].num_rows
-    sharp = sharpness(losses["train"], plane.end(), RADIUS, SHARPNESS_DRAWS, RANDOM_SEED)
+    sharp = landscape.sharpness(losses["train"], plane.end(), RADIUS, SHARPNESS_DRAWS, RANDOM_SEED)
     row = key | {
         "examples": examples["train"].num_rows,
         "null_loss": -float(shares @ np.log(shares)),

@@ -17,14 +17,11 @@ from fivelenses import tasks
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions
 from fivelenses.lenses.directions import Parameters
-from fivelenses.lenses.parameter_motion import layer_parameters, thirds
-from fivelenses.models import encoders
+from fivelenses.lenses.parameter_motion import layer_parameters
+from fivelenses.models import encoders, thirds
 from fivelenses.models.layers import layer_list
+from fivelenses.records import INITS, PRETRAINED, RANDOM_ENCODER, SCRATCH
 from fivelenses.tasks.examples import encode, with_examples
-
-SCRATCH, PRETRAINED = "scratch", "pre-trained"
-INITS = (SCRATCH, PRETRAINED)
-RANDOM_ENCODER = "random:"
 
 
 @dataclass(frozen=True, eq=False)

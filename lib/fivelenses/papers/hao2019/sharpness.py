@@ -7,8 +7,8 @@ from scipy.stats import spearmanr
 
 from fivelenses.exhibits.exhibit import Absent, Exhibit, printed, title
 from fivelenses.papers.hao2019.basins import RISE, measures
-from fivelenses.papers.hao2019.curvature import ALL
 from fivelenses.papers.hao2019.tables import DIVERGED, GROUPS, at_least
+from fivelenses.records import ALL
 
 MODEL = ["task", "init", "seed"]
 KEY, LABEL = "hao2019-curvature", "Width and curvature"

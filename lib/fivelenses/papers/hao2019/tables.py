@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 
 from fivelenses.exhibits.exhibit import Absent, Exhibit, printed, title
-from fivelenses.papers.hao2019 import basins
+from fivelenses.papers.hao2019 import RADIUS, basins
 from fivelenses.papers.hao2019.basins import NEAR, RADII, RISE
-from fivelenses.papers.hao2019.measure import RADIUS
-from fivelenses.papers.hao2019.planes import PRETRAINED, RANDOM_ENCODER, SCRATCH
+from fivelenses.records import PRETRAINED, RANDOM_ENCODER, SCRATCH
 
 # Table 1, page 9: accuracy tuned, and with the low, middle and high third rolled back, in percent.
 PAPER_TABLE_1 = {

@@ -17,11 +17,9 @@ from fivelenses.lenses import directions, landscape, projection
 from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.parameter_motion import layer_parameters
 from fivelenses.papers.hao2019.measure import RANDOM_SEED, Log, at_one, loss_of, surface
-from fivelenses.papers.hao2019.planes import INITS, PRETRAINED, Models, Plane, encoded
-from fivelenses.records import TWIN, WHOLE
+from fivelenses.papers.hao2019.planes import Models, Plane, encoded
+from fivelenses.records import BETWEEN, CELL, CONTINUED, INITS, PRETRAINED, SEPARATE, STATE, TWIN, WHOLE
 
-CELL, STATE, BETWEEN = "cell", "state", "between"
-CONTINUED, SEPARATE = "continued", "separate"
 POSITIONS_BETWEEN = 11
 
 

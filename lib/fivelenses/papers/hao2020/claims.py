@@ -21,7 +21,7 @@ from fivelenses.exhibits.effects import Interval
 from fivelenses.exhibits.exhibit import title
 from fivelenses.exhibits.intervals import of_measure, of_pairs
 from fivelenses.exhibits.verdicts import RATIO, Effect, Part
-from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
+from fivelenses.records import PRETRAINED, UNTRAINED
 
 CLAIMS = Claims("hao2020")
 LOW, HIGH = (0, 1 / 3), (2 / 3, 1)  # of the depth

@@ -9,8 +9,7 @@ from fivelenses.exhibits.claims import controls_of, of_all
 from fivelenses.exhibits.exhibit import ALL_DIVERGED, Absent, Exhibit, counted, title, trained_on
 from fivelenses.exhibits.intervals import whole
 from fivelenses.exhibits.plots import SHUFFLED_LABELS, TWIN_COLUMNS, curves, ends, looks_in_sequence, looks_of_tasks
-from fivelenses.papers.hao2020.measure import PRETRAINED, UNTRAINED
-from fivelenses.records import SHUFFLED
+from fivelenses.records import PRETRAINED, SHUFFLED, UNTRAINED
 
 # Table 1, page 2: learning rate, batch size, epochs.
 PAPER_TABLE_1 = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}

@@ -21,11 +21,9 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import compare, layers_rolled_back
 from fivelenses.models import encoders
 from fivelenses.papers.twins import controls, model_of
-from fivelenses.records import SHARED, TUNED, TWINS
+from fivelenses.records import PRETRAINED, SHARED, TUNED, TWINS, UNTRAINED
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import folds, subset
-
-PRETRAINED, UNTRAINED = "pre-trained", "untrained"
 
 Log = Callable[[str], None]
 

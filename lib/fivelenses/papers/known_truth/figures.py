@@ -6,12 +6,10 @@ import pandas as pd
 from fivelenses.exhibits import plots
 from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, printed, title
 from fivelenses.exhibits.heat_maps import heat_maps
-from fivelenses.models.symmetries import SYMMETRIES
 from fivelenses.papers.five_lenses.rank_statistics import between, number, with_interval
 from fivelenses.papers.known_truth import scores
 from fivelenses.papers.known_truth.instruments import BY_KEY, INVARIANCES, MEASURES, name
-from fivelenses.papers.known_truth.measure import FROZEN, FULL
-from fivelenses.papers.known_truth.properties import TREES
+from fivelenses.records import FROZEN, FULL, SYMMETRIES, TREES
 
 WIDTH = 5.6  # narrower than a page, so that letters are read on a phone
 NARROW = 4.7  # a phone shows it whole
@@ -59,7 +57,9 @@ def table_of_models(models: pd.DataFrame, changes: pd.DataFrame) -> Exhibit:
             np.where(group["diverged"], "diverged", group["score"].map("{:.3f}".format))
         )
         row |= {"null rate": f"{group['null_rate'].iloc[0]:.3f}", "places": int(made.get(FROZEN, 0))}
-        rows.append(row | {"doses": int(made.get(FULL, 0)), "without effect": int(made.reindex(SYMMETRIES).sum())})
+        rows.append(
+            row | {"doses": int(made.get(FULL, 0)), "without effect": int(made.reindex(list(SYMMETRIES)).sum())}
+        )
     caption = (
         "The models that are fine-tuned as usual, with their development scores (accuracy, or Matthews correlation "
         "where the null rate is 0). The last columns count the models made beside each: trained in one place alone, "

@@ -41,14 +41,12 @@ from fivelenses.papers.hao2020.measure import evaluation_part
 from fivelenses.papers.known_truth.alignment import Alignment, Neighbours
 from fivelenses.papers.merchant2020.measure import structural_probes
 from fivelenses.papers.merchant2020.similarity import drawn_positions
-from fivelenses.records import SHUFFLED, TWIN
+from fivelenses.records import ALL, FROZEN, FULL, PRETRAINED, SHUFFLED, TWIN
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import subset
 from fivelenses.tasks.treebanks import treebank_of
 
-FULL, FROZEN, ALL = "tuned", "frozen", "all"
-PRETRAINED = "pre-trained"
 COLUMNS = ["task", "seed", "kind", "trained", "dose", "measure", "layer", "value"]
 PROBES = [mlp_probe.Configuration((64, 64), 1e-4, seed) for seed in range(2)]
 PROBE_EPOCHS = 60

@@ -16,6 +16,7 @@ from fivelenses.lenses import directprobe, mlp_probe
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020.measure import structural_probes
+from fivelenses.records import TREES
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import subset
@@ -24,7 +25,6 @@ from fivelenses.tasks.treebanks import treebank_of
 HEADS = ("token", "token-pair")  # of tasks on words
 PROBES = [mlp_probe.Configuration((64, 64), 1e-4, seed) for seed in range(2)]
 PROBE_EPOCHS = 60
-TREES = "trees"
 MAX_LENGTH = 128
 
 

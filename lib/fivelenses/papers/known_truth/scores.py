@@ -22,11 +22,9 @@ import pandas as pd
 from fivelenses.exhibits import effects
 from fivelenses.exhibits.effects import Interval
 from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS
-from fivelenses.models.symmetries import SYMMETRIES
 from fivelenses.papers.five_lenses.rank_statistics import rank_correlations
 from fivelenses.papers.known_truth.instruments import BY_KEY
-from fivelenses.papers.known_truth.measure import ALL, FROZEN, FULL
-from fivelenses.records import SHUFFLED, TWIN
+from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TWIN
 
 MODEL = ["task", "seed"]
 VALUE, ADDED = "value", "adds"

@@ -20,9 +20,7 @@ from fivelenses.exhibits.plots import (
 )
 from fivelenses.papers.merchant2020.ablations import varied
 from fivelenses.papers.merchant2020.probe_claims import PAPER_COLUMNS, PAPER_TABLE_1
-from fivelenses.papers.merchant2020.probed import BASE
-from fivelenses.papers.merchant2020.similarity import RUNNING_TEXT
-from fivelenses.records import TWIN
+from fivelenses.records import BASE, RUNNING_TEXT, TWIN
 from fivelenses.tasks.edge_tasks import find_edge_task
 
 POINTS = 100  # the paper prints scores in per cent

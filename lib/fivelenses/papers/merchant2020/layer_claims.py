@@ -15,10 +15,9 @@ from fivelenses.exhibits.exhibit import title
 from fivelenses.exhibits.gate import key
 from fivelenses.exhibits.intervals import of_measure
 from fivelenses.exhibits.verdicts import Effect, Part
-from fivelenses.papers.merchant2020 import ablations
-from fivelenses.papers.merchant2020.probed import PARSER
+from fivelenses.papers.merchant2020 import SIDES, ablations
 from fivelenses.papers.merchant2020.reading import check_present, models_of, sentences_of, wide
-from fivelenses.papers.merchant2020.similarity import RUNNING_TEXT, SIDES
+from fivelenses.records import PARSER, RUNNING_TEXT
 
 CLAIMS = Claims("merchant2020")
 TRAINED_ANEW = "each ablated model is trained by itself, and a model moved at random is not trained"

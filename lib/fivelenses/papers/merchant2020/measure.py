@@ -19,17 +19,8 @@ from fivelenses.lenses import edge_probe, mdl, structural_probe, trees
 from fivelenses.lenses.spans import Target
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.merchant2020.probed import (
-    BASE,
-    LEXICAL,
-    PARSER,
-    RANDOMISED,
-    TWIN_OF,
-    probed_models,
-    tuned_seed,
-    with_control,
-)
-from fivelenses.records import FOLDS, WHOLE
+from fivelenses.papers.merchant2020.probed import TWIN_OF, probed_models, tuned_seed, with_control
+from fivelenses.records import BASE, FOLDS, LEXICAL, PARSER, RANDOMISED, WHOLE
 from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
 from fivelenses.tasks.encoding import NO_WORD, encode_words
 from fivelenses.tasks.subsets import subset

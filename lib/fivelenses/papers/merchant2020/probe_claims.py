@@ -16,9 +16,9 @@ from fivelenses.exhibits.effects import Interval
 from fivelenses.exhibits.exhibit import printed, title
 from fivelenses.exhibits.intervals import of_measure
 from fivelenses.exhibits.verdicts import EXACT, HOLDS, RATIO, UNBOUNDED, Effect, Part, judge_group
-from fivelenses.papers.merchant2020.probed import BASE, LEXICAL, PARSER, RANDOMISED
+from fivelenses.papers.merchant2020 import SIDES
 from fivelenses.papers.merchant2020.reading import check_present, models_of, sentences_of, wide
-from fivelenses.papers.merchant2020.similarity import SIDES
+from fivelenses.records import BASE, LEXICAL, PARSER, RANDOMISED
 from fivelenses.tasks.edge_tasks import find_edge_task
 
 CLAIMS = Claims("merchant2020")

@@ -15,10 +15,8 @@ from torch import nn
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.models import encoders
 from fivelenses.papers.twins import model_of
-from fivelenses.records import SHARED, TUNED, TWINS
+from fivelenses.records import BASE, LEXICAL, RANDOMISED, SHARED, TUNED, TWINS
 
-BASE, LEXICAL, RANDOMISED = "base", "lexical", "randomised"
-PARSER = "parsing"
 TWIN_OF, FUNCTIONAL_TWIN_OF = (f"{control} of " for control in TWINS)
 RANDOM_SEED = 0  # of the randomised baseline
 

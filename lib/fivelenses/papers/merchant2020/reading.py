@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from fivelenses.exhibits.claims import CannotTest
-from fivelenses.papers.merchant2020.probed import BASE, LEXICAL, RANDOMISED
+from fivelenses.records import BASE, LEXICAL, RANDOMISED
 
 
 def check_present(present: Iterable, wanted: Iterable[str], what: str) -> None:

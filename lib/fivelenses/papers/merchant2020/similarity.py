@@ -19,8 +19,8 @@ from fivelenses.comparison import RSA, compare_with
 from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
+from fivelenses.papers.merchant2020 import SIDES
 from fivelenses.papers.merchant2020.probed import (
-    BASE,
     FUNCTIONAL_TWIN_OF,
     TWIN_OF,
     Log,
@@ -28,11 +28,10 @@ from fivelenses.papers.merchant2020.probed import (
     tuned_seed,
     with_control,
 )
+from fivelenses.records import BASE, RUNNING_TEXT
 from fivelenses.tasks.running_text import wikipedia_text
 from fivelenses.tasks.subsets import folds
 
-SIDES = {"mnli": ("premise", "hypothesis"), "squad": ("question", "context")}
-RUNNING_TEXT = "wikipedia"
 DRAW_SEED = 0  # of texts, tokens and permuted tokens
 COLUMNS = ["input", "model", "control", "layer", "fold", "similarity", "null", "tokens", "examples"]
 

@@ -15,8 +15,8 @@ from fivelenses.exhibits.claims import CannotTest, Claims
 from fivelenses.exhibits.effects import Interval
 from fivelenses.exhibits.exhibit import title
 from fivelenses.exhibits.verdicts import RATIO, Effect, Part
-from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE
 from fivelenses.papers.zhou2022.tables import PAPER_CHANGE_AFTER_POS, short
+from fivelenses.records import AFTER, BEFORE
 
 CLAIMS = Claims("zhou2022")
 EXCEPTIONS = 0.2  # share of an encoder's tasks that may gain nothing

@@ -19,11 +19,10 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.models.encoders import load_weights, locate, tokenizer
 from fivelenses.models.layers import layer_list
 from fivelenses.models.twins import moved_at_random
-from fivelenses.records import SHARED, SHUFFLED, TUNED, TWIN
+from fivelenses.records import AFTER, BEFORE, SHARED, SHUFFLED, TUNED, TWIN
 from fivelenses.tasks.examples import encode, load
 from fivelenses.tasks.subsets import subset
 
-BEFORE, AFTER = "before", "after"
 TRAINING, HELD_OUT = "train", "validation"
 FEW = 3  # points that a label has at least in a sample, if it has as many at all
 # In a record's column `control`, as `exhibits.claims` reads it: records are to know nothing of how claims are judged.

@@ -7,8 +7,7 @@ import pandas as pd
 
 from fivelenses.exhibits.exhibit import ALL_DIVERGED, Absent, Exhibit, title
 from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS
-from fivelenses.papers.zhou2022.labelled import AFTER, BEFORE
-from fivelenses.records import SHUFFLED, TUNED, TWIN
+from fivelenses.records import AFTER, BEFORE, SHUFFLED, TUNED, TWIN
 
 # Table 6: training and test points, labels; the paper's POS counts its six and one empty nodes.
 PAPER_TABLE_6 = {
