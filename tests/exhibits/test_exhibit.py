@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 
 from fivelenses.exhibits.exhibit import Absent, Exhibit, as_html
 from fivelenses.papers.hao2020 import figures
-from fivelenses.runs.pictures import element
 from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings
 
@@ -29,8 +28,9 @@ def test_a_page_knows_which_pictures_it_may_invert_in_the_dark(kind):
     figure = Figure()
     figure.subplots().plot([0, 1]) if kind == "lines" else figure.subplots().pcolormesh([[0, 1]])
     exhibit = Exhibit("key", "Title", pd.DataFrame({"x": [1]}), "A caption.", "A picture.", figure)
-    box = BeautifulSoup(element(exhibit.png, exhibit.alt), "html.parser").div
-    assert box["class"] == ["picture", kind] and box.img["alt"] == "A picture."
+    shown = BeautifulSoup(exhibit.html, "html.parser").select_one("figure#key")
+    assert kind in shown.div["class"] and shown.img["alt"] == "A picture."
+    assert shown.figcaption.text == "Title. A caption."
 
 
 def test_a_table_is_printed_by_its_formats_in_the_order_of_its_columns():

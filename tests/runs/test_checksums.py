@@ -17,7 +17,7 @@ def run(tmp_path):
     """A finished run with a table, a picture and verdicts, and their checksums."""
     (tmp_path / "table.parquet").write_bytes(bytes(range(256)))
     (tmp_path / "figure.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    (tmp_path / "figure.md").write_text("**Figure 1.** A caption.\n")
+    (tmp_path / "figure.html").write_text("<figure>A caption.</figure>\n")
     (tmp_path / "figure.svg").write_text("<svg/>")
     (tmp_path / EXECUTED).write_text("{}")
     claims.save([claims.Judged("a-claim", Verdict(CANNOT_BE_TESTED, (), "it is a test"))], tmp_path)
@@ -32,7 +32,7 @@ def shown(folder):
 
 def test_a_run_as_it_was_written_is_whole(run):
     assert pages.facts_of(shown(run))["files"] == checksums.checksums(run)
-    assert set(checksums.checksums(run)) == {"table.parquet", "figure.png", "figure.md", EXECUTED, "claims.json"}
+    assert set(checksums.checksums(run)) == {"table.parquet", "figure.png", "figure.html", EXECUTED, "claims.json"}
 
 
 @pytest.mark.parametrize("name", ["table.parquet", "figure.png", "claims.json", EXECUTED])
@@ -62,7 +62,7 @@ def test_damaged_facts_are_found(run, content):
 
 
 def test_line_ends_of_another_system_are_no_damage(run):
-    (run / "figure.md").write_bytes(b"**Figure 1.** A caption.\r\n")
+    (run / "figure.html").write_bytes(b"<figure>A caption.</figure>\r\n")
     assert checksums.damaged(run, json.loads((run / "run.json").read_text())["files"]) == []
 
 

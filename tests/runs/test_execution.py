@@ -1,6 +1,4 @@
-import base64
 import dataclasses
-import io
 import json
 import shutil
 import threading
@@ -8,13 +6,16 @@ import time
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from IPython.core.inputtransformer2 import TransformerManager
-from PIL import Image
+from matplotlib.figure import Figure
 from tests.runs.conftest import make_home, write_notebook
 
 from fivelenses import project
 from fivelenses.exhibits import claims
+from fivelenses.exhibits.exhibit import Exhibit
 from fivelenses.runs import all_chapters, book, checksums, execution, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.folders import folder_name
@@ -131,26 +132,24 @@ def finish(shown):
     return shown
 
 
-def test_a_page_takes_outputs_from_the_run_and_prose_from_the_notebook(chapter, tmp_path):
-    pictures = []
-    for alt in ("a curve", "another"):
-        drawn = io.BytesIO()
-        Image.new("RGB", (4, 3 + len(pictures))).save(drawn, format="png")
-        content = {"image/png": base64.b64encode(drawn.getvalue()).decode()}
-        pictures.append(nbformat.v4.new_output("display_data", content, metadata={"image/png": {"alt": alt}}))
-        caption = f"**Figure {len(pictures)}.** A caption."
-        (tmp_path / "run").mkdir(exist_ok=True)
-        (tmp_path / "run" / f"paper-figure-{len(pictures)}.md").write_text(caption)
-        pictures.append(nbformat.v4.new_output("display_data", {"text/markdown": caption}))
-    shown = finish(executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.extend(pictures)))
+def test_a_page_takes_outputs_from_the_run_and_its_pictures_are_files_of_the_book(chapter, tmp_path):
+    exhibits = []
+    for number, alt in enumerate(("a curve", "another"), 1):
+        figure = Figure()
+        figure.subplots().plot([0, number])
+        exhibits.append(Exhibit(f"figure-{number}", "Title", pd.DataFrame({"x": [1]}), "A caption.", alt, figure))
+    outputs = [nbformat.v4.new_output("display_data", {"text/html": exhibit.html}) for exhibit in exhibits]
+    shown = finish(executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.extend(outputs)))
     static = tmp_path / "_static"
     page = pages.assemble(shown, static)
     assert page == pages.assemble(shown, static)
-    first, _, second, _ = [cell for cell in page.cells if cell.cell_type == "code"][1].outputs
-    assert first.data["text/html"].startswith('<span id="paper-figure-1"></span><div class="picture shades narrow"')
-    assert '<img src="../_static/exhibits/' in first.data["text/html"]
-    assert 'alt="a curve" width="4" height="3"' in first.data["text/html"]
-    assert '<span id="paper-figure-' in second.data["text/html"] and 'alt="another"' in second.data["text/html"]
+    outputs = [cell for cell in page.cells if cell.cell_type == "code"][1].outputs
+    figures = BeautifulSoup("".join(output.data["text/html"] for output in outputs), "html.parser").select("figure")
+    assert [figure["id"] for figure in figures] == ["figure-1", "figure-2"]
+    assert [figure.img["alt"] for figure in figures] == ["a curve", "another"]
+    for figure, exhibit in zip(figures, exhibits, strict=True):
+        file = static / figure.img["src"].removeprefix("../_static/")
+        assert file.read_bytes() == exhibit.png
     assert len(list((static / "exhibits").glob("*.png"))) == 2
 
 

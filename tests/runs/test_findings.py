@@ -107,18 +107,13 @@ def test_a_page_says_after_an_exhibit_what_the_paper_shows_and_what_the_run_show
     committed, page = write_run(tmp_path)
     write_entry(committed)
     shown = pages.Shown(find_chapter(1), "small", pages.PUBLISHED, page, "small-a", True, committed)
-    picture = nbformat.v4.new_output("display_data", {"text/html": "<img>"})
-    caption = nbformat.v4.new_output("display_data", {"text/markdown": "**Figure 1.** A caption."})
-    beside = pages.beside_exhibits(pages.findings_of(shown)) | {"paper-figure-2": "*In the paper*: It falls."}
-    after = pages.anchored_exhibits([picture, caption, picture], {"Figure 1": "paper-figure-1"}, beside)
-    assert [list(output.data) for output in after] == [
-        ["text/html"],
-        ["text/markdown"],
-        ["text/markdown"],
-        ["text/html"],
-    ]
-    assert after[0].data["text/html"].startswith('<span id="paper-figure-1"></span>')
-    assert after[2].data["text/markdown"].startswith("*In this run*: Over 40 tokens")
+    written = [f'<{tag} class="exhibit" id="paper-{key}">' for tag, key in (("figure", "figure-1"), ("div", "table-1"))]
+    outputs = [nbformat.v4.new_output("display_data", {"text/html": one}) for one in (*written, "<p>Other.</p>")]
+    beside = pages.beside_exhibits(pages.findings_of(shown)) | {"paper-table-1": "*In the paper*: It falls."}
+    after = list(pages.with_words_beside(outputs, beside))
+    assert [list(output.data) for output in after] == [["text/html"], ["text/markdown"]] * 2 + [["text/html"]]
+    assert after[1].data["text/markdown"].startswith("*In this run*: Over 40 tokens")
+    assert after[3].data["text/markdown"] == "*In the paper*: It falls."
     both = pages.beside_exhibits(
         [findings.Finding("hao2020-figure-1", "One."), findings.Finding("hao2020-figure-1", "Two.")]
     )

@@ -1,15 +1,15 @@
 """A report on an encoder: what would run is known before it runs, and the page holds its claims and pictures."""
 
-import io
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
-from PIL import Image
+from matplotlib.figure import Figure
 from tests.runs.judged import as_judged, in_turn
 from transformers import BertConfig, BertModel
 
 from fivelenses.exhibits import claims
+from fivelenses.exhibits.exhibit import Exhibit
 from fivelenses.exhibits.verdicts import CONTRADICTED
 from fivelenses.models import encoders
 from fivelenses.runs import ledger, report
@@ -18,13 +18,6 @@ from fivelenses.runs.pages import HERE, PUBLISHED, Shown
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import CHAPTERS, settings
 from fivelenses.tasks.sources import SourceError
-
-
-def drawn() -> bytes:
-    """A picture of one pixel."""
-    place = io.BytesIO()
-    Image.new("RGB", (1, 1)).save(place, format="png")
-    return place.getvalue()
 
 
 class Page(HTMLParser):
@@ -50,9 +43,9 @@ def run_folder(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     claims.save([as_judged(ledger.CLAIMS["hao2020"][0], CONTRADICTED)], folder)
-    (folder / "hao2020-figure-1.png").write_bytes(drawn())
-    text = "**Figure 1.** What *moves*.\n\nAlternative text: A curve & its end.\n"
-    (folder / "hao2020-figure-1.md").write_text(text)
+    figure, table = Figure(), pd.DataFrame({"x": [1]})
+    figure.subplots().plot([0, 1])
+    Exhibit("hao2020-figure-1", "Figure 1", table, "What moves.", "A curve & its end.", figure).save(folder)
     return folder
 
 
@@ -94,7 +87,7 @@ def test_the_page_holds_everything_inside_itself(run_folder):
     assert all(source.startswith("data:image/png;base64,") for source, _ in read.pictures)
     assert all(link.startswith("#") for link in read.links)
     assert "a/&lt;b&gt; under five lenses" in page and "RTE was not &lt;learned&gt;" in page
-    assert "Chapter 2 failed." in page and "What <em>moves</em>." in page
+    assert "Chapter 2 failed." in page and "What moves." in page
     assert "1 contradicted" in page and "this encoder" in page and "the book’s run" in page
 
 

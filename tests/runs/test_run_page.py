@@ -24,18 +24,16 @@ def run_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
     folder = tmp_path / "tiny" / "run"
     folder.mkdir(parents=True)
-    picture = nbformat.v4.new_output("display_data", {"image/png": PIXEL})
-    picture.metadata["image/png"] = {"alt": "A curve & its end"}
-    caption = nbformat.v4.new_output("display_data", {"text/markdown": "**Figure 1.** What *moves*."})
+    written = f'<figure class="exhibit" id="hao2020-figure-1"><img src="data:image/png;base64,{PIXEL}"></figure>'
+    picture = nbformat.v4.new_output("display_data", {"text/html": written})
     turning = nbformat.v4.new_output("display_data", {"text/html": '<details class="turnable" id="turned">'})
     head = "# A question?\n\nIt is {glue:text}`rise` (see [the end](#claims)), $a < b$."
     cells = [
         nbformat.v4.new_markdown_cell(head),
-        nbformat.v4.new_code_cell("draw(a < b)", outputs=[picture, caption, turning, glued("rise", "2.1")]),
+        nbformat.v4.new_code_cell("draw(a < b)", outputs=[picture, turning, glued("rise", "2.1")]),
         nbformat.v4.new_code_cell("1 + 1", metadata={"tags": ["method"]}),
     ]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / EXECUTED)
-    (folder / "hao2020-figure-1.md").write_text("**Figure 1.** What *moves*.\n\nAlternative text: A curve.\n")
     facts = {"profile": "tiny", "parameters": {"encoder": "own", "source": "toyworld", "tasks": ["rte"], "seeds": [0]}}
     facts |= {"device": "CPU", "seconds": 1.0, "training_seconds": 2.0, "peak_memory": 10**9, "versions": {}}
     facts |= {"not_measured": {}, "outdated": [], "files": {}}
@@ -50,7 +48,7 @@ def test_numbers_pictures_and_the_papers_results_are_in_one_file(run_folder):
         "<h1>A question?</h1>" in page
         and 'It is 2.1 (see the end), <span class="math inline">\\(a &lt; b\\)</span>.' in page
     )
-    assert f'src="data:image/png;base64,{PIXEL}" alt="A curve &amp; its end"' in page
+    assert f'src="data:image/png;base64,{PIXEL}"' in page
     assert "<em>In the paper</em>: Attention of BERT-large" in page and "Profile <code>tiny</code>" in page
     assert "draw(a &lt; b)" in page and '<details class="code" open><summary>Code</summary><pre>1 + 1' in page
     assert "turned" not in page

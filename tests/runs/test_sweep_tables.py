@@ -121,11 +121,11 @@ def test_the_page_shows_every_sweep_with_picture_alternative_text_and_claims(col
     sweep_page.stage(tmp_path / "book")
     page = (tmp_path / "book" / "here" / "sweeps.md").read_text()
     assert "## Chapter 1 against learning_rate\n\nThe sweep `by-hand`" in page
-    assert ":alt: Scores against learning_rate: rte at 0.001 0.600; rte at 0.002 0.700." in page
-    assert (tmp_path / "book" / "here" / "sweeps" / "by-hand-learning_rate.png").is_file()
     assert "Verdicts by learning_rate, in brackets at how many points where there are several." in page
     assert "2 of its 2 points have no run of the code as it is now" in page
     table = BeautifulSoup(page, "html.parser")
+    picture = table.select_one("figure#by-hand-learning_rate img")
+    assert picture["alt"] == "Scores against learning_rate: rte at 0.001 0.600; rte at 0.002 0.700."
     assert [cell.text for cell in table.select("thead th")] == ["claim", "learning_rate 0.001", "learning_rate 0.002"]
     verdicts = [[cell.text for cell in row.select("td")] for row in table.select("tbody tr")]
     assert verdicts == [["rises", "reproduced", "reproduced"], ["falls", "contradicted", "–"]]

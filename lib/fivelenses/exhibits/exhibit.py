@@ -1,5 +1,6 @@
 """An exhibit: one tidy table, one picture, a caption, an alternative text, and what the paper prints."""
 
+import base64
 import functools
 import io
 import itertools
@@ -11,15 +12,15 @@ from html import escape
 from pathlib import Path
 
 import pandas as pd
-from IPython.display import HTML, Image, Markdown, display
+from IPython.display import HTML, Markdown, display
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
+from PIL import Image
 
 from fivelenses import tasks
 from fivelenses.exhibits import style
 from fivelenses.files import written_beside
 
-ALT_BEGINS = "\nAlternative text: "
 MISSING = "–"
 ALL_DIVERGED = "The training of every model diverged, so none can be compared: lower learning_rate."
 MANY_COLUMNS = 12  # from which a table has no room for a spread on the line of its number
@@ -28,8 +29,8 @@ Format = str | Callable[[object], object]
 Column = str | tuple[str, Format]  # a header, and how the column's values are printed
 
 
-DRAWN_IN = "Drawn in"  # what a PNG says of itself: LINES, which a dark page inverts, or SHADES, which it frames
-LINES, SHADES = "lines", "shades"
+LINES, SHADES = "lines", "shades"  # a dark page inverts the first and frames the second
+NARROW = 640  # pixels; a phone shows such a picture whole, with letters of 10 pixels
 
 
 def drawn_in(figure: Figure) -> str:
@@ -149,42 +150,52 @@ class Exhibit:
         if not self.caption or (self.figure is not None and not self.alt):
             raise ValueError(f"The exhibit {self.key} needs a caption, and its picture an alternative text.")
 
+    @functools.cached_property
+    def png(self) -> bytes:
+        """The picture as a PNG with at most 256 colours, a third of its size and no difference to the eye."""
+        drawn, packed = io.BytesIO(), io.BytesIO()
+        self.figure.savefig(drawn, format="png", facecolor="white", metadata={"Software": None})
+        Image.open(drawn).convert("RGB").quantize(256).save(packed, format="png", optimize=True)
+        return packed.getvalue()
+
+    @functools.cached_property
+    def html(self) -> str:
+        """What a page shows, its key as the address: one table, or one `<figure>` with the picture in it, whose class
+        says how it is drawn.
+        """
+        if self.figure is None:
+            table = self.table if self.shown is None else self.shown
+            body = as_html(table, f"{self.title}. {self.caption}", self.columns)
+            return f'<div class="exhibit" id="{self.key}">{body}</div>'
+        width, height = Image.open(io.BytesIO(self.png)).size
+        source = f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+        about = f'alt="{escape(self.alt)}" width="{width}" height="{height}" loading="lazy"'
+        kind = drawn_in(self.figure) + " narrow" * (width <= NARROW)
+        return (
+            f'<figure class="exhibit" id="{self.key}"><div class="picture {kind}" tabindex="0">'
+            f'<img src="{source}" {about}></div>'
+            f"<figcaption><b>{escape(self.title)}.</b> {escape(self.caption, quote=False)}</figcaption></figure>"
+        )
+
     def save(self, folder: Path) -> None:
-        """Write ``<key>.parquet``, ``.png``, ``.svg`` and ``.md`` (caption, alternative text), beside and renamed."""
+        """Write ``<key>.parquet`` and ``<key>.html``, and of a picture ``.png`` and ``.svg``, beside and renamed."""
         with written_beside(folder / f"{self.key}.parquet") as place:
             self.table.to_parquet(place, index=False)
-        text = f"**{self.title}.** {self.caption}\n" + (f"{ALT_BEGINS}{self.alt}\n" if self.alt else "")
-        with written_beside(folder / f"{self.key}.md") as place:
-            place.write_text(text, encoding="utf-8")
+        with written_beside(folder / f"{self.key}.html") as place:
+            place.write_text(self.html, encoding="utf-8")
         if self.figure is not None:
             with written_beside(folder / f"{self.key}.png") as place:
                 place.write_bytes(self.png)
             with written_beside(folder / f"{self.key}.svg") as place:
                 self.figure.savefig(place, format="svg", metadata={"Date": None})
 
-    @functools.cached_property
-    def png(self) -> bytes:
-        """The picture as a PNG with at most 256 colours, a third of its size and no difference to the eye."""
-        from PIL import Image as Picture
-        from PIL.PngImagePlugin import PngInfo
-
-        drawn, packed, metadata = io.BytesIO(), io.BytesIO(), PngInfo()
-        metadata.add_text(DRAWN_IN, drawn_in(self.figure))
-        self.figure.savefig(drawn, format="png", facecolor="white", metadata={"Software": None})
-        Picture.open(drawn).convert("RGB").quantize(256).save(packed, format="png", optimize=True, pnginfo=metadata)
-        return packed.getvalue()
-
     def show(self) -> None:
         """Display the picture or table with its caption in a notebook."""
-        if self.figure is not None:
-            display(Image(self.png, alt=self.alt))
-            display(Markdown(f"**{self.title}.** {self.caption}"))
-            style.close(self.figure)
-        else:
-            table = self.table if self.shown is None else self.shown
-            display(HTML(as_html(table, f"{self.title}. {self.caption}", self.columns)))
+        display(HTML(self.html))
         if self.turnable:
             display(HTML(self.turnable))
+        if self.figure is not None:
+            style.close(self.figure)
 
 
 @dataclass(frozen=True)
@@ -209,22 +220,6 @@ class Absent:
     def show(self) -> None:
         """Display the sentence in a notebook."""
         display(Markdown(self.sentence))
-
-
-@dataclass(frozen=True)
-class Words:
-    """What ``<key>.md`` says of an exhibit: title, caption with the title in front (Markdown), alternative text."""
-
-    title: str
-    caption: str
-    alt: str
-
-
-def read_words(file: Path) -> Words:
-    """The words that `Exhibit.save` left beside a table or picture."""
-    caption, _, alt = file.read_text(encoding="utf-8").partition(ALT_BEGINS)
-    title, _, _ = caption.removeprefix("**").partition(".** ")
-    return Words(title, caption.strip(), alt.strip())
 
 
 def as_html(table: pd.DataFrame, caption: str, columns: Mapping[str, Column] | None = None) -> str:

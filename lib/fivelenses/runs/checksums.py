@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-CHECKED = {".parquet", ".png", ".md", ".ipynb"}
+CHECKED = {".parquet", ".png", ".html", ".ipynb"}
 VERDICTS = "claims.json"
 
 

@@ -1,30 +1,28 @@
 """A chapter's page: the notebook as it stands (prose and code) with the outputs of an executed copy whose code is the
 same.
 
-Each picture gets its own alternative text, and each exhibit an anchor of its key's name, so that other pages can point
-at it. After its caption come what the paper's own shows (``papers/in_the_papers.yaml``) and what this run shows (the
-findings beside a published run's records).
+After each exhibit come what the paper's own shows (``papers/in_the_papers.yaml``) and what this run shows (the findings
+beside a published run's records).
 """
 
+import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
 import yaml
+from markupsafe import Markup
 
 from fivelenses import papers, project, records
-from fivelenses.exhibits.exhibit import read_words
 from fivelenses.runs import checksums
 from fivelenses.runs.dry_run import duration
 from fivelenses.runs.execution import EXECUTED, RunError, code_cells, committed_page, notebook_digest
 from fivelenses.runs.findings import Finding, findings
 from fivelenses.runs.folders import folder_name
-from fivelenses.runs.pictures import of_output
 from fivelenses.runs.settings import CHAPTERS, Chapter
 from fivelenses.runs.side_by_side import Picture, picture
 
@@ -42,7 +40,8 @@ if "google.colab" in sys.modules:
     %cd -q five-lenses/notebooks
     %pip install --quiet -e "..[runs]"
     sys.path.insert(0, "../lib")"""
-ANCHOR = '<span id="{key}"></span>'
+EXHIBIT = re.compile(r'<(?:figure|div) class="exhibit" id="([^"]+)">')
+HELD_PICTURE = re.compile(r'(?<=src=")data:image/png;base64,([^"]+)')
 IN_THE_PAPERS = "in_the_papers.yaml"  # what the exhibits of the papers show, by our exhibit's key
 # A chapter's head has a paragraph that fits any run; its last sentence counts the claims.
 OF_ANY_RUN = re.compile(r"\*\*The answer (?:in numbers|here)\.\*\*.*?(?=\n\n|\Z)", re.DOTALL)
@@ -137,8 +136,8 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
         raise RunError(
             f"The page of chapter {chapter.number} ({shown.profile}) is out of step with its notebook: {_again(shown)}."
         )
-    titles, told = exhibit_titles(shown.folder), findings_of(shown)
-    beside, address = beside_exhibits(told), partial(_static_address, static=static, up=shown.up)
+    told = findings_of(shown)
+    beside = beside_exhibits(told)
     for cell, run in zip(code_cells(page), code_cells(copy), strict=True):
         if run.execution_count is None or any(output.output_type in ("error", "stream") for output in run.outputs):
             raise RunError(
@@ -146,7 +145,8 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
                 f"printed a warning: {_again(shown)}."
             )
         cell.execution_count = run.execution_count
-        cell.outputs = anchored_exhibits([of_output(output, address) for output in run.outputs], titles, beside)
+        outputs = (with_files(output, static, shown.up) for output in run.outputs)
+        cell.outputs = list(with_words_beside(outputs, beside))
     (static / CLEAN).mkdir(parents=True, exist_ok=True)
     nbformat.write(_to_take_away(chapter, repository), static / CLEAN / chapter.notebook.name)
     # Names of their own for these cells, not ones from chance: equal content is an equal page.
@@ -209,11 +209,8 @@ def _again(shown: Shown) -> str:
 
 def telling_picture(shown: Shown, static: Path, up: str) -> Picture | None:
     """A chapter's headline picture in one run, written to the static files; None where the run lacks it."""
-    file = shown.folder / f"{shown.chapter.telling}.png"
-    if not shown.chapter.telling or not file.is_file():
-        return None
-    address = partial(_static_address, static=static, up=up)
-    return picture(shown.chapter.telling, shown.folder, shown.title, address)
+    seen = picture(shown.chapter.telling, shown.folder, shown.title)
+    return seen and replace(seen, figure=Markup(pictures_as_files(seen.figure, static, up)))
 
 
 def _to_take_away(chapter: Chapter, repository: str) -> nbformat.NotebookNode:
@@ -239,60 +236,38 @@ def _elsewhere(chapter: Chapter, repository: str, up: str) -> str:
     return f"{'; '.join(links)}."
 
 
-def exhibit_titles(folder: Path) -> dict[str, str]:
-    """The exhibits of a run: title to key, read from the captions in its folder.
+def with_files(output: nbformat.NotebookNode, static: Path, up: str) -> nbformat.NotebookNode:
+    """An output whose pictures are written to the book's static files, named by content, instead of standing in it."""
+    if "text/html" not in output.get("data", {}):
+        return output
+    written = pictures_as_files(output.data["text/html"], static, up)
+    return nbformat.v4.new_output("display_data", {"text/html": written}, metadata=output.metadata)
 
-    Raises:
-        RunError: two exhibits have one title, by which a page tells them apart.
+
+def pictures_as_files(page: str, static: Path, up: str) -> str:
+    """A piece of a page with the addresses of its pictures in place of the pictures, which are written to the static
+    files.
     """
-    titles: dict[str, str] = {}
-    for file in sorted(folder.glob("*.md")):
-        title = read_words(file).title
-        if title in titles:
-            raise RunError(
-                f"{titles[title]} and {file.stem} are both titled {title!r}: give one of them another title."
-            )
-        titles[title] = file.stem
-    return titles
+
+    def address(held: re.Match) -> str:
+        drawn = base64.b64decode(held[1])
+        place = static / PICTURES / f"{hashlib.sha256(drawn).hexdigest()[:16]}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(drawn)
+        return f"{up}_static/{PICTURES}/{place.name}"
+
+    return HELD_PICTURE.sub(address, page)
 
 
-def _static_address(drawn: bytes, static: Path, up: str) -> str:
-    """The address of a picture that is written to the book's static files, named by its content."""
-    name = f"{hashlib.sha256(drawn).hexdigest()[:16]}.png"
-    place = static / PICTURES / name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(drawn)
-    return f"{up}_static/{PICTURES}/{name}"
-
-
-def anchored_exhibits(
-    outputs: list[nbformat.NotebookNode], titles: Mapping[str, str], beside: Mapping[str, str]
-) -> list[nbformat.NotebookNode]:
-    """Outputs with an anchor before each exhibit (a picture whose caption follows it, or a table), and after it what is
-    said beside it.
-    """
-    anchored: list[nbformat.NotebookNode] = []
+def with_words_beside(
+    outputs: Iterable[nbformat.NotebookNode], beside: Mapping[str, str]
+) -> Iterator[nbformat.NotebookNode]:
+    """Outputs, and after each exhibit what is said beside it."""
     for output in outputs:
-        caption, written = (output.get("data", {}).get(kind, "") for kind in ("text/markdown", "text/html"))
-        marked = None
-        for title, key in titles.items():
-            if f"<caption>{title}. " in written:
-                marked, output = key, _with_anchor(output, key)
-            elif (
-                caption.startswith(f"**{title}.** ")
-                and anchored
-                and "<img" in anchored[-1].get("data", {}).get("text/html", "")
-            ):
-                marked, anchored[-1] = key, _with_anchor(anchored[-1], key)
-        anchored.append(output)
-        if marked in beside:
-            anchored.append(nbformat.v4.new_output("display_data", {"text/markdown": beside[marked]}))
-    return anchored
-
-
-def _with_anchor(output: nbformat.NotebookNode, key: str) -> nbformat.NotebookNode:
-    written = ANCHOR.format(key=key) + output.data["text/html"]
-    return nbformat.v4.new_output("display_data", {"text/html": written})
+        yield output
+        exhibit = EXHIBIT.match(output.get("data", {}).get("text/html", ""))
+        if exhibit and exhibit[1] in beside:
+            yield nbformat.v4.new_output("display_data", {"text/markdown": beside[exhibit[1]]})
 
 
 def the_run(facts: dict, links: str = "") -> str:

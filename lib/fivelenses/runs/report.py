@@ -22,7 +22,7 @@ from fivelenses.runs import execution, ledger
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.encoder_names import check_depth
 from fivelenses.runs.execution import EXECUTED, RunError
-from fivelenses.runs.pages import PUBLISHED, Shown, exhibit_titles, local_runs, published_runs
+from fivelenses.runs.pages import PUBLISHED, Shown, local_runs, published_runs
 from fivelenses.runs.parameters import ParameterError, depth, positions
 from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, resolved, settings
 from fivelenses.runs.side_by_side import pictures, render
@@ -212,7 +212,7 @@ def report_page(
         outcomes += [one.verdict.outcome for one in judged.values()]
         beside = "" if book is None else f" Next to it the book’s run, {book.title}."
         views = [(folder, "this encoder")] + ([] if book is None else [(book.folder, "the book’s")])
-        drawn = [key for key in exhibit_titles(folder).values() if (folder / f"{key}.png").is_file()]
+        drawn = [file.stem for file in folder.glob("*.png")]
         shown = [
             _card(claim, judged, in_book, drawn)
             for claim in ledger.claims_of_chapter(part.chapter)

@@ -23,8 +23,7 @@ from pybtex.database import BibliographyData, Person, parse_file
 from fivelenses import project
 from fivelenses.files import written_beside
 from fivelenses.runs.execution import EXECUTED, RunError
-from fivelenses.runs.pages import Shown, anchored_exhibits, beside_exhibits, exhibit_titles, facts_of, the_run
-from fivelenses.runs.pictures import of_output
+from fivelenses.runs.pages import Shown, beside_exhibits, facts_of, the_run, with_words_beside
 from fivelenses.runs.settings import Chapter
 from fivelenses.runs.side_by_side import render
 
@@ -58,7 +57,7 @@ def write(chapter: Chapter, folder: Path) -> Path:
     facts = facts_of(Shown(chapter, "", "", folder))
     notebook = nbformat.read(folder / EXECUTED, as_version=4)
     numbers = glued(notebook)
-    titles, beside = exhibit_titles(folder), beside_exhibits([])
+    beside = beside_exhibits([])
     title, blocks = chapter.slug, []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -68,7 +67,7 @@ def write(chapter: Chapter, folder: Path) -> Path:
                 blocks.append({"text": markdown(in_words(the_run(facts), numbers))})
         elif cell.source:
             shown = "method" in cell.metadata.get("tags", [])
-            outputs = anchored_exhibits([of_output(output) for output in cell.outputs], titles, beside)
+            outputs = with_words_beside(cell.outputs, beside)
             blocks.append({"code": cell.source, "open": shown, "outputs": [*filter(None, map(_as_html, outputs))]})
     script = os.path.relpath(_script(), folder)
     page = render("run.html", title=title, blocks=blocks, script=script)

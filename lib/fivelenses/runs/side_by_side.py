@@ -4,7 +4,7 @@ Pages are filled from the templates beside this file (Jinja); what they hold is 
 exhibits.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,9 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from fivelenses.exhibits.exhibit import read_words
 from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
-from fivelenses.runs.pictures import element, within
 
 # A sign beside the colour, for readers to whom colours look alike.
 SIGNS = {REPRODUCED: "●", CONTRADICTED: "✕", MIXED: "◐", OPEN: "○", CANNOT_BE_TESTED: "–"}
@@ -23,10 +21,9 @@ SIGNS = {REPRODUCED: "●", CONTRADICTED: "✕", MIXED: "◐", OPEN: "○", CANN
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of one run: its element of the page, a caption in Markdown, and the run in a reader's words."""
+    """A picture of one run with its caption, and the run in a reader's words."""
 
-    element: Markup
-    caption: str
+    figure: Markup
     whose: str
 
 
@@ -46,15 +43,13 @@ def render(template: str, **content) -> str:
     return _environment().get_template(template).render(signs=SIGNS, **content)
 
 
-def picture(key: str, folder: Path, whose: str, address: Callable[[bytes], str] = within) -> Picture | None:
-    """The picture of an exhibit in a run's folder, None where there is none; the page holds it, or `address` says where
-    it is.
-    """
-    file = folder / f"{key}.png"
-    if not file.is_file():
+def picture(key: str, folder: Path, whose: str) -> Picture | None:
+    """The picture of an exhibit in a run's folder, None where there is none."""
+    if not (folder / f"{key}.png").is_file():
         return None
-    words = read_words(folder / f"{key}.md")
-    return Picture(Markup(element(file.read_bytes(), words.alt, address)), words.caption, whose)
+    # Several on one page cannot have one address.
+    figure = (folder / f"{key}.html").read_text(encoding="utf-8").replace(f' id="{key}"', "", 1)
+    return Picture(Markup(figure), whose)
 
 
 def pictures(key: str, runs: Iterable[tuple[Path, str]]) -> list[Picture]:

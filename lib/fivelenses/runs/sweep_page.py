@@ -3,6 +3,7 @@
 Everything on it is read from the sweeps' tables.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -22,22 +23,21 @@ PAGE = "here/sweeps.md"
 
 
 def stage(folder: Path) -> None:
-    """Write the page and its pictures into the folder that the book is built from; nothing where there is no sweep.
+    """Write the page into the folder that the book is built from; nothing where there is no sweep.
 
     Raises:
         RunError: a sweep's files are damaged; the sentence says which.
     """
     page = folder / PAGE
-    pictures = page.with_suffix("")
     sweeps = sorted(file.parent for file in sweeps_folder().glob(f"*/{TABLE}"))
     if not sweeps:
         return
-    pictures.mkdir(parents=True, exist_ok=True)
-    page.write_text(render("sweeps.md", sweeps=[_content(sweep, pictures) for sweep in sweeps]), encoding="utf-8")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(render("sweeps.md", sweeps=list(map(_content, sweeps))), encoding="utf-8")
 
 
-def _content(sweep: Path, pictures: Path) -> dict:
-    """What the page says of one sweep; its pictures are written."""
+def _content(sweep: Path) -> dict:
+    """What the page says of one sweep."""
     try:
         content = yaml.safe_load((sweep / POINTS).read_text(encoding="utf-8"))
         table, verdicts = pd.read_parquet(sweep / TABLE), pd.read_parquet(sweep / CLAIMS)
@@ -46,12 +46,10 @@ def _content(sweep: Path, pictures: Path) -> dict:
     except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise RunError(f"The sweep in {sweep} is damaged ({reason}): make it again, or remove the folder.") from error
-    drawn = {}
+    pictures = []
     for parameter, exhibit in exhibits.items():
-        file = pictures / f"{sweep.name}-{parameter}.png"
-        file.write_bytes(exhibit.png)
+        pictures.append(replace(exhibit, key=f"{sweep.name}-{parameter}").html)
         style.close(exhibit.figure)
-        drawn[f"{pictures.name}/{file.name}"] = exhibit
     return {
         "name": sweep.name,
         "chapter": number,
@@ -59,7 +57,7 @@ def _content(sweep: Path, pictures: Path) -> dict:
         "swept": {name: table[name].drop_duplicates() for name in swept},
         "points": len(points),
         "outdated": sum(_is_outdated(number, profile, overrides) for overrides in points.values()),
-        "pictures": drawn,
+        "pictures": pictures,
         "claims": [_claims(verdicts, name) for name in _varied(verdicts, swept)] if len(verdicts) else [],
     }
 
