@@ -90,8 +90,8 @@ weights = {"pre-trained": pretrained, "by hand": by_hand, "library": projection.
 
 # %% [markdown]
 # Each pair is the deviation ($0.0176$ after the cut) and the greatest weight. Biases and LayerNorms, which the report
-# does not mention, stay pre-trained. Smaller training sets are parts of the larger, stratified by label and drawn again
-# for every seed.
+# does not mention, stay pre-trained. Training sets are stratified by label, and the smaller ones are drawn again for
+# every seed.
 
 # %% tags=["hide-input"]
 data = run.measure("sizes", over={"task": settings.tasks})

@@ -59,7 +59,8 @@ def frozen_probes(
     Args:
         encoder: its name.
         task, source: a task with one label per text.
-        sizes: numbers of training examples; the subsets are those on which the models of the same seeds are tuned.
+        sizes: numbers of training examples; of all but the most, the subsets are those on which the models of the same
+            seeds are tuned.
         seeds: of the subsets. A subset that is the whole is the same for all of them, and measured for the first alone.
         max_length: tokens that a text is cut to.
         device: a GPU when there is one, by default.
