@@ -27,7 +27,7 @@
 # {glue:text}`claims_reproduced` are reproduced here.
 #
 # *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 20 minutes. *Running*: 5 minutes
-# on the toy world with two cores.
+# on the {term}`toy world` with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles

@@ -71,8 +71,8 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# The paper compares five sizes of BERT, this run the encoders of Table 1 (`english-bert` is our own, from
-# {doc}`chapter 8 </published/8-own-encoders>`).
+# The paper compares five sizes of BERT, this run the encoders of Table 1 (`english-bert` is our own; see
+# {doc}`the encoders </encoders>`).
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 1, the encoders"}
 run.exhibit(tables.table_1, run.measure("encoder_sizes"))

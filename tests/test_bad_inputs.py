@@ -19,7 +19,7 @@ from fivelenses.runs.settings import CHAPTERS
 
 # Arguments of the command line, and a part of the sentence that answers them. {folder} is an empty folder.
 COMMANDS = [
-    ("run 99", "There is no chapter 99: there is 0, 1"),
+    ("run 99", "There is no chapter 99: there is 1, 2"),
     ("run -- -1", "A chapter is a number or `all`, not '-1'"),
     ("run ¹", "A chapter is a number or `all`, not '¹'"),
     ("run one", "A chapter is a number or `all`, not 'one'"),
@@ -27,7 +27,7 @@ COMMANDS = [
     ("run all --dry-run", "Parameters and --dry-run go with one chapter"),
     ("run all --profile huge", "There is no profile 'huge': choose among paper, small, tiny"),
     ("run 1 --profile huge", "There is no profile 'huge'"),
-    ("run 0 --profile paper", "Chapter 0 has no profile 'paper': it has tiny"),
+    ("run 7 --profile paper", "Chapter 7 has no profile 'paper': it has tiny, small"),
     ("run 1 -p seeds", "A parameter is written name=value, not 'seeds'"),
     ("run 1 -p =3", "A parameter is written name=value, not '=3'"),
     ("run 1 -p encoder=", "The parameter encoder has no value"),

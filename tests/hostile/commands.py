@@ -57,7 +57,7 @@ BAD = {
 }
 COMMANDS = """
 run 9|run -- -1|run x|run all -p seeds=[1]|run 1 --profile x|run 1 -p seeds|run 1 -p =1|run 1 -p seeds=[1
-run 0 --profile paper|train 9|train x|train 1 --profile x|train 1 -p seeds=x|train 1 -p encoder=/nowhere
+run 7 --profile paper|train 9|train x|train 1 --profile x|train 1 -p seeds=x|train 1 -p encoder=/nowhere
 train 1 -p tasks=[./none.csv]|sweep 1|sweep 1 --grid task|sweep 1 --grid task=|sweep 1 --grid =1
 sweep 1 --grid task=rte task=mrpc|sweep 1 --list none.yaml|sweep 1 --grid task=rte,rte|sweep 9 --grid task=rte
 sweep 1 --grid task=./none.csv|sweep 1 --grid encoder=/nowhere|sweep 1 --grid seed=true|sweep 1 --grid seed=-1

@@ -15,7 +15,7 @@ from fivelenses.runs.settings import CHAPTERS, check_profile
 def run_all(
     profile: str, force: bool = False, log: Callable[[str], None] = print, committed: Sequence[Path] = ()
 ) -> list[Finished]:
-    """Every chapter that runs locally, on a profile, and the pages of committed records, side by side, one per core.
+    """Every chapter that has a profile, on it, and the pages of committed records, side by side, one per core.
 
     Args:
         profile: of the local runs.
@@ -28,7 +28,7 @@ def run_all(
         RunError: after all have ended, the first that failed.
     """
     check_profile(profile)
-    numbers = [number for number, chapter in CHAPTERS.items() if chapter.local and profile in chapter.profiles]
+    numbers = [number for number, chapter in CHAPTERS.items() if profile in chapter.profiles]
     local = [lambda number=number: run(number, profile, None, force, log, cores=1) for number in numbers]
     return _side_by_side(local + _pages_of(committed, log))
 

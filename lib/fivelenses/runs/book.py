@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -16,8 +16,8 @@ import pandas as pd
 import yaml
 from bs4 import BeautifulSoup
 
-from fivelenses import project, records
-from fivelenses.exhibits import claims
+from fivelenses import catalogue, project, records
+from fivelenses.exhibits import claims, gate, intervals
 from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.papers.known_truth import statement as known_truth
 from fivelenses.runs import ledger, sweep_page, tether
@@ -85,6 +85,8 @@ def stage(folder: Path, runs: Sequence[Shown]) -> None:
     generated = {"ledger": ledger.page, "matrix": ledger.matrix, "findings": ledger.told_first}
     for name, made in generated.items():
         (folder / "_generated" / f"{name}.html").write_text(made(runs), encoding="utf-8")
+    scores = encoder_scores(runs).to_csv(index=False, float_format="%.3f", na_rep="–")
+    (folder / "_generated" / "encoder-scores.csv").write_text(scores, encoding="utf-8")
     configuration.setdefault("parse", {})["myst_substitutions"] = substitutions(runs)
     (folder / "_config.yml").write_text(yaml.safe_dump(configuration, sort_keys=False), encoding="utf-8")
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
@@ -147,6 +149,51 @@ def substitutions(runs: Sequence[Shown]) -> dict[str, str]:
     for prefix, encoder in (("known", "toy-bert"), ("real", "all-MiniLM")):
         counts |= known_truth.quoted(_changes_seen(encoder), prefix)
     return counts
+
+
+def encoder_scores(runs: Iterable[Shown]) -> pd.DataFrame:
+    """How well the encoders of published runs learn each task, for the page on encoders.
+
+    Returns:
+        One row per task, training set and number of epochs, with a column per encoder: the mean score of its models
+        that were fine-tuned as usual on the largest training set that it has of the task. Chapter 7, whose trainings
+        differ in length by design, is left out.
+    """
+    places = [run.committed for run in runs if run.committed and run.chapter.number != KNOWN_TRUTH]
+    models = _every(places, "models").drop_duplicates("address")
+    models = models[~models["encoder"].str.startswith("random:")]
+    models = gate.ordinary(models.assign(encoder=[_without_owner(name) for name in models["encoder"]]))
+    models = models[models["examples"] == models.groupby(["encoder", "task"])["examples"].transform("max")]
+    words = _every(places, "words_by_example")
+    of_words = {}
+    if not words.empty:
+        words = words.drop_duplicates(["task", "examples", "seed", "example"])
+        of_words = {size: intervals.of_scores(rows).estimate for size, rows in words.groupby(["task", "examples"])}
+    rows = []
+    for (task, examples, epochs), of_task in models.groupby(["task", "examples", "epochs"]):
+        known, null = catalogue.find(task), of_task["null_rate"].iloc[0]
+        row = {"task": known.title, "score (null rate)": f"{known.score_name} ({null:.3f})"}
+        row |= {"examples": f"{examples:,}", "epochs": f"{epochs:g}"}
+        row |= {"bag of words": of_words.get((task, examples))} if of_words else {}
+        rows.append(row | of_task.groupby("encoder")["score"].mean().to_dict())
+    return pd.DataFrame(rows)
+
+
+def _every(places: Iterable[Path], name: str) -> pd.DataFrame:
+    """The records of that name of several runs as one table; empty where no run has it."""
+    files = [place / f"{name}.parquet" for place in places]
+    return pd.concat([pd.DataFrame(), *(records.read(file).table for file in files if file.is_file())])
+
+
+def _without_owner(encoder: str) -> str:
+    """The name of an encoder without its owner, and one name for all pre-trainings of an encoder.
+
+    Example:
+        >>> _without_owner("sentence-transformers/all-MiniLM-L6-v2"), _without_owner("english-bert/seed-0")
+        ('all-MiniLM-L6-v2', 'english-bert')
+    """
+    owner, _, name = encoder.rpartition("/")
+    return owner if name.startswith("seed-") else name
 
 
 def _changes_seen(encoder: str) -> pd.DataFrame | None:

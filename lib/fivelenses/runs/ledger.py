@@ -17,9 +17,7 @@ from fivelenses.papers.hao2019.claims import CLAIMS as HAO2019
 from fivelenses.papers.hao2020.claims import CLAIMS as HAO2020
 from fivelenses.papers.known_truth.claims import CLAIMS as OF_KNOWN_TRUTH
 from fivelenses.papers.merchant2020.claims import CLAIMS as MERCHANT2020
-from fivelenses.papers.own_encoders.claims import CLAIMS as OF_OWN_ENCODERS
 from fivelenses.papers.singh2020.claims import CLAIMS as SINGH2020
-from fivelenses.papers.toy_world.claims import CLAIMS as OF_THE_TOY_WORLD
 from fivelenses.papers.zhou2022.claims import CLAIMS as ZHOU2022
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
@@ -44,7 +42,7 @@ PAPERS = {
 }
 CONTROLS = {TWIN: "twin", FUNCTIONAL_TWIN: "functional twin", SHUFFLED: "shuffled labels"}
 # What the project itself says, where no paper does; their chapters show them.
-OF_CHAPTERS: dict[int, Sequence[Claim]] = {0: OF_THE_TOY_WORLD, 6: STATEMENTS, 7: OF_KNOWN_TRUTH, 8: OF_OWN_ENCODERS}
+OF_CHAPTERS: dict[int, Sequence[Claim]] = {6: STATEMENTS, 7: OF_KNOWN_TRUTH}
 
 
 @dataclass(frozen=True)

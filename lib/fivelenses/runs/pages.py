@@ -109,7 +109,6 @@ def local_runs() -> list[Shown]:
     return [
         Shown(chapter, LOCAL_PROFILE, HERE, project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {}), LOCAL_RUN)
         for chapter in CHAPTERS.values()
-        if chapter.local
     ]
 
 
@@ -154,7 +153,7 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
     page.cells.insert(1, nbformat.v4.new_markdown_cell(text, id="the-run"))
     if page.cells[0].cell_type == "markdown":
         title, _, rest = page.cells[0].source.partition("\n")
-        title = f"{title}{'' if title.endswith('?') else ':'} {shown.title}" if chapter.local else title
+        title = f"{title}{'' if title.endswith('?') else ':'} {shown.title}"
         page.cells[0].source = f"{title}\n{answered(rest, [one.sentence for one in told if one.answer])}"
     return page
 

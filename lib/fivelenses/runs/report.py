@@ -28,8 +28,6 @@ from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, resolved,
 from fivelenses.runs.side_by_side import pictures, render
 from fivelenses.tasks.sources import SourceError
 
-LOCAL_CHAPTERS = [chapter for chapter in CHAPTERS.values() if chapter.local]
-
 
 @dataclass(frozen=True)
 class Part:
@@ -78,7 +76,7 @@ def plan(
     """
     tasks = resolved({"tasks": list(tasks)})["tasks"]
     check_profile(profile)
-    chapters = [chapter for chapter in LOCAL_CHAPTERS if profile in chapter.profiles]
+    chapters = [chapter for chapter in CHAPTERS.values() if profile in chapter.profiles]
     parts = [_part(chapter, encoder, profile, tasks, seeds, examples) for chapter in chapters]
     known = {task for part in parts for task in settings(part.chapter.number, profile).tasks}
     for task in tasks:

@@ -103,7 +103,6 @@ class Run:
         models: pd.DataFrame | NotMeasured,
         predictions: pd.DataFrame | NotMeasured,
         of: Callable[[pd.DataFrame], pd.DataFrame] = gate.ordinary,
-        leading: str = "",
         gains: Mapping[str, float] | None = None,
         words: pd.DataFrame | NotMeasured | None = None,
     ) -> None:
@@ -113,7 +112,6 @@ class Run:
             models: `checkpoints.tables.models`, of which the ordinary ones decide; none is left out if not measured.
             predictions: `checkpoints.predictions.by_example` of these; scores decide without intervals if not measured.
             of: takes the ordinary ones from the models.
-            leading: the encoder whose tasks go by their names alone; the chapter's own if empty.
             gains, words: of `gate.learned`; without words, the null rate alone decides.
         """
         if isinstance(models, NotMeasured):
@@ -122,7 +120,7 @@ class Run:
         measured = (None if isinstance(record, NotMeasured) else record for record in (predictions, words))
         predictions, words = measured
         table = gate.learned(of(models), predictions, gains, words)
-        self.unlearned = dict(gate.unlearned(table, leading or self.settings.encoder))
+        self.unlearned = dict(gate.unlearned(table, self.settings.encoder))
         reasons = "; ".join(dict.fromkeys(self.unlearned.values()))
         all_learned = "*Every task was learned*: all take part."
         display(Markdown(f"*Not clearly learned, so left out of the claims*: {reasons}." if reasons else all_learned))

@@ -19,9 +19,7 @@ from fivelenses.runs.chapters.hao2019 import Hao2019
 from fivelenses.runs.chapters.hao2020 import Hao2020
 from fivelenses.runs.chapters.known_truth import KnownTruth
 from fivelenses.runs.chapters.merchant2020 import Merchant2020
-from fivelenses.runs.chapters.own_encoders import OwnEncoders
 from fivelenses.runs.chapters.singh2020 import Singh2020
-from fivelenses.runs.chapters.toy_world import ToyWorld
 from fivelenses.runs.chapters.zhou2022 import Zhou2022
 from fivelenses.runs.encoder_names import NAMING, in_full
 from fivelenses.runs.hub import offline_if_silent
@@ -42,7 +40,6 @@ class Chapter:
         parameters: what it takes.
         measures: the modules whose functions it measures with, by name, see :meth:`fivelenses.runs.run.Run.measure`.
         profiles: the profiles it has.
-        local: whether `make` runs it on this machine's own, on the profile `tiny`.
         telling: the key of its headline exhibit, which other runs of the chapter are compared by.
     """
 
@@ -52,7 +49,6 @@ class Chapter:
     parameters: type[ChapterParameters]
     measures: tuple[str, ...]
     profiles: tuple[str, ...] = ("tiny", "small", "paper")
-    local: bool = True
     telling: str = ""
 
     @property
@@ -61,7 +57,6 @@ class Chapter:
         return project.root() / "notebooks" / f"{self.slug}.ipynb"
 
 
-SMALL = ("tiny", "small")
 _SHARED = tuple(f"fivelenses.checkpoints.{name}" for name in ("tables", "predictions", "bag_of_words"))
 
 
@@ -71,7 +66,6 @@ def _measures(package: str, *modules: str) -> tuple[str, ...]:
 
 
 MEASURES = {
-    0: _measures("toy_world"),
     1: _measures("hao2020"),
     2: _measures("zhou2022", "labelled", "measure", "probing"),
     3: _measures("hao2019", "measure", "curvature", "layer_groups", "training_paths"),
@@ -79,22 +73,17 @@ MEASURES = {
     5: _measures("merchant2020", "measure", "similarity"),
     6: _measures("five_lenses"),
     7: _measures("known_truth", "measure", "properties"),
-    8: (*_measures("own_encoders"), "fivelenses.papers.toy_world.measure"),
 }
 CHAPTERS = {
     chapter.number: chapter
     for chapter in (
-        # Three dozen models take minutes, so its run is published and not made again by every `make`.
-        Chapter(0, "0-toy-world", "", ToyWorld, MEASURES[0], ("tiny",), local=False, telling="toy-world-worth-figure"),
         Chapter(1, "1-attention-svcca", "hao2020", Hao2020, MEASURES[1], telling="hao2020-figure-1"),
         Chapter(2, "2-directprobe", "zhou2022", Zhou2022, MEASURES[2], telling="zhou2022-figure-4"),
         Chapter(3, "3-landscapes", "hao2019", Hao2019, MEASURES[3], telling="hao2019-figure-1"),
         Chapter(4, "4-reinitialisation", "singh2020", Singh2020, MEASURES[4], telling="singh2020-figure-1a"),
         Chapter(5, "5-probing-rsa", "merchant2020", Merchant2020, MEASURES[5], telling="merchant2020-figure-2"),
         Chapter(6, "6-five-lenses", "", FiveLenses, MEASURES[6], telling="five-lenses-overview"),
-        Chapter(7, "7-known-truth", "", KnownTruth, MEASURES[7], SMALL, telling="known-truth-summary"),
-        # Three dozen models again, of encoders that the project made.
-        Chapter(8, "8-own-encoders", "", OwnEncoders, MEASURES[8], SMALL, local=False, telling="own-encoders-scores"),
+        Chapter(7, "7-known-truth", "", KnownTruth, MEASURES[7], ("tiny", "small"), telling="known-truth-summary"),
     )
 }
 
