@@ -165,16 +165,15 @@ def encoder_scores(runs: Iterable[Shown]) -> pd.DataFrame:
     models = gate.ordinary(models.assign(encoder=[_without_owner(name) for name in models["encoder"]]))
     models = models[models["examples"] == models.groupby(["encoder", "task"])["examples"].transform("max")]
     words = _every(places, "words_by_example")
-    of_words = {}
-    if not words.empty:
-        words = words.drop_duplicates(["task", "examples", "seed", "example"])
-        of_words = {size: intervals.of_scores(rows).estimate for size, rows in words.groupby(["task", "examples"])}
+    words = words if words.empty else words.drop_duplicates(["task", "examples", "seed", "example"])
     rows = []
     for (task, examples, epochs), of_task in models.groupby(["task", "examples", "epochs"]):
         known, null = catalogue.find(task), of_task["null_rate"].iloc[0]
         row = {"task": known.title, "score (null rate)": f"{known.score_name} ({null:.3f})"}
         row |= {"examples": f"{examples:,}", "epochs": f"{epochs:g}"}
-        row |= {"bag of words": of_words.get((task, examples))} if of_words else {}
+        if not words.empty:
+            alike = words[(words["task"] == task) & (words["examples"] == examples)]
+            row["bag of words"] = None if alike.empty else intervals.of_scores(alike).estimate
         rows.append(row | of_task.groupby("encoder")["score"].mean().to_dict())
     return pd.DataFrame(rows)
 
