@@ -362,6 +362,7 @@ def test_counts_without_spread_have_that_of_rounding():
     assert effect.standard_error == pytest.approx(np.sqrt(1 / 36))
     assert effect.low == pytest.approx(2 - stats.t.ppf(0.975, 2) / 6)
     assert over_models([0, 0, 0], unit=1).low < 0 < over_models([0, 0, 0], unit=1).high
+    assert over_models([1, 2, 5], unit=1) == over_models([1, 2, 5])  # what varies more has rounding in it
 
 
 def test_another_level_is_the_interval_made_at_that_level():

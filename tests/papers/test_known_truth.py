@@ -173,6 +173,12 @@ def test_a_damaged_record_is_refused(damage, message):
         scores.where(damage(changes(seeds=(0,), measures=("js",))))
 
 
+def test_a_count_that_is_the_same_in_all_models_varies_by_rounding():
+    rows = pd.DataFrame({"task": "a", "seed": np.repeat([0, 1, 2], 4), "right": [1, 0, 0, 0] * 3})
+    counted, exact = (scores.over_seeds(rows, "right", counted=one) for one in (True, False))
+    assert exact.low == 0.25 and counted.standard_error == pytest.approx(np.sqrt(1 / 12 / 3) / 4)
+
+
 def test_statements_are_judged_per_measure():
     judged = {one.claim: one.verdict for one in judge_all(claims.CLAIMS, {"changes_seen": changes()}, {})}
     named = {group.name: group.outcome for group in judged["lens-names-layer"].groups}

@@ -2,10 +2,10 @@ r"""Whether measures of change order the layers of an encoder alike, from the re
 
 A correlation of two lenses is the mean over the pairs of their measures, first within a model, then over models.
 
-- **Interval.** Layers are no sample, and stay as they are. What varies are the models and the sentences: a correlation
-  is taken again without each of ten folds of sentences. Models of one task have much in common, so that tasks are the
-  draws where there are several; but few tasks may agree by chance, most of all in ranks, and where the interval over
-  models is wider, it is taken. Measures without folds are the same in all of them.
+- **Interval.** Layers are no sample, and stay as they are. A rank correlation jumps where leaving out a fold of
+  sentences changes the order of two layers, so sentences count as given, and what varies are the models. Models of one
+  task have much in common, so that tasks are the draws where there are several; but few tasks may agree by chance, most
+  of all in ranks, and where the interval over models is wider, it is taken.
 - **Depth.** Two measures that rise with depth agree for that alone. The partial correlation holds the layer's number
   fixed; it is undefined where a measure is strictly monotone.
 - **Centre.** :math:`\sum_l l\, s_l / \sum_l s_l` for the values :math:`s` scaled to [0, 1] within the model.
@@ -13,7 +13,6 @@ A correlation of two lenses is the mean over the pairs of their measures, first 
 Rows of correlations that are undefined hold NaN.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -43,30 +42,17 @@ def whole(changes: pd.DataFrame) -> pd.DataFrame:
     return changes[changes["fold"] == WHOLE] if "fold" in changes.columns else changes
 
 
-def in_folds(changes: pd.DataFrame, of: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """A table made of all sentences, and with `fold` of those without each fold, where the record has folds; a measure
-    that was not taken without a fold is that of all sentences.
-    """
-    changes = seen_as(changes)
-    if "fold" not in changes.columns:
-        return of(changes)
-    every, tables = changes[changes["fold"] == WHOLE], []
-    for fold, left_out in changes.groupby("fold"):
-        others = every if fold == WHOLE else pd.concat([every[~every["measure"].isin(left_out["measure"])], left_out])
-        tables.append(of(others).assign(fold=fold))
-    return pd.concat(tables, ignore_index=True)
-
-
 def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
-    """The mean of a column over models (`task`, `seed`), with its interval from `fold` where there is one. A model for
-    which it is undefined, with all sentences or without a fold, is left out; None where it is for all.
+    """The mean of a column over models (`task`, `seed`), with its interval, which covers sentences where rows without
+    each `fold` of them are given. A model for which it is undefined, with all sentences or without a fold, is left out;
+    None where it is for all.
 
     An interval of a correlation, or of a difference of two, is cut at the bounds of these.
     """
     rows = rows[rows[value].notna().groupby([rows[name] for name in MODEL]).transform("all")]
     if rows.empty:
         return None
-    without_folds = "fold" in rows.columns and (rows["fold"] == WHOLE).all()
+    without_folds = "fold" not in rows.columns or (rows["fold"] == WHOLE).all()
     means = []
     for model in (["task"], MODEL) if rows["task"].nunique() > 1 else (["seed"],):
         if without_folds:
@@ -77,13 +63,9 @@ def interval(rows: pd.DataFrame, value: str = "correlation") -> Interval | None:
     return effects.cut(widest, -most, most)
 
 
-def _keys(rows: pd.DataFrame) -> list[str]:
-    return [*MODEL, *(["fold"] if "fold" in rows.columns else [])]
-
-
 def mean_by_model(rows: pd.DataFrame, value: str) -> pd.Series:
-    """The mean of a column within each model, and without each fold."""
-    return rows.groupby(_keys(rows), sort=False)[value].mean()
+    """The mean of a column within each model."""
+    return rows.groupby(MODEL, sort=False)[value].mean()
 
 
 def curves(changes: pd.DataFrame, value: str = "value") -> dict[tuple[str, int], pd.DataFrame]:
@@ -111,15 +93,11 @@ def curves(changes: pd.DataFrame, value: str = "value") -> dict[tuple[str, int],
 
 
 def by_model(changes: pd.DataFrame) -> pd.DataFrame:
-    """The rank correlation of each pair of measures in each model, and without each fold: `task`, `seed`, `first`,
-    `second`, `correlation`, `given_depth` (the partial one), `fold`.
+    """The rank correlation of each pair of measures in each model: `task`, `seed`, `first`, `second`, `correlation`,
+    `given_depth` (the partial one).
     """
-    return in_folds(changes, _by_model)
-
-
-def _by_model(changes: pd.DataFrame) -> pd.DataFrame:
     rows = []
-    for model, table in curves(changes).items():
+    for model, table in curves(whole(changes)).items():
         correlations = rank_correlations(pd.concat([table, pd.DataFrame([table.columns], ["depth"], table.columns)]))
         *measures, depths = correlations.to_numpy()
         for (one, first), (other, second) in combinations(enumerate(table.index), 2):
@@ -173,7 +151,7 @@ def lenses_by_model(changes: pd.DataFrame) -> pd.DataFrame:
     table = by_model(changes)
     table = table.assign(**{side: table[side].map(lens) for side in PAIR})
     table = table[table["first"] != table["second"]]
-    return table.groupby([*_keys(table), *PAIR], sort=False)[["correlation", "given_depth"]].mean().reset_index()
+    return table.groupby([*MODEL, *PAIR], sort=False)[["correlation", "given_depth"]].mean().reset_index()
 
 
 def between_lenses(changes: pd.DataFrame) -> pd.DataFrame:
@@ -182,8 +160,7 @@ def between_lenses(changes: pd.DataFrame) -> pd.DataFrame:
     """
     rows = lenses_by_model(changes)
     table = _over_models(rows)
-    whole_rows = rows[rows["fold"] == WHOLE] if "fold" in rows.columns else rows
-    depths = whole_rows.groupby(PAIR, sort=False)["given_depth"].agg(["mean", "count"])
+    depths = rows.groupby(PAIR, sort=False)["given_depth"].agg(["mean", "count"])
     return table.assign(given_depth=depths["mean"].to_numpy(), given_depth_models=depths["count"].to_numpy())
 
 
@@ -214,13 +191,9 @@ def added(changes: pd.DataFrame) -> pd.DataFrame:
 
     Of a measure of a layer's output, what the layer adds is its value less that of what enters the layer. One row
     per model, measure of the output and measure of the parameters, with `task`, `seed`, `measure`, `own`, `output`
-    and `added` (rank correlations with `own`), `difference`, `fold`.
+    and `added` (rank correlations with `own`), `difference`.
     """
-    return in_folds(changes, _added)
-
-
-def _added(changes: pd.DataFrame) -> pd.DataFrame:
-    rows = []
+    rows, changes = [], whole(changes)
     entering = curves(changes[changes["measure"].isin(ADDED)], "entering")
     for model, table in curves(changes).items():
         for measure, below in entering[model].iterrows():
@@ -234,8 +207,7 @@ def _added(changes: pd.DataFrame) -> pd.DataFrame:
 def apart(changes: pd.DataFrame) -> pd.DataFrame:
     """Whether measures of different lenses agree more that are alike in one respect: one row per model and distinction,
     with `task`, `seed`, `distinction` (a key of `instruments.DISTINCTIONS`), `alike` and `different` (mean
-    correlation of the pairs of either kind; NaN where there is none), `difference` (of those alike from the others),
-    `fold`.
+    correlation of the pairs of either kind; NaN where there is none), `difference` (of those alike from the others).
     """
     table = by_model(changes)
     table = table[table["first"].map(lens) != table["second"].map(lens)]
@@ -243,7 +215,7 @@ def apart(changes: pd.DataFrame) -> pd.DataFrame:
     for distinction in DISTINCTIONS:
         sides = [table[side].map(lambda key, what=distinction: getattr(BY_KEY[key], what)) for side in PAIR]
         kind = (sides[0] == sides[1]).map({True: "alike", False: "different"})
-        means = table.groupby([*_keys(table), kind.rename("kind")], sort=False)["correlation"].mean().unstack("kind")
+        means = table.groupby([*MODEL, kind.rename("kind")], sort=False)["correlation"].mean().unstack("kind")
         parts.append(means.reindex(columns=["alike", "different"]).assign(distinction=distinction).reset_index())
     table = pd.concat(parts, ignore_index=True).rename_axis(columns=None)
     return table.assign(difference=table["alike"] - table["different"])

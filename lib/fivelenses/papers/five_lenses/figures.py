@@ -237,7 +237,7 @@ def what_sets_apart(changes: pd.DataFrame) -> Exhibit:
     ]
     caption = (
         "Mean rank correlation of two measures of different lenses that are alike, and of two that are not, with "
-        f"intervals over models and sentences ({models_in_words(changes)})."
+        f"intervals over models ({models_in_words(changes)})."
     )
     return Exhibit("five-lenses-apart", "What sets measures apart", table, caption, shown=pd.DataFrame(rows))
 
@@ -252,6 +252,6 @@ def what_layers_add(changes: pd.DataFrame) -> Exhibit:
     ]
     caption = (
         "Rank correlation over layers of rollback or weights with the change of a layer's output, and with what the "
-        f"layer adds, with intervals over models and sentences ({models_in_words(changes)})."
+        f"layer adds, with intervals over models ({models_in_words(changes)})."
     )
     return Exhibit("five-lenses-added", "What a layer adds", table, caption, shown=pd.DataFrame(rows))

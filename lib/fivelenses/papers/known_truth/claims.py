@@ -38,7 +38,8 @@ def _per_measure(rows: pd.DataFrame, column: str, part: Part, least: float, most
     """One effect per measure, its interval within what the number can be."""
     for measure in MEASURES:
         of_measure = rows[rows["measure"] == measure.key]
-        if len(of_measure) and np.isfinite((score := scores.over_seeds(of_measure, column)).estimate):
+        if len(of_measure) and np.isfinite(of_measure[column]).any():
+            score = scores.over_seeds(of_measure, column, counted=part is NAMES)
             yield Effect(name(measure.key), part.name, effects.cut(score, least, most))
 
 

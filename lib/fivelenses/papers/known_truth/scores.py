@@ -194,9 +194,12 @@ def _wins(learned: np.ndarray, walked: np.ndarray) -> np.ndarray:
 # --- intervals, and the five questions in one table -------------------------------------------------------------------
 
 
-def over_seeds(rows: pd.DataFrame, column: str) -> Interval:
-    """The mean of a column over models, each the mean of its own rows, with its interval."""
-    return effects.over_models(rows.groupby(MODEL)[column].mean())
+def over_seeds(rows: pd.DataFrame, column: str, counted: bool = False) -> Interval:
+    """The mean of a column over models, each the mean of its own rows, with its interval; `counted` of cases that are
+    right or wrong.
+    """
+    of_models = rows.groupby(MODEL)[column]
+    return effects.over_models(of_models.mean(), unit=1 / of_models.size().min() if counted else 0.0)
 
 
 QUESTIONS = {
@@ -235,7 +238,7 @@ def summary(changes: pd.DataFrame) -> pd.DataFrame:
     for measure in (key for key in BY_KEY if key in set(changes["measure"])):
         for question, (table, column) in tables.items():
             of_measure = table[table["measure"] == measure]
-            interval = over_seeds(of_measure, column)
+            interval = over_seeds(of_measure, column, counted=column == "right")
             score = of_measure["area"].mean() if question == "learning" else interval.estimate
             least = -1.0 if question == "dose" else 0.0
             ends = np.clip([interval.low, interval.high], least, 1) if np.isfinite(interval.low) else [np.nan] * 2
