@@ -74,6 +74,7 @@ def run(
     parameter: Parameters = [],  # noqa: B006
     dry_run: Annotated[bool, Option("--dry-run", help="Print what would be fetched, trained and measured.")] = False,
     force: Annotated[bool, Option("--force", help="Run also when nothing has changed.")] = False,
+    page: Annotated[bool, Option("--page", help="Build the run's page, too, as a book of one page.")] = False,
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
     from fivelenses.runs.encoder_names import check_names
@@ -84,8 +85,8 @@ def run(
     overrides = parse_parameters(parameter)
     check_profile(profile)
     if chapter == "all":
-        if overrides or dry_run:
-            raise ValueError("Parameters and --dry-run go with one chapter: name its number.")
+        if overrides or dry_run or page:
+            raise ValueError("Parameters, --dry-run and --page go with one chapter: name its number.")
     elif not chapter.isdecimal():
         raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
     else:
@@ -103,11 +104,15 @@ def run(
     elif dry_run:
         typer.echo("\n".join(describe(int(chapter), profile, overrides)))
     else:
-        from fivelenses.runs import ledger, run_page
+        from fivelenses.runs import ledger
 
         ledger.claims_of_chapter(find_chapter(int(chapter)))  # a chapter that the ledger lacks is refused before work
         finished = execution.run(int(chapter), profile, overrides, force, typer.echo)
-        typer.echo(f"Its page: {run_page.write(find_chapter(int(chapter)), finished.folder)}")
+        if page:
+            from fivelenses.runs.book import build_page
+            from fivelenses.runs.pages import run_here
+
+            typer.echo(f"Its page: {build_page(run_here(find_chapter(int(chapter)), finished.folder))}")
 
 
 @app.command()

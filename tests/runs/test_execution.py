@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from IPython.core.inputtransformer2 import TransformerManager
 from matplotlib.figure import Figure
@@ -237,3 +238,31 @@ def test_an_interruption_ends_what_runs_and_begins_nothing_of_what_waits(monkeyp
     thread.start()
     thread.join(20)
     assert ended and len(begun) <= 2
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_page_by_itself_is_a_book_of_one_page_or_says_why_not(chapter, tmp_path, monkeypatch, failed):
+    shown = pages.run_here(chapter, finish(executed_copy(chapter, tmp_path)).folder)
+    assert shown.title == "toy-bert-seed-0, toy world, this machine"
+    (tmp_path / "_config.yml").touch()
+    (tmp_path / "book" / "_static").mkdir(parents=True)
+    for name in ("glossary.md", "references.md", "references.bib"):
+        (tmp_path / "book" / name).touch()
+
+    def builder(source, output, lock):
+        contents = yaml.safe_load((source / "_toc.yml").read_text())
+        pages_there = [contents["root"], *(entry["file"] for entry in contents["chapters"])]
+        assert [page for page in pages_there if list(source.glob(f"{page}.*"))] == pages_there
+        (output / "_build" / "html" / "here").mkdir(parents=True)
+        (output / "_build" / "html" / f"{contents['root']}.html").touch()
+        return failed, "reading\nAn error of the builder"
+
+    monkeypatch.setattr(book, "_jupyter_book", builder)
+    monkeypatch.setattr(book, "_complete", lambda html: None)
+    if failed:
+        with pytest.raises(RunError, match=r"page of chapter 1 \(tiny\) did not build: An error of the builder"):
+            book.build_page(shown)
+        assert not (shown.folder / "page").exists()
+    else:
+        page = book.build_page(shown)
+        assert page.is_file() and page.is_relative_to(shown.folder / "page")

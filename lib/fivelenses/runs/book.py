@@ -4,9 +4,11 @@ A run that is missing, failed, unfinished or out of step stops the build with a 
 """
 
 import hashlib
+import importlib.metadata
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -19,18 +21,19 @@ from bs4 import BeautifulSoup
 from fivelenses import catalogue, project, records
 from fivelenses.exhibits import claims, gate, intervals
 from fivelenses.exhibits.verdicts import OUTCOMES
+from fivelenses.files import folder_beside
 from fivelenses.papers.known_truth import statement as known_truth
 from fivelenses.runs import ledger, sweep_page, tether
 from fivelenses.runs.all_chapters import run_all_committed
 from fivelenses.runs.execution import RunError, state
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown, assemble, local_runs, published_runs, telling_picture
-from fivelenses.runs.run_page import MATHJAX, mathjax
 from fivelenses.runs.settings import CHAPTERS, settings
 from fivelenses.runs.sweeps import sweeps_folder
 from fivelenses.runs.unchanged import first_page
 
 SWEEPS = sweep_page.PAGE.removesuffix(".md")
 KNOWN_TRUTH = 7  # the chapter whose counts other pages quote
+MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that a page needs of MathJax
 OTHER_RUNS = "## The same chapter on other encoders"
 AWAITED = """# Chapter {number} on this machine
 
@@ -208,7 +211,11 @@ def _gather_mathjax(folder: Path) -> None:
     time.
     """
     (folder / "mathjax").mkdir(parents=True)
-    shutil.copy(mathjax(), folder / "mathjax" / MATHJAX)
+    for file in importlib.metadata.files("sphinx-mathjax-offline") or []:
+        if file.name == MATHJAX:
+            shutil.copy(file.locate(), folder / "mathjax" / MATHJAX)
+            return
+    raise RunError(f"The package sphinx-mathjax-offline holds no {MATHJAX}: reinstall the environment with `make`.")
 
 
 def _mend_bibliography(html: Path) -> None:
@@ -234,6 +241,53 @@ def _hover_over_terms(html: Path) -> None:
         )
         if linked != written:
             page.write_text(linked, encoding="utf-8")
+
+
+def _complete(html: Path) -> None:
+    """What built pages need that the builder does not put there."""
+    _gather_mathjax(html / "_static")
+    _mend_bibliography(html)
+    _hover_over_terms(html)
+
+
+def _jupyter_book(source: Path, output: Path, lock: Path, *options: str) -> tuple[bool, str]:
+    """Build the pages of a folder; whether that failed, and what the builder printed."""
+    arguments = ["build", str(source), "--path-output", str(output), *options]
+    with tether.command("jupyter-book", arguments, lock, os.environ) as process:
+        printed = "".join(process.communicate())
+    return bool(process.returncode), printed
+
+
+def build_page(shown: Shown) -> Path:
+    """A run's page as a book of one page, with the glossary and the references; links to the rest of the book are plain
+    text. It goes into the run's folder.
+
+    Raises:
+        RunError: the run is unfinished or damaged, or the page did not build.
+    """
+    root, place = project.root(), shown.folder / "page"
+    with tempfile.TemporaryDirectory() as temporary:
+        work = Path(temporary)
+        source, html = work / "source", work / "_build" / "html"
+        shutil.copytree(root / "book" / "_static", source / "_static")
+        for file in ("_config.yml", "book/glossary.md", "book/references.md", "book/references.bib"):
+            shutil.copy(root / file, source)
+        (source / shown.page).parent.mkdir()
+        page = assemble(shown, source / "_static")
+        for cell in (cell for cell in page.cells if cell.cell_type == "markdown"):
+            # The builder takes a link from the book's first folder for one within the page.
+            cell.source = re.sub(r"\[([^\]]+)\]\(/[^)]*\)", r"\1", cell.source)
+        nbformat.write(page, source / f"{shown.page}.ipynb")
+        contents = {"format": "jb-book", "root": shown.page, "chapters": [{"file": "glossary"}, {"file": "references"}]}
+        (source / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf-8")
+        failed, printed = _jupyter_book(source, work, work / ".build.lock")
+        if failed:
+            last = (printed.strip().splitlines() or ["it printed nothing"])[-1]
+            raise RunError(f"The page of chapter {shown.chapter.number} ({shown.profile}) did not build: {last}")
+        _complete(html)
+        with folder_beside(place) as partial:
+            shutil.copytree(html, partial, dirs_exist_ok=True)
+    return place / f"{shown.page}.html"
 
 
 def build(log: Callable[[str], None] = print, published_alone: bool = False) -> Path:
@@ -266,10 +320,8 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
         # The builder would leave the page of a source that is no more.
         (work / "_build" / "html" / gone).with_suffix(".html").unlink(missing_ok=True)
     shutil.rmtree(staged)
-    arguments = ["build", str(work / "source"), "--path-output", str(work), "-W", "-n", "--keep-going"]
-    with tether.command("jupyter-book", arguments, folder / ".build.lock", os.environ) as process:
-        output = "".join(process.communicate())
-    if process.returncode:
+    failed, output = _jupyter_book(work / "source", work, folder / ".build.lock", "-W", "-n", "--keep-going")
+    if failed:
         lines = [line for line in output.splitlines() if "WARNING" in line or "ERROR" in line]
         complaints = folder / "build.log"
         complaints.write_text(output, encoding="utf-8")
@@ -282,10 +334,8 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     shutil.copytree(work / "_build" / "html", finished)
     # The builder takes over a changed style or script only where a page has changed, too.
     shutil.copytree(work / "source" / "_static", finished / "_static", dirs_exist_ok=True)
-    _gather_mathjax(finished / "_static")
+    _complete(finished)
     ledger.verdict_table(published).to_csv(finished / "verdicts.csv", index=False)
-    _mend_bibliography(finished)
-    _hover_over_terms(finished)
     stamp.unlink(missing_ok=True)
     (folder / "build.log").unlink(missing_ok=True)
     shutil.rmtree(folder / "html", ignore_errors=True)

@@ -112,6 +112,13 @@ def local_runs() -> list[Shown]:
     ]
 
 
+def run_here(chapter: Chapter, folder: Path) -> Shown:
+    """A run of this machine that the book does not show."""
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    encoder = facts["parameters"]["encoder"].replace("/", "-")
+    return Shown(chapter, facts["profile"], HERE, folder, f"{facts['profile']}-{encoder}")
+
+
 def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.NotebookNode:
     """The page of one run.
 

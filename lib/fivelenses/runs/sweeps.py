@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from fivelenses import project
 from fivelenses.exhibits.exhibit import counted
 from fivelenses.files import written_beside
-from fivelenses.runs import execution, run_page, sweep_tables
+from fivelenses.runs import execution, sweep_tables
 from fivelenses.runs.clusters import Cluster, Place, connect
 from fivelenses.runs.execution import Finished, RunError
 from fivelenses.runs.folders import folder_name
@@ -266,9 +266,7 @@ def run_point(
 
     log(f"begins on {host}, process {process}")
     try:
-        finished = execution.run(number, profile, dict(point.overrides), log=log)
-        run_page.write(find_chapter(number), finished.folder)
-        return finished
+        return execution.run(number, profile, dict(point.overrides), log=log)
     except Exception as error:
         log(f"failed: {error}")
         raise
