@@ -160,8 +160,8 @@ class Exhibit:
 
     @functools.cached_property
     def html(self) -> str:
-        """What a page shows, its key as the address: one table, or one `<figure>` with the picture in it, whose class
-        says how it is drawn.
+        """The element of a page, with the key as its address, is a table or a `<figure>` whose class says how the
+        picture is drawn.
         """
         if self.figure is None:
             table = self.table if self.shown is None else self.shown
