@@ -95,6 +95,12 @@ def test_what_a_bag_of_words_reads_as_well_was_not_learned(share, learned):
     assert learned or "] above that of a bag of words" in reasons["rte"]
 
 
+def test_the_reason_names_the_task_as_it_is_written_and_a_shortfall_with_a_minus():
+    rows = predicted(0.85, task="sst2")
+    reasons = gate.unlearned(gate.learned(of(rows), rows, words=bag(0.95, task="sst2")), E)
+    assert reasons["sst2"].startswith("SST-2 was not clearly learned: its score of 0.850 is −0.1")
+
+
 def test_a_bag_of_another_task_or_size_does_not_count():
     rows = predicted(0.85)
     words = pd.concat([bag(0.95, task="mrpc"), bag(0.95, examples=50), bag(0.5)])

@@ -129,9 +129,8 @@ def _reason(row, leading: str) -> str:
     name = tasks.find(row.task).title + ("" if row.largest else f" from {row.examples:,} examples")
     name += "" if row.encoder == leading else f" on {row.encoder}"
     if row.low > row.margin:
-        over = f"{row.over_words:z.3f} [{row.over_words_low:z.3f}, {row.over_words_high:z.3f}]"
-        reason = f"{name} was not clearly learned: its score of {row.score:.3f} is {over} above that of a bag of words"
-        return reason.replace("-", "−")
+        over = f"{row.over_words:z.3f} [{row.over_words_low:z.3f}, {row.over_words_high:z.3f}]".replace("-", "−")
+        return f"{name} was not clearly learned: its score of {row.score:.3f} is {over} above that of a bag of words"
     reach = f" [{row.low:z.3f}, {row.high:z.3f}]" if row.measured else ""
     score = f"its score of {row.score:.3f} is {row.above:z.3f}{reach} above the null rate".replace("-", "−")
     unclear = row.measured and row.above > row.margin
