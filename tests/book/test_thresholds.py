@@ -3,12 +3,16 @@
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from bs4 import BeautifulSoup
 from tests.runs.judged import in_turn
 
 from fivelenses import project
+from fivelenses.exhibits.claims import Judged
+from fivelenses.exhibits.effects import over_models
+from fivelenses.exhibits.verdicts import Effect, Part, judge
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.runs.cards import Card, View, as_html
 
@@ -22,8 +26,8 @@ MOVE = """<script>document.addEventListener("DOMContentLoaded", () => {
 });</script>"""
 
 
-def verdicts_on_page(folder, judged, to=""):
-    cards = [Card(claim, (View(one, "toy"),), "code") for claim, one in zip(CLAIMS, judged, strict=True)]
+def verdicts_on_page(folder, judged, to="", claims=CLAIMS):
+    cards = [Card(claim, (View(one, "toy"),), "code") for claim, one in zip(claims, judged, strict=True)]
     script = (project.root() / "book" / "_static" / "thresholds.js").read_text(encoding="utf-8")
     page = folder / "cards.html"
     written = f"<!doctype html><meta charset='utf-8'><script>{script}</script>{MOVE}{as_html(cards)}"
@@ -42,3 +46,17 @@ def test_the_script_gives_the_librarys_verdicts_and_follows_the_threshold(tmp_pa
     assert verdicts_on_page(tmp_path, judged) == expected
     assert set(verdicts_on_page(tmp_path, judged, "-100000")) == {"reproduced"}
     assert set(verdicts_on_page(tmp_path, judged, "100000")) <= {"contradicted", "open"}
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path")
+def test_the_script_knows_halves(tmp_path):
+    late, early = Part("late", groups=("MNLI", "SST-2"), half="large"), Part("early", groups=("MRPC",), half="small")
+    claim = replace(CLAIMS[0], parts=(late, early))
+    up, down = [1.0, 1.1, 0.9], [-1.0, 1.5, 0.2]
+    judged = []
+    for of_mrpc in (up, down, None):
+        found = [Effect(name, "late", over_models(up)) for name in late.groups]
+        found += [] if of_mrpc is None else [Effect("MRPC", "early", over_models(of_mrpc))]
+        judged.append(Judged(claim.key, judge([late, early], found), tuple(found)))
+    assert [one.verdict.outcome for one in judged] == ["reproduced", "open", "open"]
+    assert verdicts_on_page(tmp_path, judged, claims=[claim] * 3) == ["reproduced", "open", "open"]
