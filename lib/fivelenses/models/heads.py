@@ -184,11 +184,11 @@ def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:
         raise ValueError(f"There is no {head!r} head to train: choose among {', '.join(HEADS)}.")
     if head != "span" and len(labels) < 2:
         raise ValueError(f"A classifier needs at least two labels, not {len(labels)}.")
-    shape = _without_head(config(encoder))
     if head not in LIBRARY:
         model = load(encoder)
-        model.config = shape
+        _without_head(model.config)  # in place, since it also holds which attention reads the padding's mask
         return _on_words(head, model, len(labels))
+    shape = _without_head(config(encoder))
     if head == "sequence":
         shape.num_labels = len(labels)
     kind = LIBRARY[head][type(shape)]

@@ -202,17 +202,17 @@ def begin(number: int, given: Mapping) -> Run:
 
 
 def set_by_hand(namespace: Mapping) -> dict:
-    """What a notebook's namespace sets: every plain value that IPython has not put there.
+    """What a notebook's namespace sets: every plain value under a name in small letters; constants are in capitals.
 
     Example:
         >>> set_by_hand({"profile": "tiny", "seeds": [0, 1], "tasks": None, "In": [], "_": 3, "json": json})
         {'seeds': [0, 1]}
     """
-    of_ipython = ("In", "Out", "exit", "quit", "open", "get_ipython", "profile")
+    of_ipython = ("exit", "quit", "open", "get_ipython", "profile")
     return {
         name: value
         for name, value in namespace.items()
-        if value is not None and not name.startswith("_") and name not in of_ipython and isinstance(value, PLAIN)
+        if name.islower() and not name.startswith("_") and name not in of_ipython and isinstance(value, PLAIN)
     }
 
 

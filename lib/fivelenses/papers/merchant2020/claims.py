@@ -13,8 +13,8 @@ def gains(models: pd.DataFrame) -> dict[str, float]:
     """By how much the paper's models score above the null rate of a run's tasks, for the gate.
 
     Example:
-        >>> gains(pd.DataFrame({"task": ["mnli", "pos"], "null_rate": [0.333, 0.2]}))
-        {'mnli': 0.5}
+        >>> gains(pd.DataFrame({"task": ["mnli", "pos"], "null_rate": [0.25, 0.2]}))
+        {'mnli': 0.583}
     """
     null = models.groupby("task")["null_rate"].first()
     return {task: score - float(null[task]) for task, score in SCORES.items() if task in null}
