@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-from fivelenses.exhibits import effects
+from fivelenses.first_exhibits import effects
 
 MODELS = (2, 3, 5, 10)
 SPREADS = {"not at all": 0.0, "a little (0.03)": 0.03, "much (0.1)": 0.1, "very much (0.3)": 0.3}

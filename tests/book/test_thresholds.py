@@ -10,9 +10,9 @@ from bs4 import BeautifulSoup
 from tests.runs.judged import in_turn
 
 from fivelenses import project
-from fivelenses.exhibits.claims import Judged
-from fivelenses.exhibits.effects import over_models
-from fivelenses.exhibits.verdicts import Effect, Part, judge
+from fivelenses.first_exhibits.claims import Judged
+from fivelenses.first_exhibits.effects import over_models
+from fivelenses.first_exhibits.verdicts import Effect, Part, judge
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.runs.cards import Card, View, as_html
 

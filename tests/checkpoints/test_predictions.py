@@ -11,8 +11,8 @@ from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.predictions import KEPT, by_example, predicted_anew
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
-from fivelenses.exhibits import gate
-from fivelenses.exhibits.intervals import of_scores
+from fivelenses.first_exhibits import gate
+from fivelenses.first_exhibits.intervals import of_scores
 from fivelenses.tasks.scores import score
 
 HEADS = {"rte": "accuracy", "cola": "matthews", "squad": "answers", "parsing": "trees", "pos": "words"}

@@ -246,7 +246,7 @@ TABLES = {
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_every_exhibit_stands_on_few_models_and_constant_measures(table, monkeypatch):
-    from fivelenses.exhibits import style
+    from fivelenses.first_exhibits import style
 
     exhibits = [draw(table) for draw in DRAWN]
     assert len({exhibit.title for exhibit in exhibits}) == len(exhibits)

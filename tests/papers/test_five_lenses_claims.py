@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits import verdicts
-from fivelenses.exhibits.claims import judge
-from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
+from fivelenses.first_exhibits import verdicts
+from fivelenses.first_exhibits.claims import judge
+from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
 from fivelenses.papers.five_lenses import agreement, claims
 from fivelenses.papers.five_lenses.instruments import BY_KEY, LENSES, OWN, lens
 from fivelenses.records import WHOLE

@@ -17,8 +17,8 @@ from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.checkpoints.tables import models as table_of
-from fivelenses.exhibits.claims import judge, of_all
-from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED
+from fivelenses.first_exhibits.claims import judge, of_all
+from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED
 from fivelenses.lenses.basin import Surface
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.parameter_motion import layer_parameters

@@ -6,8 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.claims import Judged, judge, of_all
-from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, CANNOT_BE_TESTED, CONTRADICTED, OPEN, REPRODUCED, UNBOUNDED
+from fivelenses.first_exhibits.claims import Judged, judge, of_all
+from fivelenses.first_exhibits.verdicts import (
+    AT_LEAST,
+    AT_MOST,
+    CANNOT_BE_TESTED,
+    CONTRADICTED,
+    OPEN,
+    REPRODUCED,
+    UNBOUNDED,
+)
 from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.papers.hao2019.tables import GROUPS, PAPER_TABLE_1
 from fivelenses.records import BETWEEN, CONTINUED, OPTIMISATION, PRETRAINED, RANDOM, SCRATCH, SEPARATE, TWIN

@@ -8,7 +8,7 @@ from tests.conftest import ENCODER, short_schedule
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
-from fivelenses.exhibits.exhibit import Absent
+from fivelenses.first_exhibits.exhibit import Absent
 from fivelenses.papers.hao2019 import sharpness
 from fivelenses.papers.hao2019.curvature import end_curvature
 from fivelenses.records import ALL, PRETRAINED, SCRATCH

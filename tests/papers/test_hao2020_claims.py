@@ -6,8 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.claims import judge
-from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIXED, OPEN, REPRODUCED, sentence
+from fivelenses.first_exhibits.claims import judge
+from fivelenses.first_exhibits.verdicts import (
+    CANNOT_BE_TESTED,
+    CONTRADICTED,
+    FAILS,
+    HOLDS,
+    MIXED,
+    OPEN,
+    REPRODUCED,
+    sentence,
+)
 from fivelenses.papers.hao2020.claims import CLAIMS
 from fivelenses.records import PRETRAINED, SHUFFLED, TWIN, UNTRAINED
 

@@ -11,7 +11,7 @@ from tests.conftest import ENCODER
 
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.comparison import compare
-from fivelenses.exhibits.claims import controls_of
+from fivelenses.first_exhibits.claims import controls_of
 from fivelenses.models import encoders
 from fivelenses.papers import twins
 from fivelenses.papers.hao2020 import figures, measure

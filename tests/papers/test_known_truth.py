@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivelenses.exhibits import style
-from fivelenses.exhibits.claims import judge_all
-from fivelenses.exhibits.verdicts import CONTRADICTED, FAILS, HOLDS
+from fivelenses.first_exhibits import style
+from fivelenses.first_exhibits.claims import judge_all
+from fivelenses.first_exhibits.verdicts import CONTRADICTED, FAILS, HOLDS
 from fivelenses.papers.five_lenses import instruments as of_chapter_6
 from fivelenses.papers.known_truth import claims, figures, scores, statement
 from fivelenses.papers.known_truth.instruments import BY_KEY, INVARIANCES, MEASURES

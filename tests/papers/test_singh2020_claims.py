@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.claims import judge
-from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, FAILS, OPEN, REPRODUCED
+from fivelenses.first_exhibits.claims import judge
+from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, FAILS, OPEN, REPRODUCED
 from fivelenses.papers.singh2020 import curves
 from fivelenses.papers.singh2020.claims import BEATS, CLAIMS, FROM_SCRATCH, NEEDS_MORE, NOT_ABOVE, PEAKS_LOWER
 

@@ -5,7 +5,7 @@ import pytest
 from fivelenses import records
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.exhibits.exhibit import Absent
+from fivelenses.first_exhibits.exhibit import Absent
 from fivelenses.papers.zhou2022 import figures, labelled, measure, probing, tables
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings

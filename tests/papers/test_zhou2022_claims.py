@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits import verdicts
-from fivelenses.exhibits.claims import judge
-from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
+from fivelenses.first_exhibits import verdicts
+from fivelenses.first_exhibits.claims import judge
+from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
 from fivelenses.papers.zhou2022.claims import CLAIMS
 
 BY_KEY = {claim.key: claim for claim in CLAIMS}

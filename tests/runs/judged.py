@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fivelenses.exhibits import verdicts
-from fivelenses.exhibits.claims import Claim, Judged
-from fivelenses.exhibits.effects import over_models, without_interval
-from fivelenses.exhibits.verdicts import AT_LEAST, CANNOT_BE_TESTED, OUTCOMES, Effect, Verdict
+from fivelenses.first_exhibits import verdicts
+from fivelenses.first_exhibits.claims import Claim, Judged
+from fivelenses.first_exhibits.effects import over_models, without_interval
+from fivelenses.first_exhibits.verdicts import AT_LEAST, CANNOT_BE_TESTED, OUTCOMES, Effect, Verdict
 
 STEPS = {"holds": (1.0, 1.1, 0.9), "fails": (-1.0, -1.1, -0.9), "open": (-1.0, 1.5, 0.2)}
 GROUPS = dict(

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.runs.judged import in_turn
 
-from fivelenses.exhibits.claims import OURS, Claim, Judged
-from fivelenses.exhibits.effects import interval, over_models, without_interval
-from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, UNBOUNDED, Effect, Part, judge
+from fivelenses.first_exhibits.claims import OURS, Claim, Judged
+from fivelenses.first_exhibits.effects import interval, over_models, without_interval
+from fivelenses.first_exhibits.verdicts import AT_LEAST, AT_MOST, UNBOUNDED, Effect, Part, judge
 from fivelenses.runs.cards import cards
 from fivelenses.runs.intervals_drawn import EDGE, drawn, plots, printed, scale
 

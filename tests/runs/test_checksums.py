@@ -5,8 +5,8 @@ import json
 import pytest
 
 from fivelenses import records
-from fivelenses.exhibits import claims
-from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, Verdict
+from fivelenses.first_exhibits import claims
+from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, Verdict
 from fivelenses.runs import checksums, execution, pages
 from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.settings import CHAPTERS

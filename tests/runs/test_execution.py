@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from tests.runs.conftest import make_home, write_notebook
 
 from fivelenses import project
-from fivelenses.exhibits import claims
-from fivelenses.exhibits.exhibit import Exhibit
+from fivelenses.first_exhibits import claims
+from fivelenses.first_exhibits.exhibit import Exhibit
 from fivelenses.runs import all_chapters, book, checksums, execution, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.folders import folder_name

@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from fivelenses import records
-from fivelenses.exhibits import claims
-from fivelenses.exhibits.claims import Claim, judge_all
-from fivelenses.exhibits.effects import over_models
-from fivelenses.exhibits.verdicts import Effect, Part
+from fivelenses.first_exhibits import claims
+from fivelenses.first_exhibits.claims import Claim, judge_all
+from fivelenses.first_exhibits.effects import over_models
+from fivelenses.first_exhibits.verdicts import Effect, Part
 from fivelenses.records import Identity, Record
 from fivelenses.runs import findings, pages
 from fivelenses.runs.findings import FindingError, evaluate

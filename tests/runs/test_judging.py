@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits import claims
-from fivelenses.exhibits.claims import Claim
-from fivelenses.exhibits.effects import over_models
-from fivelenses.exhibits.verdicts import Effect, Part
+from fivelenses.first_exhibits import claims
+from fivelenses.first_exhibits.claims import Claim
+from fivelenses.first_exhibits.effects import over_models
+from fivelenses.first_exhibits.verdicts import Effect, Part
 from fivelenses.runs import execution
 from fivelenses.runs import run as runs
 from fivelenses.runs.measurements import NotMeasured

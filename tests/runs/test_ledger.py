@@ -9,8 +9,8 @@ import yaml
 from bs4 import BeautifulSoup
 from tests.runs.judged import as_judged, in_turn
 
-from fivelenses.exhibits import claims, verdicts
-from fivelenses.exhibits.verdicts import OUTCOMES
+from fivelenses.first_exhibits import claims, verdicts
+from fivelenses.first_exhibits.verdicts import OUTCOMES
 from fivelenses.runs import ledger, pages
 from fivelenses.runs.cards import code_of
 from fivelenses.runs.execution import RunError

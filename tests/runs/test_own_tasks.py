@@ -6,7 +6,7 @@ import pytest
 from fivelenses import catalogue
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.store import Store
-from fivelenses.exhibits import style
+from fivelenses.first_exhibits import style
 from fivelenses.runs import report
 from fivelenses.runs.dry_run import dry_run
 from fivelenses.runs.execution import RunError

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from tests.runs.judged import as_judged, in_turn
 from transformers import BertConfig, BertModel
 
-from fivelenses.exhibits import claims
-from fivelenses.exhibits.exhibit import Exhibit
-from fivelenses.exhibits.verdicts import CONTRADICTED
+from fivelenses.first_exhibits import claims
+from fivelenses.first_exhibits.exhibit import Exhibit
+from fivelenses.first_exhibits.verdicts import CONTRADICTED
 from fivelenses.models import encoders
 from fivelenses.runs import ledger, report
 from fivelenses.runs.execution import EXECUTED, Finished, RunError

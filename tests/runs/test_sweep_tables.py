@@ -9,8 +9,8 @@ from bs4 import BeautifulSoup
 from tests.runs.judged import in_turn
 
 from fivelenses.checkpoints.specification import Schedule, specify
-from fivelenses.exhibits import claims
-from fivelenses.exhibits.verdicts import Part
+from fivelenses.first_exhibits import claims
+from fivelenses.first_exhibits.verdicts import Part
 from fivelenses.runs import sweep_page
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.sweep_points import Point

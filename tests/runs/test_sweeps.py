@@ -44,10 +44,10 @@ MEASURING = """
 import pandas as pd
 from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.specification import Schedule, specify
-from fivelenses.exhibits.claims import Claim
-from fivelenses.exhibits.effects import over_models
-from fivelenses.exhibits.exhibit import Exhibit
-from fivelenses.exhibits.verdicts import Effect, Part
+from fivelenses.first_exhibits.claims import Claim
+from fivelenses.first_exhibits.effects import over_models
+from fivelenses.first_exhibits.exhibit import Exhibit
+from fivelenses.first_exhibits.verdicts import Effect, Part
 train = finetuning._train
 def counted(*arguments):
     with (home / "trainings").open("a") as trainings:

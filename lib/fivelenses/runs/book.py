@@ -19,9 +19,9 @@ import yaml
 from bs4 import BeautifulSoup
 
 from fivelenses import catalogue, project, records
-from fivelenses.exhibits import claims, gate, intervals
-from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.files import folder_beside
+from fivelenses.first_exhibits import claims, gate, intervals
+from fivelenses.first_exhibits.verdicts import OUTCOMES
 from fivelenses.papers.known_truth import statement as known_truth
 from fivelenses.runs import ledger, sweep_page, tether
 from fivelenses.runs.all_chapters import run_all_committed

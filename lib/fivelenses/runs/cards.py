@@ -5,9 +5,9 @@ intervals, groups that were left out, and whether it holds for controls, too.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fivelenses.exhibits import verdicts
-from fivelenses.exhibits.claims import OURS, TWINS, Claim, Judged
-from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, REPRODUCED
+from fivelenses.first_exhibits import verdicts
+from fivelenses.first_exhibits.claims import OURS, TWINS, Claim, Judged
+from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, REPRODUCED
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN
 from fivelenses.runs.intervals_drawn import Drawn, plots
 from fivelenses.runs.side_by_side import render

@@ -19,7 +19,7 @@ from distributed import Client, LocalCluster
 from distributed.utils import silence_logging_cmgr
 
 from fivelenses.checkpoints.finetuning import cores
-from fivelenses.exhibits.exhibit import counted
+from fivelenses.first_exhibits.exhibit import counted
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.sweep_points import check_workers
 

@@ -29,9 +29,9 @@ from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from fivelenses import records
-from fivelenses.exhibits import claims
-from fivelenses.exhibits.claims import Judged
-from fivelenses.exhibits.verdicts import FAILS, HOLDS
+from fivelenses.first_exhibits import claims
+from fivelenses.first_exhibits.claims import Judged
+from fivelenses.first_exhibits.verdicts import FAILS, HOLDS
 from fivelenses.runs.execution import RunError
 
 FILE = "findings.yaml"

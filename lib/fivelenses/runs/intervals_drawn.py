@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from fivelenses.exhibits.claims import Judged
-from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, BOUNDS, OPEN, Effect, Part
+from fivelenses.first_exhibits.claims import Judged
+from fivelenses.first_exhibits.verdicts import AT_LEAST, AT_MOST, BOUNDS, OPEN, Effect, Part
 
 EDGE = 4.0  # percent of the width on either side that no mark but an arrow reaches
 TICKS = 3
@@ -77,7 +77,7 @@ def scale(part: Part, values: Iterable[Effect]) -> Scale:
     as far as they are not much wider.
 
     Example:
-        >>> from fivelenses.exhibits.effects import over_models, without_interval
+        >>> from fivelenses.first_exhibits.effects import over_models, without_interval
         >>> scale(Part("growth"), [Effect("MRPC", "growth", over_models([4, 6, 5]))]).marks
         [(4.0, '0'), (34.73, '2.5'), (65.46, '5')]
     """
@@ -100,7 +100,7 @@ def printed(effect: Effect) -> str:
     """An effect with its interval in words, as exactly as the interval allows.
 
     Example:
-        >>> from fivelenses.exhibits.effects import over_models, without_interval
+        >>> from fivelenses.first_exhibits.effects import over_models, without_interval
         >>> printed(Effect("MRPC", "growth", over_models([4, -6, 5])))
         '1 [−14, 16]'
         >>> printed(Effect("MRPC", "width", over_models([4, 3.9, 4]), "at least"))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from fivelenses.exhibits import claims, verdicts
-from fivelenses.exhibits.claims import Claim, Judged
-from fivelenses.exhibits.verdicts import HOLDS, OUTCOMES, REPRODUCED
+from fivelenses.first_exhibits import claims, verdicts
+from fivelenses.first_exhibits.claims import Claim, Judged
+from fivelenses.first_exhibits.verdicts import HOLDS, OUTCOMES, REPRODUCED
 from fivelenses.papers.five_lenses.claims import CLAIMS as STATEMENTS
 from fivelenses.papers.hao2019.claims import CLAIMS as HAO2019
 from fivelenses.papers.hao2020.claims import CLAIMS as HAO2020

@@ -12,11 +12,11 @@ import pandas as pd
 from fivelenses import project
 from fivelenses.catalogue import find, is_task
 from fivelenses.checkpoints import soundness
-from fivelenses.exhibits import claims
-from fivelenses.exhibits.claims import Claim, Judged
-from fivelenses.exhibits.exhibit import counted
-from fivelenses.exhibits.verdicts import OUTCOMES
 from fivelenses.files import folder_beside
+from fivelenses.first_exhibits import claims
+from fivelenses.first_exhibits.claims import Claim, Judged
+from fivelenses.first_exhibits.exhibit import counted
+from fivelenses.first_exhibits.verdicts import OUTCOMES
 from fivelenses.models.layers import PARTS, layer_list, projections
 from fivelenses.runs import execution, ledger
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name

@@ -17,11 +17,11 @@ from IPython.display import HTML, Markdown, display
 from myst_nb import glue
 
 from fivelenses import project
-from fivelenses.exhibits import gate
-from fivelenses.exhibits.claims import Claim, judge_all, of_encoder, save
-from fivelenses.exhibits.exhibit import Absent, Exhibit
-from fivelenses.exhibits.verdicts import HOLDS, REPRODUCED
 from fivelenses.files import written_beside
+from fivelenses.first_exhibits import gate
+from fivelenses.first_exhibits.claims import Claim, judge_all, of_encoder, save
+from fivelenses.first_exhibits.exhibit import Absent, Exhibit
+from fivelenses.first_exhibits.verdicts import HOLDS, REPRODUCED
 from fivelenses.runs.cards import cards
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
 from fivelenses.runs.measurements import Measurements, NotMeasured

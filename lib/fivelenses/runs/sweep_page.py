@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from fivelenses.exhibits import style
-from fivelenses.exhibits.exhibit import Exhibit, as_html
-from fivelenses.exhibits.sweep import NAMES, fine_tuned, score_against
-from fivelenses.exhibits.verdicts import OUTCOMES
+from fivelenses.first_exhibits import style
+from fivelenses.first_exhibits.exhibit import Exhibit, as_html
+from fivelenses.first_exhibits.sweep import NAMES, fine_tuned, score_against
+from fivelenses.first_exhibits.verdicts import OUTCOMES
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.side_by_side import render

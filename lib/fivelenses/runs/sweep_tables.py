@@ -23,8 +23,8 @@ import pandas as pd
 
 from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.store import MANIFEST, Checkpoint, Store
-from fivelenses.exhibits import claims
 from fivelenses.files import written_beside
+from fivelenses.first_exhibits import claims
 from fivelenses.runs.sweep_points import Point
 
 TABLE, CLAIMS = "sweep.parquet", "claims.parquet"

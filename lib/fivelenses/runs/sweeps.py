@@ -21,8 +21,8 @@ from distributed import Client, KilledWorker, as_completed, get_worker
 from filelock import FileLock, Timeout
 
 from fivelenses import project
-from fivelenses.exhibits.exhibit import counted
 from fivelenses.files import written_beside
+from fivelenses.first_exhibits.exhibit import counted
 from fivelenses.runs import execution, sweep_tables
 from fivelenses.runs.clusters import Cluster, Place, connect
 from fivelenses.runs.execution import Finished, RunError

@@ -7,9 +7,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.claims import Judged
-from fivelenses.exhibits.verdicts import BOUNDS, Effect, Part
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.claims import Judged
+from fivelenses.first_exhibits.verdicts import BOUNDS, Effect, Part
 from fivelenses.runs.intervals_drawn import scale
 
 
@@ -23,8 +23,8 @@ def cases(parts: Sequence[Part], runs: Mapping[str, Judged]) -> str:
         runs: what became of it, by the run in a reader's words; those without a group are left out.
 
     Example:
-        >>> from fivelenses.exhibits.effects import over_models
-        >>> from fivelenses.exhibits.verdicts import judge
+        >>> from fivelenses.first_exhibits.effects import over_models
+        >>> from fivelenses.first_exhibits.verdicts import judge
         >>> part, found = Part("growth"), [Effect("MRPC", "growth", over_models([4, 6, 5]))]
         >>> json.loads(cases([part], {"toy": Judged("rises", judge([part], found), tuple(found))}))["runs"]
         {'toy': {'MRPC': {'growth': [2.51586..., 7.48413...]}}}

@@ -19,9 +19,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import effects, intervals
-from fivelenses.exhibits.claims import seen_as
-from fivelenses.exhibits.effects import Interval
+from fivelenses.first_exhibits import effects, intervals
+from fivelenses.first_exhibits.claims import seen_as
+from fivelenses.first_exhibits.effects import Interval
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY, DISTINCTIONS, MIN_LAYERS, OWN, lens
 from fivelenses.papers.five_lenses.rank_statistics import (
     partial_correlation,

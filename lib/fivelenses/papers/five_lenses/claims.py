@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from fivelenses.exhibits.claims import OURS, CannotTest, Claims
-from fivelenses.exhibits.exhibit import title
-from fivelenses.exhibits.verdicts import Effect, Part
+from fivelenses.first_exhibits.claims import OURS, CannotTest, Claims
+from fivelenses.first_exhibits.exhibit import title
+from fivelenses.first_exhibits.verdicts import Effect, Part
 from fivelenses.models import thirds
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.instruments import LENSES, SIMILARITIES, name

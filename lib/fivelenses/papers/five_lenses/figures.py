@@ -6,9 +6,9 @@ Where the record has folds, correlations have intervals, and where it has twins,
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import plots, style
-from fivelenses.exhibits.exhibit import ALL_DIVERGED, Exhibit, counted, title, trained_on
-from fivelenses.exhibits.heat_maps import heat_maps
+from fivelenses.first_exhibits import plots, style
+from fivelenses.first_exhibits.exhibit import ALL_DIVERGED, Exhibit, counted, title, trained_on
+from fivelenses.first_exhibits.heat_maps import heat_maps
 from fivelenses.papers.five_lenses import agreement
 from fivelenses.papers.five_lenses.agreement import whole
 from fivelenses.papers.five_lenses.instruments import BY_KEY, DISTINCTIONS, LENSES, name

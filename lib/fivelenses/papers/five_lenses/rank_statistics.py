@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from fivelenses.exhibits.effects import Interval
+from fivelenses.first_exhibits.effects import Interval
 from fivelenses.papers.five_lenses.instruments import MIN_LAYERS
 
 
@@ -32,7 +32,7 @@ def with_interval(interval: Interval | None) -> str:
     """A mean with its interval of 95 %, where that was measured.
 
     Example:
-        >>> from fivelenses.exhibits.effects import over_models, without_interval
+        >>> from fivelenses.first_exhibits.effects import over_models, without_interval
         >>> with_interval(over_models([0.4, 0.6, 0.5])), with_interval(without_interval(0.5)), with_interval(None)
         ('0.50 (0.25 to 0.75)', '0.50', 'undefined')
     """

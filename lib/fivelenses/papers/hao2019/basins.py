@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.claims import of_all
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.claims import of_all
 from fivelenses.lenses.basin import Surface, basin, half_widths, path, rank_correlation, share_below
 from fivelenses.records import FULL, OPTIMISATION, RANDOM, TWIN, WHOLE
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.claims import CannotTest, Claims, LeftOut
-from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.exhibit import printed, title
-from fivelenses.exhibits.intervals import of_measure
-from fivelenses.exhibits.verdicts import AT_LEAST, AT_MOST, EXACT, HOLDS, UNBOUNDED, Effect, Part, judge_group
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.claims import CannotTest, Claims, LeftOut
+from fivelenses.first_exhibits.effects import Interval
+from fivelenses.first_exhibits.exhibit import printed, title
+from fivelenses.first_exhibits.intervals import of_measure
+from fivelenses.first_exhibits.verdicts import AT_LEAST, AT_MOST, EXACT, HOLDS, UNBOUNDED, Effect, Part, judge_group
 from fivelenses.papers.hao2019.basins import HALF, RADII, RISE, areas, correlations, drops, ends, group_ways, ways
 from fivelenses.papers.hao2019.tables import DIVERGED, printed_falls
 from fivelenses.records import BETWEEN, CONTINUED, OPTIMISATION, PRETRAINED, RANDOM_ENCODER, SCRATCH

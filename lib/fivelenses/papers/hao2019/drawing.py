@@ -16,7 +16,7 @@ from matplotlib.colors import BoundaryNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fivelenses.exhibits import style
+from fivelenses.first_exhibits import style
 from fivelenses.lenses.basin import Surface
 
 MAP = "viridis"

@@ -7,9 +7,9 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from fivelenses.exhibits import plots, style
-from fivelenses.exhibits.claims import of_all
-from fivelenses.exhibits.exhibit import Absent, Exhibit, first_seed, title
+from fivelenses.first_exhibits import plots, style
+from fivelenses.first_exhibits.claims import of_all
+from fivelenses.first_exhibits.exhibit import Absent, Exhibit, first_seed, title
 from fivelenses.lenses.basin import rank_correlation
 from fivelenses.papers.hao2019 import drawing
 from fivelenses.papers.hao2019.basins import BACK, END, RISE, START, as_surface

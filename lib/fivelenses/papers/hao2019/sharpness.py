@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 from scipy.stats import spearmanr
 
-from fivelenses.exhibits.exhibit import Absent, Exhibit, printed, title
+from fivelenses.first_exhibits.exhibit import Absent, Exhibit, printed, title
 from fivelenses.papers.hao2019.basins import RISE, measures
 from fivelenses.papers.hao2019.tables import DIVERGED, GROUPS, at_least
 from fivelenses.records import ALL

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits.exhibit import Absent, Exhibit, printed, title
+from fivelenses.first_exhibits.exhibit import Absent, Exhibit, printed, title
 from fivelenses.papers.hao2019 import RADIUS, basins
 from fivelenses.papers.hao2019.basins import NEAR, RADII, RISE
 from fivelenses.records import PRETRAINED, RANDOM_ENCODER, SCRATCH

@@ -15,12 +15,12 @@ from itertools import pairwise
 
 import pandas as pd
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.claims import CannotTest, Claims, LeftOut
-from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.exhibit import title
-from fivelenses.exhibits.intervals import of_measure, of_pairs
-from fivelenses.exhibits.verdicts import RATIO, Effect, Part
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.claims import CannotTest, Claims, LeftOut
+from fivelenses.first_exhibits.effects import Interval
+from fivelenses.first_exhibits.exhibit import title
+from fivelenses.first_exhibits.intervals import of_measure, of_pairs
+from fivelenses.first_exhibits.verdicts import RATIO, Effect, Part
 from fivelenses.records import PRETRAINED, UNTRAINED
 
 CLAIMS = Claims("hao2020")

@@ -5,10 +5,17 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits.claims import controls_of, of_all
-from fivelenses.exhibits.exhibit import ALL_DIVERGED, Absent, Exhibit, counted, title, trained_on
-from fivelenses.exhibits.intervals import whole
-from fivelenses.exhibits.plots import SHUFFLED_LABELS, TWIN_COLUMNS, curves, ends, looks_in_sequence, looks_of_tasks
+from fivelenses.first_exhibits.claims import controls_of, of_all
+from fivelenses.first_exhibits.exhibit import ALL_DIVERGED, Absent, Exhibit, counted, title, trained_on
+from fivelenses.first_exhibits.intervals import whole
+from fivelenses.first_exhibits.plots import (
+    SHUFFLED_LABELS,
+    TWIN_COLUMNS,
+    curves,
+    ends,
+    looks_in_sequence,
+    looks_of_tasks,
+)
 from fivelenses.records import PRETRAINED, SHUFFLED, UNTRAINED
 
 # Table 1, page 2: learning rate, batch size, epochs.

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.claims import OURS, CannotTest, Claims
-from fivelenses.exhibits.verdicts import Effect, Part
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.claims import OURS, CannotTest, Claims
+from fivelenses.first_exhibits.verdicts import Effect, Part
 from fivelenses.papers.known_truth import scores
 from fivelenses.papers.known_truth.instruments import MEASURES, name
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import plots
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, printed, title
-from fivelenses.exhibits.heat_maps import heat_maps
+from fivelenses.first_exhibits import plots
+from fivelenses.first_exhibits.exhibit import Absent, Exhibit, counted, printed, title
+from fivelenses.first_exhibits.heat_maps import heat_maps
 from fivelenses.papers.five_lenses.rank_statistics import between, number, with_interval
 from fivelenses.papers.known_truth import scores
 from fivelenses.papers.known_truth.instruments import BY_KEY, INVARIANCES, MEASURES, name

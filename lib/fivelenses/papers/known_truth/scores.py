@@ -19,9 +19,9 @@ Intervals are over models, which seeds tell apart; examples count as given.
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.effects import Interval
+from fivelenses.first_exhibits.plots import AT_RANDOM, SHUFFLED_LABELS
 from fivelenses.papers.five_lenses.rank_statistics import rank_correlations
 from fivelenses.papers.known_truth.instruments import BY_KEY
 from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TWIN

@@ -5,10 +5,10 @@ from itertools import product
 import pandas as pd
 
 from fivelenses import tasks
-from fivelenses.exhibits.claims import of_all, seen_as
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, title, trained_on
-from fivelenses.exhibits.intervals import whole
-from fivelenses.exhibits.plots import (
+from fivelenses.first_exhibits.claims import of_all, seen_as
+from fivelenses.first_exhibits.exhibit import Absent, Exhibit, counted, title, trained_on
+from fivelenses.first_exhibits.intervals import whole
+from fivelenses.first_exhibits.plots import (
     AT_RANDOM,
     OF_TWINS,
     Looks,

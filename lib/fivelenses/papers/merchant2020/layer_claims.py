@@ -8,13 +8,13 @@ from itertools import combinations
 
 import pandas as pd
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.claims import CannotTest, Claims, LeftOut
-from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.exhibit import title
-from fivelenses.exhibits.gate import key
-from fivelenses.exhibits.intervals import of_measure
-from fivelenses.exhibits.verdicts import Effect, Part
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.claims import CannotTest, Claims, LeftOut
+from fivelenses.first_exhibits.effects import Interval
+from fivelenses.first_exhibits.exhibit import title
+from fivelenses.first_exhibits.gate import key
+from fivelenses.first_exhibits.intervals import of_measure
+from fivelenses.first_exhibits.verdicts import Effect, Part
 from fivelenses.papers.merchant2020 import SIDES, ablations
 from fivelenses.papers.merchant2020.reading import check_present, models_of, sentences_of, wide
 from fivelenses.records import PARSER, RUNNING_TEXT

@@ -11,11 +11,11 @@ from functools import partial
 
 import pandas as pd
 
-from fivelenses.exhibits.claims import CannotTest, Claims, LeftOut
-from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.exhibit import printed, title
-from fivelenses.exhibits.intervals import of_measure
-from fivelenses.exhibits.verdicts import EXACT, HOLDS, RATIO, UNBOUNDED, Effect, Part, judge_group
+from fivelenses.first_exhibits.claims import CannotTest, Claims, LeftOut
+from fivelenses.first_exhibits.effects import Interval
+from fivelenses.first_exhibits.exhibit import printed, title
+from fivelenses.first_exhibits.intervals import of_measure
+from fivelenses.first_exhibits.verdicts import EXACT, HOLDS, RATIO, UNBOUNDED, Effect, Part, judge_group
 from fivelenses.papers.merchant2020 import SIDES
 from fivelenses.papers.merchant2020.reading import check_present, models_of, sentences_of, wide
 from fivelenses.records import BASE, LEXICAL, PARSER, RANDOMISED

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from fivelenses.exhibits.claims import CannotTest
+from fivelenses.first_exhibits.claims import CannotTest
 from fivelenses.records import BASE, LEXICAL, RANDOMISED
 
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import pandas as pd
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.claims import CannotTest, Claims, LeftOut
-from fivelenses.exhibits.exhibit import title
-from fivelenses.exhibits.gate import key
-from fivelenses.exhibits.verdicts import HOLDS, Effect, Part, judge_group
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.claims import CannotTest, Claims, LeftOut
+from fivelenses.first_exhibits.exhibit import title
+from fivelenses.first_exhibits.gate import key
+from fivelenses.first_exhibits.verdicts import HOLDS, Effect, Part, judge_group
 from fivelenses.papers.singh2020 import curves
 from fivelenses.papers.singh2020.curves import MIN_DROP, at, clear, drop, falls, interval, values
 

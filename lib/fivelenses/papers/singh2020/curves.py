@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import intervals
-from fivelenses.exhibits.effects import Interval
+from fivelenses.first_exhibits import intervals
+from fivelenses.first_exhibits.effects import Interval
 from fivelenses.records import WHOLE
 
 MIN_DROP = 0.03  # a curve that falls by less has no shape to speak of

@@ -9,10 +9,10 @@ from matplotlib import pyplot as plt
 from matplotlib.patches import FancyBboxPatch
 
 from fivelenses import tasks
-from fivelenses.exhibits import plots, style
-from fivelenses.exhibits.claims import seen_as
-from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.exhibit import MISSING, Absent, Exhibit, counted, printed, title
+from fivelenses.first_exhibits import plots, style
+from fivelenses.first_exhibits.claims import seen_as
+from fivelenses.first_exhibits.effects import Interval
+from fivelenses.first_exhibits.exhibit import MISSING, Absent, Exhibit, counted, printed, title
 from fivelenses.papers.singh2020 import curves
 from fivelenses.papers.singh2020.curves import MIN_DROP, scores
 from fivelenses.records import SHUFFLED

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from fivelenses.exhibits import effects, gate, intervals
-from fivelenses.exhibits.claims import CannotTest, Claims
-from fivelenses.exhibits.effects import Interval
-from fivelenses.exhibits.exhibit import title
-from fivelenses.exhibits.verdicts import RATIO, Effect, Part
+from fivelenses.first_exhibits import effects, gate, intervals
+from fivelenses.first_exhibits.claims import CannotTest, Claims
+from fivelenses.first_exhibits.effects import Interval
+from fivelenses.first_exhibits.exhibit import title
+from fivelenses.first_exhibits.verdicts import RATIO, Effect, Part
 from fivelenses.papers.zhou2022.tables import PAPER_CHANGE_AFTER_POS, short
 from fivelenses.records import AFTER, BEFORE
 

@@ -8,9 +8,9 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from scipy.spatial import ConvexHull
 
-from fivelenses.exhibits import style
-from fivelenses.exhibits.exhibit import Absent, Exhibit, counted, first_seed, title
-from fivelenses.exhibits.plots import curves
+from fivelenses.first_exhibits import style
+from fivelenses.first_exhibits.exhibit import Absent, Exhibit, counted, first_seed, title
+from fivelenses.first_exhibits.plots import curves
 from fivelenses.lenses import directprobe
 from fivelenses.papers.zhou2022.tables import APPENDIX_E, CONTROLS, IN_WORDS, controlled, short
 from fivelenses.records import SHARED, TUNED

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits.exhibit import ALL_DIVERGED, Absent, Exhibit, title
-from fivelenses.exhibits.plots import AT_RANDOM, SHUFFLED_LABELS
+from fivelenses.first_exhibits.exhibit import ALL_DIVERGED, Absent, Exhibit, title
+from fivelenses.first_exhibits.plots import AT_RANDOM, SHUFFLED_LABELS
 from fivelenses.records import AFTER, BEFORE, SHUFFLED, TUNED, TWIN
 
 # Table 6: training and test points, labels; the paper's POS counts its six and one empty nodes.

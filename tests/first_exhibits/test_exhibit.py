@@ -5,7 +5,7 @@ import pytest
 from bs4 import BeautifulSoup
 from matplotlib.figure import Figure
 
-from fivelenses.exhibits.exhibit import Absent, Exhibit, as_html
+from fivelenses.first_exhibits.exhibit import Absent, Exhibit, as_html
 from fivelenses.papers.hao2020 import figures
 from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from fivelenses import tasks
-from fivelenses.exhibits import style
 from fivelenses.files import written_beside
+from fivelenses.first_exhibits import style
 
 MISSING = "–"
 ALL_DIVERGED = "The training of every model diverged, so none can be compared: lower learning_rate."

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.intervals import of_measure, of_pairs, whole
+from fivelenses.first_exhibits.intervals import of_measure, of_pairs, whole
 
 
 def pairs(models: int, folds: int = 4, seed: int = 0, deviation: float = 1.0) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from fivelenses.exhibits.heat_maps import heat_maps
+from fivelenses.first_exhibits.heat_maps import heat_maps
 
 
 def test_a_heat_map_writes_what_is_missing_and_leaves_an_empty_triangle_blank():

@@ -22,8 +22,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fivelenses.exhibits import style
-from fivelenses.exhibits.style import Looks, looks_in_order, looks_in_sequence, looks_of_tasks
+from fivelenses.first_exhibits import style
+from fivelenses.first_exhibits.style import Looks, looks_in_order, looks_in_sequence, looks_of_tasks
 from fivelenses.records import FUNCTIONAL_TWIN, TWIN
 
 __all__ = ["Looks", "curves", "dots", "ends", "looks_in_order", "looks_in_sequence", "looks_of_tasks", "with_twins"]

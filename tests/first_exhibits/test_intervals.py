@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.intervals import of_measure, of_scores
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.intervals import of_measure, of_scores
 from fivelenses.records import FOLDS
 from fivelenses.tasks.scores import score
 from fivelenses.tasks.subsets import folds

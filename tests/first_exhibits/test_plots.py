@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from fivelenses.exhibits import plots, style
+from fivelenses.first_exhibits import plots, style
 
 SCORES = plots.looks_of_tasks(["rte", "sst2"])
 STARTS = dict(row="task", titles=SCORES.names, value_label="score", hue="start", looks=SCORES, open=["scratch"])

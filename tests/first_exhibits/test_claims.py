@@ -6,10 +6,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits import claims, verdicts
-from fivelenses.exhibits.claims import CannotTest, Claim, Judged, judge, judge_all, seen_as
-from fivelenses.exhibits.effects import over_models, without_interval
-from fivelenses.exhibits.verdicts import CONTRADICTED, OPEN, REPRODUCED, Effect, Part
+from fivelenses.first_exhibits import claims, verdicts
+from fivelenses.first_exhibits.claims import CannotTest, Claim, Judged, judge, judge_all, seen_as
+from fivelenses.first_exhibits.effects import over_models, without_interval
+from fivelenses.first_exhibits.verdicts import CONTRADICTED, OPEN, REPRODUCED, Effect, Part
 
 PARTS = (Part("growth"), Part("size", 0.5, "half a layer matters", "layers"))
 UP, DOWN, UNCLEAR = (1.0, 1.1, 0.9), (-1.0, -1.1, -0.9), (-1.0, 1.5, 0.2)

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from fivelenses import tasks
-from fivelenses.exhibits import effects, intervals
-from fivelenses.exhibits.verdicts import HOLDS, Effect, Part, judge_group
+from fivelenses.first_exhibits import effects, intervals
+from fivelenses.first_exhibits.verdicts import HOLDS, Effect, Part, judge_group
 
 MARGIN = Part("score minus null rate", 0.02, "two points: less is no use of what was learned")
 SHARE = 0.1  # of the gain over the null rate that the paper reports

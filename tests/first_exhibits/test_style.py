@@ -3,7 +3,7 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
-from fivelenses.exhibits import style
+from fivelenses.first_exhibits import style
 
 
 @pytest.mark.parametrize("ends", [(0.0, 0.5, 1.0), (0.0, 0.0, 0.01), (0.97, 0.98, 1.0), (0.0,)])

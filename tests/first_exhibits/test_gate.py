@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits import gate, intervals
+from fivelenses.first_exhibits import gate, intervals
 
 E = "bert"
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivelenses.exhibits import effects, verdicts
-from fivelenses.exhibits.effects import over_models
-from fivelenses.exhibits.verdicts import (
+from fivelenses.first_exhibits import effects, verdicts
+from fivelenses.first_exhibits.effects import over_models
+from fivelenses.first_exhibits.verdicts import (
     AT_LEAST,
     AT_MOST,
     EXACT,

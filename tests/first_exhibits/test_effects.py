@@ -8,8 +8,14 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from scipy.special import expit, roots_hermitenorm
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.effects import from_replicates, independent_difference, interval, multibootstrap, over_models
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.effects import (
+    from_replicates,
+    independent_difference,
+    interval,
+    multibootstrap,
+    over_models,
+)
 
 HUNDREDTHS = st.integers(-300, 300).map(lambda number: number / 100)
 

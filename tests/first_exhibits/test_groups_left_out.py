@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.claims import Claim, LeftOut, judge
-from fivelenses.exhibits.effects import over_models
-from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, REPRODUCED, Effect, Part
+from fivelenses.first_exhibits.claims import Claim, LeftOut, judge
+from fivelenses.first_exhibits.effects import over_models
+from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, REPRODUCED, Effect, Part
 from fivelenses.records import TWIN
 
 RECORD = pd.DataFrame({"task": ["a"] * 3 + ["b"] * 3, "x": [4.0, 5, 6, 1, 2, 3]})

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits import intervals
+from fivelenses.first_exhibits import intervals
 
 
 def predictions(metric: str, models: int = 3, examples: int = 97) -> pd.DataFrame:

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from fivelenses import tasks
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.effects import Interval, Values
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.effects import Interval, Values
 from fivelenses.records import FOLDS, WHOLE
 from fivelenses.tasks.subsets import folds
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from fivelenses.exhibits import verdicts
-from fivelenses.exhibits.intervals import whole
-from fivelenses.exhibits.verdicts import CANNOT_BE_TESTED, Effect, Group, Part, Verdict
 from fivelenses.files import written_beside
+from fivelenses.first_exhibits import verdicts
+from fivelenses.first_exhibits.intervals import whole
+from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, Effect, Group, Part, Verdict
 from fivelenses.records import SHARED, SHUFFLED, TWINS
 
 OURS = "this project"  # the place of a statement that no paper makes
@@ -165,7 +165,7 @@ class Judged:
         """The range of a part's estimates over the groups, for prose; a dash where there is none.
 
         Example:
-            >>> from fivelenses.exhibits.effects import without_interval
+            >>> from fivelenses.first_exhibits.effects import without_interval
             >>> found = tuple(Effect(name, "ratio", without_interval(x)) for name, x in (("RTE", -0.2), ("MRPC", 2.91)))
             >>> Judged("deeper", Verdict("mixed", ()), found).spread(Part("ratio"))
             '−0.2 to 2.91'
@@ -239,7 +239,7 @@ def judge(claim: Claim, records: Records, unlearned: Mapping[str, str] | None = 
         unlearned: `gate.unlearned`: groups that stand on such a task take no part.
 
     Example:
-        >>> from fivelenses.exhibits.effects import over_models
+        >>> from fivelenses.first_exhibits.effects import over_models
         >>> def change(table):
         ...     return [Effect(task, "change", over_models(of["x"])) for task, of in table.groupby("task")]
         >>> claim = Claim("up", "p", "It rises.", "§1", (), "change", (Part("change"),), ("changes",), change)

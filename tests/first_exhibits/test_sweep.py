@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from fivelenses.exhibits.sweep import fine_tuned, score_against
+from fivelenses.first_exhibits.sweep import fine_tuned, score_against
 
 
 def models(rows: list[dict]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from fivelenses.exhibits import style
+from fivelenses.first_exhibits import style
 
 SHADES = "YlGnBu"  # its lightness falls evenly: it reads the same in grey and to colour-blind readers
 SIGNED = "PuOr_r"  # safe for colour-blind readers, light at 0

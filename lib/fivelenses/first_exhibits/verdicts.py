@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import effects
-from fivelenses.exhibits.effects import Interval
+from fivelenses.first_exhibits import effects
+from fivelenses.first_exhibits.effects import Interval
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 REPRODUCED, CONTRADICTED, MIXED, CANNOT_BE_TESTED = "reproduced", "contradicted", "mixed", "cannot be tested"

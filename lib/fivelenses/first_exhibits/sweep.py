@@ -4,9 +4,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fivelenses import tasks
-from fivelenses.exhibits.exhibit import Exhibit, counted
-from fivelenses.exhibits.gate import ORDINARY
-from fivelenses.exhibits.plots import curves, dots, looks_in_order, looks_in_sequence, looks_of_tasks
+from fivelenses.first_exhibits.exhibit import Exhibit, counted
+from fivelenses.first_exhibits.gate import ORDINARY
+from fivelenses.first_exhibits.plots import curves, dots, looks_in_order, looks_in_sequence, looks_of_tasks
 
 NUMBERS = ("examples", "frozen", "truncated", "reinitialised", "score", "null_rate")
 NAMES = ("seed", "seeds")  # numbers that are no quantities
