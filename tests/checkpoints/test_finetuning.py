@@ -135,8 +135,7 @@ def train(specification, folder) -> None:
 def begin_training(specification, folder) -> multiprocessing.Process:
     """Train in another process, from a server that has imported the libraries once for all of them."""
     context = multiprocessing.get_context("forkserver")
-    # A process has one server, and notebooks that are made from records come from it, too.
-    context.set_forkserver_preload(["fivelenses.runs.preloaded"])
+    context.set_forkserver_preload(["fivelenses.checkpoints.finetuning"])
     process = context.Process(target=train, args=(specification, folder))
     process.start()
     return process

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -278,8 +277,6 @@ def _execute(chapter: Chapter, given: dict, place: Path, environment: dict, log)
         environment,
         lock,
         lambda line: log(f"{name}: {line}"),
-        # Elsewhere a forked process may not use the system's own libraries for pictures and products.
-        fork=committed is not None and sys.platform == "linux",
     )
     if ended.failure:
         raise RunError(f"C{name[1:]}: {ended.failure}")

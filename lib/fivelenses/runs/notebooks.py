@@ -4,7 +4,7 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import nbformat
 import psutil
 import yaml
 
-from fivelenses.runs import forked, tether
+from fivelenses.runs import tether
 
 PROGRESS = "progress.log"  # beside the executed notebook, while it runs: a line for each event
 
@@ -37,7 +37,6 @@ def execute(
     environment: Mapping[str, str],
     lock: Path,
     log: Callable[[str], None],
-    fork: bool = False,
 ) -> Ended:
     """Execute a notebook and leave the copy with outputs, without paths and times of this machine.
 
@@ -48,27 +47,16 @@ def execute(
         environment: all variables of the notebook's processes.
         lock: a file that is locked as long as any of them lives.
         log: called with each line that the notebook adds to `PROGRESS` beside the copy.
-        fork: in processes that have imported the libraries already, see `forked`: seconds less for each notebook. Only
-            for notebooks that neither train nor measure.
     """
     progress = executed.with_name(PROGRESS)
-    if fork:
-        with (
-            forked.notebook(notebook, executed, parameters, environment, lock) as running,
-            _Watch(running.pids, progress, log) as watch,
-        ):
-            complaint = running.complaint()
-        failed = complaint is not None
-    else:
-        arguments = [str(notebook), str(executed), "--no-progress-bar", "--kernel", "python3"]
-        arguments += ["--cwd", str(notebook.parent), "--parameters_yaml", yaml.safe_dump(dict(parameters))]
-        with (
-            tether.command("papermill", arguments, lock, environment) as process,
-            _Watch((process.pid,), progress, log) as watch,
-        ):
-            _, complaint = process.communicate()
-        failed = process.returncode != 0
-    if failed:
+    arguments = [str(notebook), str(executed), "--no-progress-bar", "--kernel", "python3"]
+    arguments += ["--cwd", str(notebook.parent), "--parameters_yaml", yaml.safe_dump(dict(parameters))]
+    with (
+        tether.command("papermill", arguments, lock, environment) as process,
+        _Watch(process.pid, progress, log) as watch,
+    ):
+        _, complaint = process.communicate()
+    if process.returncode != 0:
         return Ended(_failure(executed, complaint), watch.peak)
     progress.unlink(missing_ok=True)
     _scrub(executed)
@@ -102,8 +90,8 @@ def _scrub(file: Path) -> None:
 class _Watch:
     """While a notebook runs: passes its progress lines on, and measures the memory of all its processes."""
 
-    def __init__(self, pids: Sequence[int], file: Path, log: Callable[[str], None]):
-        self.pids, self.file, self.log = pids, file, log
+    def __init__(self, pid: int, file: Path, log: Callable[[str], None]):
+        self.pid, self.file, self.log = pid, file, log
         self.peak, self._read, self._done = 0, 0, threading.Event()
 
     def __enter__(self):
@@ -121,7 +109,7 @@ class _Watch:
         while not self._done.wait(0.5):
             self._pass_on()
             if (begun := time.monotonic()) >= next_look:
-                self.peak = max(self.peak, sum(map(_resident, self.pids)))
+                self.peak = max(self.peak, _resident(self.pid))
                 # Counting the pages of gigabytes takes long and holds their process up: a fiftieth of the time at most.
                 ended = time.monotonic()
                 next_look = ended + 50 * (ended - begun)
