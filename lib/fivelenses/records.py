@@ -48,6 +48,7 @@ WHOLE, FOLDS = -1, 10
 # models of shuffled labels; rows that belong to all of them, such as the pre-trained encoder's.
 TUNED, TWIN, FUNCTIONAL_TWIN, SHUFFLED, SHARED = "", "twin", "functional twin", "shuffled labels", "all"
 TWINS = (TWIN, FUNCTIONAL_TWIN)
+CONTROLS = {TWIN: "twin", FUNCTIONAL_TWIN: "functional_twin", SHUFFLED: "shuffled"}  # and the suffixes of columns
 # Kinds of encoders: where a model starts, and what it is compared with.
 PRETRAINED, UNTRAINED, SCRATCH = "pre-trained", "untrained", "scratch"
 INITS = (SCRATCH, PRETRAINED)
@@ -201,6 +202,84 @@ def imported_by(source: str) -> set[str]:
         ['fivelenses.lenses.cca']
     """
     return _imports(ast.parse(source))
+
+
+# --- rows of a record -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Missing:
+    """In the place of a record that a published run does not have: whatever is read from it is missing, too, so that
+    the exhibits and claims that ask for it can say why.
+
+    Attributes:
+        name: of the measurement.
+        reason: the rest of a sentence that begins with "because".
+
+    >>> rows = Missing("histories", "this run is older").query("step > 0")
+    >>> f"{rows['loss'].min() / 2:.2f}", rows.sentence
+    ('–', 'this run has not measured histories, because this run is older')
+    """
+
+    name: str
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """Why it is not there."""
+        return f"this run has not measured {self.name}" + (f", because {self.reason}" if self.reason else "")
+
+    def __getattr__(self, name: str) -> "Missing":
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self
+
+    def _itself(self, *_, **__) -> "Missing":
+        return self
+
+    __call__ = __getitem__ = __neg__ = __invert__ = __and__ = __or__ = __rsub__ = __radd__ = __rmul__ = _itself
+    __add__ = __sub__ = __mul__ = __truediv__ = __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = _itself
+
+    def __setitem__(self, name: str, value) -> None:
+        pass
+
+    def __len__(self) -> int:
+        return 0
+
+    def __iter__(self):
+        return iter(())
+
+    def __format__(self, form: str) -> str:
+        return "–"
+
+
+def select(record: pd.DataFrame, control: str = TUNED, folds: bool = False) -> pd.DataFrame:
+    """The rows of the fine-tuned models, or of one control, on all examples; with `folds` also those without a fold.
+
+    >>> rows = pd.DataFrame({"fold": [-1, 0, -1], "control": ["", "", "twin"], "js": [0.3, 0.2, 0.1]})
+    >>> select(rows)["js"].tolist(), select(rows, "twin")["js"].tolist()
+    ([0.3], [0.1])
+    """
+    if "control" in record:
+        record = record[record["control"].isin([control, SHARED])].drop(columns="control")
+    if "fold" in record and not folds:
+        record = record[record["fold"] == WHOLE].drop(columns="fold")
+    return record
+
+
+def with_controls(record: pd.DataFrame, value: str, by: str = "task", x: str = "layer") -> pd.DataFrame:
+    """`select(record)` with a column for each control that was measured: its mean over models, by group and layer.
+
+    >>> rows = pd.DataFrame({"task": "rte", "layer": 1, "control": ["", "twin"], "js": [0.3, 0.1]})
+    >>> with_controls(rows, "js")[["js", "js_twin"]].values.tolist()
+    [[0.3, 0.1]]
+    """
+    rows = select(record)
+    for control, suffix in CONTROLS.items():
+        if "control" in record and len(rows) and (record["control"] == control).any():
+            of_control = select(record[record["control"] == control], control)
+            rows = rows.join(of_control.groupby([by, x])[value].mean().rename(f"{value}_{suffix}"), on=[by, x])
+    return rows
 
 
 # --- records and their files ------------------------------------------------------------------------------------------

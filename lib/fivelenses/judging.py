@@ -1,0 +1,1007 @@
+r"""From the rows of a record to the verdict on a claim.
+
+**Intervals** cover two sources of chance, models (seeds) and examples. Every model i is scored on the same examples j,
+
+.. math:: x_{ij} = \mu + a_i + b_j + e_{ij},
+
+so the mean over m models and n examples varies with the models, with the examples, and with their interaction, noise
+included (Searle, Casella and McCulloch 1992, chapter 4)::
+
+    M = var_i(x_i.)/m      E = var_j(x_.j)/n      I = Σ_ij (x_ij − x_i. − x_.j + x..)² / ((m−1)(n−1)mn)
+    V = M + E − I, without M or E where it is no larger than I
+
+M and E both contain the interaction, which is why it is subtracted once. The interval is Student's t with
+Satterthwaite's degrees of freedom, V² / Σ part²/degrees. In simulation, 95 % intervals cover 93 to 97 % with five
+models, 92 to 98 with three, and as few as 87 with two.
+
+A measure that is no mean over examples (SVCCA) is measured again without each of K folds of examples. The pseudo-values
+p_ik = K θ_i − (K−1) θ_i(k) then take the place of the scores x_ij (Shao and Tu 1995, section 2.3). A ratio is judged by
+its logarithm: doubling counts as much as halving.
+
+**Verdicts.** A claim gives one number or several (its *parts*) per group, a task for example, and each has to lie above
+its threshold. A group *holds* if the interval of each part lies wholly above, *fails* if that of some part at level
+1 − (1 − level)/parts lies wholly below, and is *open* otherwise: all parts must hold, so holding needs no correction
+(an intersection-union test, Berger 1982); one suffices to fail, so failing has Bonferroni's. Over the groups, a claim
+is *reproduced* (fails nowhere, holds in at least two thirds), *contradicted* (holds nowhere, fails in at least two
+thirds), *mixed* (holds in some, fails in some), *open*, or *cannot be tested* (no group). A sentence of two halves
+(large sets late *and* MRPC early) is reproduced only if a group holds in each, and open where a half has no group.
+
+**Controls.** The same function on the rows of a control: twins that moved at random, models of shuffled labels. A claim
+that holds for a control, too, may be true, but it does not speak of what was learned. The *multiverse* judges the same
+records in other settings: thresholds a quarter lower and higher, intervals of 90 and 99 %, and the claim's variants.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import nctdtr, stdtrit
+
+from fivelenses import catalogue, tasks
+from fivelenses.records import CONTROLS, FOLDS, TWINS, WHOLE, Missing, select
+from fivelenses.tasks.subsets import folds
+
+LEVEL, POWER = 0.95, 0.8
+HOLDS, FAILS, OPEN = "holds", "fails", "open"
+REPRODUCED, CONTRADICTED, MIXED, CANNOT_BE_TESTED = "reproduced", "contradicted", "mixed", "cannot be tested"
+OURS = "this project"  # the place of a statement that no paper makes
+RATIO = "ratio"  # the unit of what is judged by its logarithm
+PAIR = ("first", "second")  # the columns of a record that compares two models
+ROUNDING = 1e-12  # of the threshold: what lies nearer is a tie
+EQUAL = 1 + 1e-9  # variances that differ by rounding alone must not change the degrees of freedom
+LEARNED = 0.02  # score minus null rate: less than two points is no use of what was learned
+OF_GAIN = 0.1  # of the gain over the null rate that the paper reports, where it reports one
+THRESHOLDS = {"thresholds × 0.75": 0.75, "thresholds × 1.25": 1.25}
+LEVELS = {"90 % intervals": 0.90, "99 % intervals": 0.99}
+
+Numbers = float | dict[str, float]
+Record = pd.DataFrame | Mapping[str, pd.DataFrame] | Missing
+
+
+class CannotTest(ValueError):
+    """Raised in a claim whose rows lack what it is about; the message is the rest of "because …"."""
+
+
+# --- intervals --------------------------------------------------------------------------------------------------------
+
+
+class Source(NamedTuple):
+    """A source of chance: the variance that it gives an estimate, and its degrees of freedom."""
+
+    variance: float
+    degrees: float
+
+
+NONE = Source(0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with the three variances M, E and I of the module's formula; of log x where `log`.
+
+    Attributes:
+        mean: the estimate, or its logarithm.
+        by_model, by_example, interaction: M, E and I.
+        models, examples: how many it rests on, 0 examples where these are given. One model says nothing about others.
+        log: it is a ratio, judged by its logarithm.
+        bounded: whether each end stands: at the edge of a grid, a value is at least, or at most, what was measured.
+        within: what the number can be; the interval goes no further.
+        tests: intervals of which as many hold together, with Bonferroni's correction.
+
+    >>> crossed(np.array([[1.0, 2, 3, 4], [2, 3, 4, 7]]))
+    3.25 [-0.24, 6.74]
+    """
+
+    mean: float
+    by_model: Source
+    by_example: Source
+    interaction: Source
+    models: int
+    examples: int
+    log: bool = False
+    bounded: tuple[bool, bool] = (True, True)
+    within: tuple[float, float] = (-math.inf, math.inf)
+    tests: int = 1
+
+    @property
+    def variance(self) -> Source:
+        """V, with Satterthwaite's degrees."""
+        return total(self.by_model, self.by_example, self.interaction)
+
+    def bounds(self, level: float = LEVEL) -> tuple[float, float]:
+        """mean ± t √V, in the measure's own units; infinite where an end does not stand."""
+        ends = zip(self.seen(level), self.bounded, (-math.inf, math.inf), strict=True)
+        low, high = (end if stands else infinite for end, stands, infinite in ends)
+        return low, high
+
+    def seen(self, level: float = LEVEL) -> tuple[float, float]:
+        """The ends as if no value lay at the edge of a grid."""
+        variance = self.variance
+        reach = stdtrit(variance.degrees, 1 - (1 - level) / self.tests / 2) * math.sqrt(variance.variance)
+        least, most = self.within
+        low, high = self._in_units(self.mean - reach), self._in_units(self.mean + reach)
+        return min(max(low, least), self.estimate), max(min(high, most), self.estimate)
+
+    def at_least(self) -> "Interval":
+        """The same where some values are larger than could be measured: the upper end is open."""
+        return replace(self, bounded=(self.bounded[0], False))
+
+    def at_most(self) -> "Interval":
+        """The same where some values are smaller than could be measured: the lower end is open."""
+        return replace(self, bounded=(False, self.bounded[1]))
+
+    def cut(self, least: float, most: float) -> "Interval":
+        """The same, no wider than what the measure can be: Student's t knows no bounds."""
+        return replace(self, within=(least, most))
+
+    def simultaneous(self, tests: int) -> "Interval":
+        """The same, wide enough that as many intervals hold together."""
+        return replace(self, tests=tests)
+
+    @property
+    def estimate(self) -> float:
+        return self._in_units(self.mean)
+
+    @property
+    def low(self) -> float:
+        return self.bounds()[0]
+
+    @property
+    def high(self) -> float:
+        return self.bounds()[1]
+
+    def __sub__(self, other: "Interval") -> "Interval":
+        """The difference of two that share neither models nor examples, such as two tasks: each variance adds. Of two
+        ratios it is the first over the second.
+        """
+        pairs = zip(self._sources, other._sources, strict=True)
+        sources = [added(pair) for pair in pairs]
+        counts = min(self.models, other.models), min(self.examples, other.examples)
+        return Interval(self.mean - other.mean, *sources, *counts, self.log)
+
+    @property
+    def _sources(self) -> tuple[Source, Source, Source]:
+        return self.by_model, self.by_example, self.interaction
+
+    def _in_units(self, value: float) -> float:
+        with np.errstate(over="ignore"):
+            return float(np.exp(value) if self.log else value)
+
+    def __repr__(self) -> str:
+        return f"{self.estimate:.3g} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def total(by_model: Source, by_example: Source, interaction: Source) -> Source:
+    """V = M + E − I, a source that is no larger than the interaction left out; of numbers, or of arrays alike."""
+    sources = by_model, by_example, interaction
+    own = [np.greater(one.variance, EQUAL * interaction.variance) for one in sources[:2]]
+    return added(sources, (*own, 1 - own[0] - own[1]))
+
+
+def added(sources: Sequence[Source], signs: Sequence = (1, 1)) -> Source:
+    """Sources added (1), subtracted (−1) or left out (0), with degrees V² / Σ part²/degrees, at least 1."""
+    terms = [(sign * np.asarray(one.variance), one.degrees) for one, sign in zip(sources, signs, strict=True)]
+    variance = np.asarray(sum(term for term, _ in terms))
+    scale = np.where((variance > 0) & np.isfinite(variance), variance, 1.0)
+    inverse = sum(np.square(term / scale) / np.fmax(degrees, 1e-9) for term, degrees in terms)
+    degrees = 1 / np.where(inverse > 0, np.fmin(inverse, 1.0), 1.0)
+    return Source(variance, degrees) if variance.ndim else Source(float(variance), float(degrees))
+
+
+def crossed(values: np.ndarray) -> Interval:
+    """The interval of the mean of `values` (models, examples), every model scored on the same examples.
+
+    >>> crossed([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]).models
+    2
+    """
+    values = _finite(values)
+    return _interval([values.mean(axis=1)], [values], values.shape[1])
+
+
+def difference(values: np.ndarray, reference: np.ndarray) -> Interval:
+    """The mean of `values` (models, examples) minus that of other models, on the same examples; models that belong
+    together are paired by `crossed(values - reference)`.
+
+    >>> difference([[1.0, 2.0, 3.0], [2.0, 3.0, 1.0]], [[0.0, 1.0, 1.0]]).models
+    1
+    """
+    sides = [_finite(values), _finite(reference)]
+    return _interval([side.mean(axis=1) for side in sides], sides, sides[0].shape[1])
+
+
+def jackknife(theta: np.ndarray, left_out: np.ndarray, examples: int = 0, log: bool = False) -> Interval:
+    """The interval of the mean of theta (models,) from its values without each fold of examples, (models, folds).
+
+    Args:
+        examples: how many the folds hold together; the folds if not given.
+        log: theta is a ratio, and this is its logarithm.
+
+    >>> jackknife(np.array([0.50, 0.54]), np.array([[0.49, 0.50, 0.51], [0.54, 0.53, 0.55]])).estimate
+    0.52
+    """
+    return _jackknife([(theta, left_out)], examples, log)
+
+
+def over_seeds(theta: np.ndarray, log: bool = False, step: float = 0.0) -> Interval:
+    """The interval over models alone, for examples that are given; infinite for one model.
+
+    Args:
+        theta: (models,)
+        log: it is a ratio, and this is its logarithm.
+        step: the values are whole multiples of it (a count has 1), so they vary by step²/12 at least.
+
+    >>> over_seeds([4, 6, 5]), over_seeds([2, 2, 2], step=1)
+    (5 [2.52, 7.48], 2 [1.28, 2.72])
+    """
+    theta = _finite(theta)
+    by_model = _of_mean(theta) if len(theta) > 1 else Source(math.inf, 1.0)
+    by_model = Source(max(by_model.variance, step**2 / 12 / len(theta)), by_model.degrees)
+    return Interval(float(theta.mean()), by_model, NONE, NONE, len(theta), 0, log)
+
+
+def over_models(pairs: Sequence[tuple], values: np.ndarray) -> np.ndarray:
+    """From values of all pairs of m models, (pairs, …), to one pseudo-value per model, (m, …), with the same mean.
+
+    Pairs that share a model are not independent, so models are left out, too (Arvesen 1969): with U the mean over all
+    pairs and U(i) that over the pairs without model i, the pseudo-value is m U − (m−1) U(i). Two models are one pair,
+    whose interval says nothing about other models.
+    """
+    models = sorted({model for pair in pairs for model in pair})
+    m, mean = len(models), values.mean(axis=0)
+    if set(map(frozenset, pairs)) != set(map(frozenset, combinations(models, 2))):
+        raise ValueError(f"{len(pairs)} pairs are not all pairs of {m} models.")
+    if m == 2:
+        return values
+    without = [values[[model not in pair for pair in pairs]].mean(axis=0) for model in models]
+    return np.array([m * mean - (m - 1) * mean_without for mean_without in without])
+
+
+def estimate(
+    rows: pd.DataFrame,
+    function: Callable[[pd.DataFrame], Numbers],
+    models: str | Sequence[str] = "seed",
+    unit: str | Mapping[str, str] = "",
+    reference: pd.DataFrame | None = None,
+) -> Interval | dict[str, Interval]:
+    """The interval of a function of the rows of one model; one for each part where it gives several numbers.
+
+    Args:
+        rows: of one group; with `fold` (−1: on all examples) and `examples`, or without, for examples that are given.
+        function: is called with the rows of each model, on all examples and without each fold. A number that is NaN
+            without each fold was not measured again: its examples are given, too.
+        models: the column, or columns, that tell models apart; PAIR for all pairs of models.
+        unit: `ratio` for what is judged by its logarithm; by part where parts differ.
+        reference: rows of what is subtracted. Models of the same names are pairs, a single one is common to all, and
+            others are other models on the same examples.
+
+    >>> rows = pd.DataFrame({"seed": [0, 0, 0, 1, 1, 1], "fold": [-1, 0, 1] * 2, "x": [2.0, 1, 3, 4, 3, 5]})
+    >>> estimate(rows, lambda of_model: of_model["x"].mean()).estimate
+    3.0
+    """
+    columns = [models] if isinstance(models, str) else list(models)
+    sides = [_by_part(one, function, columns) for one in (rows, reference) if one is not None]
+    examples = int(rows["examples"].max()) if "fold" in rows and "examples" in rows else 0
+    found = {}
+    for part in sides[0]:
+        log = of_part(unit, part) == RATIO
+        found[part] = _estimate([side[part] for side in sides], tuple(columns) == PAIR, examples, log)
+    return found[""] if list(found) == [""] else found
+
+
+def _by_part(rows: pd.DataFrame, function: Callable, columns: list[str]) -> pd.DataFrame:
+    """A column per part (named "" where there is one), a row per model and fold."""
+    if rows.empty:
+        raise ValueError("There are no rows to measure.")
+    rows = rows if "fold" in rows else rows.assign(fold=WHOLE)
+    values = {key: function(of_one) for key, of_one in rows.groupby([*columns, "fold"])}
+    table = pd.DataFrame([value if isinstance(value, dict) else {"": value} for value in values.values()])
+    return table.set_index(pd.MultiIndex.from_tuples(values))
+
+
+def _estimate(sides: list[pd.Series], pairs: bool, examples: int, log: bool) -> Interval:
+    """From one number per model (or pair of models) and fold, minus those of a reference where there are two sides."""
+    replicates, names = [], []
+    for side in sides:
+        wide = side.astype(float).unstack()  # models × folds
+        theta, left_out = wide[WHOLE], wide.drop(columns=WHOLE)
+        left_out = left_out.iloc[:, :0] if left_out.isna().all(axis=None) else left_out
+        lacking = theta.isna() | left_out.isna().any(axis=1)
+        if lacking.any():
+            raise ValueError(f"Some models lack folds that others have: {wide.index[lacking].tolist()}.")
+        values = theta.to_numpy(), left_out.to_numpy()
+        values = tuple(map(_logarithm, values)) if log else values
+        replicates.append(tuple(over_models(list(wide.index), one) for one in values) if pairs else values)
+        names.append(list(wide.index))
+    if len(sides) == 2 and (len(names[1]) == 1 or names[0] == names[1]):
+        replicates = [tuple(one - other for one, other in zip(*replicates, strict=True))]
+    if replicates[0][1].shape[1]:
+        return _jackknife(replicates, examples, log)
+    seeds = [over_seeds(theta, log) for theta, _ in replicates]
+    return seeds[0] if len(seeds) == 1 else seeds[0] - seeds[1]
+
+
+def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minus_null: bool = False) -> Interval:
+    """The interval of the score of models, one per seed, or of a difference of two, from predictions by example.
+
+    Accuracy and F1 of answers are means over examples. Matthews correlation, and scores of sentences with several
+    words, are not: their examples are dealt into folds, by label where they have one.
+
+    Args:
+        predictions, reference: `checkpoints.predictions.by_example` of models of one kind, and of what is subtracted:
+            models of the same seeds are pairs, a single one is common to all.
+        minus_null: subtract what a model scores that does not read.
+
+    >>> values = [(0, 0, "accuracy", 1, 1, 1), (0, 1, "accuracy", 1, 1, 0)]
+    >>> names = ["seed", "example", "metric", "score", "weight", "null"]
+    >>> score(pd.DataFrame(values, columns=names), minus_null=True).estimate
+    0.5
+    """
+    given = [side for side in (predictions, reference) if side is not None]
+    sides = [_by_model(side, minus_null) for side in given]
+    seeds = [sorted(side["seed"].unique()) for side in given]
+    paired = len(given) == 2 and (len(seeds[1]) == 1 or seeds[0] == seeds[1])
+    if all(metric != "matthews" and (weight == 1).all() for metric, weight, *_ in sides):
+        scores = [right for _, _, right, *_ in sides]
+        if paired:
+            return crossed(scores[0] - scores[1])
+        return crossed(*scores) if len(scores) == 1 else difference(*scores)
+    replicates = [_without_folds(side) for side in sides]
+    if paired:
+        replicates = [tuple(one - other for one, other in zip(*replicates, strict=True))]
+    return _jackknife(replicates, predictions["example"].nunique(), False)
+
+
+def scores_by_fold(predictions: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Scores on all examples and without each fold of them, as `estimate` takes them, from predictions by example.
+
+    Args:
+        predictions: `checkpoints.predictions.by_example`.
+        by: the columns that tell models apart.
+
+    Returns:
+        One row per model and fold: `by`, `fold`, `score`, `scored_examples`.
+
+    >>> values = {"model": 1, "seed": 0, "example": [0, 1], "metric": "accuracy", "score": [1, 0], "weight": 1}
+    >>> scores_by_fold(pd.DataFrame(values), ["model"])["score"].tolist()
+    [0.5, 0.0, 1.0]
+    """
+    by, tables = list(by), []
+    count = predictions.groupby(by)["example"].transform("size")
+    for (_, examples), alike in predictions.groupby(["metric", count], sort=False):
+        theta, left_out = _without_folds(_by_model(alike, False, by))
+        names = pd.MultiIndex.from_frame(alike[by].drop_duplicates().sort_values(by))
+        values = np.column_stack([theta, left_out])
+        wide = pd.DataFrame(values, names, pd.RangeIndex(WHOLE, left_out.shape[1], name="fold"))
+        tables.append(wide.stack().rename("score").reset_index().assign(scored_examples=examples))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _by_model(rows: pd.DataFrame, minus_null: bool, by: str | list[str] = "seed") -> tuple:
+    """The metric and, as (models, examples): weights, scores, labels and predicted labels."""
+    if rows.empty or rows.duplicated([*([by] if isinstance(by, str) else by), "example"]).any():
+        what = "no predictions" if rows.empty else "several predictions of one model on one example"
+        raise ValueError(f"There are {what}: give those of models of one kind, one per seed.")
+    (metric,) = rows["metric"].unique()
+    columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows]
+    wide = {name: rows.pivot(index=by, columns="example", values=name).to_numpy(float) for name in columns}
+    right = wide["score"] - wide["null"] if minus_null else wide["score"]
+    return metric, _finite(wide["weight"]), _finite(right), wide.get("label"), wide.get("predicted")
+
+
+def _without_folds(side: tuple) -> tuple[np.ndarray, np.ndarray]:
+    """The score of each model on all examples (models,), and without each fold (models, folds)."""
+    metric, weight, right, label, predicted = side
+    count = weight.shape[1]
+    fold = folds(np.zeros(count) if label is None else label[0], min(FOLDS, count))
+
+    def scored(kept: np.ndarray) -> np.ndarray:
+        if metric != "matthews":
+            return right[:, kept].sum(axis=1) / weight[:, kept].sum(axis=1)
+        of_models = zip(predicted[:, kept], label[:, kept], strict=True)
+        return np.array([tasks.score(metric, *of_model) for of_model in of_models])
+
+    return scored(np.full(count, True)), np.stack([scored(fold != one) for one in np.unique(fold)], axis=1)
+
+
+def _jackknife(replicates: Sequence[tuple], examples: int, log: bool) -> Interval:
+    """Of one side, or of two whose difference is asked for."""
+    values = []
+    for theta, left_out in replicates:
+        count = left_out.shape[1]
+        values.append(count * theta[:, None] - (count - 1) * left_out)
+    return _interval([theta for theta, _ in replicates], values, examples or values[0].shape[1], log)
+
+
+def _interval(theta: Sequence[np.ndarray], values: Sequence[np.ndarray], examples: int, log: bool = False) -> Interval:
+    """Of the mean of theta (models,), or of a difference of two, with scores or pseudo-values (models, examples)."""
+    of_examples = [side.mean(axis=0) for side in values]
+    by_example = _of_mean(of_examples[0] - of_examples[1] if len(values) == 2 else of_examples[0])
+    by_model, interaction = (
+        one[0] if len(one) == 1 else added(one) for one in (list(map(_of_mean, theta)), list(map(_interaction, values)))
+    )
+    means = [float(side.mean()) for side in theta]
+    mean = means[0] - sum(means[1:])
+    return Interval(mean, by_model, by_example, interaction, min(map(len, theta)), examples, log)
+
+
+def _of_mean(values: np.ndarray) -> Source:
+    """var(x)/n; none of a single value."""
+    return NONE if len(values) == 1 else Source(float(values.var(ddof=1)) / len(values), len(values) - 1)
+
+
+def _interaction(values: np.ndarray) -> Source:
+    """What neither model nor example explains; none for a single model."""
+    m, n = values.shape
+    if m == 1 or n == 1:
+        return NONE
+    rest = values - values.mean(axis=1, keepdims=True) - values.mean(axis=0, keepdims=True) + values.mean()
+    degrees = (m - 1) * (n - 1)
+    return Source(float((rest**2).sum()) / (degrees * m * n), degrees)
+
+
+def _logarithm(values: np.ndarray) -> np.ndarray:
+    if not (values > 0).all():
+        raise ValueError("A ratio is judged by its logarithm, so each has to be positive.")
+    return np.log(values)
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    values = np.asarray(values, dtype=float)  # records keep scores in single precision
+    if not values.size or not np.isfinite(values).all():
+        raise ValueError("Values to be judged are missing or not finite, or models were scored on different examples.")
+    return values
+
+
+def needed(interval: Interval, threshold: float, of: str, level: float = LEVEL, limit: int = 1_000_000) -> int | None:
+    """How many models (or examples) would decide an effect of the size seen with a power of 80 %; those it has if it is
+    decided already, None where no number up to the limit would, or it cannot be known.
+
+    It is the smallest count (to half a percent) at which a noncentral t, about abs(estimate − threshold)/√V, exceeds
+    the interval's quantile of Student's t in four cases of five. f times the models and h times the examples have
+    V = max(M−I, 0)/f + max(E−I, 0)/h + I/fh; the models' degrees grow to (d+1)f − 1.
+
+    >>> needed(over_seeds([4, 6, 5]), 4, "models")
+    10
+    """
+    count = interval.models if of == "models" else interval.examples
+    if count == 0 or (of == "models" and count == 1):
+        return None
+    low, high = interval.seen(level)
+    if not low <= threshold <= high:
+        return count
+    sizes = np.unique(np.geomspace(count + 1, max(limit, count + 1), 4000).astype(int))
+    f, h = (sizes / count, 1.0) if of == "models" else (1.0, sizes / count)
+    (models, first), (examples, second), (both, third) = interval._sources
+    shared, more = both / (f * h), (first + 1) * f - 1
+    variances = max(models - both, 0) / f + shared, max(examples - both, 0) / h + shared, shared
+    variance, degrees = total(*map(Source, variances, (more, second, third)))
+    distance = abs(interval.mean - (math.log(threshold) if interval.log else threshold))
+    error = np.sqrt(variance)
+    shift = np.minimum(np.divide(distance, error, out=np.full(sizes.shape, 30.0), where=error > 0), 30.0)
+    quantile = stdtrit(degrees, 1 - (1 - level) / interval.tests / 2)
+    enough = sizes[(1 - nctdtr(degrees, shift, quantile) >= POWER) & (sizes <= limit)]
+    return int(enough[0]) if enough.size else None
+
+
+# --- the gate ---------------------------------------------------------------------------------------------------------
+
+ORDINARY = {"frozen": -1, "truncated": -1, "reinitialised": 0, "shuffled_labels": False}
+
+
+def ordinary(models: pd.DataFrame) -> pd.DataFrame:
+    """Of `checkpoints.tables.models` those that were fine-tuned as usual: all layers, on the true labels, and of each
+    size of the training set those of the fewest epochs, where some were trained on for longer.
+    """
+    for column, value in ORDINARY.items():
+        models = models[models[column] == value]
+    fewest = models.groupby(["encoder", "task", "examples"])["epochs"].transform("min")
+    return models[models["epochs"] == fewest]
+
+
+def unlearned(
+    models: pd.DataFrame,
+    predictions: pd.DataFrame,
+    leading: str,
+    gains: Mapping[str, float] | None = None,
+    words: pd.DataFrame | None = None,
+) -> dict[str, str]:
+    """Why tasks that ordinary fine-tuned models did not learn take no part in claims, by `of_size`.
+
+    What the layers, interventions and controls of a model show that learned nothing is of no task. A task counts as
+    learned where the interval of score minus null rate lies wholly above two points, or a tenth of the gain that the
+    paper reports, and that of score minus a bag of words on the same examples above zero; so is each smaller training
+    set.
+
+    Args:
+        models: `ordinary`.
+        predictions: `checkpoints.predictions.by_example` of these.
+        leading: the run's own encoder.
+        gains: by how much the paper's models score above the null rate, by task.
+        words: `checkpoints.bag_of_words.words_by_example`; tasks without are compared with the null rate alone.
+
+    Returns:
+        Reasons by task; with the size of the training set ("rte from 500 examples"), and without for the largest; with
+        the encoder ("rte on bert-base"), and without for the leading one.
+    """
+    reasons = {}
+    for (encoder, task), of_task in models.groupby(["encoder", "task"], sort=False):
+        for size, of_models in of_task.groupby("examples", sort=False):
+            predicted = predictions[predictions["address"].isin(of_models["address"])]
+            if lacking := of_models[~of_models["address"].isin(predicted["address"])]["seed"].tolist():
+                raise ValueError(f"Predictions of {task} with {encoder} lack the seeds {lacking}: measure them, too.")
+            bag = pd.DataFrame() if words is None or words.empty else words.query("task == @task and examples == @size")
+            why = _why_unlearned(predicted, of_models["score"].mean(), (gains or {}).get(task), bag)
+            largest = size == of_task["examples"].max()
+            if why:
+                name = title(task) + ("" if largest else f" from {size:,} examples")
+                name += "" if encoder == leading else f" on {encoder}"
+                keys = [
+                    of_size(task, one, encoder if named else "")
+                    for one in ((None, size) if largest else (size,))
+                    for named in ((True, False) if encoder == leading else (True,))
+                ]
+                reasons |= dict.fromkeys(keys, f"{name} {why}")
+    return reasons
+
+
+def _why_unlearned(predicted: pd.DataFrame, reached: float, gain: float | None, words: pd.DataFrame) -> str:
+    """The rest of a sentence about one training set; empty where it was learned."""
+    margin, above = LEARNED if gain is None else OF_GAIN * gain, score(predicted, minus_null=True)
+    if above.low > margin + ROUNDING:
+        over = None if words.empty else score(predicted, words)
+        if over is None or over.low > ROUNDING:
+            return ""
+        return f"was not clearly learned: its score of {reached:.3f} is {_in_words(over)} above that of a bag of words"
+    how = "was not clearly learned" if above.estimate > margin else "was not learned"
+    bound = "and the interval reaches below" if above.estimate > margin else "not above"
+    return f"{how}: its score of {reached:.3f} is {_in_words(above)} above the null rate, {bound} {margin:.2g}"
+
+
+def _in_words(interval: Interval) -> str:
+    """An interval of scores."""
+    return f"{interval.estimate:z.3f} [{interval.low:z.3f}, {interval.high:z.3f}]".replace("-", "−")
+
+
+def of_size(task: str, examples: int | None = None, encoder: str = "") -> str:
+    """The name under which the gate knows a task.
+
+    >>> of_size("rte"), of_size("rte", 2500, "bert-base")
+    ('rte', 'rte from 2,500 examples on bert-base')
+    """
+    return task + ("" if examples is None else f" from {examples:,} examples") + (f" on {encoder}" if encoder else "")
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number of a claim in one group, with its threshold and what became of it."""
+
+    name: str
+    interval: Interval
+    above: float = 0.0
+    unit: str = ""
+    outcome: str = OPEN
+
+    @property
+    def ends(self) -> tuple[bool, bool]:
+        """Whether it can hold, and whether it can fail."""
+        low, high = self.interval.bounds()
+        return low > -math.inf, high < math.inf
+
+    def needed(self, parts: int) -> tuple[float, float]:
+        """Models, and examples, at which an effect of the size seen would be decided, one of so many parts; infinite
+        where none would.
+        """
+        below, tie = self.interval.estimate < self.above, ROUNDING * max(1.0, abs(self.above))
+        if abs(self.interval.estimate - self.above) <= tie or not self.ends[below]:
+            return math.inf, math.inf
+        level = 1 - (1 - LEVEL) / parts if below else LEVEL
+        counts = (needed(self.interval, self.above, of, level) for of in ("models", "examples"))
+        models, examples = (math.inf if one is None else one for one in counts)
+        return models, examples
+
+
+@dataclass(frozen=True)
+class Group:
+    """What became of one group: it holds, fails, or is open; `half` names the half of the sentence that it is about,
+    and `tasks` those that it stands on, by `of_size`.
+    """
+
+    name: str
+    outcome: str
+    parts: tuple[Part, ...]
+    half: str = ""
+    tasks: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> int:
+        """Of the part that has fewest; one model says nothing about other seeds."""
+        return min(part.interval.models for part in self.parts)
+
+    @property
+    def needed(self) -> tuple[int | None, int | None]:
+        """Models, and examples, that would decide it with a power of 80 %: one part suffices to fail, all must hold."""
+        undecided = [part for part in self.parts if part.outcome == OPEN]
+        if self.outcome != OPEN:
+            return None, None
+        downwards = [part for part in undecided if part.interval.estimate < part.above]
+        counts = zip(*(part.needed(len(self.parts)) for part in downwards or undecided), strict=True)
+        models, examples = (min(way) if downwards else max(way) for way in counts)
+        return None if math.isinf(models) else models, None if math.isinf(examples) else examples
+
+    @property
+    def chance(self) -> float:
+        """At most this is the probability of a decision if every effect lay at its threshold."""
+        can_hold, can_fail = zip(*(part.ends for part in self.parts), strict=True)
+        tests = min(part.interval.tests for part in self.parts)
+        return (1 - LEVEL) / 2 / tests * (all(can_hold) + sum(can_fail) / len(self.parts))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim.
+
+    Attributes:
+        outcome, reason: and why it cannot be tested.
+        groups, left_out: those judged, and the others with the reason.
+        alone: one group, or fewer than half of them, is all that it rests on.
+        untested: the halves of the sentence that no group is about.
+        left_of_half: by half of the sentence, the one group that is left of it.
+        controls, settings: the verdict on each control, and the outcome in each setting of the multiverse.
+    """
+
+    outcome: str
+    groups: tuple[Group, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    alone: bool = False
+    untested: tuple[str, ...] = ()
+    left_of_half: Mapping[str, str] = field(default_factory=dict)
+    controls: Mapping[str, "Verdict"] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, outcome: str) -> list[Group]:
+        """The groups that hold, fail or are open."""
+        return [group for group in self.groups if group.outcome == outcome]
+
+    @property
+    def range(self) -> str:
+        """The range of the first part over the groups, for prose: *5.1 to 8.8*."""
+        parts = [part for group in self.groups for part in group.parts]
+        estimates = sorted(part.interval.estimate for part in parts if part.name == parts[0].name)
+        ends = dict.fromkeys(f"{value:z.3g}".replace("-", "−") for value in (estimates[:1] + estimates[-1:]))
+        return " to ".join(ends) or "–"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper that records can support or not.
+
+    Attributes:
+        key, paper: the ledger's name, and the paper's key.
+        says, place: what the paper says, in our words and short, and where.
+        function: with `by`, from the rows of one model to a number, or to numbers by part; without, from the rows of
+            all groups to intervals: group to an Interval, to Intervals by part, or to a reason why it is left out. A
+            group is named by its task, by a pair of tasks ("rte–mnli"), or by a tuple of a name and the tasks that must
+            have been learned (`of_size`). Its documentation says what the numbers are.
+        by: the column of the groups, or encoder and task; empty for a function of all groups.
+        models: the column, or columns, that tell models apart; PAIR for all pairs of models.
+        above, because, unit: the threshold (0, and 1 for a ratio, of an order alone), why it is that, and the unit; by
+            part where parts differ.
+        per: what a group is, in the singular.
+        halves: of a sentence that has two, each with the names of its groups.
+        printed: the number that the paper itself prints.
+        exhibits: the keys of the exhibits that show it.
+        no_twin: why no twin can be measured; empty where one can.
+        if_empty: why it cannot be tested where its record has no rows.
+        pools_tasks: a group is a mean over tasks, so that rows of a task that was not learned are taken out; otherwise
+            the groups are left out that stand on it.
+        variants: further settings of the multiverse, by name: arguments of the function.
+    """
+
+    key: str
+    paper: str
+    says: str
+    place: str
+    function: Callable
+    by: str | Sequence[str] = ""
+    models: str | Sequence[str] = "seed"
+    above: float | Mapping[str, float] = 0.0
+    because: str | Mapping[str, str] = ""
+    unit: str | Mapping[str, str] = ""
+    per: str = ""
+    halves: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    printed: str = ""
+    exhibits: tuple[str, ...] = ()
+    no_twin: str = ""
+    if_empty: str = "there is nothing to compare"
+    pools_tasks: bool = False
+    variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for part in self.above if isinstance(self.above, Mapping) else [""]:
+            if not self.of_order(part) and not of_part(self.because, part):
+                raise ValueError(f"The threshold of {self.key} lacks its reason: say `because`.")
+
+    @property
+    def measure(self) -> str:
+        """What the numbers are, in words: the function's documentation."""
+        return " ".join((self.function.__doc__ or "").split())
+
+    @property
+    def noun(self) -> str:
+        """What a group is."""
+        return self.per or {"task": "task", "pair": "pair of tasks", "measure": "measure"}.get(str(self.by), "group")
+
+    def threshold(self, part: str, factor: float = 1.0) -> float:
+        """Of a part; so many times as far from that of an order, a ratio's by its logarithm."""
+        ratio, above = of_part(self.unit, part) == RATIO, of_part(self.above, part)
+        above = float(above or (1 if ratio else 0))
+        return above**factor if ratio else above * factor
+
+    def of_order(self, part: str) -> bool:
+        """Whether a part asks for the sign alone."""
+        return self.threshold(part) == (1 if of_part(self.unit, part) == RATIO else 0)
+
+
+def judge(claim: Claim, record: Record, excluded: Mapping[str, str] | None = None) -> Verdict:
+    """What becomes of a claim on a record, on each control that the record holds, and in each setting.
+
+    Args:
+        record: a table, or several by name, of which the claim's function then takes as many.
+        excluded: of `unlearned`: groups that stand on such a task take no part.
+
+    >>> def growth(of_model):
+    ...     return of_model["x"].mean()
+    >>> table = pd.DataFrame({"task": "rte", "seed": [1, 2, 3], "x": [4.0, 6.0, 5.0]})
+    >>> judge(Claim("up", "p", "It rises.", "§1", growth, by="task"), table).outcome
+    'reproduced'
+    """
+    tables = list(record.values()) if isinstance(record, Mapping) else [record]
+    for table in tables:
+        if isinstance(table, Missing):
+            return Verdict(CANNOT_BE_TESTED, reason=table.sentence)
+    found, excluded = [one for one in tables if "control" in one], excluded or {}
+    controls = [name for name in CONTROLS if any((one["control"] == name).any() for one in found)]
+    controls = [name for name in controls if name not in TWINS or not claim.no_twin]
+    verdict = _judge(claim, record, "", excluded)
+    return replace(
+        verdict,
+        controls={name: _judge(claim, record, name, excluded) for name in controls},
+        settings=_multiverse(claim, record, verdict, excluded),
+    )
+
+
+def _judge(claim: Claim, record: Record, control: str, excluded: Mapping[str, str], **setting) -> Verdict:
+    pooled_out, several = {}, isinstance(record, Mapping)
+
+    def rows_of(table: pd.DataFrame) -> pd.DataFrame:
+        rows = select(table, control, folds=True)
+        if not claim.pools_tasks or "task" not in rows:
+            return rows
+        out = rows["task"].isin(list(excluded))
+        pooled_out.update({title(task): excluded[task] for task in rows.loc[out, "task"].unique()})
+        return rows[~out]
+
+    rows = {name: rows_of(table) for name, table in record.items()} if several else rows_of(record)
+    if all(table.empty for table in rows.values()) if several else rows.empty:
+        reason = "; ".join(dict.fromkeys(pooled_out.values())) or claim.if_empty
+        return Verdict(CANNOT_BE_TESTED, left_out=pooled_out, reason=reason)
+    try:
+        found, left_out = _groups(claim, rows, excluded, setting)
+    except CannotTest as reason:
+        return Verdict(CANNOT_BE_TESTED, left_out=pooled_out, reason=str(reason))
+    groups = [judge_group(claim, *key, intervals) for key, intervals in sorted(found.items())]
+    return replace(as_verdict(claim, groups, left_out), left_out=left_out | pooled_out)
+
+
+def _groups(claim: Claim, rows, excluded: Mapping[str, str], setting: Mapping) -> tuple[dict, dict[str, str]]:
+    """By name and tasks, the intervals of each group that takes part; by name, why the others are left out."""
+    if claim.by:
+        by = claim.by if isinstance(claim.by, str) else list(claim.by)
+        given = {key: of_group for key, of_group in rows.groupby(by, sort=False)}
+        given = {_encoder_on_task(key) if isinstance(key, tuple) else key: one for key, one in given.items()}
+    else:
+        given = claim.function(rows, **setting)
+    found, left_out = {}, {}
+    for key, one in given.items():
+        name, *on = key if isinstance(key, tuple) else (key, *str(key).split("–"))
+        name, reasons = title(name), dict.fromkeys(excluded[task] for task in on if task in excluded)
+        if isinstance(one, str) or reasons:
+            left_out[name] = "; ".join(reasons) or one
+        elif claim.by:
+            found[name, tuple(on)] = estimate(one, partial(claim.function, **setting), claim.models, claim.unit)
+        else:
+            found[name, tuple(on)] = one
+    return found, left_out
+
+
+def _encoder_on_task(key: tuple[str, str]) -> tuple[str, str]:
+    """The name of an encoder on a task, and what it stands on."""
+    encoder, task = key
+    return f"{short(encoder)} on {title(task)}", of_size(task, None, encoder)
+
+
+def judge_group(
+    claim: Claim,
+    name: str,
+    tasks_needed: tuple[str, ...],
+    intervals: Interval | Mapping[str, Interval],
+    factor: float = 1.0,
+    level: float = LEVEL,
+) -> Group:
+    """Whether a group holds (every part), fails (some part) or is open, with thresholds of size `factor` times as far
+    and intervals at a level.
+    """
+    if isinstance(intervals, Interval):
+        intervals = {claim.function.__name__.replace("_", " "): intervals}
+    corrected, parts = 1 - (1 - level) / len(intervals), []
+    for part, interval in intervals.items():
+        above = claim.threshold(part, factor)
+        tie = ROUNDING * max(1.0, abs(above))
+        low, high = interval.bounds(level)[0], interval.bounds(corrected)[1]
+        outcome = HOLDS if low > above + tie else FAILS if high < above - tie else OPEN
+        parts.append(Part(part, interval, above, of_part(claim.unit, part) or "", outcome))
+    outcomes = {part.outcome for part in parts}
+    of_group = FAILS if FAILS in outcomes else OPEN if OPEN in outcomes else HOLDS
+    half = next((half for half, names in claim.halves.items() if name in names), "")
+    return Group(name, of_group, tuple(parts), half, tasks_needed)
+
+
+def as_verdict(claim: Claim, groups: Sequence[Group], left_out: Mapping[str, str]) -> Verdict:
+    """The verdict from the groups, and from what was left out.
+
+    >>> claim = Claim("up", "p", "It rises.", "§1", len)
+    >>> as_verdict(claim, [Group("RTE", HOLDS, ()), Group("MRPC", FAILS, ())], {}).outcome
+    'mixed'
+    """
+    if not groups:
+        reason = "; ".join(dict.fromkeys(left_out.values())) or claim.if_empty
+        return Verdict(CANNOT_BE_TESTED, left_out=left_out, reason=reason)
+    outcomes = [group.outcome for group in groups]
+    held, failed = outcomes.count(HOLDS), outcomes.count(FAILS)
+    clear = 3 * max(held, failed) >= 2 * len(groups)
+    outcome = MIXED if held and failed else OPEN if not clear else REPRODUCED if held else CONTRADICTED
+    of_half = {half: [group for group in groups if group.half == half] for half in claim.halves}
+    untested = tuple(half for half, of_groups in of_half.items() if not of_groups)
+    unheld = any(all(group.outcome != HOLDS for group in of_groups) for of_groups in of_half.values())
+    outcome = OPEN if untested or (unheld and outcome == REPRODUCED) else outcome
+    lost = [half for half, names in claim.halves.items() if set(names) & set(left_out)]
+    left_of_half = {half: of_half[half][0].name for half in sorted(lost) if len(of_half[half]) == 1}
+    alone = len(groups) == 1 or len(groups) < len(left_out)
+    return Verdict(outcome, tuple(groups), left_out, "", alone, untested, left_of_half)
+
+
+def _multiverse(claim: Claim, record: Record, verdict: Verdict, excluded: Mapping[str, str]) -> dict[str, str]:
+    """The outcome in each setting, of a claim that can be tested."""
+    if not verdict.groups:
+        return {}
+    parts = {part.name for group in verdict.groups for part in group.parts}
+    settings = {} if all(map(claim.of_order, parts)) else {name: {"factor": one} for name, one in THRESHOLDS.items()}
+    settings |= {name: {"level": level} for name, level in LEVELS.items()}
+    outcomes = {}
+    for name, setting in settings.items():
+        moved = [
+            judge_group(claim, one.name, one.tasks, {part.name: part.interval for part in one.parts}, **setting)
+            for one in verdict.groups
+        ]
+        outcomes[name] = as_verdict(claim, moved, verdict.left_out).outcome
+    variants = {name: _judge(claim, record, "", excluded, **given) for name, given in claim.variants.items()}
+    return outcomes | {name: one.outcome for name, one in variants.items()}
+
+
+# --- words and files --------------------------------------------------------------------------------------------------
+
+
+def of_part(value, part: str):
+    """What is said of one part: the same of all, or by the part's name."""
+    return value.get(part) if isinstance(value, Mapping) else value
+
+
+def title(name: str) -> str:
+    """What a task, or a pair of tasks, is called; what is no task keeps its name.
+
+    >>> title("sst2"), title("rte–mnli"), title("attention")
+    ('SST-2', 'RTE–MNLI', 'attention')
+    """
+    return "–".join(catalogue.find(one).title if catalogue.is_task(one) else one for one in str(name).split("–"))
+
+
+def short(encoder: str) -> str:
+    """An encoder's name without its owner; the book's own keep theirs, which is the encoder's.
+
+    >>> short("sentence-transformers/all-MiniLM-L6-v2"), short("toy-bert/seed-0")
+    ('all-MiniLM-L6-v2', 'toy-bert/seed-0')
+    """
+    return encoder if encoder.startswith(("toy-bert", "english-bert")) else encoder.rpartition("/")[2]
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words as a sentence lists them, each once.
+
+    >>> listed(["one", "two", "three"])
+    'one, two and three'
+    """
+    words = list(dict.fromkeys(words))
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
+
+
+def as_json(claim: Claim, verdict: Verdict) -> dict:
+    """All that a run's ``claims.json`` says of a claim: what it is, and what became of it."""
+    groups = [group for one in (verdict, *verdict.controls.values()) for group in one.groups]
+    of_parts: dict[str, list[Group]] = {}
+    for group in groups:
+        for part in group.parts:
+            of_parts.setdefault(part.name, []).append(group)
+    parts = []
+    for name, with_part in of_parts.items():
+        halves = {group.half for group in with_part}
+        every = {group.name for group in groups} == {group.name for group in with_part}
+        of_groups = [] if every else sorted({group.name for group in with_part})
+        said = {"name": name, "threshold": claim.threshold(name), "reason": of_part(claim.because, name) or ""}
+        said |= {"unit": of_part(claim.unit, name) or "", "groups": of_groups}
+        parts.append(said | {"half": halves.pop() if len(halves) == 1 else ""})
+    names = ("key", "paper", "place", "measure", "printed", "exhibits", "no_twin")
+    declared = {name: getattr(claim, name) for name in names} | {"says": claim.says, "per": claim.noun, "parts": parts}
+    declared["code"] = claim.function.__name__
+    return _verdict_as_json(claim.key, verdict) | {"declared": declared}
+
+
+def _verdict_as_json(key: str, verdict: Verdict) -> dict:
+    what = ("outcome", "left_out", "reason", "alone", "untested", "left_of_half")
+    of_verdict = {name: getattr(verdict, name) for name in what} | {"groups": list(map(_group, verdict.groups))}
+    effects = [_effect(group, part) for group in verdict.groups for part in group.parts]
+    controls = {name: _verdict_as_json(key, one) for name, one in verdict.controls.items()}
+    return {"claim": key, "verdict": of_verdict, "effects": effects, "controls": controls} | {
+        "settings": dict(verdict.settings)
+    }
+
+
+def _group(group: Group) -> dict:
+    by_outcome = {name: [one.name for one in group.parts if one.outcome == name] for name in (FAILS, OPEN)}
+    models, examples = group.needed
+    return {
+        "name": group.name,
+        "outcome": group.outcome,
+        "failed": by_outcome[FAILS],
+        "undecided": by_outcome[OPEN],
+        "of_this_model": group.models == 1,
+        "models_needed": models,
+        "examples_needed": examples,
+        "chance": group.chance,
+        "models": group.models,
+        "halves": [group.half] if group.half else [],
+    }
+
+
+BOUNDS = {(True, True): "exact", (True, False): "at least", (False, True): "at most", (False, False): "unbounded"}
+
+
+def _effect(group: Group, part: Part) -> dict:
+    interval, (low, high) = part.interval, part.interval.seen()
+    variance, degrees = interval.variance
+    of_sources = zip(("M", "E", "I"), interval._sources, strict=True)
+    sources = {f"{name}_{what}": getattr(one, what) for name, one in of_sources for what in ("variance", "degrees")}
+    return {
+        "group": group.name,
+        "part": part.name,
+        "bound": BOUNDS[interval.bounded],
+        "stands_on": "; ".join(group.tasks),
+        "estimate": interval.estimate,
+        "low": low,
+        "high": high,
+        "standard_error": math.sqrt(variance),
+        "degrees": degrees,
+        "level": 1 - (1 - LEVEL) / interval.tests,
+        "models": interval.models,
+        "examples": interval.examples,
+        "of_this_model": interval.models == 1,
+        "log": interval.log,
+    } | sources
