@@ -16,7 +16,7 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.records import Identity, Record, RecordError
 from fivelenses.runs import publishing
 from fivelenses.runs import run as running
-from fivelenses.runs.measurements import NotMeasured
+from fivelenses.records import Missing
 from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings
 
@@ -272,7 +272,7 @@ def test_a_published_run_reads_and_never_measures(run, tmp_path):
     assert published.measure("count")["value"].tolist() == [7] and not calls
     assert not published.measurements.outdated and list(published.measurements.addresses) == ["a"]
     lacking = published.measure("asks_too_much", over=lambda: 1 / 0)
-    assert lacking == NotMeasured("asks_too_much", "it was published before chapters measured this")
+    assert lacking == Missing("asks_too_much", "it was published before chapters measured this")
 
 
 def test_a_published_record_of_older_code_is_shown_and_named(run, tmp_path):
@@ -284,7 +284,7 @@ def test_a_published_record_of_older_code_is_shown_and_named(run, tmp_path):
 def test_an_exhibit_of_what_was_not_measured_says_so(run, tmp_path, capsys):
     published = committed(run, tmp_path / "committed")
     lacking = published.measure("several")
-    assert lacking == NotMeasured("several", "it took too long")
+    assert lacking == Missing("several", "it took too long")
     published.exhibit(lambda table: 1 / 0, lacking)
     assert published.tables == {}
 

@@ -9,7 +9,7 @@ from fivelenses.first_exhibits.effects import over_models
 from fivelenses.first_exhibits.verdicts import Effect, Part
 from fivelenses.runs import execution
 from fivelenses.runs import run as runs
-from fivelenses.runs.measurements import NotMeasured
+from fivelenses.records import Missing
 from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings
 
@@ -41,7 +41,7 @@ def run(tmp_path):
     rows = [("rte", x) for x in (-1.0, -1.1, -0.9)] + [("sst2", x) for x in (1.0, 1.1, 0.9)]
     made.measurements.tables = {
         "changes": pd.DataFrame(rows, columns=["task", "x"]),
-        "codes": NotMeasured("codes", "it is old"),
+        "codes": Missing("codes", "it is old"),
     }
     return made
 
@@ -63,7 +63,7 @@ def test_claims_are_judged_on_records_saved_shown_and_glued(run, shown):
 
 def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
     said, glued = shown
-    run.gate(MODELS, NotMeasured("by_example", "it is old"))
+    run.gate(MODELS, Missing("by_example", "it is old"))
     assert {"rte", "rte on toy-bert/seed-0"} < set(run.unlearned)
     assert all(name.startswith("rte") for name in run.unlearned)
     (line,) = said
@@ -76,7 +76,7 @@ def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
 
 
 def test_a_run_in_which_all_was_learned_says_so(run, shown):
-    run.gate(MODELS[1:], NotMeasured("by_example", "it is old"))
+    run.gate(MODELS[1:], Missing("by_example", "it is old"))
     assert shown[0] == ["*Every task was learned*: all take part."] and run.unlearned == {}
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from inspect import Parameter, signature
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 
@@ -348,15 +349,25 @@ def _as_json(judged: Judged) -> dict:
     return of_claim | {"controls": controls, "settings": dict(judged.settings)}
 
 
-def _from_json(entry: Mapping) -> Judged:
+def from_json(entry: Mapping) -> Judged:
     groups = tuple(
         Group(**group | {name: tuple(group[name]) for name in ("failed", "undecided", "halves")})
         for group in entry["verdict"]["groups"]
     )
     verdict = entry["verdict"] | {"groups": groups, "untested": tuple(entry["verdict"]["untested"])}
     effects = verdicts.from_table(pd.DataFrame(entry["effects"], columns=verdicts.COLUMNS))
-    controls = {name: _from_json(one) for name, one in entry["controls"].items()}
+    controls = {name: from_json(one) for name, one in entry["controls"].items()}
     return Judged(entry["claim"], Verdict(**verdict), tuple(effects), controls, entry["settings"])
+
+
+def declared(entry: Mapping) -> Claim:
+    """The claim of an entry that `judging.as_json` wrote."""
+    said = entry["declared"]
+    parts = tuple(Part(**part | {"groups": tuple(part["groups"])}) for part in said["parts"])
+    code = SimpleNamespace(__module__="the notebook", __qualname__=said["code"])
+    names = dict(unit=said["per"], printed=said["printed"], untwinned=said["no_twin"])
+    what = said["key"], said["paper"], said["says"], said["place"], tuple(said["exhibits"]), said["measure"]
+    return Claim(*what, parts, (), code, **names)
 
 
 def load(folder: Path) -> list[Judged]:
@@ -367,6 +378,6 @@ def load(folder: Path) -> list[Judged]:
     """
     file = folder / "claims.json"
     try:
-        return [_from_json(entry) for entry in json.loads(file.read_text(encoding="utf-8"))]
+        return [from_json(entry) for entry in json.loads(file.read_text(encoding="utf-8"))]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} holds no verdicts of this version ({error}): run its chapter again.") from error

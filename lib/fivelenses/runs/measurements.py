@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fivelenses import project, records
-from fivelenses.records import Identity, Record
+from fivelenses.records import Identity, Missing, Record
 from fivelenses.runs.parameters import ChapterParameters
 from fivelenses.runs.settings import Chapter
 
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
 
 # Parameters of a measurement that say where and how loudly it runs, not what it measures.
 NOT_MEASURED = ("checkpoints", "device", "log")
-
-
-@dataclass(frozen=True)
-class NotMeasured:
-    """In the place of a record that a published run does not have.
-
-    Attributes:
-        name: of the measurement.
-        reason: the rest of a sentence that begins with "because".
-    """
-
-    name: str
-    reason: str
 
 
 @dataclass
@@ -61,7 +48,7 @@ class Measurements:
     settings: ChapterParameters
     log: Callable[[str], None]
     committed: Path | None = None
-    tables: dict[str, pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured] = field(default_factory=dict)
+    tables: dict[str, pd.DataFrame | dict[str, pd.DataFrame] | Missing] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
     not_measured: dict[str, str] = field(default_factory=dict)
     outdated: list[str] = field(default_factory=list)
@@ -77,7 +64,7 @@ class Measurements:
         each: str | Sequence[str] = (),
         over: Mapping[str, Iterable] | Sequence[Mapping] | Callable | None = None,
         **given,
-    ) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
+    ) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
         """The record that a function measures: read if it is there and current, measured and kept otherwise.
 
         The function is imported only to measure. Its parameters are filled in by name, from `given` first and from the
@@ -133,12 +120,12 @@ class Measurements:
         # A value of `over` may need no model: the pre-trained encoder does not.
         return _grouped(of(*values), fields) or ([[]] if values else [])
 
-    def _committed(self, name: str, module: str) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
+    def _committed(self, name: str, module: str) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
         files = sorted(self.committed.glob(f"{name}.parquet")) or sorted(self.committed.glob(f"{name}.*.parquet"))
         if not files:
             facts = json.loads((self.committed / "run.json").read_text(encoding="utf-8"))
             self.not_measured[name] = facts["not_measured"].get(name, "it was published before chapters measured this")
-            return NotMeasured(name, self.not_measured[name])
+            return Missing(name, self.not_measured[name])
         read = [records.read(file) for file in files]
         code = records.measuring_code(module)
         self.codes[name] = code

@@ -22,9 +22,10 @@ from fivelenses.first_exhibits import gate
 from fivelenses.first_exhibits.claims import Claim, judge_all, of_encoder, save
 from fivelenses.first_exhibits.exhibit import Absent, Exhibit
 from fivelenses.first_exhibits.verdicts import HOLDS, REPRODUCED
+from fivelenses.records import Missing
 from fivelenses.runs.cards import cards
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
-from fivelenses.runs.measurements import Measurements, NotMeasured
+from fivelenses.runs.measurements import Measurements
 from fivelenses.runs.parameters import ChapterParameters, ParameterError
 from fivelenses.runs.settings import Chapter, find_chapter, resolved, settings
 
@@ -65,7 +66,7 @@ class Run:
         else:
             print(line)
 
-    def measure(self, function: str, **asked) -> pd.DataFrame | dict[str, pd.DataFrame] | NotMeasured:
+    def measure(self, function: str, **asked) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
         """The record that a function of this name measures: read if it is there and current, measured otherwise.
 
         :meth:`fivelenses.runs.measurements.Measurements.measure` says what can be asked.
@@ -81,7 +82,7 @@ class Run:
             measured: records, or what was made of them.
             options: further arguments.
         """
-        lacking = [one for one in measured if isinstance(one, NotMeasured)]
+        lacking = [one for one in measured if isinstance(one, Missing)]
         if lacking:
             of = [str(one) for one in (*measured, *options.values()) if isinstance(one, str)]
             # The papers' names of exhibits: Appendix B, Table 1.
@@ -100,11 +101,11 @@ class Run:
 
     def gate(
         self,
-        models: pd.DataFrame | NotMeasured,
-        predictions: pd.DataFrame | NotMeasured,
+        models: pd.DataFrame | Missing,
+        predictions: pd.DataFrame | Missing,
         of: Callable[[pd.DataFrame], pd.DataFrame] = gate.ordinary,
         gains: Mapping[str, float] | None = None,
-        words: pd.DataFrame | NotMeasured | None = None,
+        words: pd.DataFrame | Missing | None = None,
     ) -> None:
         """Find the tasks that the ordinary models did not learn, say so on the page, and leave them out of all claims.
 
@@ -114,10 +115,10 @@ class Run:
             of: takes the ordinary ones from the models.
             gains, words: of `gate.learned`; without words, the null rate alone decides.
         """
-        if isinstance(models, NotMeasured):
+        if isinstance(models, Missing):
             display(Markdown(f"*Left out of the claims*: it is not known what was learned, because {models.reason}."))
             return
-        measured = (None if isinstance(record, NotMeasured) else record for record in (predictions, words))
+        measured = (None if isinstance(record, Missing) else record for record in (predictions, words))
         predictions, words = measured
         table = gate.learned(of(models), predictions, gains, words)
         self.unlearned = dict(gate.unlearned(table, self.settings.encoder))
@@ -170,7 +171,7 @@ class Run:
 
 def _given(record) -> pd.DataFrame | dict[str, pd.DataFrame] | str:
     """A record as `claims.judge` takes it: a text where there is none."""
-    return record.reason if isinstance(record, NotMeasured) else record
+    return record.reason if isinstance(record, Missing) else record
 
 
 def begin(number: int, given: Mapping) -> Run:

@@ -1,0 +1,776 @@
+"""Exhibits: a picture or a table with its caption, each from one tidy table, in the house style.
+
+What a picture draws, nulls and controls included, is a column of its table, so that the table saved beside it says all
+that can be seen, and its alternative text is written from the same numbers. Several rows of one group at one position
+are repetitions (seeds): a curve is their mean, its band goes from the least to the greatest.
+
+>>> table = pd.DataFrame({"task": "rte", "layer": [1, 2, 1, 2], "js": [0.1, 0.4, 0.2, 0.6], "untrained": 0.7})
+>>> drawing = curves(table, "js", by="task", y_label="JS divergence (nats)", nulls=["untrained"])
+>>> drawing.alt
+'Curves of JS divergence (nats) over layer. RTE: 0.150 at 1, 0.500 at 2. Untrained: 0.700 at 1, 0.700 at 2.'
+"""
+
+import base64
+import functools
+import io
+import itertools
+import numbers
+import re
+import string
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from PIL import Image
+
+from fivelenses import catalogue
+from fivelenses.files import written_beside
+from fivelenses.judging import listed, title
+from fivelenses.records import CONTROLS, FUNCTIONAL_TWIN, SHUFFLED, TWIN, Missing
+
+# --- the house style --------------------------------------------------------------------------------------------------
+
+# A task has one colour and one marker in the whole book: Okabe and Ito's colours, and a marker for print in grey.
+TASKS = {
+    "mnli": ("#0072B2", "o"),
+    "rte": ("#D55E00", "s"),
+    "sst2": ("#009E73", "^"),
+    "mrpc": ("#CC79A7", "D"),
+    "qnli": ("#E69F00", "v"),
+    "cola": ("#56B4E9", "P"),
+    "squad": ("#7F3C8D", "X"),
+    "trec": ("#80650D", "*"),
+    "parsing": ("#44AA99", "d"),
+    "pos": ("#332288", "p"),
+    "dep": ("#AA4499", "h"),
+    "ps-role": ("#117733", "<"),
+    "ps-fxn": ("#882255", ">"),
+}
+# Tasks of the reader's own, in the order in which the store came to know them: the pairs repeat late.
+OWN_COLOURS = ("#B22222", "#1F4E79", "#6B8E23", "#C71585", "#5F4B32", "#00868B", "#9932CC", "#B8860B")
+OWN_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Groups that are no tasks, in the order in which they come: dark to light, so that the order shows in grey, too.
+OTHERS = (("#332288", "o"), ("#117733", "s"), ("#CC6677", "^"), ("#4499CC", "D"), ("#B5922A", "v"))
+ORDERED_MARKERS = "os^Dv<>ph*PX"
+INK, GREY, PALE = "#333333", "#777777", "#BBBBBB"
+DOUBLE_DOTTED = (0, (6, 1.5, 1, 1.5, 1, 1.5))
+NULL_LINES = ((GREY, "--"), (INK, ":"), (GREY, DOUBLE_DOTTED), (GREY, ":"))
+CONTROL_LINES = {
+    TWIN: ("moved at random", INK, "-."),
+    FUNCTIONAL_TWIN: ("functional twin", INK, DOUBLE_DOTTED),
+    SHUFFLED: ("shuffled labels", GREY, "-."),
+}
+KINDS = ("", (4, 2), (1, 1.5))  # of lines: whole, dashed, dotted
+WIDTH = 7.2  # inches: a page's text
+MAX_TICKS, MAX_LAYERS = 13, 48
+NARROW = 640  # pixels; a phone shows such a picture whole, with letters of 10 pixels
+MISSING = "–"
+SHADES, SIGNED, SURFACE = "YlGnBu", "PuOr_r", "viridis"  # they read the same in grey and to colour-blind readers
+
+matplotlib.rcParams.update(
+    {
+        "figure.dpi": 110,
+        "savefig.dpi": 130,
+        "figure.facecolor": "white",
+        "savefig.facecolor": "white",
+        "font.size": 11,
+        "axes.titlesize": 11,
+        "axes.titlelocation": "left",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": "#E5E5E5",
+        "grid.linewidth": 0.8,
+        "lines.linewidth": 1.8,
+        "lines.markersize": 5,
+        "legend.frameon": False,
+        "svg.fonttype": "none",
+        # Element names inside an SVG come from this salt, not from chance: equal figures are equal files.
+        "svg.hashsalt": "fivelenses",
+    }
+)
+
+
+def looks(keys: Iterable) -> dict[object, tuple[str, str]]:
+    """Colour and marker of each group: those of a task, black for one other thing among tasks, shades from light to
+    dark for numbers and for more groups than there are colours, and colours in order otherwise.
+
+    >>> looks(["rte", "pre-trained"]), looks(["low layers"])
+    ({'rte': ('#D55E00', 's'), 'pre-trained': ('#000000', 'o')}, {'low layers': ('#332288', 'o')})
+    """
+    keys = list(dict.fromkeys(keys))
+    others = [key for key in keys if not (isinstance(key, str) and catalogue.is_task(key))]
+    if len(others) == 1 and len(keys) > 1:
+        found = {others[0]: ("#000000", "o")}
+    elif len(others) > len(OTHERS) or (others and all(isinstance(key, numbers.Number) for key in others)):
+        # A name in a lighter shade is hard to read on white.
+        shades = colormaps["viridis"](np.linspace(0.67, 0.0, len(others))).tolist()
+        found = dict(zip(others, zip(map(tuple, shades), itertools.cycle(ORDERED_MARKERS), strict=False), strict=True))
+    else:
+        found = dict(zip(others, OTHERS, strict=False))
+    return {key: found.get(key) or task_look(key) for key in keys}
+
+
+def task_look(task: str) -> tuple[str, str]:
+    """The colour and the marker that a task has in the whole book."""
+    if task in TASKS:
+        return TASKS[task]
+    place = catalogue.find(task).place
+    return OWN_COLOURS[place % len(OWN_COLOURS)], OWN_MARKERS[place % len(OWN_MARKERS)]
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture, the table that it draws, its words for a reader who cannot see it, and HTML that follows it."""
+
+    figure: Figure
+    table: pd.DataFrame
+    alt: str
+    after: str = ""
+
+    @functools.cached_property
+    def png(self) -> bytes:
+        """With at most 256 colours: a third of the size and no difference to the eye."""
+        drawn, packed = io.BytesIO(), io.BytesIO()
+        self.figure.savefig(drawn, format="png", metadata={"Software": None})
+        Image.open(drawn).convert("RGB").quantize(256).save(packed, format="png", optimize=True)
+        return packed.getvalue()
+
+    @property
+    def html(self) -> str:
+        """An image whose class says whether it is drawn in lines, which a dark page inverts, or in shades."""
+        shaded = self.figure.findobj(lambda one: isinstance(one, ScalarMappable) and one.get_array() is not None)
+        width, height = Image.open(io.BytesIO(self.png)).size
+        kind = ("shades" if shaded else "lines") + " narrow" * (width <= NARROW)
+        source = f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+        about = f'alt="{escape(self.alt)}" width="{width}" height="{height}" loading="lazy"'
+        return f'<div class="picture {kind}" tabindex="0"><img src="{source}" {about}></div>'
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The panels and axes of curves.
+
+    Attributes:
+        panels, columns: the column that panels are told apart by, and how many stand side by side.
+        height: of a panel, in inches.
+        shared: whether panels have one vertical axis.
+        log_x: a logarithmic horizontal axis.
+        bottom: where the vertical axis begins unless something lies below; as the data ask when None.
+        dashes: a column told apart by the kind of line.
+        each: a column with several curves per group, each named at its end.
+        names: "ends" writes names at the ends of curves, as a single panel has by default, "legend" above all.
+        missing: words in a panel without any value; None refuses missing values.
+        far: a null so many times above the greatest value is written above its panel, not drawn: it would press the
+            curves together.
+    """
+
+    panels: str = ""
+    columns: int = 2
+    height: float | None = None
+    shared: bool = False
+    log_x: bool = False
+    bottom: float | None = 0.0
+    dashes: str = ""
+    each: str = ""
+    names: str = ""
+    missing: str | None = None
+    far: float | None = None
+
+
+def curves(
+    table: pd.DataFrame,
+    y: str,
+    by: str,
+    *,
+    y_label: str,
+    x: str = "layer",
+    x_label: str = "",
+    nulls: Sequence[str] | Mapping[str, str] = (),
+    layout: Layout = Layout(),  # noqa: B008 (it is frozen)
+) -> Drawing | Missing | None:
+    """One curve per group with a band over seeds, and what would be seen without any effect.
+
+    Args:
+        table: tidy, with the columns named here; None is drawn from an empty one.
+        nulls: columns that are drawn dashed, and what they are called: their means over all groups. Those of controls
+            (`records.with_controls`) are drawn without being asked for.
+    """
+    import seaborn as sns
+
+    if isinstance(table, Missing):
+        return table
+    if table.empty:
+        return None
+    if layout.missing is None and table[y].isna().any():
+        raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
+    lines, found, panels = null_lines(table, y, nulls), looks(table[by]), layout.panels
+    count = table[panels].nunique() if panels else 1
+    columns, height = min(layout.columns, count), layout.height or (2.3 if panels else 3.6)
+    wrapping = dict(col=panels, col_order=list(dict.fromkeys(table[panels])), col_wrap=columns) if panels else {}
+    grid = sns.FacetGrid(table, sharex=False, sharey=layout.shared, despine=False, **wrapping)
+    grid.figure.set_size_inches(WIDTH, height * -(-count // columns))
+    grid.figure.set_layout_engine("constrained")
+    ends, said = {}, []
+    for (_, place, _), rows in grid.facet_data():
+        axes = grid.axes.flat[place]
+        if panels:
+            axes.set_title(title(rows[panels].iloc[0]))
+            said.append(f"{axes.get_title()}:")
+        names, words = draw_curves(axes, rows.dropna(subset=[y]), x, y, by, found, layout)
+        if not names:
+            axes.annotate(layout.missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
+        names_of_nulls, words_of_nulls = draw_nulls(axes, rows, x, y, lines, layout.far)
+        said += words + words_of_nulls
+        position_axis(axes, rows[x], layout.log_x)
+        ends[axes] = rows[x].max(), names | names_of_nulls
+    grid.set_axis_labels(x_label or x.replace("_", " "), y_label)
+    for axes in ends:
+        if layout.bottom is not None and axes.dataLim.y0 >= layout.bottom:
+            axes.set_ylim(bottom=layout.bottom)
+    if (layout.names or ("legend" if panels else "ends")) == "legend":
+        kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
+        # What has a panel of its own is named above it.
+        legend(grid.figure, handles_of(found if layout.each or panels != by else {}, kinds, lines))
+    else:
+        for axes, (last, names) in ends.items():
+            label_ends(axes, last, names, height)
+    return Drawing(grid.figure, table, " ".join([f"Curves of {y_label} over {x_label or x}.", *said]))
+
+
+def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: Mapping, layout: Layout):
+    """The curves of one panel: the names at their ends, with the ordinate there and the colour; and in words."""
+    import seaborn as sns
+
+    if rows.empty:
+        return {}, []
+    parts = [column for column in (layout.each or by, layout.dashes) if column]
+    if layout.each:
+        rows = rows.groupby(list(dict.fromkeys([by, *parts, x])), sort=False, as_index=False)[y].mean()
+    drawn = dict(hue=by, hue_order=list(found), palette={key: look[0] for key, look in found.items()}, legend=False)
+    if layout.dashes:
+        kinds = list(dict.fromkeys(rows[layout.dashes]))
+        drawn |= dict(style=layout.dashes, style_order=kinds, dashes=list(KINDS[: len(kinds)]))
+    elif not layout.each:
+        markers = {key: look[1] for key, look in found.items()}
+        drawn |= dict(style=by, style_order=list(found), dashes=False, markers=markers)
+        drawn |= dict(markersize=6.5, markeredgewidth=0.5)
+    else:
+        drawn |= dict(units=layout.each, estimator=None, linewidth=1.4)
+    if not layout.each:
+        drawn |= dict(errorbar=("pi", 100), err_kws=dict(alpha=0.18, linewidth=0))
+    sns.lineplot(rows, x=x, y=y, ax=axes, **drawn)
+    ends, said = {}, []
+    for key, curve in rows.groupby(parts, sort=False):
+        name, means = title(key[0]) + "".join(f", {kind}" for kind in key[1:]), curve.groupby(x)[y].mean()
+        ends[name] = means.iloc[-1], found[curve[by].iloc[0]][0]
+        said.append(f"{name}: {ends_in_words(means)}.")
+    return ends, said
+
+
+def draw_nulls(axes: Axes, rows: pd.DataFrame, x: str, y: str, lines: Mapping, far: float | None):
+    """Nulls and controls of one panel, as `draw_curves`."""
+    ends, said = {}, []
+    for column, (name, colour, line) in lines.items():
+        null = rows.groupby(x)[column].mean().dropna()
+        if null.empty:
+            continue
+        said.append(f"{name.capitalize()}: {ends_in_words(null)}.")
+        if far is not None and null.min() > far * rows[y].max():
+            axes.set_title(f"{name}: {null.min():.2f} to {null.max():.2f}", loc="right", color=colour, fontsize=9)
+        else:
+            axes.plot(null.index, null, color=colour, linestyle=line, linewidth=1.4, zorder=1.9)
+            ends[name] = float(null.iloc[-1]), colour
+    return ends, said
+
+
+def null_lines(table: pd.DataFrame, y: str, nulls: Sequence[str] | Mapping[str, str]) -> dict[str, tuple]:
+    """Name, colour and kind of line of each null, and of each control that the table has, by its column."""
+    names = dict(nulls) if isinstance(nulls, Mapping) else {name: name for name in nulls}
+    named = {column: (name, *line) for (column, name), line in zip(names.items(), NULL_LINES, strict=False)}
+    controls = {f"{y}_{suffix}": CONTROL_LINES[control] for control, suffix in CONTROLS.items()}
+    return named | {column: line for column, line in controls.items() if column in table}
+
+
+def ends_in_words(curve: pd.Series) -> str:
+    """The first and the last point of a curve, in words."""
+    places = dict.fromkeys((0, len(curve) - 1))
+    return ", ".join(f"{curve.iloc[one]:.3f} at {curve.index[one]:g}" for one in places).replace("-", "−")
+
+
+def position_axis(axes: Axes, positions: pd.Series, log: bool) -> None:
+    """The horizontal axis: every layer for a shallow encoder, and fewer ticks for a deep one."""
+    if log:
+        axes.set_xscale("log")
+    elif (positions % 1 == 0).all() and np.ptp(positions) <= MAX_LAYERS:
+        places = sorted(set(positions))
+        axes.set_xticks(places[:: 1 if len(places) <= MAX_TICKS else 2 if len(places) <= 2 * MAX_TICKS else 4])
+
+
+def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], height: float) -> None:
+    """Write a name at the end of each curve; names that would touch are moved apart, upwards, and written smaller where
+    there is no room.
+    """
+    low, high = axes.get_ylim()
+    room = 0.17 / max(height - 0.9, 0.5)  # a line of text
+    least = min(room, 1.05 / max(len(ends), 1)) * (high - low)
+    size = 10 * least / (room * (high - low))
+    names, places = sorted(ends, key=lambda name: ends[name][0]), []
+    for name in names:
+        places.append(max(ends[name][0], places[-1] + least if places else low + least / 2))
+    if not names:
+        return
+    # Moved back down together by half of the way, to stay near their curves, but not into the axis.
+    shift = max((places[-1] - ends[names[-1]][0]) / 2, places[-1] - high)
+    shift = max(0.0, min(shift, places[0] - low - least / 2))
+    for name, y in zip(names, places, strict=True):
+        place = dict(xytext=(9, 0), textcoords="offset points", va="center", annotation_clip=False)
+        axes.annotate(name, (x, y - shift), color=ends[name][1], fontsize=size, fontweight="bold", **place)
+
+
+def handles_of(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[Line2D]:
+    """What the legend of curves explains: groups, kinds of lines, and nulls."""
+    looks_of = [(title(key), colour, "-", None if kinds else marker) for key, (colour, marker) in found.items()]
+    looks_of += [(str(kind), INK, line, None) for kind, line in zip(kinds, ("-", "--", ":"), strict=False)]
+    looks_of += [(name, colour, line, None) for name, colour, line in lines.values()]
+    return [
+        Line2D([], [], label=name, color=colour, linestyle=line, marker=marker)
+        for name, colour, line, marker in looks_of
+    ]
+
+
+def legend(figure: Figure, handles: Sequence[Line2D]) -> None:
+    """One legend above everything, in as few rows as there is room for."""
+    if not handles:
+        return
+    widths = [0.085 * len(handle.get_label()) + 0.6 for handle in handles]  # inches
+    room = figure.get_figwidth()
+    rows = 1 if sum(widths) <= room else -(-len(handles) // max(1, int(room / max(widths))))
+    figure.set_figheight(figure.get_figheight() + 0.25 * rows)
+    figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows))
+
+
+def in_words(table: pd.DataFrame, by: str = "task") -> str:
+    """The groups behind a picture and how many models each has, in words for its caption.
+
+    >>> in_words(pd.DataFrame({"task": ["rte", "rte"], "seed": [0, 1]}))
+    'RTE; 2 models per task'
+    """
+    if not len(table):
+        return MISSING
+    models = int(table.groupby(by)["seed"].nunique().max())
+    return f"{listed(map(title, table[by].unique()))}; {counted(models, 'model')} per {by}"
+
+
+def controls_in_words(table: pd.DataFrame, y: str, by: str = "task") -> str:
+    """The controls that are drawn beside curves, and of which groups, as a sentence that ends a caption.
+
+    >>> table = pd.DataFrame({"task": ["rte", "mrpc"], "js": 0.3, "js_twin": 0.1, "js_shuffled": [0.2, None]})
+    >>> controls_in_words(table, "js")
+    ' Controls: moved at random, shuffled labels (RTE).'
+    """
+    said = []
+    for control, suffix in CONTROLS.items():
+        if f"{y}_{suffix}" in table:
+            groups = table.loc[table[f"{y}_{suffix}"].notna(), by].unique()
+            some = len(groups) < table[by].nunique()
+            said.append(CONTROL_LINES[control][0] + f" ({listed(map(title, groups))})" * some)
+    return f" Controls: {', '.join(said)}." if said else ""
+
+
+def table_of_models(models: pd.DataFrame, by: Sequence[str] = ("task",)) -> pd.DataFrame:
+    """Of `checkpoints.tables.models`, one row per task, or whatever models are told apart by: hyperparameters, the
+    training data in words, mean score, half of its range over seeds (`score_spread`), null rate, and how many diverged.
+    """
+    if isinstance(models, Missing):
+        return models
+    firsts = ("learning_rate", "batch_size", "epochs", "examples", "training_data", "null_rate")
+    of_models = models.groupby(list(by), sort=False)
+    table = of_models.agg(**{name: (name, "first") for name in firsts}, diverged=("diverged", "sum"))
+    table["score"] = of_models["score"].mean()
+    table["score_spread"] = (of_models["score"].max() - of_models["score"].min()) / 2
+    sizes = zip(table["examples"], table["training_data"], strict=True)
+    table["training_data"] = [trained_on(*size) for size in sizes]
+    return table.rename(columns={"examples": "training_examples"}).reset_index()
+
+
+def trained_on(examples: int, at_hand: str) -> str:
+    """How many examples a model was trained on and where they came from, in words for a table.
+
+    Args:
+        examples: how many the model was trained on.
+        at_hand: what there was, as `fivelenses.tasks.examples.Data.provenance` says it.
+
+    >>> trained_on(8000, "whole, 67,349 examples"), trained_on(3668, "whole, 3,668 examples")
+    ('8,000 of 67,349 examples', 'whole, 3,668 examples')
+    >>> trained_on(1500, "toy world, 4,000 examples")
+    'toy world, 1,500 of 4,000 examples'
+    """
+    if f"{examples:,} " in at_hand:
+        return at_hand
+    source, _, size = at_hand.partition(", ")
+    of_all = f"{examples:,} of {size.split(' of ')[-1]}"
+    return of_all if source in ("whole", "sample") else f"{source}, {of_all}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "seed"), counted(3, "pair")
+    ('1 seed', '3 pairs')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+# What one row of dots has once: marker, edge, face, size.
+MARKS = (("x", GREY, GREY, 7), ("|", INK, INK, 16), *((marker, INK, "#F0E442", 9) for marker in "D*PX"))
+
+
+@dataclass(frozen=True)
+class Dots:
+    """How dots are drawn.
+
+    Attributes:
+        open: the groups whose dots are open.
+        marks: column to name of what a row has once, such as baselines; NaN is not drawn.
+        spread: a dot at the mean with a bar from the least to the greatest, instead of all dots.
+        mean: a black bar at the mean of each row.
+        joined: groups at one height, their means joined by a line: before and after.
+        line: where a dashed grey line stands.
+        height: inches.
+    """
+
+    open: Collection[str] = ()
+    marks: Mapping[str, str] = field(default_factory=dict)
+    spread: bool = False
+    mean: bool = False
+    joined: bool = False
+    line: float | None = None
+    height: float | None = None
+
+
+def dots(
+    table: pd.DataFrame,
+    value: str,
+    row: str,
+    by: str,
+    *,
+    value_label: str,
+    style: Dots = Dots(),  # noqa: B008
+) -> Drawing | Missing | None:
+    """One dot per observation from left to right, one row per group, from the top down, with the values of `by` side by
+    side in it.
+
+    Args:
+        table: tidy, with the columns named here; an observation without a value leaves an empty row.
+    """
+    import seaborn as sns
+
+    if isinstance(table, Missing):
+        return table
+    if table.empty:
+        return None
+    rows, groups, found = (list(dict.fromkeys(table[column])) for column in (row, by, by))
+    found = looks(groups)
+    figure, axes = plt.subplots(figsize=(WIDTH, style.height or 0.5 * len(rows) + 0.8), layout="constrained")
+    named = table.assign(**{row: table[row].map(title)})
+    order, dodge = list(map(title, rows)), not style.joined and len(groups) > 1
+    if style.line is not None:
+        axes.axvline(style.line, color=GREY, linestyle="--", linewidth=1.4)
+    if style.joined:
+        means = named.groupby([row, by])[value].mean().groupby(row).agg(["min", "max"]).loc[order]
+        axes.hlines(order, means["min"], means["max"], color=PALE, linewidth=2, zorder=1)
+    for key, part in named.groupby(by, sort=False):
+        colour, marker = found[key]
+        placed = dict(x=value, y=row, order=order, hue=by, hue_order=groups, legend=False, ax=axes)
+        if style.spread:
+            drawn = dict(errorbar=("pi", 100), linestyle="none", err_kws=dict(linewidth=1.5), markersize=6)
+            face = "white" if key in style.open else colour
+            drawn |= dict(palette=[colour] * len(groups), markers=marker, markerfacecolor=face)
+            sns.pointplot(part, **placed, **drawn, dodge=dodge and 0.8 * (1 - 1 / len(groups)))
+        else:
+            face = "white" if key in style.open else colour
+            drawn = dict(palette=[face] * len(groups), edgecolor=colour, linewidth=1.3, marker=marker, size=6)
+            sns.stripplot(part, **placed, **drawn, dodge=dodge, jitter=False)
+    if style.mean:
+        bar = dict(marker="|", markersize=26, markeredgewidth=2.5, color="black", linestyle="none")
+        sns.pointplot(named, x=value, y=row, order=order, errorbar=None, ax=axes, **bar)
+    handles = [
+        Line2D([], [], label=title(key), color=found[key][0], marker=found[key][1], linestyle="none") for key in groups
+    ]
+    for handle, key in zip(handles, groups, strict=True):
+        handle.set_markerfacecolor("white" if key in style.open else found[key][0])
+    legend(figure, handles + draw_marks(axes, named.groupby(row, sort=False).first(), style.marks))
+    for place in range(1, len(rows)):
+        axes.axhline(place - 0.5, color="#E5E5E5", linewidth=0.8, zorder=0)
+    axes.set(xlabel=value_label, ylabel="", ylim=(len(rows) - 0.5, -0.5))
+    return Drawing(figure, table, dots_in_words(named, value, row, by, value_label))
+
+
+def draw_marks(axes: Axes, firsts: pd.DataFrame, marks: Mapping[str, str]) -> list[Line2D]:
+    """What a row has once, and what the legend says of it."""
+    handles = []
+    for (column, name), (marker, edge, face, size) in zip(marks.items(), MARKS, strict=False):
+        drawn = dict(linestyle="none", marker=marker, color=edge, mfc=face, markersize=size)
+        drawn["markeredgewidth"] = 2 if marker == "|" else 1
+        axes.plot(firsts[column], firsts.index, zorder=2.5 if marker in "x|" else 1.9, **drawn)
+        handles.append(Line2D([], [], label=name, **drawn | {"markersize": min(size, 12)}))
+    return handles
+
+
+def dots_in_words(table: pd.DataFrame, value: str, row: str, by: str, label: str) -> str:
+    """The mean of each group in each row, in words."""
+    said = [f"Dots of {label}."]
+    for name, of_row in table.groupby(row, sort=False):
+        means = of_row.groupby(by, sort=False)[value].mean().dropna()
+        said.append(f"{name}: " + ", ".join(f"{title(key)} {mean:.3f}" for key, mean in means.items()) + ".")
+    return " ".join(said).replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """How the cells of heat maps are drawn.
+
+    Attributes:
+        written: the format of the number in each cell; a missing value is a dash, or blank in an empty upper triangle.
+        bold, framed: which numbers are bold, which cells framed; in one matrix.
+        peaks: a white dot in the greatest cell of each row without missing values.
+        breaks: numbers of the rows above which a gap parts them.
+        ticks: of the bar, with their words.
+        columns, width, height: panels side by side, inches of the picture, and of one panel.
+    """
+
+    written: str = ""
+    bold: pd.DataFrame | None = None
+    framed: pd.DataFrame | None = None
+    peaks: bool = False
+    breaks: Sequence[int] = ()
+    ticks: Mapping[float, str] = field(default_factory=dict)
+    columns: int = 2
+    width: float = WIDTH
+    height: float | None = None
+
+
+def heat_maps(
+    matrices: Mapping[str, pd.DataFrame],
+    table: pd.DataFrame,
+    *,
+    label: str,
+    x_label: str = "",
+    limits: tuple[float, float] = (0.0, 1.0),
+    cells: Cells = Cells(),  # noqa: B008
+) -> Drawing | Missing | None:
+    """One shaded table per matrix, all with the same shades, which the bar above explains.
+
+    Args:
+        matrices: title to values; the names of rows and columns are those drawn, rows from the top down, and the same
+            rows in all.
+        table: the tidy table behind them.
+        label: what the shades are.
+        limits: of the shades; below zero, they are light in the middle and dark at both ends.
+    """
+    if isinstance(table, Missing):
+        return table
+    if not matrices:
+        return None
+    columns = min(cells.columns, len(matrices))
+    height = cells.height or 0.33 * len(next(iter(matrices.values()))) + 0.6
+    rows = -(-len(matrices) // columns)
+    sized = dict(figsize=(cells.width, height * rows + 0.8), layout="constrained", squeeze=False, sharey=True)
+    figure, grid = plt.subplots(rows, columns, **sized)
+    said = [f"Shaded tables of {label}." if len(matrices) > 1 else f"A shaded table of {label}."]
+    for axes, (name, matrix) in zip(grid.flat, matrices.items(), strict=False):
+        draw_cells(axes, matrix.astype(float), limits, cells)
+        axes.set_title(name, fontweight="bold")
+        said.append(matrix_in_words(matrix.astype(float), name))
+    for axes in grid.flat[len(matrices) :]:
+        axes.set_visible(False)
+    figure.supxlabel(x_label, fontsize="medium")
+    placed = dict(ax=list(grid.flat), location="top", shrink=0.6, aspect=30, label=label)
+    bar = figure.colorbar(grid.flat[0].collections[0], **placed)
+    if cells.ticks:
+        bar.set_ticks(list(cells.ticks), labels=list(cells.ticks.values()))
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0)
+    return Drawing(figure, table, " ".join(said))
+
+
+def draw_cells(axes: Axes, matrix: pd.DataFrame, limits: tuple[float, float], cells: Cells) -> None:
+    """One shaded table."""
+    import seaborn as sns
+
+    texts = matrix.map(lambda value: cells.written.format(value).replace("-", "−")) if cells.written else None
+    shades = dict(vmin=limits[0], vmax=limits[1], cmap=SIGNED if limits[0] < 0 else SHADES, cbar=False)
+    drawn = dict(annot=texts, fmt="", annot_kws=dict(fontsize=10), linewidths=0.8, linecolor="white")
+    axes.set_facecolor("white" if cells.written else PALE)
+    sns.heatmap(matrix, ax=axes, **shades, **drawn)
+    missing, above = matrix.isna().to_numpy(), np.triu(np.ones(matrix.shape, dtype=bool), 1)
+    blank = above & missing[above].all()
+    for row, column in np.argwhere(missing & ~blank) if cells.written else ():
+        axes.text(column + 0.5, row + 0.5, MISSING, ha="center", va="center", fontsize=10)
+    for text in axes.texts if cells.bold is not None else ():
+        column, row = map(int, text.get_position())
+        text.set_fontweight("bold" if cells.bold.iloc[row, column] else "normal")
+    for row, column in np.argwhere(cells.framed.to_numpy()) if cells.framed is not None else ():
+        axes.add_patch(Rectangle((column + 0.06, row + 0.06), 0.88, 0.88, fill=False, color="black"))
+    if cells.peaks:
+        whole = np.flatnonzero(~missing.any(axis=1))
+        axes.plot(matrix.to_numpy()[whole].argmax(axis=1) + 0.5, whole + 0.5, "o", color="white", markersize=5.5)
+    for place in cells.breaks:
+        axes.axhline(place, color="white", linewidth=5)
+    axes.set(xlabel="", ylabel="")
+    axes.grid(False)
+    axes.tick_params(length=0, labelrotation=0)
+    if not pd.api.types.is_numeric_dtype(matrix.columns):
+        plt.setp(axes.get_xticklabels(), rotation=45, ha="right", rotation_mode="anchor")
+
+
+def matrix_in_words(matrix: pd.DataFrame, name: str) -> str:
+    """Where each row of a shaded table is greatest, in words."""
+    said = []
+    for row, values in matrix.iterrows():
+        if values.notna().any():
+            said.append(f"{row} most at {values.idxmax()} ({values.max():.2f})".replace("-", "−"))
+    return f"{name}: " * bool(name) + "; ".join(said) + "."
+
+
+# --- exhibits ---------------------------------------------------------------------------------------------------------
+
+Format = str | Callable[[object], object]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A picture, or a table, with its caption.
+
+    Attributes:
+        key, title: paper and number, `hao2020-figure-1`, and `Figure 1`.
+        caption: what is shown, with how many tasks and seeds.
+        table: tidy, one observation per row.
+        drawing: of a picture.
+        columns, formats: of a table, see `table_html`.
+    """
+
+    key: str
+    title: str
+    caption: str
+    table: pd.DataFrame
+    drawing: Drawing | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, Format] = field(default_factory=dict)
+
+    @functools.cached_property
+    def html(self) -> str:
+        """The element of a page, with the key as its address."""
+        if self.drawing is None:
+            body = table_html(self.table, f"{self.title}. {self.caption}", self.columns, self.formats)
+            return f'<div class="exhibit" id="{self.key}">{body}</div>'
+        caption = f"<figcaption><b>{escape(self.title)}.</b> {escape(self.caption, quote=False)}</figcaption>"
+        return f'<figure class="exhibit" id="{self.key}">{self.drawing.html}{caption}</figure>{self.drawing.after}'
+
+    def save(self, folder: Path) -> None:
+        """Write ``<key>.parquet`` and ``<key>.html``, and of a picture ``.png`` and ``.svg``, beside and renamed."""
+        with written_beside(folder / f"{self.key}.parquet") as place:
+            self.table.to_parquet(place, index=False)
+        with written_beside(folder / f"{self.key}.html") as place:
+            place.write_text(self.html, encoding="utf-8")
+        if self.drawing is not None:
+            with written_beside(folder / f"{self.key}.png") as place:
+                place.write_bytes(self.drawing.png)
+            with written_beside(folder / f"{self.key}.svg") as place:
+                self.drawing.figure.savefig(place, format="svg", metadata={"Date": None})
+            plt.close(self.drawing.figure)
+
+
+def table_html(
+    table: pd.DataFrame,
+    caption: str,
+    columns: Mapping[str, str] | None = None,
+    formats: Mapping[str, Format] | None = None,
+) -> str:
+    """A table with its caption; it scrolls in its own box where the page is narrow. What the first column says in
+    several rows in turn is printed once, beside all of them.
+
+    Args:
+        table: what is printed; missing values as dashes, minus signs of numbers as such.
+        columns: those printed, in this order, each with its header; all when empty.
+        formats: by column, how it is printed: a format of its values (`"{:.3f}"`), filled from the row by the names of
+            its columns (`"{score:.3f} ± {spread:.3f}"`), or a function of a value that is not missing.
+
+    >>> scores = pd.DataFrame({"task": ["rte"], "gain": [-0.25], "null": [float("nan")]})
+    >>> formats = {"task": str.upper, "gain": "{gain:.2f} ({null:.2f})"}
+    >>> page = table_html(scores, "Scores.", {"task": "task", "gain": "change"}, formats)
+    >>> "−0.25 (–)" in page, ">change<" in page, "RTE" in page, ">null<" in page
+    (True, True, True, False)
+    """
+    shown = columns or {name: str(name) for name in table.columns}
+    if unknown := [name for name in (*shown, *(formats or {})) if name not in table.columns]:
+        raise KeyError(f"The table has no column {unknown[0]!r}; it has {', '.join(map(str, table.columns))}.")
+    cells = [[escape(cell) for cell in _cells(table, name, (formats or {}).get(name))] for name in shown]
+    if len(shown) < 12:  # a spread stays on the line of its number where there is room
+        cells = [[cell.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}") for cell in column] for column in cells]
+    rows = []
+    for name, alike in itertools.groupby(zip(*cells, strict=True), key=lambda row: row[0]):
+        rest = ["".join(f"<td>{cell}</td>" for cell in row[1:]) for row in alike]
+        first = f'<th scope="rowgroup" rowspan="{len(rest)}">{name}</th>' if len(rest) > 1 else f"<td>{name}</td>"
+        rows += [f"<tr>{first}{rest[0]}</tr>", *(f"<tr>{further}</tr>" for further in rest[1:])]
+    head = "".join(f'<th scope="col">{escape(header)}</th>' for header in shown.values())
+    body = "\n".join(rows)
+    return (
+        '<div class="exhibit-table" tabindex="0"><table class="table exhibit">'
+        f"<caption>{escape(caption, quote=False)}</caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+    )
+
+
+class _Typographic(string.Formatter):
+    """Formats numbers with minus signs, and missing values as dashes."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        if pd.api.types.is_scalar(value) and pd.isna(value):
+            return MISSING
+        text = format(value, format_spec)
+        return text.replace("-", "−") if isinstance(value, numbers.Number) else text
+
+
+def _cells(table: pd.DataFrame, column: str, form: Format | None) -> list[str]:
+    """One column as a page prints it."""
+    values, formatter = table[column].tolist(), _Typographic()
+    if callable(form):
+        return [MISSING if pd.api.types.is_scalar(one) and pd.isna(one) else str(form(one)) for one in values]
+    if form is not None and any(name for _, name, _, _ in formatter.parse(form)):
+        return [formatter.vformat(form, (), row) for row in table.to_dict("records")]
+    return [formatter.format(form or ("{:.6f}" if isinstance(one, float) else "{}"), one) for one in values]
+
+
+def printed(value: float, form: str = "g") -> str:
+    """A number with a minus sign that is one.
+
+    >>> printed(-0.304, "+.2f")
+    '−0.30'
+    """
+    return f"{value:{form}}".replace("-", "−")
+
+
+def slug(text: str) -> str:
+    """A title as part of an address.
+
+    >>> slug("Figure 1")
+    'figure-1'
+    """
+    return re.sub(r"\W+", "-", text.lower()).strip("-")

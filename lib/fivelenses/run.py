@@ -1,0 +1,243 @@
+"""A run as a notebook sees it: parameters, records, exhibits, claims.
+
+`measure` gives a record if it is there and current, and measures otherwise; all that follows is a function of records.
+A published run reads committed records and its parameters from its ``run.json``, and imports no library that trains.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+from IPython.display import HTML, Markdown, display
+from myst_nb import glue
+
+from fivelenses import judging, project
+from fivelenses.exhibits import Drawing, Exhibit, Format, slug
+from fivelenses.files import written_beside
+from fivelenses.first_exhibits.claims import declared, from_json
+from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
+from fivelenses.records import Missing
+from fivelenses.runs.cards import cards
+from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
+from fivelenses.runs.measurements import Measurements
+from fivelenses.runs.parameters import ChapterParameters
+from fivelenses.runs.run import check_device, set_by_hand
+from fivelenses.runs.settings import Chapter, find_chapter, resolved, settings
+
+NOTHING = "there is nothing to measure"
+
+
+@dataclass
+class Run:
+    """One execution of a chapter.
+
+    Attributes:
+        chapter, profile, settings: what is run.
+        folder: where exhibits, verdicts and facts are written.
+        committed: the folder of a published run's records; None for a run that may measure.
+        exhibits, claims: those so far.
+        excluded: why tasks that were not learned take no part in claims (`judging.unlearned`).
+    """
+
+    chapter: Chapter
+    profile: str
+    settings: ChapterParameters
+    folder: Path
+    committed: Path | None = None
+    exhibits: list[Exhibit] = field(default_factory=list)
+    claims: list[tuple[Claim, Verdict]] = field(default_factory=list)
+    excluded: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.measurements = Measurements(self.chapter, self.profile, self.settings, self.log, self.committed)
+        # What the chapters of papers are called by is the paper's key, the others by their own name.
+        self.name = self.chapter.paper or self.chapter.slug.partition("-")[2]
+
+    def log(self, line: str) -> None:
+        """One line of progress: to the run's log, where a runner in front shows it; printed when there is none."""
+        if RUN_FOLDER_VARIABLE in os.environ:
+            with (self.folder / "progress.log").open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        else:
+            print(line)
+
+    def measure(self, function: str, **asked) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
+        """The record that a function of this name measures: read if it is there and current, measured otherwise, and
+        missing where a run does not have it or has nothing to measure.
+
+        :meth:`fivelenses.runs.measurements.Measurements.measure` says what can be asked.
+        """
+        record = self.measurements.measure(function, **asked)
+        if isinstance(record, pd.DataFrame) and not len(record.columns):
+            return Missing(function, self.measurements.not_measured.get(function, NOTHING))
+        return record
+
+    def gate(
+        self,
+        models: pd.DataFrame | Missing,
+        predictions: pd.DataFrame | Missing,
+        gains: Mapping[str, float] | None = None,
+        words: pd.DataFrame | Missing | None = None,
+    ) -> None:
+        """Find the tasks that the ordinary models did not learn, say so on the page, and leave them out of all claims.
+
+        Args:
+            models: `checkpoints.tables.models`, of which the ordinary ones decide.
+            predictions, gains, words: of `judging.unlearned`; without words, the null rate alone decides.
+        """
+        if lacking := [one for one in (models, predictions) if isinstance(one, Missing)]:
+            display(Markdown(f"*It is not known what was learned*: {lacking[0].sentence}."))
+            return
+        words = None if isinstance(words, Missing) else words
+        learned = judging.ordinary(models), predictions, self.settings.encoder
+        self.excluded = judging.unlearned(*learned, gains, words)
+        reasons = "; ".join(dict.fromkeys(self.excluded.values()))
+        all_learned = "*Every task was learned*: all take part."
+        display(Markdown(f"*Not clearly learned, so left out of the claims*: {reasons}." if reasons else all_learned))
+
+    def figure(
+        self,
+        title: str,
+        drawing: Drawing | Missing | None,
+        caption: str,
+        if_empty: str = NOTHING,
+        key: str = "",
+    ) -> None:
+        """Save a picture into the run's folder and show it; where there is nothing to draw, say why.
+
+        Args:
+            title: the paper's name of it, `Figure 1`, or our own.
+            if_empty: the rest of a sentence that begins with "because".
+            key: what it is called in addresses and findings, where that is not the title.
+        """
+        if isinstance(drawing, Drawing):
+            self._show(Exhibit(self._key(key or title), title, caption, drawing.table, drawing))
+        else:
+            self._say_why(title, drawing, if_empty)
+
+    def table(
+        self,
+        title: str,
+        table: pd.DataFrame | Missing,
+        caption: str,
+        columns: Mapping[str, str] | None = None,
+        formats: Mapping[str, Format] | None = None,
+        if_empty: str = NOTHING,
+        key: str = "",
+    ) -> None:
+        """As `figure`, a table: tidy, with the columns that the page prints and how (`exhibits.table_html`)."""
+        if isinstance(table, Missing) or table.empty:
+            self._say_why(title, table, if_empty)
+        else:
+            shown = dict(columns=columns or {}, formats=formats or {})
+            self._show(Exhibit(self._key(key or title), title, caption, table, **shown))
+
+    def _key(self, title: str) -> str:
+        return f"{self.name}-{slug(title)}"
+
+    def _show(self, exhibit: Exhibit) -> None:
+        exhibit.save(self.folder)
+        self.exhibits.append(exhibit)
+        display(HTML(exhibit.html))
+
+    def _say_why(self, title: str, missing: object, if_empty: str) -> None:
+        why = missing.sentence if isinstance(missing, Missing) else if_empty
+        self.log(f"{title} is not here, because {why}.")
+        display(Markdown(f"{title} is not here, because {why}."))
+
+    def claim(self, key: str, says: str, place: str, record: Record, **declared_as) -> Callable:
+        """Judge a claim by the function below, on the rows of fine-tuned models and of each control, and show its card.
+
+        Args:
+            key, says, place: its name, the paper's sentence in our words, and where it stands.
+            record: the rows that it is about, with folds and controls; or several tables by name.
+            declared_as: further fields of `judging.Claim`. `exhibits` are titles; the exhibit above is the one that
+                shows it unless others are named.
+        """
+
+        def declare(function: Callable) -> Callable:
+            titles = declared_as.pop("exhibits", None)
+            keys = [one.key for one in self.exhibits[-1:]] if titles is None else map(self._key_of, titles)
+            claim = Claim(key, self.name, says, place, function, exhibits=tuple(keys), **declared_as)
+            verdict = judging.judge(claim, record, self.excluded)
+            self.claims.append((claim, verdict))
+            name, held = key.replace("-", "_"), f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"
+            values = {"verdict": verdict.outcome, "value": verdict.range, "held": held}
+            self.glue(**{f"{name}_{what}": value for what, value in values.items()})
+            display(HTML(self._card(claim, verdict)))
+            return function
+
+        return declare
+
+    def _key_of(self, title: str) -> str:
+        """The key of an exhibit above."""
+        return next((one.key for one in self.exhibits if one.title == title), self._key(title))
+
+    def _card(self, claim: Claim, verdict: Verdict) -> str:
+        entry = json.loads(json.dumps(judging.as_json(claim, verdict)))
+        return cards([declared(entry)], [from_json(entry)], [one.key for one in self.exhibits])
+
+    def glue(self, **values) -> None:
+        """Make values available to the prose of the page, under these names."""
+        for name, value in values.items():
+            glue(name, value if isinstance(value, str) else f"{value:.3g}", display=False)
+
+    def finish(self) -> None:
+        """Write ``claims.json``, what became of the claims, and ``run.json``: what was run, from which records, and
+        what measuring them took. A run without it is unfinished. Show the list of claims with links to their cards.
+        """
+        reproduced = sum(verdict.outcome == REPRODUCED for _, verdict in self.claims)
+        self.glue(claims_reproduced=f"{reproduced} of {len(self.claims)}")
+        self._write("claims.json", [judging.as_json(*one) for one in self.claims])
+        facts = {"chapter": self.chapter.number, "profile": self.profile}
+        facts["parameters"] = self.settings.model_dump(mode="json")
+        facts["exhibits"] = sorted(one.key for one in self.exhibits)
+        facts |= self.measurements.summary()
+        if self.committed is None and hasattr(self.settings, "encoders_read"):
+            from fivelenses.models import encoders
+
+            names = self.settings.encoders_read()
+            facts["encoder_identities"] = {name: encoders.locate(name).identity for name in names}
+        self._write("run.json", facts)
+        lines = [
+            f'<li><a href="#claim-{claim.key}"><code>{claim.key}</code></a> {escape(claim.says)} '
+            f"<em>{verdict.outcome.capitalize()}</em>.</li>"
+            for claim, verdict in self.claims
+        ]
+        display(HTML(f'<ul class="claims">{"".join(lines)}</ul>'))
+
+    def _write(self, name: str, content) -> None:
+        with written_beside(self.folder / name) as place:
+            place.write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+
+def begin(number: int, given: Mapping) -> Run:
+    """Begin a run of a chapter: its parameters checked, its folder made.
+
+    The folder is the one that the runner in front names. A notebook that is run by hand has a place of its own, and
+    never writes into a finished run.
+
+    Args:
+        number: the chapter.
+        given: the notebook's `globals()`, after its cell of parameters: None means as the profile says.
+
+    Raises:
+        ParameterError: a parameter that does not exist or fit, or a GPU asked for where there is none.
+    """
+    chapter = find_chapter(number)
+    committed = os.environ.get(RECORDS_VARIABLE)
+    if committed:
+        facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
+        parameters, profile, overrides = chapter.parameters(**facts["parameters"]), facts["profile"], {}
+    else:
+        profile, overrides = given.get("profile", "tiny"), resolved(set_by_hand(given))
+        parameters = settings(number, profile, **overrides)
+        check_device(parameters, profile)
+    named = os.environ.get(RUN_FOLDER_VARIABLE)
+    folder = Path(named) if named else project.runs_folder() / "by-hand" / folder_name(chapter, profile, overrides)
+    folder.mkdir(parents=True, exist_ok=True)
+    return Run(chapter, profile, parameters, folder, Path(committed) if committed else None)
