@@ -1,5 +1,6 @@
 """What chapter 6 measures: on a model that did not change, beside the other chapters' numbers, and refusals."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,8 +16,8 @@ from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.five_lenses import figures
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY
-from fivelenses.papers.five_lenses.measure import changes_by_layer, references
-from fivelenses.papers.hao2020.measure import evaluation_part
+from fivelenses.papers.five_lenses.measure import changes_by_layer, independent_encoder
+from fivelenses.papers.hao2020.measure import evaluation_part, untrained
 from fivelenses.papers.merchant2020.similarity import drawn_positions
 from fivelenses.records import TWINS
 from fivelenses.tasks.subsets import folds
@@ -31,8 +32,8 @@ def measured_of(checkpoints, **others):
 
 
 @pytest.fixture(scope="module")
-def reference():
-    return references(ENCODER, INDEPENDENT)
+def independent():
+    return independent_encoder(ENCODER, INDEPENDENT)
 
 
 @pytest.fixture(scope="module")
@@ -99,29 +100,31 @@ def test_what_enters_a_layer_is_what_the_one_below_puts_out(measured):
             )
 
 
-def test_attention_features_and_weights_are_those_of_the_other_chapters(measured, reference, toy_checkpoint):
+def test_attention_features_and_weights_are_those_of_the_other_chapters(
+    measured, independent, toy_checkpoint, toy_model
+):
     examples = evaluation_part(toy_checkpoint, 40)
-    models = {"start": reference.pretrained, "tuned": toy_checkpoint.model(), "other": reference.independent}
+    models = {"start": toy_model, "tuned": toy_checkpoint.model(), "other": independent}
     alone = compare(models, [("start", "tuned"), ("start", "other")], examples, device="cpu")
     for second, column in (("tuned", "value"), ("other", "null")):
         rows = alone[alone["second"] == second]
         np.testing.assert_allclose(curve(measured, "js", 0, column), rows["js"], rtol=1e-6)
         np.testing.assert_allclose(curve(measured, "svcca", 0, column), rows["svcca"], rtol=1e-6)
-    moved = weights.distance(reference.pretrained, models["tuned"]).relative.mean(axis=1)
+    moved = weights.distance(toy_model, models["tuned"]).relative.mean(axis=1)
     np.testing.assert_allclose(curve(measured, "weights", 0), moved, rtol=1e-6)
 
 
-def test_without_a_fold_a_measure_is_that_of_the_other_examples(measured, reference, toy_checkpoint):
+def test_without_a_fold_a_measure_is_that_of_the_other_examples(measured, toy_checkpoint, toy_model, toy_tokenizer):
     examples = evaluation_part(toy_checkpoint, 40)
     fold_of = folds(examples["labels"])
     kept = examples.select(np.flatnonzero(fold_of != 3))
-    models = {"start": reference.pretrained, "tuned": toy_checkpoint.model()}
+    models = {"start": toy_model, "tuned": toy_checkpoint.model()}
     lengths = np.array([len(one) for one in examples["input_ids"]])
     order = np.argsort(-lengths, kind="stable")
-    positions = drawn_positions(examples, reference.tokenizer, 300)
+    positions = drawn_positions(examples, toy_tokenizer, 300)
     rows = np.repeat(order, lengths[order])
     drawn = np.concatenate([examples["input_ids"][row] for row in order])[positions]
-    assert len(drawn) == 300 and not np.isin(drawn, reference.tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])).any()
+    assert len(drawn) == 300 and not np.isin(drawn, toy_tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])).any()
     # The same tokens in a stream that lacks the examples of the fold.
     places = np.flatnonzero(np.isin(np.arange(len(rows))[fold_of[rows] != 3], positions))
     alone = compare_with([AttentionJS(), RSA(places)], models, [("start", "tuned")], kept, device="cpu")
@@ -165,21 +168,21 @@ def test_too_few_tokens_are_said_before_any_model_runs(toy_checkpoint):
         measured_of([toy_checkpoint], evaluation_examples=2)
 
 
-def test_an_encoder_with_random_weights_stands_for_an_independent_one():
-    found = references(ENCODER, f"random:{ENCODER}")
-    first, second = (weights.distance(found.pretrained, one).relative for one in (found.independent, found.untrained))
-    assert first.min() > 0.5
-    np.testing.assert_array_equal(first, second)
+def test_random_weights_take_the_place_of_an_independent_encoder():
+    first, second = independent_encoder(ENCODER, f"random:{ENCODER}"), untrained(ENCODER)
+    assert weights.distance(first, second).relative.max() == 0
 
 
-def test_encoders_that_cannot_be_compared_are_refused_in_one_sentence(tmp_path, toy_tokenizer):
+def test_encoders_that_cannot_be_compared_are_refused_in_one_sentence(tmp_path, toy_encoder, toy_tokenizer):
     with pytest.raises(ValueError, match="name an independent encoder of the same shape"):
-        references(ENCODER, "random:bert-base-uncased")
-    shape = encoders.config(encoders.locate(ENCODER))
-    shape.num_hidden_layers = 2
-    from transformers import AutoModel
-
-    AutoModel.from_config(shape).save_pretrained(tmp_path)
+        independent_encoder(ENCODER, "random:bert-base-uncased")
+    # The same shape, but another word in the place of one.
+    encoders.load_weights(toy_encoder).save_pretrained(tmp_path)
     toy_tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="2 layers: an order of layers needs at least 3"):
-        references(str(tmp_path), f"random:{tmp_path}")
+    file = tmp_path / "tokenizer.json"
+    content = json.loads(file.read_text())
+    word, place = content["model"]["vocab"].popitem()
+    content["model"]["vocab"][f"{word}x"] = place
+    file.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="different vocabularies"):
+        independent_encoder(ENCODER, str(tmp_path))

@@ -158,9 +158,14 @@ def fit_grid(
         raise ValueError(f"select_on = {select_on!r}: select on 'held-out' or on 'test'.")
     first = [_seeded(one, seeds[0]) for one in _checked_grid(configurations)]
     selecting = rows if select_on == "test" else _held_out(*rows[:2], seeds[0])
-    table, _ = _fitted(selecting, first, max_epochs)
-    best = first[int(table.test_accuracy.argmax())]
-    _, right = _fitted(rows, [_seeded(best, seed) for seed in seeds], max_epochs)
+    table, right = _fitted(selecting, first, max_epochs)
+    place = int(table.test_accuracy.argmax())
+    best, again = first[place], seeds
+    if select_on == "test":  # the grid has trained it from the first seed, on the same rows
+        right, again = right[[place]], seeds[1:]
+    if again:
+        others = _fitted(rows, [_seeded(best, seed) for seed in again], max_epochs)[1]
+        right = np.concatenate([right, others]) if select_on == "test" else others
     return ProbeResult(tuple(best.hidden), best.alpha, right, table)
 
 

@@ -1,4 +1,4 @@
-"""What all lenses see of models of which it is known where, how much and what changed, as one tidy table.
+"""What all lenses show of models of which it is known where, how much and what changed, as one tidy table.
 
 For one task and seed there are these models, told apart by `kind`, `trained` and `dose`:
 
@@ -9,76 +9,42 @@ For one task and seed there are these models, told apart by `kind`, `trained` an
 - `heads permuted` and so on: the pre-trained encoder under a change of weights that changes nothing that it computes,
   with the head of `tuned`.
 
-All are compared with the pre-trained encoder, on the same development examples; probes and the loss use training
-examples. A structural probe reads the toy world's trees.
+All are compared with the pre-trained encoder, on the same development examples; `readings` says what else is read.
 """
 
 import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
-import datasets
 import numpy as np
 import pandas as pd
-import torch
 from torch import nn
-from transformers import PreTrainedTokenizerBase
 
-from fivelenses import tasks
-from fivelenses.activations import represent
 from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.comparison import CCA, RSA, AttentionJS, PairLens, check_tokens, compare_with, layers_rolled_back
-from fivelenses.lenses import directprobe, mlp_probe, weights
-from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.parameter_motion import layer_parameters
-from fivelenses.models import encoders
-from fivelenses.models.layers import layer_list, roll_back
+from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_with, layers_rolled_back
+from fivelenses.models.layers import roll_back
 from fivelenses.models.symmetries import symmetries_of
 from fivelenses.models.twins import moved_at_random
-from fivelenses.papers.hao2020.measure import evaluation_part
 from fivelenses.papers.known_truth.alignment import Alignment, Neighbours
-from fivelenses.papers.merchant2020.measure import structural_probes
 from fivelenses.papers.merchant2020.similarity import drawn_positions
+from fivelenses.papers.readings import (
+    Setting,
+    label_reading,
+    rollback,
+    setting,
+    tree_correlations,
+    weight_distances,
+)
 from fivelenses.records import ALL, FROZEN, FULL, PRETRAINED, SHUFFLED, TWIN
-from fivelenses.tasks import TaskData
-from fivelenses.tasks.examples import encode
-from fivelenses.tasks.subsets import subset
-from fivelenses.tasks.treebanks import treebank_of
 
 COLUMNS = ["task", "seed", "kind", "trained", "dose", "measure", "layer", "value"]
-PROBES = [mlp_probe.Configuration((64, 64), 1e-4, seed) for seed in range(2)]
-PROBE_EPOCHS = 60
+SIMILARITIES = ("cka", "rsa", "cka_debiased", "neighbours")  # 1 minus which is a change
+# Those that one pass over two models gives, in the order of the record.
+COMPARED = ("js", "svcca", "pwcca", "cka", "rsa", "cka_debiased", "procrustes", "neighbours")
+PROBE_SEEDS, PROBE_EPOCHS = range(2), 60
 NEIGHBOURS = 10
 PRIME = 10_007  # keeps the noise of one seed's twin apart from that of another's symmetries
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What all models of one task are measured with.
-
-    Attributes:
-        pretrained, tokenizer: the encoder that they come from.
-        examples, training: development and training examples, encoded.
-        treebank: splits to sentences with trees.
-        sentences, tokens: training sentences of a structural probe, and tokens of RSA and of neighbours, at most.
-        device: a GPU when there is one, by default.
-    """
-
-    pretrained: nn.Module
-    tokenizer: PreTrainedTokenizerBase
-    examples: datasets.Dataset
-    training: datasets.Dataset
-    treebank: Mapping[str, pd.DataFrame]
-    sentences: int
-    tokens: int
-    device: str | None
-
-    @property
-    def layers(self) -> range:
-        """1…L."""
-        return range(1, len(layer_list(self.pretrained)) + 1)
 
 
 def changes_seen(
@@ -98,11 +64,9 @@ def changes_seen(
             labels; one whose training diverged is left out.
         doses: the steps of the trainings of all layers on true labels, as shares of the usual.
         structural_sentences: training sentences of a structural probe, at most.
-        evaluation_examples: development examples, and training examples of the loss, at most; None for all.
+        evaluation_examples: development examples, at most; None for all.
         similarity_tokens: tokens of words on which RSA and neighbours are taken, at most.
         probe_points: training examples of a classifier probe and of the loss, at most.
-        device: a GPU when there is one, by default.
-        log: takes a line of progress.
 
     Returns:
         One row per model, measure and layer, with `task`, `seed`, `kind`, `trained` (`all`, `3` or `3-4`), `dose` (1 as
@@ -110,21 +74,20 @@ def changes_seen(
         usual training diverged.
 
     Raises:
-        ValueError: two tasks or seeds at once, no usual training, or too few tokens for SVCCA.
+        ValueError: two tasks or seeds at once, trainings that are not the doses, or too few tokens for SVCCA.
     """
     if len({(one.specification.task, one.specification.seed) for one in checkpoints}) > 1:
         raise ValueError("The models of one task and seed are measured together: give those of one alone.")
-    setting = setting_of(
-        checkpoints[0], structural_sentences, evaluation_examples, similarity_tokens, probe_points, device
-    )
-    models = made_models(checkpoints, doses, setting)
+    of_task = setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
+    check_tokens(of_task.examples, of_task.pretrained.config.hidden_size)
+    models = models_with_controls(checkpoints, doses, of_task)
     if (FULL, ALL, 1.0) not in models:
         return pd.DataFrame(columns=COLUMNS)
-    named = {f"{place}": model for place, model in enumerate(models.values())}
-    table = pd.concat([read(named, setting) for read in READERS.values()], ignore_index=True)
+    named = {str(place): model for place, model in enumerate(models.values())}
+    table = pd.concat([_compared(named, of_task, similarity_tokens), *(read(named, of_task) for read in READERS)])
     kinds = pd.DataFrame(list(models), list(named), ["kind", "trained", "dose"])
     made = checkpoints[0].specification
-    table = table.join(kinds, on="model").assign(task=made.task, seed=made.seed)[COLUMNS]
+    table = table.join(kinds, on="model").assign(task=made.task, seed=made.seed)[COLUMNS].reset_index(drop=True)
     log(f"{made.task}, seed {made.seed}: {len(models)} models measured")
     return table.astype({"value": np.float32, "dose": np.float32, "layer": np.int8})
 
@@ -140,39 +103,29 @@ def seconds(
     """What each measure costs: the time that it takes alone for all layers of one model, with the passes it needs.
 
     Returns:
-        `measure`, `seconds`: the shorter of two measurements. What is read of the pre-trained encoder counts too.
+        `measure`, `seconds`: the shorter of two measurements. What is read of the pre-trained encoder counts, too.
     """
-    one = checkpoints[0]
-    setting = setting_of(one, structural_sentences, evaluation_examples, similarity_tokens, probe_points, device)
-    model, rows = {"0": one.model()}, []
-    alone = {key: lambda models, setting, key=key: _compared(models, setting, [key]) for key in _PAIR_LENSES}
-    for key, read in (alone | {key: READERS[key] for key in READERS if key != "compared"}).items():
-        taken = []
-        for _ in range(2):
-            started = time.perf_counter()
-            read(model, setting)
-            taken.append(time.perf_counter() - started)
-        rows += [(measure, min(taken)) for measure in (("labels", "probe") if key == "read" else (key,))]
+    of_task = setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
+    model, rows = {"0": checkpoints[0].model()}, []
+    for key in COMPARED:
+        rows.append((key, _time(_compared, model, of_task, similarity_tokens, [key])))
+    for read in READERS:
+        taken = _time(read, model, of_task)
+        rows += [(measure, taken) for measure in READERS[read]]
     return pd.DataFrame(rows, columns=["measure", "seconds"])
 
 
+def _time(read: Callable, *arguments) -> float:
+    """The shorter of two times that a reader takes."""
+    times = []
+    for _ in range(2):
+        started = time.perf_counter()
+        read(*arguments)
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
 # --- the models -------------------------------------------------------------------------------------------------------
-
-
-def setting_of(
-    checkpoint: Checkpoint, sentences: int, examples: int | None, tokens: int, points: int, device: str | None
-) -> Setting:
-    """What the models of a checkpoint's task are measured with."""
-    made = checkpoint.specification
-    located = encoders.locate(made.encoder)
-    pretrained, tokenizer = encoders.load_weights(located), encoders.tokenizer(located)
-    held_out = evaluation_part(checkpoint, examples)
-    check_tokens(held_out, pretrained.config.hidden_size)
-    data = tasks.load(made.task, made.source, ("train",))
-    rows = subset(np.array(data.splits["train"][data.task.label]), points, seed=0)
-    part = TaskData(data.task, data.source, {"train": data.splits["train"].select(rows)}, data.labels)
-    training = encode(part, "train", tokenizer, made.schedule.max_length)
-    return Setting(pretrained, tokenizer, held_out, training, treebank_of(made.source), sentences, tokens, device)
 
 
 def trained_layers(made: Specification, depth: int) -> str:
@@ -189,34 +142,33 @@ def trained_layers(made: Specification, depth: int) -> str:
     return "-".join(map(str, dict.fromkeys((free[0], free[-1]))))
 
 
-def made_models(
-    checkpoints: Sequence[Checkpoint], doses: Sequence[float], setting: Setting
+def models_with_controls(
+    checkpoints: Sequence[Checkpoint], doses: Sequence[float], of_task: Setting
 ) -> dict[tuple[str, str, float], nn.Module]:
     """Models by kind, trained layers and dose; those that no training made are made here.
 
     Raises:
-        ValueError: a training of all layers whose steps are none of the doses.
+        ValueError: trainings of all layers that are not one for each dose.
     """
     ordinary = [one for one in checkpoints if not one.specification.frozen and not one.specification.shuffled_labels]
     lengths = sorted({one.specification.schedule.epochs for one in ordinary})
     if len(lengths) != len(doses):
         raise ValueError(f"{len(lengths)} lengths of training are not the {len(doses)} doses: train each dose once.")
-    dose_of = dict(zip(lengths, sorted(doses), strict=True))
-    models = {}
+    dose_of, depth, models = dict(zip(lengths, sorted(doses), strict=True)), len(of_task.layers), {}
     for one in checkpoints:
         made = one.specification
         if one.manifest["diverged"]:
             continue
         kind = SHUFFLED if made.shuffled_labels else FROZEN if made.frozen else FULL
         dose = dose_of[made.schedule.epochs] if kind == FULL else 1.0
-        models[kind, trained_layers(made, len(setting.layers)), float(dose)] = one.model()
-    tuned = models.get((FULL, ALL, 1.0))
-    if tuned is None:
+        models[kind, trained_layers(made, depth), float(dose)] = one.model()
+    fine_tuned = models.get((FULL, ALL, 1.0))
+    if fine_tuned is None:
         return models
     seed = checkpoints[0].specification.seed
-    models[TWIN, ALL, 1.0] = moved_at_random(tuned, setting.pretrained, seed)
-    unchanged = copy.deepcopy(tuned)
-    roll_back(unchanged, setting.pretrained, range(len(setting.layers) + 1))
+    models[TWIN, ALL, 1.0] = moved_at_random(fine_tuned, of_task.pretrained, seed)
+    unchanged = copy.deepcopy(fine_tuned)
+    roll_back(unchanged, of_task.pretrained, range(depth + 1))
     for kind, change in symmetries_of(unchanged).items():
         models[kind, ALL, 1.0] = change(unchanged, seed + PRIME)
     return models
@@ -224,122 +176,82 @@ def made_models(
 
 # --- the measures -----------------------------------------------------------------------------------------------------
 
-# Measures of pairs of models: the lens that gives it, and how its column becomes one that grows with the change.
-_PAIR_LENSES: dict[str, tuple[Callable[[Setting], PairLens], Callable]] = {
-    "js": (lambda setting: AttentionJS(), lambda value: value),
-    "svcca": (lambda setting: CCA(("svcca",)), lambda value: value),
-    "pwcca": (lambda setting: CCA(("pwcca",), variance_kept=1.0), lambda value: value),
-    "cka": (lambda setting: CCA(("cka",)), lambda value: 1 - value),
-    "rsa": (lambda setting: RSA(_sampled(setting)), lambda value: 1 - value),
-    "cka_debiased": (lambda setting: Alignment("cka_debiased"), lambda value: 1 - value),
-    "procrustes": (lambda setting: Alignment("procrustes"), lambda value: value),
-    "neighbours": (lambda setting: Neighbours(_sampled(setting), NEIGHBOURS), lambda value: 1 - value),
-}
+Models = Mapping[str, nn.Module]
 
 
-def _sampled(setting: Setting) -> np.ndarray:
-    return drawn_positions(setting.examples, setting.tokenizer, setting.tokens)
+def _table(measure: str, model: str, values: np.ndarray) -> pd.DataFrame:
+    """Rows of one measure of one model, from values (L,)."""
+    return pd.DataFrame({"measure": measure, "model": model, "layer": range(1, len(values) + 1), "value": values})
 
 
-def _table(measure: str, model: str, layers: range, values) -> pd.DataFrame:
-    return pd.DataFrame({"measure": measure, "model": model, "layer": layers, "value": values})
+def _lens(key: str, of_task: Setting, tokens: int):
+    """What compares two models as they read, and gives the column of that name."""
+    if key == "js":
+        return AttentionJS()
+    if key in ("cka_debiased", "procrustes"):
+        return Alignment(key)
+    if key in ("rsa", "neighbours"):
+        words = drawn_positions(of_task.examples, of_task.tokenizer, tokens)
+        return RSA(words) if key == "rsa" else Neighbours(words, NEIGHBOURS)
+    return CCA((key,), variance_kept=1.0 if key == "pwcca" else 0.99)
 
 
-def _compared(models: Mapping[str, nn.Module], setting: Setting, keys: Sequence[str] = tuple(_PAIR_LENSES)):
+def _compared(models: Models, of_task: Setting, tokens: int, keys: Sequence[str] = COMPARED) -> pd.DataFrame:
     """Attention and features of all models against the pre-trained encoder's, from one pass."""
-    lenses = [_PAIR_LENSES[key][0](setting) for key in keys]
-    pairs = [(PRETRAINED, name) for name in models]
-    every = {PRETRAINED: setting.pretrained, **models}
-    table = compare_with(lenses, every, pairs, setting.examples, setting.layers, device=setting.device)
-    return pd.concat(
-        _table(key, name, setting.layers, _PAIR_LENSES[key][1](rows[key]).to_numpy())
-        for name, rows in table.groupby("second", sort=False)
-        for key in keys
-    )
-
-
-def _labels_and_probe(models: Mapping[str, nn.Module], setting: Setting) -> pd.DataFrame:
-    """How far apart the labels lie in a layer's [CLS], and how well a probe reads them, against the pre-trained one."""
-    before, parts = _read_labels(setting.pretrained, setting), []
-    for name, model in models.items():
-        after = _read_labels(model, setting)
-        parts.append(_table("labels", name, setting.layers, np.log(after[0] / before[0])))
-        parts.append(_table("probe", name, setting.layers, after[1] - before[1]))
-    return pd.concat(parts)
-
-
-def _read_labels(model: nn.Module, setting: Setting) -> np.ndarray:
-    """(2, L) mean distance of a label to its nearest, and accuracy of the probes."""
-    gold, layers = np.array(setting.examples["labels"]), setting.layers
-    distinct = pd.Series(list(map(tuple, setting.examples["input_ids"]))).drop_duplicates().index.to_numpy()
-    # As many points as the encoder is wide are separable whatever their labels are: every layer has a distance.
-    points = distinct[subset(gold[distinct], setting.pretrained.config.hidden_size, seed=0)]
-    learned, held_out = (
-        represent(model, split, layers, device=setting.device) for split in (setting.training, setting.examples)
-    )
-    labels = np.array(setting.training["labels"])
-    return np.array(
-        [
-            [directprobe.probe(held_out[layer][points], gold[points]).min_distances.mean() for layer in layers],
-            [
-                mlp_probe.fit(learned[layer], labels, held_out[layer], gold, PROBES, PROBE_EPOCHS).test_accuracy.mean()
-                for layer in layers
-            ],
-        ]
-    )
-
-
-def _rolled_back(models: Mapping[str, nn.Module], setting: Setting) -> pd.DataFrame:
-    """The rise of the training loss with each layer alone reset to its pre-trained parameters, nats."""
+    lenses = [_lens(key, of_task, tokens) for key in keys]
+    every, pairs = {PRETRAINED: of_task.pretrained, **models}, [(PRETRAINED, name) for name in models]
+    table = compare_with(lenses, every, pairs, of_task.examples, of_task.layers, device=of_task.device)
     parts = []
-    for name, model in models.items():
-        model.to(setting.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        before, rises = None, []
-        for layer in setting.layers:
-            # One object per layer: what lies below it is computed once.
-            loss = ClassifierLoss(model, setting.training, [layer])
-            before = loss({}).loss if before is None else before
-            rises.append(loss(layer_parameters(setting.pretrained, [layer])).loss - before)
-        parts.append(_table("rollback", name, setting.layers, rises))
+    for name, rows in table.groupby("second", sort=False):
+        for key in keys:
+            values = rows[key].to_numpy()
+            parts.append(_table(key, name, 1 - values if key in SIMILARITIES else values))
     return pd.concat(parts)
 
 
-def _last_layer(models: Mapping[str, nn.Module], setting: Setting) -> pd.DataFrame:
+def _labels_and_probe(models: Models, of_task: Setting) -> pd.DataFrame:
+    """How far apart the labels lie in a layer's [CLS], and how well a probe reads them, against the pre-trained one."""
+    before, parts = label_reading(of_task.pretrained, of_task, PROBE_SEEDS, PROBE_EPOCHS), []
+    for name, model in models.items():
+        after = label_reading(model, of_task, PROBE_SEEDS, PROBE_EPOCHS)
+        parts.append(_table("labels", name, np.log(after.distances[0] / before.distances[0])))
+        parts.append(_table("probe", name, after.right.mean(0) - before.right.mean(0)))
+    return pd.concat(parts)
+
+
+def _rolled_back(models: Models, of_task: Setting) -> pd.DataFrame:
+    """The rise of the training loss with each layer alone reset to its pre-trained parameters, nats."""
+    return pd.concat(_table("rollback", name, rollback(model, of_task).rises.mean(0)) for name, model in models.items())
+
+
+def _last_layer(models: Models, of_task: Setting) -> pd.DataFrame:
     """How far the last layer's output moves (SVCCA) with each layer alone reset to its pre-trained parameters."""
     parts = []
     for name, model in models.items():
-        table = layers_rolled_back(model, setting.pretrained, setting.examples, device=setting.device)
-        parts.append(_table("last", name, setting.layers, table["svcca"].to_numpy()))
+        table = layers_rolled_back(model, of_task.pretrained, of_task.examples, device=of_task.device)
+        parts.append(_table("last", name, table["svcca"].to_numpy()))
     return pd.concat(parts)
 
 
-def _weights(models: Mapping[str, nn.Module], setting: Setting) -> pd.DataFrame:
+def _weights(models: Models, of_task: Setting) -> pd.DataFrame:
     """How far each layer's projections moved, relative to what they were, mean of the six."""
-    return pd.concat(
-        _table("weights", name, setting.layers, weights.distance(setting.pretrained, model).relative.mean(axis=1))
-        for name, model in models.items()
-    )
+    return pd.concat(_table("weights", name, weight_distances(model, of_task)) for name, model in models.items())
 
 
-def _structure(models: Mapping[str, nn.Module], setting: Setting) -> pd.DataFrame:
+def _structure(models: Models, of_task: Setting) -> pd.DataFrame:
     """How much of the trees' distances and depths a structural probe no longer reads."""
-    before = _trees(setting.pretrained, setting)
+    how = (of_task.tokenizer, of_task.source, of_task.sentences, of_task.device)
+    before = tree_correlations(of_task.pretrained, *how)
     return pd.concat(
-        _table("structure", name, setting.layers, before - _trees(model, setting)) for name, model in models.items()
+        _table("structure", name, before - tree_correlations(model, *how)) for name, model in models.items()
     )
 
 
-def _trees(model: nn.Module, setting: Setting) -> np.ndarray:
-    arguments = (setting.tokenizer, setting.treebank, setting.sentences)
-    table = structural_probes({"": model}, *arguments, device=setting.device)
-    return table.groupby("layer")["spearman"].mean().iloc[1:].to_numpy()
-
-
-READERS: dict[str, Callable[[Mapping[str, nn.Module], Setting], pd.DataFrame]] = {
-    "compared": _compared,
-    "read": _labels_and_probe,
-    "rollback": _rolled_back,
-    "last": _last_layer,
-    "weights": _weights,
-    "structure": _structure,
+# What reads models one by one, to the measures that it gives.
+READERS = {
+    _labels_and_probe: ("labels", "probe"),
+    _rolled_back: ("rollback",),
+    _last_layer: ("last",),
+    _weights: ("weights",),
+    _structure: ("structure",),
 }

@@ -1,31 +1,39 @@
-"""Part 5: a property is planted, by training on a task that asks for one kind of annotation alone; what do probes, the
-geometry of labels and structural probes see of it, and of the kinds that were not asked for?
+"""Planted properties: a model is trained on one kind of annotation alone; what do probes, the geometry of labels and
+structural probes read of it, and of the kinds that were not asked for?
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+import datasets
 import numpy as np
 import pandas as pd
 from torch import nn
+from transformers import PreTrainedTokenizerBase
 
 from fivelenses import tasks
 from fivelenses.activations import represent
 from fivelenses.checkpoints.evaluation import flat_labels
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.lenses import directprobe, mlp_probe
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.merchant2020.measure import structural_probes
+from fivelenses.papers.readings import label_distance, probe, separable, tree_correlations
 from fivelenses.records import TREES
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import subset
-from fivelenses.tasks.treebanks import treebank_of
 
-HEADS = ("token", "token-pair")  # of tasks on words
-PROBES = [mlp_probe.Configuration((64, 64), 1e-4, seed) for seed in range(2)]
-PROBE_EPOCHS = 60
+PROBE_SEEDS, PROBE_EPOCHS = range(2), 60
 MAX_LENGTH = 128
+COLUMNS = ["trained_on", "seed", "property", "measure", "layer", "before", "after"]
+
+
+class Words(NamedTuple):
+    """Encoded sentences, the labels of all their words (or pairs of words), and which of these are read."""
+
+    sentences: datasets.Dataset
+    labels: np.ndarray
+    rows: np.ndarray
 
 
 def properties_read(
@@ -40,11 +48,9 @@ def properties_read(
 
     Args:
         checkpoints: models of one planted task, one per seed; one whose training diverged is left out.
-        planted: the kinds of annotation that are read in each.
+        planted: the kinds of annotation that are read in each, as tasks on words.
         probe_points: words (or pairs) that a probe learns from, and that it is scored on, at most.
         structural_sentences: training sentences of the structural probes, at most.
-        device: a GPU when there is one, by default.
-        log: takes a line of progress.
 
     Returns:
         One row per model, property and layer: `trained_on` (a task), `seed`, `property` (a task, or `trees`), `measure`
@@ -54,52 +60,48 @@ def properties_read(
     made = checkpoints[0].specification
     located = encoders.locate(made.encoder)
     pretrained, tokenizer = encoders.load_weights(located), encoders.tokenizer(located)
-    examples = {task: _examples(task, made.source, tokenizer, probe_points) for task in planted}
-    treebank = treebank_of(made.source)
+    words = {task: _words(task, made.source, tokenizer, probe_points) for task in planted}
+    trees = (tokenizer, made.source, structural_sentences, device)
 
     def read(model: nn.Module) -> pd.DataFrame:
-        layers = range(1, len(layer_list(model)) + 1)
-        parts = [_of_words(model, task, *of_task, layers, device) for task, of_task in examples.items()]
-        table = structural_probes({"": model}, tokenizer, treebank, structural_sentences, device=device)
-        of_trees = table.groupby("layer")["spearman"].mean().iloc[1:].to_numpy()
-        parts.append(pd.DataFrame({"property": TREES, "measure": "structure", "layer": layers, "value": of_trees}))
-        return pd.concat(parts, ignore_index=True)
+        rows = [row for task, of_task in words.items() for row in _of_words(model, task, *of_task, device)]
+        correlations = tree_correlations(model, *trees)
+        rows += [(TREES, "structure", layer, value) for layer, value in enumerate(correlations, 1)]
+        return pd.DataFrame(rows, columns=["property", "measure", "layer", "value"])
 
     before = read(pretrained).rename(columns={"value": "before"})
-    tables = []
-    for one in checkpoints:
-        if not one.manifest["diverged"]:
-            after = read(one.model())["value"]
-            tables.append(before.assign(after=after, trained_on=made.task, seed=one.specification.seed))
+    tables = [
+        before.assign(after=read(one.model())["value"], trained_on=made.task, seed=one.specification.seed)
+        for one in checkpoints
+        if not one.manifest["diverged"]
+    ]
     log(f"{made.task}: {len(tables)} models read")
-    columns = ["trained_on", "seed", "property", "measure", "layer", "before", "after"]
-    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+    return pd.concat(tables, ignore_index=True)[COLUMNS] if tables else pd.DataFrame(columns=COLUMNS)
 
 
-def _examples(task: str, source: str, tokenizer, points: int) -> tuple:
-    """Encoded training and development sentences, and which of their words are read."""
+def _words(task: str, source: str, tokenizer: PreTrainedTokenizerBase, points: int) -> tuple[Words, Words]:
+    """The training and the development words of a task."""
     data = tasks.load(task, source, ("train", "validation"))
     splits = []
     for split in ("train", "validation"):
         table = data.splits[split]
-        kept = table.select(subset(np.zeros(table.num_rows), min(points, table.num_rows), seed=0))
-        encoded = encode(TaskData(data.task, source, {split: kept}, data.labels), split, tokenizer, MAX_LENGTH)
-        gold = flat_labels(encoded)
-        splits.append((encoded, gold, subset(gold, points, seed=0)))
-    return tuple(splits)
+        part = table.select(subset(np.zeros(table.num_rows), min(points, table.num_rows), seed=0))
+        encoded = encode(TaskData(data.task, source, {split: part}, data.labels), split, tokenizer, MAX_LENGTH)
+        labels = flat_labels(encoded)
+        splits.append(Words(encoded, labels, subset(labels, points, seed=0)))
+    return splits[0], splits[1]
 
 
-def _of_words(model: nn.Module, task: str, training, held_out, layers: range, device) -> pd.DataFrame:
-    (x, y), (test, gold) = (
-        (represent(model, encoded, layers, device=device), labels) for encoded, labels, _ in (training, held_out)
-    )
-    drawn, scored = training[2], held_out[2]
-    # As many points as the encoder is wide are separable whatever their labels are: every layer has a distance.
-    points = scored[subset(gold[scored], test[layers[0]].shape[1], seed=0)]
+def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, device: str | None) -> list[tuple]:
+    """Rows of (property, measure, layer, value): what probes and distances say of a task's words at each layer."""
+    layers = range(1, len(layer_list(model)) + 1)
+    x, y = (represent(model, words.sentences, layers, device=device) for words in (training, held_out))
+    labels, gold = training.labels[training.rows], held_out.labels[held_out.rows]
+    points = separable(gold, y[1].shape[1])
     rows = []
     for layer in layers:
-        splits = (x[layer][drawn], y[drawn], test[layer][scored], gold[scored])
-        accuracy = mlp_probe.fit(*splits, PROBES, PROBE_EPOCHS).test_accuracy.mean()
-        distance = directprobe.probe(test[layer][points], gold[points]).min_distances.mean()
-        rows += [(task, "probe", layer, accuracy), (task, "labels", layer, distance)]
-    return pd.DataFrame(rows, columns=["property", "measure", "layer", "value"])
+        states = y[layer][held_out.rows]
+        right = probe(x[layer][training.rows], labels, states, gold, PROBE_SEEDS, PROBE_EPOCHS)
+        rows.append((task, "probe", layer, right.mean()))
+        rows.append((task, "labels", layer, label_distance(states[points], gold[points])))
+    return rows

@@ -1,0 +1,87 @@
+"""The measures of change that chapters 6 and 7 take of every model: one number per layer, larger where a fine-tuned
+encoder departs more from the pre-trained one.
+
+Two things set measures apart. One that reads a layer's activations sees all that changed below it, too, where one that
+looks at the layer's own parameters does not. And some know the task's labels, where others count every change alike.
+
+An *invariance* is a change of a model's features that leaves a measure as it was, as in the survey of Klabunde et al.
+(2025); the features of the pre-trained encoder stay as they are, and PWCCA takes its weights from that side. What a
+measure does not declare, it need not ignore.
+"""
+
+from dataclasses import dataclass
+
+ROTATION, SCALING, PERMUTATION = "rotation", "scaling", "permutation"
+TRANSLATION, LINEAR = "translation", "invertible linear map"
+INVARIANCES = (PERMUTATION, ROTATION, SCALING, TRANSLATION, LINEAR)
+RIGID = frozenset({PERMUTATION, ROTATION, SCALING, TRANSLATION})
+
+# What the measures of each paper look at, in the order of the chapters, and those of no paper.
+LENSES = {
+    "hao2020": "attention and features",
+    "zhou2022": "label geometry",
+    "hao2019": "loss landscape",
+    "singh2020": "weights",
+    "merchant2020": "similarity and syntax",
+    "": "beside the papers",
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number per layer of an encoder.
+
+    Attributes:
+        key, name, lens: in records, in pictures, and the paper that it is from, a key of LENSES.
+        reads_activations: whether it reads what the layer makes of a text, and so inherits what changed below.
+        knows_labels: whether it takes the task's labels.
+        invariances: of INVARIANCES, for changes of the model's features; None where it reads no features.
+    """
+
+    key: str
+    name: str
+    lens: str
+    reads_activations: bool = True
+    knows_labels: bool = False
+    invariances: frozenset[str] | None = RIGID
+
+
+MEASURES = (
+    Measure("js", "attention", "hao2020", invariances=None),
+    # Its principal directions hold a share of the variance, which an invertible map deals out anew.
+    Measure("svcca", "features", "hao2020"),
+    Measure("pwcca", "features, PWCCA", "hao2020", invariances=RIGID | {LINEAR}),
+    Measure("cka", "features, CKA", "hao2020"),
+    # The growth of a distance between hulls, which scales with the points.
+    Measure("labels", "label distance", "zhou2022", knows_labels=True, invariances=RIGID - {SCALING}),
+    # A perceptron that is trained with a penalty from random weights of its inputs is invariant to nothing.
+    Measure("probe", "probe gain", "zhou2022", knows_labels=True, invariances=frozenset()),
+    Measure("rollback", "rollback", "hao2019", False, True, None),
+    Measure("last", "last layer after rollback", "hao2020", False, False, None),
+    Measure("weights", "weights", "singh2020", False, False, None),
+    # Cosines are taken from the origin.
+    Measure("rsa", "similarity", "merchant2020", invariances=RIGID - {TRANSLATION}),
+    Measure("structure", "syntax", "merchant2020", invariances=frozenset()),
+    Measure("cka_debiased", "debiased CKA", ""),
+    Measure("procrustes", "Procrustes", ""),
+    Measure("neighbours", "neighbours", ""),
+)
+BY_KEY = {measure.key: measure for measure in MEASURES}
+
+
+def name(key: str) -> str:
+    """What a measure is called in pictures.
+
+    >>> name("rsa")
+    'similarity'
+    """
+    return BY_KEY[key].name
+
+
+def lens(key: str) -> str:
+    """The paper that a measure is from, a key of LENSES; empty for none.
+
+    >>> LENSES[lens("rsa")]
+    'similarity and syntax'
+    """
+    return BY_KEY[key].lens

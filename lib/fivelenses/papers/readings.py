@@ -1,0 +1,195 @@
+"""What one model shows at each of its layers: labels, probes, the loss with a layer rolled back, weights, syntax trees.
+
+Chapters 6 and 7 read the same of every model and of the pre-trained encoder. Labels lie in the first token's states on
+development examples. Probes learn from training examples, and so is the loss that of training examples, as in the
+landscapes of its paper: on development examples, a model that has memorised its training examples gains when a layer
+is rolled back. Structural probes read a treebank.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import datasets
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from transformers import PreTrainedTokenizerBase
+
+from fivelenses import tasks
+from fivelenses.activations import represent
+from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.lenses import directions, directprobe, mlp_probe, weights
+from fivelenses.lenses.classifier_loss import ClassifierLoss
+from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
+from fivelenses.models import encoders
+from fivelenses.models.layers import layer_list
+from fivelenses.papers.hao2020.measure import evaluation_part
+from fivelenses.papers.merchant2020.measure import structural_probes
+from fivelenses.tasks import TaskData
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.subsets import folds, subset
+from fivelenses.tasks.treebanks import treebank_of
+
+PROBE = mlp_probe.Configuration((64, 64), 1e-4)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all models of one task are read with.
+
+    Attributes:
+        pretrained, tokenizer: the encoder that they come from.
+        examples, training: development and training examples, encoded.
+        source, sentences: of the trees, and how many of them train a structural probe, at most.
+        device: a GPU when there is one, by default.
+    """
+
+    pretrained: nn.Module
+    tokenizer: PreTrainedTokenizerBase
+    examples: datasets.Dataset
+    training: datasets.Dataset
+    source: str
+    sentences: int
+    device: str | None
+
+    @property
+    def layers(self) -> range:
+        """1…L."""
+        return range(1, len(layer_list(self.pretrained)) + 1)
+
+
+def setting(
+    checkpoint: Checkpoint, examples: int | None, training_examples: int, sentences: int, device: str | None
+) -> Setting:
+    """What the models of a checkpoint's task are read with.
+
+    Args:
+        examples, training_examples, sentences: development and training examples, and training sentences of a
+            structural probe, at most; None for all.
+        device: a GPU when there is one, by default.
+    """
+    made = checkpoint.specification
+    located = encoders.locate(made.encoder)
+    pretrained, tokenizer = encoders.load_weights(located), encoders.tokenizer(located)
+    data = tasks.load(made.task, made.source, ("train",))
+    rows = subset(np.array(data.splits["train"][data.task.label]), training_examples, seed=0)
+    part = TaskData(data.task, data.source, {"train": data.splits["train"].select(rows)}, data.labels)
+    training = encode(part, "train", tokenizer, made.schedule.max_length)
+    held_out = evaluation_part(checkpoint, examples)
+    return Setting(pretrained, tokenizer, held_out, training, made.source, sentences, device)
+
+
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
+class LabelReading(NamedTuple):
+    """What the layers say of labels: `distances` (labellings, L), the mean distance of a label's hull to its nearest,
+    and `right` (examples, L), how often probes are right about each example.
+    """
+
+    distances: np.ndarray
+    right: np.ndarray
+
+
+def label_reading(
+    model: nn.Module, setting: Setting, seeds: Sequence[int], epochs: int, permuted: bool = False
+) -> LabelReading:
+    """Distances of labels in [CLS], and classifier probes from several initialisations.
+
+    Args:
+        seeds, epochs: of the probes.
+        permuted: also take the distances of permuted labels, as a second labelling.
+    """
+    gold, width = np.array(setting.examples["labels"]), setting.pretrained.config.hidden_size
+    distinct = pd.Series(list(map(tuple, setting.examples["input_ids"]))).drop_duplicates().index.to_numpy()
+    points = distinct[separable(gold[distinct], width)]
+    labellings = [gold[points]] + ([np.random.default_rng(0).permutation(gold[points])] if permuted else [])
+    learned, states = (
+        represent(model, split, setting.layers, device=setting.device) for split in (setting.training, setting.examples)
+    )
+    labels = np.array(setting.training["labels"])
+    distances = [
+        [label_distance(states[layer][points], labelling) for layer in setting.layers] for labelling in labellings
+    ]
+    right = [probe(learned[layer], labels, states[layer], gold, seeds, epochs) for layer in setting.layers]
+    return LabelReading(np.array(distances), np.stack(right, axis=1))
+
+
+def separable(labels: np.ndarray, width: int) -> np.ndarray:
+    """Which points take part in distances of labels, at most as many as the states are wide.
+
+    Planes separate so many points whatever their labels are, so that every layer of every model has distances.
+    """
+    return subset(labels, width, seed=0)
+
+
+def label_distance(states: np.ndarray, labels: np.ndarray) -> float:
+    """Mean over labels of the distance between the convex hulls of a label and of its nearest, at least 0."""
+    return directprobe.probe(states, labels).min_distances.mean()
+
+
+def probe(
+    learned: np.ndarray, labels: np.ndarray, states: np.ndarray, gold: np.ndarray, seeds: Sequence[int], epochs: int
+) -> np.ndarray:
+    """(n,) how often classifier probes from several initialisations are right about each row of `states`."""
+    rows = learned, labels, states, gold
+    return mlp_probe.fit_grid(*rows, [PROBE], seeds, select_on="test", max_epochs=epochs).right.mean(0)
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+class Rollback(NamedTuple):
+    """What rolling back one layer costs: `rises` (examples, L) of the loss in nats; `elsewhere` (L,), the mean rise
+    with the layer moved as far in random directions; `fold_of` (examples,).
+    """
+
+    rises: np.ndarray
+    elsewhere: np.ndarray
+    fold_of: np.ndarray
+
+
+def rollback(model: nn.Module, setting: Setting, examples: int | None = None, random_directions: int = 0) -> Rollback:
+    """The rise of the training loss with each layer alone reset to its pre-trained parameters.
+
+    Args:
+        examples: training examples, at most.
+        random_directions: in which a layer is moved as far, to be averaged.
+    """
+    model.to(setting.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    before, rises, elsewhere = None, [], []
+    for layer in setting.layers:
+        # One object per layer: what lies below it is computed once, and not for each of its directions.
+        loss = ClassifierLoss(model, setting.training, [layer], limit=examples, folds=folds)
+        before = loss.by_example({})[0] if before is None else before
+        rises.append(loss.by_example(layer_parameters(setting.pretrained, [layer]))[0] - before)
+        here, back = layer_parameters(model, [layer]), layer_direction(model, setting.pretrained, [layer])
+        # A layer that did not move has no distance by which to move it elsewhere.
+        seeds = range(random_directions if directions.norm(back) else 0)
+        steps = [directions.rescaled(directions.random_direction(here, seed), back) for seed in seeds]
+        losses = [loss(directions.moved(here, [step], [1.0])).loss for step in steps]
+        elsewhere.append(np.mean(losses) - before.mean() if losses else 0.0)
+    return Rollback(np.stack(rises, axis=1), np.array(elsewhere), loss.fold_of)
+
+
+def weight_distances(model: nn.Module, setting: Setting) -> np.ndarray:
+    """(L,) the relative Frobenius distance of each layer from its pre-trained weights, mean of its six projections."""
+    return weights.distance(setting.pretrained, model).relative.mean(axis=1)
+
+
+# --- syntax -----------------------------------------------------------------------------------------------------------
+
+
+def tree_correlations(
+    model: nn.Module, tokenizer: PreTrainedTokenizerBase, source: str, sentences: int, device: str | None
+) -> np.ndarray:
+    """(L,) the mean rank correlation of a structural probe's distances and depths with those of the trees.
+
+    Args:
+        source: of the trees.
+        sentences: that train the probe, at most.
+    """
+    table = structural_probes({"": model}, tokenizer, treebank_of(source), sentences, device=device)
+    return table.groupby("layer")["spearman"].mean().iloc[1:].to_numpy()
