@@ -77,36 +77,21 @@ def run(
     page: Annotated[bool, Option("--page", help="Build the run's page, too, as a book of one page.")] = False,
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
-    from fivelenses.runs.encoder_names import check_names
-    from fivelenses.runs.hub import check_cached, offline_where_silent
+    from fivelenses.runs import all_chapters, execution
+    from fivelenses.runs.dry_run import dry_run as describe
     from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.settings import check_profile, find_chapter, settings
+    from fivelenses.runs.settings import find_chapter
 
     overrides = parse_parameters(parameter)
-    check_profile(profile)
     if chapter == "all":
         if overrides or dry_run or page:
             raise ValueError("Parameters, --dry-run and --page go with one chapter: name its number.")
+        all_chapters.run_all(profile, force, typer.echo)
     elif not chapter.isdecimal():
         raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
-    else:
-        parameters = settings(int(chapter), profile, **overrides)
-        check_names(parameters, overrides)
-        offline_where_silent([parameters])
-        if not dry_run:
-            check_cached([parameters])
-    # What a run needs takes seconds to load, for which a refusal does not wait.
-    from fivelenses.runs import all_chapters, execution
-    from fivelenses.runs.dry_run import dry_run as describe
-
-    if chapter == "all":
-        all_chapters.run_all(profile, force, typer.echo)
     elif dry_run:
         typer.echo("\n".join(describe(int(chapter), profile, overrides)))
     else:
-        from fivelenses.runs import ledger
-
-        ledger.claims_of_chapter(find_chapter(int(chapter)))  # a chapter that the ledger lacks is refused before work
         finished = execution.run(int(chapter), profile, overrides, force, typer.echo)
         if page:
             from fivelenses.runs.book import build_page
@@ -127,22 +112,15 @@ def train(
 
     Several processes or machines that share the store may do so at once: each takes what no other has begun.
     """
-    from fivelenses.runs.encoder_names import check_names
-    from fivelenses.runs.hub import check_cached, offline_where_silent
+    from fivelenses.checkpoints.finetuning import prepare
+    from fivelenses.runs.inputs import check_inputs
     from fivelenses.runs.parameters import parse_parameters
+    from fivelenses.runs.run import check_device
     from fivelenses.runs.settings import settings
 
     if workers is not None and workers < 1:
         raise ValueError(f"Training needs at least one worker, not {workers}.")
-    overrides = parse_parameters(parameter)
-    parameters = settings(chapter, profile, **overrides)
-    check_names(parameters, overrides)
-    offline_where_silent([parameters])
-    check_cached([parameters])
-    from fivelenses.checkpoints.finetuning import prepare
-    from fivelenses.runs.inputs import check_inputs
-    from fivelenses.runs.run import check_device
-
+    parameters = settings(chapter, profile, **parse_parameters(parameter))
     check_device(parameters, profile)
     check_inputs(parameters, typer.echo)
     models = prepare(parameters.specifications(), workers=workers, log=typer.echo, device=parameters.device)
@@ -176,20 +154,11 @@ def sweep(
     Points whose run is current are not run again: the same command continues where it was interrupted.
     """
     from fivelenses.runs import sweep_points
-    from fivelenses.runs.encoder_names import check_names
-    from fivelenses.runs.hub import check_cached, offline_where_silent
     from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.settings import settings
 
     sweep_points.check_sweep(name, retries, workers)
     entries = sweep_points.read([*grid, *(more or [])], points_file)
     points = sweep_points.points(chapter, profile, entries, parse_parameters(parameter))
-    chosen = [settings(chapter, profile, **point.overrides) for point in points]
-    for point, parameters in zip(points, chosen, strict=True):
-        check_names(parameters, point.overrides)
-    offline_where_silent(chosen)
-    if not dry_run:
-        check_cached(chosen)
     from fivelenses.runs.clusters import Cluster
     from fivelenses.runs.sweeps import reason_to_run
     from fivelenses.runs.sweeps import sweep as run_sweep
@@ -218,11 +187,8 @@ def report(
     examples: Annotated[int | None, Option("--examples", help="Training examples per task, at most.")] = None,
 ) -> None:
     """Run every chapter on an encoder, and write one page that says which of the claims hold for it."""
-    from fivelenses.runs.encoder_names import check_name
-    from fivelenses.runs.hub import check_cached, offline_where_silent
-    from fivelenses.runs.settings import check_profile, settings
+    from fivelenses.runs.report import report as run_report
 
-    check_profile(profile)
     try:
         numbers = [int(seed) for seed in seeds.split(",") if seed.strip()]
     except ValueError:
@@ -232,12 +198,6 @@ def report(
     for option, value, read in (("--tasks", tasks, named), ("--seeds", seeds, numbers)):
         if value and not read:
             raise ValueError(f"{option} is {value!r}, which names none: name some, or leave {option} out.")
-    asked = settings(1, profile, encoder=encoder, seeds=numbers or None, training_examples=examples)
-    check_name(encoder, projections=True)
-    offline_where_silent([asked])
-    check_cached([asked])
-    from fivelenses.runs.report import report as run_report
-
     page, failures = run_report(encoder, profile, named, numbers, examples, typer.echo)
     typer.echo(f"The report is at {page}")
     if failures:

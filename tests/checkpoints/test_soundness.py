@@ -1,10 +1,11 @@
-"""Encoders that are broken in one way each: refused in one sentence before anything is trained."""
+"""Encoders that are broken in one way each, or cannot be addressed by layer: refused in one sentence."""
 
 import json
 import shutil
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from tests.conftest import short_schedule
 
@@ -12,36 +13,52 @@ from fivelenses.checkpoints import soundness
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
+from fivelenses.models import encoders
 from fivelenses.tasks.sources import SourceError
 
 
-def with_nan(folder):
-    weights = {name: tensor.clone() for name, tensor in load_file(folder / "model.safetensors").items()}
-    next(tensor for name, tensor in weights.items() if "layer.2" in name)[..., 0] = torch.nan
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+@pytest.fixture
+def folder(tmp_path, toy_encoder):
+    """A copy of the toy BERT, to be damaged."""
+    return shutil.copytree(toy_encoder.place, tmp_path / "encoder")
 
 
-def with_foreign_words(folder):
-    file = folder / "tokenizer.json"
+def change_json(file, change) -> None:
     content = json.loads(file.read_text(encoding="utf-8"))
-    vocabulary = content["model"]["vocab"]
-    content["model"]["vocab"] = {
-        piece if piece.startswith("[") else f"ж{number}": number for piece, number in vocabulary.items()
-    }
+    change(content)
     file.write_text(json.dumps(content), encoding="utf-8")
+
+
+def with_value(value):
+    def put(folder):
+        weights = {name: tensor.clone() for name, tensor in load_file(folder / "model.safetensors").items()}
+        next(tensor for name, tensor in weights.items() if "layer.2" in name)[..., 0] = value
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return put
+
+
+def without_tokenizer(folder):
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
 
 
 def with_a_late_token(folder):
-    file = folder / "tokenizer.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
-    last = max(content["model"]["vocab"], key=content["model"]["vocab"].get)
-    content["model"]["vocab"][last] = 5_000
-    file.write_text(json.dumps(content), encoding="utf-8")
+    def change(content):
+        vocabulary = content["model"]["vocab"]
+        vocabulary[max(vocabulary, key=vocabulary.get)] = 5_000
+
+    change_json(folder / "tokenizer.json", change)
 
 
-def with_another_width(folder):
-    content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(content | {"intermediate_size": 96}), encoding="utf-8")
+def with_foreign_words(folder):
+    def change(content):
+        pieces = content["model"]["vocab"].items()
+        content["model"]["vocab"] = {
+            piece if piece.startswith("[") else f"ж{number}": number for piece, number in pieces
+        }
+
+    change_json(folder / "tokenizer.json", change)
 
 
 def cut_short(folder):
@@ -49,27 +66,83 @@ def cut_short(folder):
     (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
 
 
-@pytest.mark.parametrize(
-    ("broken", "sentence"),
-    [
-        (with_nan, "are not finite .*layer.2.* bad values"),
-        (with_foreign_words, "does not know .*% of the tokens of rte"),
-        (with_a_late_token, "a token of number 5,000 and its embeddings have"),
-        (with_another_width, "do not fit its config.json"),
-        (cut_short, "cut|read"),
-    ],
-)
-def test_a_broken_encoder_is_refused_before_training(broken, sentence, tmp_path, toy_encoder):
-    folder = tmp_path / "encoder"
-    shutil.copytree(toy_encoder.place, folder)
-    broken(folder)
-    one = specify(str(folder), "rte", "toyworld", 0, short_schedule(), examples=8)
-    with pytest.raises(SourceError, match=sentence) as refusal:
-        prepare([one], Store(tmp_path / "store"), workers=1, log=lambda line: None)
+def configured(**values):
+    return lambda folder: change_json(folder / "config.json", lambda content: content.update(values))
+
+
+BROKEN = {
+    "no tokeniser": (without_tokenizer, "cannot be read|is not its own"),
+    "an empty tokeniser": (lambda folder: (folder / "tokenizer.json").write_text(""), "cannot be read"),
+    "a token without an embedding": (with_a_late_token, "is not its own: .* the last of number 5,000"),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "cannot be read .*model.safetensors"),
+    "weights cut short": (cut_short, "cannot be read .*: its files are damaged"),
+    "a configuration that is no JSON": (lambda folder: (folder / "config.json").write_text("{"), "cannot be read"),
+    "seven heads": (configured(num_attention_heads=7), "cannot be read|cannot be studied"),
+    "a larger vocabulary": (configured(vocab_size=9999), "is not its own: it has 1,000 tokens.* have 9,999 rows"),
+    "another width": (configured(intermediate_size=96), "cannot be read .*: its files are .*of different encoders"),
+    "NaN": (with_value(torch.nan), "are not finite .*layer.2.* bad values"),
+    "infinity": (with_value(-torch.inf), "are not finite"),
+    "another language": (with_foreign_words, "does not know .*% of the tokens of rte"),
+}
+
+
+@pytest.mark.parametrize(("damage", "sentence"), BROKEN.values(), ids=list(BROKEN))
+def test_a_broken_encoder_is_refused_in_one_sentence(damage, sentence, folder):
+    damage(folder)
+    with pytest.raises((SourceError, ValueError), match=sentence) as refusal:
+        soundness.check_encoder(str(folder))
+        soundness.check_tokenizer(str(folder), [("rte", "toyworld")])
     assert str(folder) in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+def test_a_broken_encoder_is_refused_before_training(folder, tmp_path):
+    with_value(torch.nan)(folder)
+    one = specify(str(folder), "rte", "toyworld", 0, short_schedule(), examples=8)
+    with pytest.raises(SourceError, match="not finite"):
+        prepare([one], Store(tmp_path / "store"), workers=1, log=lambda line: None)
     assert not (tmp_path / "store" / "partial").exists()
+
+
+def test_of_a_random_encoder_no_weights_are_read(folder):
+    (folder / "model.safetensors").unlink()
+    assert soundness.check_encoder(f"random:{folder}").num_hidden_layers == 6
 
 
 @pytest.mark.parametrize("task", ["rte", "pos", "squad", "parsing"])
 def test_the_toy_encoder_knows_the_toy_worlds_text(task, toy_tokenizer):
-    assert soundness.unknown_share(toy_tokenizer, task, "toyworld") < 0.01
+    assert soundness._unknown_share(toy_tokenizer, task, "toyworld") < 0.01
+
+
+REFUSED = {
+    "albert": (transformers.AlbertConfig, {}, "in one list"),
+    "deberta": (transformers.DebertaConfig, {}, "linear maps"),
+    "modernbert": (transformers.ModernBertConfig, {}, "linear maps"),
+    "t5": (transformers.T5Config, {}, "an encoder and a decoder"),
+    "gpt2": (transformers.GPT2Config, {}, "a decoder"),
+    "llama": (transformers.LlamaConfig, {}, "a decoder"),
+    "a decoder of BERT": (transformers.BertConfig, {"is_decoder": True}, "a decoder"),
+}
+
+
+@pytest.mark.parametrize(("config", "values", "reason"), REFUSED.values(), ids=list(REFUSED))
+def test_an_architecture_is_refused_by_name_before_its_weights_are_read(config, values, reason, tmp_path):
+    # A configuration is all that there is.
+    config(**values).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=f"architecture {config.model_type!r}.*{reason}.*BERT, DistilBERT"):
+        soundness.check_encoder(str(tmp_path), projections=True)
+
+
+def test_what_needs_no_projections_takes_an_architecture_without_six():
+    assert soundness._not_addressed(transformers.ModernBertConfig(), projections=False) == ""
+
+
+def test_prefixes_of_exports_are_taken_off_and_flash_attention_is_replaced(folder, toy_model):
+    weights = load_file(folder / "model.safetensors")
+    renamed = {f"0.auto_model.{name.removeprefix('bert.')}": tensor for name, tensor in weights.items()}
+    save_file(renamed, folder / "model.safetensors", metadata={"format": "pt"})
+    configured(_attn_implementation="flash_attention_2")(folder)
+    soundness.check_encoder(str(folder))
+    read = encoders.load_weights(encoders.locate(str(folder)))
+    assert read.config._attn_implementation == "eager"
+    pairs = zip(read.parameters(), toy_model.parameters(), strict=True)
+    assert all(torch.equal(*pair) for pair in pairs)

@@ -103,7 +103,8 @@ def _check_encoders(missing: Sequence[Specification]) -> None:
         read.setdefault(one.encoder, {})[one.task, one.source] = True
     for encoder, tasks_read in read.items():
         redrawn = any(one.reinitialised for one in missing if one.encoder == encoder)
-        soundness.check(encoder, tasks_read, projections=redrawn)
+        soundness.check_encoder(encoder, redrawn)
+        soundness.check_tokenizer(encoder, tasks_read)
 
 
 def _trained(

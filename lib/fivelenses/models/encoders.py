@@ -39,7 +39,7 @@ from transformers.utils import has_file, logging
 
 from fivelenses import project
 from fivelenses.files import folder_beside, sha256
-from fivelenses.tasks.sources import SourceError, cache_folder, hub_errors, mirror
+from fivelenses.tasks.sources import SourceError, ask_hub_once, cache_folder, mirror
 
 # Progress is logged in plain lines, which a bar for every load or a warning for every retry would drown.
 logging.disable_progress_bar()
@@ -64,6 +64,11 @@ SHAPES = {
     "bert-base-uncased": dict(num_hidden_layers=12, hidden_size=768, num_attention_heads=12, intermediate_size=3072),
     "bert-large-uncased": dict(num_hidden_layers=24, hidden_size=1024, num_attention_heads=16, intermediate_size=4096),
 }
+
+# These count positions from the one after the padding token's number, MPNet's being always 1.
+LATE_POSITIONS = ("camembert", "mpnet", "roberta", "xlm-roberta")
+# What an export of sentence-transformers, or a training on several GPUs, writes before the names of weights.
+PREFIXES = {r"^0\.auto_model\.": "", r"^module\.": ""}
 
 # What tokens and weights are made from; a folder's other files change neither.
 IDENTIFYING = (
@@ -131,7 +136,7 @@ def locate(name: str) -> Encoder:
     """Find an encoder by name without loading it.
 
     Raises:
-        SourceError: a package, a mirror's entry or a file is missing or damaged.
+        SourceError: nothing bears the name, or a package, a mirror's entry or a file is missing or damaged.
 
     Example:
         >>> locate("toy-bert/seed-0").random
@@ -139,6 +144,8 @@ def locate(name: str) -> Encoder:
     """
     if name.startswith("random:"):
         shape = name.removeprefix("random:")
+        if shape.startswith("random:"):
+            raise SourceError(f"{name!r} is random twice: write random:{shape.split(':')[-1]}.")
         if shape in SHAPES:
             digest = hashlib.sha256(json.dumps(SHAPES[shape], sort_keys=True).encode()).hexdigest()[:16]
             return Encoder(name, shape, None, True, f"random-{digest}")
@@ -147,10 +154,12 @@ def locate(name: str) -> Encoder:
     folder = next((folder for folder in _folders(name) if (folder / "config.json").is_file()), None)
     if folder is not None:
         return Encoder(name, str(folder.resolve()), None, False, _folder_identity(folder))
-    if name.startswith((".", "/", "toy-bert", "english-bert")) or " " in name or name.count("/") > 1:
+    if name.startswith((".", "/", "~", "toy-bert", "english-bert")) or not re.fullmatch(r"[^\s/]+(/[^\s/]+)?", name):
+        shipped = sorted(file.parent for file in (project.root() / "models").glob("*/*/config.json"))
+        known = ", ".join("/".join(folder.parts[-2:]) for folder in shipped)
         raise SourceError(
-            f"There is no encoder at {name!r}: give a folder that holds a config.json, a folder under models/, "
-            "a name on the hub, or random:NAME."
+            f"There is no encoder at {name!r}: give a folder that holds a config.json, a folder under models/ "
+            f"({known or 'none is there'}), a name on the hub (owner/name), or random:NAME."
         )
     packaged = _packaged_folder(name) if name in PACKAGED else None
     if packaged is not None:
@@ -245,7 +254,25 @@ def config(encoder: Encoder) -> PretrainedConfig:
     """
     if encoder.random and encoder.place in SHAPES:
         return BertConfig(vocab_size=30_522, **SHAPES[encoder.place])
-    return _from_hub(encoder, AutoConfig.from_pretrained)
+    read = _from_hub(encoder, AutoConfig.from_pretrained)
+    if "flash" in (read._attn_implementation or ""):
+        # Its package is for some GPUs alone, and attentions are read from no other than this.
+        read._attn_implementation = "eager"
+    return read
+
+
+def positions(shape: PretrainedConfig) -> int | None:
+    """The tokens that an encoder of this configuration reads at most, None where that sets no limit.
+
+    Example:
+        >>> from transformers import RobertaConfig
+        >>> positions(BertConfig()), positions(RobertaConfig(max_position_embeddings=514))
+        (512, 512)
+    """
+    most = getattr(shape, "max_position_embeddings", None)
+    if most is None or shape.model_type not in LATE_POSITIONS:
+        return most
+    return most - 1 - (1 if shape.model_type == "mpnet" else shape.pad_token_id)
 
 
 def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
@@ -262,28 +289,38 @@ def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
         # A class may build steps of its own around the vocabulary: lower case for a cased one, WordPieces for words.
         of_class = {"model_input_names": read.model_input_names, **read.special_tokens_map}
         read = _from_hub(encoder, PreTrainedTokenizerFast.from_pretrained, **of_class)
+    largest = max(read.get_vocab().values(), default=-1)
     # Without its files transformers makes a tokeniser of special tokens alone; embeddings may have some rows to spare.
-    if not rows / 2 <= len(read) <= rows:
+    if not rows / 2 <= len(read) <= rows or largest >= rows:
         raise SourceError(
-            f"The tokeniser of the encoder {encoder.name!r} could not be read: it has {len(read):,} tokens where the "
-            f"embeddings have {rows:,} rows; put the files of its own tokeniser beside the weights."
+            f"The tokeniser of the encoder {encoder.name!r} is not its own: it has {len(read):,} tokens, the last of "
+            f"number {largest:,}, and the embeddings have {rows:,} rows; put the files of its own beside the weights."
         )
     return read
 
 
 def _from_hub(encoder: Encoder, read, **options):
-    """Call a `from_pretrained` on an encoder's place; a network failure becomes one sentence."""
+    """Call a `from_pretrained` on an encoder's place; what a library says of a failure becomes one sentence."""
     return _read(encoder.name, encoder.place, encoder.revision or "main", read, **options)
 
 
 def _read(name: str, place: str, revision: str, read, **options):
+    here = Path(place).is_dir()
+    if not here:
+        ask_hub_once()
     try:
         return read(place, revision=revision, **options)
-    except hub_errors() as error:
+    except Exception as error:  # configurations, tokenisers and weights have errors without a common class
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        if here:
+            raise SourceError(
+                f"The encoder {name!r} in {place} cannot be read ({reason}): its files are damaged or of different "
+                "encoders, so copy them again."
+            ) from error
         packages = ", run `make extras`" if name in PACKAGED else ""
         raise SourceError(
-            f"The encoder {name!r} could not be read ({type(error).__name__}): check the name, connect to the "
-            f"network{packages}, or set FIVELENSES_MIRROR to a folder that holds it under models/."
+            f"The encoder {name!r} could not be read ({reason}): check the name, connect to the network{packages}, or "
+            "set FIVELENSES_MIRROR to a folder that holds it under models/."
         ) from error
 
 
@@ -311,8 +348,8 @@ def load(encoder: Encoder, model_class=AutoModel):
         shape.dtype = torch.float32
         return model_class.from_config(shape)
     with without_load_report():  # an unused head is intended; what is missing is checked below
-        reader = model_class.from_pretrained
-        model, report = _from_hub(encoder, reader, output_loading_info=True, dtype=torch.float32)
+        options = {"dtype": torch.float32, "config": config(encoder), "key_mapping": PREFIXES}
+        model, report = _from_hub(encoder, model_class.from_pretrained, output_loading_info=True, **options)
     missing = [name for name in report["missing_keys"] if "pooler" not in name]  # a pooler is part of a head here
     if missing:
         raise SourceError(

@@ -6,7 +6,8 @@ Each chapter's own are in `chapters`; `settings` fills them in from a profile.
 import dataclasses
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import yaml
@@ -326,10 +327,10 @@ def positions(encoder: str) -> int | None:
         >>> positions("toy-bert/seed-0")
         128
     """
-    from fivelenses.checkpoints import architectures
+    from fivelenses.models import encoders
 
     known = _configuration(encoder)
-    return None if known is None else architectures.positions(known)
+    return None if known is None else encoders.positions(known)
 
 
 def depth(encoder: str) -> int | None:
@@ -360,6 +361,34 @@ def _names(value) -> Iterator[str]:
         yield from (name for pair in value.items() for part in pair for name in _names(part))
     elif isinstance(value, tuple):
         yield from (name for part in value for name in _names(part))
+
+
+def in_full(name: str) -> str:
+    """An encoder's name; of a folder its whole path, since a notebook runs in another folder than its caller.
+
+    Example:
+        >>> in_full("toy-bert/seed-0"), in_full("random:bert-base-uncased")
+        ('toy-bert/seed-0', 'random:bert-base-uncased')
+    """
+    plain = name.removeprefix("random:")
+    folder = Path(plain).expanduser()
+    return name.removesuffix(plain) + str(folder.resolve()) if plain and (folder / "config.json").is_file() else name
+
+
+def check_layers(parameters: FineTuningParameters, overridden: Collection[str]) -> None:
+    """Refuse numbers of layers that an encoder does not have, among those that a caller set; a profile's are for
+    encoders of several depths.
+
+    Raises:
+        ParameterError: in one sentence.
+    """
+    for field in (field for field in parameters.counting_layers if field in overridden):
+        value = getattr(parameters, field)
+        largest = max(value, default=0) if isinstance(value, tuple) else value or 0
+        for name in parameters.encoders_used():
+            layers = depth(name)
+            if layers is not None and largest > layers:
+                raise ParameterError(f"{field} names {largest} and {name} has {layers} layers: name at most {layers}.")
 
 
 class EncoderParameters(FineTuningParameters):

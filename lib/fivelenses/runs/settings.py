@@ -4,7 +4,6 @@ sentence says what is wrong.
 A parameter's value lives in one profile file (``notebooks/profiles/<profile>.yaml``); a caller may override it by name.
 """
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,11 +20,11 @@ from fivelenses.runs.chapters.known_truth import KnownTruth
 from fivelenses.runs.chapters.merchant2020 import Merchant2020
 from fivelenses.runs.chapters.singh2020 import Singh2020
 from fivelenses.runs.chapters.zhou2022 import Zhou2022
-from fivelenses.runs.encoder_names import NAMING, in_full
-from fivelenses.runs.hub import offline_if_silent
-from fivelenses.runs.parameters import ChapterParameters, FineTuningParameters, ParameterError
+from fivelenses.runs.parameters import ChapterParameters, FineTuningParameters, ParameterError, check_layers, in_full
 from fivelenses.tasks import own
 
+# The parameters whose values name encoders.
+NAMING = ("encoder", "encoders", "epochs_by_encoder", "independent", "learning_rate_by_encoder", "pretrained")
 # What pydantic names besides the place of a value, where it may be of several kinds.
 KIND = re.compile(r"(constrained-)?(int|float|str)$|(dict|tuple)\[")
 
@@ -148,7 +147,7 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         ) from error
     overrides = resolved({name: value for name, value in overrides.items() if value is not None})
     try:
-        return chapter.parameters(**values | overrides)
+        chosen = chapter.parameters(**values | following_encoder(chapter, overrides) | overrides)
     except ValidationError as error:
         first = error.errors()[0]
         message = first["msg"].removeprefix("Value error, ").rstrip(".")
@@ -157,6 +156,15 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         name = ".".join(str(place) for place in first["loc"] if not KIND.match(str(place)))
         where = "overridden" if first["loc"][0] in overrides else f"in profile {profile}"
         raise ParameterError(f"Chapter {number}, {name} ({where}): {message}, got {first['input']!r}."[:600]) from error
+    check_layers(chosen, overrides)
+    return chosen
+
+
+def following_encoder(chapter: Chapter, overrides: Mapping[str, object]) -> dict:
+    """What goes with another `encoder`: it alone is compared; its independent one has its shape and random weights."""
+    name = overrides.get("encoder")
+    follows = {"encoders": [name], "pretrained": [name], "independent": f"random:{name}"} if name else {}
+    return {field: value for field, value in follows.items() if field in chapter.parameters.model_fields}
 
 
 def resolved(overrides: Mapping[str, object]) -> dict:
@@ -170,14 +178,8 @@ def resolved(overrides: Mapping[str, object]) -> dict:
         >>> resolved({"tasks": ["rte"], "seeds": [0]})
         {'tasks': ['rte'], 'seeds': [0]}
     """
-    kinds = dict.fromkeys(("tasks", *FineTuningParameters.naming_tasks), _task_name) | dict.fromkeys(NAMING, in_full)
+    kinds = dict.fromkeys(("tasks", *FineTuningParameters.naming_tasks), own.name_of) | dict.fromkeys(NAMING, in_full)
     return {name: _renamed(value, kinds[name]) if name in kinds else value for name, value in overrides.items()}
-
-
-def _task_name(named: str) -> str:
-    if named.startswith("hub:") and "FIVELENSES_MIRROR" not in os.environ:
-        offline_if_silent()
-    return own.name_of(named)
 
 
 def _renamed(value, new: Callable[[str], str]):

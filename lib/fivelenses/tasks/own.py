@@ -26,7 +26,7 @@ from filelock import FileLock
 
 from fivelenses.catalogue import Task, is_task, own_folder, read_own, slug
 from fivelenses.files import folder_beside, written_beside
-from fivelenses.tasks.sources import SourceError, hub_errors, mirror, quiet_datasets
+from fivelenses.tasks.sources import SourceError, ask_hub_once, hub_errors, mirror, quiet_datasets
 from fivelenses.tasks.subsets import subset
 
 # The library takes seconds to load, and a file of the reader's own is read without it.
@@ -117,6 +117,7 @@ def _hub_tables(place: str, folder: Path | None) -> tuple[str, dict[str, pd.Data
     name, configuration = parsed["name"], parsed["configuration"]
     try:
         if folder is None:
+            ask_hub_once()
             splits = quiet_datasets().load_dataset(name, configuration, revision=parsed["revision"])
         else:
             files = (folder / "datasets" / name / (configuration or "")).glob("*.parquet")

@@ -7,6 +7,7 @@ an error, never a guess; `tasks.examples` reports a split with fewer rows than t
 import hashlib
 import lzma
 import os
+import socket
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from fivelenses.files import written_beside
 from fivelenses.tasks.catalogue import Task
@@ -46,6 +48,24 @@ def hub_errors() -> tuple[type[Exception], ...]:
     import httpx2
 
     return (OSError, ValueError, httpx2.HTTPError, quiet_datasets().exceptions.DatasetsError)
+
+
+@cache
+def ask_hub_once() -> None:
+    """Where the hub does not answer, have its client take what its cache holds and fail at once for the rest, in this
+    process and those that it starts; it would ask again and again, half a minute for each file.
+    """
+    from huggingface_hub import constants
+
+    if os.environ.get("HF_HUB_OFFLINE") or {"http", "https", "all"} & set(urllib.request.getproxies()):
+        return
+    address = urlsplit(constants.ENDPOINT)
+    try:
+        port = address.port or (80 if address.scheme == "http" else 443)
+        socket.create_connection((address.hostname, port), timeout=3).close()
+    except OSError:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        constants.HF_HUB_OFFLINE = True
 
 
 def cache_folder() -> Path:
@@ -89,7 +109,11 @@ def hub_table(task: Task, split: str) -> "datasets.Dataset":
                 f"The mirror has no {task.repository} {task.config} {name} (looked for {path}): "
                 "add that file, or unset FIVELENSES_MIRROR to read from the hub."
             )
-        return quiet_datasets().load_dataset("parquet", data_files={split: str(path)}, split=split)
+        try:
+            return quiet_datasets().load_dataset("parquet", data_files={split: str(path)}, split=split)
+        except hub_errors() as error:
+            raise SourceError(f"{path} is damaged or cut short ({type(error).__name__}): copy it again.") from error
+    ask_hub_once()
     try:
         return quiet_datasets().load_dataset(task.repository, task.config, revision=task.revision, split=name)
     except hub_errors() as error:
@@ -155,7 +179,10 @@ def raw_bytes(file: RawFile) -> bytes:
             raise SourceError(
                 f"The mirror has no {file.repository} {file.tag} {file.path} (looked for {path}): add it."
             )
-        content = lzma.decompress(path.read_bytes())
+        try:
+            content = lzma.decompress(path.read_bytes())
+        except (lzma.LZMAError, EOFError) as error:
+            raise SourceError(f"{path} is damaged or cut short ({error}): copy it again.") from error
         place = str(path)
     else:
         content, place = _downloaded(file)

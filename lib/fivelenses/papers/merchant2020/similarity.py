@@ -13,7 +13,6 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses import tasks
 from fivelenses.activations import stream_order
-from fivelenses.checkpoints.architectures import positions
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import RSA, compare_with
 from fivelenses.lenses.rsa import sample_positions
@@ -57,7 +56,7 @@ def similarity_to_base(
         `null` (rows of one side permuted; missing without a fold), `tokens`, `examples` (texts).
     """
     base, *others = models
-    longest = min(tokenizer.model_max_length, positions(models[base].config) or tokenizer.model_max_length)
+    longest = min(tokenizer.model_max_length, encoders.positions(models[base].config) or tokenizer.model_max_length)
     parts = []
     for name, sides in texts.items():
         examples = datasets.Dataset.from_dict(dict(tokenizer(*map(list, sides), truncation=True, max_length=longest)))
