@@ -6,7 +6,8 @@ from fivelenses import records
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.first_exhibits.exhibit import Absent
-from fivelenses.papers.zhou2022 import figures, labelled, measure, probing, tables
+from fivelenses.lenses import directprobe, mlp_probe
+from fivelenses.papers.zhou2022 import figures, geometry, points, probes, tables
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
 
@@ -27,7 +28,7 @@ def centroids_worked_by_hand() -> dict[tuple[int, int], np.ndarray]:
 
 
 def moved_by_hand(task: str = "pos") -> pd.DataFrame:
-    return measure.movements(centroids_worked_by_hand(), ["A", "B", "C", "D"]).assign(task=task, seed=0)
+    return geometry.movements(centroids_worked_by_hand(), ["A", "B", "C", "D"]).assign(task=task, seed=0)
 
 
 def test_movements_of_a_case_worked_by_hand():
@@ -66,7 +67,7 @@ def test_a_task_has_the_papers_figure_whatever_other_tasks_are_followed(task, ke
 
 
 def test_the_closest_labels_are_followed():
-    table = measure.closest_paths(centroids_worked_by_hand(), ["A", "B", "C", "D"])
+    table = geometry.closest_paths(centroids_worked_by_hand(), ["A", "B", "C", "D"])
     assert set(table["label"]) == {"A", "B", "C"}
     assert set(table["layer"]) == {1, 2}
     start, end = (table[(table["layer"] == 2) & (table["label"] == "C") & (table["step"] == step)] for step in (0, 7))
@@ -133,28 +134,28 @@ def toy(task: str):
 
 
 def test_all_labels_are_kept_and_a_sentence_is_measured_once():
-    splits = labelled.labelled_splits(toy("dep"), points=30)
-    whole = labelled.labelled_splits(toy("dep"), None)
+    splits = points.splits(toy("dep"), points=30)
+    whole = points.splits(toy("dep"), None)
     assert set(splits["train"].labels) == set(whole["train"].labels)
-    assert 30 <= len(splits["train"].labels) < 100 and splits["train"].whole == len(whole["train"].labels)
-    assert set(labelled.common_labels(whole, 10)) < set(labelled.common_labels(whole, 1))
+    assert 30 <= len(splits["train"].labels) < 100 and splits["train"].size == len(whole["train"].labels)
+    assert set(geometry.common_labels(whole, 10)) < set(geometry.common_labels(whole, 1))
     _, counts = np.unique(whole["validation"].labels, return_counts=True)
-    assert len(labelled.common_labels(whole, 10)) <= (counts >= 10).sum()
+    assert len(geometry.common_labels(whole, 10)) <= (counts >= 10).sum()
     texts = [tuple(tokens) for tokens in splits["train"].examples["input_ids"]]
     assert len(texts) == len(set(texts))
 
 
 def test_points_are_those_of_their_sentences_though_the_others_are_not_read():
-    few, whole = (labelled.labelled_splits(toy("dep"), points)["train"] for points in (40, None))
+    few, whole = (points.splits(toy("dep"), count)["train"] for count in (40, None))
     assert len(few.examples) < len(whole.examples) and np.array_equal(
         np.unique(few.sentences), range(len(few.examples))
     )
-    model = labelled.pretrained(toy("dep"))
+    model = points.pretrained(toy("dep"))
     texts = [tuple(tokens) for tokens in whole.examples["input_ids"]]
     for point in (0, len(few.labels) // 2, len(few.labels) - 1):
         sentence = texts.index(tuple(few.examples[int(few.sentences[point])]["input_ids"]))
         labels = np.array(whole.labels[whole.sentences == sentence])
-        alone = labelled.Labelled(whole.examples.select([sentence]), labels, np.arange(len(labels)), labels, 0)
+        alone = points.Split(whole.examples.select([sentence]), labels, np.arange(len(labels)), labels, 0)
         near = np.abs(alone.last_layer(model, "cpu") - few.last_layer(model, "cpu")[point]).max(axis=1)
         assert labels[near.argmin()] == few.labels[point] and near.min() < 1e-4
 
@@ -162,28 +163,30 @@ def test_points_are_those_of_their_sentences_though_the_others_are_not_read():
 def test_a_label_that_is_in_one_split_alone_counts_in_the_training_set_and_not_in_the_comparison():
     generator = np.random.default_rng(0)
     labels = np.repeat(["A", "B", "C", "rare"], [6, 6, 6, 1])
-    points = generator.standard_normal((19, 4)) * 0.1 + np.repeat(np.eye(4), [6, 6, 6, 1], axis=0) * 9
-    probed = measure.directprobe.probe(points, labels)
-    test = points[:18] * [1.0, 2.0, 1.0, 1.0], labels[:18]
-    similarity = measure._similarity((points, labels), test, ["A", "B", "C"], probed)
-    of_three = measure.directprobe.probe(points[:18], labels[:18])
-    expected = measure.directprobe.spatial_similarity(of_three, measure.directprobe.probe(*test))
+    states = generator.standard_normal((19, 4)) * 0.1 + np.repeat(np.eye(4), [6, 6, 6, 1], axis=0) * 9
+    probed = directprobe.probe(states, labels)
+    test = states[:18] * [1.0, 2.0, 1.0, 1.0], labels[:18]
+    similarity = geometry._similarity((states, labels), test, ["A", "B", "C"], probed)
+    of_three = directprobe.probe(states[:18], labels[:18])
+    expected = directprobe.spatial_similarity(of_three, directprobe.probe(*test))
     assert probed.n_clusters == 4 and similarity == pytest.approx(expected)
-    assert np.isnan(measure._similarity((points, labels), test, ["A", "B"], probed))
+    assert np.isnan(geometry._similarity((states, labels), test, ["A", "B"], probed))
 
 
 def test_what_a_probe_has_right_is_kept_by_sentence():
-    splits = labelled.labelled_splits(toy("ps-fxn"), points=60)
-    grid = probing.mlp_probe.grid([8], [1e-3])
-    found, read = probing._best_probe(labelled.pretrained(toy("ps-fxn")), splits, grid, 2, 5, "cpu")
-    assert read["score"].sum() / read["weight"].sum() == pytest.approx(found["accuracy"])
+    splits, model = points.splits(toy("ps-fxn"), points=60), points.pretrained(toy("ps-fxn"))
+    grid = mlp_probe.grid([8], [1e-3])
+    found = probes._accuracies([([{"seed": 0}, {"seed": 1}], model)], splits, grid, 2, 5, "cpu")
+    fit, read = found["fits"].iloc[1], found["sentences"].query("seed == 1")
+    assert found["fits"]["seed"].tolist() == [0, 1]
+    assert read["score"].sum() / read["weight"].sum() == pytest.approx(fit["accuracy"])
     assert read["weight"].sum() == len(splits["validation"].labels) and read["example"].is_unique
     assert 0 < read["null"].sum() < read["weight"].sum()
 
 
 def test_words_and_sentences_of_a_task_are_counted():
-    sizes = labelled.task_sizes(["dep", "trec"], "toyworld").set_index("task")
-    whole = labelled.labelled_splits(toy("dep"), None)
+    sizes = points.task_sizes(["dep", "trec"], "toyworld").set_index("task")
+    whole = points.splits(toy("dep"), None)
     # Repeated sentences are counted here, and measured once there.
     assert sizes.loc["dep", "training"] >= len(whole["train"].labels) > 1000
     assert sizes.loc["trec", "labels"] > 2 and sizes.loc["trec", "test"] > 100
@@ -194,28 +197,30 @@ def diverged(task: str) -> Checkpoint:
 
 
 def test_states_along_a_training_that_diverged_are_refused_before_any_is_read():
-    with pytest.raises(ValueError, match=r"training of \('pos', 0\) diverged: .* out of followed"):
-        measure.along_training([diverged("pos")])
+    with pytest.raises(ValueError, match="training of toy-bert/seed-0, pos, seed 0 diverged: .* out of followed"):
+        geometry.along_training([diverged("pos")])
 
 
-@pytest.mark.parametrize("function", [measure.target_distances, probing.target_accuracy])
+@pytest.mark.parametrize("function", [geometry.target_distances, probes.target_accuracy])
 def test_a_target_is_not_measured_in_a_model_whose_training_diverged(function):
-    given = {} if function is measure.target_distances else {"probe_sizes": [8], "probe_regularisers": [0.1]}
+    given = {} if function is geometry.target_distances else {"probe_sizes": [8], "probe_regularisers": [0.1]}
     with pytest.raises(ValueError, match="training of pos diverged: .* out of tuned_on"):
         function([diverged("pos")], "ps-fxn", **given)
 
 
 def test_a_model_whose_training_diverged_is_left_out_and_none_is_an_error():
-    assert measure.geometry([diverged("pos")]).empty
+    assert {"task", "stage", "control"} <= set(geometry.geometry([diverged("pos")]))
+    for table in probes.probe_accuracy([diverged("pos")], [8], [0.1]).values():
+        assert table.empty and {"task", "stage", "control"} <= set(table)
     with pytest.raises(ValueError, match="training of every model diverged, .* lower learning_rate"):
         tables.table_2(pd.DataFrame(), pd.DataFrame())
 
 
 def test_a_change_of_directprobe_leaves_the_probes_records_as_they_are():
     lens = "fivelenses.lenses.directprobe"
-    assert lens in records.closure([measure.__name__], records.KNOWN_OTHERWISE)
-    assert lens not in records.closure([probing.__name__], records.KNOWN_OTHERWISE)
-    assert "fivelenses.lenses.mlp_probe" not in records.closure([measure.__name__], records.KNOWN_OTHERWISE)
+    assert lens in records.closure([geometry.__name__], records.KNOWN_OTHERWISE)
+    assert lens not in records.closure([probes.__name__], records.KNOWN_OTHERWISE)
+    assert "fivelenses.lenses.mlp_probe" not in records.closure([geometry.__name__], records.KNOWN_OTHERWISE)
 
 
 # --- tables and parameters --------------------------------------------------------------------------------------------

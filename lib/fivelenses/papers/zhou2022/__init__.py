@@ -1,5 +1,5 @@
 """Zhou and Srikumar (2022), "A Closer Look at How Fine-tuning Changes BERT".
 
-What DirectProbe measures is in `measure`, what classifier probes read in `probing`: neither's records know the other's
-code. Both look at the labelled points of `labelled`.
+`geometry` is measured by DirectProbe and `probes` by classifiers, on the labelled points of `points`: a change of one
+lens leaves the records of the other.
 """
