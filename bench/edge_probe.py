@@ -12,8 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from measure import HEADER, arguments, compare, report
 
-from fivelenses.lenses.edge_probe import EdgeProbe, fit
-from fivelenses.lenses.spans import Split, Target
+from fivelenses.lenses.edge_probe import EdgeProbe, Split, Target, fit
 
 PROBES, BATCHES = 8, 20
 

@@ -11,9 +11,8 @@ from measure import HEADER, arguments, compare, report
 from scipy.spatial import procrustes
 from sklearn.neighbors import NearestNeighbors
 
-from fivelenses.lenses.debiased_cka import debiased_linear_cka
-from fivelenses.lenses.neighbours import mutual_neighbours
-from fivelenses.lenses.procrustes import procrustes_distance
+from fivelenses.lenses.cka import debiased_linear_cka
+from fivelenses.lenses.similarities import mutual_neighbours, procrustes_distance
 
 K = 10
 

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 from fivelenses.activations import Activations, stream, stream_rolled_back
-from fivelenses.lenses import cca
+from fivelenses.lenses import cca, cka
 from fivelenses.lenses.attention import JSAccumulator
 from fivelenses.lenses.moments import Moments, Scatter, bytes_needed
 from fivelenses.lenses.rsa import RSAAccumulator, similarity
@@ -129,7 +129,7 @@ class CCA:
         scatter, row = moments.pair(*pair), {}
         for measure in self.measures if left_out is None else set(self.measures) & set(self.REPLICATED):
             if measure == "cka":
-                row[measure] = cca.linear_cka(scatter)
+                row[measure] = cka.linear_cka(scatter)
             else:
                 crossed = moments.null(*pair) if measure == "svcca_null" else scatter
                 row[measure] = self._distance(measure, crossed, pair, whitenings)

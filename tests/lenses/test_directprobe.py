@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.svm import SVC
 
 from fivelenses.lenses import hulls
+from fivelenses.lenses.checks import DECLARED, INVARIANCES, SCALING, WIDTH, changed
 from fivelenses.lenses.directprobe import (
     hull_distance,
     linearly_separable,
@@ -386,3 +387,16 @@ def test_hulls_whose_squares_are_no_numbers_and_senseless_tolerances_are_refused
     for tolerance in (-1, 0, 1, np.inf, np.nan):
         with pytest.raises(ValueError, match="a share of the radius between 0 and 1"):
             answer(TRIANGLE, TRIANGLE + 20, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("change", INVARIANCES)
+def test_the_distance_of_labels_ignores_what_is_declared(change):
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        points, codes = random.standard_normal((40, WIDTH)), np.arange(40) % 2
+        points[:, 0] += 20 * codes
+        before, after = (probe(side, codes).min_distances.mean() for side in (points, changed(change, points, seed)))
+        if change in DECLARED["labels"]:
+            assert np.log(after / before) == pytest.approx(0, abs=1e-3)
+        elif change == SCALING:
+            assert abs(np.log(after / before)) > 0.9

@@ -1,9 +1,11 @@
+"""Edge probes: the classifier against torch's own layers, its targets and batches, and its training."""
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from fivelenses.lenses.edge_probe import fit
-from fivelenses.lenses.spans import Target
+from fivelenses.lenses.edge_probe import Configuration, SpanBatch, SpanTargets, Target, first_parameters, fit, logits
 
 SMALL = {"projection": 12, "hidden": 16, "learning_rate": 0.01, "batch_size": 8, "validate_every": 10}
 
@@ -127,25 +129,18 @@ def test_seeds_differ_and_remake_their_probe():
     assert same == [True, True, False]
 
 
-def test_dropout_is_only_for_training_and_can_be_left_out():
-    made = splits()
-    (probe,) = fit(*made, dropout=0, max_validations=3, **SMALL)
-    sentences, targets = kinds(9, 5)
-    np.testing.assert_array_equal(probe.predict(sentences, targets), probe.predict(sentences, targets))
-
-
 def test_what_cannot_be_trained_is_refused_with_a_sentence():
     training, development, test = splits()
     for how, words in (
         ({"layers": "all"}, "'mix', or read the last with 'top'"),
         ({"dropout": 1}, "a share in"),
         ({"hidden": 0}, "a whole number from 1"),
-        ({"seeds": ()}, "at least one"),
+        ({"seeds": ()}, "0 seeds: give at least one"),
     ):
         with pytest.raises(ValueError, match=words):
             fit(training, development, test, **how)
     unlabelled = [Target(t.sentence, t.span1, None, set()) for t in training[1]]
-    with pytest.raises(ValueError, match="No training target has a label"):
+    with pytest.raises(ValueError, match="There are 0 labels in training"):
         fit((training[0], unlabelled), development, test)
     with pytest.raises(ValueError, match="The splits differ in"):
         fit(training, development, splits(two=True)[2])
@@ -160,3 +155,190 @@ def test_what_cannot_be_trained_is_refused_with_a_sentence():
     (probe,) = fit(training, development, test, max_validations=1, **SMALL)
     with pytest.raises(ValueError, match="reads 3 layers of 8 features and 1 spans"):
         probe.predict([sentence[:2] for sentence in test[0][0]], test[1])
+
+
+# --- the classifier ---
+
+NARROW = Configuration(projection=5, hidden=7)
+
+
+class PlainProbe(nn.Module):
+    """The published classifier for one target at a time, written with torch's own layers."""
+
+    def __init__(self, parameters, spans):
+        super().__init__()
+        d, width = parameters["project"].shape
+        width //= spans
+        hidden, labels = parameters["output"].shape
+        self.weights, self.scale = parameters["mix"], parameters["scale"]
+        self.projections = nn.ModuleList(nn.Linear(d, width) for _ in range(spans))
+        self.attentions = nn.ModuleList(nn.Linear(width, 1) for _ in range(spans))
+        self.mlp = nn.Sequential(
+            nn.Linear(spans * width, hidden), nn.Tanh(), nn.LayerNorm(hidden), nn.Linear(hidden, labels)
+        )
+        with torch.no_grad():
+            for slot in range(spans):
+                part = slice(slot * width, (slot + 1) * width)
+                self.projections[slot].weight.copy_(parameters["project"][:, part].T)
+                self.projections[slot].bias.copy_(parameters["project_bias"][0, part])
+                self.attentions[slot].weight.copy_(parameters["attend"][slot : slot + 1])
+            for layer, name in ((0, "hidden"), (3, "output")):
+                self.mlp[layer].weight.copy_(parameters[name].T)
+                self.mlp[layer].bias.copy_(parameters[f"{name}_bias"][0])
+            self.mlp[2].weight.copy_(parameters["gain"][0])
+            self.mlp[2].bias.copy_(parameters["shift"][0])
+
+    def forward(self, sentence, spans):
+        mixed = self.scale * sum(s * layer for s, layer in zip(self.weights.softmax(0), sentence, strict=True))
+        pooled = []
+        for (start, end), project, attend in zip(spans, self.projections, self.attentions, strict=True):
+            words = project(mixed)[start:end]
+            pooled.append((attend(words).softmax(0) * words).sum(0))
+        return self.mlp(torch.cat(pooled))
+
+
+def given(spans, models=1):
+    """Vectors of nine sentences for each model, and targets with narrow and wide spans."""
+    random = np.random.default_rng(0)
+    lengths = random.integers(2, 9, 9).tolist()
+    vectors = [[random.standard_normal((3, n, 8)).astype(np.float32) for n in lengths] for _ in range(models)]
+    targets = []
+    for place, n in enumerate(lengths):
+        for bounds in ((0, n), (1, 2)):
+            targets.append(Target(place, bounds, (n - 2, n) if spans == 2 else None, {"kind"}))
+    return vectors, targets
+
+
+def moved(parameters, random):
+    """Parameters away from where they start at 0 or 1."""
+    return parameters | {
+        name: torch.randn(parameters[name].shape, generator=random) for name in ("mix", "scale", "gain", "shift")
+    }
+
+
+@pytest.mark.parametrize("spans", [1, 2])
+def test_logits_of_stacked_probes_are_those_of_the_published_classifier_target_by_target(spans):
+    random = torch.Generator().manual_seed(0)
+    probes = [moved(first_parameters((3, 8, spans), 4, NARROW, random), random) for _ in range(3)]
+    stacked = {name: torch.stack([probe[name] for probe in probes]) for name in probes[0]}
+    models, reads = given(spans, models=2), [0, 0, 1]
+    split = SpanTargets(models, ["kind"])
+    said = torch.cat([logits(stacked, reads, batch) for batch in split.batches(4, [0, 1])], 1)
+    for probe, model in enumerate(reads):
+        plain = PlainProbe(probes[probe], spans)
+        for row, place in enumerate(split.order):
+            target = models[1][place]
+            sentence = torch.from_numpy(models[0][model][target.sentence])
+            expected = plain(sentence, [target.span1, target.span2][:spans])
+            np.testing.assert_allclose(said[probe, row].detach(), expected.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_span_pooling_ignores_padding():
+    random = torch.Generator().manual_seed(1)
+    stacked = {name: v[None] for name, v in moved(first_parameters((3, 8, 2), 4, NARROW, random), random).items()}
+    (batch,) = SpanTargets(given(2), ["kind"]).batches(9, [0])
+    said = logits(stacked, [0], batch)
+    # Wider padding that points anywhere.
+    extra = torch.randint(batch.words[0].shape[1], (*batch.places.shape[:2], 5), generator=random)
+    places = torch.cat([torch.where(batch.inside, batch.places, 3), extra], -1)
+    inside = torch.cat([batch.inside, torch.zeros_like(extra, dtype=torch.bool)], -1)
+    padded = SpanBatch(batch.words, places, inside, batch.truth)
+    np.testing.assert_allclose(logits(stacked, [0], padded), said, rtol=1e-5, atol=1e-6)
+
+
+def test_first_weights_are_bounded_by_the_inputs_and_the_mixture_starts_as_the_mean():
+    wide = Configuration(projection=25, hidden=16)
+    parameters = first_parameters((4, 9, 2), 3, wide, torch.Generator().manual_seed(3))
+    assert parameters["mix"].softmax(0).tolist() == [0.25] * 4 and parameters["scale"].tolist() == [1]
+    for name, inputs in (("project", 9), ("attend", 25), ("hidden", 50), ("output", 16)):
+        assert 0.8 * inputs**-0.5 < parameters[name].abs().max() <= inputs**-0.5
+
+
+# --- targets and batches ---
+
+
+def drawn_sentences(seed, lengths, layers=2, d=3):
+    random = np.random.default_rng(seed)
+    return [random.standard_normal((layers, n, d)).astype(np.float32) for n in lengths]
+
+
+WORDS = [4, 1, 6, 3]
+TARGETS = [
+    Target(2, (1, 4), (5, 6), {"a"}),
+    Target(0, (0, 1), (1, 4), {"b", "never seen"}),
+    Target(2, (0, 6), (0, 1), set()),
+    Target(3, (2, 3), (2, 3), {"a", "b"}),
+]
+
+
+def test_the_words_of_each_span_are_found_again_in_the_batch():
+    models = [drawn_sentences(0, WORDS), drawn_sentences(1, WORDS)]
+    split = SpanTargets((models, TARGETS), ["a", "b"])
+    assert split.shape == (2, 2, 3, 2) and len(split) == 4 and split.unknown == 1
+    for size in (1, 2, 10):
+        seen = 0
+        for batch in split.batches(size, [0, 1]):
+            for row, truth in enumerate(batch.truth):
+                target = TARGETS[split.order[seen + row]]
+                assert truth.tolist() == [float(label in target.labels) for label in ("a", "b")]
+                for slot, (start, end) in enumerate((target.span1, target.span2)):
+                    places = batch.places[row, slot][batch.inside[row, slot]]
+                    for model in (0, 1):
+                        expected = models[model][target.sentence][:, start:end]
+                        np.testing.assert_array_equal(batch.words[model][:, places], expected)
+            seen += len(batch.truth)
+        assert seen == 4
+
+
+def test_a_batch_holds_no_word_outside_its_spans_and_each_once():
+    split = SpanTargets(([drawn_sentences(0, WORDS)], TARGETS), ["a"])
+    (batch,) = split.batches(10, [0])
+    assert batch.words[0].shape == (2, 4 + 6 + 1, 3)
+    only = SpanTargets(([drawn_sentences(0, WORDS)], TARGETS[:1] * 3), ["a"])
+    assert next(only.batches(10, [0])).words[0].shape == (2, 4, 3)
+
+
+def test_an_order_is_drawn_from_the_generator_and_keeps_every_target():
+    split = SpanTargets(([drawn_sentences(0, WORDS)], TARGETS), ["a", "b"])
+    drawn = [
+        torch.cat([b.truth for b in split.batches(1, [0], torch.Generator().manual_seed(seed))]) for seed in range(8)
+    ]
+    assert any(not torch.equal(drawn[0], one) for one in drawn)
+    assert all(torch.equal(one.sum(0), drawn[0].sum(0)) for one in drawn)
+
+
+FIRST = drawn_sentences(0, WORDS)
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        ([], "no model, sentence or target"),
+        ([FIRST, FIRST[:3]], "Model 1 has 3 given sentences and model 0 has 4"),
+        ([FIRST, drawn_sentences(0, [4, 1, 6, 2])], "Sentence 3 of model 1 in the given split has"),
+        ([FIRST, drawn_sentences(0, WORDS, d=5)], "Sentence 0 of model 1 in the given split has"),
+        ([[s[0] for s in FIRST]], "Sentence 0 of model 0 in the given split has shape"),
+        ([[s * np.nan for s in FIRST]], "Sentence 0 of model 0 in the given split holds NaN"),
+        ([[s.astype(int) for s in FIRST]], "no floating-point numbers"),
+    ],
+)
+def test_vectors_that_are_no_split_are_refused_with_a_sentence(models, words):
+    with pytest.raises(ValueError, match=words):
+        SpanTargets((models, TARGETS), ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("targets", "words"),
+    [
+        ([], "no model, sentence or target"),
+        ([Target(4, (0, 1), None, {"a"})], "in sentence 4, and there are 4"),
+        ([Target(-1, (0, 1), None, {"a"})], "in sentence -1"),
+        ([Target(0, (3, 5), None, {"a"})], r"span \(3, 5\), which is no part of its 4 words"),
+        ([Target(0, (2, 2), None, {"a"})], r"span \(2, 2\), which is no part"),
+        ([Target(0, (0, 1), (3, 2), {"a"})], r"Target 0 of the given split has the span \(3, 2\)"),
+        ([*TARGETS, Target(0, (0, 1), None, {"a"})], "Some targets"),
+    ],
+)
+def test_targets_outside_their_sentences_are_refused_with_a_sentence(targets, words):
+    with pytest.raises(ValueError, match=words):
+        SpanTargets(([FIRST], targets), ["a", "b"])

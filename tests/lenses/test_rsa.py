@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
-from fivelenses.lenses.rsa import RSAAccumulator, permuted_null, sample_positions, similarity
+from fivelenses.lenses.rsa import RSAAccumulator, sample_positions, similarity
+from fivelenses.lenses.similarities import permuted_null
 
 
 def related(seed, n=60, d1=5, d2=7, dtype=np.float64, away=1.0):
@@ -14,10 +15,6 @@ def related(seed, n=60, d1=5, d2=7, dtype=np.float64, away=1.0):
     x = random.standard_normal((n, d1)) + away
     y = x @ random.standard_normal((d1, d2)) + random.standard_normal((n, d2)) - away
     return x.astype(dtype), y.astype(dtype)
-
-
-def rotation(seed, d):
-    return np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
 
 
 def full_matrices(x, y):
@@ -47,31 +44,6 @@ def test_ten_digits_are_kept_where_all_cosines_are_nearly_one():
     assert single == pytest.approx(full_matrices(x, y), abs=1e-2)
 
 
-@given(seeds, st.floats(1e-3, 1e3))
-@settings(deadline=None, max_examples=25)
-def test_rotating_and_scaling_change_nothing_and_each_token_may_have_its_own_scale(seed, scale):
-    x, y = related(seed)
-    scales = np.random.default_rng(seed).uniform(0.1, 10, (len(x), 1))
-    assert similarity(x, scale * x @ rotation(seed, 5)) == pytest.approx(1, abs=1e-9)
-    assert similarity(x, scale * y @ rotation(seed, 7)) == pytest.approx(similarity(x, y), abs=1e-9)
-    assert similarity(x, scales * y) == pytest.approx(similarity(x, y), abs=1e-9)
-
-
-@given(seeds)
-@settings(deadline=None, max_examples=15)
-def test_similarity_is_symmetric_and_bounded_and_does_not_depend_on_the_order_of_tokens(seed):
-    x, y = related(seed)
-    order = np.random.default_rng(seed).permutation(len(x))
-    assert similarity(x, y) == pytest.approx(similarity(y, x), abs=1e-12)
-    assert similarity(x[order], y[order]) == pytest.approx(similarity(x, y), abs=1e-10)
-    assert -1 <= similarity(x, y) <= 1
-
-
-def test_moving_the_origin_does_change_it():
-    x, _ = related(0)
-    assert similarity(x, x + 5) < 0.9
-
-
 def test_a_case_done_by_hand():
     # Cosines of x: 0, 1/√2, 1/√2; of y: 1, 0, 0; their correlation is -1.
     x = np.array([[1.0, 0], [0, 2], [3, 3]])
@@ -83,8 +55,7 @@ def test_shuffled_rows_are_near_zero_and_so_is_the_null():
     random = np.random.default_rng(0)
     x = random.standard_normal((2000, 20)) + 1
     assert abs(similarity(x, x[random.permutation(2000)])) < 0.02
-    assert abs(permuted_null(x, x)) < 0.02
-    assert permuted_null(x, x, seed=1) == permuted_null(x, x, seed=1) != permuted_null(x, x, seed=2)
+    assert abs(permuted_null(similarity, x, x)) < 0.02
 
 
 def test_a_stream_gives_what_the_whole_gives_however_it_is_cut():
@@ -152,29 +123,11 @@ def test_the_sample_is_that_of_the_drawn_rows():
     assert similarity(x, y, None) == pytest.approx(full_matrices(x, y), abs=1e-10)
 
 
-def test_tensors_of_half_precision_and_tiny_or_huge_numbers_are_taken():
-    x, y = related(5)
-    assert similarity(torch.tensor(x).half(), y) == pytest.approx(similarity(x, y), abs=1e-2)
-    assert similarity(x * 1e-300, y * 1e150) == pytest.approx(similarity(x, y), abs=1e-12)
-
-
-def test_the_input_is_left_as_it_was():
-    x, y = related(6)
-    before = x.copy()
-    similarity(x, y)
-    np.testing.assert_array_equal(x, before)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda x, y: (np.where(np.arange(60)[:, None] == 7, 0, x), y), "Representation 0 is the zero vector in row 7"),
-        (lambda x, y: (x, np.where(np.arange(60)[:, None] == 9, np.nan, y)), "NaN or infinity, first in row 9"),
-        (lambda x, y: (x[:1], y[:1]), "too few"),
         (lambda x, y: (x[:2], y[:2]), "too few"),
-        (lambda x, y: (x[:50], y), "60 rows and representation 0 has 50"),
-        (lambda x, y: (x[0], y), "not \\(rows, features\\)"),
-        (lambda x, y: (x.astype(int), y), "not floating-point"),
         (lambda x, y: (np.ones_like(x), y), "point the same way"),
         (lambda x, y: (np.arange(1.0, 61)[:, None] * x[:1], y), "point the same way"),
         (lambda x, y: (np.eye(60), y), "All cosines of side 0 of the pair are equal"),

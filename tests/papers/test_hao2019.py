@@ -21,8 +21,8 @@ from fivelenses.first_exhibits.claims import judge, of_all
 from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED
 from fivelenses.lenses.basin import Surface
 from fivelenses.lenses.classifier_loss import ClassifierLoss
+from fivelenses.lenses.directions import project
 from fivelenses.lenses.parameter_motion import layer_parameters
-from fivelenses.lenses.projection import project
 from fivelenses.models import encoders, heads, layers, thirds
 from fivelenses.papers.hao2019 import drawing, figures, layer_groups, measure, tables, training_paths
 from fivelenses.papers.hao2019.basins import as_surface, group_measures, measures, rolled_back, width

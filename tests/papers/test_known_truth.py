@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from fivelenses.first_exhibits import style
 from fivelenses.first_exhibits.claims import judge_all
 from fivelenses.first_exhibits.verdicts import CONTRADICTED, FAILS, HOLDS
+from fivelenses.lenses.checks import INVARIANCES
 from fivelenses.papers.five_lenses import instruments as of_chapter_6
 from fivelenses.papers.known_truth import claims, figures, scores, statement
-from fivelenses.papers.known_truth.instruments import BY_KEY, INVARIANCES, MEASURES
+from fivelenses.papers.known_truth.instruments import BY_KEY, MEASURES
 from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TREES, TWIN
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings as parameters

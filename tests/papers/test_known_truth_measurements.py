@@ -122,7 +122,7 @@ def test_the_scores_of_what_was_measured_name_the_layer(seen):
 
 
 def test_streamed_neighbours_are_those_of_all_rows_at_once():
-    from fivelenses.lenses.neighbours import mutual_neighbours
+    from fivelenses.lenses.similarities import mutual_neighbours
 
     random = torch.Generator().manual_seed(0)
     hidden = [torch.randn(2, 9, 5, generator=random) for _ in range(2)]

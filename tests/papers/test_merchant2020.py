@@ -13,7 +13,7 @@ import toyworld
 from fivelenses import records
 from fivelenses.activations import represent, word_vectors
 from fivelenses.lenses import rsa
-from fivelenses.lenses.spans import SpanTargets
+from fivelenses.lenses.edge_probe import SpanTargets
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.merchant2020 import SIDES, figures, measure, probed, similarity
 from fivelenses.papers.merchant2020.measure import drawn_targets, encoded_words

@@ -1,7 +1,6 @@
 """The arrays that lenses take, NumPy's or torch's, and the checks that several lenses share."""
 
-from collections.abc import Callable, Iterable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Union
 
 import numpy as np
@@ -16,9 +15,6 @@ Array = Union[np.ndarray, "torch.Tensor"]
 def as_tensor(values: Array) -> "torch.Tensor":
     """The values as a tensor without gradient: shared with the caller where torch can, copied where it cannot.
 
-    Args:
-        values: any shape; what is not a tensor goes through NumPy, so nested lists work too.
-
     Example:
         >>> as_tensor([[1.0, 2.0]]).shape
         torch.Size([1, 2])
@@ -30,82 +26,13 @@ def as_tensor(values: Array) -> "torch.Tensor":
     try:
         return torch.from_numpy(np.require(values, requirements=["C", "W"]))
     except (TypeError, ValueError) as error:
-        # NumPy and torch have sentences of their own for rows of several lengths, texts and objects.
-        reason = str(error).partition(". ")[0].rstrip(".")
-        raise ValueError(f"These values are no array of numbers ({reason}): give rows of one length.") from error
-
-
-def checked_whole(name: str, value: int, least: int = 0, most: int = 2**63 - 1) -> int:
-    """A whole number, refused if it is none, too small or too large.
-
-    Example:
-        >>> checked_whole("seed", np.int64(3))
-        3
-    """
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
-        upto = f" to {most}" if most < 2**63 - 1 else ""
-        raise ValueError(f"{name} = {value!r}: give a whole number from {least}{upto}.")
-    return int(value)
-
-
-def checked_real(name: str, value: float) -> float:
-    """A number, refused if it is none; its range, which NaN is outside of, is the caller's to check.
-
-    Example:
-        >>> checked_real("rise", 1)
-        1.0
-    """
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"{name} = {value!r}: give a number.")
-    return float(value)
-
-
-def checked_positive(name: str, value: float) -> float:
-    """A finite number above 0, refused if it is none.
-
-    Example:
-        >>> checked_positive("learning_rate", 1e-3)
-        0.001
-    """
-    if not 0 < checked_real(name, value) < np.inf:
-        raise ValueError(f"{name} = {value}: give a positive number.")
-    return float(value)
-
-
-def checked_list(name: str, values: Iterable) -> list:
-    """What can be listed, refused if it is a text or cannot.
-
-    Example:
-        >>> checked_list("seeds", range(2))
-        [0, 1]
-    """
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise ValueError(f"{name} is of type {type(values).__name__}: give a list.")
-    return list(values)
-
-
-def checked_function(name: str, function: Callable) -> Callable:
-    """What can be called, refused if it cannot.
-
-    Example:
-        >>> checked_function("evaluate", abs)(-1)
-        1
-    """
-    if not callable(function):
-        raise ValueError(f"{name} is of type {type(function).__name__}: give a function.")
-    return function
+        raise _no_array(error) from error
 
 
 def as_array(values: Array) -> np.ndarray:
     """The values as a NumPy array, shared with the caller where they already lie in the processor's memory.
 
     NumPy has no bfloat16: such values come as single precision.
-
-    Example:
-        >>> import torch
-        >>> as_array(torch.ones(2, requires_grad=True))
-        array([1., 1.], dtype=float32)
     """
     if not hasattr(values, "detach"):
         return np.asarray(values)
@@ -115,35 +42,38 @@ def as_array(values: Array) -> np.ndarray:
 
 
 def as_doubles(values: Array) -> np.ndarray:
-    """The values as a NumPy array of double precision.
-
-    Raises:
-        ValueError: rows of several lengths, or what are no numbers.
-
-    Example:
-        >>> as_doubles([[1, 2]])
-        array([[1., 2.]])
-    """
+    """The values as a NumPy array of double precision; what are no numbers is refused."""
     try:
         array = as_array(values)
-        if array.dtype.kind in "biuf":
-            return array.astype(float)
-        reason = f"they are of type {array.dtype}"
     except ValueError as error:
-        reason = str(error).partition(". ")[0].rstrip(".")
-    raise ValueError(f"These values are no array of numbers ({reason}): give rows of one length.")
+        raise _no_array(error) from error
+    if array.dtype.kind not in "biuf":
+        raise _no_array(f"they are of type {array.dtype}")
+    return array.astype(float)
 
 
-def checked_rows(name: str, rows: Array) -> "torch.Tensor":
-    """Rows as a tensor, refused if they are not (rows, features) of numbers that are finite in single precision.
+def _no_array(reason: object) -> ValueError:
+    # NumPy and torch have sentences of their own for rows of several lengths, texts and objects.
+    reason = str(reason).partition(". ")[0].rstrip(".")
+    return ValueError(f"These values are no array of numbers ({reason}): give rows of one length.")
 
-    Single precision is what probes compute in; a large number in double precision is infinite there.
 
-    Example:
-        >>> checked_rows("x", [[1.0, 2.0]])
-        tensor([[1., 2.]], dtype=torch.float64)
-    """
-    rows = as_tensor(rows)
+def check_counts(**counts: int) -> None:
+    """Refuse what is no whole number from 1."""
+    for name, count in counts.items():
+        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+            raise ValueError(f"{name} = {count!r}: give a whole number from 1.")
+
+
+def check_positive(**values: float) -> None:
+    """Refuse what is no finite number above 0."""
+    for name, value in values.items():
+        if not 0 < value < np.inf:
+            raise ValueError(f"{name} = {value}: give a positive number.")
+
+
+def check_rows(name: str, rows: "torch.Tensor") -> None:
+    """Refuse what is not (rows, features) of numbers that are finite in single precision, in which probes compute."""
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"{name} has shape {tuple(rows.shape)}, not (rows, features): give at least one of each.")
     if not rows.is_floating_point():
@@ -154,17 +84,10 @@ def checked_rows(name: str, rows: Array) -> "torch.Tensor":
             f"{name} holds NaN or infinity in single precision, first in row {int(finite.int().argmin())}: "
             "check the model that computed it."
         )
-    return rows
 
 
-def checked_sentence(where: str, vectors: "torch.Tensor", like: "torch.Tensor") -> None:
-    """Refuse a sentence that is not (layers, words, features), finite, with the layers and features of another.
-
-    Args:
-        where: what an error calls the sentence.
-        vectors: of its words.
-        like: the first sentence.
-    """
+def check_sentence(where: str, vectors: "torch.Tensor", like: "torch.Tensor") -> None:
+    """Refuse a sentence that is not (layers, words, features), finite, with the layers and features of another."""
     if vectors.ndim != 3 or 0 in vectors.shape or vectors.shape[::2] != like.shape[::2]:
         raise ValueError(
             f"{where} has shape {tuple(vectors.shape)}, not (layers, words, features) with the layers and features "

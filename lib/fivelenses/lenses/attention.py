@@ -54,9 +54,8 @@ def js_divergence(p: Array, q: Array, mask: Array) -> torch.Tensor:
         precision is computed in float32. The result is cut to ln 2, which rounding, and rows whose sum exceeds 1 within
         the tolerance, can exceed by a relative 1e-4 in single and 1e-2 in half precision.
 
-    Raises:
-        ValueError: wrong shapes, different numbers of tokens, an example without tokens, values that are not finite or
-            are negative, or rows that do not sum to 1 within ``ROW_SUM_TOLERANCE``.
+    Refused are other shapes, an example without tokens, values that are negative or not finite, and rows that do not
+    sum to 1 within ``ROW_SUM_TOLERANCE``.
 
     Example:
         >>> uniform = torch.full((1, 1, 2, 2), 0.5)
@@ -194,12 +193,8 @@ class JSAccumulator:
     def update(self, p: Sequence[Array], q: Sequence[Array], mask: Array, fold_of: np.ndarray | None = None) -> None:
         """Add a batch: per layer the attentions of both models, as in ``output.attentions``, and one mask.
 
-        Args:
-            fold_of: (batch,) the fold of each example, 0…folds − 1; all in the first by default.
-
-        Raises:
-            ValueError: attentions are missing, their number of layers or heads is not the accumulator's, or
-                :func:`js_divergence` refuses a layer, which the message names. Then the batch is not counted.
+        ``fold_of``, (batch,), is the fold of each example, 0…folds − 1; all in the first by default.
+        A batch that :func:`js_divergence` refuses, or of other layers or heads, is refused and not counted.
         """
         layers, heads = self._sums.shape[1], self._sums.shape[2] - 1
         for name, attentions in (("p", p), ("q", q)):
@@ -223,11 +218,7 @@ class JSAccumulator:
         np.add.at(self._counts, fold_of, 1)
 
     def result(self, left_out: int | None = None) -> AttentionDivergence:
-        """The means and their standard errors over the examples so far, or over those outside one fold.
-
-        Raises:
-            ValueError: no examples yet.
-        """
+        """The means and their standard errors over the examples so far, or over those outside one fold."""
         kept = np.arange(len(self._counts)) != left_out
         n = int(self._counts[kept].sum())
         if n == 0:

@@ -8,7 +8,8 @@ share of a disc around :math:`p` that lies below the level is bounded instead, a
 disc. The chapters take rises of 0.1 nats and of half the drop from start to end (:attr:`Path.drop`).
 
 A cell of the grid that is NaN has no finite loss and lies above every level: a basin ends at the last finite point
-before it.
+before it. Positions increase, and points are given by their positions on the grid; anything else is refused, as is a
+point whose loss is not finite.
 """
 
 from collections.abc import Sequence
@@ -17,8 +18,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.ndimage import label
 from scipy.stats import rankdata
-
-from fivelenses.lenses.arrays import checked_list, checked_real
 
 # Squares per cell of the grid, along each axis, when an area is measured.
 SQUARES = 16
@@ -91,72 +90,23 @@ def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, 
     """The distances from a grid point, to either side, at which the loss has risen by a given amount.
 
     Args:
-        positions: (k,) increasing.
-        losses: (k,) the loss there, NaN where it is not finite.
-        at: one of the positions, with a finite loss.
+        positions, losses: (k,).
+        at: one of the positions.
         rise: in nats, at least 0.
 
     Returns:
         The distances below and above ``at``, at least 0; infinity if the loss does not exceed the level up to the end
         of the grid.
 
-    Raises:
-        ValueError: different numbers of positions and losses, positions that do not increase, no such position, a loss
-            there that is not finite, or a negative rise.
-
     Example:
         >>> half_widths([0, 1, 2, 3], [4.0, 1.0, 1.1, 1.2], at=1, rise=1.5)
         (0.5, inf)
     """
-    positions, losses = _numbers("positions", positions), _numbers("losses", losses)
-    _check(positions, losses)
-    index = _index("positions", positions, at)
+    positions, losses = _line(positions, losses)
+    index = _index(positions, at)
     level = _level(losses[index], rise)
     below = _first_crossing(positions[index] - positions[index::-1], losses[index::-1], level)
     return below, _first_crossing(positions[index:] - positions[index], losses[index:], level)
-
-
-def _numbers(name: str, values: Sequence[float]) -> np.ndarray:
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} are no array of numbers ({error}): give one number per point.") from error
-
-
-def _check(positions: np.ndarray, losses: np.ndarray) -> None:
-    if losses.shape != positions.shape:
-        raise ValueError(f"Losses of shape {losses.shape} at positions of shape {positions.shape}: give one for each.")
-    if positions.ndim != 1 or not np.isfinite(positions).all():
-        raise ValueError(f"The positions have shape {positions.shape} or are not finite: give a list of numbers.")
-    if not (np.diff(positions) > 0).all():
-        raise ValueError("The positions do not increase: sort them, each with its loss, and leave out doubles.")
-
-
-def _index(name: str, positions: np.ndarray, at: float) -> int:
-    matches = np.flatnonzero(positions == at)
-    if len(matches) != 1:
-        raise ValueError(f"{at} is not one of the {name}: measure at a point of the grid, such as grid() gives.")
-    return int(matches[0])
-
-
-def _level(loss: float, rise: float) -> float:
-    if not np.isfinite(loss):
-        raise ValueError("The loss at the point is not finite: it has no basin.")
-    if not checked_real("rise", rise) >= 0:
-        raise ValueError(f"A rise of {rise}: give a number of nats, at least 0.")
-    return float(loss + rise)
-
-
-def _first_crossing(distances: np.ndarray, losses: np.ndarray, level: float) -> float:
-    above = np.flatnonzero(~(losses <= level))
-    if len(above) == 0:
-        return float("inf")
-    outer = above[0]
-    inner = outer - 1
-    if not np.isfinite(losses[outer]):
-        return float(distances[inner])
-    share = (level - losses[inner]) / (losses[outer] - losses[inner])
-    return float(distances[inner] + share * (distances[outer] - distances[inner]))
 
 
 def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
@@ -164,12 +114,8 @@ def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
 
     Args:
         surface: from :func:`~fivelenses.lenses.landscape.surface`, at least 2 × 2.
-        at: α and β of a grid point with a finite loss.
+        at: α and β of a grid point.
         rise: in nats, at least 0.
-
-    Raises:
-        ValueError: no such grid point, a loss there that is not finite, a negative rise, or a surface of one row or
-            column, which has no area.
 
     Example:
         >>> alphas = np.linspace(-2, 2, 41)
@@ -180,35 +126,127 @@ def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
         ((1.0, 1.0), 3.1, True)
     """
     column, row = _place(surface, at)
+    area, whole = _connected_area(surface, row, column, _level(surface.losses[row, column], rise))
+    first = half_widths(surface.alphas, surface.losses[row], at[0], rise)
+    return Basin(rise, first, half_widths(surface.betas, surface.losses[:, column], at[1], rise), area, whole)
+
+
+def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: float) -> float:
+    """The share of a disc around a grid point in which the loss is at most a given amount above that point's.
+
+    Of the grid points in the disc, its rim included, each counts with the area that it stands for, up to half way to
+    its neighbours. The part below need not be connected, as it is in a small disc as a rule.
+
+    Args:
+        surface, at, rise: as for :func:`basin`.
+        radius: above 0, in the units of the axes.
+
+    Returns:
+        In [0, 1]; NaN if the disc leaves the grid.
+
+    Example:
+        >>> alphas = np.linspace(-2, 2, 81)
+        >>> nothing = np.full((81, 81), np.nan)
+        >>> bowl = Surface(alphas, alphas, alphas**2 + alphas[:, None] ** 2, nothing, nothing, nothing)
+        >>> round(share_below(bowl, at=(0, 0), rise=1, radius=2), 2)
+        0.25
+    """
+    column, row = _place(surface, at)
     level = _level(surface.losses[row, column], rise)
-    area, whole = _connected_area(surface, row, column, level)
-    return Basin(
-        rise=rise,
-        first=half_widths(surface.alphas, surface.losses[row], at[0], rise),
-        second=half_widths(surface.betas, surface.losses[:, column], at[1], rise),
-        area=area,
-        whole=whole,
-    )
+    if not 0 < radius < np.inf:
+        raise ValueError(f"A radius of {radius}: give a positive number of lengths.")
+    away = [axis - axis[index] for axis, index in ((surface.alphas, column), (surface.betas, row))]
+    if any(radius * (1 - 1e-9) > min(-axis[0], axis[-1]) for axis in away):
+        return float("nan")
+    inside = np.hypot(*np.meshgrid(*away)) <= radius * (1 + 1e-9)
+    areas = np.outer(np.gradient(surface.betas), np.gradient(surface.alphas))[inside]
+    return float(np.average(surface.losses[inside] <= level, weights=areas))
+
+
+def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0, end: float = 1.0) -> Path:
+    """How the loss changes from one grid point to a later one.
+
+    Example:
+        >>> path([0, 0.25, 0.5, 1, 2], [4.0, 2.0, 3.0, 1.0, 9.0])
+        Path(drop=3.0, falling=0.6666666666666666, climb=1.0)
+    """
+    positions, losses = _line(positions, losses)
+    first, last = _index(positions, start), _index(positions, end)
+    if first >= last:
+        raise ValueError(f"The end {end} does not come after the start {start}: swap them.")
+    along = losses[first : last + 1]
+    along = np.where(np.isfinite(along), along, np.nan)
+    # A loss that is not finite makes the climb infinite, and no step to or from it falls.
+    climb = np.inf if np.isnan(along).any() else (along - np.minimum.accumulate(along)).max()
+    return Path(float(along[0] - along[-1]), float((np.diff(along) < 0).mean()), float(climb))
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's rank correlation of two landscapes of one shape over the cells that are finite in both, in [-1, 1].
+
+    NaN if one of the two is constant, or fewer than two cells are finite.
+
+    Example:
+        >>> round(rank_correlation(np.array([[0.1, 0.2], [0.7, np.nan]]), np.array([[0.0, 0.3], [0.5, 0.9]])), 6)
+        1.0
+    """
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if first.shape != second.shape:
+        raise ValueError(f"Landscapes of shapes {first.shape} and {second.shape}: measure both on the same grid.")
+    both = np.isfinite(first) & np.isfinite(second)
+    if len(np.unique(first[both])) < 2 or len(np.unique(second[both])) < 2:
+        return float("nan")
+    return float(np.corrcoef(rankdata(first[both]), rankdata(second[both]))[0, 1])
+
+
+def _line(positions: Sequence[float], losses: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    positions, losses = np.asarray(positions, dtype=float), np.asarray(losses, dtype=float)
+    increasing = positions.ndim == 1 and np.isfinite(positions).all() and (np.diff(positions) > 0).all()
+    if losses.shape != positions.shape or not increasing:
+        raise ValueError(
+            f"Losses of shape {losses.shape} at positions of shape {positions.shape}: give one loss for each of a list "
+            "of finite positions that increase."
+        )
+    return positions, losses
+
+
+def _index(positions: np.ndarray, at: float) -> int:
+    matches = np.flatnonzero(positions == at)
+    if len(matches) != 1:
+        raise ValueError(f"{at} is not one of the positions: measure at a point of the grid, such as grid() gives.")
+    return int(matches[0])
 
 
 def _place(surface: Surface, at: tuple[float, float]) -> tuple[int, int]:
     """The column and the row of a grid point, on a surface that has an area."""
-    if not isinstance(surface, Surface):
-        raise ValueError(f"surface is of type {type(surface).__name__}: give a Surface.")
-    at = checked_list("at", at)
-    if len(at) != 2:
-        raise ValueError(f"at has {len(at)} members: give α and β of a grid point.")
     if min(surface.losses.shape) < 2:
         raise ValueError(f"A surface of {surface.losses.shape} cells has no area: give at least 2 rows and 2 columns.")
-    return _index("alphas", surface.alphas, at[0]), _index("betas", surface.betas, at[1])
+    return _index(surface.alphas, at[0]), _index(surface.betas, at[1])
+
+
+def _level(loss: float, rise: float) -> float:
+    if not np.isfinite(loss):
+        raise ValueError("The loss at the point is not finite: it has no basin.")
+    if not rise >= 0:
+        raise ValueError(f"A rise of {rise}: give a number of nats, at least 0.")
+    return float(loss + rise)
+
+
+def _first_crossing(distances: np.ndarray, losses: np.ndarray, level: float) -> float:
+    above = np.flatnonzero(~(losses <= level))
+    if len(above) == 0:
+        return float("inf")
+    outer, inner = above[0], above[0] - 1
+    if not np.isfinite(losses[outer]):
+        return float(distances[inner])
+    share = (level - losses[inner]) / (losses[outer] - losses[inner])
+    return float(distances[inner] + share * (distances[outer] - distances[inner]))
 
 
 def _connected_area(surface: Surface, row: int, column: int, level: float) -> tuple[float, bool]:
     """The area of the part below a level that is connected to a grid point, and whether it ends inside the grid."""
     losses = np.where(np.isnan(surface.losses), np.inf, surface.losses)
-    for axis in (0, 1):
-        losses = np.moveaxis(_between(np.moveaxis(losses, axis, 0)), 0, axis)
-    parts, _ = label(losses <= level)
+    parts, _ = label(level >= _between(_between(losses).T).T)
     row, column = SQUARES * row, SQUARES * column
     touching = parts[max(row - 1, 0) : row + 1, max(column - 1, 0) : column + 1]
     inside = np.isin(parts, touching[touching > 0])
@@ -222,92 +260,3 @@ def _between(values: np.ndarray) -> np.ndarray:
     shares = ((np.arange(SQUARES) + 0.5) / SQUARES).reshape(1, SQUARES, *[1] * (values.ndim - 1))
     mixed = (1 - shares) * values[:-1, None] + shares * values[1:, None]
     return mixed.reshape(-1, *values.shape[1:])
-
-
-def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: float) -> float:
-    """The share of a disc around a grid point in which the loss is at most a given amount above that point's.
-
-    Of the grid points in the disc, its rim included, each counts with the area that it stands for, up to half way to
-    its neighbours. The part below need not be connected, as it is in a small disc as a rule.
-
-    Args:
-        surface, at, rise: as for `basin`.
-        radius: above 0, in the units of the axes.
-
-    Returns:
-        In [0, 1]; NaN if the disc leaves the grid.
-
-    Raises:
-        ValueError: as `basin`, or a radius that is not positive.
-
-    Example:
-        >>> alphas = np.linspace(-2, 2, 81)
-        >>> nothing = np.full((81, 81), np.nan)
-        >>> bowl = Surface(alphas, alphas, alphas**2 + alphas[:, None] ** 2, nothing, nothing, nothing)
-        >>> round(share_below(bowl, at=(0, 0), rise=1, radius=2), 2)
-        0.25
-    """
-    column, row = _place(surface, at)
-    level, radius = _level(surface.losses[row, column], rise), checked_real("radius", radius)
-    if not 0 < radius < np.inf:
-        raise ValueError(f"A radius of {radius}: give a positive number of lengths.")
-    away = [axis - axis[index] for axis, index in ((surface.alphas, column), (surface.betas, row))]
-    reach = radius * (1 - 1e-9)
-    if any(reach > min(-axis[0], axis[-1]) for axis in away):
-        return float("nan")
-    inside = np.hypot(*np.meshgrid(*away)) <= radius * (1 + 1e-9)
-    areas = np.outer(np.gradient(surface.betas), np.gradient(surface.alphas))[inside]
-    return float(np.average(surface.losses[inside] <= level, weights=areas))
-
-
-def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0, end: float = 1.0) -> Path:
-    """How the loss changes from one grid point to a later one.
-
-    Args:
-        positions: (k,) increasing.
-        losses: (k,) the loss there, NaN where it is not finite.
-        start, end: two of the positions, the start before the end.
-
-    Raises:
-        ValueError: no such positions, or the end not after the start.
-
-    Example:
-        >>> path([0, 0.25, 0.5, 1, 2], [4.0, 2.0, 3.0, 1.0, 9.0])
-        Path(drop=3.0, falling=0.6666666666666666, climb=1.0)
-    """
-    positions, losses = _numbers("positions", positions), _numbers("losses", losses)
-    _check(positions, losses)
-    first, last = _index("positions", positions, start), _index("positions", positions, end)
-    if first >= last:
-        raise ValueError(f"The end {end} does not come after the start {start}: swap them.")
-    along = losses[first : last + 1]
-    along = np.where(np.isfinite(along), along, np.nan)
-    # A loss that is not finite makes the climb infinite, and no step to or from it falls.
-    climb = np.inf if np.isnan(along).any() else (along - np.minimum.accumulate(along)).max()
-    return Path(float(along[0] - along[-1]), float((np.diff(along) < 0).mean()), float(climb))
-
-
-def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's rank correlation of two landscapes over the cells that are finite in both.
-
-    Args:
-        first: losses of any shape.
-        second: errors, or losses of other examples, of the same shape.
-
-    Returns:
-        In [-1, 1]; NaN if one of the two is constant, or fewer than two cells are finite.
-
-    Raises:
-        ValueError: different shapes.
-
-    Example:
-        >>> round(rank_correlation(np.array([[0.1, 0.2], [0.7, np.nan]]), np.array([[0.0, 0.3], [0.5, 0.9]])), 6)
-        1.0
-    """
-    first, second = _numbers("first", first), _numbers("second", second)
-    if first.shape != second.shape:
-        raise ValueError(f"Landscapes of shapes {first.shape} and {second.shape}: measure both on the same grid.")
-    both = np.isfinite(first) & np.isfinite(second)
-    if len(np.unique(first[both])) < 2 or len(np.unique(second[both])) < 2:
-        return float("nan")
-    return float(np.corrcoef(rankdata(first[both]), rankdata(second[both]))[0, 1])

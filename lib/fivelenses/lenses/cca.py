@@ -1,4 +1,4 @@
-r"""The CCA family: how similar two representations of the same tokens are, whatever the basis of each.
+r"""SVCCA and PWCCA: how far two representations of the same tokens lie apart, whatever the basis of each.
 
 With centred :math:`X` (n, d₁) and :math:`Y` (n, d₂), their scatter matrices :math:`S_{xx} = X^\top X`, :math:`S_{yy}`
 and :math:`S_{xy}`, and the first principal directions of each side, :math:`S_{xx} \approx U_x \Lambda_x U_x^\top`:
@@ -8,31 +8,28 @@ and :math:`S_{xy}`, and the first principal directions of each side, :math:`S_{x
     \rho = \operatorname{singular\ values\ of}\ \Lambda_x^{-1/2} U_x^\top S_{xy} U_y \Lambda_y^{-1/2},
 
     \mathrm{SVCCA\ distance} = 1 - \operatorname{mean}(\rho), \qquad
-    \mathrm{PWCCA\ distance} = 1 - \sum_i \frac{\alpha_i}{\sum_j \alpha_j} \rho_i, \qquad
-    \mathrm{linear\ CKA} = \frac{\Vert S_{xy} \Vert_F^2}{\Vert S_{xx} \Vert_F \Vert S_{yy} \Vert_F}.
+    \mathrm{PWCCA\ distance} = 1 - \sum_i \frac{\alpha_i}{\sum_j \alpha_j} \rho_i.
 
 Sources: SVCCA, Raghu et al. 2017; PWCCA, Morcos et al. 2018 (:math:`\alpha_i` is the sum over features of the absolute
-products of the feature with the i-th canonical variate); linear CKA, Kornblith et al. 2019.
+products of the feature with the i-th canonical variate).
 
-Shapes: x (n, d₁), y (n, d₂), rows of the same tokens in the same order. Range: [0, 1]. The first two are distances, 0
-if one is a linear image of the other; linear CKA is a *similarity*, 1 if one is the other rotated and scaled.
-Translation changes none of them; an invertible linear map changes neither CCA nor PWCCA if ``variance_kept=1.0``.
+Shapes: x (n, d₁), y (n, d₂), rows of the same tokens in the same order. Range: [0, 1], 0 if one is a linear image of
+the other. Translation changes neither; an invertible linear map changes neither CCA nor PWCCA if ``variance_kept=1.0``.
 
 Independent data do not reach the other end of the range: their mean correlation over d directions each is about
-:math:`0.85 \sqrt{d/n}` (0.17 for d = 768 and n = 20 000). So each measure has a null, the same measure for permuted
-rows, and n ≤ d₁ + d₂ is refused.
+:math:`0.85 \sqrt{d/n}` (0.17 for d = 768 and n = 20 000). So a distance should be read beside its null, the same
+measure of permuted rows, and n ≤ d₁ + d₂ is refused.
 
-All follow from second moments, which :class:`~fivelenses.lenses.moments.Moments` gathers from a stream.
+Both follow from second moments, which :class:`~fivelenses.lenses.moments.Moments` gathers from a stream.
 """
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from fivelenses.lenses.arrays import Array, as_tensor, checked_real, checked_whole
-from fivelenses.lenses.moments import Moments, Scatter, check_rows
+from fivelenses.lenses.arrays import Array
+from fivelenses.lenses.moments import Moments, Scatter, scatter_of
 
 # A direction is kept only if its variance is above this share of the largest: its deviation is then above 1e-5 of the
 # largest, where single-precision input still has two digits, and the error of correlations is at most about 1e-6.
@@ -41,30 +38,13 @@ RELATIVE_TOLERANCE = 1e-10
 Whitening = tuple[torch.Tensor, torch.Tensor]  # W (d, k) and variances Λ (k,) of the directions kept
 
 
-@dataclass(frozen=True, eq=False)
-class Correlations:
-    """Canonical correlations of two representations.
-
-    Attributes:
-        correlations: (min(kept_x, kept_y),) in [0, 1], largest first.
-        kept_x: principal directions kept of x.
-        kept_y: principal directions kept of y.
-        n: rows.
-    """
-
-    correlations: np.ndarray
-    kept_x: int
-    kept_y: int
-    n: int
-
-
 def correlations(
     x: Array | Moments | Scatter,
     y: Array | None = None,
     variance_kept: float = 0.99,
     whitened: tuple[Whitening, Whitening] | None = None,
-) -> Correlations:
-    """Canonical correlations between the principal directions of x and those of y.
+) -> np.ndarray:
+    """Canonical correlations between the principal directions of x and those of y, in [0, 1], largest first.
 
     Args:
         x: (n, d₁); or, without ``y``, the :class:`Moments` of one pair or the :class:`Scatter` of a pair.
@@ -74,20 +54,19 @@ def correlations(
         whitened: what :func:`whitening` gives for each side, instead of ``variance_kept``, where a side is compared
             with several others: it takes most of the time.
 
-    Raises:
-        ValueError: n ≤ d₁ + d₂ (some correlations are then 1 whatever the data), a representation that does not vary,
-            or what :meth:`Moments.update` refuses. Fewer than 10 × max(d₁, d₂) rows raise a warning.
+    Refused: n ≤ d₁ + d₂ (some correlations are then 1 whatever the data), a representation that does not vary, or what
+    :meth:`Moments.update` refuses. Fewer than 10 × max(d₁, d₂) rows raise a warning.
 
     Example:
         >>> x = np.repeat([[1.0], [-1.0]], 10, axis=0)
-        >>> correlations(x, x + np.tile([[1.0], [-1.0]], (10, 1))).correlations.round(4)
+        >>> correlations(x, x + np.tile([[1.0], [-1.0]], (10, 1))).round(4)
         array([0.7071])
     """
-    scatter = _enough_rows(_scatter(x, y))
+    scatter = _enough_rows(scatter_of(x, y))
     (to_x, _), (to_y, _) = whitened or (whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
     values = torch.linalg.svdvals(to_x.T @ scatter.xy @ to_y)
     # Rounding lifts a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
-    return Correlations(values.clamp(0, 1).cpu().numpy(), to_x.shape[1], to_y.shape[1], scatter.n)
+    return values.clamp(0, 1).cpu().numpy()
 
 
 def svcca_distance(
@@ -103,7 +82,7 @@ def svcca_distance(
         >>> round(svcca_distance(x, 3 - x[:, ::-1]), 6)
         0.0
     """
-    return 1 - float(correlations(x, y, variance_kept, whitened).correlations.mean())
+    return 1 - float(correlations(x, y, variance_kept, whitened).mean())
 
 
 def pwcca_distance(
@@ -122,7 +101,7 @@ def pwcca_distance(
         >>> round(pwcca_distance(x[:, :3], x), 6)
         0.0
     """
-    scatter = _enough_rows(_scatter(x, y))
+    scatter = _enough_rows(scatter_of(x, y))
     sides = whitened or tuple(whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
     (to_x, variances_x), (to_y, variances_y) = sides
     left, values, right = torch.linalg.svd(to_x.T @ scatter.xy @ to_y, full_matrices=False)
@@ -133,73 +112,6 @@ def pwcca_distance(
     return float(1 - (values.clamp(0, 1) @ weights) / weights.sum())
 
 
-def linear_cka(x: Array | Moments | Scatter, y: Array | None = None) -> float:
-    """Linear CKA, a similarity in [0, 1]: 1 for representations equal up to rotation, scaling and translation.
-
-    Arguments are those of :func:`correlations`. Fewer rows than features are allowed, and increase it: at n rows,
-    independent white data have about d / (n + d). Fewer than 10 × max(d₁, d₂) rows raise a warning, and fewer than 4
-    an error: of two rows, CKA is 1 whatever they are.
-
-    Example:
-        >>> x = np.random.default_rng(0).standard_normal((100, 4))
-        >>> round(linear_cka(x, -2 * x), 6)
-        1.0
-    """
-    scatter = _scatter(x, y)
-    if scatter.n < 4:
-        raise ValueError(f"n = {scatter.n} rows are too few for CKA, which is 1 for any two rows: give at least 4.")
-    _warn_of_few_rows(scatter)
-    # Each side in units of its own largest entry: squares of second moments overflow long before the moments do.
-    (xx, unit_x), (yy, unit_y) = ((own / own.abs().max(), own.abs().max().sqrt()) for own in (scatter.xx, scatter.yy))
-    shared = (scatter.xy / unit_x / unit_y).square().sum()
-    # Bounded by Cauchy and Schwarz, so that only the rounding of the last digit is cut.
-    return min(1.0, float(shared / (xx.norm() * yy.norm())))
-
-
-def permuted_null(x: Array, y: Array, variance_kept: float = 0.99, seed: int = 0) -> float:
-    """SVCCA distance of x to y with the rows of y permuted: that of independent data with these spectra and this n.
-
-    For a stream, and for the other measures, give :class:`Moments` a ``null_seed`` and measure its ``null()``.
-
-    Example:
-        >>> x = np.random.default_rng(0).standard_normal((100, 4))
-        >>> 0.8 < permuted_null(x, x) < 1
-        True
-    """
-    x, y = as_tensor(x), as_tensor(y)
-    # Rows are checked before they are permuted, so that a refusal names the caller's row.
-    check_rows(1, y, x, y)
-    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(checked_whole("seed", seed))).to(y.device)
-    moments = Moments()
-    for first in range(0, max(len(x), len(y)), moments.block):
-        rows = slice(first, first + moments.block)
-        moments.update(x[rows], y[order[rows]])
-    return svcca_distance(moments, variance_kept=variance_kept)
-
-
-def _scatter(x: Array | Moments | Scatter, y: Array | None) -> Scatter:
-    scatter = _gathered(x, y)
-    if not all(part.isfinite().all() for part in (scatter.xx, scatter.yy, scatter.xy)):
-        raise ValueError("The squares of these representations overflow double precision: scale them down.")
-    return scatter
-
-
-def _gathered(x: Array | Moments | Scatter, y: Array | None) -> Scatter:
-    if isinstance(x, Scatter | Moments):
-        if y is not None:
-            raise ValueError("Moments hold both representations already: give them alone.")
-        if isinstance(x, Scatter):
-            return x
-        if len(x.pairs) > 1:
-            raise ValueError(f"The moments hold {len(x.pairs)} pairs: choose one by its pair(i, j).")
-        return x.pair(*x.pairs[0])
-    if y is None:
-        raise ValueError("A second representation is missing: give x and y, or moments.")
-    moments = Moments()
-    moments.update(x, y)
-    return moments.pair()
-
-
 def _enough_rows(scatter: Scatter) -> Scatter:
     d1, d2 = scatter.xy.shape
     if scatter.n <= d1 + d2:
@@ -207,11 +119,12 @@ def _enough_rows(scatter: Scatter) -> Scatter:
             f"CCA needs more rows than both sides have features: n = {scatter.n} is not above "
             f"d1 + d2 = {d1} + {d2} = {d1 + d2}, so give more tokens."
         )
-    _warn_of_few_rows(scatter)
+    warn_of_few_rows(scatter)
     return scatter
 
 
-def _warn_of_few_rows(scatter: Scatter) -> None:
+def warn_of_few_rows(scatter: Scatter) -> None:
+    """Warn of fewer than ten rows per feature, of which chance makes much."""
     d = max(scatter.xy.shape)
     if scatter.n < 10 * d:
         warnings.warn(
@@ -226,9 +139,6 @@ def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> Whitening:
     Args:
         scatter: (d, d) of one side, as in :class:`Scatter`.
         variance_kept: as for :func:`correlations`.
-
-    Raises:
-        ValueError: a share outside (0, 1].
 
     Example:
         >>> to_white, variances = whitening(torch.diag(torch.tensor([4.0, 0.01], dtype=torch.float64)))
@@ -245,11 +155,8 @@ def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> Whitening:
 def truncated(whitened: Whitening, variance_kept: float) -> Whitening:
     """The first directions of a :func:`whitening` with all of them that hold a share of the variance: one
     decomposition serves several shares.
-
-    Raises:
-        ValueError: a share outside (0, 1].
     """
-    if not 0 < checked_real("variance_kept", variance_kept) <= 1:
+    if not 0 < variance_kept <= 1:
         raise ValueError(f"variance_kept = {variance_kept} is not a share of variance in (0, 1].")
     to_white, variances = whitened
     if variance_kept == 1:

@@ -94,9 +94,8 @@ class ClassifierLoss:
         n_examples: number of examples measured.
         fold_of: (examples,) the fold of each, None without folds.
 
-    Raises:
-        ValueError: no examples, a limit below 1, labels that the head does not have, a model without such a head, or
-            layers that do not exist.
+    Refused: no examples, a limit below 1, labels that the head does not have, a model without such a head, or layers
+    that do not exist.
 
     Example:
         >>> from transformers import BertConfig, BertForSequenceClassification
@@ -146,19 +145,14 @@ class ClassifierLoss:
     def __call__(self, point: Parameters) -> Measurement:
         """Measure the model with a point in place of its parameters.
 
-        Raises:
-            ValueError: the point names a parameter that is not of the moving layers, or has another shape than it.
+        Refused: the point names a parameter that is not of the moving layers, or has another shape than it.
         """
         losses, wrong = self.by_example(point)
         (loss, of_loss), (error, of_error) = _mean(losses), _mean(wrong)
         return Measurement(loss, error, of_loss, of_error, self._left_out(losses), self._left_out(wrong))
 
     def by_example(self, point: Parameters) -> tuple[np.ndarray, np.ndarray]:
-        """The loss of each example in nats, and whether it is classified wrongly (0 or 1), in the examples' order.
-
-        Raises:
-            ValueError: as for a call.
-        """
+        """The loss of each example in nats, and whether it is classified wrongly (0 or 1), in the examples' order."""
         still = sorted(set(point) - self._moving)
         if still:
             raise ValueError(f"{still[0]!r} is not of the layers that move: name those layers, or leave it out.")

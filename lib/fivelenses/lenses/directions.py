@@ -1,4 +1,4 @@
-r"""Parameters as vectors: named tensors that are subtracted, measured, rotated and scaled as one vector.
+r"""Parameters as vectors: named tensors that are subtracted, measured, rotated, scaled and projected as one vector.
 
 A point :math:`\theta` and a direction :math:`\delta` map the same names to tensors of the same shapes. Inner products
 run over all of them:
@@ -13,15 +13,30 @@ Filter normalisation (Li et al. 2018, section 4) gives each row of a direction's
 point's: :math:`\delta_{j} \leftarrow \delta_{j} \Vert \theta_{j} \Vert / \Vert \delta_{j} \Vert`, where row :math:`j`
 feeds one output unit. Biases and normalisations, which are no matrices, do not move.
 
-Sums are computed in double precision; results keep the precision of their input, at least single.
+A point :math:`\theta^i` of a trajectory from :math:`\theta_0`, with :math:`\delta^i = \theta^i - \theta_0`, has the
+coordinates (Hao et al. 2019, equations 3 to 5, whose × is an inner product)
+
+.. math::
+
+    v_{\cos} = \frac{\langle \delta^i, \delta_1 \rangle}{\Vert \delta^i \Vert \Vert \delta_1 \Vert}, \qquad
+    d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\Vert \delta_1 \Vert^2}, \qquad
+    d^\beta = \sqrt{\frac{\Vert \delta^i \Vert^2}{\Vert \delta_1 \Vert^2} - (d^\alpha)^2}.
+
+:math:`d^\beta` has no sign and is no coordinate along :math:`\delta_2`: it is the distance from the first axis, in the
+unit of that axis. So we also give the least-squares coordinates in the plane of both directions.
+
+Sums are computed in double precision; results keep the precision of their input, at least single. Refused everywhere
+are values that are not finite, other names or shapes than the point's, and lengths beyond double precision.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 
-from fivelenses.lenses.arrays import as_tensor, checked_list, checked_real, checked_whole
+from fivelenses.lenses.arrays import as_tensor
 
 Parameters = Mapping[str, torch.Tensor]
 # Lengths whose squares double precision holds with all their digits.
@@ -29,24 +44,14 @@ SQUARED = (1e-140, 1e150)
 
 
 def vector(values: Parameters, name: str = "The point") -> dict[str, torch.Tensor]:
-    """The tensors of a point or direction, without gradient and in at least single precision.
+    """The tensors of a point or direction, without gradient and in at least single precision, shared where they can be.
 
-    Args:
-        values: names to floating-point tensors or arrays of any shape.
-        name: how an error message begins.
-
-    Returns:
-        Names to tensors, shared with the caller if they need no conversion.
-
-    Raises:
-        ValueError: no tensor, no floating-point numbers, or a value that is NaN or infinite.
+    ``name`` is how an error message begins.
 
     Example:
         >>> vector({"weight": torch.ones(2, dtype=torch.float16)})
         {'weight': tensor([1., 1.])}
     """
-    if not isinstance(values, Mapping):
-        raise ValueError(f"{name} is of type {type(values).__name__}: give names with their tensors.")
     if not values:
         raise ValueError(f"{name} has no parameters: name at least one tensor.")
     checked = {}
@@ -63,15 +68,7 @@ def vector(values: Parameters, name: str = "The point") -> dict[str, torch.Tenso
 def direction_at(
     direction: Parameters, origin: Mapping[str, torch.Tensor], name: str = "The direction"
 ) -> dict[str, torch.Tensor]:
-    """A direction in which a point can move, in the point's precision and on its device.
-
-    Args:
-        direction: names to tensors; the names and shapes are those of ``origin``.
-        origin: the point, as :func:`vector` gives it.
-        name: how an error message begins.
-
-    Raises:
-        ValueError: what :func:`vector` refuses, other names or shapes than the point's, or all values 0.
+    """A direction in which a point can move, in the point's precision and on its device; refused if all of it is 0.
 
     Example:
         >>> direction_at({"x": torch.ones(1)}, {"x": torch.zeros(1, dtype=torch.float64)})
@@ -98,9 +95,6 @@ def _check_alike(one: Parameters, other: Parameters, name: str) -> None:
 def difference(end: Parameters, start: Parameters) -> dict[str, torch.Tensor]:
     r"""The direction :math:`\theta_1 - \theta_0` from one point to another.
 
-    Raises:
-        ValueError: the two do not name the same parameters, or :func:`vector` refuses one.
-
     Example:
         >>> difference({"x": torch.tensor([3.0])}, {"x": torch.tensor([1.0])})
         {'x': tensor([2.])}
@@ -111,10 +105,7 @@ def difference(end: Parameters, start: Parameters) -> dict[str, torch.Tensor]:
 
 
 def inner(first: Parameters, second: Parameters) -> float:
-    """The inner product of two directions that name the same parameters.
-
-    Raises:
-        ValueError: the two do not name the same parameters, or their product is beyond double precision.
+    """The inner product of two directions.
 
     Example:
         >>> inner({"x": torch.tensor([1.0, 2.0])}, {"x": torch.tensor([3.0, -1.0])})
@@ -130,9 +121,6 @@ def inner(first: Parameters, second: Parameters) -> float:
 
 def norm(direction: Parameters) -> float:
     """The Euclidean length of a direction over all its parameters.
-
-    Raises:
-        ValueError: what :func:`vector` refuses, or a length beyond double precision.
 
     Example:
         >>> norm({"x": torch.tensor([3.0]), "y": torch.tensor([4.0])})
@@ -157,18 +145,13 @@ def _length(tensor: torch.Tensor) -> float:
 def angle(first: Parameters, second: Parameters) -> float:
     """The angle between two directions in degrees, in [0, 180].
 
-    Raises:
-        ValueError: the two do not name the same parameters, or one is 0.
-
     Example:
         >>> round(angle({"x": torch.tensor([1.0, 0.0])}, {"x": torch.tensor([1.0, 1.0])}), 6)
         45.0
     """
     first = vector(first, "The first direction")
     second = direction_at(second, first, "The second direction")
-    lengths = norm(first), norm(second)
-    if lengths[0] == 0:
-        raise ValueError("The first direction is 0 in all its parameters: it has no angle to another.")
+    lengths = norm(direction_at(first, first, "The first direction")), norm(second)
     one, other = (
         {key: tensor.double() / length for key, tensor in side.items()}
         for side, length in zip((first, second), lengths, strict=True)
@@ -181,9 +164,6 @@ def angle(first: Parameters, second: Parameters) -> float:
 
 def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]:
     """A direction with the length of another, as the second axis of a surface has that of the first.
-
-    Raises:
-        ValueError: the two do not name the same parameters, one is 0, or the result is beyond their precision.
 
     Example:
         >>> rescaled({"x": torch.tensor([0.0, 1.0])}, {"x": torch.tensor([3.0, 4.0])})
@@ -203,21 +183,13 @@ def moved(
 ) -> dict[str, torch.Tensor]:
     r"""The point :math:`\theta + \sum_k c_k \delta_k`, in new tensors.
 
-    Raises:
-        ValueError: what :func:`vector` refuses, other names or shapes than the origin's, or not one coefficient per
-            direction that is finite in the origin's precision.
-
     Example:
         >>> moved({"x": torch.tensor([1.0])}, [{"x": torch.tensor([2.0])}], [-1.0])
         {'x': tensor([-1.])}
     """
     point = {key: tensor.clone() for key, tensor in vector(origin, "The origin").items()}
-    directions, coefficients = checked_list("directions", directions), checked_list("coefficients", coefficients)
-    if len(directions) != len(coefficients):
-        raise ValueError(f"{len(directions)} directions have {len(coefficients)} coefficients: give one for each.")
     largest = min(torch.finfo(tensor.dtype).max for tensor in point.values())
     for direction, coefficient in zip(directions, coefficients, strict=True):
-        coefficient = checked_real("A coefficient", coefficient)
         if not abs(coefficient) <= largest:
             raise ValueError(f"A coefficient is {coefficient}: give ones that are finite in the point's precision.")
         direction = vector(direction, "A direction")
@@ -230,15 +202,8 @@ def moved(
 def filter_normalised(direction: Parameters, origin: Parameters) -> dict[str, torch.Tensor]:
     """A direction whose matrix rows have the lengths of the point's rows (Li et al. 2018).
 
-    Args:
-        direction: names to tensors; ``origin``'s names and shapes.
-        origin: the point. A tensor of two or more axes is a matrix with one row per index of its first axis.
-
-    Returns:
-        The direction; 0 in tensors of fewer than two axes, and in rows where the direction or the point is 0.
-
-    Raises:
-        ValueError: what :func:`direction_at` refuses, or a point without matrices.
+    A tensor of two or more axes is a matrix with one row per index of its first axis; a point without one is refused.
+    The direction is 0 in other tensors, and in rows where the direction or the point is 0.
 
     Example:
         >>> point = {"weight": torch.tensor([[3.0, 4.0], [0.0, 2.0]]), "bias": torch.ones(2)}
@@ -268,19 +233,81 @@ def filter_normalised(direction: Parameters, origin: Parameters) -> dict[str, to
 def random_direction(origin: Parameters, seed: int) -> dict[str, torch.Tensor]:
     """A filter-normalised direction of independent normal numbers.
 
-    Args:
-        origin: the point, with at least one matrix.
-        seed: of the draw, which also depends on the order of the names; the same on every device.
-
-    Raises:
-        ValueError: what :func:`filter_normalised` refuses.
+    The seed decides it together with the order of the names; it is the same on every device.
 
     Example:
         >>> point = {"weight": torch.eye(3)}
         >>> random_direction(point, seed=0)["weight"].norm(dim=1).round(decimals=3)
         tensor([1., 1., 1.])
     """
-    generator = torch.Generator().manual_seed(checked_whole("seed", seed))
+    generator = torch.Generator().manual_seed(seed)
     origin = vector(origin)
     drawn = {key: torch.randn(value.shape, generator=generator).to(value.device) for key, value in origin.items()}
     return filter_normalised(drawn, origin)
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A trajectory of t points, projected on a line or a plane.
+
+    Attributes:
+        cosines: (t,) of the angle to the first direction, in [-1, 1]; NaN for a point that has not moved.
+        alphas: (t,) the paper's first coordinate, in lengths of the first direction.
+        betas: (t,) the paper's second coordinate, at least 0: the distance from the first axis.
+        plane: (t, 2) coordinates of the nearest point in the plane of both directions; None without a second one.
+        share: (t,) of the squared displacement that lies in the plane, in [0, 1]; NaN for a point that has not moved.
+    """
+
+    cosines: np.ndarray
+    alphas: np.ndarray
+    betas: np.ndarray
+    plane: np.ndarray | None
+    share: np.ndarray | None
+
+
+def project(
+    trajectory: Iterable[Parameters], origin: Parameters, direction: Parameters, second: Parameters | None = None
+) -> Projection:
+    """The points of a trajectory on a surface: the paper's coordinates and the least-squares ones.
+
+    The paper's second coordinate is computed as the length of the residual of the first, which avoids the difference of
+    nearly equal squares. Points are taken one at a time, so that a generator may load them.
+
+    Args:
+        trajectory: t points, at least one.
+        origin: the start of the trajectory.
+        direction: of the first axis.
+        second: of the second axis, not parallel to the first, for least squares in the plane.
+
+    Example:
+        >>> origin, first = {"x": torch.zeros(3)}, {"x": torch.tensor([2.0, 0.0, 0.0])}
+        >>> second = {"x": torch.tensor([0.0, 2.0, 0.0])}
+        >>> projected = project([{"x": torch.tensor([2.0, -6.0, 8.0])}], origin, first, second)
+        >>> projected.alphas, projected.betas, projected.plane, projected.share.round(3)
+        (array([1.]), array([5.]), array([[ 1., -3.]]), array([0.385]))
+    """
+    origin = vector(origin, "The origin")
+    axes = [direction_at(direction, origin, "The first direction")]
+    if second is not None:
+        axes.append(direction_at(second, origin, "The second direction"))
+    lengths = [norm(axis) for axis in axes]
+    # Axes have unit length, so that their products are cosines whatever the scale.
+    axes = [{name: axis[name].double() / length for name in axis} for axis, length in zip(axes, lengths, strict=True)]
+    products = np.array([[inner(one, other) for other in axes] for one in axes])
+    if second is not None and 1 - products[0, 1] ** 2 < 1e-12:
+        raise ValueError("The two directions are parallel: they span no plane.")
+    rows = []
+    for point in trajectory:
+        displacement = {name: tensor.double() for name, tensor in difference(point, origin).items()}
+        along = np.array([inner(displacement, axis) for axis in axes])
+        length = norm(displacement)
+        cosine = np.clip(along[0] / length, -1, 1) if length else np.nan
+        outside = norm(moved(displacement, axes[:1], [-along[0]]))
+        within = np.linalg.solve(products, along)
+        share = np.clip((along / length) @ (within / length), 0, 1) if length else np.nan
+        rows.append([cosine, along[0] / lengths[0], outside / lengths[0], *(within / lengths), share])
+    if not rows:
+        raise ValueError("The trajectory has no points: give at least one.")
+    table = np.array(rows, dtype=float)
+    cosines, alphas, betas = table[:, :3].T
+    return Projection(cosines, alphas, betas, *((None, None) if second is None else (table[:, 3:5], table[:, -1])))

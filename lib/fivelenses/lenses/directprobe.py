@@ -28,7 +28,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fivelenses.lenses.arrays import Array, as_array, checked_whole
+from fivelenses.lenses.arrays import Array, as_array
 from fivelenses.lenses.cluster_merging import clusters_by_merging
 from fivelenses.lenses.hulls import (
     RELATIVE_GAP,
@@ -92,8 +92,7 @@ class DirectProbe:
     def distance_vector(self) -> np.ndarray:
         """(k(k-1)/2,) distances of the pairs of labels (0, 1), (0, 2), …, (1, 2), …
 
-        Raises:
-            ValueError: the labels are not separable, or distances were not requested.
+        Refused: the labels are not separable, or distances were not requested.
         """
         if not self.linearly_separable:
             raise ValueError(
@@ -106,8 +105,7 @@ class DirectProbe:
     def min_distances(self) -> np.ndarray:
         """(k,) per label the smallest distance of its clusters to any cluster of another label.
 
-        Raises:
-            ValueError: distances were not requested.
+        Refused: distances were not requested.
         """
         other = self.cluster_labels[:, None] != self.cluster_labels
         nearest = np.where(other, _requested(self.distances), np.inf).min(1)
@@ -130,9 +128,8 @@ def probe(points: Array, labels: Array, start: DirectProbe | None = None, distan
             first; it saves time and changes nothing else.
         distances: False leaves the distances out, if only the clusters matter.
 
-    Raises:
-        ValueError: wrong shapes, values that are not finite, a single label, equal points with different labels, or a
-            start of another dimension.
+    Refused: wrong shapes, values that are not finite, a single label, equal points with different labels, or a start of
+    another dimension.
 
     Example:
         >>> result = probe(np.array([[0.0], [1.0], [3.0], [5.0]]), np.array(["x", "x", "y", "x"]))
@@ -175,8 +172,7 @@ def probe(points: Array, labels: Array, start: DirectProbe | None = None, distan
 def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
     """Pearson's r of the distances between the labels common to both results, in [-1, 1].
 
-    Raises:
-        ValueError: fewer than three common labels, distances that are all equal, or labels that are not separable.
+    Refused: fewer than three common labels, distances that are all equal, or labels that are not separable.
 
     Example:
         >>> points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
@@ -224,7 +220,7 @@ def random_label_control(points: Array, labels: Array, seed: int) -> bool:
         >>> random_label_control(points, np.arange(20) % 4, seed=0)
         True
     """
-    chance = np.random.default_rng(checked_whole("seed", seed))
+    chance = np.random.default_rng(seed)
     points = checked_points("points", points)
     labels, codes = _checked_labels(labels, len(points))
     return linearly_separable(points, chance.permutation(labels[codes]))

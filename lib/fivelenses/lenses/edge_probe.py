@@ -18,35 +18,87 @@ predicted if its probability is at least 0.5. Only the given spans are classifie
 Source: Tenney et al. 2019, with the architecture and training of their suite: 256 features after the projection and in
 the hidden layer, dropout 0.3, initial weights uniform in ± 1/√(inputs), Adam at 1e-4, gradients clipped to a norm of 5,
 batches of 32 sentences with all their targets, a validation by micro-F1 every 500 batches. The rate is halved after
-every 5 validations in a row that were not 1e-4 above the best; training ends after 20. The best state is kept.
+every 5 validations in a row that were not 1e-4 above the best; training ends after 20. The best state is kept. Their
+attention also adds a constant, which changes no softmax.
 
 Shapes: a sentence (layers, words, d), a span [start, end) in words. Range: micro-F1 in [0, 1]; mixing weights are
 positive and sum to 1.
 
-Probes of several models and seeds are trained side by side, with their parameters stacked, each as it would be alone.
-All read the same batches (:mod:`~fivelenses.lenses.spans`); a seed decides the initial weights and the dropout of its
-probes. Probes that stopped leave the stack.
+Probes of several models and seeds are trained side by side (:mod:`~fivelenses.lenses.training`). All read the same
+batches; a seed decides the initial weights and the dropout of its probes. A batch lists the words that occur in its
+spans, each once, so that no word is padded, and no word outside the spans is read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 import torch
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, embedding_bag, layer_norm
 
-from fivelenses.lenses.adam import adam_step
-from fivelenses.lenses.arrays import Array, checked_list, checked_positive, checked_real, checked_whole
-from fivelenses.lenses.span_classifier import first_parameters, logits
-from fivelenses.lenses.spans import SpanBatch, SpanTargets, Split, Target, checked_split
+from fivelenses.lenses.arrays import Array, as_tensor, check_counts, check_positive, check_sentence
+from fivelenses.lenses.training import Gradient, Plan, Stack, by_autograd, train
 
 MAX_GRADIENT_NORM, TOLERANCE = 5.0, 1e-4
 
 # Sentences classified at once.
 SENTENCES_AT_ONCE = 64
-MOST = 1_000_000  # of units, batches and validations; far more than any probe has
+
+
+@dataclass(frozen=True)
+class Target:
+    """One or two spans of a sentence to classify, [start, end) in words, with the correct labels."""
+
+    sentence: int
+    span1: tuple[int, int]
+    span2: tuple[int, int] | None
+    labels: Collection[str]
+
+
+# Per model the vectors of the same sentences; and the targets in them.
+Split = tuple[Sequence[Sequence[Array]], Sequence[Target]]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a probe is and how it is trained.
+
+    Attributes:
+        layers: "mix" learns a mixture of all given layers, "top" reads the last.
+        projection: features after the projection.
+        hidden: units of the hidden layer.
+        dropout: the share of hidden units left out in training, in [0, 1).
+        learning_rate: of Adam.
+        batch_size: sentences per batch.
+        validate_every: batches between two validations.
+        max_validations: after which training ends at the latest.
+        halve_after, stop_after: validations without improvement after which the rate is halved, and training ends.
+        order_seed: of the order of sentences.
+    """
+
+    layers: Literal["mix", "top"] = "mix"
+    projection: int = 256
+    hidden: int = 256
+    dropout: float = 0.3
+    learning_rate: float = 1e-4
+    batch_size: int = 32
+    validate_every: int = 500
+    max_validations: int = 200
+    halve_after: int = 5
+    stop_after: int = 20
+    order_seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.layers not in ("mix", "top"):
+            raise ValueError(f"layers = {self.layers!r}: mix all of them with 'mix', or read the last with 'top'.")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout = {self.dropout}: give a share in [0, 1).")
+        check_positive(learning_rate=self.learning_rate)
+        sizes = ("projection", "hidden", "batch_size", "validate_every", "max_validations", "halve_after", "stop_after")
+        check_counts(**{name: getattr(self, name) for name in sizes})
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +129,13 @@ class EdgeProbe:
     history: pd.DataFrame
     parameters: dict[str, torch.Tensor]
 
+    @torch.no_grad()
     def predict(self, sentences: Sequence[Array], targets: Sequence[Target]) -> np.ndarray:
         """The probability of each label for each target, (targets, labels).
 
-        Raises:
-            ValueError: targets or vectors that :func:`fit` would refuse, or whose shape differs from training.
+        Targets and vectors that :func:`fit` would refuse, or of another shape than in training, are refused.
         """
-        top = "mix" not in self.parameters
-        given = SpanTargets(([sentences], targets), self.labels, top=top)
+        given = SpanTargets(([sentences], targets), self.labels, top="mix" not in self.parameters)
         spans, d = len(self.parameters["attend"]), len(self.parameters["project"])
         if given.shape != (1, len(self.mixing), d, spans):
             raise ValueError(
@@ -93,82 +144,19 @@ class EdgeProbe:
             )
         stacked = {name: values[None] for name, values in self.parameters.items()}
         batches = given.batches(SENTENCES_AT_ONCE, [0], device=self.parameters["project"].device)
-        with torch.no_grad():
-            ordered = torch.cat([logits(stacked, [0], batch)[0] for batch in batches])
+        ordered = torch.cat([logits(stacked, [0], batch)[0] for batch in batches])
         probabilities = np.empty((len(given), len(self.labels)), dtype=np.float32)
         probabilities[given.order] = ordered.sigmoid().cpu().numpy()
         return probabilities
 
 
-class _Stack:
-    """Probes in training: parameters and Adam's moments stacked, (probes, …), with the model and seed of each."""
-
-    def __init__(
-        self, initial: list[dict[str, torch.Tensor]], models: list[int], seeds: list[int], device: torch.device
-    ) -> None:
-        self.parameters = {name: torch.stack([one[name] for one in initial]).to(device) for name in initial[0]}
-        self.moments = [{name: torch.zeros_like(v) for name, v in self.parameters.items()} for _ in range(2)]
-        self.models, self.seeds = models, seeds
-        self.steps = 0
-
-    def keep(self, mask: np.ndarray) -> None:
-        """Drop the probes for which the mask is False."""
-        stay = np.flatnonzero(mask).tolist()
-        self.parameters, *self.moments = (
-            {name: values[stay] for name, values in stacked.items()} for stacked in (self.parameters, *self.moments)
-        )
-        self.models, self.seeds = ([values[probe] for probe in stay] for values in (self.models, self.seeds))
-
-    def step(self, batch: SpanBatch, dropout: torch.Tensor | None, rates: np.ndarray) -> torch.Tensor:
-        """Train on a batch with the dropout's factors (probes, targets, hidden); returns the losses, (probes,)."""
-        for values in self.parameters.values():
-            values.requires_grad_()
-        outputs = logits(self.parameters, self.models, batch, dropout)
-        truth = batch.truth.expand_as(outputs)
-        losses = binary_cross_entropy_with_logits(outputs, truth, reduction="none").mean((1, 2))
-        gradients = dict(zip(self.parameters, torch.autograd.grad(losses.sum(), self.parameters.values()), strict=True))
-        self.steps += 1
-        with torch.no_grad():
-            for values in self.parameters.values():
-                values.requires_grad_(False)
-            squares = sum(torch.linalg.vector_norm(v.flatten(1), dim=1).square() for v in gradients.values())
-            factors = (MAX_GRADIENT_NORM / squares.sqrt()).clamp(max=1)
-            for values in gradients.values():
-                values.mul_(factors.reshape(-1, *[1] * (values.ndim - 1)))
-            self._adam(gradients, rates)
-        return losses.detach()
-
-    def _adam(self, gradients: dict[str, torch.Tensor], rates: np.ndarray) -> None:
-        """A step of Adam in place: one for all probes while their rates are equal."""
-        equal = len(set(rates.tolist())) == 1
-        for probe in [slice(None)] if equal else range(len(rates)):
-            values, own_gradients, *moments = (
-                [tensor[probe] for tensor in stacked.values()]
-                for stacked in (self.parameters, gradients, *self.moments)
-            )
-            steps = [one.new_full((), self.steps - 1) for one in values]
-            adam_step(values, own_gradients, moments, steps, rates[0] if equal else rates[probe])
-
-
-@torch.enable_grad()
 def fit(
     training: Split,
     development: Split,
     test: Split,
     seeds: Sequence[int] = (0,),
-    *,
-    layers: Literal["mix", "top"] = "mix",
-    projection: int = 256,
-    hidden: int = 256,
-    dropout: float = 0.3,
-    learning_rate: float = 1e-4,
-    batch_size: int = 32,
-    validate_every: int = 500,
-    max_validations: int = 200,
-    halve_after: int = 5,
-    stop_after: int = 20,
-    order_seed: int = 0,
     device: str | torch.device | None = None,
+    **how: object,
 ) -> list[EdgeProbe]:
     """Train a probe for each model and seed, side by side.
 
@@ -178,26 +166,13 @@ def fit(
         development: decides which state is kept.
         test: what the probes are measured on.
         seeds: one probe per model is trained from each.
-        layers: "mix" learns a mixture of all given layers, "top" reads the last.
-        projection: features after the projection.
-        hidden: units of the hidden layer.
-        dropout: the share of hidden units left out in training, in [0, 1).
-        learning_rate: of Adam.
-        batch_size: sentences per batch.
-        validate_every: batches between two validations.
-        max_validations: training ends after this number of validations at the latest.
-        halve_after: validations without improvement after which the rate is halved.
-        stop_after: validations without improvement after which training ends.
-        order_seed: of the order of sentences.
         device: where to compute, by default that of the first vectors.
+        how: the fields of :class:`Configuration`.
 
     Returns:
-        The probes, model by model, those of one model in the order of the seeds.
-
-    Raises:
-        ValueError: no target, a span that is empty or leaves its sentence, targets of which only some have a second
-            span, no label in training, vectors that do not fit each other, NaN or infinity, numbers below 1, or a
-            training that diverged.
+        The probes, model by model, those of one model in the order of the seeds. Refused are splits without a target
+        or a label, spans outside their sentence, vectors that do not fit each other or are not finite, and a training
+        that diverged.
 
     Example:
         >>> vectors = [np.eye(4, dtype=np.float32)[None, [i % 4, 3]] for i in range(40)]
@@ -207,110 +182,107 @@ def fit(
         >>> probe.micro_f1, probe.predict(vectors, targets[:2]).argmax(1)
         (1.0, array([0, 1]))
     """
-    if layers not in ("mix", "top"):
-        raise ValueError(f"layers = {layers!r}: mix all of them with 'mix', or read the last with 'top'.")
-    counts = {"projection": projection, "hidden": hidden, "batch_size": batch_size, "validate_every": validate_every}
-    counts |= {"max_validations": max_validations, "halve_after": halve_after, "stop_after": stop_after}
-    for name, count in counts.items():
-        checked_whole(name, count, 1, MOST)
-    seeds = [checked_whole("A seed", seed) for seed in checked_list("seeds", seeds)]
-    if not seeds:
-        raise ValueError("There is no seed: give at least one.")
-    order_seed = checked_whole("order_seed", order_seed)
-    if not 0 <= checked_real("dropout", dropout) < 1:
-        raise ValueError(f"dropout = {dropout}: give a share in [0, 1).")
-    learning_rate = checked_positive("learning_rate", learning_rate)
-    labels = tuple(sorted({label for target in checked_split(training, "training")[1] for label in target.labels}))
-    if not labels:
-        raise ValueError("No training target has a label: there is nothing to learn.")
-    top = layers == "top"
-    splits = [
-        SpanTargets(split, labels, name, top)
-        for split, name in ((training, "training"), (development, "development"), (test, "test"))
-    ]
+    how = Configuration(**how)
+    labels = tuple(sorted({label for target in training[1] for label in target.labels}))
+    if not labels or not len(seeds):
+        raise ValueError(f"There are {len(labels)} labels in training and {len(seeds)} seeds: give at least one.")
+    named = ((training, "training"), (development, "development"), (test, "test"))
+    splits = [SpanTargets(split, labels, name, how.layers == "top") for split, name in named]
     if len({split.shape for split in splits}) > 1:
-        raise ValueError(
-            f"The splits differ in (models, layers, features, spans): {[split.shape for split in splits]}."
-        )
-    models, depth, d, spans = splits[0].shape
+        raise ValueError(f"The splits differ in (models, layers, features, spans): {[one.shape for one in splits]}.")
     device = torch.device(splits[0].device if device is None else device)
+    of_model = np.repeat(np.arange(splits[0].shape[0]), len(seeds)).tolist()
+    of_seed = list(seeds) * splits[0].shape[0]
     random = {seed: torch.Generator().manual_seed(seed) for seed in seeds}
-    widths = None if top else depth, d, spans, projection, hidden, len(labels)
-    initial = {seed: first_parameters(*widths, own) for seed, own in random.items()}
-    of_model = [model for model in range(models) for _ in seeds]
-    of_seed = seeds * models
-    stack = _Stack([initial[seed] for seed in of_seed], of_model, of_seed, device)
-    best = {name: values.clone() for name, values in stack.parameters.items()}
-    running = np.arange(len(of_seed))
-    rates, best_f1 = np.full(len(running), float(learning_rate)), np.full(len(running), -np.inf)
-    waited = np.zeros(len(running), dtype=int)
-    rows = []
-    stream = _endless(splits[0], batch_size, stack, torch.Generator().manual_seed(order_seed), device)
-    for validation in range(1, max_validations + 1):
-        total = 0.0
-        for _ in range(validate_every):
-            batch = next(stream)
-            factors = _dropout_factors(stack.seeds, random, (len(batch.truth), hidden), dropout, device)
-            total = total + stack.step(batch, factors, rates[running])
-        losses = (total / validate_every).cpu().numpy()
-        if not np.isfinite(losses).all():
-            raise ValueError(f"Training diverged before validation {validation}: scale the vectors or the rate down.")
-        f1 = _scores(stack.parameters, stack.models, splits[1], device)[:, 0]
-        batches = [validation * validate_every] * len(running)
-        rows += zip(running.tolist(), batches, rates[running], losses, f1, strict=True)
-        improved = f1 > best_f1[running] + TOLERANCE
-        for name, values in stack.parameters.items():
-            best[name][running[improved]] = values[np.flatnonzero(improved).tolist()]
-        best_f1[running[improved]] = f1[improved]
-        waited[running] = np.where(improved, 0, waited[running] + 1)
-        rates[running] *= np.where((waited[running] > 0) & (waited[running] % halve_after == 0), 0.5, 1)
-        going = waited[running] < stop_after
-        if not going.any():
-            break
-        if not going.all():
-            stack.keep(going)
-            running = running[going]
-    columns = ["probe", "batches", "learning_rate", "training_loss", "development_f1"]
-    history = pd.DataFrame(rows, columns=columns)
+    initial = {seed: first_parameters(splits[0].shape[1:], len(labels), how, own) for seed, own in random.items()}
+    stack = {name: torch.stack([initial[seed][name] for seed in of_seed]).to(device) for name in initial[seeds[0]]}
+
+    def score(stack: Stack, running: np.ndarray) -> np.ndarray:
+        return -_scores(stack, [of_model[probe] for probe in running], splits[1], device)[:, 0]
+
+    plan = Plan(how.learning_rate, how.max_validations, how.stop_after, TOLERANCE, 0.5, how.halve_after)
+    batches = _Batches(splits[0], of_model, how, device)
+    gradient = _clipped(_loss(of_model, of_seed, how, random, device))
+    best, history = train(stack, batches, gradient, score, plan)
     scores = _scores(best, of_model, splits[2], device)
-    probes = []
-    for probe, (model, seed) in enumerate(zip(of_model, of_seed, strict=True)):
-        own = {name: values[probe].clone() for name, values in best.items()}
-        mixing = own["mix"].softmax(0).cpu().numpy() if "mix" in own else np.ones(1, dtype=np.float32)
-        scale = float(own["scale"]) if "scale" in own else 1.0
-        of_probe = history[history.probe == probe].drop(columns="probe").reset_index(drop=True)
-        probes.append(EdgeProbe(model, seed, *scores[probe].tolist(), labels, mixing, scale, of_probe, own))
-    return probes
+    return [
+        _probe(number, model, seed, scores[number], labels, best, history, how.validate_every)
+        for number, (model, seed) in enumerate(zip(of_model, of_seed, strict=True))
+    ]
 
 
-def _endless(
-    split: SpanTargets, size: int, stack: _Stack, order: torch.Generator, device: torch.device
-) -> Iterator[SpanBatch]:
-    """Batches of all sentences, in a new order each time, with the words of the models that are still probed."""
-    while True:
-        yield from split.batches(size, sorted(set(stack.models)), order, device)
-
-
-def _dropout_factors(
-    seeds: list[int], random: dict[int, torch.Generator], shape: tuple[int, int], dropout: float, device: torch.device
-) -> torch.Tensor | None:
-    """The factors of the hidden units, (probes, targets, hidden), the same for all probes of a seed."""
-    if not dropout:
-        return None
-    drawn = {
-        seed: (torch.rand(shape, generator=random[seed]) >= dropout) / (1 - dropout) for seed in sorted(set(seeds))
+def _probe(number, model, seed, scores, labels, best: Stack, history: pd.DataFrame, validate_every: int) -> EdgeProbe:
+    """One probe of the trained stack."""
+    own = {name: values[number].clone() for name, values in best.items()}
+    mixing = own["mix"].softmax(0).cpu().numpy() if "mix" in own else np.ones(1, dtype=np.float32)
+    scale = float(own["scale"]) if "scale" in own else 1.0
+    rows = history[history["probe"] == number].reset_index(drop=True)
+    columns = {
+        "batches": rows["period"] * validate_every,
+        "learning_rate": rows["rate"],
+        "training_loss": rows["loss"] / validate_every,
+        "development_f1": -rows["score"],
     }
-    return torch.stack([drawn[seed] for seed in seeds]).to(device)
+    return EdgeProbe(model, seed, *scores.tolist(), labels, mixing, scale, pd.DataFrame(columns), own)
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+class _Batches:
+    """The batches up to a validation, of a stream of all sentences, in a new order each time."""
+
+    def __init__(self, split: "SpanTargets", of_model: list[int], how: Configuration, device: torch.device) -> None:
+        self._of_model, self._every, self._read = of_model, how.validate_every, sorted(set(of_model))
+        self._stream = self._endless(split, how, device)
+
+    def __call__(self, running: np.ndarray) -> Iterator["SpanBatch"]:
+        self._read = sorted({self._of_model[probe] for probe in running})
+        return islice(self._stream, self._every)
+
+    def _endless(self, split: "SpanTargets", how: Configuration, device: torch.device) -> Iterator["SpanBatch"]:
+        order = torch.Generator().manual_seed(how.order_seed)
+        while True:
+            yield from split.batches(how.batch_size, self._read, order, device)
+
+
+def _loss(of_model: list[int], of_seed: list[int], how: Configuration, random: dict, device: torch.device):
+    """The mean binary cross-entropy of each probe, (probes,), whose dropout is the same for all probes of a seed."""
+
+    def loss(stack: Stack, running: np.ndarray, batch: SpanBatch) -> torch.Tensor:
+        dropout, seeds = None, [of_seed[probe] for probe in running]
+        if how.dropout:
+            shape = (len(batch.truth), how.hidden)
+            kept = {seed: torch.rand(shape, generator=random[seed]) >= how.dropout for seed in sorted(set(seeds))}
+            dropout = torch.stack([kept[seed] / (1 - how.dropout) for seed in seeds]).to(device)
+        outputs = logits(stack, [of_model[probe] for probe in running], batch, dropout)
+        truth = batch.truth.expand_as(outputs)
+        return binary_cross_entropy_with_logits(outputs, truth, reduction="none").mean((1, 2))
+
+    return loss
+
+
+def _clipped(loss) -> Gradient:
+    """The gradient of each probe, at most ``MAX_GRADIENT_NORM`` long."""
+    plain = by_autograd(loss)
+
+    def gradient(stack: Stack, running: np.ndarray, batch: SpanBatch) -> tuple[torch.Tensor, Stack]:
+        losses, gradients = plain(stack, running, batch)
+        squares = sum(torch.linalg.vector_norm(v.flatten(1), dim=1).square() for v in gradients.values())
+        factors = (MAX_GRADIENT_NORM / squares.sqrt()).clamp(max=1)
+        for values in gradients.values():
+            values.mul_(factors.reshape(-1, *[1] * (values.ndim - 1)))
+        return losses, gradients
+
+    return gradient
 
 
 @torch.no_grad()
-def _scores(
-    parameters: dict[str, torch.Tensor], models: list[int], split: SpanTargets, device: torch.device
-) -> np.ndarray:
+def _scores(stack: Stack, models: list[int], split: "SpanTargets", device: torch.device) -> np.ndarray:
     """Micro-averaged F1, precision and recall of each probe, (probes, 3), 0 where there was no label to predict."""
     correct = predicted = wanted = 0
     for batch in split.batches(SENTENCES_AT_ONCE, sorted(set(models)), device=device):
-        positive = logits(parameters, models, batch) >= 0
+        positive = logits(stack, models, batch) >= 0
         correct = correct + (positive & batch.truth.bool()).sum((1, 2))
         predicted = predicted + positive.sum((1, 2))
         wanted = wanted + int(batch.truth.sum())
@@ -318,3 +290,212 @@ def _scores(
     wanted += split.unknown
     f1 = 2 * correct / np.maximum(predicted + wanted, 1)
     return np.stack([f1, correct / np.maximum(predicted, 1), correct / max(wanted, 1)], 1)
+
+
+# --- the classifier ---------------------------------------------------------------------------------------------------
+
+
+def first_parameters(
+    shape: tuple[int, int, int], labels: int, how: Configuration, random: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """The initial parameters of a probe of (layers, features, spans), uniform in ± 1/√(inputs); the mixture is a mean.
+
+    Those of the equations are w (mix), γ (scale), P (project), v (attend), W₁ (hidden), the gain and shift of LayerNorm
+    and W₂ (output), with the projections of both spans side by side.
+    """
+    layers, d, spans = shape
+
+    def uniform(inputs: int, *shape: int) -> torch.Tensor:
+        return torch.empty(shape).uniform_(-(inputs**-0.5), inputs**-0.5, generator=random)
+
+    mixture = {"mix": torch.zeros(layers), "scale": torch.ones(1)} if how.layers == "mix" else {}
+    pooled, hidden = spans * how.projection, how.hidden
+    return mixture | {
+        "project": uniform(d, d, pooled),
+        "project_bias": uniform(d, 1, pooled),
+        "attend": uniform(how.projection, spans, how.projection),
+        "hidden": uniform(pooled, pooled, hidden),
+        "hidden_bias": uniform(pooled, 1, hidden),
+        "gain": torch.ones(1, hidden),
+        "shift": torch.zeros(1, hidden),
+        "output": uniform(hidden, hidden, labels),
+        "output_bias": uniform(hidden, 1, labels),
+    }
+
+
+def logits(stack: Stack, models: list[int], batch: "SpanBatch", dropout: torch.Tensor | None = None) -> torch.Tensor:
+    """The logit of each probe for each target and label, (probes, targets, labels).
+
+    Args:
+        stack: parameters as :func:`first_parameters` gives them, (probes, …).
+        models: (probes,) the model that each probe reads; probes of one model are neighbours.
+        batch: targets, with the words of these models.
+        dropout: (probes, targets, hidden) factors of the hidden units.
+    """
+    words = torch.baddbmm(stack["project_bias"], _mixed(stack, models, batch), stack["project"])
+    spans = _pooled(words.unflatten(-1, stack["attend"].shape[1:]), stack["attend"], batch)
+    units = torch.baddbmm(stack["hidden_bias"], spans, stack["hidden"]).tanh()
+    units = layer_norm(units, units.shape[-1:]) * stack["gain"] + stack["shift"]
+    if dropout is not None:
+        units = units * dropout
+    return torch.baddbmm(stack["output_bias"], units, stack["output"])
+
+
+def _mixed(stack: Stack, models: list[int], batch: "SpanBatch") -> torch.Tensor:
+    """The mixture of layers that each probe reads, (probes, U, d)."""
+    if "mix" not in stack:
+        return torch.cat([batch.words[model][-1:] for model in models])
+    weights = stack["mix"].softmax(1) * stack["scale"]
+    parts = []
+    # One product reads a model's words once for all its probes.
+    for model, words in batch.words.items():
+        if own := [probe for probe, other in enumerate(models) if other == model]:
+            mixed = weights[own[0] : own[-1] + 1] @ words.flatten(1)
+            parts.append(mixed.unflatten(1, words.shape[1:]))
+    return torch.cat(parts)
+
+
+def _pooled(words: torch.Tensor, attend: torch.Tensor, batch: "SpanBatch") -> torch.Tensor:
+    """Self-attentive pooling of words (probes, U, spans, features): (probes, targets, spans × features)."""
+    probes, count, spans, features = words.shape
+    scores = torch.cat([words[:, :, place] @ attend[:, place, :, None] for place in range(spans)], -1)
+    slot = torch.arange(spans, device=words.device)[:, None]
+    attention = scores[:, batch.places, slot].masked_fill(~batch.inside, -torch.inf).softmax(-1)
+    widths = batch.inside.sum(-1).flatten()
+    rows = (batch.places * spans + slot)[batch.inside]
+    rows = (torch.arange(probes, device=words.device)[:, None] * (count * spans) + rows).flatten()
+    starts = widths.repeat(probes).cumsum(0) - widths.repeat(probes)
+    weights = attention[:, batch.inside].flatten()
+    pooled = embedding_bag(rows, words.reshape(-1, features), starts, mode="sum", per_sample_weights=weights)
+    return pooled.reshape(probes, -1, spans * features)
+
+
+# --- targets and their batches ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SpanBatch:
+    """Targets of a few sentences.
+
+    Attributes:
+        words: model to (layers, U, d) float32, the words of the spans.
+        places: (targets, spans, widest) positions in these words; 0 beyond the end of a narrower span.
+        inside: (targets, spans, widest) True for the words of the span.
+        truth: (targets, labels) float32, 1 for the correct labels.
+    """
+
+    words: dict[int, torch.Tensor]
+    places: torch.Tensor
+    inside: torch.Tensor
+    truth: torch.Tensor
+
+
+class SpanTargets:
+    """The targets of one split, and the vectors of one or several models.
+
+    Args:
+        split: per model its vectors, of any floating precision, converted batch by batch; and the targets.
+        labels: those that can be predicted; other labels of a target are only counted.
+        name: of the split, for errors.
+        top: whether to read the last layer only.
+
+    Attributes:
+        shape: (models, layers, features, spans).
+        device: of the vectors of the first model.
+        order: (targets,) the targets in the order of :meth:`batches` without ``random``.
+        unknown: number of correct labels that are not among ``labels``.
+    """
+
+    def __init__(self, split: Split, labels: Sequence[str], name: str = "given", top: bool = False) -> None:
+        models, targets = split
+        if not len(models) or not len(models[0]) or not len(targets):
+            raise ValueError(f"The {name} split has no model, sentence or target: give at least one.")
+        self._models = [[as_tensor(one) for one in sentences] for sentences in models]
+        self._top = top
+        lengths = _checked_vectors(self._models, {target.sentence for target in targets}, name)
+        bounds = np.array([_checked_bounds(place, one, lengths, name) for place, one in enumerate(targets)])
+        if bounds[:, 1].any() and not bounds[:, 1, 1].all():
+            raise ValueError(f"Some targets of the {name} split have a second span and some have none: split them.")
+        self.device = self._models[0][0].device
+        layers, _, d = self._models[0][0].shape
+        spans = 2 if bounds[0, 1, 1] else 1
+        self.shape = len(models), 1 if top else layers, d, spans
+        truth = np.zeros((len(targets), len(labels)), dtype=np.float32)
+        column_of = {label: column for column, label in enumerate(labels)}
+        for row, target in enumerate(targets):
+            truth[row, [column_of[label] for label in set(target.labels) & set(column_of)]] = 1
+        self.unknown = sum(len(set(target.labels) - set(column_of)) for target in targets)
+        self.order = np.argsort([target.sentence for target in targets], kind="stable")
+        self._bounds, self._truth = bounds[self.order, :spans], truth[self.order]
+        sentences, starts = np.unique([targets[row].sentence for row in self.order], return_index=True)
+        ends = np.append(starts[1:], len(targets))
+        self._sentences = list(zip(sentences.tolist(), starts.tolist(), ends.tolist(), strict=True))
+
+    def __len__(self) -> int:
+        """The number of targets."""
+        return len(self.order)
+
+    def batches(
+        self,
+        size: int,
+        models: Iterable[int],
+        random: torch.Generator | None = None,
+        device: str | torch.device | None = None,
+    ) -> Iterator[SpanBatch]:
+        """All targets once, those of ``size`` sentences at a time, in a random order or in their own.
+
+        The batches hold the words of some models; sentences without targets are left out.
+        """
+        models = list(models)
+        count = len(self._sentences)
+        order = torch.arange(count) if random is None else torch.randperm(count, generator=random)
+        for places in order.split(size):
+            yield self._batch([self._sentences[place] for place in places.tolist()], models, device)
+
+    def _batch(
+        self, sentences: list[tuple[int, int, int]], models: list[int], device: str | torch.device | None
+    ) -> SpanBatch:
+        rows = np.concatenate([np.arange(first, last) for _, first, last in sentences])
+        lengths = [self._models[0][sentence].shape[1] for sentence, _, _ in sentences]
+        before = np.cumsum([0, *lengths[:-1]]).repeat([last - first for _, first, last in sentences])
+        bounds = self._bounds[rows] + before[:, None, None]
+        places = bounds[..., :1] + np.arange((bounds[..., 1] - bounds[..., 0]).max())
+        inside = places < bounds[..., 1:]
+        used, positions = np.unique(places[inside], return_inverse=True)
+        places[:] = 0
+        places[inside] = positions
+        words = {}
+        for model in models:
+            vectors = [self._models[model][sentence] for sentence, _, _ in sentences]
+            joined = torch.cat([one[-1:] for one in vectors] if self._top else vectors, 1)
+            words[model] = joined[:, torch.from_numpy(used).to(joined.device)].to(device, torch.float32)
+        device = words[models[0]].device
+        tensors = (torch.from_numpy(values).to(device) for values in (places, inside, self._truth[rows]))
+        return SpanBatch(words, *tensors)
+
+
+def _checked_vectors(models: list[list[torch.Tensor]], read: set[int], name: str) -> list[int]:
+    """The number of words in each sentence; those that no target reads are not checked, and may have no word."""
+    lengths = [sentence.shape[1] if sentence.ndim == 3 else -1 for sentence in models[0]]
+    for model, sentences in enumerate(models):
+        if len(sentences) != len(lengths):
+            raise ValueError(f"Model {model} has {len(sentences)} {name} sentences and model 0 has {len(lengths)}.")
+        for number in sorted(read & set(range(len(sentences)))):
+            where = f"Sentence {number} of model {model} in the {name} split"
+            check_sentence(where, sentences[number], models[0][0])
+            if sentences[number].shape[1] != lengths[number]:
+                words = sentences[number].shape[1]
+                raise ValueError(f"{where} has {words} words and that of model 0 has {lengths[number]}.")
+    return lengths
+
+
+def _checked_bounds(place: int, target: Target, lengths: list[int], name: str) -> list[tuple[int, int]]:
+    """Start and end of both spans, 0 and 0 for a missing second one."""
+    where = f"Target {place} of the {name} split"
+    if not 0 <= target.sentence < len(lengths):
+        raise ValueError(f"{where} is in sentence {target.sentence}, and there are {len(lengths)}.")
+    words = lengths[target.sentence]
+    for span in (target.span1, target.span2):
+        if span is not None and not 0 <= span[0] < span[1] <= words:
+            raise ValueError(f"{where} has the span {tuple(span)}, which is no part of its {words} words.")
+    return [tuple(target.span1), (0, 0) if target.span2 is None else tuple(target.span2)]

@@ -72,10 +72,8 @@ def curvatures(
     Returns:
         Name to curvature.
 
-    Raises:
-        ValueError: no examples, no group, an empty one, one with a parameter that the model or the first group lacks,
-            more parameters than ARPACK can count, no draw, a loss that is not finite, or an eigenvalue that is not
-            found.
+    Refused: no examples, no group, an empty one, one with a parameter that the model or the first group lacks, more
+    parameters than ARPACK can count, no draw, a loss that is not finite, or an eigenvalue that is not found.
 
     Example:
         >>> from transformers import BertConfig, BertForSequenceClassification

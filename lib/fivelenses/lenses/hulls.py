@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import linprog
 from threadpoolctl import ThreadpoolController
 
-from fivelenses.lenses.arrays import Array, as_doubles, checked_real
+from fivelenses.lenses.arrays import Array, as_doubles
 
 # Hulls closer than this share of their radius meet. Single-precision activations are rounded at 6e-8 of their size, and
 # after layer normalisation they differ only by rounding in some directions, where a finer tolerance would see a gap.
@@ -84,9 +84,8 @@ def hull_distance(a: Array, b: Array, direction: Array | None = None, tolerance:
         direction: (d,) from b to a, a guess at the normal, such as an earlier result's, which only saves time.
         tolerance: hulls closer than this share of the pair's radius meet, between 0 and 1.
 
-    Raises:
-        ValueError: wrong shapes, values that are not finite or whose squares are no numbers, no such tolerance, or
-            hulls so near it that rounding decides.
+    Refused: wrong shapes, values that are not finite or whose squares are no numbers, no such tolerance, or hulls so
+    near it that rounding decides.
 
     Example:
         >>> triangle = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
@@ -304,7 +303,7 @@ def _by_linear_program(z: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _checked_tolerance(tolerance: float) -> float:
-    if not 0 < checked_real("tolerance", tolerance) < 1:
+    if not 0 < tolerance < 1:
         raise ValueError(f"tolerance = {tolerance}: give a share of the radius between 0 and 1.")
     return float(tolerance)
 

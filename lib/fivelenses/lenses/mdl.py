@@ -21,32 +21,21 @@ from 0; the uniform code has compression 1. Labels that are noise cost about n t
 """
 
 import math
-from collections.abc import Callable, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import nn
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, logsigmoid
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, linear, logsigmoid
 
-from fivelenses.lenses.arrays import (
-    Array,
-    as_array,
-    checked_function,
-    checked_list,
-    checked_positive,
-    checked_real,
-    checked_rows,
-    checked_whole,
-)
+from fivelenses.lenses.arrays import Array, as_array, as_tensor, check_counts, check_positive, check_rows
+from fivelenses.lenses.training import Plan, Stack, by_autograd, train
 
 FRACTIONS = tuple(percent / 100 for percent in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100))
 
 # How far probabilities may sum from 1 by rounding in single precision.
 SUM_TOLERANCE = 1e-3
-MAX_CLASSES = 1_000_000  # far more than labels have
 
 # The least number of batches per epoch, and the gain in nats for which training goes on.
 MIN_BATCHES_PER_EPOCH, TOLERANCE = 20, 1e-3
@@ -97,13 +86,10 @@ def online_code(
         y: (n,) whole numbers from 0, or (n, K) of 0 and 1 for several labels per example.
         fractions: of n at which blocks end, increasing to 1. Ends are rounded up, and equal ends make one block.
         fit: the probe, trained anew for each block; by default :class:`Perceptron` with its defaults. It also takes the
-            number of classes, since some may be missing from the examples seen.
+            number of classes, since some may be missing from the examples seen. Answers that are no log-probability
+            of every class for every row are refused.
         classes: K, known to both sides; by default one more than the largest label, or the columns of y.
         seed: of the order in which the examples are sent; None keeps their order.
-
-    Raises:
-        ValueError: no example, labels that do not fit x or K, fractions that do not increase to 1, or a probe whose
-            answer is no log-probability of every class for every row.
 
     Example:
         >>> y = np.arange(1000) % 4
@@ -115,9 +101,8 @@ def online_code(
     classes = _checked_classes(x, y, classes)
     y = y.astype(np.int64)
     ends = _block_ends(fractions, len(y))
-    shuffled = None if seed is None else np.random.default_rng(checked_whole("seed", seed))
-    order = np.arange(len(y)) if shuffled is None else shuffled.permutation(len(y))
-    fit = Perceptron() if fit is None else checked_function("fit", fit)
+    order = np.arange(len(y)) if seed is None else np.random.default_rng(seed).permutation(len(y))
+    fit = Perceptron() if fit is None else fit
     bits_each = math.log2(classes) if y.ndim == 1 else float(classes)
     each = np.empty(len(y))
     each[order[: ends[0]]] = bits_each
@@ -151,9 +136,6 @@ class Perceptron:
         seed: of the initial weights, of the rows held out, and of the order of rows.
         device: where to train.
 
-    Raises:
-        ValueError: a share outside (0, 1), or a number below 1 where at least 1 is needed.
-
     Example:
         >>> x = np.eye(2, dtype=np.float32)
         >>> probe = Perceptron(hidden=0, learning_rate=0.1)(x.repeat(50, 0), np.arange(2).repeat(50), 3)
@@ -171,89 +153,64 @@ class Perceptron:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "batch_size", "patience", "max_epochs", "seed"):
-            checked_whole(name, getattr(self, name))
-        checked_positive("learning_rate", self.learning_rate)
-        if not 0 < checked_real("held_out", self.held_out) < 1:
+        check_positive(learning_rate=self.learning_rate)
+        check_counts(batch_size=self.batch_size, patience=self.patience, max_epochs=self.max_epochs)
+        check_counts(hidden=self.hidden or 1)
+        if not 0 < self.held_out < 1:
             raise ValueError(f"held_out = {self.held_out} is not a share of the examples in (0, 1).")
-        if min(self.batch_size, self.patience, self.max_epochs) < 1:
-            raise ValueError(
-                f"hidden = {self.hidden}, batch_size = {self.batch_size}, patience = {self.patience}, "
-                f"max_epochs = {self.max_epochs}: give at least 1 of each, or 0 hidden units."
-            )
 
     def __call__(self, x: np.ndarray, y: np.ndarray, classes: int) -> LogProbabilities:
-        """Train on rows x (t, d) and labels (t,) or (t, classes).
-
-        Raises:
-            ValueError: rows that are not (rows, features) of finite floating-point numbers, or a training that
-                diverged.
-        """
+        """Train on rows x (t, d) and labels (t,) or (t, classes)."""
         random = torch.Generator().manual_seed(self.seed)
-        several = y.ndim == 2
-        rows = checked_rows("x", x).to(self.device, torch.float32)
+        several, rows = y.ndim == 2, self._rows(x)
         labels = torch.from_numpy(y).to(self.device, torch.float32 if several else torch.int64)
-        network = self._network(rows.shape[1], classes, random).to(self.device)
+        initial = self._initial(rows.shape[1], classes, random)
         order = torch.randperm(len(rows), generator=random)
         held_out, training = order.tensor_split([math.ceil(self.held_out * len(rows))])
         loss_of = binary_cross_entropy_with_logits if several else cross_entropy
+        passes = math.ceil(MIN_BATCHES_PER_EPOCH / max(1, math.ceil(len(training) / self.batch_size)))
 
-        def loss(places: torch.Tensor) -> torch.Tensor:
-            return loss_of(network(rows[places]), labels[places])
+        def batches(running: np.ndarray) -> Iterator[torch.Tensor]:
+            for _ in range(passes):
+                yield from training[torch.randperm(len(training), generator=random)].split(self.batch_size)
 
+        def loss(stack: Stack, running: np.ndarray, places: torch.Tensor) -> torch.Tensor:
+            return loss_of(_logits(stack, rows[places]), labels[places])[None]
+
+        def score(stack: Stack, running: np.ndarray) -> np.ndarray:
+            return loss(stack, running, held_out).double().cpu().numpy()
+
+        stack = initial
         if len(training):
-            self._train(network, loss, training, held_out, random)
+            plan = Plan(self.learning_rate, self.max_epochs, self.patience, TOLERANCE)
+            stack, _ = train(initial, batches, by_autograd(loss), score, plan, score(initial, np.arange(1)))
 
-        @torch.no_grad()
         def log_probabilities(x: np.ndarray) -> torch.Tensor:
-            logits = network(checked_rows("x", x).to(self.device, torch.float32))
+            logits = _logits(stack, self._rows(x))
             return logsigmoid(logits) if several else logits.log_softmax(1)
 
         return log_probabilities
 
-    def _network(self, d: int, classes: int, random: torch.Generator) -> nn.Module:
-        layers = [nn.Linear(d, self.hidden), nn.ReLU()] if self.hidden else []
-        last = nn.Linear(self.hidden or d, classes)
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
-        if layers:
-            # torch's own initial weights, but from our generator.
+    def _rows(self, x: np.ndarray) -> torch.Tensor:
+        rows = as_tensor(x)
+        check_rows("x", rows)
+        return rows.to(self.device, torch.float32)
+
+    def _initial(self, d: int, classes: int, random: torch.Generator) -> Stack:
+        """A stack of one probe: the hidden layer uniform in ± 1/√d, the last layer 0."""
+        layers = {"last": torch.zeros(1, classes, self.hidden or d), "last_bias": torch.zeros(1, classes)}
+        if self.hidden:
             bound = d**-0.5
-            for values in layers[0].parameters():
-                nn.init.uniform_(values, -bound, bound, generator=random)
-        return nn.Sequential(*layers, last)
+            hidden = torch.empty(1, self.hidden, d).uniform_(-bound, bound, generator=random)
+            bias = torch.empty(1, self.hidden).uniform_(-bound, bound, generator=random)
+            layers = {"hidden": hidden, "hidden_bias": bias} | layers
+        return {name: values.to(self.device) for name, values in layers.items()}
 
-    def _train(
-        self,
-        network: nn.Module,
-        loss: Callable[[torch.Tensor], torch.Tensor],
-        training: torch.Tensor,
-        held_out: torch.Tensor,
-        random: torch.Generator,
-    ) -> None:
-        """Train on some rows until the loss of the rows held out no longer falls."""
 
-        @torch.no_grad()
-        def held_out_loss() -> float:
-            return float(loss(held_out))
-
-        optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate, fused=True)
-        passes = math.ceil(MIN_BATCHES_PER_EPOCH / math.ceil(len(training) / self.batch_size))
-        best, best_state, waited = held_out_loss(), deepcopy(network.state_dict()), 0
-        for epoch in range(1, self.max_epochs + 1):
-            for _ in range(passes):
-                for places in training[torch.randperm(len(training), generator=random)].split(self.batch_size):
-                    optimizer.zero_grad()
-                    loss(places).backward()
-                    optimizer.step()
-            current = held_out_loss()
-            if not math.isfinite(current):
-                raise ValueError(f"The probe diverged in epoch {epoch}: scale x or the learning rate down.")
-            if current < best - TOLERANCE:
-                best, best_state, waited = current, deepcopy(network.state_dict()), 0
-            elif (waited := waited + 1) == self.patience:
-                break
-        network.load_state_dict(best_state)
+def _logits(stack: Stack, rows: torch.Tensor) -> torch.Tensor:
+    if "hidden" in stack:
+        rows = linear(rows, stack["hidden"][0], stack["hidden_bias"][0]).relu()
+    return linear(rows, stack["last"][0], stack["last_bias"][0])
 
 
 def _bits(log_probabilities: np.ndarray, y: np.ndarray, seen: int) -> np.ndarray:
@@ -271,9 +228,8 @@ def _bits(log_probabilities: np.ndarray, y: np.ndarray, seen: int) -> np.ndarray
 
 
 def _block_ends(fractions: Sequence[float], n: int) -> list[int]:
-    fractions = [checked_real("A fraction", one) for one in checked_list("fractions", fractions)]
-    growing = all(before < after for before, after in zip(fractions[:-1], fractions[1:], strict=True))
-    if not fractions or not growing or not fractions[0] > 0 or fractions[-1] != 1:
+    fractions = list(fractions)
+    if not fractions or not (np.diff([0.0, *fractions]) > 0).all() or fractions[-1] != 1:
         raise ValueError(f"fractions = {fractions} must increase from above 0 to 1, where everything is sent.")
     # The slack is for rounding: 0.07 of 100 is 7.000000000000001.
     return sorted({math.ceil(fraction * n * (1 - 1e-12)) for fraction in fractions})
@@ -292,7 +248,7 @@ def _checked_classes(x: np.ndarray, y: np.ndarray, classes: int | None) -> int:
         if y.min() < 0 or y.max() > 1:
             raise ValueError(f"y with several labels per example must be 0 or 1, and row {_first_beyond(y, 1)} is not.")
         return y.shape[1]
-    classes = int(y.max()) + 1 if classes is None else checked_whole("classes", classes, 1, MAX_CLASSES)
+    classes = int(y.max()) + 1 if classes is None else classes
     if y.min() < 0 or y.max() >= classes:
         raise ValueError(f"Row {_first_beyond(y, classes - 1)} of y is no class from 0 to {classes - 1}.")
     if classes < 2:

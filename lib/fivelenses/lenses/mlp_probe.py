@@ -18,7 +18,7 @@ as many processes as torch has threads. As in the paper, the input is not standa
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -29,7 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from fivelenses.lenses.arrays import Array, as_array, checked_list, checked_real, checked_rows, checked_whole
+from fivelenses.lenses.arrays import Array, as_array, as_tensor, check_counts, check_rows
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,10 @@ class Configuration:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if len(checked_list("hidden", self.hidden)) != 2:
+        if len(self.hidden) != 2:
             raise ValueError(f"hidden = {self.hidden}: give the units of two hidden layers.")
-        for units in self.hidden:
-            checked_whole("A layer's units", units, 1)
-        checked_whole("seed", self.seed, most=2**32 - 1)
-        if not 0 <= checked_real("alpha", self.alpha) < np.inf:
+        check_counts(**{f"layer {number}": units for number, units in enumerate(self.hidden, start=1)})
+        if not 0 <= self.alpha < np.inf:
             raise ValueError(f"alpha = {self.alpha} is no weight of a regulariser: give a finite number from 0 up.")
 
 
@@ -91,7 +89,6 @@ def grid(
         >>> len(grid()), grid(sizes=[8], alphas=[0.1])
         (128, [Configuration(hidden=(8, 8), alpha=0.1, seed=0)])
     """
-    sizes, alphas = checked_list("sizes", sizes), checked_list("alphas", alphas)
     return [Configuration((first, second), alpha) for first in sizes for second in sizes for alpha in alphas]
 
 
@@ -151,34 +148,29 @@ def fit_grid(
         (0.0001, (3,), True)
     """
     rows = _checked(x, y, x_test, y_test)
-    seeds = checked_list("seeds", seeds)
-    if not seeds:
-        raise ValueError("No seeds: give at least one initialisation.")
+    if not len(seeds) or not len(configurations):
+        raise ValueError(f"{len(configurations)} configurations from {len(seeds)} seeds: give at least one of each.")
     if select_on not in ("held-out", "test"):
         raise ValueError(f"select_on = {select_on!r}: select on 'held-out' or on 'test'.")
-    first = [_seeded(one, seeds[0]) for one in _checked_grid(configurations)]
+    first = [replace(one, seed=seeds[0]) for one in configurations]
     selecting = rows if select_on == "test" else _held_out(*rows[:2], seeds[0])
     table, right = _fitted(selecting, first, max_epochs)
     place = int(table.test_accuracy.argmax())
-    best, again = first[place], seeds
-    if select_on == "test":  # the grid has trained it from the first seed, on the same rows
-        right, again = right[[place]], seeds[1:]
+    best = first[place]
+    # To select on the test the grid has trained it from the first seed, on the same rows.
+    known, again = ([right[[place]]], seeds[1:]) if select_on == "test" else ([], seeds)
     if again:
-        others = _fitted(rows, [_seeded(best, seed) for seed in again], max_epochs)[1]
-        right = np.concatenate([right, others]) if select_on == "test" else others
+        known.append(_fitted(rows, [replace(best, seed=seed) for seed in again], max_epochs)[1])
+    right = np.concatenate(known)
     return ProbeResult(tuple(best.hidden), best.alpha, right, table)
-
-
-def _seeded(configuration: Configuration, seed: int) -> Configuration:
-    return Configuration(configuration.hidden, configuration.alpha, seed)
 
 
 def _fitted(
     rows: Sequence[np.ndarray], configurations: Sequence[Configuration], max_epochs: int
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """What `fit` returns, and which test rows each probe has right, (configurations, n_test)."""
-    max_epochs = checked_whole("max_epochs", max_epochs, 1)
-    fits = [delayed(_trained)(*rows, one, max_epochs) for one in _checked_grid(configurations)]
+    check_counts(configurations=len(configurations), max_epochs=max_epochs)
+    fits = [delayed(_trained)(*rows, one, max_epochs) for one in configurations]
     fitted, right = zip(*Parallel(torch.get_num_threads())(fits), strict=True)
     columns = ["hidden_1", "hidden_2", "alpha", "seed", "loss", "epochs", "test_accuracy"]
     return pd.DataFrame(fitted, columns=columns), np.stack(right)
@@ -212,24 +204,18 @@ def _held_out(x: np.ndarray, y: np.ndarray, seed: int) -> list[np.ndarray]:
     return [x[training], y[training], x[withheld], y[withheld]]
 
 
-def _checked_grid(configurations: Sequence[Configuration]) -> list[Configuration]:
-    configurations = checked_list("configurations", configurations)
-    if not configurations or not all(isinstance(one, Configuration) for one in configurations):
-        raise ValueError("No configurations: give at least one Configuration, such as grid().")
-    return configurations
-
-
 def _checked(x: Array, y: Array, x_test: Array, y_test: Array) -> list[np.ndarray]:
     """x, y, x_test, y_test in single precision and with numbered classes, -1 for one that is never predicted."""
     checked = []
     for name, rows, labels in (("x", x, y), ("x_test", x_test, y_test)):
-        rows, labels, labels_name = checked_rows(name, rows), as_array(labels), name.replace("x", "y")
+        rows, labels = as_tensor(rows), as_array(labels)
+        check_rows(name, rows)
         if labels.shape != (len(rows),):
             raise ValueError(
-                f"{labels_name} has shape {labels.shape} and {name} has {len(rows)} rows: give one label per row."
+                f"The labels of {name} have shape {labels.shape} and it has {len(rows)} rows: give one label per row."
             )
-        if labels.dtype.kind in "fc" and not (np.isfinite(labels) & np.isreal(labels)).all():
-            raise ValueError(f"{labels_name} holds NaN, infinity or complex numbers: give a label for each class.")
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise ValueError(f"The labels of {name} hold NaN or infinity: give a label for each class.")
         checked += [as_array(rows.float()), labels]
     x, y, x_test, y_test = checked
     if x_test.shape[1] != x.shape[1]:

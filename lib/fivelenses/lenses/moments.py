@@ -46,8 +46,7 @@ class Moments:
             within blocks, so that 1/``block`` of them stay where they are on average.
         block: rows multiplied and permuted at once; at least 2.
 
-    Raises:
-        ValueError: no pair, a negative position, a pair of one position, or a block of fewer than 2 rows.
+    Refused: no pair, a negative position, a pair of one position, or a block of fewer than 2 rows.
 
     Example:
         >>> moments = Moments()
@@ -79,15 +78,13 @@ class Moments:
     def update(self, *representations: Array) -> None:
         """Add rows: (rows, d) of each representation, of any floating type; sums are kept on the rows' device.
 
-        Raises:
-            ValueError: a wrong number of representations, not two-dimensional, not floating, different numbers of rows,
-                another number of features than before, or NaN or infinity. Then nothing is added.
+        Refused, with nothing added: another number of representations or rows, other features than before, NaN.
         """
         if len(representations) != self.sides:
             raise ValueError(f"{len(representations)} representations were given and the pairs name {self.sides}.")
         tensors = [as_tensor(values) for values in representations]
         for side, rows in enumerate(tensors):
-            check_rows(side, rows, tensors[0], self._waiting[side] if self._waiting else rows)
+            check_representation(side, rows, tensors[0], self._waiting[side] if self._waiting else rows)
         if not self._waiting:
             self._waiting = _no_rows(tensors)
         first, n = 0, tensors[0].shape[0]
@@ -106,11 +103,7 @@ class Moments:
 
     @torch.inference_mode(False)
     def merge(self, other: Self) -> None:
-        """Add the rows of another pass, whose own result does not change.
-
-        Raises:
-            ValueError: the two have different pairs or features, or only one gathers a null.
-        """
+        """Add the rows of another pass of the same pairs, whose own result does not change."""
         self._finish()
         other._finish()
         if self.pairs != other.pairs or (self._random is None) != (other._random is None):
@@ -130,17 +123,6 @@ class Moments:
         """The moments of these rows without those of another pass that was merged into this one; no null is kept.
 
         Products are subtracted, which costs digits only where the other rows hold nearly all of the variance.
-
-        Raises:
-            ValueError: the other pass has other pairs, or no fewer rows.
-
-        Example:
-            >>> first, second = Moments(), Moments()
-            >>> first.update(torch.tensor([[1.0], [3.0]]), torch.tensor([[0.0], [4.0]]))
-            >>> second.update(torch.tensor([[9.0], [7.0]]), torch.tensor([[2.0], [2.5]]))
-            >>> first.merge(second)
-            >>> first.without(second).pair().xy
-            tensor([[4.]], dtype=torch.float64)
         """
         self._finish()
         other._finish()
@@ -166,19 +148,11 @@ class Moments:
         self.n += sign * other.n
 
     def pair(self, i: int = 0, j: int = 1) -> Scatter:
-        """The scatter matrices of representations i (as x) and j (as y).
-
-        Raises:
-            ValueError: this pair or any row was not gathered, or a representation does not vary.
-        """
+        """The scatter matrices of representations i (as x) and j (as y), neither of which is constant."""
         return self._scatter(i, j, self._products)
 
     def null(self, i: int = 0, j: int = 1) -> Scatter:
-        """As :meth:`pair`, with the rows of j permuted.
-
-        Raises:
-            ValueError: no null was gathered, or as :meth:`pair`.
-        """
+        """As :meth:`pair`, with the rows of j permuted."""
         if self._random is None:
             raise ValueError("No null was gathered: give Moments a null_seed when it is made.")
         return self._scatter(i, j, self._null_products)
@@ -235,13 +209,25 @@ class Moments:
         self.n += shifted[0].shape[0]
 
 
-def bytes_needed(sides: int, pairs: int, width: int, null: bool = False, block: int = 1024) -> int:
-    """Bytes that the `Moments` of so many representations and pairs of one width take, from rows of single precision.
+def scatter_of(x: Array | Moments | Scatter, y: Array | None = None) -> Scatter:
+    """The scatter matrices of two arrays, or of the one pair of moments, refused if squares overflow."""
+    if isinstance(x, Moments):
+        if y is not None or len(x.pairs) > 1:
+            raise ValueError(f"Moments of {len(x.pairs)} pairs hold both sides: give one pair alone, pair(i, j).")
+        x = x.pair(*x.pairs[0])
+    elif not isinstance(x, Scatter):
+        if y is None:
+            raise ValueError("A second representation is missing: give x and y, or moments.")
+        moments = Moments()
+        moments.update(x, y)
+        x = moments.pair()
+    if not all(part.isfinite().all() for part in (x.xx, x.yy, x.xy)):
+        raise ValueError("The squares of these representations overflow double precision: scale them down.")
+    return x
 
-    Example:
-        >>> bytes_needed(sides=2, pairs=1, width=1024) / 1e6  # three matrices of float64, and the rows that wait
-        33.554432
-    """
+
+def bytes_needed(sides: int, pairs: int, width: int, null: bool = False, block: int = 1024) -> int:
+    """Bytes that the moments of so many representations and pairs of one width take, from rows of single precision."""
     matrices = sides + pairs * (2 if null else 1)
     return 8 * matrices * width**2 + 4 * sides * block * width
 
@@ -252,7 +238,7 @@ def _add_upper_products(products: torch.Tensor, rows: torch.Tensor, columns: int
         products[first : first + columns, first:].addmm_(rows[:, first : first + columns].T, rows[:, first:])
 
 
-def check_rows(side: int, rows: torch.Tensor, first: torch.Tensor, before: torch.Tensor) -> None:
+def check_representation(side: int, rows: torch.Tensor, first: torch.Tensor, before: torch.Tensor) -> None:
     """Refuse rows that are no representation, do not match those of the ``first``, or are not as wide as ``before``."""
     name = f"Representation {side}"
     if rows.ndim != 2 or 0 in rows.shape[1:]:

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from fivelenses.lenses.arrays import checked_whole
 from fivelenses.lenses.directions import Parameters, difference
 from fivelenses.models.layers import part
 
@@ -30,18 +29,13 @@ def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch
     Returns:
         Names in the base model to detached tensors, which share the model's memory.
 
-    Raises:
-        ValueError: no layer, or one that does not exist.
-
     Example:
         >>> from transformers import BertConfig, BertModel
         >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=2, num_attention_heads=1)
         >>> sorted({name.split(".")[2] for name in layer_parameters(BertModel(shape), [2])})
         ['1']
     """
-    if not isinstance(layers, Iterable) or isinstance(layers, str):
-        raise ValueError(f"layers = {layers!r}: give a list of layers, such as range(1, 7).")
-    layers = sorted({checked_whole("a layer", layer) for layer in layers})
+    layers = sorted(set(layers))
     if not layers:
         raise ValueError("No layers: name those whose parameters move, such as range(1, 7).")
     moving = [parameter for layer in layers for parameter in part(model, layer).parameters()]
@@ -61,8 +55,7 @@ def layer_direction(origin: nn.Module, target: nn.Module, layers: Iterable[int])
     Returns:
         Names in the base model to new tensors.
 
-    Raises:
-        ValueError: no such layers, or models whose layers have different parameters.
+    Refused: no such layers, or models whose layers have different parameters.
 
     Example:
         >>> from transformers import BertConfig, BertModel
@@ -71,7 +64,7 @@ def layer_direction(origin: nn.Module, target: nn.Module, layers: Iterable[int])
         >>> direction["encoder.layer.1.attention.self.query.weight"].shape
         torch.Size([4, 4])
     """
-    layers = list(layers) if isinstance(layers, Iterable) else layers
+    layers = list(layers)
     return difference(layer_parameters(target, layers), layer_parameters(origin, layers))
 
 
@@ -88,9 +81,6 @@ def placed(model: nn.Module, point: Parameters) -> Iterator[nn.Module]:
 
     Yields:
         The model.
-
-    Raises:
-        ValueError: a name that is no parameter (a buffer's is not), or another shape.
 
     Example:
         >>> line = nn.Linear(1, 1)

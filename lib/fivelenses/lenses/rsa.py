@@ -36,8 +36,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from fivelenses.lenses.arrays import Array, as_array, as_tensor, checked_whole
-from fivelenses.lenses.moments import Moments, Scatter, check_rows
+from fivelenses.lenses.arrays import Array, as_array, as_tensor
+from fivelenses.lenses.moments import Moments, Scatter, check_representation
 
 # Cosines that deviate by less than this are equal up to the rounding of single precision.
 EQUAL_COSINES = 1e-12
@@ -55,17 +55,12 @@ def sample_positions(total: int, sample: int | None = 5000, seed: int = 0) -> np
         seed: of the draw.
 
     Returns:
-        (min(sample, total),) increasing, from 0 to total - 1.
-
-    Raises:
-        ValueError: no token, or a sample below 3, which has too few pairs for a correlation.
+        (min(sample, total),) increasing, from 0 to total - 1. A sample below 3 has too few pairs and is refused.
 
     Example:
         >>> sample_positions(10, 4), sample_positions(3)
         (array([2, 4, 5, 7]), array([0, 1, 2]))
     """
-    total, seed = checked_whole("total", total), checked_whole("seed", seed)
-    sample = None if sample is None else checked_whole("sample", sample)
     if total < 1:
         raise ValueError(f"total = {total}: there is no token to draw.")
     if sample is not None and sample < 3:
@@ -85,10 +80,6 @@ class RSAAccumulator:
         null_seed: also gather each pair with the rows of its second side permuted (:meth:`null`), within blocks of
             1024 rows of the sample, and within folds.
         folds: parts in which tokens are gathered, of which one can be left out; memory is so many times as large.
-
-    Raises:
-        ValueError: positions that are not increasing whole numbers from 0, or a pair that does not name two
-            representations.
 
     Example:
         >>> x = torch.randn(100, 8, generator=torch.Generator().manual_seed(0))
@@ -120,20 +111,15 @@ class RSAAccumulator:
     def update(self, *representations: Array, fold_of: torch.Tensor | None = None) -> None:
         """Add a batch: (rows, d) of each representation, of any floating type, computed on the rows' device.
 
-        Args:
-            representations: the rows of the same tokens in each.
-            fold_of: (rows,) the fold of each token; the first by default.
-
-        Raises:
-            ValueError: a wrong number of representations, shapes or numbers of rows that do not fit each other, NaN or
-                infinity, or a zero vector, which has no cosine. Then nothing is added.
+        ``fold_of``, (rows,), is the fold of each token, the first by default. Nothing is added of what is refused: rows
+        that do not fit each other, NaN or infinity, and a zero vector, which has no cosine.
         """
         sides = self._folds[0].sides
         if len(representations) != sides:
             raise ValueError(f"{len(representations)} representations were given and the pairs name {sides}.")
         tensors = [as_tensor(rows) for rows in representations]
         for side, rows in enumerate(tensors):
-            check_rows(side, rows, tensors[0], self._sums[side] if self._sums else rows)
+            check_representation(side, rows, tensors[0], self._sums[side] if self._sums else rows)
             _refuse_zero_vectors(side, rows, self._seen)
         if not self._sums:
             self._sums = [rows.new_zeros(len(self._folds), rows.shape[1], dtype=torch.float64) for rows in tensors]
@@ -150,9 +136,7 @@ class RSAAccumulator:
     def similarity(self, i: int = 0, j: int = 1, left_out: int | None = None) -> float:
         """RSA between representations i and j, in [-1, 1], of all tokens taken or of those outside one fold.
 
-        Raises:
-            ValueError: fewer than 3 tokens, a stream that ended before the last position, cosines that are all equal,
-                a fold that holds all tokens, or a pair that was not gathered.
+        Refused: fewer than 3 tokens, a stream that ended before the last position, and cosines that are all equal.
         """
         self._check_complete(i, j)
         scatter = self._moments(left_out).pair(i, j)
@@ -163,8 +147,7 @@ class RSAAccumulator:
     def null(self, i: int = 0, j: int = 1) -> float:
         """As :meth:`similarity`, with the rows of j permuted.
 
-        Raises:
-            ValueError: no null was gathered, or as :meth:`similarity`.
+        Refused: no null was gathered, or as :meth:`similarity`.
         """
         self._check_complete(i, j)
         return _correlation(self._moments(None).null(i, j), *self._means(None, self.n, i, j))
@@ -213,48 +196,23 @@ def similarity(x: Array, y: Array, sample: int | None = 5000, seed: int = 0) -> 
     """RSA of two representations over a sample of their rows, in [-1, 1].
 
     Args:
-        x: (n, d₁), floating point.
-        y: (n, d₂) of the same tokens.
+        x, y: (n, d₁) and (n, d₂) of the same tokens.
         sample: tokens drawn, the same for both; all if n is not larger, and with None.
         seed: of the draw.
-
-    Raises:
-        ValueError: what :func:`sample_positions` and :class:`RSAAccumulator` refuse: fewer than 3 tokens, shapes that
-            do not fit, NaN or infinity, a zero vector, or cosines that are all equal.
 
     Example:
         >>> x = np.random.default_rng(0).standard_normal((100, 4))
         >>> round(similarity(x, 2 * x[:, ::-1]), 6), round(similarity(x, x + 3), 1)
         (1.0, 0.5)
     """
-    return _of_sample(x, y, sample, seed, permuted=False)
-
-
-def permuted_null(x: Array, y: Array, sample: int | None = 5000, seed: int = 0) -> float:
-    """RSA of x to y with the rows of y permuted within the sample: the RSA of independent tokens with these kernels.
-
-    Arguments and errors are those of :func:`similarity`; for a stream see :meth:`RSAAccumulator.null`.
-
-    Example:
-        >>> x = np.random.default_rng(0).standard_normal((1000, 4))
-        >>> abs(permuted_null(x, x)) < 0.05
-        True
-    """
-    return _of_sample(x, y, sample, seed, permuted=True)
-
-
-def _of_sample(x: Array, y: Array, sample: int | None, seed: int, permuted: bool) -> float:
     x, y = as_tensor(x), as_tensor(y)
-    # Rows are checked before they are drawn or permuted, so that a refusal names the caller's row.
+    # Rows are checked before they are drawn, so that a refusal names the caller's row.
     for side, rows in enumerate((x, y)):
-        check_rows(side, rows, x, rows)
+        check_representation(side, rows, x, rows)
         _refuse_zero_vectors(side, rows, 0)
-    drawn = torch.from_numpy(sample_positions(len(x), sample, seed))
-    random = torch.Generator().manual_seed(checked_whole("seed", seed))
-    partners = drawn[torch.randperm(len(drawn), generator=random)] if permuted else drawn
     rsa = RSAAccumulator()
-    for first, second in zip(drawn.split(ROWS_AT_ONCE), partners.split(ROWS_AT_ONCE), strict=True):
-        rsa.update(x[first.to(x.device)], y[second.to(y.device)])
+    for rows in torch.from_numpy(sample_positions(len(x), sample, seed)).split(ROWS_AT_ONCE):
+        rsa.update(x[rows.to(x.device)], y[rows.to(y.device)])
     return rsa.similarity()
 
 

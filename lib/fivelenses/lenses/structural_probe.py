@@ -33,7 +33,7 @@ offset, probes of an encoder whose words have no common mean vector find less de
 constant vector. It is learned as the last row of B, on a feature that is 1 for every word.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,13 +41,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fivelenses.lenses.adam import adam_step
-from fivelenses.lenses.arrays import Array, as_tensor, checked_list, checked_positive, checked_sentence, checked_whole
+from fivelenses.lenses.arrays import Array, as_tensor, check_counts, check_positive, check_sentence
+from fivelenses.lenses.training import Plan, Stack, train
 from fivelenses.lenses.trees import Evaluation, check_gold, evaluate
 
 START, TOLERANCE, DECAY, PATIENCE = 0.05, 1e-4, 0.1, 5
-MAX_RANK = 100_000  # far more than any layer has features
 
+Kind = Literal["distance", "depth"]
 Sentences = tuple[Sequence[Array], Sequence[Array]]
 
 
@@ -62,15 +62,12 @@ class StructuralProbe:
             development_loss.
     """
 
-    kind: Literal["distance", "depth"]
+    kind: Kind
     projection: torch.Tensor
     history: pd.DataFrame
 
     def predict(self, vectors: Sequence[Array]) -> list[np.ndarray]:
         """Per sentence the squared distances (k, words, words), or the squared lengths (k, words), float32.
-
-        Raises:
-            ValueError: vectors that do not fit the k probes and their width, or hold NaN or infinity.
 
         Example:
             >>> probe = StructuralProbe("distance", torch.eye(2)[None], pd.DataFrame())
@@ -96,27 +93,22 @@ class StructuralProbe:
     ) -> Evaluation:
         """Compare the predictions with gold trees, by :func:`fivelenses.lenses.trees.evaluate`.
 
-        Args:
-            vectors: as in training.
-            gold: distances (words, words) or depths (words,) of each sentence.
-            counted: per sentence (words,), False for words, such as punctuation, that are left out of spanning trees
-                and are no candidates for the root.
-
-        Raises:
-            ValueError: sentences that do not fit each other, or as :meth:`predict`.
-
         Example:
             >>> words = np.array([[0.0], [1.0], [2.0]])
             >>> probe = StructuralProbe("depth", torch.tensor([[[1.0], [0.0]]]), pd.DataFrame())
             >>> probe.evaluate([words], [[0, 1, 2]]).root_accuracy
             array([1.])
         """
-        gold = check_gold(self.kind, gold, [as_tensor(sentence).shape[-2] for sentence in vectors], "gold")
         return evaluate(self.kind, self.predict(vectors), gold, counted)
 
 
 def fit_distance(
-    training: Sentences, development: Sentences, rank: int | None = None, seed: int = 0, **how: object
+    training: Sentences,
+    development: Sentences,
+    rank: int | None = None,
+    seed: int = 0,
+    device: str | torch.device | None = None,
+    **how: float,
 ) -> StructuralProbe:
     """Train distance probes.
 
@@ -127,12 +119,11 @@ def fit_distance(
         development: as ``training``.
         rank: columns of B, by default d.
         seed: of the first B and of the order of sentences.
-        how: ``learning_rate`` (1e-3), ``batch_size`` (20 sentences), ``max_epochs`` (40), and ``device`` (by default
-            that of the vectors).
+        device: where to compute, by default that of the vectors.
+        how: ``learning_rate`` (1e-3), ``batch_size`` (20 sentences), ``max_epochs`` (40).
 
-    Raises:
-        ValueError: no sentence, an empty one, shapes that do not fit each other, NaN or infinity, distances that are
-            not symmetric, or training that diverged.
+    Refused are sentences without a word, of shapes that do not fit each other or with values that are not finite,
+    distances that are not symmetric, and a training that diverged.
 
     Example:
         >>> from fivelenses.lenses.trees import tree_distances
@@ -142,11 +133,16 @@ def fit_distance(
         >>> probe.predict([words])[0].round().astype(int).tolist()[0][0]
         [0, 1, 2, 3]
     """
-    return _fit("distance", training, development, rank, seed, **how)
+    return _fit("distance", (training, development), rank, seed, device, **how)
 
 
 def fit_depth(
-    training: Sentences, development: Sentences, rank: int | None = None, seed: int = 0, **how: object
+    training: Sentences,
+    development: Sentences,
+    rank: int | None = None,
+    seed: int = 0,
+    device: str | torch.device | None = None,
+    **how: float,
 ) -> StructuralProbe:
     """Train depth probes as :func:`fit_distance` does, on gold depths (words,) of
     :func:`~fivelenses.lenses.trees.tree_depths`.
@@ -159,88 +155,63 @@ def fit_depth(
         >>> probe.predict([words])[0].round().astype(int).tolist()
         [[0, 1, 2]]
     """
-    return _fit("depth", training, development, rank, seed, **how)
+    return _fit("depth", (training, development), rank, seed, device, **how)
 
 
 @torch.no_grad()
 def _fit(
-    kind: Literal["distance", "depth"],
-    training: Sentences,
-    development: Sentences,
+    kind: Kind,
+    splits: tuple[Sentences, Sentences],
     rank: int | None,
     seed: int,
-    *,
+    device: str | torch.device | None,
     learning_rate: float = 1e-3,
     batch_size: int = 20,
     max_epochs: int = 40,
-    device: str | torch.device | None = None,
 ) -> StructuralProbe:
-    batch_size, max_epochs = checked_whole("batch_size", batch_size, 1), checked_whole("max_epochs", max_epochs, 1)
-    seed, learning_rate = checked_whole("seed", seed), checked_positive("learning_rate", learning_rate)
-    sentences, gold = _checked_split(kind, training, "training")
-    held_out, held_out_gold = _checked_split(kind, development, "development")
+    check_counts(rank=1 if rank is None else rank, batch_size=batch_size, max_epochs=max_epochs)
+    check_positive(learning_rate=learning_rate)
+    (sentences, gold), held_out = (
+        _checked_split(kind, *split, name) for split, name in zip(splits, ("training", "development"), strict=True)
+    )
     k, _, d = sentences[0].shape
-    if held_out[0].shape[::2] != (k, d):
+    if held_out[0][0].shape[::2] != (k, d):
         raise ValueError(
             f"The training vectors are {k} layers of {d} features and the development vectors "
-            f"{held_out[0].shape[0]} of {held_out[0].shape[2]}: give the same layers of both."
+            f"{held_out[0][0].shape[0]} of {held_out[0][0].shape[2]}: give the same layers of both."
         )
-    rank = d if rank is None else checked_whole("rank", rank, 1, MAX_RANK)
     device = sentences[0].device if device is None else torch.device(device)
     random = torch.Generator().manual_seed(seed)
-    start = torch.empty(d + (kind == "depth"), rank).uniform_(-START, START, generator=random)
-    projection = start.to(device).repeat(k, 1, 1)
-    best_projection = projection.clone()
-    moments = [torch.zeros_like(projection) for _ in range(2)]
-    steps = [torch.zeros((), device=device) for _ in range(k)]
-    rates = np.full(k, float(learning_rate))
-    best, waited = np.full(k, np.inf), np.zeros(k, dtype=int)
-    running = np.arange(k)
-    rows = []
-    for epoch in range(1, max_epochs + 1):
-        total = 0.0
-        for places in torch.randperm(len(sentences), generator=random).split(batch_size):
-            loss, gradient = _batch(kind, projection, sentences, gold, places.tolist(), running, with_gradient=True)
-            total = total + loss
-            for i, probe in enumerate(running):
-                own = [[moment[i]] for moment in moments]
-                adam_step([projection[i]], [gradient[i] / len(places)], own, [steps[probe]], rates[probe])
-        batches = torch.arange(len(held_out)).split(batch_size)
-        losses = sum(_batch(kind, projection, held_out, held_out_gold, rows.tolist(), running)[0] for rows in batches)
-        losses = (losses / len(held_out)).cpu().numpy()
-        if not np.isfinite(losses).all():
-            raise ValueError(f"Training diverged in epoch {epoch}: scale the vectors or the learning rate down.")
-        training_losses = (total / len(sentences)).cpu().numpy()
-        rows += zip(running.tolist(), [epoch] * len(running), rates[running], training_losses, losses, strict=True)
-        improved = losses < best[running] - TOLERANCE
-        best_projection[running[improved]] = projection[torch.from_numpy(improved).to(device)]
-        best[running[improved]] = losses[improved]
-        waited[running] = np.where(improved, 0, waited[running] + 1)
-        for i in np.flatnonzero(~improved):
-            rates[running[i]] *= DECAY
-            steps[running[i]].zero_()
-            for moment in moments:
-                moment[i].zero_()
-        going = waited[running] < PATIENCE
-        if not going.any():
-            break
-        if not going.all():
-            stay = torch.from_numpy(going).to(device)
-            projection, moments, running = projection[stay], [m[stay] for m in moments], running[going]
-    columns = ["probe", "epoch", "learning_rate", "training_loss", "development_loss"]
-    history = pd.DataFrame(rows, columns=columns).sort_values(["probe", "epoch"], ignore_index=True)
-    return StructuralProbe(kind, best_projection, history)
+    start = torch.empty(d + (kind == "depth"), d if rank is None else rank).uniform_(-START, START, generator=random)
+
+    def batches(running: np.ndarray) -> Iterator[torch.Tensor]:
+        return iter(torch.randperm(len(sentences), generator=random).split(batch_size))
+
+    def gradient(stack: Stack, running: np.ndarray, places: torch.Tensor) -> tuple[torch.Tensor, Stack]:
+        loss, slope = _batch(kind, stack["projection"], sentences, gold, places.tolist(), running)
+        return loss, {"projection": slope / len(places)}
+
+    def score(stack: Stack, running: np.ndarray) -> np.ndarray:
+        parts = torch.arange(len(held_out[0])).split(batch_size)
+        losses = [_batch(kind, stack["projection"], *held_out, places.tolist(), running)[0] for places in parts]
+        return (sum(losses) / len(held_out[0])).cpu().numpy()
+
+    plan = Plan(learning_rate, max_epochs, PATIENCE, TOLERANCE, DECAY, restart=True)
+    best, history = train({"projection": start.to(device).repeat(k, 1, 1)}, batches, gradient, score, plan)
+    history["loss"] /= np.float32(len(sentences))
+    names = {"period": "epoch", "rate": "learning_rate", "loss": "training_loss", "score": "development_loss"}
+    history = history.rename(columns=names).sort_values(["probe", "epoch"], ignore_index=True)
+    return StructuralProbe(kind, best["projection"], history)
 
 
 def _batch(
-    kind: str,
+    kind: Kind,
     projection: torch.Tensor,
-    sentences: list[torch.Tensor],
-    gold: list[np.ndarray],
+    sentences: Sequence[torch.Tensor],
+    gold: Sequence[np.ndarray],
     places: list[int],
     running: np.ndarray,
-    with_gradient: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The loss summed over some sentences, (running,), and its gradient, of the projection's shape."""
     device = projection.device
     # Words of all sentences end to end, so that no padding is multiplied.
@@ -248,33 +219,40 @@ def _batch(
     if len(running) < len(vectors):
         vectors = vectors[torch.from_numpy(running).to(device)]
     vectors = _features(kind, vectors)
-    words = vectors @ projection
-    lengths = torch.tensor([len(gold[place]) for place in places], device=device)
-    if kind == "depth":
-        truth = torch.from_numpy(np.concatenate([gold[place] for place in places])).to(device)
-        weights = (1 / lengths).repeat_interleave(lengths)
-        error = _depths(words) - truth
-        loss = (error.abs() * weights).sum(1)
-        slope = 2 * (error.sign() * weights)[..., None] * words
-    else:
-        n = int(lengths.max())
-        real = torch.arange(n, device=device) < lengths[:, None]
-        truth = torch.zeros(len(places), n, n)
-        for row, place in enumerate(places):
-            truth[row, : len(gold[place]), : len(gold[place])] = torch.from_numpy(gold[place])
-        padded = words.new_zeros(len(words), *real.shape, words.shape[-1])
-        padded[:, real] = words
-        padded = padded - padded[:, :, :1]
-        weights = (real[:, :, None] & real[:, None, :]) / lengths[:, None, None].square()
-        error = _distances(padded) - truth.to(device)
-        loss = (error.abs() * weights).sum((1, 2, 3))
-        # Of Σ E_ij d_ij, E symmetric, the gradient by the projected words is 4 (diag(E 1) - E) h B.
-        slopes = error.sign_().mul_(weights)
-        slope = (slopes.sum(-1, keepdim=True) * padded - slopes @ padded).mul_(4)[:, real]
-    return loss, vectors.transpose(1, 2) @ slope if with_gradient else None
+    of_kind = _depth_loss if kind == "depth" else _distance_loss
+    loss, slope = of_kind(vectors @ projection, [gold[place] for place in places])
+    return loss, vectors.transpose(1, 2) @ slope
 
 
-def _features(kind: str, vectors: torch.Tensor) -> torch.Tensor:
+def _depth_loss(words: torch.Tensor, gold: list[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The summed loss of projected words, and its gradient by them."""
+    lengths = torch.tensor([len(truth) for truth in gold], device=words.device)
+    truth = torch.from_numpy(np.concatenate(gold)).to(words.device)
+    weights = (1 / lengths).repeat_interleave(lengths)
+    error = _depths(words) - truth
+    return (error.abs() * weights).sum(1), 2 * (error.sign() * weights)[..., None] * words
+
+
+def _distance_loss(words: torch.Tensor, gold: list[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same of distances, sentence by sentence, padded."""
+    lengths = torch.tensor([len(truth) for truth in gold], device=words.device)
+    n = int(lengths.max())
+    real = torch.arange(n, device=words.device) < lengths[:, None]
+    truth = torch.zeros(len(gold), n, n)
+    for row, of_sentence in enumerate(gold):
+        truth[row, : len(of_sentence), : len(of_sentence)] = torch.from_numpy(of_sentence)
+    padded = words.new_zeros(len(words), *real.shape, words.shape[-1])
+    padded[:, real] = words
+    padded = padded - padded[:, :, :1]
+    weights = (real[:, :, None] & real[:, None, :]) / lengths[:, None, None].square()
+    error = _distances(padded) - truth.to(words.device)
+    loss = (error.abs() * weights).sum((1, 2, 3))
+    # Of Σ E_ij d_ij, E symmetric, the gradient by the projected words is 4 (diag(E 1) - E) h B.
+    slopes = error.sign_().mul_(weights)
+    return loss, (slopes.sum(-1, keepdim=True) * padded - slopes @ padded).mul_(4)[:, real]
+
+
+def _features(kind: Kind, vectors: torch.Tensor) -> torch.Tensor:
     """What B multiplies: the vectors, (…, d), and for depths a constant 1, whose row of B is the offset."""
     return torch.nn.functional.pad(vectors, (0, 1), value=1.0) if kind == "depth" else vectors
 
@@ -290,21 +268,19 @@ def _depths(words: torch.Tensor) -> torch.Tensor:
     return words.square().sum(-1)
 
 
-def _checked_split(kind: str, split: Sentences, name: str) -> tuple[list[torch.Tensor], list[np.ndarray]]:
-    split = checked_list(f"The {name} split", split)
-    if len(split) != 2:
-        raise ValueError(f"The {name} split has {len(split)} members: give the vectors and the gold of its sentences.")
-    vectors, gold = split
+def _checked_split(
+    kind: Kind, vectors: Sequence[Array], gold: Sequence[Array], name: str
+) -> tuple[list[torch.Tensor], list[np.ndarray]]:
     sentences = _checked_vectors(vectors, f"{name} vectors")
     return sentences, check_gold(kind, gold, [sentence.shape[1] for sentence in sentences], f"{name} gold")
 
 
 def _checked_vectors(vectors: Sequence[Array], name: str) -> list[torch.Tensor]:
     """Sentences as (k, words, d)."""
-    sentences = [as_tensor(sentence) for sentence in checked_list(f"The {name}", vectors)]
+    sentences = [as_tensor(sentence) for sentence in vectors]
     if not sentences:
         raise ValueError(f"The {name} hold no sentence: give at least one.")
     sentences = [sentence[None] if sentence.ndim == 2 else sentence for sentence in sentences]
     for number, sentence in enumerate(sentences):
-        checked_sentence(f"Sentence {number} of the {name}", sentence, sentences[0])
+        check_sentence(f"Sentence {number} of the {name}", sentence, sentences[0])
     return sentences

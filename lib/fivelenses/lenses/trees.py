@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.stats import rankdata
 
-from fivelenses.lenses.arrays import Array, as_array, as_tensor, checked_list
+from fivelenses.lenses.arrays import Array, as_array, as_tensor
 
 # The sentence lengths over which the authors average their correlations.
 LENGTHS = range(5, 51)
@@ -53,10 +53,7 @@ def tree_depths(heads: Sequence[int]) -> np.ndarray:
     """The number of edges between each word and the root, (words,) int64; 0 for the root.
 
     Args:
-        heads: per word the number of its head, counted from 1, or 0 for the root.
-
-    Raises:
-        ValueError: no word, a head that is no word, no root, several roots, or a cycle.
+        heads: per word the number of its head, counted from 1, or 0 for the root; refused unless they are one tree.
 
     Example:
         >>> tree_depths([2, 0, 2, 3])
@@ -116,9 +113,6 @@ def evaluate(
             authors' code counts its root as missed). Correlations are over all words. The gold edges are then those of
             the spanning tree of the gold distances between the remaining words.
 
-    Raises:
-        ValueError: another kind, no sentence, sentences that do not fit each other, or a prediction that is not finite.
-
     Example:
         >>> gold = tree_distances([2, 0, 2])
         >>> evaluate("distance", [np.stack([gold, 3 - gold])], [gold]).uuas
@@ -146,7 +140,7 @@ def sentence_scores(
     """
     if kind not in ("distance", "depth"):
         raise ValueError(f"kind is 'distance' or 'depth', not {kind!r}.")
-    predicted = [as_array(as_tensor(one)) for one in checked_list("predicted", predicted)]
+    predicted = [as_array(as_tensor(one)) for one in predicted]
     if not predicted:
         raise ValueError("There is no sentence to evaluate: give at least one.")
     gold = check_gold(kind, gold, [one.shape[-1] if one.ndim else 0 for one in predicted], "gold")
@@ -189,7 +183,7 @@ def summary(kind: Literal["distance", "depth"], scores: pd.DataFrame) -> Evaluat
 
 def check_gold(kind: str, gold: Sequence[Array], words: Sequence[int], name: str) -> list[np.ndarray]:
     """Gold distances or depths as float32, refused where they are none or do not fit the sentences' words."""
-    checked = [as_array(as_tensor(truth)).astype(np.float32) for truth in checked_list(f"The {name}", gold)]
+    checked = [as_array(as_tensor(truth)).astype(np.float32) for truth in gold]
     if len(checked) != len(words):
         raise ValueError(f"The {name} is of {len(checked)} sentences and the vectors of {len(words)}.")
     for number, (truth, n) in enumerate(zip(checked, words, strict=True)):
@@ -220,7 +214,7 @@ def _spanning_edges(distances: np.ndarray) -> set[tuple[int, int]]:
 def _checked_masks(counted: Sequence[Array] | None, gold: list[np.ndarray]) -> list[np.ndarray]:
     if counted is None:
         return [np.ones(len(truth), dtype=bool) for truth in gold]
-    masks = [np.asarray(mask) for mask in checked_list("counted", counted)]
+    masks = [np.asarray(mask) for mask in counted]
     fitting = [mask.shape for mask in masks] == [(len(truth),) for truth in gold]
     if not fitting or not all(mask.dtype == bool for mask in masks):
         raise ValueError("counted does not fit the sentences: give one True or False per word of each sentence.")

@@ -37,8 +37,7 @@ class WeightDistance:
     def of(self, part: str) -> np.ndarray:
         """(L,) absolute distances of one projection.
 
-        Raises:
-            ValueError: there is no such projection.
+        Refused: there is no such projection.
         """
         if part not in self.parts:
             raise ValueError(f"There is no projection {part!r}: there is {', '.join(self.parts)}.")
@@ -54,9 +53,8 @@ def distance(original: nn.Module, tuned: nn.Module) -> WeightDistance:
     Args:
         original, tuned: transformers models, with or without a head.
 
-    Raises:
-        ValueError: different depths or shapes, an architecture without known projections, a weight that is not
-            finite, or an original weight that is zero throughout.
+    Refused: different depths or shapes, an architecture without known projections, a weight that is not finite, or an
+    original weight that is zero throughout.
 
     Example:
         >>> from fivelenses.models import encoders

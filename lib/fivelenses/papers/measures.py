@@ -11,10 +11,7 @@ measure does not declare, it need not ignore.
 
 from dataclasses import dataclass
 
-ROTATION, SCALING, PERMUTATION = "rotation", "scaling", "permutation"
-TRANSLATION, LINEAR = "translation", "invertible linear map"
-INVARIANCES = (PERMUTATION, ROTATION, SCALING, TRANSLATION, LINEAR)
-RIGID = frozenset({PERMUTATION, ROTATION, SCALING, TRANSLATION})
+from fivelenses.lenses.checks import DECLARED
 
 # What the measures of each paper look at, in the order of the chapters, and those of no paper.
 LENSES = {
@@ -35,7 +32,6 @@ class Measure:
         key, name, lens: in records, in pictures, and the paper that it is from, a key of LENSES.
         reads_activations: whether it reads what the layer makes of a text, and so inherits what changed below.
         knows_labels: whether it takes the task's labels.
-        invariances: of INVARIANCES, for changes of the model's features; None where it reads no features.
     """
 
     key: str
@@ -43,25 +39,25 @@ class Measure:
     lens: str
     reads_activations: bool = True
     knows_labels: bool = False
-    invariances: frozenset[str] | None = RIGID
+
+    @property
+    def invariances(self) -> frozenset[str] | None:
+        """Changes of the model's features that it ignores; None where it reads no features."""
+        return DECLARED.get(self.key)
 
 
 MEASURES = (
-    Measure("js", "attention", "hao2020", invariances=None),
-    # Its principal directions hold a share of the variance, which an invertible map deals out anew.
+    Measure("js", "attention", "hao2020"),
     Measure("svcca", "features", "hao2020"),
-    Measure("pwcca", "features, PWCCA", "hao2020", invariances=RIGID | {LINEAR}),
+    Measure("pwcca", "features, PWCCA", "hao2020"),
     Measure("cka", "features, CKA", "hao2020"),
-    # The growth of a distance between hulls, which scales with the points.
-    Measure("labels", "label distance", "zhou2022", knows_labels=True, invariances=RIGID - {SCALING}),
-    # A perceptron that is trained with a penalty from random weights of its inputs is invariant to nothing.
-    Measure("probe", "probe gain", "zhou2022", knows_labels=True, invariances=frozenset()),
-    Measure("rollback", "rollback", "hao2019", False, True, None),
-    Measure("last", "last layer after rollback", "hao2020", False, False, None),
-    Measure("weights", "weights", "singh2020", False, False, None),
-    # Cosines are taken from the origin.
-    Measure("rsa", "similarity", "merchant2020", invariances=RIGID - {TRANSLATION}),
-    Measure("structure", "syntax", "merchant2020", invariances=frozenset()),
+    Measure("labels", "label distance", "zhou2022", knows_labels=True),
+    Measure("probe", "probe gain", "zhou2022", knows_labels=True),
+    Measure("rollback", "rollback", "hao2019", False, True),
+    Measure("last", "last layer after rollback", "hao2020", False, False),
+    Measure("weights", "weights", "singh2020", False, False),
+    Measure("rsa", "similarity", "merchant2020"),
+    Measure("structure", "syntax", "merchant2020"),
     Measure("cka_debiased", "debiased CKA", ""),
     Measure("procrustes", "Procrustes", ""),
     Measure("neighbours", "neighbours", ""),

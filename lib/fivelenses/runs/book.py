@@ -22,6 +22,7 @@ from fivelenses import catalogue, project, records
 from fivelenses.files import folder_beside
 from fivelenses.first_exhibits import claims, gate, intervals
 from fivelenses.first_exhibits.verdicts import OUTCOMES
+from fivelenses.lenses.checks import invariance_table
 from fivelenses.papers.known_truth import statement as known_truth
 from fivelenses.runs import ledger, sweep_page, tether
 from fivelenses.runs.all_chapters import run_all_committed
@@ -90,6 +91,7 @@ def stage(folder: Path, runs: Sequence[Shown]) -> None:
         (folder / "_generated" / f"{name}.html").write_text(made(runs), encoding="utf-8")
     scores = encoder_scores(runs).to_csv(index=False, float_format="%.3f", na_rep="–")
     (folder / "_generated" / "encoder-scores.csv").write_text(scores, encoding="utf-8")
+    (folder / "_generated" / "invariances.csv").write_text(invariance_table().to_csv(index=False), encoding="utf-8")
     configuration.setdefault("parse", {})["myst_substitutions"] = substitutions(runs)
     (folder / "_config.yml").write_text(yaml.safe_dump(configuration, sort_keys=False), encoding="utf-8")
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))

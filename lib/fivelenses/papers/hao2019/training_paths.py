@@ -13,7 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.lenses import directions, landscape, projection
+from fivelenses.lenses import directions, landscape
 from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.parameter_motion import layer_parameters
 from fivelenses.papers.hao2019.measure import RANDOM_SEED, Log, at_one, loss_of, surface
@@ -48,7 +48,7 @@ def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
             yield here
             before = here
 
-    path = projection.project(states(), plane.start, plane.first, plane.second)
+    path = directions.project(states(), plane.start, plane.first, plane.second)
     share = np.array(steps) / checkpoint.manifest["steps"]
     when = {"step": steps, "epoch": share * checkpoint.specification.schedule.all_epochs, "share": share}
     training = {

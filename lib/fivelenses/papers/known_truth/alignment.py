@@ -7,10 +7,9 @@ import torch
 
 from fivelenses.activations import Activations
 from fivelenses.comparison import Pair, bytes_in_folds
-from fivelenses.lenses.debiased_cka import DebiasedCKA
+from fivelenses.lenses.cka import DebiasedCKA
 from fivelenses.lenses.moments import Moments
-from fivelenses.lenses.neighbours import mutual_neighbours
-from fivelenses.lenses.procrustes import procrustes_distance
+from fivelenses.lenses.similarities import mutual_neighbours, procrustes_distance
 
 
 class Alignment:

@@ -6,9 +6,10 @@ import pandas as pd
 from fivelenses.first_exhibits import plots
 from fivelenses.first_exhibits.exhibit import Absent, Exhibit, counted, printed, title
 from fivelenses.first_exhibits.heat_maps import heat_maps
+from fivelenses.lenses.checks import INVARIANCES
 from fivelenses.papers.five_lenses.rank_statistics import between, number, with_interval
 from fivelenses.papers.known_truth import scores
-from fivelenses.papers.known_truth.instruments import BY_KEY, INVARIANCES, MEASURES, name
+from fivelenses.papers.known_truth.instruments import BY_KEY, MEASURES, name
 from fivelenses.records import FROZEN, FULL, SYMMETRIES, TREES
 
 WIDTH = 5.6  # narrower than a page, so that letters are read on a phone

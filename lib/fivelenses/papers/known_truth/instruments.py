@@ -9,13 +9,10 @@ are taken from that side. What a measure does not declare, it need not ignore.
 
 from dataclasses import dataclass
 
+from fivelenses.lenses.checks import DECLARED
 from fivelenses.papers.five_lenses.instruments import BY_KEY as OF_CHAPTER_6
 from fivelenses.papers.five_lenses.instruments import LENSES
 
-ROTATION, SCALING, PERMUTATION = "rotation", "scaling", "permutation"
-TRANSLATION, LINEAR = "translation", "invertible linear map"
-INVARIANCES = (PERMUTATION, ROTATION, SCALING, TRANSLATION, LINEAR)
-RIGID = frozenset({PERMUTATION, ROTATION, SCALING, TRANSLATION})
 BESIDE = "beside the papers"  # of measures that no paper has
 
 
@@ -25,7 +22,8 @@ class Measure:
 
     Attributes:
         lens: the paper that it is from, in the words of chapter 6, or BESIDE.
-        invariances: of INVARIANCES, for changes of the model's features; None where it reads no features.
+        invariances: of :data:`fivelenses.lenses.checks.INVARIANCES`, for changes of the model's features; None where
+            it reads no features.
     """
 
     key: str
@@ -35,31 +33,27 @@ class Measure:
     invariances: frozenset[str] | None
 
 
-def _of_chapter_6(key: str, invariances: frozenset[str] | None) -> Measure:
+def _of_chapter_6(key: str) -> Measure:
     known = OF_CHAPTER_6[key]
-    return Measure(key, LENSES[known.lens], known.name, known.reads_activations, invariances)
+    return Measure(key, LENSES[known.lens], known.name, known.reads_activations, DECLARED.get(key))
 
 
 FEATURES = LENSES["hao2020"]
 MEASURES = (
-    _of_chapter_6("js", None),
-    # Its principal directions hold a share of the variance, which an invertible map deals out anew.
-    _of_chapter_6("svcca", RIGID),
-    Measure("pwcca", FEATURES, "features, PWCCA", True, RIGID | {LINEAR}),
-    Measure("cka", FEATURES, "features, CKA", True, RIGID),
-    # The growth of a distance between hulls, which scales with the points.
-    _of_chapter_6("labels", frozenset({PERMUTATION, ROTATION, TRANSLATION})),
-    # A perceptron that is trained with a penalty from weights that were drawn for its inputs is invariant to nothing.
-    _of_chapter_6("probe", frozenset()),
-    _of_chapter_6("rollback", None),
+    _of_chapter_6("js"),
+    _of_chapter_6("svcca"),
+    Measure("pwcca", FEATURES, "features, PWCCA", True, DECLARED["pwcca"]),
+    Measure("cka", FEATURES, "features, CKA", True, DECLARED["cka"]),
+    _of_chapter_6("labels"),
+    _of_chapter_6("probe"),
+    _of_chapter_6("rollback"),
     Measure("last", FEATURES, "last layer after rollback", False, None),
-    _of_chapter_6("weights", None),
-    # Cosines are taken from the origin.
-    _of_chapter_6("rsa", RIGID - {TRANSLATION}),
-    _of_chapter_6("structure", frozenset()),
-    Measure("cka_debiased", BESIDE, "debiased CKA", True, RIGID),
-    Measure("procrustes", BESIDE, "Procrustes", True, RIGID),
-    Measure("neighbours", BESIDE, "neighbours", True, RIGID),
+    _of_chapter_6("weights"),
+    _of_chapter_6("rsa"),
+    _of_chapter_6("structure"),
+    Measure("cka_debiased", BESIDE, "debiased CKA", True, DECLARED["cka_debiased"]),
+    Measure("procrustes", BESIDE, "Procrustes", True, DECLARED["procrustes"]),
+    Measure("neighbours", BESIDE, "neighbours", True, DECLARED["neighbours"]),
 )
 BY_KEY = {measure.key: measure for measure in MEASURES}
 

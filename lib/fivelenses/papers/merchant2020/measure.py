@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from fivelenses.activations import word_vectors
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import edge_probe, mdl, structural_probe, trees
-from fivelenses.lenses.spans import Target
+from fivelenses.lenses.edge_probe import Target
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020.probed import TWIN_OF, probed_models, tuned_seed, with_control

@@ -1,4 +1,4 @@
-"""Debiased CKA: by hand, against U-centred kernels, its invariances, its lack of bias, and refusals."""
+"""CKA: the debiased one by hand and against U-centred kernels, its lack of bias, and refusals."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fivelenses.lenses.cca import linear_cka
-from fivelenses.lenses.debiased_cka import DebiasedCKA, debiased_linear_cka
+from fivelenses.lenses.cka import DebiasedCKA, debiased_linear_cka, linear_cka
 
 seeds = st.integers(0, 2**31)
 
@@ -58,23 +57,6 @@ def test_the_size_of_batches_changes_nothing(seed, size):
     assert cka.similarity() == pytest.approx(debiased_linear_cka(x, y), abs=1e-9)
 
 
-@given(seeds, st.floats(1e-3, 1e3), st.floats(-100, 100), st.permutations(range(7)))
-def test_rotating_scaling_moving_and_reordering_change_nothing(seed, scale, moved, order):
-    x, y = related(seed)
-    turned = np.linalg.qr(np.random.default_rng(seed).standard_normal((7, 7)))[0]
-    assert debiased_linear_cka(x, scale * y @ turned + moved) == pytest.approx(debiased_linear_cka(x, y), abs=1e-6)
-    assert debiased_linear_cka(x, y[:, list(order)]) == pytest.approx(debiased_linear_cka(x, y), abs=1e-9)
-
-
-@given(seeds, st.integers(4, 12))
-def test_a_representation_agrees_with_itself_exactly_and_no_small_batch_is_nan(seed, n):
-    x = np.random.default_rng(seed).standard_normal((n, 20)).astype(np.float32)
-    assert debiased_linear_cka(x, x) == 1
-    other = np.random.default_rng(seed + 1).standard_normal((n, 20)).astype(np.float32)
-    assert -1 <= debiased_linear_cka(x, other) <= 1
-    assert debiased_linear_cka(x, other) == pytest.approx(debiased_linear_cka(other, x), abs=1e-9)
-
-
 def test_independent_data_are_at_zero_where_plain_cka_is_not():
     random = np.random.default_rng(0)
     draws = [[random.standard_normal((40, 30)) for _ in range(2)] for _ in range(200)]
@@ -93,27 +75,12 @@ def test_pairs_share_one_pass():
     assert cka.similarity(1, 1) == 1
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        (np.ones((3, 2)) * np.arange(3)[:, None], np.eye(3), "at least 4 rows, not 3"),
-        (np.ones((9, 2)), np.random.default_rng(0).standard_normal((9, 2)), "Representation 0 does not vary"),
-        (np.eye(5), np.eye(6), "1 has 6 rows and representation 0 has 5"),
-        (np.eye(5), np.full((5, 2), np.nan), "NaN or infinity, first in row 0"),
-        (np.eye(5), np.arange(5), "not \\(rows, features\\)"),
-        (np.eye(5, dtype=int), np.eye(5), "not floating-point"),
-        (np.eye(5) * 1e200, np.eye(5), "does not vary|overflow"),
-    ],
-    ids=["three rows", "constant", "other rows", "NaN", "one dimension", "integers", "huge"],
-)
-def test_hostile_inputs_are_refused(x, y, message):
-    with pytest.raises(ValueError, match=message):
-        debiased_linear_cka(x, y)
-
-
 def test_wrong_pairs_are_refused():
-    with pytest.raises(ValueError, match="by their positions"):
-        DebiasedCKA([])
+    for rows in (2, 3):
+        with pytest.raises(ValueError, match="rows are too few for CKA"):
+            linear_cka(np.eye(rows), np.eye(rows))
+        with pytest.raises(ValueError, match="at least 4 rows"):
+            debiased_linear_cka(np.eye(rows), np.eye(rows))
     cka = DebiasedCKA()
     with pytest.raises(ValueError, match="1 representations were given and the pairs name 2"):
         cka.update(np.eye(3))

@@ -1,0 +1,281 @@
+r"""What a measure of two representations must pass, as scikit-learn's ``check_estimator`` does for an estimator.
+
+A measure takes x (n, d₁) and y (n, d₂), rows of the same tokens in the same order, and returns a number. It is declared
+to have a range, a value for a representation with itself, a mean for independent data of n rows and d features (which
+shows its bias at small n), and *invariances*: changes of the features of one side that leave it as it was (Klabunde et
+al. 2025). :func:`check_measure` tries all of this on random features, and that nothing else is ignored; that the type,
+the layout and the order of rows do not matter; and that what is no pair of representations is refused in a sentence.
+
+The table of invariances on the page of methods is made from the same declarations. They load no torch.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+PERMUTATION, ROTATION, SCALING = "permutation", "rotation", "scaling"
+TRANSLATION, LINEAR = "translation", "invertible linear map"
+INVARIANCES = (PERMUTATION, ROTATION, SCALING, TRANSLATION, LINEAR)
+RIGID = frozenset({PERMUTATION, ROTATION, SCALING, TRANSLATION})
+
+# What each measure of the chapters ignores.
+DECLARED = {
+    # Its principal directions hold a share of the variance, which an invertible map deals out anew.
+    "svcca": RIGID,
+    "pwcca": RIGID | {LINEAR},
+    "cka": RIGID,
+    "cka_debiased": RIGID,
+    "procrustes": RIGID,
+    "neighbours": RIGID,
+    # Cosines are taken from the origin.
+    "rsa": RIGID - {TRANSLATION},
+    # A distance between hulls scales with the points.
+    "labels": RIGID - {SCALING},
+    # A probe that is trained with a penalty from weights that were drawn for its inputs is invariant to nothing.
+    "probe": frozenset(),
+    "structure": frozenset(),
+}
+NAMES = {
+    "svcca": "SVCCA",
+    "pwcca": "PWCCA, CCA of all directions",
+    "cka": "linear CKA",
+    "cka_debiased": "debiased CKA",
+    "procrustes": "Procrustes",
+    "neighbours": "mutual neighbours",
+    "rsa": "RSA",
+    "labels": "distance of labels",
+    "probe": "classifier probe",
+    "structure": "structural probe",
+}
+ROWS, WIDTH = 120, 5
+# The mean singular value of a d × d matrix of normal numbers is this share of √d.
+SINGULAR = 8 / (3 * np.pi)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of two representations, and what it is declared to be.
+
+    Attributes:
+        key: its name; the measures of the chapters are in ``DECLARED``.
+        function: of x and y.
+        itself: its value for a representation with itself.
+        least, most: its range.
+        independent: its mean for independent normal data, from n and d.
+        symmetric: whether it is the same from y to x.
+        invariances: of ``INVARIANCES``; by default those that are declared for the key.
+    """
+
+    key: str
+    function: Callable[[np.ndarray, np.ndarray], float]
+    itself: float
+    least: float
+    most: float
+    independent: Callable[[int, int], float]
+    symmetric: bool = True
+    invariances: frozenset[str] | None = None
+
+    def __call__(self, x: np.ndarray, y: np.ndarray) -> float:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return float(self.function(x, y))
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """The declared invariances."""
+        return DECLARED[self.key] if self.invariances is None else self.invariances
+
+
+def measures() -> list[Measure]:
+    """The measures of two representations in this library."""
+    from fivelenses.lenses.cca import pwcca_distance, svcca_distance
+    from fivelenses.lenses.cka import debiased_linear_cka, linear_cka
+    from fivelenses.lenses.rsa import similarity
+    from fivelenses.lenses.similarities import mutual_neighbours, procrustes_distance
+
+    def correlated(n: int, d: int) -> float:
+        return SINGULAR * (d / n) ** 0.5
+
+    return [
+        Measure("svcca", svcca_distance, 0, 0, 1, lambda n, d: 1 - correlated(n, d)),
+        Measure("pwcca", pwcca_distance, 0, 0, 1, lambda n, d: 1 - correlated(n, d), symmetric=False),
+        Measure("cka", linear_cka, 1, 0, 1, lambda n, d: d / (n + d)),
+        Measure("cka_debiased", debiased_linear_cka, 1, -1, 1, lambda n, d: 0.0),
+        Measure("procrustes", procrustes_distance, 0, 0, 2**0.5, lambda n, d: (2 - 2 * correlated(n, d)) ** 0.5),
+        Measure("neighbours", mutual_neighbours, 1, 0, 1, lambda n, d: 10 / (n - 1)),
+        Measure("rsa", similarity, 1, -1, 1, lambda n, d: 0.0),
+    ]
+
+
+def check_measure(measure: Measure) -> None:
+    """Run all :func:`checks` of a measure; an AssertionError says what does not hold.
+
+    Example:
+        >>> def correlation_of_lengths(x, y):
+        ...     return np.corrcoef(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1))[0, 1]
+        >>> measure = Measure("lengths", correlation_of_lengths, 1, -1, 1, lambda n, d: 0, True, RIGID)
+        >>> check_measure(measure)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        AssertionError: lengths: translation changes it by 0.67...
+    """
+    for _, check in checks(measure):
+        check()
+
+
+def checks(measure: Measure) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The checks of a measure, each with its name: for one test each."""
+    yield "itself and its range", partial(_check_range, measure)
+    yield "order of rows and sides", partial(_check_order, measure)
+    for change in INVARIANCES:
+        yield change, partial(_check_change, measure, change)
+    for n in (100, 1600):
+        yield f"independent data of {n} rows", partial(_check_independent, measure, n)
+    yield "types and layouts", partial(_check_types, measure)
+    for reason, pair in _refused().items():
+        yield reason, partial(_check_refused, measure, reason, *pair)
+    for reason, pair in _extreme().items():
+        yield reason, partial(_check_extreme, measure, reason, *pair)
+
+
+def invariance_table() -> pd.DataFrame:
+    """A row per declared measure, and a column per change of the features with yes or no."""
+    rows = [
+        {"measure": NAMES[key]} | {change: "yes" if change in ignored else "no" for change in INVARIANCES}
+        for key, ignored in DECLARED.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def features(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two representations that share a part, with unequal variances and a mean away from 0."""
+    random = np.random.default_rng(seed)
+    x = random.standard_normal((ROWS, WIDTH)) * np.geomspace(2, 0.3, WIDTH) + 1
+    return x, x @ random.standard_normal((WIDTH, WIDTH)) + random.standard_normal((ROWS, WIDTH)) + 1
+
+
+def changed(change: str, y: np.ndarray, seed: int) -> np.ndarray:
+    """A representation (n, 5) after a change of its features."""
+    random = np.random.default_rng(seed + 1)
+    turned = np.linalg.qr(random.standard_normal((WIDTH, WIDTH)))[0]
+    if change == PERMUTATION:
+        return y[:, np.roll(np.arange(WIDTH), random.integers(1, WIDTH))]
+    if change == ROTATION:
+        return y @ turned
+    if change == SCALING:
+        return y * np.exp(random.uniform(1, 4))
+    if change == TRANSLATION:
+        return y + random.uniform(2, 6, WIDTH)
+    return y @ (turned * np.geomspace(0.05, 20, WIDTH)) @ np.linalg.qr(turned + np.eye(WIDTH))[0]
+
+
+def _holds(truth: bool, measure: Measure, sentence: str) -> None:
+    if not truth:
+        raise AssertionError(f"{measure.key}: {sentence}.")
+
+
+def _near(one: float, other: float, tolerance: float = 1e-6) -> bool:
+    return abs(one - other) <= tolerance
+
+
+def _check_range(measure: Measure) -> None:
+    for seed in range(10):
+        x, y = features(seed)
+        value = measure(x, y)
+        _holds(measure.least <= value <= measure.most, measure, f"{value} is outside its range")
+        _holds(
+            _near(measure(x, x), measure.itself), measure, f"{measure(x, x)} is that of a representation with itself"
+        )
+
+
+def _check_order(measure: Measure) -> None:
+    x, y = features(0)
+    order = np.random.default_rng(0).permutation(ROWS)
+    _holds(_near(measure(x[order], y[order]), measure(x, y)), measure, "the order of rows matters")
+    alike = _near(measure(y, x), measure(x, y))
+    _holds(alike == measure.symmetric, measure, f"it is {'' if alike else 'not '}the same from y to x")
+
+
+def _check_change(measure: Measure, change: str) -> None:
+    moved = []
+    for seed in range(10):
+        x, y = features(seed)
+        moved.append(abs(measure(x, changed(change, y, seed)) - measure(x, y)))
+    if change in measure.ignored:
+        _holds(max(moved) < 1e-6, measure, f"{change} changes it by {max(moved)}")
+    else:
+        _holds(max(moved) > 1e-3, measure, f"{change} is ignored, but not declared")
+
+
+def _check_independent(measure: Measure, n: int, d: int = 20, draws: int = 10) -> None:
+    random = np.random.default_rng(n)
+    values = [measure(*random.standard_normal((2, n, d))) for _ in range(draws)]
+    mean, error = float(np.mean(values)), float(np.std(values)) / draws**0.5
+    wanted = measure.independent(n, d)
+    _holds(_near(mean, wanted, 4 * error + 0.05 * (d / n) ** 0.5), measure, f"{mean} at {n} rows, not {wanted}")
+
+
+def _check_types(measure: Measure) -> None:
+    import torch
+
+    x, y = features(0)
+    value, copies = measure(x, y), (x.copy(), y.copy())
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    _holds(measure(fixed, np.asfortranarray(y)) == value, measure, "the layout in memory matters")
+    tensors = torch.from_numpy(x).requires_grad_(), torch.from_numpy(y)
+    _holds(measure(*tensors) == value, measure, "tensors give another value than arrays")
+    for kind, tolerance in ((np.float32, 1e-4), (np.float16, 0.02)):
+        off = measure(x.astype(kind), y.astype(kind))
+        _holds(_near(off, value, tolerance), measure, f"{kind.__name__} gives {off} and double precision {value}")
+    unchanged = np.array_equal(x, copies[0]) and np.array_equal(y, copies[1])
+    _holds(unchanged, measure, "it changes its input")
+
+
+def _refused() -> dict[str, tuple]:
+    x, y = features(0)
+    broken = np.where(np.arange(ROWS)[:, None] == 3, np.nan, x)
+    return {
+        "NaN": (broken, y),
+        "infinity": (x, np.where(np.isnan(broken), np.inf, y)),
+        "no rows": (x[:0], y[:0]),
+        "one row": (x[:1], y[:1]),
+        "other numbers of rows": (x, y[:-1]),
+        "one axis": (x[:, 0], y),
+        "no features": (x, y[:, :0]),
+        "whole numbers": (x.astype(int), y),
+    }
+
+
+def _check_refused(measure: Measure, reason: str, x: np.ndarray, y: np.ndarray) -> None:
+    try:
+        value = measure(x, y)
+    except ValueError as refusal:
+        _holds(str(refusal).endswith(".") and "\n" not in str(refusal), measure, f"{reason}: {refusal} is no sentence")
+    else:
+        raise AssertionError(f"{measure.key}: {reason} gives {value} and is not refused.")
+
+
+def _extreme() -> dict[str, tuple]:
+    x, y = features(0)
+    return {
+        "tiny numbers": (x * 1e-70, y, x),
+        "huge numbers": (x * 1e70, y, x),
+        "squares beyond double precision": (x * 1e160, y, x),
+        "equal rows": (np.ones_like(x), y, None),
+    }
+
+
+def _check_extreme(measure: Measure, reason: str, x: np.ndarray, y: np.ndarray, like: np.ndarray | None) -> None:
+    """What is refused, or has a value in range: that of the numbers before scaling, if scaling is ignored."""
+    try:
+        value = measure(x, y)
+    except ValueError as refusal:
+        _holds(str(refusal).endswith("."), measure, f"{reason}: {refusal} is no sentence")
+        return
+    _holds(measure.least <= value <= measure.most, measure, f"{reason} give {value}, which is outside its range")
+    if like is not None and SCALING in measure.ignored:
+        _holds(_near(value, measure(like, y)), measure, f"{reason} give {value}, not {measure(like, y)}")
