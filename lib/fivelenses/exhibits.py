@@ -14,6 +14,7 @@ import base64
 import functools
 import io
 import itertools
+import json
 import numbers
 import re
 import string
@@ -29,6 +30,7 @@ from matplotlib import colormaps
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
@@ -231,7 +233,7 @@ def curves(
         axes = grid.axes.flat[place]
         if panels:
             axes.set_title(title(rows[panels].iloc[0]))
-            said.append(f"{axes.get_title()}:")
+            said.append(f"{axes.get_title('left')}:")
         names, words = draw_curves(axes, rows.dropna(subset=[y]), x, y, by, found, layout)
         if not names:
             axes.annotate(layout.missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
@@ -358,7 +360,7 @@ def legend(figure: Figure, handles: Sequence[Line2D]) -> None:
     """One legend above everything, in as few rows as there is room for."""
     if not handles:
         return
-    widths = [0.085 * len(handle.get_label()) + 0.6 for handle in handles]  # inches
+    widths = [0.085 * len(handle.get_label()) + 0.75 for handle in handles]  # inches
     room = figure.get_figwidth()
     rows = 1 if sum(widths) <= room else -(-len(handles) // max(1, int(room / max(widths))))
     figure.set_figheight(figure.get_figheight() + 0.25 * rows)
@@ -649,6 +651,242 @@ def matrix_in_words(matrix: pd.DataFrame, name: str) -> str:
     return f"{name}: " * bool(name) + "; ".join(said) + "."
 
 
+# --- surfaces ---------------------------------------------------------------------------------------------------------
+
+FLOOR, CONTOURS = 0.0125, 15  # a lower loss has the colour of this one; at most so many contours
+DISC = dict(marker="o", color="white", markeredgecolor="black", markersize=8, linestyle="none", zorder=5)
+STAR = DISC | dict(marker="*", markersize=13)
+RIM = dict(color="white", linestyle="--", linewidth=1.6)
+WALK = dict(color="#B8BEC9", linewidth=1.6, linestyle="--")
+IN_PLANE = dict(color="white", linewidth=1.4, linestyle=":", marker="s", markersize=4, markeredgecolor="black")
+PATH = dict(color="#FF6B6B", linewidth=2, marker="o", markersize=4, markeredgecolor="black", markeredgewidth=0.4)
+# Folded, and drawn by `_static/surface.js`; a bare notebook has the still picture above.
+TURNABLE = """<details class="turnable"><summary>Turn it: each surface in three dimensions</summary>
+<label>Show <select>{options}</select></label>
+<canvas class="shades" width="640" height="420" tabindex="0" role="img" aria-label="{label}"></canvas>
+<script type="application/json">{content}</script></details>"""
+
+
+@dataclass(frozen=True)
+class Contours:
+    """What surfaces have beside their shades.
+
+    Attributes:
+        marks: name to the place (α, β) of a disc, and of a star.
+        rise: nats; a dashed rim where the loss is by so much above that at the mark `around`.
+        step: between contours; of equal ratios when None. They lie no closer than the standard error of a cell.
+        paths: states of trainings by panel: `alpha`, `beta`, `plane_alpha`, `plane_beta`, and `control`, a random walk.
+        inset: those of these states that are enlarged in a corner.
+        turnable: whether a reader can turn the surfaces, too.
+    """
+
+    marks: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    rise: float | None = None
+    around: str = ""
+    step: float | None = None
+    paths: pd.DataFrame | None = None
+    inset: pd.DataFrame | None = None
+    turnable: bool = False
+
+
+def surfaces(
+    cells: pd.DataFrame,
+    value: str,
+    panels: str,
+    *,
+    label: str,
+    table: pd.DataFrame | None = None,
+    contours: Contours = Contours(),  # noqa: B008
+) -> Drawing | Missing | None:
+    """One shaded plane per panel, all with the same shades, which the bar below explains.
+
+    Args:
+        cells: one row per cell and panel: `alpha`, `beta`, the value and its `<value>_standard_error`; a value that is
+            not finite is a cross.
+        table: the tidy table behind them, where it is not the cells.
+        label: of the value, with its unit.
+    """
+    if isinstance(cells, Missing) or isinstance(table, Missing):
+        return cells if isinstance(cells, Missing) else table
+    if cells.empty:
+        return None
+    grids = {
+        name: of_panel.pivot(index="beta", columns="alpha", values=value)
+        for name, of_panel in cells.groupby(panels, sort=False)
+    }
+    levels = contour_levels(cells[value].to_numpy(float), cells[f"{value}_standard_error"], contours.step)
+    rows, columns = -(-len(grids) // 2), min(2, len(grids))
+    sized = dict(figsize=(WIDTH, (3.35 if columns == 2 else 5.2) * rows + 1.1), layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(rows, columns, **sized, sharex=True, sharey=True)
+    for place, (name, grid) in zip(axes.flat, grids.items(), strict=False):
+        place.set_title(name, fontsize=10)
+        states = None if contours.paths is None else contours.paths[contours.paths[panels] == name]
+        draw_surface(place, grid, levels, contours, states)
+        if contours.inset is not None:
+            draw_inset(place, grid, levels, contours, states)
+    for place in axes.flat[len(grids) :]:
+        place.set_visible(False)
+    finish_surfaces(figure, list(axes.flat[: len(grids)]), levels, label, contours)
+    alt = f"Surfaces of {label}. " + "; ".join(marks_in_words(*one, contours) for one in grids.items()) + "."
+    after = turnable(grids, contours.marks, alt) if contours.turnable else ""
+    return Drawing(figure, cells if table is None else table, alt, after)
+
+
+def contour_levels(values: np.ndarray, errors: Sequence[float], step: float | None = None) -> np.ndarray:
+    """Contours that hold all finite values, in whole multiples of a step or in equal ratios from `FLOOR` on, no closer
+    than the standard error of a cell (median).
+
+    >>> contour_levels(np.array([0.12, 0.24]), [0.02, 0.02], step=0.05).round(2)
+    array([0.1 , 0.15, 0.2 , 0.25])
+    >>> contour_levels(np.array([0.1, np.nan, 1.0]), [0.05, np.nan, 0.5]).round(2)
+    array([0.1 , 0.16, 0.25, 0.4 , 0.63, 1.  ])
+    """
+    errors, finite = np.asarray(errors, dtype=float), np.isfinite(values)
+    least, most = values[finite].min(), values[finite].max()
+    known = finite & np.isfinite(errors)
+    if step:
+        step *= max(1, np.ceil(np.median(errors[known]) / step - 1e-9)) if known.any() else 1
+        first = np.floor(least / step)
+        return step * np.arange(first, max(np.ceil(most / step), first + 1) + 1)
+    low = max(least, FLOOR)
+    high = max(most, 1.05 * low)
+    ratio = 1 + np.median(errors[known] / values[known].clip(FLOOR)) if known.any() else 1
+    steps = CONTOURS - 1 if ratio == 1 else np.log(high / low) // np.log(ratio)
+    return np.geomspace(low, high, int(min(max(steps, 1), CONTOURS - 1)) + 1)
+
+
+def draw_surface(
+    axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Contours, states: pd.DataFrame | None
+) -> None:
+    """Shades between contours, thin lines on them, the rim of a basin, marks and paths of one plane."""
+    values, places = grid.to_numpy(float), (grid.columns, grid.index)
+    shown = np.ma.masked_invalid(values.clip(levels[0], levels[-1]))
+    axes.contourf(*places, shown, levels, norm=BoundaryNorm(levels, colormaps[SURFACE].N), cmap=SURFACE)
+    axes.contour(*places, shown, levels, colors="white", linewidths=0.4, alpha=0.5)
+    if contours.rise is not None:
+        alpha, beta = contours.marks[contours.around]
+        height = grid.loc[beta, alpha]
+        if np.isfinite(height):
+            axes.contour(*places, shown, [height + contours.rise], colors="white", linestyles="--", linewidths=1.6)
+    rows, columns = np.nonzero(~np.isfinite(values))
+    axes.plot(grid.columns[columns], grid.index[rows], "x", color="#444444", markersize=4)
+    limits = axes.get_xlim(), axes.get_ylim()  # a path that leaves the surface does not widen its axes
+    for place, mark in zip(contours.marks.values(), (DISC, STAR), strict=False):
+        axes.plot(*place, **mark)
+    if states is not None:
+        draw_paths(axes, states)
+    axes.set(xlim=limits[0], ylim=limits[1], aspect="equal")
+    axes.grid(False)
+    axes.tick_params(labelsize=9)
+
+
+def draw_paths(axes: Axes, states: pd.DataFrame) -> None:
+    """The states of a training, where they lie in the plane, and a random walk with steps of the same lengths."""
+    if (states["control"] == TWIN).any():
+        shares = np.linspace(0, 1, 101)  # between its states it goes on along the same arc
+        axes.plot(shares, np.sqrt(shares * (1 - shares)), **WALK)
+    states = states[states["control"] == ""]
+    axes.plot(states["plane_alpha"], states["plane_beta"], **IN_PLANE)
+    axes.plot(states["alpha"], states["beta"], **PATH)
+
+
+def draw_inset(
+    axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Contours, states: pd.DataFrame | None
+) -> None:
+    """The neighbourhood of some states, enlarged in the lower left corner."""
+    inset = axes.inset_axes([0.03, 0.03, 0.44, 0.44])
+    draw_surface(inset, grid, levels, contours, states)
+    places = contours.inset[["alpha", "beta"]]
+    middle, reach = (places.min() + places.max()) / 2, 0.6 * float((places.max() - places.min()).max() or 0.1)
+    inset.set(xlim=middle["alpha"] + np.array([-reach, reach]), ylim=middle["beta"] + np.array([-reach, reach]))
+    inset.set(xticks=[], yticks=[])
+    for spine in inset.spines.values():
+        spine.set(visible=True, color="white", linewidth=1.2)
+    axes.indicate_inset_zoom(inset, edgecolor="white", alpha=1)
+
+
+def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label: str, contours: Contours) -> None:
+    """Names of the outer axes, one bar of shades, and one legend of what is drawn on them."""
+    for place in axes:
+        spec = place.get_subplotspec()
+        if spec.is_first_col():
+            place.set_ylabel("β, along δ₂", fontsize=10)
+        if spec.rowspan.stop == spec.get_gridspec().nrows or spec.colspan.start == len(axes) % 2 == 1:
+            place.set_xlabel("α, along δ₁", fontsize=10)
+    bar = figure.colorbar(axes[0].collections[0], ax=axes, location="bottom", fraction=0.045, aspect=38, pad=0.015)
+    ticks = bar_ticks(levels)
+    bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
+    bar.ax.minorticks_off()
+    bar.ax.tick_params(labelsize=9)
+    bar.set_label(label, fontsize=10)
+    drawn = dict(zip(contours.marks, (DISC, STAR), strict=False))
+    drawn |= {} if contours.rise is None else {f"{contours.rise:g} nats above the {contours.around}": RIM}
+    if contours.paths is not None:
+        drawn |= {"equations 3–5": PATH, "in the plane": IN_PLANE}
+        drawn |= {"random walk": WALK} if (contours.paths["control"] == TWIN).any() else {}
+    # White marks would not be seen on white.
+    handles = [Line2D([], [], label=name, **look) for name, look in drawn.items()]
+    box = dict(facecolor="#4A5468", edgecolor="none", framealpha=1, labelcolor="white", frameon=True)
+    figure.legend(handles=handles, loc="outside upper center", ncols=max(1, len(handles)), fontsize=10, **box)
+
+
+def bar_ticks(levels: np.ndarray) -> np.ndarray:
+    """Where a bar of these levels has ticks: 1, 2 and 5 and their tenfolds where three of them lie within equal ratios,
+    and every other level, or fewer, otherwise.
+
+    >>> bar_ticks(np.geomspace(0.09, 1.9, 15))
+    array([0.1, 0.2, 0.5, 1. ])
+    """
+    if not np.allclose(np.diff(levels), levels[1] - levels[0]):
+        rounded = np.outer(10.0 ** np.arange(-2, 4), [1, 2, 5]).ravel()
+        within = rounded[(rounded >= levels[0]) & (rounded <= levels[-1])]
+        if len(within) >= 3:
+            return within
+    return levels[:: -(-len(levels) // 9)]
+
+
+def marks_in_words(name: str, grid: pd.DataFrame, contours: Contours) -> str:
+    """The values at the marks of one surface, in words."""
+    heights = {mark: grid.loc[beta, alpha] for mark, (alpha, beta) in contours.marks.items()}
+    return f"{name}: " + ", ".join(f"{mark} {height:.2f}" for mark, height in heights.items())
+
+
+def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float, float]], label: str) -> str:
+    """A piece of a page in which a reader turns surfaces, all on one scale of the logarithm of the value; one that is
+    not finite leaves a hole.
+    """
+    logs = {name: np.log10(grid.to_numpy(float).clip(FLOOR)) for name, grid in grids.items()}
+    low = min(np.nanmin(log) for log in logs.values())
+    reach = max(np.nanmax(log) for log in logs.values()) - low or 1.0
+    drawn = []
+    for name, grid in grids.items():
+        heights = ((logs[name] - low) / reach).round(3).astype(object)
+        heights[~np.isfinite(grid.to_numpy(float))] = None
+        axes = {"alphas": grid.columns.to_numpy().round(3).tolist(), "betas": grid.index.to_numpy().round(3).tolist()}
+        places = {
+            mark: (grid.index.get_loc(beta), grid.columns.get_loc(alpha)) for mark, (alpha, beta) in marks.items()
+        }
+        drawn.append(axes | {"heights": heights.tolist(), "marks": places})
+    content = {"surfaces": drawn, "shades": [to_hex(shade) for shade in colormaps[SURFACE](np.linspace(0, 1, 40))]}
+    options = "".join(f"<option>{escape(name)}</option>" for name in grids)
+    written = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return TURNABLE.format(options=options, label=escape(label), content=written)
+
+
+def first_seed(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The rows of the first seed, for a figure of one model, and words on the others for its caption.
+
+    >>> rows, words = first_seed(pd.DataFrame({"seed": [11, 10, 10], "loss": [0.3, 0.2, 0.1]}))
+    >>> rows["loss"].tolist(), words
+    ([0.2, 0.1], ' Seed 10 of 2.')
+    """
+    if isinstance(table, Missing) or table.empty:
+        return table, ""
+    seeds = sorted(table["seed"].unique())
+    words = f" Seed {seeds[0]} of {len(seeds)}." if len(seeds) > 1 else ""
+    return table[table["seed"] == seeds[0]], words
+
+
 # --- exhibits ---------------------------------------------------------------------------------------------------------
 
 Format = str | Callable[[object], object]
@@ -664,6 +902,7 @@ class Exhibit:
         table: tidy, one observation per row.
         drawing: of a picture.
         columns, formats: of a table, see `table_html`.
+        shown: what the page prints for a table of another shape than the tidy one.
     """
 
     key: str
@@ -673,12 +912,14 @@ class Exhibit:
     drawing: Drawing | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, Format] = field(default_factory=dict)
+    shown: pd.DataFrame | None = None
 
     @functools.cached_property
     def html(self) -> str:
         """The element of a page, with the key as its address."""
         if self.drawing is None:
-            body = table_html(self.table, f"{self.title}. {self.caption}", self.columns, self.formats)
+            table = self.table if self.shown is None else self.shown
+            body = table_html(table, f"{self.title}. {self.caption}", self.columns, self.formats)
             return f'<div class="exhibit" id="{self.key}">{body}</div>'
         caption = f"<figcaption><b>{escape(self.title)}.</b> {escape(self.caption, quote=False)}</figcaption>"
         return f'<figure class="exhibit" id="{self.key}">{self.drawing.html}{caption}</figure>{self.drawing.after}'

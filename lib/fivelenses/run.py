@@ -128,13 +128,16 @@ class Run:
         formats: Mapping[str, Format] | None = None,
         if_empty: str = NOTHING,
         key: str = "",
+        shown: pd.DataFrame | None = None,
     ) -> None:
-        """As `figure`, a table: tidy, with the columns that the page prints and how (`exhibits.table_html`)."""
+        """As `figure`, a table: tidy, with the columns that the page prints and how (`exhibits.table_html`), or what
+        is `shown` in another shape.
+        """
         if isinstance(table, Missing) or table.empty:
             self._say_why(title, table, if_empty)
         else:
-            shown = dict(columns=columns or {}, formats=formats or {})
-            self._show(Exhibit(self._key(key or title), title, caption, table, **shown))
+            printed = dict(columns=columns or {}, formats=formats or {}, shown=shown)
+            self._show(Exhibit(self._key(key or title), title, caption, table, **printed))
 
     def _key(self, title: str) -> str:
         return f"{self.name}-{slug(title)}"

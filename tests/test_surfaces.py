@@ -1,0 +1,50 @@
+"""Surfaces: contours that hold all values, ticks that can be read, and the surface that a reader turns."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from fivelenses.exhibits import FLOOR, bar_ticks, contour_levels, turnable
+
+
+@pytest.mark.parametrize("values", [[0.6, 0.9], [0.001, 30.0], [0.5, 0.5], [0.0, 0.001]])
+def test_contours_hold_all_values_in_equal_ratios(values):
+    levels = contour_levels(np.array([*values, np.nan]), [0.0, 0.0, 0.0])
+    assert levels[0] == pytest.approx(max(values[0], FLOOR)) and levels[-1] >= values[1] * (1 - 1e-9)
+    ratios = levels[1:] / levels[:-1]
+    assert ratios.min() > 1 and np.allclose(ratios, ratios[0]) and len(levels) >= 12
+
+
+def test_contours_lie_no_closer_than_the_standard_error_of_a_cell():
+    values = np.linspace(0.2, 0.8, 50)
+    for error in (0.001, 0.07, 0.3):
+        assert np.diff(contour_levels(values, np.full(50, error), step=0.05)).min() >= error - 1e-9
+        ratios = contour_levels(values, error * values)
+        assert (ratios[1:] / ratios[:-1]).min() >= 1 + error - 1e-9 or len(ratios) == 2
+
+
+@pytest.mark.parametrize("low, high", [(0.0903, 1.92), (0.0125, 30.0), (0.6, 0.68), (0.3, 4.0)])
+def test_the_ticks_of_a_bar_lie_within_it_and_need_two_digits_at_most(low, high):
+    exact = [0.0, 0.0]
+    shares = contour_levels(np.array([min(low, 0.4), min(high, 0.9)]), exact, step=0.05)
+    for levels in (contour_levels(np.array([low, high]), exact), shares):
+        ticks = bar_ticks(levels)
+        assert 2 <= len(ticks) <= 12 and levels[0] <= ticks[0] and ticks[-1] <= levels[-1]
+    wide = bar_ticks(contour_levels(np.array([low, 10 * high]), exact))
+    assert all(float(f"{tick:.1g}") == pytest.approx(tick) for tick in wide)
+
+
+def test_a_surface_to_turn_has_the_losses_of_its_grid_and_a_hole_where_one_is_not_finite():
+    grid = pd.DataFrame([[0.1, 1.0, 10.0], [np.nan, 0.001, 10.0]], [0.0, 1.0], [0.0, 1.0, 2.0])
+    marks = {"start": (0.0, 0.0), "end": (1.0, 0.0)}
+    piece = BeautifulSoup(turnable({"a < b": grid, "other": grid}, marks, "Two bowls."), "html.parser")
+    assert [option.text for option in piece.select("option")] == ["a < b", "other"]
+    shown = json.loads(piece.script.string)["surfaces"][0]
+    assert shown["marks"] == {"start": [0, 0], "end": [0, 1]} and shown["alphas"] == [0, 1, 2]
+    reach = np.log10(10 / FLOOR)  # what is lower than the least that is told apart lies on the ground
+    expected = [[np.log10(value / FLOOR) / reach for value in row] for row in ([0.1, 1, 10], [FLOOR, 10])]
+    assert shown["heights"][0] == pytest.approx(expected[0], abs=1e-3)
+    assert shown["heights"][1][0] is None and shown["heights"][1][1:] == pytest.approx(expected[1], abs=1e-3)
