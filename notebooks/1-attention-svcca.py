@@ -51,12 +51,16 @@ batch_rows = None
 shuffled = None
 device = None
 
-# %% tags=["hide-input"]
-from fivelenses import runs
-from fivelenses.papers.hao2020 import claims, figures
+# %% tags=["hide-input", "claim"]
+from fivelenses.exhibits import controls_in_words, curves, in_words, table_of_models
+from fivelenses.judging import PAIR, CannotTest, estimate, title
+from fivelenses.records import select, with_controls
+from fivelenses.run import begin
 
-run = runs.begin(1, globals())
+run = begin(1, globals())
 settings = run.settings
+models = run.measure("models", of=settings.ordinary_models, each="task")
+DIVERGED = "the training of every model diverged: lower learning_rate"
 
 # %% [markdown]
 # ## The setting
@@ -66,8 +70,28 @@ settings = run.settings
 # clearly (at 95 %) more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
-models = run.measure("models", of=settings.ordinary_models, each="task")
-run.exhibit(figures.table_1, models)
+paper = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
+names = ["learning_rate", "batch_size", "epochs"]  # Table 1, page 2
+table = table_of_models(models)
+for place, name in enumerate(names):
+    table[f"paper_{name}"] = [paper.get(task, (None,) * 3)[place] for task in table["task"]]
+run.table(
+    "Table 1",
+    table,
+    "Hyperparameters, the paper's in brackets, and the development accuracy that our models reach: mean over seeds and "
+    "half the range. The null rate is the share of the most frequent label.",
+    columns={
+        "task": "task",
+        "learning_rate": "learning rate (paper)",
+        "batch_size": "batch (paper)",
+        "epochs": "epochs (paper)",
+        "training_data": "trained on",
+        "score": "accuracy",
+        "null_rate": "null rate",
+    },
+    formats={name: f"{{{name}:g}} ({{paper_{name}:g}})" for name in names}
+    | {"task": title, "score": "{score:.3f} ± {score_spread:.3f}", "null_rate": "{:.3f}"},
+)
 
 # %% tags=["hide-input"]
 by_example = run.measure("by_example", of=settings.ordinary_models, each=("task", "seed"))
@@ -79,6 +103,38 @@ run.gate(models, by_example, words=words)
 # functional twin, which moved on until its last layer had changed as much (where a run has it), and training on
 # {term}`shuffled labels`.
 #
+# The paper argues from the shapes of curves and prints no numbers, so thresholds are ours. Layers are taken relative to
+# the depth: the last third of six layers is two of them, of 24 eight. Where the paper says that layers change
+# *drastically*, *hardly*, or agree, the threshold asks for more than a straight line gives, a curve to which every
+# layer adds the same.
+
+# %% tags=["hide-input", "claim"]
+LOW, MIDDLE, LAST, BELOW = (0, 1 / 3), (1 / 3, 2 / 3), (2 / 3, 1), (0, 2 / 3)  # of the depth
+HALVES = {"halves of the layers": {"lower": (0, 1 / 2), "upper": (1 / 2, 1)}}
+ALL_VARIANCE = {"all of the variance kept": {"value": "svcca_all"}}
+
+
+def mean(rows, value, span):
+    """The mean of a curve over the layers between two relative depths."""
+    layers, (above, upto) = rows["layer"].to_numpy(), span
+    inside = (layers > above * layers.max() + 1e-9) & (layers <= upto * layers.max() + 1e-9)
+    if not inside.any():
+        raise CannotTest(
+            f"an encoder of {layers.max()} layers has none between {above:.0%} and {upto:.0%} of its depth"
+        )
+    return rows[value].to_numpy()[inside].mean()
+
+
+def ratio(rows, value, upper, lower):
+    """The mean over one part of the depth over that of another, neither less than rounding."""
+    if rows["layer"].max() < 6:
+        raise CannotTest(
+            f"an encoder of {rows['layer'].max()} layers has too few to tell a bend from a straight line, which takes 6"
+        )
+    return max(mean(rows, value, upper), 1e-12) / max(mean(rows, value, lower), 1e-12)
+
+
+# %% [markdown]
 # ## Attention changes
 #
 # Each {term}`attention head` gives every token a distribution over the tokens that it attends to. The
@@ -115,9 +171,46 @@ library = float(js_divergence(p[None, None], q[None, None], np.ones((1, 5))))
 # - **c** In the highest: the classifier reads their output.
 # :::
 
-# %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
+# %% tags=["hide-input", "claim"]
 changes = run.measure("changes_by_layer", each=("task", "shuffled_labels"))
-run.exhibit(figures.figure_1, changes)
+fine_tuned = changes.query("first == 'pre-trained' and second != 'untrained'")
+fine_tuned = fine_tuned.rename(columns={"second": "seed"})
+between_seeds = changes.query("first != 'pre-trained'")
+
+# %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
+rows = with_controls(fine_tuned, "js")
+null = select(changes).query("second == 'untrained'").groupby("layer")["js"].mean()
+rows["js_null"] = rows["layer"].map(null)
+run.figure(
+    "Figure 1",
+    curves(rows, "js", by="task", y_label="JS divergence (nats)", nulls={"js_null": "untrained"}),
+    "JS divergence of attention between the pre-trained and the fine-tuned encoder, per layer, on development examples "
+    f"({in_words(rows)}; bands from least to greatest seed). Dashed: the divergence between the pre-trained and an "
+    f"untrained encoder, {null.min():.2f} to {null.max():.2f} nats.{controls_in_words(rows, 'js')}",
+    if_empty=DIVERGED,
+)
+
+
+# %% tags=["hide-cell", "claim"] mystnb={"code_prompt_show": "Show what the paper claims"}
+STRAIGHT = "a straight line that starts at zero or above gives at most 3.3 over six layers or more"
+
+
+@run.claim(
+    "js-last-layers",
+    says="Fine-tuning hardly changes the attention of low and middle layers, and changes that of the last layers "
+    "drastically.",
+    place="section 3, Figure 1",
+    record=fine_tuned,
+    by="task",
+    above=3.5,
+    unit="ratio",
+    because=STRAIGHT,
+    variants=HALVES,
+)
+def last_third_over_the_layers_below(rows, lower=BELOW, upper=LAST):
+    """Mean JS divergence of the last third of the layers over that of the two thirds below."""
+    return ratio(rows, "js", upper, lower)
+
 
 # %% [markdown]
 # ## Features change
@@ -147,10 +240,51 @@ by_hand, library = float(1 - correlations.mean()), svcca_distance(x, y, variance
 # 2).
 
 # %% tags=["hide-input"]
-run.exhibit(figures.figure_2, changes)
+rows = with_controls(fine_tuned, "svcca")
+null = rows.groupby("layer")["svcca_null"].mean()
+run.figure(
+    "Figure 2",
+    curves(rows, "svcca", by="task", y_label="SVCCA distance", nulls={"svcca_null": "permuted"}),
+    f"SVCCA distance between the pre-trained and the fine-tuned encoder, per layer ({in_words(rows)}; "
+    f"{rows['tokens'].min():,} to {rows['tokens'].max():,} tokens). Dashed: the distance when the tokens of one side "
+    f"are permuted, {null.min():.2f} to {null.max():.2f} (mean over tasks).",
+    if_empty=DIVERGED,
+)
+
+
+# %% tags=["hide-input", "claim"]
+@run.claim(
+    "svcca-grows",
+    says="SVCCA distance to the pre-trained encoder is larger in higher layers.",
+    place="section 4, Figure 2",
+    record=fine_tuned,
+    by="task",
+    unit="SVCCA distance",
+    variants=HALVES | ALL_VARIANCE,
+)
+def last_third_minus_lower_third(rows, lower=LOW, upper=LAST, value="svcca"):
+    """Mean SVCCA distance of the last third of the layers minus that of the lower third."""
+    return mean(rows, value, upper) - mean(rows, value, lower)
+
 
 # %% tags=["hide-input"]
-run.exhibit(figures.table_of_measures, changes, settings.variance_kept)
+last = select(fine_tuned).assign(cka_distance=lambda rows: 1 - rows["cka"])
+last = last[last["layer"] == last["layer"].max()]
+measures = {
+    "svcca": f"SVCCA, {settings.variance_kept:.0%} of variance",
+    "svcca_all": "SVCCA, all directions",
+    "pwcca": "PWCCA",
+    "cka_distance": "1 − linear CKA",
+    "svcca_null": "SVCCA, permuted tokens",
+}
+run.table(
+    "Four measures",
+    last.groupby("task", sort=False)[list(measures)].mean().reset_index(),
+    "The last layer, pre-trained against fine-tuned, under four measures of distance in [0, 1] (mean over seeds).",
+    columns={"task": "task"} | measures,
+    formats={"task": title} | dict.fromkeys(measures, "{:.3f}"),
+    key="measures",
+)
 
 # %% [markdown]
 # ## Rolling one layer back
@@ -158,21 +292,160 @@ run.exhibit(figures.table_of_measures, changes, settings.variance_kept)
 # How much does each layer's change matter to the last layer, which the classifier reads?
 # {term}`Roll back <rolled back>` one layer to its pre-trained values and measure how far the last one moves.
 
+# %% tags=["hide-input", "claim"]
+rollbacks = run.measure("rollbacks", each=("task", "seed", "shuffled_labels"))
+
 # %% tags=["hide-input"]
-each = ("task", "seed", "shuffled_labels")
-rollbacks = run.measure("rollbacks", each=each)
-run.exhibit(figures.figure_3, rollbacks)
+rows = with_controls(rollbacks, "svcca")
+run.figure(
+    "Figure 3",
+    curves(rows, "svcca", by="task", y_label="SVCCA distance of last layer", x_label="layer rolled back"),
+    "SVCCA distance of the last layer between the fine-tuned encoder and the same with one layer rolled back to its "
+    f"pre-trained values, by the layer rolled back ({in_words(rows)}).",
+    if_empty=DIVERGED,
+)
+
+
+# %% tags=["hide-input", "claim"]
+@run.claim(
+    "rollback-low-harmless",
+    says="Rolling back any of the lower 11 of 24 layers hardly moves the last layer; rolling back a higher one does.",
+    place="section 4, Figure 3",
+    printed="layers 0–10 of 24, counted from 0",
+    record=rollbacks,
+    by="task",
+    above=8,
+    unit="ratio",
+    because="low layers move the last one by an eighth or less: a straight line gives at least a seventh over six "
+    "layers or more",
+    variants={"halves of the layers": {"border": 1 / 2}} | ALL_VARIANCE,
+)
+def the_other_layers_over_the_low_ones(rows, border=11 / 24, value="svcca"):
+    """Mean movement for the layers above the lower 11/24 over that for those."""
+    return ratio(rows, value, (border, 1), (0, border))
+
 
 # %% [markdown]
 # ## Other seeds
 #
-# Two models of one task share their start and training examples and differ in the seed alone.
+# Two models of one task share their start and training examples and differ in the seed alone. Intervals count models,
+# not pairs: pairs that share a model are not independent. The paper sets two large data sets, MNLI and SST-2, against a
+# small one, MRPC, whose curves rise earlier; that comparison needs sets at least ten times as large.
+
+# %% tags=["hide-input", "claim"]
+LARGE, ONE_SEED = ("mnli", "sst2"), "it compares seeds and this run has one, or one that did not diverge"
+LATE, EARLY = "large sets in the last layers", "MRPC from a lower layer on"
+SHARE = "share of the height that is reached before the last sixth, MRPC over the large set"
+WHY = {"last third over the layers below": STRAIGHT, SHARE: "the same share"}
+RATIOS = dict.fromkeys(WHY, "ratio")
+HALVES_OF_SENTENCE = {
+    LATE: [f"{title(task)}, last layers" for task in LARGE],
+    EARLY: [f"MRPC before {title(task)}" for task in LARGE],
+}
+
+
+def both_halves(rows, early, late):
+    """What each large set does in its last layers, and how much more of its height MRPC has reached by then."""
+
+    def reached(of_pair):
+        rise = mean(of_pair, early, (1 / 2, 5 / 6)) - mean(of_pair, early, LOW)
+        return max(rise / max(mean(of_pair, early, (5 / 6, 1)), 1e-12), 0.01)
+
+    groups, examples = {}, models.groupby("task")["examples"].max()
+    of_tasks = {task: of_task for task, of_task in rows.groupby("task") if task in examples}
+    for task in LARGE:
+        names = (f"{title(task)}, last layers", task), (f"MRPC before {title(task)}", "mrpc", task)
+        if lacking := [one for one in (task, "mrpc") if one not in of_tasks]:
+            groups |= dict.fromkeys(names, f"this run does not compare seeds of {title(lacking[0])}")
+        elif examples[task] < 10 * examples["mrpc"]:
+            why = f"{title(task)} has {examples[task]:,} training examples here, not 10 times MRPC's"
+            groups |= dict.fromkeys(names, f"{why} {examples['mrpc']:,}")
+        else:
+            shares = [estimate(of_tasks[one], reached, PAIR, "ratio") for one in ("mrpc", task)]
+            of_last = estimate(of_tasks[task], late, PAIR, RATIOS)
+            groups |= {names[0]: of_last, names[1]: {SHARE: shares[0] - shares[1]}}
+    return groups
+
 
 # %% tags=["hide-input"]
-run.exhibit(figures.figure_4, changes)
+rows = with_controls(between_seeds, "js")
+pairs = len(rows[["first", "second"]].drop_duplicates())
+run.figure(
+    "Figure 4",
+    curves(rows, "js", by="task", y_label="JS divergence (nats)"),
+    f"JS divergence of attention between two seeds of one task, per layer ({pairs} pairs of seeds per task).",
+    if_empty=ONE_SEED,
+)
+
+
+# %% tags=["hide-input", "claim"]
+@run.claim(
+    "seeds-js",
+    says="Between seeds, attention agrees in low and middle layers of models of the large sets MNLI and SST-2 and "
+    "diverges in the last; for MRPC it diverges from about layer 10 of 24 on.",
+    place="section 5.1, Figure 4",
+    printed="MRPC: from layer 9 of 24, counted from 0",
+    record=between_seeds,
+    above={"last third over the layers below": 3.5, SHARE: 1},
+    unit=RATIOS,
+    because=WHY,
+    per="comparison",
+    halves=HALVES_OF_SENTENCE,
+    variants=HALVES,
+    if_empty=ONE_SEED,
+)
+def attention_between_seeds(rows, lower=BELOW, upper=LAST):
+    """For each set with at least ten times MRPC's training examples, mean JS divergence between seeds of the last third
+    over that of the two thirds below; for MRPC, the rise from the lower third to the layers between 1/2 and 5/6 of the
+    depth as a share of the height of the last sixth (at least 0.01), over that of each large set.
+    """
+    return both_halves(
+        rows, "js", lambda of_pair: {"last third over the layers below": ratio(of_pair, "js", upper, lower)}
+    )
+
 
 # %% tags=["hide-input"]
-run.exhibit(figures.figure_5, changes)
+rows = with_controls(between_seeds, "svcca")
+run.figure(
+    "Figure 5",
+    curves(rows, "svcca", by="task", y_label="SVCCA distance"),
+    f"SVCCA distance between two seeds of one task, per layer ({pairs} pairs of seeds per task).",
+    if_empty=ONE_SEED,
+)
+
+
+# %% tags=["hide-input", "claim"]
+@run.claim(
+    "seeds-svcca",
+    says="Between seeds, SVCCA distance rises through all layers: for MNLI and SST-2 most in the last, for MRPC from "
+    "about layer 14 of 24.",
+    place="section 5.1, Figure 5",
+    printed="MRPC: from layer 13 of 24, counted from 0",
+    record=between_seeds,
+    unit=dict.fromkeys(("last third minus middle third", "middle third minus lower third"), "SVCCA distance")
+    | {"rise into the last third minus rise into the middle third": "SVCCA distance", SHARE: "ratio"},
+    because=WHY,
+    per="comparison",
+    halves=HALVES_OF_SENTENCE,
+    variants=ALL_VARIANCE,
+    if_empty=ONE_SEED,
+)
+def features_between_seeds(rows, value="svcca"):
+    """Differences of mean SVCCA distance between seeds from third to third; for each set with at least ten times MRPC's
+    training examples, the second difference minus the first; for MRPC, the share as for `seeds-js`.
+    """
+
+    def rises(of_pair):
+        low, middle, last = (mean(of_pair, value, third) for third in (LOW, MIDDLE, LAST))
+        return {"middle third minus lower third": middle - low, "last third minus middle third": last - middle}
+
+    def steeper(of_pair):
+        to_middle, to_last = rises(of_pair).values()
+        return {"rise into the last third minus rise into the middle third": to_last - to_middle}
+
+    groups = {task: estimate(of_task, rises, PAIR) for task, of_task in rows.groupby("task", sort=False)}
+    return groups | both_halves(rows, value, steeper)
+
 
 # %% [markdown]
 # ## Other data sets
@@ -180,22 +453,98 @@ run.exhibit(figures.figure_5, changes)
 # The paper compares models of close data sets (RTE and MNLI, both inference), of less close ones (MRPC and RTE, both
 # pairs of sentences) and of distant ones (MRPC and SST-2), on a mixture of their development examples.
 
-# %% tags=["hide-input"]
-pairs = settings.compared_pairs()
-between = run.measure("between_datasets", of=settings.models_of, each="seed", over={"pair": pairs})
-run.exhibit(figures.figure_6, between, settings.mixed_examples)
+# %% tags=["hide-input", "claim"]
+compared = settings.compared_pairs()
+between = run.measure("between_datasets", of=settings.models_of, each="seed", over={"pair": compared})
+OF_PAPER = ("rte–mnli", "mrpc–rte", "mrpc–sst2")  # from near to far
+NO_PAIR = "this run has no pair of data sets whose trainings ended well"
 
 # %% tags=["hide-input"]
-run.exhibit(figures.figure_7, between)
+rows = with_controls(between, "js", by="pair")
+run.figure(
+    "Figure 6",
+    curves(rows, "js", by="pair", y_label="JS divergence (nats)"),
+    f"JS divergence of attention between models of two data sets, per layer, on {rows['examples'].max()} development "
+    f"examples, up to {settings.mixed_examples} of each set ({in_words(rows, 'pair')}, bands from least to greatest).",
+    if_empty=NO_PAIR,
+)
+
+# %% tags=["hide-input"]
+rows = with_controls(between, "svcca", by="pair")
+run.figure(
+    "Figure 7",
+    curves(rows, "svcca", by="pair", y_label="SVCCA distance"),
+    "SVCCA distance between models of two data sets, per layer, on the examples of Figure 6 "
+    f"({rows['tokens'].min():,} to {rows['tokens'].max():,} tokens).",
+    if_empty=NO_PAIR,
+)
+
+
+# %% tags=["hide-input", "claim"]
+@run.claim(
+    "datasets-low-agree",
+    says="The lower third of the layers agrees between models of different data sets, whatever the domain.",
+    place="section 5.2, Figures 6 and 7",
+    printed="layers 0–7 of 24, counted from 0",
+    exhibits=("Figure 6", "Figure 7"),
+    record=between.query("pair in @OF_PAPER"),
+    by="pair",
+    above=10,
+    unit="ratio",
+    because="the lower third differs by a tenth or less of the last: a straight line gives 0.11 to 0.27 over 6, 12 or "
+    "24 layers",
+    if_empty="this run compares none of the paper's pairs of data sets",
+    variants=HALVES | ALL_VARIANCE,
+)
+def last_third_over_the_lower(rows, lower=LOW, upper=LAST, value="svcca"):
+    """Mean distance in the last third over that in the lower, for JS divergence and for SVCCA distance."""
+    return {
+        "attention, last third over the lower third": ratio(rows, "js", upper, lower),
+        "features, last third over the lower third": ratio(rows, value, upper, lower),
+    }
+
+
+# %% tags=["hide-input", "claim"]
+@run.claim(
+    "datasets-order",
+    says="In middle and last layers models differ more the more their data sets do: RTE–MNLI, then MRPC–RTE, then "
+    "MRPC–SST-2.",
+    place="section 5.2, Figures 6 and 7",
+    exhibits=("Figure 6", "Figure 7"),
+    record=between,
+    unit="nats or SVCCA distance",
+    per="measure",
+    if_empty="it needs models of MNLI, RTE, SST-2 and MRPC with one seed",
+    variants={"halves of the layers": {"border": 1 / 2}} | ALL_VARIANCE,
+)
+def order_of_data_sets(rows, border=1 / 3, value="svcca"):
+    """Differences of the mean distance above the lower third between neighbouring pairs in that order. Models and
+    examples that two pairs of data sets share are left out of both together.
+    """
+    rows = rows[rows["pair"].isin(OF_PAPER)]
+    counts = rows.groupby("seed")["pair"].nunique()
+    rows = rows[rows["seed"].isin(counts.index[counts == len(OF_PAPER)])]
+    if rows.empty:
+        raise CannotTest("it needs models of MNLI, RTE, SST-2 and MRPC with one seed")
+
+    def steps(of_seed, column):
+        near, further, far = (mean(of_seed[of_seed["pair"] == pair], column, (border, 1)) for pair in OF_PAPER)
+        return {"MRPC–RTE minus RTE–MNLI": further - near, "MRPC–SST-2 minus MRPC–RTE": far - further}
+
+    columns, tasks_needed = {"attention": "js", "features": value}, ("mnli", "rte", "sst2", "mrpc")
+    return {
+        (name, *tasks_needed): estimate(rows, lambda of_seed, column=column: steps(of_seed, column))
+        for name, column in columns.items()
+    }
+
 
 # %% [markdown]
 # ## The claims
 #
-# Each claim becomes one or more numbers per task or pair of tasks, positive in its direction; its card gives the
-# threshold. {doc}`The ledger </claims>` explains the verdicts.
+# Each claim becomes one or more numbers per task or pair of tasks, positive in its direction; its card, below its
+# figure, gives the threshold. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
-run.judge(claims.CLAIMS)
 run.finish()
 
 # %% [markdown]

@@ -122,12 +122,11 @@ def test_a_notebook_is_kept_without_outputs_and_its_cells_are_short(percent):
             assert not cell.outputs and cell.execution_count is None
             parameters = "parameters" in cell.metadata.get("tags", [])
             assert parameters or len(cell.source.splitlines()) <= 35
-            assert not re.search(r"^\s*(class|def) ", cell.source, flags=re.MULTILINE)
 
 
 def test_the_chain_of_modules_runs_one_way():
     left = ["tasks", "models", "checkpoints", "activations", "lenses", "comparison"]
-    order = [*left, "first_exhibits", "papers", "runs", "cli"]
+    order = [*left, "judging", "exhibits", "first_exhibits", "papers", "runs", "run", "cli"]
     package = ROOT / "lib" / "fivelenses"
     for place, name in enumerate(order):
         files = (package / name).rglob("*.py") if (package / name).is_dir() else [package / f"{name}.py"]

@@ -950,7 +950,7 @@ def as_json(claim: Claim, verdict: Verdict) -> dict:
         parts.append(said | {"half": halves.pop() if len(halves) == 1 else ""})
     names = ("key", "paper", "place", "measure", "printed", "exhibits", "no_twin")
     declared = {name: getattr(claim, name) for name in names} | {"says": claim.says, "per": claim.noun, "parts": parts}
-    declared["code"] = claim.function.__name__
+    declared["code"] = f"notebook.{claim.function.__name__}"
     return _verdict_as_json(claim.key, verdict) | {"declared": declared}
 
 

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 from bs4 import BeautifulSoup
-from tests.runs.judged import in_turn
+from tests.runs.judged import CLAIMS, in_turn
 
 from fivelenses import project
 from fivelenses.first_exhibits.claims import Judged
 from fivelenses.first_exhibits.effects import over_models
 from fivelenses.first_exhibits.verdicts import Effect, Part, judge
-from fivelenses.papers.hao2019.claims import CLAIMS
 from fivelenses.runs.cards import Card, View, as_html
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")

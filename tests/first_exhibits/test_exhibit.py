@@ -5,22 +5,7 @@ import pytest
 from bs4 import BeautifulSoup
 from matplotlib.figure import Figure
 
-from fivelenses.first_exhibits.exhibit import Absent, Exhibit, as_html
-from fivelenses.papers.hao2020 import figures
-from fivelenses.runs.run import Run
-from fivelenses.runs.settings import find_chapter, settings
-
-
-def test_an_exhibit_that_a_run_cannot_have_says_why(tmp_path):
-    one_seed = pd.DataFrame(
-        {"first": ["pre-trained", "pre-trained"], "second": ["0", "untrained"], "layer": 1, "js": 0.1}
-    )
-    run = Run(find_chapter(1), "tiny", settings(1, "tiny", seeds=[0]), tmp_path)
-    for figure in (figures.figure_4, figures.figure_5):
-        exhibit = figure(one_seed)
-        assert isinstance(exhibit, Absent) and "compares seeds" in exhibit.sentence
-        run.exhibit(figure, one_seed)
-    assert not run.tables and not list(tmp_path.glob("*.parquet"))
+from fivelenses.first_exhibits.exhibit import Exhibit, as_html
 
 
 @pytest.mark.parametrize("kind", ["lines", "shades"])

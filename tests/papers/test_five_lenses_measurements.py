@@ -17,7 +17,7 @@ from fivelenses.models.layers import layer_list
 from fivelenses.papers.five_lenses import figures
 from fivelenses.papers.five_lenses.instruments import ADDED, BY_KEY
 from fivelenses.papers.five_lenses.measure import changes_by_layer, independent_encoder
-from fivelenses.papers.hao2020.measure import evaluation_part, untrained
+from fivelenses.papers.hao2020 import evaluation_part, untrained
 from fivelenses.papers.merchant2020.similarity import drawn_positions
 from fivelenses.records import TWINS
 from fivelenses.tasks.subsets import folds

@@ -11,12 +11,11 @@ from tests.conftest import ENCODER
 
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.comparison import compare
-from fivelenses.first_exhibits.claims import controls_of
 from fivelenses.models import encoders
+from fivelenses.papers import hao2020 as measure
 from fivelenses.papers import twins
-from fivelenses.papers.hao2020 import figures, measure
-from fivelenses.papers.hao2020.measure import between_datasets, changes_by_layer, rollbacks
-from fivelenses.records import FOLDS, FUNCTIONAL_TWIN, PRETRAINED, SHARED, SHUFFLED, TWIN, TWINS, UNTRAINED
+from fivelenses.papers.hao2020 import between_datasets, changes_by_layer, rollbacks
+from fivelenses.records import FOLDS, FUNCTIONAL_TWIN, PRETRAINED, SHARED, SHUFFLED, TWINS, UNTRAINED
 from fivelenses.runs.settings import settings
 
 EXAMPLES = 40
@@ -107,28 +106,6 @@ def test_a_functional_twin_is_found_once(checkpoints, monkeypatch):
     first, second = (twins.model_of(checkpoints[0], FUNCTIONAL_TWIN, original, "cpu") for _ in range(2))
     assert searches.call_count == 1
     assert all(map(torch.equal, first.state_dict().values(), second.state_dict().values()))
-
-
-def test_a_figure_draws_its_controls_from_its_table(changes, checkpoints):
-    figure = figures.figure_1(changes)
-    assert figure.table.groupby(["task", "seed"]).size().eq(6).all()
-    twins = changes[(changes["control"] == TWIN) & (changes["fold"] == -1) & (changes["first"] == PRETRAINED)]
-    expected = twins.groupby("layer")["js"].mean().to_numpy()
-    np.testing.assert_allclose(figure.table.groupby("layer")["js_twin"].mean(), expected)
-    assert "moved at random" in [text.get_text() for text in figure.figure.axes[0].texts]
-    assert "Controls: moved at random" in figure.caption and "Moved at random:" in figure.alt
-
-
-def test_an_older_record_is_drawn_without_controls(changes):
-    older = changes[(changes["fold"] == -1) & changes["control"].isin(["", SHARED])].drop(columns=["fold", "control"])
-    assert controls_of([older]) == [] and list(figures.figure_1(older).table["layer"]) == [*range(1, 7)] * 2
-    assert not [name for name in figures.figure_4(older).table if name.endswith("_twin")]
-
-
-def test_figures_of_a_run_whose_trainings_all_diverged_are_refused_by_that_name(changes):
-    for draw in (figures.figure_1, figures.figure_2):
-        with pytest.raises(ValueError, match="training of every model diverged, .* lower learning_rate"):
-            draw(changes[changes["second"] == UNTRAINED])
 
 
 def test_shuffled_models_are_named_apart_from_the_ordinary_ones():

@@ -13,7 +13,7 @@ from fivelenses.lenses import weights
 from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.models.symmetries import SYMMETRIES
-from fivelenses.papers.hao2020.measure import evaluation_part
+from fivelenses.papers.hao2020 import evaluation_part
 from fivelenses.papers.known_truth import measure, scores
 from fivelenses.papers.known_truth.alignment import Alignment, Neighbours
 from fivelenses.papers.known_truth.instruments import BY_KEY

@@ -6,8 +6,18 @@ from dataclasses import replace
 from fivelenses.first_exhibits import verdicts
 from fivelenses.first_exhibits.claims import Claim, Judged
 from fivelenses.first_exhibits.effects import over_models, without_interval
-from fivelenses.first_exhibits.verdicts import AT_LEAST, CANNOT_BE_TESTED, OUTCOMES, Effect, Verdict
+from fivelenses.first_exhibits.verdicts import AT_LEAST, CANNOT_BE_TESTED, OUTCOMES, Effect, Part, Verdict
 
+
+def growth(table):
+    """In the place of a function of records."""
+
+
+ONE, TWO = Part("change"), Part("share", 0.1, "a tenth", "share")
+CLAIMS = tuple(
+    Claim(f"claim-{n}", "hao2020", f"It rises <{n}>.", "§1", ("hao2020-figure-1",), "A change.", parts, (), growth)
+    for n, parts in enumerate([(ONE,), (ONE, TWO), (TWO,), (ONE,), (TWO,), (ONE,), (ONE, TWO)])
+)
 STEPS = {"holds": (1.0, 1.1, 0.9), "fails": (-1.0, -1.1, -0.9), "open": (-1.0, 1.5, 0.2)}
 GROUPS = dict(
     zip(OUTCOMES, (("holds", "holds"), ("fails", "fails"), ("holds", "fails"), ("open", "holds")), strict=False)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.runs.judged import CLAIMS
 
 from fivelenses import records
 from fivelenses.first_exhibits import claims
@@ -20,7 +21,7 @@ def run(tmp_path):
     (tmp_path / "figure.html").write_text("<figure>A caption.</figure>\n")
     (tmp_path / "figure.svg").write_text("<svg/>")
     (tmp_path / EXECUTED).write_text("{}")
-    claims.save([claims.Judged("a-claim", Verdict(CANNOT_BE_TESTED, (), "it is a test"))], tmp_path)
+    claims.save([claims.Judged("a-claim", Verdict(CANNOT_BE_TESTED, (), "it is a test"))], tmp_path, CLAIMS[:1])
     facts = {"files": checksums.checksums(tmp_path)}
     (tmp_path / "run.json").write_text(json.dumps(facts))
     return tmp_path

@@ -111,7 +111,7 @@ def executed_copy(chapter, tmp_path, change=lambda notebook: None):
     folder = tmp_path / "run"
     folder.mkdir(exist_ok=True)
     nbformat.write(notebook, folder / execution.EXECUTED)
-    claims.save([], folder)
+    claims.save([], folder, [])
     return pages.Shown(chapter, "tiny", pages.HERE, folder, "tiny-toy-bert-seed-0")
 
 

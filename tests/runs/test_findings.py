@@ -44,7 +44,7 @@ def write_run(folder, top=0.7):
     record = Record(pd.DataFrame({"tokens": [30, 40]}), Identity("changes", "c0de", {}, ()), {})
     records.write(committed / "changes.parquet", record)
     claim = Claim("rises", "p", "It rises.", "§1", (), "rise", (Part("rise"),), ("rises",), rise)
-    claims.save(judge_all([claim], {"rises": pd.DataFrame({"task": ["RTE"] * 3, "x": [4.0, 6.0, 5.0]})}), page)
+    claims.save(judge_all([claim], {"rises": pd.DataFrame({"task": ["RTE"] * 3, "x": [4.0, 6.0, 5.0]})}), page, [claim])
     return committed, page
 
 

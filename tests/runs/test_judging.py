@@ -7,9 +7,9 @@ from fivelenses.first_exhibits import claims
 from fivelenses.first_exhibits.claims import Claim
 from fivelenses.first_exhibits.effects import over_models
 from fivelenses.first_exhibits.verdicts import Effect, Part
+from fivelenses.records import Missing
 from fivelenses.runs import execution
 from fivelenses.runs import run as runs
-from fivelenses.records import Missing
 from fivelenses.runs.run import Run
 from fivelenses.runs.settings import find_chapter, settings
 

@@ -5,14 +5,14 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from tests.runs.judged import as_judged, in_turn
+from tests.runs.judged import CLAIMS, as_judged, in_turn
 from transformers import BertConfig, BertModel
 
 from fivelenses.first_exhibits import claims
 from fivelenses.first_exhibits.exhibit import Exhibit
 from fivelenses.first_exhibits.verdicts import CONTRADICTED
 from fivelenses.models import encoders
-from fivelenses.runs import ledger, report
+from fivelenses.runs import report
 from fivelenses.runs.execution import EXECUTED, Finished, RunError
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown
 from fivelenses.runs.parameters import ParameterError
@@ -42,7 +42,7 @@ def run_folder(tmp_path):
     """A run of chapter 1 with one picture and a verdict."""
     folder = tmp_path / "run"
     folder.mkdir()
-    claims.save([as_judged(ledger.CLAIMS["hao2020"][0], CONTRADICTED)], folder)
+    claims.save([as_judged(CLAIMS[0], CONTRADICTED)], folder, CLAIMS[:1])
     figure, table = Figure(), pd.DataFrame({"x": [1]})
     figure.subplots().plot([0, 1])
     Exhibit("hao2020-figure-1", "Figure 1", table, "What moves.", "A curve & its end.", figure).save(folder)
@@ -105,8 +105,8 @@ def test_the_books_run_stands_beside_unless_it_judged_other_claims(run_folder, m
     monkeypatch.setattr(report, "_book_run", lambda chapter, profile: book)
     part = report.Part(CHAPTERS[1], {}, ("rte",), True)
     views = []
-    for judged in (in_turn(ledger.CLAIMS["hao2020"]), []):
-        claims.save(judged, tmp_path)
+    for judged in (in_turn(CLAIMS), []):
+        claims.save(judged, tmp_path, CLAIMS[: len(judged)])
         page = report.report_page("encoder", "6 layers", "tiny", [(part, run_folder)], [])
         views.append(page.count('<section class="view"'))
     assert views == [2, 1]

@@ -26,10 +26,9 @@ def test_every_profile_fits_every_chapter():
 
 
 def test_the_paper_profile_has_the_numbers_of_table_1():
-    from fivelenses.papers.hao2020.figures import PAPER_TABLE_1
-
     parameters = settings(1, "paper")
-    for task, (rate, batch, epochs) in PAPER_TABLE_1.items():
+    printed = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
+    for task, (rate, batch, epochs) in printed.items():
         schedule = parameters.schedule(task)
         assert (schedule.learning_rate, schedule.batch_size, schedule.epochs) == (rate, batch, epochs)
 

@@ -81,7 +81,11 @@ def collected(tmp_path, monkeypatch):
         pd.DataFrame({"layer": [1, 2], "js": [rate, 2 * rate]}).to_parquet(runs[name] / "figure.parquet")
         facts = {"exhibits": ["figure"], "specifications": [f"model-{place}", "gone"][: 2 - place]}
         (runs[name] / "run.json").write_text(json.dumps(facts))
-        claims.save(in_turn([RISES, replace(RISES, key="falls")])[: 2 - place], runs[name])
+        claims.save(
+            in_turn([RISES, replace(RISES, key="falls")])[: 2 - place],
+            runs[name],
+            [RISES, replace(RISES, key="falls")][: 2 - place],
+        )
         model = tmp_path / "store" / f"model-{place}"
         model.mkdir(parents=True)
         (model / "manifest.json").write_text(json.dumps(manifest | {"score": 0.6 + place / 10}))

@@ -336,10 +336,20 @@ def as_table(judged: Iterable[Judged]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(TABLE)).astype(TABLE)
 
 
-def save(judged: Iterable[Judged], folder: Path) -> None:
-    """Write ``claims.json`` into a run's folder, beside and renamed."""
+def save(judged: Iterable[Judged], folder: Path, claims: Iterable[Claim]) -> None:
+    """Write ``claims.json`` into a run's folder, beside and renamed: what the claims are, and what became of them."""
+    entries = [_as_json(one) | {"declared": _declaration(claim)} for one, claim in zip(judged, claims, strict=True)]
     with written_beside(folder / "claims.json") as place:
-        place.write_text(json.dumps([_as_json(one) for one in judged], indent=1), encoding="utf-8")
+        place.write_text(json.dumps(entries, indent=1), encoding="utf-8")
+
+
+def _declaration(claim: Claim) -> dict:
+    """As `judging.as_json` has it."""
+    names = ("key", "paper", "place", "measure", "printed", "exhibits")
+    said = {name: getattr(claim, name) for name in names}
+    said |= {"says": claim.sentence, "no_twin": claim.untwinned, "per": claim.unit}
+    code = f"{claim.effects.__module__}.{claim.effects.__qualname__}"
+    return said | {"parts": [asdict(part) for part in claim.parts], "code": code}
 
 
 def _as_json(judged: Judged) -> dict:
@@ -361,10 +371,11 @@ def from_json(entry: Mapping) -> Judged:
 
 
 def declared(entry: Mapping) -> Claim:
-    """The claim of an entry that `judging.as_json` wrote."""
+    """The claim of an entry of ``claims.json``."""
     said = entry["declared"]
     parts = tuple(Part(**part | {"groups": tuple(part["groups"])}) for part in said["parts"])
-    code = SimpleNamespace(__module__="the notebook", __qualname__=said["code"])
+    module, _, name = said["code"].rpartition(".")
+    code = SimpleNamespace(__module__=module, __qualname__=name)
     names = dict(unit=said["per"], printed=said["printed"], untwinned=said["no_twin"])
     what = said["key"], said["paper"], said["says"], said["place"], tuple(said["exhibits"]), said["measure"]
     return Claim(*what, parts, (), code, **names)
@@ -376,8 +387,13 @@ def load(folder: Path) -> list[Judged]:
     Raises:
         ValueError: the file is damaged, or was written by another version of this code.
     """
+    return [judged for _, judged in load_with_claims(folder)]
+
+
+def load_with_claims(folder: Path) -> list[tuple[Claim, Judged]]:
+    """The claims of a run with what became of them, from its ``claims.json``; errors as `load`."""
     file = folder / "claims.json"
     try:
-        return [from_json(entry) for entry in json.loads(file.read_text(encoding="utf-8"))]
+        return [(declared(entry), from_json(entry)) for entry in json.loads(file.read_text(encoding="utf-8"))]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} holds no verdicts of this version ({error}): run its chapter again.") from error

@@ -12,27 +12,12 @@ import pandas as pd
 from fivelenses.first_exhibits import claims, verdicts
 from fivelenses.first_exhibits.claims import Claim, Judged
 from fivelenses.first_exhibits.verdicts import HOLDS, OUTCOMES, REPRODUCED
-from fivelenses.papers.five_lenses.claims import CLAIMS as STATEMENTS
-from fivelenses.papers.hao2019.claims import CLAIMS as HAO2019
-from fivelenses.papers.hao2020.claims import CLAIMS as HAO2020
-from fivelenses.papers.known_truth.claims import CLAIMS as OF_KNOWN_TRUTH
-from fivelenses.papers.merchant2020.claims import CLAIMS as MERCHANT2020
-from fivelenses.papers.singh2020.claims import CLAIMS as SINGH2020
-from fivelenses.papers.zhou2022.claims import CLAIMS as ZHOU2022
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN
 from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.pages import PUBLISHED, Shown, findings_of
-from fivelenses.runs.settings import Chapter
 from fivelenses.runs.side_by_side import Picture, render
 
-CLAIMS: dict[str, Sequence[Claim]] = {
-    "hao2020": HAO2020,
-    "zhou2022": ZHOU2022,
-    "hao2019": HAO2019,
-    "singh2020": SINGH2020,
-    "merchant2020": MERCHANT2020,
-}
 PAPERS = {
     "hao2020": "Hao et al. (2020)",
     "zhou2022": "Zhou and Srikumar (2022)",
@@ -41,8 +26,6 @@ PAPERS = {
     "merchant2020": "Merchant et al. (2020)",
 }
 CONTROLS = {TWIN: "twin", FUNCTIONAL_TWIN: "functional twin", SHUFFLED: "shuffled labels"}
-# What the project itself says, where no paper does; their chapters show them.
-OF_CHAPTERS: dict[int, Sequence[Claim]] = {6: STATEMENTS, 7: OF_KNOWN_TRUTH}
 
 
 @dataclass(frozen=True)
@@ -87,40 +70,17 @@ class Entry:
         return View(self.judged, self.run, self.anchor, figures, record)
 
 
-def claims_of_chapter(chapter: Chapter) -> Sequence[Claim]:
-    """The claims that a chapter judges.
+def judged_in(shown: Shown) -> dict[str, tuple[Claim, Judged]]:
+    """The claims of a run with what became of them, by key.
 
     Raises:
-        RunError: the ledger does not know its paper.
-    """
-    if not chapter.paper:
-        return OF_CHAPTERS[chapter.number]
-    if chapter.paper not in PAPERS or chapter.paper not in CLAIMS:
-        raise RunError(
-            f"The ledger lacks the paper of chapter {chapter.number}: add {chapter.paper!r} to CLAIMS and to PAPERS in "
-            "fivelenses/runs/ledger.py."
-        )
-    return CLAIMS[chapter.paper]
-
-
-def judged_in(shown: Shown) -> dict[str, Judged]:
-    """What became of the claims of a run, by claim.
-
-    Raises:
-        RunError: it judged other claims than its chapter has now; the message names the command that mends it.
+        RunError: its verdicts are damaged or older than this code; the message names the command that mends it.
     """
     try:
-        judged = {one.claim: one for one in claims.load(shown.folder)}
-    except ValueError:
-        judged = {}
-    parts = {claim.key: {part.name for part in claim.parts} for claim in claims_of_chapter(shown.chapter)}
-    others = any({effect.part for effect in one.effects} - parts.get(key, set()) for key, one in judged.items())
-    if set(judged) != set(parts) or others:
-        raise RunError(
-            f"Chapter {shown.chapter.number} ({shown.profile}) judged other claims than it has now: run "
-            f"`fivelenses run {shown.chapter.number} --profile {shown.profile} --force`."
-        )
-    return judged
+        return {claim.key: (claim, judged) for claim, judged in claims.load_with_claims(shown.folder)}
+    except ValueError as error:
+        command = f"fivelenses run {shown.chapter.number} --profile {shown.profile} --force"
+        raise RunError(f"The verdicts of chapter {shown.chapter.number} cannot be read: run `{command}`.") from error
 
 
 def entries(runs: Iterable[Shown]) -> list[Entry]:
@@ -129,11 +89,12 @@ def entries(runs: Iterable[Shown]) -> list[Entry]:
     Raises:
         RunError: see `judged_in`.
     """
-    judgements = []
     runs = sorted((shown for shown in runs if shown.chapter.paper), key=lambda shown: shown.part != PUBLISHED)
-    for paper, of_paper in CLAIMS.items():
+    judgements = []
+    for paper in PAPERS:
         judged = {shown: judged_in(shown) for shown in runs if shown.chapter.paper == paper}
-        judgements += [Entry(claim, of_run[claim.key], shown) for claim in of_paper for shown, of_run in judged.items()]
+        keys = dict.fromkeys(key for of_run in judged.values() for key in of_run)
+        judgements += [Entry(*of_run[key], shown) for key in keys for shown, of_run in judged.items() if key in of_run]
     return judgements
 
 
@@ -184,13 +145,14 @@ def told_first(runs: Iterable[Shown]) -> str:
 def _overview(judgements: Sequence[Entry]) -> dict:
     """What the matrix is made of."""
     by_claim: dict[str, dict[str, Entry]] = {}
-    judged_papers = {entry.claim.paper for entry in judgements}
+    by_paper: dict[str, dict[str, Claim]] = {}
     for entry in judgements:
+        by_paper.setdefault(entry.claim.paper, {}).setdefault(entry.claim.key, entry.claim)
         by_claim.setdefault(entry.claim.key, {})[entry.run] = entry
     return {
         "run_names": list(dict.fromkeys(entry.run for entry in judgements)),
-        "papers": {paper: name for paper, name in PAPERS.items() if paper in judged_papers},
-        "claims": CLAIMS,
+        "papers": {paper: PAPERS[paper] for paper in by_paper},
+        "claims": {paper: list(of_paper.values()) for paper, of_paper in by_paper.items()},
         "by_claim": by_claim,
         "reproduced": {paper: _reproduced(judgements, paper) for paper in PAPERS},
     }
@@ -236,10 +198,13 @@ def other_runs(shown: Shown, runs: Iterable[Shown], side_by_side: Sequence[Pictu
     if len(same) < 2:
         return ""
     of_run = {f"{shown.up}{run.page}.html": judged_in(run) for run in same}
-    claims = claims_of_chapter(shown.chapter)
+    own = judged_in(shown)
     return render(
         "other_runs.html",
         runs={f"{shown.up}{run.page}.html": run.title for run in same},
-        judged=[(claim, {page: judged[claim.key] for page, judged in of_run.items()}) for claim in claims],
+        judged=[
+            (claim, {page: judged[key][1] for page, judged in of_run.items() if key in judged})
+            for key, (claim, _) in own.items()
+        ],
         pictures=side_by_side,
     )

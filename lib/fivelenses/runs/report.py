@@ -181,16 +181,12 @@ def report_page(
     for part, folder in sections:
         number, book = part.chapter.number, _book_run(part.chapter, profile)
         in_book = {} if book is None else _in_book(book)
-        judged = {one.claim: one for one in claims.load(folder)}
-        outcomes += [one.verdict.outcome for one in judged.values()]
+        judged = claims.load_with_claims(folder)
+        outcomes += [one.verdict.outcome for _, one in judged]
         beside = "" if book is None else f" Next to it the book’s run, {book.title}."
         views = [(folder, "this encoder")] + ([] if book is None else [(book.folder, "the book’s")])
         drawn = [file.stem for file in folder.glob("*.png")]
-        shown = [
-            _card(claim, judged, in_book, drawn)
-            for claim in ledger.claims_of_chapter(part.chapter)
-            if claim.key in judged
-        ]
+        shown = [_card(claim, one, in_book, drawn) for claim, one in judged]
         chapters.append(
             {
                 "number": number,
@@ -216,15 +212,15 @@ def _words(task: str) -> str:
 def _in_book(run: Shown) -> dict[str, Judged]:
     """What the book's run says, nothing where it was made by other code: a report does not wait for it."""
     try:
-        return ledger.judged_in(run)
+        return {key: judged for key, (_, judged) in ledger.judged_in(run).items()}
     except RunError:
         return {}
 
 
-def _card(claim: Claim, judged: Mapping[str, Judged], in_book: Mapping[str, Judged], drawn: Iterable[str]) -> Card:
+def _card(claim: Claim, judged: Judged, in_book: Mapping[str, Judged], drawn: Iterable[str]) -> Card:
     """A claim with what this encoder says of it, and the book's run where it has one."""
     figures = tuple((figure_name(key), f"#{key}") for key in claim.exhibits if key in drawn)
-    views = [View(judged[claim.key], "this encoder", figures=figures)]
+    views = [View(judged, "this encoder", figures=figures)]
     if claim.key in in_book:
         views.append(View(in_book[claim.key], "the book’s run"))
     return Card(claim, tuple(views), code_of(claim))

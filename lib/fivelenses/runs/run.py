@@ -135,7 +135,7 @@ class Run:
         records = {name: _given(record) for name, record in self.measurements.tables.items()}
         records = self.measurements.not_measured | (of_encoder(records, encoder) if encoder else records)
         judged = judge_all(claims, records, self.unlearned)
-        save(judged, self.folder)
+        save(judged, self.folder, claims)
         for claim, one in zip(claims, judged, strict=True):
             name, verdict = claim.key.replace("-", "_"), one.verdict
             self.glue(**{f"{name}_verdict": verdict.outcome, f"{name}_value": one.spread(claim.parts[0])})

@@ -59,18 +59,19 @@ class Chapter:
 _SHARED = tuple(f"fivelenses.checkpoints.{name}" for name in ("tables", "predictions", "bag_of_words"))
 
 
-def _measures(package: str, *modules: str) -> tuple[str, ...]:
-    """What every chapter measures with, and these modules of a paper's package."""
-    return *_SHARED, *(f"fivelenses.papers.{package}.{name}" for name in modules or ("measure",))
+def _measures(paper: str, *modules: str) -> tuple[str, ...]:
+    """What every chapter measures with, and a paper's module, or these modules of its package."""
+    package = f"fivelenses.papers.{paper}"
+    return *_SHARED, *([f"{package}.{name}" for name in modules] or [package])
 
 
 MEASURES = {
     1: _measures("hao2020"),
     2: _measures("zhou2022", "points", "geometry", "probes"),
     3: _measures("hao2019", "measure", "curvature", "layer_groups", "training_paths"),
-    4: _measures("singh2020"),
+    4: _measures("singh2020", "measure"),
     5: _measures("merchant2020", "measure", "similarity"),
-    6: _measures("five_lenses"),
+    6: _measures("five_lenses", "measure"),
     7: _measures("known_truth", "measure", "properties"),
 }
 CHAPTERS = {

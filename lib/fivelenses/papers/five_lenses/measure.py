@@ -19,7 +19,7 @@ from torch import nn
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_with
 from fivelenses.models import encoders
-from fivelenses.papers.hao2020.measure import untrained
+from fivelenses.papers.hao2020 import untrained
 from fivelenses.papers.merchant2020.similarity import drawn_positions
 from fivelenses.papers.readings import (
     Setting,

@@ -1,5 +1,7 @@
-"""What Hao et al. (2020) measure, as records: tuned against pre-trained, layer rolled back, seed against seed, data set
-against data set.
+"""What Hao, Dong, Wei and Xu (2020), "Investigating Learning Dynamics of BERT Fine-Tuning", measure: fine-tuned against
+pre-trained, layer rolled back, seed against seed, data set against data set.
+
+The paper counts 24 layers from 0; here layers are 1…L, so its layers 0–10 are our 1–11, the lower 11/24 of any encoder.
 
 Rows are told apart by `control`: empty for the fine-tuned models, `twin` and `functional twin` for what moved as far at
 random (`models.twins`), `shuffled labels` for models that were trained on shuffled labels, `all` for what belongs to
@@ -26,6 +28,9 @@ from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import folds, subset
 
 Log = Callable[[str], None]
+NAMES = ["task", "pair", "seed", "first", "second", "layer", "fold", "control", "examples", "tokens"]
+MEASURES = ["js", "svcca", "svcca_all", "pwcca", "cka", "svcca_null"]
+NOTHING = pd.DataFrame(columns=NAMES + MEASURES)  # where there is no model to compare
 
 
 def evaluation_part(checkpoint: Checkpoint, limit: int | None) -> datasets.Dataset:
@@ -84,7 +89,7 @@ def changes_by_layer(
         if pairs:
             parts.append(compare(models, pairs, examples, variance_kept, **how).assign(control=control))
     if not parts:
-        return pd.DataFrame()
+        return NOTHING
     table = pd.concat(parts, ignore_index=True)
     table.loc[table["second"] == UNTRAINED, "control"] = SHARED
     table.insert(0, "task", made.task)
@@ -116,7 +121,7 @@ def rollbacks(
                 continue
             measured = layers_rolled_back(model, original, examples, variance_kept, batch_rows, device, fold_of)
             parts.append(measured.assign(task=made.task, seed=made.seed, control=control))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return pd.concat(parts, ignore_index=True) if parts else NOTHING
 
 
 def _labels_of_sets(of_sets: Sequence[datasets.Dataset]) -> list[str]:
@@ -160,4 +165,4 @@ def between_datasets(
             if None not in models.values():
                 measured = compare(models, [tuple(pair)], mixed, variance_kept, **how)
                 parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return pd.concat(parts, ignore_index=True) if parts else NOTHING

@@ -1,0 +1,53 @@
+"""The claims of a chapter, judged on tables that a test makes: its notebook's cells that are tagged `claim` are run."""
+
+from functools import cache
+from types import CodeType
+
+import jupytext
+
+import fivelenses.run
+from fivelenses.judging import Verdict
+from fivelenses.records import Missing
+from fivelenses.run import Run
+from fivelenses.runs.settings import CHAPTERS, settings
+
+
+class OnTables(Run):
+    """A run whose records are given; one that is not is missing."""
+
+    def measure(self, function, **asked):
+        return self.tables.get(function, Missing(function, "a test has none"))
+
+    def claim(self, key, *given, **declared):
+        """Judged if it is the one that is asked for."""
+        return super().claim(key, *given, **declared) if self.only in ("", key) else lambda function: function
+
+
+@cache
+def cells(number: int) -> tuple[CodeType, ...]:
+    """The cells of a chapter that its claims need."""
+    notebook = jupytext.read(CHAPTERS[number].notebook.with_suffix(".py"))
+    claims = [cell for cell in notebook.cells if "claim" in cell.metadata.get("tags", [])]
+    return tuple(compile(cell.source, f"chapter {number}", "exec") for cell in claims)
+
+
+def verdicts(number: int, tables: dict, folder, excluded=None, only="", **parameters) -> dict[str, Verdict]:
+    """What becomes of each claim of a chapter, by key.
+
+    Args:
+        tables: the records by the name of the measurement.
+        folder: where the run writes.
+        excluded: why tasks take no part.
+        only: the key of one claim, where the others are not asked for.
+        parameters: of the chapter, other than on the toy world.
+    """
+    run = OnTables(CHAPTERS[number], "tiny", settings(number, "tiny", **parameters), folder)
+    run.tables, run.only, run.excluded, usual = tables, only, excluded or {}, fivelenses.run.begin
+    fivelenses.run.begin = lambda *_: run
+    try:
+        names: dict = {}
+        for code in cells(number):
+            exec(code, names)
+    finally:
+        fivelenses.run.begin = usual
+    return {claim.key: verdict for claim, verdict in run.claims}
