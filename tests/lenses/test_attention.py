@@ -135,7 +135,7 @@ Q, _ = attention(1)
         (P, Q, changed(MASK, (0, 4), 0), "over unmasked keys"),
         (changed(changed(P, (0, 0, 0, 0), -1.0), (0, 0, 0, 1), 2 - P[0, 0, 0, 2:].sum()), Q, MASK, "negative values"),
         (P, Q, changed(MASK, 1, 0), "Example 1 of the batch has no tokens"),
-        (P, attention(1, tokens=6)[0], MASK, "models with different tokenizers cannot be compared"),
+        (P, attention(1, tokens=6)[0], MASK, "different tokenizers cannot be compared"),
         (P, attention(1, heads=3)[0], MASK, "as many heads"),
         (P[0], Q[0], MASK, r"shape \(2, 5, 5\), not \(batch, heads, tokens, tokens\)"),
         (P[..., :4], Q, MASK, "not \\(batch, heads, tokens, tokens\\)"),

@@ -7,6 +7,7 @@ import pytest
 import torch
 from tests.lenses.test_parameter_motion import MODELS, assert_as_before, seeded, snapshot
 
+from fivelenses.lenses import classifier_loss
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import moved
 from fivelenses.lenses.landscape import curve, surface
@@ -56,16 +57,18 @@ def direct(model, examples):
 
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("layers", [(0, 1, 2, 3), (1, 2, 3), (2,), (3,)])
-def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples):
+def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples, monkeypatch):
     model, other = seeded(kind, 0), seeded(kind, 1)
     at_other = copy.deepcopy(model)
     roll_back(at_other, other, layers)
     if kind == "electra" and 0 in layers:
         at_other.electra.embeddings_project.load_state_dict(other.electra.embeddings_project.state_dict())
     losses, wrong = direct(at_other, examples)
-    # All kept, a part of the batches kept, none kept; many batches, and one.
-    for options in ({}, {"kept_mb": 0.01}, {"kept_mb": 0}, {"tokens_at_once": 40}, {"tokens_at_once": 10**6}):
-        found = ClassifierLoss(model, examples, layers, **options)(layer_parameters(other, layers))
+    # All stored, a part of the batches stored, none stored; many batches, and one.
+    for stored, tokens in ((1000, 2**11), (0.01, 2**11), (0, 2**11), (1000, 40), (1000, 10**6)):
+        monkeypatch.setattr(classifier_loss, "STORED_MB", stored)
+        monkeypatch.setattr(classifier_loss, "TOKENS_AT_ONCE", {"cpu": tokens})
+        found = ClassifierLoss(model, examples, layers)(layer_parameters(other, layers))
         assert found.loss == pytest.approx(losses.mean(), rel=1e-5)
         assert found.error == pytest.approx(wrong.mean())
         assert found.loss_standard_error == pytest.approx(losses.std(ddof=1) / math.sqrt(60), rel=1e-4)
@@ -81,8 +84,10 @@ def test_what_lies_below_the_layers_that_move_is_computed_once(kind, examples):
     assert not calls
 
 
-def test_a_part_of_the_states_is_kept_where_memory_ends(examples):
-    loss = ClassifierLoss(seeded(), examples, [3], kept_mb=0.01, tokens_at_once=40)
+def test_a_part_of_the_states_is_kept_where_memory_ends(examples, monkeypatch):
+    monkeypatch.setattr(classifier_loss, "STORED_MB", 0.01)
+    monkeypatch.setattr(classifier_loss, "TOKENS_AT_ONCE", {"cpu": 40})
+    loss = ClassifierLoss(seeded(), examples, [3])
     kept = [batch.entering is not None for batch in loss._batches]
     assert any(kept) and not all(kept)
     assert sum(batch.entering[0][0].numel() * 4 for batch in loss._batches if batch.entering) <= 0.01 * 2**20
@@ -131,7 +136,7 @@ def test_a_subset_estimates_the_whole_within_its_error(examples):
     assert len({found.loss for found in estimates}) > 20
 
 
-def test_a_subset_is_fixed_by_its_seed_and_nested(examples):
+def test_a_subset_is_fixed_by_its_seed_and_nested(examples, monkeypatch):
     model = seeded()
     point = layer_parameters(model, [3])
     one, same, all_of_them = (
@@ -139,9 +144,10 @@ def test_a_subset_is_fixed_by_its_seed_and_nested(examples):
     )
     assert one(point) == same(point) and one.identity == same.identity
     assert all_of_them.n_examples == 60
+    monkeypatch.setattr(classifier_loss, "TOKENS_AT_ONCE", {"cpu": 1})
     rows = [
         {tuple(row) for batch in loss._batches for row in batch.inputs["input_ids"].tolist()}
-        for loss in (ClassifierLoss(model, examples, [3], limit=limit, tokens_at_once=1) for limit in (5, 9))
+        for loss in (ClassifierLoss(model, examples, [3], limit=limit) for limit in (5, 9))
     ]
     assert rows[0] < rows[1]
 
@@ -162,10 +168,11 @@ def test_the_model_is_as_before_with_its_modes_and_hooks(kind, examples):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_the_model_is_as_before_when_an_evaluation_fails_half_way(kind, examples):
+def test_the_model_is_as_before_when_an_evaluation_fails_half_way(kind, examples, monkeypatch):
+    monkeypatch.setattr(classifier_loss, "TOKENS_AT_ONCE", {"cpu": 40})
     model = seeded(kind).train()
     before = snapshot(model)
-    loss = ClassifierLoss(model, examples, [1, 2, 3], tokens_at_once=40)
+    loss = ClassifierLoss(model, examples, [1, 2, 3])
     batches = list(loss._batches)
     loss._batches = [*batches[:2], None, *batches[2:]]
     with pytest.raises(AttributeError):

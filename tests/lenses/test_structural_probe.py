@@ -212,7 +212,7 @@ def with_nan(vectors):
         (lambda v, g: (v, g[:-1]), "training gold is of 9 sentences and the vectors of 10"),
         (lambda v, g: (v, [g[0][:2, :2], *g[1:]]), "Sentence 0 of the training gold has shape"),
         (lambda v, g: (v, [np.triu(g[0]), *g[1:]]), "not symmetric"),
-        (lambda v, g: ([s[:, :, :3] for s in v], g), "give the same layers of both"),
+        (lambda v, g: ([s[:, :, :3] for s in v], g), "give the same layers and features of both"),
         (lambda v, g: ([s * 1e30 for s in v], g), "diverged before validation 1"),
     ],
 )

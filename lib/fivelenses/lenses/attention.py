@@ -102,14 +102,10 @@ def _check_shapes(p: torch.Tensor, q: torch.Tensor) -> None:
             raise ValueError(
                 f"Attention {name} has shape {tuple(attention.shape)}, not (batch, heads, tokens, tokens)."
             )
-    if p.shape[-1] != q.shape[-1]:
-        raise ValueError(
-            f"Attentions over {p.shape[-1]} and {q.shape[-1]} tokens: "
-            "the attentions of two models with different tokenizers cannot be compared."
-        )
     if p.shape != q.shape:
         raise ValueError(
-            f"Attentions of shapes {tuple(p.shape)} and {tuple(q.shape)}: give the same examples and as many heads."
+            f"Attentions of shapes {tuple(p.shape)} and {tuple(q.shape)}: give the same examples, as many heads and "
+            "the same tokens; models with different tokenizers cannot be compared."
         )
 
 

@@ -34,10 +34,14 @@ from transformers import PreTrainedModel
 from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.landscape import Measurement
 from fivelenses.lenses.parameter_motion import layer_parameters, placed
+from fivelenses.models.batches import labelled_batches
 from fivelenses.models.layers import layer_list, part
 
 # Tokens per batch: a processor keeps their activations in its cache, a GPU needs more to be busy.
 TOKENS_AT_ONCE = {"cpu": 2**11, "cuda": 2**15}
+
+# Megabytes that stored states may take.
+STORED_MB = 1000
 
 # How a head reads the states that leave the last layer, by architecture.
 HEADS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
@@ -85,17 +89,12 @@ class ClassifierLoss:
         limit: examples drawn without replacement; all by default. With one seed, a smaller draw is part of a larger
             one.
         seed: of that draw.
-        kept_mb: megabytes that stored states may take.
-        tokens_at_once: tokens per batch, padding included; by default what suits the device.
         autocast: a lower precision for matrix products, such as ``torch.bfloat16`` on a GPU.
         folds: gives each example's fold from (examples,) labels, to be left out one after another; none by default.
 
     Attributes:
         n_examples: number of examples measured.
         fold_of: (examples,) the fold of each, None without folds.
-
-    Refused: no examples, a limit below 1, labels that the head does not have, a model without such a head, or layers
-    that do not exist.
 
     Example:
         >>> from transformers import BertConfig, BertForSequenceClassification
@@ -117,8 +116,6 @@ class ClassifierLoss:
         *,
         limit: int | None = None,
         seed: int = 0,
-        kept_mb: float = 1000,
-        tokens_at_once: int | None = None,
         autocast: torch.dtype | None = None,
         folds: Callable[[Sequence[int]], np.ndarray] | None = None,
     ) -> None:
@@ -129,10 +126,10 @@ class ClassifierLoss:
         self._moving = frozenset(layer_parameters(model, layers))
         examples = examples.select(_drawn(examples.num_rows, limit, seed))
         self.n_examples = examples.num_rows
-        tokens = tokens_at_once or TOKENS_AT_ONCE.get(model.device.type, 2**15)
+        tokens = TOKENS_AT_ONCE.get(model.device.type, 2**15)
         self._batches = []
-        room = kept_mb * 2**20
-        for rows, inputs, labels in _padded_batches(examples, model, tokens):
+        room = STORED_MB * 2**20
+        for rows, inputs, labels in labelled_batches(examples, model, tokens):
             entering = None
             if layers[0] > 0 and room > 0 and model.config.model_type in HEADS:
                 entering = self._arguments_entering(layers[0], inputs)
@@ -143,10 +140,7 @@ class ClassifierLoss:
         self._upper = [part(model, layer) for layer in range(max(layers[0], 1), len(layer_list(model)) + 1)]
 
     def __call__(self, point: Parameters) -> Measurement:
-        """Measure the model with a point in place of its parameters.
-
-        Refused: the point names a parameter that is not of the moving layers, or has another shape than it.
-        """
+        """Measure the model with a point in place of its parameters, which names parameters of the moving layers."""
         losses, wrong = self.by_example(point)
         (loss, of_loss), (error, of_error) = _mean(losses), _mean(wrong)
         return Measurement(loss, error, of_loss, of_error, self._left_out(losses), self._left_out(wrong))
@@ -204,20 +198,20 @@ class ClassifierLoss:
 
     def _arguments_entering(self, layer: int, inputs: dict[str, torch.Tensor]) -> tuple[tuple, dict]:
         """What layer 1…L is called with, the hidden states first."""
-        seen = []
+        entering = []
 
-        def keep(module: nn.Module, arguments: tuple, named: dict) -> None:
+        def record(module: nn.Module, arguments: tuple, named: dict) -> None:
             named = dict(named)
-            seen.append((arguments or (named.pop("hidden_states"),), named))
+            entering.append((arguments or (named.pop("hidden_states"),), named))
             raise _Reached
 
-        hook = part(self._model, layer).register_forward_pre_hook(keep, with_kwargs=True)
+        hook = part(self._model, layer).register_forward_pre_hook(record, with_kwargs=True)
         try:
             with suppress(_Reached), self._measuring():
                 self._model(**inputs)
         finally:
             hook.remove()
-        return seen[0]
+        return entering[0]
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:
@@ -251,34 +245,6 @@ def _drawn(rows: int, limit: int | None, seed: int) -> np.ndarray:
     if limit is not None and limit < 1:
         raise ValueError(f"A limit of {limit} leaves no examples: give at least 1, or None for all.")
     return np.sort(np.random.default_rng(seed).permutation(rows)[:limit])
-
-
-def _padded_batches(
-    examples: datasets.Dataset, model: PreTrainedModel, tokens: int
-) -> Iterator[tuple[np.ndarray, dict[str, torch.Tensor], torch.Tensor]]:
-    """Places of the examples, inputs and labels on the model's device, the longest first, so that too large a batch
-    fails at once.
-    """
-    labels = np.asarray(examples["labels"])
-    if labels.ndim != 1 or labels.min() < 0 or labels.max() >= model.config.num_labels:
-        raise ValueError(f"The labels are not one integer from 0 to {model.config.num_labels - 1} per example.")
-    columns = {
-        name: list(examples[name])
-        for name in ("input_ids", "attention_mask", "token_type_ids")
-        if name in examples.column_names
-    }
-    padding = {"input_ids": model.config.pad_token_id or 0}
-    lengths = np.array([len(row) for row in columns["input_ids"]])
-    order = np.argsort(-lengths, kind="stable")
-    while len(order):
-        longest = lengths[order[0]]
-        rows, order = np.split(order, [max(1, tokens // longest)])
-        inputs = {name: np.full((len(rows), longest), padding.get(name, 0)) for name in columns}
-        for name, values in inputs.items():
-            for i, row in enumerate(rows):
-                values[i, : lengths[row]] = columns[name][row]
-        on_device = {name: torch.from_numpy(values).to(model.device) for name, values in inputs.items()}
-        yield rows, on_device, torch.from_numpy(labels[rows]).to(model.device)
 
 
 def _bytes(arguments: tuple[tuple, dict]) -> int:

@@ -68,54 +68,67 @@ def _merge(
     points: np.ndarray, codes: np.ndarray, meets: np.ndarray, members: dict[int, np.ndarray]
 ) -> list[np.ndarray] | None:
     """The final clusters after those in ``members``, or None if hulls of ``members`` already overlap."""
-    n = len(points)
-    rows_of = [np.array([row for row in sorted(members) if codes[row] == code]) for code in range(codes.max() + 1)]
-    place = np.empty(n, dtype=np.int64)
-    centroids = points.copy()
-    for first, rows in members.items():
-        centroids[first] = points[rows].mean(0)
-    for rows in rows_of:
-        place[rows] = np.arange(len(rows))
-    # Per label: distances of centroids, infinite for pairs refused or already merged; then each row's nearest.
-    between = [cdist(centroids[rows], centroids[rows]) for rows in rows_of]
-    nearest, partner = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
-
-    def find_nearest(code: int, places: np.ndarray) -> None:
-        rows = rows_of[code][places]
-        columns = between[code][places].argmin(1)
-        nearest[rows], partner[rows] = between[code][places, columns], rows_of[code][columns]
-
-    for code, matrix in enumerate(between):
-        np.fill_diagonal(matrix, np.inf)
-        find_nearest(code, np.arange(len(matrix)))
-    clusters = _Clusters(points, codes, meets, members)
+    candidates, clusters = _Candidates(points, codes, members), _Clusters(points, codes, meets, members)
     # Large clusters come first: they overlap most often, and one overlap decides. Single points were checked before.
-    if len(members) < n and not all(
+    if len(members) < len(points) and not all(
         clusters.disjoint(cluster, cluster) for cluster in sorted(members, key=lambda row: -len(members[row]))
     ):
         return None
-    while np.isfinite(nearest.min()):
-        first = int(nearest.argmin())
-        second = int(partner[first])
-        code = codes[first]
-        matrix, i, j = between[code], place[first], place[second]
-        if not clusters.disjoint(first, second):
-            matrix[i, j] = matrix[j, i] = np.inf
-            find_nearest(code, np.array([i, j]))
-            continue
-        # A cluster that could not be merged with one of them cannot be merged with both: hulls only grow.
+    while (pair := candidates.nearest_pair()) is not None:
+        if clusters.disjoint(*pair):
+            candidates.join(*pair, clusters.join(*pair))
+        else:
+            candidates.refuse(*pair)
+    return sorted((np.sort(rows) for rows in members.values()), key=lambda rows: (codes[rows[0]], rows[0]))
+
+
+class _Candidates:
+    """Pairs of clusters of one label that may be merged, and each cluster's nearest partner."""
+
+    def __init__(self, points: np.ndarray, codes: np.ndarray, members: dict[int, np.ndarray]) -> None:
+        n = len(points)
+        self._codes, self._centroids = codes, points.copy()
+        for first, rows in members.items():
+            self._centroids[first] = points[rows].mean(0)
+        firsts = sorted(members)
+        self._rows_of = [np.array([row for row in firsts if codes[row] == code]) for code in range(codes.max() + 1)]
+        self._place = np.empty(n, dtype=np.int64)
+        for rows in self._rows_of:
+            self._place[rows] = np.arange(len(rows))
+        # Per label: distances of centroids, infinite for pairs refused or already merged; then each row's nearest.
+        self._between = [cdist(self._centroids[rows], self._centroids[rows]) for rows in self._rows_of]
+        self._nearest, self._partner = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
+        for code, matrix in enumerate(self._between):
+            np.fill_diagonal(matrix, np.inf)
+            self._find_nearest(code, np.arange(len(matrix)))
+
+    def _find_nearest(self, code: int, places: np.ndarray) -> None:
+        rows, matrix = self._rows_of[code][places], self._between[code]
+        columns = matrix[places].argmin(1)
+        self._nearest[rows], self._partner[rows] = matrix[places, columns], self._rows_of[code][columns]
+
+    def nearest_pair(self) -> tuple[int, int] | None:
+        first = int(self._nearest.argmin())
+        return (first, int(self._partner[first])) if np.isfinite(self._nearest[first]) else None
+
+    def refuse(self, first: int, second: int) -> None:
+        code, i, j = self._codes[first], self._place[first], self._place[second]
+        self._between[code][i, j] = self._between[code][j, i] = np.inf
+        self._find_nearest(code, np.array([i, j]))
+
+    def join(self, first: int, second: int, sizes: tuple[int, int]) -> None:
+        """Merge the second cluster into the first; a pair that was refused to one of them is refused to both."""
+        code, i, j = self._codes[first], self._place[first], self._place[second]
+        matrix, rows, centroids, nearest = self._between[code], self._rows_of[code], self._centroids, self._nearest
         possible = np.isfinite(matrix[i]) & np.isfinite(matrix[j])
-        sizes = clusters.join(first, second)
         centroids[first] = (sizes[0] * centroids[first] + sizes[1] * centroids[second]) / sum(sizes)
-        rows = rows_of[code]
         matrix[j] = matrix[:, j] = np.inf
         matrix[i] = np.where(possible, cdist(centroids[first : first + 1], centroids[rows])[0], np.inf)
         matrix[:, i] = matrix[i]
-        stale = (partner[rows] == first) | (partner[rows] == second)
-        stale |= (matrix[i] < nearest[rows]) | ((matrix[i] == nearest[rows]) & (first < partner[rows]))
+        stale = (self._partner[rows] == first) | (self._partner[rows] == second)
+        stale |= (matrix[i] < nearest[rows]) | ((matrix[i] == nearest[rows]) & (first < self._partner[rows]))
         stale[[i, j]] = True
-        find_nearest(code, np.flatnonzero(stale))
-    return sorted((np.sort(rows) for rows in members.values()), key=lambda rows: (codes[rows[0]], rows[0]))
+        self._find_nearest(code, np.flatnonzero(stale))
 
 
 class _Plane(NamedTuple):

@@ -47,10 +47,6 @@ def vector(values: Parameters, name: str = "The point") -> dict[str, torch.Tenso
     """The tensors of a point or direction, without gradient and in at least single precision, shared where they can be.
 
     ``name`` is how an error message begins.
-
-    Example:
-        >>> vector({"weight": torch.ones(2, dtype=torch.float16)})
-        {'weight': tensor([1., 1.])}
     """
     if not values:
         raise ValueError(f"{name} has no parameters: name at least one tensor.")
@@ -68,12 +64,7 @@ def vector(values: Parameters, name: str = "The point") -> dict[str, torch.Tenso
 def direction_at(
     direction: Parameters, origin: Mapping[str, torch.Tensor], name: str = "The direction"
 ) -> dict[str, torch.Tensor]:
-    """A direction in which a point can move, in the point's precision and on its device; refused if all of it is 0.
-
-    Example:
-        >>> direction_at({"x": torch.ones(1)}, {"x": torch.zeros(1, dtype=torch.float64)})
-        {'x': tensor([1.], dtype=torch.float64)}
-    """
+    """A direction in which a point can move, in the point's precision and on its device; refused if all of it is 0."""
     direction, origin = vector(direction, name), vector(origin)
     _check_alike(direction, origin, name)
     if not any(tensor.any() for tensor in direction.values()):
@@ -93,24 +84,14 @@ def _check_alike(one: Parameters, other: Parameters, name: str) -> None:
 
 
 def difference(end: Parameters, start: Parameters) -> dict[str, torch.Tensor]:
-    r"""The direction :math:`\theta_1 - \theta_0` from one point to another.
-
-    Example:
-        >>> difference({"x": torch.tensor([3.0])}, {"x": torch.tensor([1.0])})
-        {'x': tensor([2.])}
-    """
+    r"""The direction :math:`\theta_1 - \theta_0` from one point to another."""
     end, start = vector(end, "The end"), vector(start, "The start")
     _check_alike(end, start, "The end")
     return {key: end[key] - start[key].to(end[key].device) for key in end}
 
 
 def inner(first: Parameters, second: Parameters) -> float:
-    """The inner product of two directions.
-
-    Example:
-        >>> inner({"x": torch.tensor([1.0, 2.0])}, {"x": torch.tensor([3.0, -1.0])})
-        1.0
-    """
+    """The inner product of two directions."""
     first, second = vector(first, "The first direction"), vector(second, "The second direction")
     _check_alike(second, first, "The second direction")
     product = sum(float((first[key].double() * second[key].to(first[key].device).double()).sum()) for key in first)
@@ -120,12 +101,7 @@ def inner(first: Parameters, second: Parameters) -> float:
 
 
 def norm(direction: Parameters) -> float:
-    """The Euclidean length of a direction over all its parameters.
-
-    Example:
-        >>> norm({"x": torch.tensor([3.0]), "y": torch.tensor([4.0])})
-        5.0
-    """
+    """The Euclidean length of a direction over all its parameters."""
     length = math.hypot(*map(_length, vector(direction, "The direction").values()))
     if math.isinf(length):
         raise ValueError("The length of the direction is beyond double precision: rescale it.")

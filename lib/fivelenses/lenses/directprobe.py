@@ -1,28 +1,17 @@
 r"""DirectProbe: the geometry of the points of different labels, without a classifier.
 
 The points of each label are merged into clusters, as long as the convex hulls of clusters of different labels do not
-meet. The distance of two hulls, twice the hard margin of a linear classifier between them, is
-
-.. math::
-
-    \min_{\alpha, \beta} \Bigl\Vert \sum_i \alpha_i a_i - \sum_j \beta_j b_j \Bigr\Vert
-    \;=\; \max_{\Vert w \Vert = 1} \Bigl( \min_i a_i \cdot w - \max_j b_j \cdot w \Bigr),
-    \qquad \alpha, \beta \ge 0, \quad \sum_i \alpha_i = \sum_j \beta_j = 1,
-
-if it is above 0; it is 0 iff the hulls meet. Source: Zhou & Srikumar 2021. If there are as many clusters as labels, the
-labels are linearly separable, and the vector of the distances of all pairs describes their geometry. The spatial
-similarity of two representations is Pearson's r of two such vectors.
+meet (Zhou & Srikumar 2021). If there are as many clusters as labels, the labels are linearly separable, and the vector
+of the distances of all pairs of hulls (:mod:`~fivelenses.lenses.hulls`, with their proofs) describes their geometry.
+The spatial similarity of two representations is Pearson's r of two such vectors.
 
 Shapes: points (n, d), labels (n,). Distances are in the points' own units, in [0, ∞); a similarity is in [-1, 1].
 Moving and rotating the points changes nothing; scaling them scales distances and nothing else.
-
-Every answer about two hulls comes with its proof, see :mod:`~fivelenses.lenses.hulls`.
 
 n points in general position in n - 1 or more dimensions are separable whatever their labels are, so that separability
 should be compared with that of the same points with random labels, see :func:`random_label_control`.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -30,27 +19,7 @@ import numpy as np
 
 from fivelenses.lenses.arrays import Array, as_array
 from fivelenses.lenses.cluster_merging import clusters_by_merging
-from fivelenses.lenses.hulls import (
-    RELATIVE_GAP,
-    TOLERANCE,
-    HullDistance,
-    checked_points,
-    hull_distance,
-    nearest_points,
-    one_thread,
-    separate,
-)
-
-__all__ = [
-    "DirectProbe",
-    "HullDistance",
-    "hull_distance",
-    "linearly_separable",
-    "probe",
-    "random_label_control",
-    "separate",
-    "spatial_similarity",
-]
+from fivelenses.lenses.hulls import RELATIVE_GAP, TOLERANCE, HullDistance, checked_points, nearest_points, one_thread
 
 # Of the points along an axis: the squares of their differences neither underflow nor overflow.
 SPREAD = (1e-140, 1e140)
@@ -154,19 +123,24 @@ def probe(points: Array, labels: Array, start: DirectProbe | None = None, distan
         clusters, certificates = clusters_by_merging(points, codes, meets), {}
     of_label = np.array([codes[rows[0]] for rows in clusters])
     if distances and not certificates:
-        for i, j in _pairs_of_different_labels(of_label):
-            certificates[i, j] = nearest_points(points[clusters[i]], points[clusters[j]], None, TOLERANCE, exact=True)
+        for i, j in combinations(range(len(clusters)), 2):
+            if of_label[i] != of_label[j]:
+                pair = points[clusters[i]], points[clusters[j]], None
+                certificates[i, j] = nearest_points(*pair, TOLERANCE, exact=True)
     assignments = np.empty(len(points), dtype=np.int64)
     for cluster, rows in enumerate(clusters):
         assignments[rows] = cluster
-    matrix = None
-    if distances:
-        matrix = np.where(of_label[:, None] == of_label, np.nan, 0.0)
-        np.fill_diagonal(matrix, 0)
-        for (i, j), certificate in certificates.items():
-            matrix[i, j] = matrix[j, i] = certificate.distance
+    matrix = _distance_matrix(of_label, certificates) if distances else None
     centroids = np.stack([points[rows].mean(0) for rows in clusters])
     return DirectProbe(assignments, labels[of_label], labels, centroids, matrix, certificates)
+
+
+def _distance_matrix(of_label: np.ndarray, certificates: dict[tuple[int, int], HullDistance]) -> np.ndarray:
+    matrix = np.where(of_label[:, None] == of_label, np.nan, 0.0)
+    np.fill_diagonal(matrix, 0)
+    for (i, j), certificate in certificates.items():
+        matrix[i, j] = matrix[j, i] = certificate.distance
+    return matrix
 
 
 def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
@@ -224,10 +198,6 @@ def random_label_control(points: Array, labels: Array, seed: int) -> bool:
     points = checked_points("points", points)
     labels, codes = _checked_labels(labels, len(points))
     return linearly_separable(points, chance.permutation(labels[codes]))
-
-
-def _pairs_of_different_labels(of_label: np.ndarray) -> Iterator[tuple[int, int]]:
-    return ((i, j) for i, j in combinations(range(len(of_label)), 2) if of_label[i] != of_label[j])
 
 
 def _directions(start: DirectProbe, labels: np.ndarray, d: int) -> dict[tuple[int, int], np.ndarray]:

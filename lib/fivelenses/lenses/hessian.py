@@ -28,7 +28,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
-from fivelenses.models.batches import padded_tokens
+from fivelenses.models.batches import labelled_batches
 
 TOKENS_AT_ONCE = 2**11  # per batch, padding included: what the two backward passes keep of a batch stays small
 LANCZOS_VECTORS = 6  # each as long as the parameters
@@ -64,16 +64,13 @@ def curvatures(
 
     Args:
         model: on the device of the computation; left as it was.
-        examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` where used, `labels`).
+        examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` where used, `labels`), at least one.
         groups: name to parameters of the model; the first group holds the parameters of all others.
         draws: vectors of signs for the traces, at least 1.
         seed: of the draws, and of the vectors from which Lanczos' method starts.
 
     Returns:
         Name to curvature.
-
-    Refused: no examples, no group, an empty one, one with a parameter that the model or the first group lacks, more
-    parameters than ARPACK can count, no draw, a loss that is not finite, or an eigenvalue that is not found.
 
     Example:
         >>> from transformers import BertConfig, BertForSequenceClassification
@@ -91,7 +88,7 @@ def curvatures(
     if draws < 1:
         raise ValueError(f"draws = {draws}: the trace needs at least one.")
     whole = _checked(model, groups)
-    batches = list(_batches(examples, model))
+    batches = [batch for _, *batch in labelled_batches(examples, model, TOKENS_AT_ONCE)]
     with _twice_differentiable(model):
         products = _Products(model, batches, examples.num_rows, whole)
         signs = torch.Generator().manual_seed(seed)
@@ -191,22 +188,6 @@ def _limits(length: int, name: str) -> dict[str, int]:
     if length > 1 and vectors < 2:
         raise ValueError(f"The group {name!r} has {length:,} parameters, too many for ARPACK: take a part of them.")
     return {"ncv": vectors, "maxiter": min(10 * length, LARGEST)}
-
-
-def _batches(examples: datasets.Dataset, model: PreTrainedModel) -> Iterator[tuple[dict, torch.Tensor]]:
-    """Inputs and labels on the model's device, the longest examples first."""
-    labels = np.asarray(examples["labels"])
-    if labels.ndim != 1 or labels.min() < 0 or labels.max() >= model.config.num_labels:
-        raise ValueError(f"The labels are not one integer from 0 to {model.config.num_labels - 1} per example.")
-    lengths = np.array([len(row) for row in examples["input_ids"]])
-    order = np.argsort(-lengths, kind="stable")
-    while len(order):
-        rows, order = np.split(order, [max(1, TOKENS_AT_ONCE // lengths[order[0]])])
-        inputs = padded_tokens(examples[rows], model.config.pad_token_id)
-        yield (
-            {name: values.to(model.device) for name, values in inputs.items()},
-            torch.from_numpy(labels[rows]).to(model.device),
-        )
 
 
 @contextmanager

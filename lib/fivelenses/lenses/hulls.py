@@ -7,12 +7,9 @@ r"""The distance between the convex hulls of two sets of points, with its proof.
     \qquad \alpha, \beta \ge 0, \quad \sum_i \alpha_i = \sum_j \beta_j = 1,
 
 if it is above 0, which is twice the hard margin of a linear classifier between the two sets; it is 0 iff the hulls
-meet.
-
-Every answer comes with its proof: a separation with a hyperplane checked against all points of both hulls, a meeting
-with a point that lies in both, and a distance with the bounds from both sides of the equation. Hulls meet if they are
-closer than the tolerance times the pair's radius, the largest distance of one of its points from their mean. Source of
-the distance: Zhou & Srikumar 2021.
+meet (Zhou & Srikumar 2021). A separation is proven by a hyperplane checked against all points of both hulls, a meeting
+by a point that lies in both, and a distance by the bounds from both sides of the equation. Hulls meet if they are
+closer than the tolerance times the pair's radius, the largest distance of one of its points from their mean.
 
 Shapes: points (n, d). Distances are in the points' own units, in [0, ∞); moving and rotating the points changes none.
 """
@@ -95,21 +92,9 @@ def hull_distance(a: Array, b: Array, direction: Array | None = None, tolerance:
         >>> hull_distance(triangle, np.array([[1.0, 1.0]])).separable
         False
     """
-    return nearest_points(*_checked_pair(a, b, direction), _checked_tolerance(tolerance), exact=True)
-
-
-@one_thread
-def separate(a: Array, b: Array, direction: Array | None = None, tolerance: float = TOLERANCE) -> HullDistance:
-    """Whether the hulls meet, with the proof; arguments and errors are those of :func:`hull_distance`.
-
-    If they do not meet, the result's distance is only an upper bound. A ``direction`` that separates them is checked
-    with one product.
-
-    Example:
-        >>> separate(np.array([[2.0], [9.0]]), np.array([[0.0], [1.0]])).offset
-        1.5
-    """
-    return nearest_points(*_checked_pair(a, b, direction), _checked_tolerance(tolerance), exact=False)
+    if not 0 < tolerance < 1:
+        raise ValueError(f"tolerance = {tolerance}: give a share of the radius between 0 and 1.")
+    return nearest_points(*_checked_pair(a, b, direction), tolerance, exact=True)
 
 
 def nearest_points(
@@ -120,93 +105,96 @@ def nearest_points(
     exact: bool,
     weights: np.ndarray | None = None,
 ) -> HullDistance:
-    """An active-set method on the weights x = (α, β), with the points of b negated: minimise ‖zᵀx‖.
+    """The distance of checked points, or without ``exact`` only whether the hulls meet: the distance is then a bound.
+
+    A ``direction`` that separates them is checked with one product. ``weights``, (n_a + n_b,), are a guess such as
+    those of a subset's nearest points, and save most of the rounds if they are good.
+    """
+    pair = _Pair(a, b, tolerance)
+    guess = pair.z[: pair.n_a].mean(0) + pair.z[pair.n_a :].mean(0) if direction is None else direction
+    scores = pair.bound(guess) if np.any(guess) else np.zeros(len(pair.z))
+    if not exact and pair.separated:
+        pair.x[scores[: pair.n_a].argmin()] = pair.x[pair.n_a + scores[pair.n_a :].argmin()] = 1
+        return pair.answer(separable=True)
+    separable = _descend(pair, scores, exact, weights)
+    return pair.answer(_by_linear_program(pair) if separable is None else separable)
+
+
+class _Pair:
+    """Two sets of points about a common origin, those of b negated: z (n, d), with weights x of the nearest points
+    found, and the best lower bound checked so far with its normal.
+    """
+
+    def __init__(self, a: np.ndarray, b: np.ndarray, tolerance: float) -> None:
+        self.n_a, n = len(a), len(a) + len(b)
+        # Weights sum to 1 on either side, so that the origin is free; near the points, rounding errors are smallest.
+        self.origin = (a.sum(0) + b.sum(0)) / n
+        self.z = np.empty((n, a.shape[1]))
+        np.subtract(a, self.origin, out=self.z[: self.n_a])
+        np.subtract(self.origin, b, out=self.z[self.n_a :])
+        self.radius = float(np.sqrt(np.einsum("ij,ij->i", self.z, self.z).max()))
+        self.tolerance = tolerance * self.radius
+        self.side = np.zeros((n, 2))
+        self.side[: self.n_a, 0] = self.side[self.n_a :, 1] = 1
+        self.x = np.zeros(n)
+        self.lower, self.normal = -np.inf, np.zeros(a.shape[1])
+
+    @property
+    def separated(self) -> bool:
+        return self.lower > self.tolerance
+
+    def bound(self, w: np.ndarray) -> np.ndarray:
+        """The points' scores along a direction, whose gap is a lower bound."""
+        unit = w / np.linalg.norm(w)
+        scores = self.z @ unit
+        gap = float(scores[: self.n_a].min() + scores[self.n_a :].min())
+        if gap > self.lower:
+            self.lower, self.normal = gap, unit
+        return scores
+
+    def answer(self, separable: bool) -> HullDistance:
+        x_a, x_b = self.x[: self.n_a], self.x[self.n_a :]
+        if not separable:
+            return HullDistance(0.0, 0.0, False, None, None, x_a, x_b, self.tolerance)
+        distance = float(np.linalg.norm(self.x @ self.z))
+        # Halfway between the two hulls' supports, in the coordinates of the caller.
+        lows = (self.z[: self.n_a] @ self.normal).min(), (self.z[self.n_a :] @ self.normal).min()
+        offset = float(self.origin @ self.normal + (lows[0] - lows[1]) / 2)
+        return HullDistance(distance, min(self.lower, distance), True, self.normal, offset, x_a, x_b, self.tolerance)
+
+
+def _descend(pair: _Pair, scores: np.ndarray, exact: bool, weights: np.ndarray | None) -> bool | None:
+    """Whether the hulls are disjoint, by an active-set method that minimises ‖zᵀx‖; None where rounding stops it.
 
     Points on the wrong side of the current difference w = zᵀx enter the active set, many at a time; on the active set
-    Newton's step is exact. One product with w also gives the lower bound. ‖w‖ falls in each round, so that no set
-    occurs twice: the method ends, in practice within ten rounds, with both bounds equal up to rounding. ``weights``,
-    (n_a + n_b,), are a guess at x, such as those of a subset's nearest points, and save most of the rounds if they are
-    good.
+    Newton's step is exact. ‖w‖ falls in each round, so that no set occurs twice: the method ends, in practice within
+    ten rounds, with both bounds equal up to rounding.
     """
-    n_a, n = len(a), len(a) + len(b)
-    # Weights sum to 1 on either side, so that the origin is free; near the points, rounding errors are smallest.
-    origin = (a.sum(0) + b.sum(0)) / n
-    z = np.empty((n, a.shape[1]))
-    np.subtract(a, origin, out=z[:n_a])
-    np.subtract(origin, b, out=z[n_a:])
-    radius = float(np.sqrt(np.einsum("ij,ij->i", z, z).max()))
-    side = np.zeros((n, 2))
-    side[:n_a, 0] = side[n_a:, 1] = 1
-    best_lower, best_normal = -np.inf, np.zeros(a.shape[1])
-
-    def bound(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        nonlocal best_lower, best_normal
-        unit = w / np.linalg.norm(w)
-        scores = z @ unit
-        lows = np.array([scores[:n_a].min(), scores[n_a:].min()])
-        if lows.sum() > best_lower:
-            best_lower, best_normal = float(lows.sum()), unit
-        return scores, lows
-
-    def result(separable: bool) -> HullDistance:
-        distance = float(np.linalg.norm(x @ z))
-        if not separable:
-            return HullDistance(0.0, 0.0, False, None, None, x[:n_a], x[n_a:], tolerance * radius)
-        # Halfway between the two hulls' supports, in the coordinates of the caller.
-        lows = (z[:n_a] @ best_normal).min(), (z[n_a:] @ best_normal).min()
-        offset = float(origin @ best_normal + (lows[0] - lows[1]) / 2)
-        lower = min(best_lower, distance)
-        return HullDistance(distance, lower, True, best_normal, offset, x[:n_a], x[n_a:], tolerance * radius)
-
-    x = np.zeros(n)
-    guess = z[:n_a].mean(0) + z[n_a:].mean(0) if direction is None else direction
-    scores = np.zeros(n)
-    if np.any(guess):
-        scores, _ = bound(guess)
-    if not exact and best_lower > tolerance * radius:
-        x[scores[:n_a].argmin()] = x[n_a + scores[n_a:].argmin()] = 1
-        return result(separable=True)
-    active = _lowest(scores, np.ones(n, dtype=bool), n_a, 16)
+    x, z, side, n_a = pair.x, pair.z, pair.side, pair.n_a
+    active = _lowest(scores, np.ones(len(z), dtype=bool), n_a, 16)
     if weights is None:
         x[active] = 1 / (side[active] @ side[active].sum(0))
     else:
         x[:] = weights
         active = np.union1d(active, np.flatnonzero(weights))
-    gram = z[active] @ z[active].T
-    length = np.inf
+    gram, length = z[active] @ z[active].T, np.inf
     while True:
         active, gram = _minimise(x, z, side, active, gram)
         w = x[active] @ z[active]
         previous, length = length, float(np.linalg.norm(w))
-        if length <= tolerance * radius:
-            return result(separable=False)
-        scores, lows = bound(w)
-        if length - best_lower <= RELATIVE_GAP * length + ROUNDING * radius:
-            return result(separable=True)
-        if not exact and best_lower > tolerance * radius:
-            return result(separable=True)
+        if length <= pair.tolerance:
+            return False
+        scores = pair.bound(w)
+        if length - pair.lower <= RELATIVE_GAP * length + ROUNDING * pair.radius or (not exact and pair.separated):
+            return True
         entering = scores < side @ (side.T @ (x * scores))
         entering[active] = False
         if length >= previous or not entering.any():
-            break
+            return True if pair.separated else None
         added = _lowest(scores, entering, n_a, max(4, len(active) // 2))
         cross = z[added] @ z[active].T
         gram = np.block([[gram, cross.T], [cross, z[added] @ z[added].T]])
         active = np.concatenate([active, added])
-    # Rounding has stopped the descent. A bound already checked remains valid; otherwise the other method decides.
-    if best_lower > tolerance * radius:
-        return result(separable=True)
-    x, w = _by_linear_program(z / radius, side)
-    if np.linalg.norm(x @ z) <= tolerance * radius:
-        return result(separable=False)
-    if np.any(w):
-        bound(w)
-    if best_lower > 0:
-        return result(separable=True)
-    raise ValueError(
-        f"Hulls of {n_a} and {n - n_a} points are so near the tolerance, {tolerance:g} of their radius, that rounding "
-        "hides whether they meet: give a larger tolerance."
-    )
 
 
 def _minimise(
@@ -286,9 +274,9 @@ def _lowest(scores: np.ndarray, allowed: np.ndarray, n_a: int, count: int) -> np
     return np.concatenate(lowest)
 
 
-def _by_linear_program(z: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The widest gap over directions |wᵢ| ≤ 1, and its multipliers as weights: slow, and only a proposal."""
-    n, d = z.shape
+def _by_linear_program(pair: _Pair) -> bool:
+    """Whether the hulls are disjoint, by the widest gap over directions |wᵢ| ≤ 1: slow, and only a proposal."""
+    z, side, (n, d) = pair.z / pair.radius, pair.side, pair.z.shape
     # Interior points, since HiGHS's dual simplex may take hours if the gap is near the tolerances.
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     bounds = [(-1, 1)] * d + [(None, None)] * 2
@@ -297,18 +285,25 @@ def _by_linear_program(z: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, np.
         options=options,
     )  # fmt: skip
     if solved.x is None:
-        return side @ (1 / side.sum(0)), np.zeros(d)
-    weights = np.maximum(-solved.ineqlin.marginals, 0)
-    return weights / (side @ (weights @ side)), solved.x[:d]
-
-
-def _checked_tolerance(tolerance: float) -> float:
-    if not 0 < tolerance < 1:
-        raise ValueError(f"tolerance = {tolerance}: give a share of the radius between 0 and 1.")
-    return float(tolerance)
+        weights, w = side @ (1 / side.sum(0)), np.zeros(d)
+    else:
+        weights, w = np.maximum(-solved.ineqlin.marginals, 0), solved.x[:d]
+        weights = weights / (side @ (weights @ side))
+    pair.x = weights
+    if np.linalg.norm(weights @ pair.z) <= pair.tolerance:
+        return False
+    if np.any(w):
+        pair.bound(w)
+    if pair.lower <= 0:
+        raise ValueError(
+            f"Hulls of {pair.n_a} and {n - pair.n_a} points are so near the tolerance, {pair.tolerance:g}, that "
+            "rounding hides whether they meet: give a larger tolerance."
+        )
+    return True
 
 
 def checked_points(name: str, points: Array) -> np.ndarray:
+    """Points as (n, d) doubles, refused if they are none or not finite."""
     points = as_doubles(points)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"{name} has shape {points.shape}, not (n, d) with at least one point and one feature.")

@@ -22,6 +22,7 @@ Shapes: curves (k,), surfaces (rows, columns). Range: losses in nats, from 0 for
 import hashlib
 import math
 import os
+import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -160,7 +161,6 @@ def surface(
     file: Path | str | None = None,
     identity: str = "",
     progress: Callable[[int, int], None] | None = None,
-    log: Callable[[str], None] = print,
 ) -> Surface:
     """The loss at ``origin`` + α ``directions[0]`` + β ``directions[1]`` for each pair (equation 2).
 
@@ -172,10 +172,9 @@ def surface(
         directions: two, with the origin's names and shapes; their lengths are the units of the axes.
         betas: (rows,) increasing.
         file: stores finished rows, so that an interrupted surface resumes and a finished one is read. Rows of another
-            grid, origin, direction or identity are measured again.
+            grid, origin, direction or identity are measured again, with a warning.
         identity: any text that tells surfaces of different losses apart.
         progress: takes the numbers of finished rows and of all rows after each row.
-        log: takes one line if a file cannot be used.
 
     Example:
         >>> bowl = lambda point: float((point["x"] ** 2).sum())
@@ -192,7 +191,7 @@ def surface(
     if file is not None:
         file = Path(file)
         fingerprint = _fingerprint(identity, alphas, betas, origin, first, second)
-        rows = _read_rows(file, fingerprint, log)
+        rows = _read_rows(file, fingerprint)
     for beta in betas[len(rows) :]:
         rows.append(_row(evaluate, moved(origin, [second], [beta]), first, alphas))
         if file is not None:
@@ -265,8 +264,8 @@ def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors:
     return content.hexdigest()
 
 
-def _read_rows(file: Path, fingerprint: str, log: Callable[[str], None]) -> list[np.ndarray]:
-    """The finished rows of a file; none if it cannot be used."""
+def _read_rows(file: Path, fingerprint: str) -> list[np.ndarray]:
+    """The finished rows of a file; none, with a warning, if it cannot be used."""
     if not file.exists():
         return []
     try:
@@ -276,7 +275,7 @@ def _read_rows(file: Path, fingerprint: str, log: Callable[[str], None]) -> list
         reason = "is of another grid, origin, direction or loss"
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         reason = "cannot be read"
-    log(f"{file} {reason}: the surface is measured again.")
+    warnings.warn(f"{file} {reason}: the surface is measured again.", stacklevel=3)
     return []
 
 

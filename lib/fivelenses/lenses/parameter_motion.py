@@ -20,14 +20,9 @@ from fivelenses.models.layers import part
 
 
 def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
-    """The parameters of some layers, as a point of a landscape.
+    """The parameters of some layers 0…L, as a point of a landscape: names in the base model to tensors that it shares.
 
-    Args:
-        model: any transformers model whose layers are in one list, with or without a head.
-        layers: 0…L; 0 is the embeddings.
-
-    Returns:
-        Names in the base model to detached tensors, which share the model's memory.
+    The model is any transformers model whose layers are in one list, with or without a head.
 
     Example:
         >>> from transformers import BertConfig, BertModel
@@ -46,23 +41,8 @@ def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch
 
 
 def layer_direction(origin: nn.Module, target: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
-    """The direction from one model to another in some of their layers: α = 0 is the origin, 1 the target.
-
-    Args:
-        origin, target: two models of one architecture, with or without heads.
-        layers: 0…L; 0 is the embeddings, so ``range(1, L + 1)`` is the encoder without them.
-
-    Returns:
-        Names in the base model to new tensors.
-
-    Refused: no such layers, or models whose layers have different parameters.
-
-    Example:
-        >>> from transformers import BertConfig, BertModel
-        >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=2, num_attention_heads=1)
-        >>> direction = layer_direction(BertModel(shape), BertModel(shape), layers=[2])
-        >>> direction["encoder.layer.1.attention.self.query.weight"].shape
-        torch.Size([4, 4])
+    """The direction from one model to another of its architecture in some of their layers: α = 0 is the origin, 1 the
+    target.
     """
     layers = list(layers)
     return difference(layer_parameters(target, layers), layer_parameters(origin, layers))

@@ -176,10 +176,8 @@ def _fit(
     )
     k, _, d = sentences[0].shape
     if held_out[0][0].shape[::2] != (k, d):
-        raise ValueError(
-            f"The training vectors are {k} layers of {d} features and the development vectors "
-            f"{held_out[0][0].shape[0]} of {held_out[0][0].shape[2]}: give the same layers of both."
-        )
+        shapes = tuple(sentences[0].shape), tuple(held_out[0][0].shape)
+        raise ValueError(f"Training and development sentences are {shapes}: give the same layers and features of both.")
     device = sentences[0].device if device is None else torch.device(device)
     random = torch.Generator().manual_seed(seed)
     start = torch.empty(d + (kind == "depth"), d if rank is None else rank).uniform_(-START, START, generator=random)

@@ -54,10 +54,6 @@ def tree_depths(heads: Sequence[int]) -> np.ndarray:
 
     Args:
         heads: per word the number of its head, counted from 1, or 0 for the root; refused unless they are one tree.
-
-    Example:
-        >>> tree_depths([2, 0, 2, 3])
-        array([1, 0, 1, 2])
     """
     return tree_distances(heads)[list(heads).index(0)]
 
@@ -132,11 +128,6 @@ def sentence_scores(
     Returns:
         One row per sentence and probe: `sentence`, `probe`, `length` (words), `spearman` (missing for one word),
         `correct` and `possible` (edges of spanning trees, or roots).
-
-    Example:
-        >>> gold = tree_distances([2, 0, 2])
-        >>> sentence_scores("distance", [np.stack([gold, 3 - gold])], [gold])["correct"].tolist()
-        [2, 1]
     """
     if kind not in ("distance", "depth"):
         raise ValueError(f"kind is 'distance' or 'depth', not {kind!r}.")

@@ -34,24 +34,15 @@ class WeightDistance:
     absolute: np.ndarray
     relative: np.ndarray
 
-    def of(self, part: str) -> np.ndarray:
-        """(L,) absolute distances of one projection.
-
-        Refused: there is no such projection.
-        """
-        if part not in self.parts:
-            raise ValueError(f"There is no projection {part!r}: there is {', '.join(self.parts)}.")
-        return self.absolute[:, self.parts.index(part)]
-
 
 @torch.no_grad()
-def distance(original: nn.Module, tuned: nn.Module) -> WeightDistance:
+def distance(pretrained: nn.Module, fine_tuned: nn.Module) -> WeightDistance:
     """Distance of every projection of every layer between two models of one architecture; heads are not compared.
 
     Norms are computed in double precision, whatever the precision of the weights.
 
     Args:
-        original, tuned: transformers models, with or without a head.
+        pretrained, fine_tuned: transformers models, with or without a head.
 
     Refused: different depths or shapes, an architecture without known projections, a weight that is not finite, or an
     original weight that is zero throughout.
@@ -62,12 +53,12 @@ def distance(original: nn.Module, tuned: nn.Module) -> WeightDistance:
         >>> distance(model, model).absolute.max()
         np.float64(0.0)
     """
-    depth, other = len(layer_list(original)), len(layer_list(tuned))
+    depth, other = len(layer_list(pretrained)), len(layer_list(fine_tuned))
     if depth != other:
         raise ValueError(f"The models have {depth} and {other} layers: only equally deep ones have a distance.")
     absolute, relative = np.empty((depth, len(PARTS))), np.empty((depth, len(PARTS)))
     for layer in range(1, depth + 1):
-        before, after = projections(original, layer), projections(tuned, layer)
+        before, after = projections(pretrained, layer), projections(fine_tuned, layer)
         for column, name in enumerate(PARTS):
             where = f"the {name} projection of layer {layer}"
             first, second = before[name].weight.double().cpu(), after[name].weight.double().cpu()

@@ -1,9 +1,11 @@
 """Encoded examples as batches: lists of unequal length, padded to a tensor."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import numpy as np
 import torch
-from transformers import BatchEncoding, DataCollatorWithPadding, PreTrainedTokenizerBase
+from datasets import Dataset
+from transformers import BatchEncoding, DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase
 
 from fivelenses.tasks.encoding import NO_WORD
 from fivelenses.tasks.parsing import IGNORED
@@ -43,6 +45,25 @@ def padded_tokens(
     width = -(-longest // multiple) * multiple
     values = {"input_ids": pad_token_id or 0, "word_ids": NO_WORD}
     return {name: padded(columns[name], values.get(name, 0), width) for name in TOKEN_COLUMNS if name in columns}
+
+
+def labelled_batches(
+    examples: Dataset, model: PreTrainedModel, tokens: int
+) -> Iterator[tuple[np.ndarray, dict[str, torch.Tensor], torch.Tensor]]:
+    """Places, inputs and labels of classified examples in batches of so many tokens, on the model's device.
+
+    The longest come first, so that too large a batch fails at once. Labels that the head does not have are refused.
+    """
+    labels = np.asarray(examples["labels"])
+    if labels.ndim != 1 or labels.min() < 0 or labels.max() >= model.config.num_labels:
+        raise ValueError(f"The labels are not one integer from 0 to {model.config.num_labels - 1} per example.")
+    lengths = np.array([len(row) for row in examples["input_ids"]])
+    order = np.argsort(-lengths, kind="stable")
+    while len(order):
+        rows, order = np.split(order, [max(1, tokens // lengths[order[0]])])
+        inputs = padded_tokens(examples[rows], model.config.pad_token_id)
+        on_device = {name: values.to(model.device) for name, values in inputs.items()}
+        yield rows, on_device, torch.from_numpy(labels[rows]).to(model.device)
 
 
 class WordCollator:

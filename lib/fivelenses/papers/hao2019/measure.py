@@ -117,7 +117,6 @@ def surface(
         file=project.runs_folder() / "surfaces" / f"{hashlib.sha256(measured.encode()).hexdigest()[:20]}.npz",
         identity=evaluate.identity,
         progress=progress,
-        log=log,
     )
     alphas, betas = np.meshgrid(cells.alphas, cells.betas)
     return as_rows(cells, value, {"alpha": alphas.ravel(), "beta": betas.ravel()}, evaluate.n_examples)
