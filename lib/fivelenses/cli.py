@@ -86,7 +86,7 @@ def run(
     if chapter == "all":
         if overrides or dry_run or page:
             raise ValueError("Parameters, --dry-run and --page go with one chapter: name its number.")
-        all_chapters.run_all(profile, force, typer.echo)
+        all_chapters.run_all(profile, force)
     elif not chapter.isdecimal():
         raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
     elif dry_run:
@@ -143,35 +143,30 @@ def sweep(
         int | None, Option(help="Processes of this machine, or Slurm jobs; as its GPUs or cores allow.")
     ] = None,
     scheduler: Annotated[str | None, Option(help="The address of a running dask scheduler.")] = None,
-    slurm: Annotated[
-        str | None, Option(help="Run as Slurm jobs: queue=gpu,cores=8,memory=32GB, or a YAML file of such options.")
-    ] = None,
-    retries: Annotated[int, Option(help="How often a point that failed is tried again.")] = 1,
+    slurm: Annotated[str | None, Option(help="Run as Slurm jobs: queue=gpu,cores=8,memory=32GB,…")] = None,
+    retries: Annotated[int, Option(min=0, help="How often a point that failed is tried again.")] = 1,
     dry_run: Annotated[bool, Option("--dry-run", help="Print what each point would fetch, train and measure.")] = False,
 ) -> None:
     """Run a chapter at many points of its parameters, side by side, and gather all exhibits in one table.
 
     Points whose run is current are not run again: the same command continues where it was interrupted.
     """
-    from fivelenses.runs import sweep_points
+    from fivelenses.runs import sweep as sweeps
+    from fivelenses.runs.dry_run import dry_sweep
     from fivelenses.runs.parameters import parse_parameters
 
-    sweep_points.check_sweep(name, retries, workers)
-    entries = sweep_points.read([*grid, *(more or [])], points_file)
-    points = sweep_points.points(chapter, profile, entries, parse_parameters(parameter))
-    from fivelenses.runs.clusters import Cluster
-    from fivelenses.runs.sweeps import reason_to_run
-    from fivelenses.runs.sweeps import sweep as run_sweep
-
+    named = [*grid, *(more or [])]
+    if bool(named) == (points_file is not None):
+        raise ValueError("Give the points of a sweep either as --grid name=value,value or as --list FILE.")
+    entries = sweeps.expand(sweeps.read_grid(named)) if named else sweeps.read_list(points_file)
+    points = sweeps.points(chapter, profile, entries, parse_parameters(parameter))
     if dry_run:
-        from fivelenses.runs.dry_run import dry_sweep
-
-        current = [point.name for point in points if not reason_to_run(chapter, profile, point.overrides)]
+        current = [point.name for point in points if not sweeps.reason_to_run(chapter, profile, point.overrides)]
         typer.echo("\n".join(dry_sweep(chapter, profile, points, current)))
         return
-    outcome = run_sweep(chapter, profile, points, name, Cluster(workers, scheduler, slurm), retries, typer.echo)
-    if outcome.failed:
-        typer.echo(outcome.complaint(), err=True)
+    swept = sweeps.sweep(chapter, profile, points, name, sweeps.Cluster(workers, scheduler, slurm), retries)
+    if swept.missing:
+        typer.echo(sweeps.complaint(swept), err=True)
         raise typer.Exit(1)
 
 
@@ -226,7 +221,7 @@ def book(
     if run:
         if not unchanged.first_page().is_file():
             typer.echo(f"A first look, the published chapters, is at {build(typer.echo, published_alone=True)}")
-        run_all(LOCAL_PROFILE, log=typer.echo, committed=[shown.committed for shown in published_runs()])
+        run_all(LOCAL_PROFILE, committed=[shown.committed for shown in published_runs()])
     page = build(typer.echo)
     if run:
         unchanged.remember()

@@ -1,41 +1,24 @@
-"""Processes that end with the one that started them, however that one ends.
+"""Processes that compute side by side, all of which end with the one that started them, however that one ends.
 
-A worker that was spawned to train waits for work on a pipe that it holds open itself, so it would outlive a parent that
-was killed. Python gives each spawned process a second pipe that its parent alone holds open: it closes with the parent,
-on every system, also by a kill that leaves the parent no time.
+A worker of dask's sees its parent's end by a pipe that the parent alone holds open, a notebook's kernel by its parent's
+number, and a command that was told to by `end_with_caller`.
 """
 
-import multiprocessing
+import logging
 import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing.connection import wait
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
-INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+from fivelenses import project
 
+if TYPE_CHECKING:
+    from distributed import Client
 
-def end_with_parent() -> None:
-    """End this spawned process, at once and without a word, when the process that spawned it has ended.
-
-    Raises:
-        RuntimeError: this process was not started by multiprocessing.
-    """
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        raise RuntimeError("Only a process that multiprocessing started has a parent that it can end with.")
-    threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
-
-
-def begin_worker(threads: int) -> None:
-    """What a training worker does first: end with its parent, and use so many threads."""
-    end_with_parent()
-    # Seconds, in which the parent is watched already.
-    import torch
-
-    torch.set_num_threads(threads)
+MAX_LOST_WORKERS = 2  # the task of a lost worker goes to another; one that loses more has failed
 
 
 def end_with_caller() -> None:
@@ -50,26 +33,36 @@ def end_with_caller() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def _end_after(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)
+def cores() -> int:
+    """The cores that this process may use: FIVELENSES_CORES, or those that the system gives it."""
+    named = project.named_cores()
+    if named is not None:
+        return named
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
-def workers_end_when_interrupted() -> Iterator[None]:
-    """Kill the processes that were spawned inside when the block is interrupted, instead of waiting for their work.
+def workers(count: int) -> Iterator["Client"]:
+    """So many worker processes of this machine, which share its cores and run one task each at a time.
 
-    An error is no interruption: what other workers have begun is then brought to its end.
-
-    Example:
-        >>> with workers_end_when_interrupted():
-        ...     len(multiprocessing.active_children())
-        0
+    A worker that is killed is replaced and its task begun again; after the block none is left.
     """
-    earlier = set(multiprocessing.active_children())
-    try:
-        yield
-    except INTERRUPTIONS:
-        for process in set(multiprocessing.active_children()) - earlier:
-            process.kill()
-        raise
+    # A page that reads records has no worker, and does not wait for the library.
+    import dask
+    from distributed import Client, LocalCluster
+    from distributed.utils import silence_logging_cmgr
+
+    threads = max(1, cores() // count)
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": MAX_LOST_WORKERS}))
+        # Who waits for a task says what became of it, in one line.
+        stack.enter_context(silence_logging_cmgr(logging.CRITICAL))
+        cluster = LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            memory_limit=0,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            env={"OMP_NUM_THREADS": threads, project.CORES_VARIABLE: threads},
+        )
+        yield stack.enter_context(Client(stack.enter_context(cluster)))

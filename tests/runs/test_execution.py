@@ -1,8 +1,6 @@
 import dataclasses
 import json
 import shutil
-import threading
-import time
 from pathlib import Path
 
 import nbformat
@@ -17,7 +15,7 @@ from tests.runs.conftest import make_home, write_notebook
 from fivelenses import project
 from fivelenses.first_exhibits import claims
 from fivelenses.first_exhibits.exhibit import Exhibit
-from fivelenses.runs import all_chapters, book, checksums, execution, pages
+from fivelenses.runs import book, checksums, execution, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.folders import folder_name
 from fivelenses.runs.settings import find_chapter, settings
@@ -56,7 +54,6 @@ def test_a_run_is_executed_once_and_then_current(first_run, folder):
     assert "current" in lines[-1]
     facts = json.loads((folder / "run.json").read_text())
     assert facts["parameters"] == settings(1, "tiny").model_dump(mode="json")
-    assert facts["peak_memory"] > 10**7
 
 
 def test_an_executed_notebook_holds_no_path_of_the_machine(first_run):
@@ -211,35 +208,6 @@ def test_a_missing_page_is_named_before_a_published_one_is_set_beside_it(chapter
         book.stage(tmp_path / "staged", runs)
 
 
-def test_an_interruption_ends_what_runs_and_begins_nothing_of_what_waits(monkeypatch):
-    begun, real, interrupted = [], all_chapters.wait, iter([True])
-
-    def wait(*futures, **options):
-        if next(interrupted, False):
-            raise SystemExit(143)
-        return real(*futures, **options)
-
-    def work():
-        begun.append(1)
-        time.sleep(0.5)
-
-    monkeypatch.setattr(all_chapters, "wait", wait)
-    monkeypatch.setattr(all_chapters, "cores", lambda: 1)
-    monkeypatch.setattr(all_chapters.tethered, "end_descendants", lambda: None)
-    ended = []
-
-    def all_of_them():
-        try:
-            all_chapters._side_by_side([work] * 10)
-        except SystemExit:
-            ended.append(True)
-
-    thread = threading.Thread(target=all_of_them, daemon=True)
-    thread.start()
-    thread.join(20)
-    assert ended and len(begun) <= 2
-
-
 @pytest.mark.parametrize("failed", [False, True])
 def test_a_page_by_itself_is_a_book_of_one_page_or_says_why_not(chapter, tmp_path, monkeypatch, failed):
     shown = pages.run_here(chapter, finish(executed_copy(chapter, tmp_path)).folder)
@@ -249,7 +217,7 @@ def test_a_page_by_itself_is_a_book_of_one_page_or_says_why_not(chapter, tmp_pat
     for name in ("glossary.md", "references.md", "references.bib"):
         (tmp_path / "book" / name).touch()
 
-    def builder(source, output, lock):
+    def builder(source, output):
         contents = yaml.safe_load((source / "_toc.yml").read_text())
         pages_there = [contents["root"], *(entry["file"] for entry in contents["chapters"])]
         assert [page for page in pages_there if list(source.glob(f"{page}.*"))] == pages_there

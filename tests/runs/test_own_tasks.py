@@ -14,7 +14,7 @@ from fivelenses.runs.inputs import check_inputs
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.publishing import publish
 from fivelenses.runs.settings import settings
-from fivelenses.runs.sweep_points import points
+from fivelenses.runs.sweep import points
 from fivelenses.tasks.own import name_of
 
 ANIMALS = "./animals.csv:label=animal"

@@ -70,7 +70,7 @@ def test_a_stamp_marks_published_records_as_of_todays_code_and_leaves_their_numb
     place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
     page = {"records": {"heights": ["heights.parquet"]}, "codes": {"heights": "n3w"}}
     (tmp_path / "run.json").write_text(json.dumps(page))
-    done = execution.Finished(tmp_path, True, 1.0, 0)
+    done = execution.Finished(tmp_path, True, 1.0)
     monkeypatch.setattr(publishing, "run_committed", lambda *_, **__: done)
     assert publishing.stamp(1, str) == [place]
     stamped = records.read(place / "heights.parquet")

@@ -123,7 +123,7 @@ def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path
     def run(number, profile, overrides, log):
         if number != 1:
             raise RunError(f"Chapter {number} failed here.")
-        return Finished(run_folder, True, 1.0, 1)
+        return Finished(run_folder, True, 1.0)
 
     monkeypatch.setattr(report.execution, "run", run)
     page, failures = report.report("toy-bert/seed-0", log=lambda line: None)
@@ -148,7 +148,7 @@ def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(run_f
         ran.append(number)
         if number == 4:
             raise SourceError("A table is missing.")
-        return Finished(run_folder, True, 1.0, 1)
+        return Finished(run_folder, True, 1.0)
 
     monkeypatch.setattr(report.execution, "run", run)
     page, failures = report.report(str(tmp_path / "one"), log=lines.append)

@@ -14,7 +14,7 @@ from fivelenses.runs import dry_run
 from fivelenses.runs.dry_run import dry_sweep
 from fivelenses.runs.parameters import ParameterError, parse_parameters
 from fivelenses.runs.settings import CHAPTERS, profiles, settings
-from fivelenses.runs.sweep_points import Point, read_grid
+from fivelenses.runs.sweep import Point, read_grid
 
 
 def test_every_profile_fits_every_chapter():

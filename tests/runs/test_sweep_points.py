@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.sweep_points import MAX_NAME_LENGTH, expand, points, read_grid, read_list
+from fivelenses.runs.sweep import MAX_NAME_LENGTH, expand, points, read_grid, read_list
 
 words = some.text("abcdefgh", min_size=1, max_size=3)
 values = some.lists(some.integers(-9, 9) | words, min_size=1, max_size=4, unique=True)
@@ -101,13 +101,12 @@ def test_a_grid_that_is_not_written_as_one_is_refused(grid, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "cannot be read: No such file"),
-        ("- [", "is not YAML"),
+        (None, "cannot be read: .*No such file"),
+        ("- [", "cannot be read"),
         ("task: rte", "has to be a list of mappings"),
         ("[]", "has to be a list of mappings"),
-        ("- {task: rte}\n- mrpc", "Entry 2 of .* is not a mapping"),
-        ("- {}", "Entry 1 of .* is not a mapping"),
-        ("- {1: rte}", "Entry 1 of .* is not a mapping"),
+        ("- {task: rte}\n- mrpc", "has to be a list of mappings"),
+        ("- {}", "has to be a list of mappings"),
     ],
 )
 def test_a_list_that_is_not_one_is_refused(tmp_path, content, message):

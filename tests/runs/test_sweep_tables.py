@@ -13,8 +13,7 @@ from fivelenses.first_exhibits import claims
 from fivelenses.first_exhibits.verdicts import Part
 from fivelenses.runs import sweep_page
 from fivelenses.runs.execution import RunError
-from fivelenses.runs.sweep_points import Point
-from fivelenses.runs.sweep_tables import collect, gather
+from fivelenses.runs.sweep import Point, collect, gather, run_folder
 
 
 def test_a_table_can_be_taken_out_again_as_it_was_put_in():
@@ -64,7 +63,7 @@ RISES = claims.Claim("rises", "p", "It rises.", "§1", (), "change", (Part("grow
 
 
 @pytest.fixture
-def collected(tmp_path, monkeypatch):
+def collected(tmp_path, monkeypatch, capsys):
     """A sweep of two points whose runs were written by hand, one with a model that has left the store."""
     for variable in ("RUNS", "STORE"):
         monkeypatch.setenv(f"FIVELENSES_{variable}", str(tmp_path / variable.lower()))
@@ -72,40 +71,37 @@ def collected(tmp_path, monkeypatch):
     manifest = {"specification": specification.as_dict(), "provenance": {"train": "by hand"}, "training_examples": 32}
     manifest |= {"metric": "accuracy", "null_rate": 0.5, "evaluation_examples": 8, "diverged": False}
     manifest |= {"steps": 2, "seconds": 1.0}
-    runs, points = {}, []
+    points = []
     for place, rate in enumerate((0.001, 0.002)):
         name = f"learning_rate={rate:g}"
         points.append(Point(name, {"learning_rate": rate}, {"learning_rate": rate}))
-        runs[name] = tmp_path / name
-        runs[name].mkdir()
-        pd.DataFrame({"layer": [1, 2], "js": [rate, 2 * rate]}).to_parquet(runs[name] / "figure.parquet")
+        run = run_folder(1, "tiny", points[-1].overrides)
+        run.mkdir(parents=True)
+        pd.DataFrame({"layer": [1, 2], "js": [rate, 2 * rate]}).to_parquet(run / "figure.parquet")
         facts = {"exhibits": ["figure"], "specifications": [f"model-{place}", "gone"][: 2 - place]}
-        (runs[name] / "run.json").write_text(json.dumps(facts))
-        claims.save(
-            in_turn([RISES, replace(RISES, key="falls")])[: 2 - place],
-            runs[name],
-            [RISES, replace(RISES, key="falls")][: 2 - place],
-        )
+        (run / "run.json").write_text(json.dumps(facts))
+        declared = [RISES, replace(RISES, key="falls")][: 2 - place]
+        claims.save(in_turn(declared), run, declared)
         model = tmp_path / "store" / f"model-{place}"
         model.mkdir(parents=True)
         (model / "manifest.json").write_text(json.dumps(manifest | {"score": 0.6 + place / 10}))
-    folder, lines = tmp_path / "runs" / "sweeps" / "by-hand", []
+    folder = tmp_path / "runs" / "sweeps" / "by-hand"
     folder.mkdir(parents=True)
     content = {"chapter": 1, "profile": "tiny", "swept": ["learning_rate"]}
     content["points"] = {point.name: point.overrides for point in points}
     (folder / "sweep.yaml").write_text(yaml.safe_dump(content))
-    collect(1, "tiny", points, runs, folder, lines.append)
-    return folder, lines
+    collect(1, "tiny", points, folder)
+    return folder, capsys.readouterr().out
 
 
 def test_the_scores_of_a_runs_models_are_in_the_table(collected):
-    folder, lines = collected
+    folder, printed = collected
     models = pd.read_parquet(folder / "sweep.parquet").query("exhibit == 'models'")
     assert models[["learning_rate", "table_learning_rate", "score"]].values.tolist() == [
         [0.001, 0.001, 0.6],
         [0.002, 0.001, 0.7],
     ]
-    assert lines == ["learning_rate=0.001: 1 of its models are no longer in the store, so the table lacks their scores"]
+    assert printed == "learning_rate=0.001: 1 of its models are no longer in the store\n"
 
 
 def test_claims_have_a_row_per_point_group_and_part(collected):

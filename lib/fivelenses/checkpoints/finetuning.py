@@ -10,10 +10,8 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
 from importlib.metadata import version
-from multiprocessing import get_context
 from pathlib import Path
 
 import datasets
@@ -29,7 +27,7 @@ from transformers import (
 )
 from transformers.trainer_callback import PrinterCallback
 
-from fivelenses import project, tasks
+from fivelenses import processes, tasks
 from fivelenses.checkpoints import soundness
 from fivelenses.checkpoints.evaluation import flat_labels, predict, scores
 from fivelenses.checkpoints.predictions import KEPT, rows_of
@@ -37,7 +35,7 @@ from fivelenses.checkpoints.saved_states import OrderKept, StepsKept, last_whole
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
 from fivelenses.models import batches, encoders, heads, layers
-from fivelenses.processes import begin_worker, workers_end_when_interrupted
+from fivelenses.processes import cores
 from fivelenses.tasks.examples import TaskData, encode, with_examples
 from fivelenses.tasks.subsets import subset
 
@@ -111,21 +109,16 @@ def _trained(
     missing: Sequence[Specification], store: Store, device: str, wait: bool, workers: int
 ) -> Iterator[tuple[Specification, Checkpoint | None]]:
     """Each specification as it is done, with its checkpoint, or None where another process holds it."""
-    if workers <= 1:
+    if workers <= 1 or not missing:
         for one in missing:
             yield one, fine_tune(one, store, device, wait)
         return
-    threads = max(1, cores() // workers)
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=begin_worker, initargs=(threads,))
-    with pool, workers_end_when_interrupted():
-        running = {pool.submit(fine_tune, one, store, device, wait): one for one in missing}
-        try:
-            for future in as_completed(running):
-                yield running[future], future.result()
-        finally:
-            # After a training that failed, those in line are not begun.
-            for future in running:
-                future.cancel()
+    from distributed import as_completed
+
+    with processes.workers(workers) as client:
+        running = {client.submit(fine_tune, one, store, device, wait, pure=False): one for one in missing}
+        for future in as_completed(running):
+            yield running[future], future.result()
 
 
 def _checked(store: Store, specification: Specification, log: Callable[[str], None]) -> Checkpoint | None:
@@ -156,14 +149,6 @@ def _workers(missing: Sequence[Specification], device: str) -> int:
         return 1
     widths = [encoders.config(encoders.locate(one.encoder)).hidden_size for one in missing]
     return cores() if max(widths) <= 256 else 1
-
-
-def cores() -> int:
-    """The cores that this process may use: FIVELENSES_CORES, or those that the system gives it."""
-    named = project.named_cores()
-    if named is not None:
-        return named
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def fine_tune(specification: Specification, store: Store, device: str = "auto", wait: bool = True) -> Checkpoint | None:

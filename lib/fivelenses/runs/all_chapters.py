@@ -1,26 +1,22 @@
 """All chapters' notebooks executed side by side, one per core."""
 
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 
-from fivelenses.checkpoints.finetuning import cores
-from fivelenses.processes import INTERRUPTIONS
-from fivelenses.runs import tethered
+from fivelenses.processes import cores, workers
 from fivelenses.runs.execution import Finished, run, run_committed
 from fivelenses.runs.settings import CHAPTERS, check_profile
 
+say = partial(print, flush=True)  # in a worker, whose output is this process's
 
-def run_all(
-    profile: str, force: bool = False, log: Callable[[str], None] = print, committed: Sequence[Path] = ()
-) -> list[Finished]:
+
+def run_all(profile: str, force: bool = False, committed: Sequence[Path] = ()) -> list[Finished]:
     """Every chapter that has a profile, on it, and the pages of committed records, side by side, one per core.
 
     Args:
         profile: of the local runs.
         force: execute them also when nothing has changed.
-        log: called with one line of plain text for each event.
         committed: folders of committed records.
 
     Raises:
@@ -29,11 +25,10 @@ def run_all(
     """
     check_profile(profile)
     numbers = [number for number, chapter in CHAPTERS.items() if profile in chapter.profiles]
-    local = [lambda number=number: run(number, profile, None, force, log, cores=1) for number in numbers]
-    return _side_by_side(local + _pages_of(committed, log))
+    return _side_by_side([partial(run, number, profile, None, force, say) for number in numbers] + _pages(committed))
 
 
-def run_all_committed(folders: Sequence[Path], log: Callable[[str], None] = print) -> list[Finished]:
+def run_all_committed(folders: Sequence[Path]) -> list[Finished]:
     """The pages of committed records, side by side.
 
     Args:
@@ -42,25 +37,21 @@ def run_all_committed(folders: Sequence[Path], log: Callable[[str], None] = prin
     Raises:
         RunError: after all have ended, the first that failed.
     """
-    return _side_by_side(_pages_of(folders, log))
+    return _side_by_side(_pages(folders))
 
 
-def _pages_of(folders: Sequence[Path], log) -> list[Callable[[], Finished]]:
+def _pages(folders: Sequence[Path]) -> list[Callable[[], Finished]]:
     chapters = {chapter.slug: chapter for chapter in CHAPTERS.values()}
-    return [lambda folder=folder: run_committed(chapters[folder.name], folder, log) for folder in folders]
+    return [partial(run_committed, chapters[folder.name], folder, say) for folder in folders]
 
 
-def _side_by_side(runs: list[Callable[[], Finished]]) -> list[Finished]:
-    with ThreadPoolExecutor(cores()) as pool:
-        futures = [pool.submit(one) for one in runs]
-        try:
-            wait(futures)
-        except INTERRUPTIONS:
-            # Leaving the pool waits for its threads, which wait for their notebooks; those in line are not begun.
-            pool.shutdown(wait=False, cancel_futures=True)
-            # `wait` never returns a future that was cancelled in its queue.
-            while not all(future.done() for future in futures):
-                tethered.end_descendants()
-                time.sleep(0.1)
-            raise
-    return [future.result() for future in futures]
+def _side_by_side(runs: Sequence[Callable[[], Finished]]) -> list[Finished]:
+    from distributed import wait
+
+    if not runs:
+        return []
+    with workers(min(cores(), len(runs))) as client:
+        # A failure is the notebook's, not the worker's: what others have begun is brought to its end.
+        futures = [client.submit(one, pure=False, priority=-place) for place, one in enumerate(runs)]
+        wait(futures)
+        return [future.result() for future in futures]

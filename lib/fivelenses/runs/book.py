@@ -5,9 +5,10 @@ A run that is missing, failed, unfinished or out of step stops the build with a 
 
 import hashlib
 import importlib.metadata
-import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from html import escape
@@ -24,17 +25,24 @@ from fivelenses.first_exhibits import claims, gate, intervals
 from fivelenses.first_exhibits.verdicts import OUTCOMES
 from fivelenses.lenses.checks import invariance_table
 from fivelenses.papers.known_truth import statement as known_truth
-from fivelenses.runs import ledger, sweep_page, tether
+from fivelenses.runs import ledger, sweep_page
 from fivelenses.runs.all_chapters import run_all_committed
 from fivelenses.runs.execution import RunError, state
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown, assemble, local_runs, published_runs, telling_picture
 from fivelenses.runs.settings import CHAPTERS, settings
-from fivelenses.runs.sweeps import sweeps_folder
+from fivelenses.runs.sweep import sweeps_folder
 from fivelenses.runs.unchanged import first_page
 
 SWEEPS = sweep_page.PAGE.removesuffix(".md")
 KNOWN_TRUTH = 7  # the chapter whose counts other pages quote
 MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that a page needs of MathJax
+# The builder, which ends with this process.
+BUILDER = """
+from fivelenses.processes import end_with_caller
+from jupyter_book.cli.main import main
+end_with_caller()
+main()
+"""
 OTHER_RUNS = "## The same chapter on other encoders"
 AWAITED = """# Chapter {number} on this machine
 
@@ -252,12 +260,11 @@ def _complete(html: Path) -> None:
     _hover_over_terms(html)
 
 
-def _jupyter_book(source: Path, output: Path, lock: Path, *options: str) -> tuple[bool, str]:
+def _jupyter_book(source: Path, output: Path, *options: str) -> tuple[bool, str]:
     """Build the pages of a folder; whether that failed, and what the builder printed."""
     arguments = ["build", str(source), "--path-output", str(output), *options]
-    with tether.command("jupyter-book", arguments, lock, os.environ) as process:
-        printed = "".join(process.communicate())
-    return bool(process.returncode), printed
+    ended = subprocess.run([sys.executable, "-c", BUILDER, *arguments], capture_output=True, text=True)
+    return bool(ended.returncode), ended.stdout + ended.stderr
 
 
 def build_page(shown: Shown) -> Path:
@@ -282,7 +289,7 @@ def build_page(shown: Shown) -> Path:
         nbformat.write(page, source / f"{shown.page}.ipynb")
         contents = {"format": "jb-book", "root": shown.page, "chapters": [{"file": "glossary"}, {"file": "references"}]}
         (source / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf-8")
-        failed, printed = _jupyter_book(source, work, work / ".build.lock")
+        failed, printed = _jupyter_book(source, work)
         if failed:
             last = (printed.strip().splitlines() or ["it printed nothing"])[-1]
             raise RunError(f"The page of chapter {shown.chapter.number} ({shown.profile}) did not build: {last}")
@@ -307,7 +314,7 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     """
     # A first look has one run per chapter: it is there a minute sooner.
     published = [run for run in published_runs() if run.leads or not published_alone]
-    run_all_committed([run.committed for run in published], log)
+    run_all_committed([run.committed for run in published])
     runs = published + ([] if published_alone else local_runs())
     page, folder = first_page(), first_page().parents[1]
     work, staged, stamp = folder / "work", folder / "staged", folder / "made-from.sha256"
@@ -322,7 +329,7 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
         # The builder would leave the page of a source that is no more.
         (work / "_build" / "html" / gone).with_suffix(".html").unlink(missing_ok=True)
     shutil.rmtree(staged)
-    failed, output = _jupyter_book(work / "source", work, folder / ".build.lock", "-W", "-n", "--keep-going")
+    failed, output = _jupyter_book(work / "source", work, "-W", "-n", "--keep-going")
     if failed:
         lines = [line for line in output.splitlines() if "WARNING" in line or "ERROR" in line]
         complaints = folder / "build.log"

@@ -20,7 +20,7 @@ from fivelenses.first_exhibits.exhibit import counted
 from fivelenses.models import encoders
 from fivelenses.runs.parameters import FineTuningParameters
 from fivelenses.runs.settings import settings
-from fivelenses.runs.sweep_points import Point
+from fivelenses.runs.sweep import Point
 from fivelenses.tasks.own import described
 from fivelenses.tasks.sources import SourceError, mirror
 

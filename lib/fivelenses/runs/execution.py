@@ -2,10 +2,8 @@
 good run in place.
 """
 
-import functools
 import hashlib
 import json
-import os
 import shutil
 import threading
 import time
@@ -21,7 +19,6 @@ from fivelenses import project, records
 from fivelenses.files import sha256
 from fivelenses.runs import checksums, notebooks
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
-from fivelenses.runs.inputs import check_inputs
 from fivelenses.runs.run import check_device
 from fivelenses.runs.settings import Chapter, find_chapter, resolved, settings
 
@@ -38,14 +35,11 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that stands: its folder, whether it was executed now, and how long that took (seconds) at which
-    peak (bytes).
-    """
+    """A run that stands: its folder, whether it was executed now, and how long that took (seconds)."""
 
     folder: Path
     executed: bool
     seconds: float
-    peak_memory: int
 
 
 def notebook_digest(notebook: nbformat.NotebookNode) -> str:
@@ -123,7 +117,6 @@ def run(
     overrides: dict | None = None,
     force: bool = False,
     log: Callable[[str], None] = print,
-    cores: int | None = None,
 ) -> Finished:
     """Execute a chapter's notebook unless its last run is current; what was measured before is not measured again.
 
@@ -136,7 +129,6 @@ def run(
         overrides: parameters by name.
         force: execute also when nothing has changed.
         log: called with one line of plain text for each event.
-        cores: at most so many are used; all by default.
 
     Raises:
         ParameterError: a parameter that does not exist or fit.
@@ -152,11 +144,14 @@ def run(
     place = project.runs_folder() / folder_name(chapter, profile, overrides)
     # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
     environment = {"OMP_WAIT_POLICY": "PASSIVE"}
-    if cores is not None:
-        environment |= {"OMP_NUM_THREADS": str(cores), project.CORES_VARIABLE: str(cores)}
     given = {"profile": profile, **overrides}
 
-    check = functools.partial(check_inputs, parameters, log)
+    def check() -> None:
+        # Encoders are read with torch, for which a page from records does not wait.
+        from fivelenses.runs.inputs import check_inputs
+
+        check_inputs(parameters, log)
+
     return _current(chapter, place, parameters.model_dump(mode="json"), given, environment, force, log, check)
 
 
@@ -212,7 +207,7 @@ def _current(
             reason = "its records have changed since"
         if not reason and not force:
             log(f"{name}: current, in {place}")
-            return Finished(place, False, 0.0, 0)
+            return Finished(place, False, 0.0)
         check_disk(place.parent)
         check()
         log(f"{name}: running ({reason or 'asked for'})")
@@ -261,33 +256,22 @@ def check_disk(folder: Path) -> None:
 
 def _execute(chapter: Chapter, given: dict, place: Path, environment: dict, log) -> Finished:
     partial = place.with_name(f".{place.name}.partial")
-    lock = place.with_name(f".{place.name}.notebook.lock")
     name = f"chapter {chapter.number}, {given['profile']}"
-    # A notebook whose runner was killed this moment lets go of the folder when the last of its processes has ended.
-    with FileLock(lock):
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-    started = time.monotonic()
-    environment = {**os.environ, **environment, RUN_FOLDER_VARIABLE: str(partial)}
-    committed = environment.get(RECORDS_VARIABLE)
-    ended = notebooks.execute(
-        chapter.notebook,
-        partial / EXECUTED,
-        given,
-        environment,
-        lock,
-        lambda line: log(f"{name}: {line}"),
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    started, committed = time.monotonic(), environment.get(RECORDS_VARIABLE)
+    environment = environment | {RUN_FOLDER_VARIABLE: str(partial)}
+    failure = notebooks.execute(
+        chapter.notebook, partial / EXECUTED, given, environment, lambda line: log(f"{name}: {line}")
     )
-    if ended.failure:
-        raise RunError(f"C{name[1:]}: {ended.failure}")
+    if failure:
+        raise RunError(f"C{name[1:]}: {failure}")
     facts_file = partial / "run.json"
     if not facts_file.is_file():
         raise RunError(f"Chapter {chapter.number} ended without run.finish(): its last cell has to call it.")
     facts = json.loads(facts_file.read_text(encoding="utf-8"))
     notebook = nbformat.read(chapter.notebook, as_version=4)
     facts |= {"notebook": notebook_digest(notebook), "code": page_digest(chapter, notebook), "models": models_digest()}
-    # Records that were there already took their memory in an earlier run.
-    facts["peak_memory"] = max(ended.peak_memory, facts["peak_memory"])
     facts["files"] = checksums.checksums(partial)
     if committed:
         published = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
@@ -303,5 +287,5 @@ def _execute(chapter: Chapter, given: dict, place: Path, environment: dict, log)
     partial.rename(place)
     shutil.rmtree(replaced, ignore_errors=True)
     seconds = time.monotonic() - started
-    log(f"{name}: done in {seconds:.0f} s, at most {ended.peak_memory / 1e9:.1f} GB, in {place}")
-    return Finished(place, True, seconds, ended.peak_memory)
+    log(f"{name}: done in {seconds:.0f} s, in {place}")
+    return Finished(place, True, seconds)

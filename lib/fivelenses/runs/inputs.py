@@ -31,6 +31,18 @@ def check_inputs(parameters: FineTuningParameters, log: Callable[[str], None] = 
     for task in map(tasks.find, parameters.tasks_trained()):
         if task.own:
             log(described(task.name))
+    check_encoders(parameters)
+    for name in parameters.encoders_used():
+        for compared, limit in parameters.sets_compared():
+            _check_compared(name, compared, limit, parameters)
+
+
+def check_encoders(parameters: FineTuningParameters) -> None:
+    """Refuse encoders of a run that cannot be studied, or read fewer tokens than it asks for.
+
+    Raises:
+        SourceError, ValueError: in one sentence.
+    """
     for name in dict.fromkeys(parameters.encoders_read()):
         most = encoders.positions(soundness.check_encoder(name, parameters.six_projections, parameters.fewest_layers))
         if most is not None and most < getattr(parameters, "max_tokens", 0):
@@ -38,9 +50,6 @@ def check_inputs(parameters: FineTuningParameters, log: Callable[[str], None] = 
                 f"max_tokens is {parameters.max_tokens} and {name} reads {most} tokens at most: "
                 f"pass -p max_tokens={most}."
             )
-    for name in parameters.encoders_used():
-        for compared, limit in parameters.sets_compared():
-            _check_compared(name, compared, limit, parameters)
 
 
 def _check_compared(name: str, compared: Sequence[str], limit: int | None, parameters: FineTuningParameters) -> None:

@@ -16,8 +16,7 @@ from fivelenses.first_exhibits.verdicts import OUTCOMES
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.side_by_side import render
-from fivelenses.runs.sweep_tables import CLAIMS, MODELS, TABLE
-from fivelenses.runs.sweeps import POINTS, reason_to_run, sweeps_folder
+from fivelenses.runs.sweep import CLAIMS, MODELS, POINTS, TABLE, reason_to_run, sweeps_folder
 
 PAGE = "here/sweeps.md"
 
