@@ -31,8 +31,8 @@ def cells(number: int) -> tuple[CodeType, ...]:
     return tuple(compile(cell.source, f"chapter {number}", "exec") for cell in claims)
 
 
-def verdicts(number: int, tables: dict, folder, excluded=None, only="", **parameters) -> dict[str, Verdict]:
-    """What becomes of each claim of a chapter, by key.
+def executed(number: int, tables: dict, folder, excluded=None, only="", **parameters) -> tuple[Run, dict]:
+    """The run of a chapter's cells of claims, and the names that they define.
 
     Args:
         tables: the records by the name of the measurement.
@@ -43,11 +43,16 @@ def verdicts(number: int, tables: dict, folder, excluded=None, only="", **parame
     """
     run = OnTables(CHAPTERS[number], "tiny", settings(number, "tiny", **parameters), folder)
     run.tables, run.only, run.excluded, usual = tables, only, excluded or {}, fivelenses.run.begin
-    fivelenses.run.begin = lambda *_: run
+    fivelenses.run.begin, names = lambda *_: run, {}
     try:
-        names: dict = {}
         for code in cells(number):
             exec(code, names)
     finally:
         fivelenses.run.begin = usual
+    return run, names
+
+
+def verdicts(number: int, tables: dict, folder, excluded=None, only="", **parameters) -> dict[str, Verdict]:
+    """What becomes of each claim of a chapter, by key; arguments as `executed`."""
+    run, _ = executed(number, tables, folder, excluded, only, **parameters)
     return {claim.key: verdict for claim, verdict in run.claims}

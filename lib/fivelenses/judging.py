@@ -276,8 +276,8 @@ def estimate(
             without each fold was not measured again: its examples are given, too.
         models: the column, or columns, that tell models apart; PAIR for all pairs of models.
         unit: `ratio` for what is judged by its logarithm; by part where parts differ.
-        reference: rows of what is subtracted. Models of the same names are pairs, a single one is common to all, and
-            others are other models on the same examples.
+        reference: rows of what is subtracted: models of the same names are pairs, and others are other models on the
+            same examples.
 
     >>> rows = pd.DataFrame({"seed": [0, 0, 0, 1, 1, 1], "fold": [-1, 0, 1] * 2, "x": [2.0, 1, 3, 4, 3, 5]})
     >>> estimate(rows, lambda of_model: of_model["x"].mean()).estimate
@@ -317,7 +317,7 @@ def _estimate(sides: list[pd.Series], pairs: bool, examples: int, log: bool) -> 
         values = tuple(map(_logarithm, values)) if log else values
         replicates.append(tuple(over_models(list(wide.index), one) for one in values) if pairs else values)
         names.append(list(wide.index))
-    if len(sides) == 2 and (len(names[1]) == 1 or names[0] == names[1]):
+    if len(sides) == 2 and names[0] == names[1]:
         replicates = [tuple(one - other for one, other in zip(*replicates, strict=True))]
     if replicates[0][1].shape[1]:
         return _jackknife(replicates, examples, log)
@@ -356,7 +356,7 @@ def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minu
     return _jackknife(replicates, predictions["example"].nunique(), False)
 
 
-def scores_by_fold(predictions: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd.DataFrame | Missing:
     """Scores on all examples and without each fold of them, as `estimate` takes them, from predictions by example.
 
     Args:
@@ -370,6 +370,8 @@ def scores_by_fold(predictions: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame
     >>> scores_by_fold(pd.DataFrame(values), ["model"])["score"].tolist()
     [0.5, 0.0, 1.0]
     """
+    if isinstance(predictions, Missing):
+        return predictions
     by, tables = list(by), []
     count = predictions.groupby(by)["example"].transform("size")
     for (_, examples), alike in predictions.groupby(["metric", count], sort=False):

@@ -237,7 +237,9 @@ class Missing:
     def _itself(self, *_, **__) -> "Missing":
         return self
 
-    __call__ = __getitem__ = __neg__ = __invert__ = __and__ = __or__ = __rsub__ = __radd__ = __rmul__ = _itself
+    __call__ = __getitem__ = __neg__ = __invert__ = __and__ = __or__ = __rand__ = __ror__ = __rsub__ = __radd__ = (
+        __rmul__
+    ) = _itself
     __add__ = __sub__ = __mul__ = __truediv__ = __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = _itself
 
     def __setitem__(self, name: str, value) -> None:

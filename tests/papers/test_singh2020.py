@@ -14,23 +14,12 @@ from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.models import layers
-from fivelenses.papers.singh2020 import figures, measure
-from fivelenses.papers.singh2020.curves import scores
+from fivelenses.papers import singh2020 as measure
 from fivelenses.runs.settings import settings as chapter_settings
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import subset
 
 DEPTH = 12
-
-
-def distances(task: str, slopes: dict) -> pd.DataFrame:
-    rows = [
-        {"task": task, "examples": examples, "seed": seed, "layer": layer, "part": "output", "absolute": slope * layer}
-        for examples, slope in slopes.items()
-        for seed in range(3)
-        for layer in range(1, DEPTH + 1)
-    ]
-    return pd.DataFrame(rows).assign(steps=lambda table: table["examples"] // 10)
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +35,8 @@ def models(tmp_path_factory):
 
 
 def test_the_tables_say_what_the_models_are(models):
-    table = scores(tables.models(models))
-    assert table["examples"].tolist() == [48, 96, 96] and table["reinitialised"].tolist() == [0, 0, 6]
-    assert (table["layers"] == 6).all() and table["score"].between(0, 1).all()
+    table = tables.models(models)
+    assert table["examples"].tolist() == [48, 96, 96, 96] and table["reinitialised"].tolist() == [0, 0, 6, 0]
     moved = measure.weight_distances(models)
     # The model with re-initialised layers has moved before it was trained, so it is left out.
     assert moved.groupby(["control", "examples", "layer"])["part"].count().tolist() == [6] * 18
@@ -184,98 +172,9 @@ def test_smaller_parts_of_the_data_are_parts_of_the_larger():
     assert set(subset(labels, 40, 0)) != set(subset(labels, 40, 1))
 
 
-def models_table(task: str, counts, seeds=range(3), **more) -> pd.DataFrame:
-    """A record of models whose score falls with the number of re-initialised layers."""
-    rows = [
-        {"task": task, "examples": 90, "seed": seed, "reinitialised": count, "score": 0.9 - 0.1 * count + 0.01 * seed}
-        for count in counts
-        for seed in seeds
-    ]
-    return pd.DataFrame(rows).assign(**{"null_rate": 0.5, "diverged": False, "steps": 9, "address": ""} | more)
-
-
-def test_curves_without_a_place_between_their_ends_have_no_table_of_shapes_and_the_page_says_why():
-    absent = figures.table_of_shapes(models_table("sst2", (0, 4)))
-    assert "because no curve of this run has a place between none and all layers re-initialised" in absent.sentence
-
-
-def test_shapes_are_tabled_where_curves_have_them():
-    flat = models_table("qnli", range(5)).assign(score=0.6)
-    shapes = figures.table_of_shapes(pd.concat([models_table("sst2", range(5)), flat]))
-    falling, level = shapes.table.set_index("task").loc[["sst2", "qnli"]].to_dict("records")
-    assert falling["none"] == pytest.approx(0.51) and falling["concavity"] == pytest.approx(0, abs=1e-9)
-    assert falling["top"] == pytest.approx(0.4 / 3) and np.isnan(level["concavity"])
-    # Without predictions there are no intervals.
-    assert shapes.shown["lost with the top third"].tolist() == ["+0.13", "+0.00"]
-    assert shapes.shown["concavity"].tolist()[1] == "–"
-
-
-def test_a_score_below_zero_is_tabled_with_a_minus_sign():
-    shown = figures.table_of_shapes(models_table("cola", range(5)).assign(score=-0.02)).shown
-    assert shown["all layers kept"].tolist() == shown["all re-initialised"].tolist() == ["−0.020"]
-
-
-def test_a_figure_has_a_row_per_model_and_the_null_that_it_draws():
-    models = pd.concat([models_table("sst2", range(5)), models_table("qnli", range(5))])
-    again = models_table("sst2", range(5), steps=90)
-    exhibit = figures.reinitialisation(pd.concat([models, again]), "sst2", [90])
-    assert exhibit.key == "singh2020-figure-1a" and len(exhibit.table) == 15
-    assert (exhibit.table["layers"] == 4).all() and (exhibit.table["null_rate"] == 0.5).all()
-    matched = figures.figure_1c(models, ["sst2", "qnli"], 90)
-    assert set(matched.table["task"]) == {"sst2", "qnli"} and matched.table["rise"].max() == pytest.approx(0.42)
-    assert figures.reinitialisation(models.replace("sst2", "rte"), "rte", [90]).key == "singh2020-re-initialised-rte"
-
-
-def test_equal_steps_are_drawn_beside_the_most_data():
-    parts = [models_table("sst2", range(5)), models_table("sst2", range(5), steps=90)]
-    parts.append(models_table("sst2", range(5), examples=900, steps=90))
-    exhibit = figures.equal_steps(scores(pd.concat(parts)), ["sst2"], "score", "score", "reinitialised", "layers")
-    assert exhibit.table.groupby("examples")["steps"].unique().map(list).to_dict() == {90: [90], 900: [90]}
-    assert [axes.get_title(loc="left") for axes in exhibit.figure.axes] == ["SST-2"]
-
-
-def test_distances_are_drawn_with_those_of_shuffled_labels():
-    usual = distances("sst2", {1000: 0.3, 100: 0.1}).assign(control="")
-    shuffled = distances("sst2", {1000: 0.2, 100: 0.1}).assign(control="shuffled labels")
-    exhibit = figures.weight_distance(pd.concat([usual, shuffled]), "sst2")
-    assert len(exhibit.table) == len(usual) and "shuffled labels" in exhibit.caption
-    assert exhibit.table.query("layer == 5")["shuffled"].unique() == pytest.approx([1.0])
-    assert "shuffled" not in figures.weight_distance(usual.drop(columns="control"), "sst2").table
-
-
-def test_models_of_shuffled_labels_are_no_part_of_the_distances_at_equal_steps():
-    usual = distances("sst2", {1000: 0.3, 100: 0.1}).assign(control="")
-    usual["equal_steps"] = usual["examples"] == 100
-    shuffled = usual.assign(control="shuffled labels", absolute=9.0)
-    drawn = ["sst2"], "absolute", figures.DISTANCE, "layer", "layer"
-    exhibit = figures.equal_steps(pd.concat([usual, shuffled]), *drawn)
-    assert exhibit.table["absolute"].max() < 9 and len(exhibit.table) == len(usual)
-
-
-def test_a_third_in_which_no_model_was_trained_has_no_number():
-    shapes = figures.table_of_shapes(models_table("sst2", (0, 3, 4)))
-    assert "top" not in shapes.table and "middle" not in shapes.table and shapes.table["bottom"].notna().all()
-    assert shapes.shown["lost with the top third"].tolist() == ["–"]
-
-
-def test_sublayers_need_more_than_the_output_projections():
-    outputs = distances("sst2", {1000: 0.3}).assign(relative=0.1)
-    assert "output projections alone" in figures.table_of_sublayers(outputs).sentence
-    both = pd.concat([outputs, outputs.assign(part="query", relative=0.2)])
-    assert figures.table_of_sublayers(both).table.groupby("part")["relative"].mean().to_dict() == {
-        "output": pytest.approx(0.1),
-        "query": pytest.approx(0.2),
-    }
-
-
 def test_the_sizes_of_a_task_are_measured_in_words_and_numbers():
     data = pd.concat([measure.sizes(task, "toyworld") for task in ("sst2", "trec")])
     assert data["training_examples"].tolist()[0] == 4_000
-    table = figures.table_1(data, {"sst2": [3000, 900], "trec": [3000]}).table
-    assert table["sizes"].tolist() == ["3,000, 900", "3,000"] and table["paper_training"].fillna("").tolist() == [
-        "67k",
-        "",
-    ]
 
 
 def test_another_encoder_has_the_same_plan_at_its_own_rate():

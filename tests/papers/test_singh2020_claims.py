@@ -1,20 +1,43 @@
 """Chapter 4's claims: what the report says holds on them, trivial shapes do not, and each can come out either way."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests import chapters
 
-from fivelenses.first_exhibits.claims import judge
-from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, FAILS, OPEN, REPRODUCED
-from fivelenses.papers.singh2020 import curves
-from fivelenses.papers.singh2020.claims import BEATS, CLAIMS, FROM_SCRATCH, NEEDS_MORE, NOT_ABOVE, PEAKS_LOWER
+from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, OPEN, REPRODUCED
 
 DEPTH = 6
 EXAMPLES = 600  # of the evaluation
 MOST, LEAST = 6000, 600
-BY_KEY = {claim.key: claim for claim in CLAIMS}
+FROM_SCRATCH = "SST-2 against no pre-training"
+BEATS = "few examples with the pre-trained layers beat the most without them"
+NEEDS_MORE, PEAKS_LOWER = "the probe needs more layers", "the best frozen probe scores below the best tuned model"
+SIZES = pd.DataFrame({"task": ["sst2", "qnli", "cola"], "training_examples": MOST})
+
+
+@pytest.fixture
+def judge(tmp_path):
+    """What becomes of a claim on records."""
+
+    def judged(key, found, excluded=None):
+        return chapters.verdicts(4, {"sizes": SIZES} | found, tmp_path, excluded, key)[key]
+
+    return judged
+
+
+@pytest.fixture
+def curves(tmp_path):
+    """The names that the chapter's cells define."""
+    return SimpleNamespace(**chapters.executed(4, {"sizes": SIZES}, tmp_path)[1])
+
+
+def parts(verdict) -> dict:
+    """The interval of each group and part."""
+    return {(group.name, part.name): part.interval for group in verdict.groups for part in group.parts}
 
 
 def line(share):
@@ -102,7 +125,8 @@ def by_example(table: pd.DataFrame) -> pd.DataFrame:
 def records(tuned: dict, frozen: dict | None = None, distances: pd.DataFrame | None = None, **options) -> dict:
     table, scores = models(tuned, **options), probes(frozen) if frozen else None
     found = {"models": table, "by_example": by_example(table), "weight_distances": distances}
-    return found | {"frozen_probes": frozen and {"scores": scores, "by_example": by_example(scores)}}
+    found |= {"frozen_probes": frozen and {"scores": scores, "by_example": by_example(scores)}}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def distances(forms: dict, control: str = "") -> pd.DataFrame:
@@ -157,36 +181,32 @@ SAYS_THE_CONTRARY = {
 }
 
 
-def verdict(key: str, found: dict):
-    return judge(BY_KEY[key], found).verdict
+@pytest.mark.parametrize("key", SAYS_SO)
+def test_a_record_that_shows_the_claim_reproduces_it(judge, key):
+    assert judge(key, SAYS_SO[key]).outcome == REPRODUCED
 
 
-@pytest.mark.parametrize("key", BY_KEY)
-def test_a_record_that_shows_the_claim_reproduces_it(key):
-    assert verdict(key, SAYS_SO[key]).outcome == REPRODUCED
-
-
-@pytest.mark.parametrize("key", BY_KEY)
-def test_a_record_that_shows_the_contrary_contradicts_it(key):
-    assert verdict(key, SAYS_THE_CONTRARY[key]).outcome == CONTRADICTED
+@pytest.mark.parametrize("key", SAYS_SO)
+def test_a_record_that_shows_the_contrary_contradicts_it(judge, key):
+    assert judge(key, SAYS_THE_CONTRARY[key]).outcome == CONTRADICTED
 
 
 WHAT_IT_SAYS = {("cola-linear", "ramp"), ("top-two-hurt-probing", "reversed")}
 
 
 @pytest.mark.parametrize("shape", TRIVIAL)
-@pytest.mark.parametrize("key", [key for key in BY_KEY if key != "weights-move-up"])
-def test_no_claim_is_reproduced_by_curves_that_all_have_one_trivial_shape(key, shape):
+@pytest.mark.parametrize("key", [key for key in SAYS_SO if key != "weights-move-up"])
+def test_no_claim_is_reproduced_by_curves_that_all_have_one_trivial_shape(judge, key, shape):
     form = TRIVIAL[shape]
     tuned = {(task, *size): form for task in ("sst2", "qnli") for size in ((MOST, 90), (LEAST, 9))}
     tuned |= {("cola", MOST, 90): below(form, 0.4)}
     wanted = {name: of for name, of in tuned.items() if (name[0] == "cola") == (key == "cola-linear")}
-    outcome = verdict(key, records(wanted, {(task, MOST): form for task in ("sst2", "qnli")})).outcome
+    outcome = judge(key, records(wanted, {(task, MOST): form for task in ("sst2", "qnli")})).outcome
     assert (outcome == REPRODUCED) == ((key, shape) in WHAT_IT_SAYS)
 
 
 @pytest.mark.parametrize("shape", ["flat", "ramp", "reversed", "noise", "outlier"])
-def test_weights_do_not_move_up_by_a_trivial_shape(shape):
+def test_weights_do_not_move_up_by_a_trivial_shape(judge, shape):
     form = {
         "flat": rising(0),
         "ramp": rising(0.1),
@@ -195,7 +215,7 @@ def test_weights_do_not_move_up_by_a_trivial_shape(shape):
         "outlier": lambda layer: 0.5 + (layer == 2),
     }[shape]
     found = {"weight_distances": distances({("sst2", MOST, 90): form, ("sst2", LEAST, 9): form})}
-    assert verdict("weights-move-up", found).outcome != REPRODUCED
+    assert judge("weights-move-up", found).outcome != REPRODUCED
 
 
 # --- what the report prints ---
@@ -206,7 +226,7 @@ def falls_within_the_last(kept: int, top: float, bottom: float):
     return lambda share: top if 12 * (1 - share) >= kept else bottom + (top - bottom) * 12 * (1 - share) / kept
 
 
-def test_the_report_s_own_numbers_hold():
+def test_the_report_s_own_numbers_hold(judge):
     qnli = {100_000: 3, 10_000: 4, 1_000: 5}  # the rapid drop begins at the first three, four, five layers
     tuned = {("qnli", size, size): falls_within_the_last(kept, 0.9, 0.6) for size, kept in qnli.items()}
     # About 670 examples: QNLI drops most over the last four layers, and has its null rate with three; SST-2 drops by
@@ -215,103 +235,85 @@ def test_the_report_s_own_numbers_hold():
     sst2 = lambda share: np.interp(12 * share, list(points), list(points.values()))  # noqa: E731
     tuned |= {("sst2", 670, 60): sst2, ("sst2", 67_000, 6_000): falls_within_the_last(6, 0.93, 0.8)}
     tuned |= {("sst2", 6_700, 600): falls_within_the_last(8, 0.9, 0.79)}
-    assert verdict("less-data-more-reliance", records(tuned, depth=12)).outcome == REPRODUCED
+    assert judge("less-data-more-reliance", records(tuned, depth=12)).outcome == REPRODUCED
     tuned = {("qnli", 670, 60): falls_within_the_last(4, 0.75, 0.5), ("sst2", 670, 60): sst2}
-    found = judge(BY_KEY["qnli-concave-sst-linear"], records(tuned, depth=12))
-    assert found.verdict.outcome == REPRODUCED
-    assert {round(effect.interval.estimate, 2) for effect in found.effects} >= {0.05}
+    found = judge("qnli-concave-sst-linear", records(tuned, depth=12))
+    assert found.outcome == REPRODUCED
+    assert {round(interval.estimate, 2) for interval in parts(found).values()} >= {0.05}
 
 
 # --- what the rules are for ---
 
 
-def test_a_tuned_model_that_needs_no_layer_decides_nothing_against_a_probe_that_needs_one():
-    found = judge(BY_KEY["probing-needs-more"], records({("sst2", MOST, 90): flat}, {("sst2", MOST): below(flat, 0.1)}))
-    assert found.of(NEEDS_MORE)["SST-2"].interval.estimate == pytest.approx(0, abs=1e-9)
-    assert found.of(PEAKS_LOWER)["SST-2"].interval.low > 0
-    assert found.verdict.outcome not in (REPRODUCED, CONTRADICTED)
+def test_a_tuned_model_that_needs_no_layer_decides_nothing_against_a_probe_that_needs_one(judge):
+    found = judge("probing-needs-more", records({("sst2", MOST, 90): flat}, {("sst2", MOST): below(flat, 0.1)}))
+    assert parts(found)["SST-2", NEEDS_MORE].estimate == pytest.approx(0, abs=1e-9)
+    assert parts(found)["SST-2", PEAKS_LOWER].low > 0
+    assert found.outcome not in (REPRODUCED, CONTRADICTED)
 
 
-def test_noise_of_the_seeds_alone_makes_no_curve_less_linear():
-    quiet = records({("cola", MOST, 90): below(line, 0.4)})["models"]
-    noisy = quiet.assign(score=quiet["score"] + 0.1 * (quiet["seed"] - 1) * np.where(quiet["reinitialised"] % 2, 1, -1))
-    found = [judge(BY_KEY["cola-linear"], {"models": table}).of(NOT_ABOVE)["CoLA"].interval for table in (quiet, noisy)]
-    assert found[0].estimate == pytest.approx(found[1].estimate) and not found[0].measured
+def test_a_step_in_the_middle_is_no_line_though_its_concavity_is_none(judge):
+    assert judge("cola-linear", records({("cola", MOST, 90): below(step, 0.4)})).outcome == CONTRADICTED
 
 
-def test_a_step_in_the_middle_is_no_line_though_its_concavity_is_none():
-    assert verdict("cola-linear", records({("cola", MOST, 90): below(step, 0.4)})).outcome == CONTRADICTED
-
-
-def test_the_same_examples_drawn_thrice_are_one_probe():
+def test_the_same_examples_drawn_thrice_are_one_probe(judge, curves):
     found = records({("sst2", MOST, 90): late, ("qnli", MOST, 90): late})
     scores = probes({("sst2", MOST): best_in_the_middle, ("qnli", MOST): best_in_the_middle})
     scores.loc[scores["task"] == "qnli", "score"] = scores["removed"].map(lambda one: best_in_the_middle(one / DEPTH))
     found |= {"frozen_probes": {"scores": scores, "by_example": by_example(scores)}}
     for key in ("probing-needs-more", "top-two-hurt-probing"):
-        groups = {group.name: group.of_this_model for group in verdict(key, found).groups}
+        groups = {group.name: group.models == 1 for group in judge(key, found).groups}
         assert groups == {"SST-2": False, "QNLI": True}
-    assert curves.of_probes(scores).groupby("task")["seed"].nunique().to_dict() == {"qnli": 1, "sst2": 3}
+    assert curves.own_draws(scores).groupby("task")["seed"].nunique().to_dict() == {"qnli": 1, "sst2": 3}
 
 
-def test_equal_steps_and_other_sizes_which_the_report_does_not_compare_take_no_part():
+def test_equal_steps_and_other_sizes_which_the_report_does_not_compare_take_no_part(judge):
     tuned = {("sst2", MOST, 90): late, ("sst2", LEAST, 9): below(early, 0.05)}
     more = tuned | {("sst2", LEAST, 90): below(late, 0.05), ("sst2", 100, 2): below(early, 0.25)}
-    both = [judge(BY_KEY["less-data-more-reliance"], records(forms)) for forms in (tuned, more)]
-    assert {group.name for group in both[1].verdict.groups} == {"SST-2", FROM_SCRATCH}
-    for one, other in zip(*(judged.effects for judged in both), strict=True):
-        assert one.interval.estimate == pytest.approx(other.interval.estimate)
+    both = [judge("less-data-more-reliance", records(forms)) for forms in (tuned, more)]
+    assert {group.name for group in both[1].groups} == {"SST-2", FROM_SCRATCH}
+    estimates = [{name: interval.estimate for name, interval in parts(one).items()} for one in both]
+    assert estimates[0] == pytest.approx(estimates[1])
     moved = {("sst2", MOST, 90): rising(0.2), ("sst2", LEAST, 9): rising(0.05), ("sst2", LEAST, 90): rising(0.3)}
-    found = verdict("weights-move-up", {"weight_distances": distances(moved)})
+    found = judge("weights-move-up", {"weight_distances": distances(moved)})
     assert found.outcome == REPRODUCED and [group.name for group in found.groups] == ["SST-2"]
 
 
-def test_all_of_the_data_without_pre_trained_layers_counts_also_where_its_curve_has_no_shape():
+def test_all_of_the_data_without_pre_trained_layers_counts_also_where_its_curve_has_no_shape(judge):
     sizes = {MOST: below(flat, -0.08), 2000: late, LEAST: below(early, 0.05)}
-    found = judge(BY_KEY["less-data-more-reliance"], records({("sst2", size, 9): form for size, form in sizes.items()}))
-    assert found.of(BEATS)[FROM_SCRATCH].interval.estimate == pytest.approx(0.85 - 0.88, abs=0.01)
-    [group] = found.verdict.groups
-    assert group.outcome == FAILS and found.verdict.outcome == OPEN
-    assert found.verdict.untested == ("the score drops sooner",)
-    assert "with the most examples does not clearly fall" in found.verdict.left_out["SST-2"]
+    found = judge("less-data-more-reliance", records({("sst2", size, 9): form for size, form in sizes.items()}))
+    assert parts(found)[FROM_SCRATCH, BEATS].estimate == pytest.approx(0.85 - 0.88, abs=0.01)
+    [group] = found.groups
+    assert group.outcome == FAILS and found.outcome == OPEN
+    assert found.untested == ("the score drops sooner",)
+    assert "with the most examples does not clearly fall" in found.left_out["SST-2"]
 
 
-def test_a_size_that_was_not_learned_with_all_layers_says_nothing_of_a_layer():
+def test_a_size_that_was_not_learned_with_all_layers_says_nothing_of_a_layer(judge):
     unlearned = {f"sst2 from {LEAST} examples": "SST-2 from 600 examples was not learned"}
     for key in ("less-data-more-reliance", "qnli-concave-sst-linear", "weights-move-up"):
-        found = judge(BY_KEY[key], SAYS_SO[key], unlearned).verdict
+        found = judge(key, SAYS_SO[key], unlearned)
         assert not any("SST-2" in group.name for group in found.groups), key
         assert set(found.left_out.values()) == set(unlearned.values())
 
 
-def test_a_curve_that_bends_a_little_is_not_late():
+def test_a_curve_that_bends_a_little_is_not_late(judge):
     bent = lambda share: 0.9 - 0.3 * share**1.3  # noqa: E731
-    found = judge(BY_KEY["qnli-concave-sst-linear"], records({("sst2", LEAST, 9): line, ("qnli", LEAST, 9): bent}))
-    assert found.verdict.groups[0].failed == ("QNLI's curve is concave",)
+    found = judge("qnli-concave-sst-linear", records({("sst2", LEAST, 9): line, ("qnli", LEAST, 9): bent}))
+    assert [one.name for one in found.groups[0].parts if one.outcome == FAILS] == ["QNLI's curve is concave"]
 
 
-def test_a_probe_that_reads_nothing_gains_nothing():
+def test_a_probe_that_reads_nothing_gains_nothing(judge):
     chance = {("sst2", MOST): lambda share: 0.5 + 0.01 * (share > 0)}
-    found = verdict("top-two-hurt-probing", records({("sst2", MOST, 90): late}, chance))
+    found = judge("top-two-hurt-probing", records({("sst2", MOST, 90): late}, chance))
     assert found.outcome == CANNOT_BE_TESTED and "not clearly above the null rate" in found.reason
 
 
-def test_shuffled_labels_are_the_control_of_weights():
+def test_shuffled_labels_are_the_control_of_weights(judge):
     forms = {("sst2", MOST, 90): rising(0.2), ("sst2", LEAST, 9): rising(0.05)}
     both = pd.concat([distances(forms), distances(forms, "shuffled labels")], ignore_index=True)
-    found = judge(BY_KEY["weights-move-up"], {"weight_distances": both})
-    assert found.verdict.outcome == REPRODUCED == found.controls["shuffled labels"].verdict.outcome
-
-
-@pytest.mark.parametrize("key", [key for key in BY_KEY if key != "weights-move-up"])
-def test_a_record_without_predictions_has_estimates_without_intervals(key):
-    found = SAYS_SO[key] | {"by_example": None}
-    if found.get("frozen_probes"):
-        found["frozen_probes"] = found["frozen_probes"]["scores"]
-    with_them, without = judge(BY_KEY[key], SAYS_SO[key]), judge(BY_KEY[key], found)
-    assert without.verdict.outcome == REPRODUCED and not any(effect.interval.measured for effect in without.effects)
-    for one, other in zip(with_them.effects, without.effects, strict=True):
-        assert other.interval.estimate == pytest.approx(one.interval.estimate, abs=0.02)
+    found = judge("weights-move-up", {"weight_distances": both})
+    assert found.outcome == REPRODUCED == found.controls["shuffled labels"].outcome
 
 
 @pytest.fixture(scope="module")
@@ -320,52 +322,51 @@ def level():
 
 
 @pytest.mark.parametrize("key", ["qnli-concave-sst-linear", "cola-linear"])
-def test_curves_that_do_not_fall_cannot_be_tested(key, level):
-    found = verdict(key, level)
+def test_curves_that_do_not_fall_cannot_be_tested(judge, key, level):
+    found = judge(key, level)
     assert found.outcome == CANNOT_BE_TESTED and "0.03" in found.reason
 
 
 # --- numbers of curves ---
 
 
-def test_a_ratio_is_that_of_the_mean_curve_also_where_one_model_does_not_fall():
-    table = models({("sst2", MOST, 90): late}).rename(columns={"reinitialised": "place"})
+def folded(table):
+    """As the cells of claims have curves: here on all examples alone."""
+    return table.rename(columns={"reinitialised": "place"}).assign(fold=-1, scored_examples=EXAMPLES)
+
+
+def test_a_ratio_is_that_of_the_mean_curve_also_where_one_model_does_not_fall(curves):
+    table = folded(models({("sst2", MOST, 90): late}))
     table.loc[table["seed"] == 0, "score"] = 0.6
     mean = curves.mean_curve(table)
-    numbers = curves.values(table, curves.concavity(mean.index), curves.drop(mean.index))
-    expected = (curves.concavity(mean.index) @ mean) / (mean.iloc[0] - mean.iloc[-1])
+    numbers = curves.numbers(table, curves.area(mean.index), curves.drop(mean.index))
+    expected = (curves.area(mean.index) @ mean) / (mean.iloc[0] - mean.iloc[-1])
     assert numbers["value"].mean() == pytest.approx(expected) and len(numbers) == 3
 
 
-def test_concavity_and_departure_worked_by_hand():
-    def curve(*scores):
-        return pd.DataFrame({"seed": 0, "place": [0, 3, 6], "score": scores, "layers": 6})
-
-    for middle, bow in ((1.0, 0.25), (0.5, 0.0), (0.0, -0.25)):
-        table = curve(1.0, middle, 0.0)
-        places = [0, 3, 6]
-        assert curves.values(table, curves.concavity(places), curves.drop(places))["value"].item() == pytest.approx(bow)
-        place, weights = curves.departure(table)
-        assert place == 3 and curves.values(table, weights)["value"].item() == pytest.approx(2 * abs(bow))
-    with pytest.raises(ValueError, match="no place between its ends"):
-        curves.departure(curve(1.0, 0.5, 0.0).query("place != 3"))
+@pytest.mark.parametrize(("middle", "bow"), [(1.0, 0.25), (0.5, 0.0), (0.0, -0.25)])
+def test_concavity_and_departure_worked_by_hand(curves, middle, bow):
+    table = folded(pd.DataFrame({"seed": 0, "place": [0, 3, 6], "score": [1.0, middle, 0.0], "layers": 6}))
+    assert curves.concavity(table)["value"].item() == pytest.approx(bow)
+    place, away = curves.departure(table)
+    assert place == 3 and away["value"].item() == pytest.approx(2 * abs(bow))
 
 
-def test_the_rise_kept_takes_the_best_of_so_many_layers_or_fewer():
+def test_the_rise_kept_takes_the_best_of_so_many_layers_or_fewer(curves):
     # With 1, 2 and 3 layers kept: 0.2, 0.1, 0.4 above the null; the best with two is that with one.
-    table = pd.DataFrame({"seed": 0, "place": [2, 1, 0], "score": [0.2, 0.1, 0.4], "layers": 3})
+    table = folded(pd.DataFrame({"seed": 0, "place": [2, 1, 0], "score": [0.2, 0.1, 0.4], "layers": 3}))
     kept, best = curves.rise_kept(table)
-    assert curves.values(table, best)["value"].item() == pytest.approx(0.4)
-    assert curves.values(table, kept, best)["value"].item() == pytest.approx((0.1 + 0.2 + 0.2) / 2 / 0.4)
+    assert curves.numbers(table, best)["value"].item() == pytest.approx(0.4)
+    assert curves.numbers(table, kept, best)["value"].item() == pytest.approx((0.1 + 0.2 + 0.2) / 2 / 0.4)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 12])
-def test_claims_are_judged_on_an_encoder_of_any_depth(depth, monkeypatch):
+def test_claims_are_judged_on_an_encoder_of_any_depth(depth, monkeypatch, tmp_path):
     monkeypatch.setattr(sys.modules[__name__], "DEPTH", depth)
     tuned = {(task, MOST, 90): line for task in ("sst2", "qnli", "cola")} | {("sst2", LEAST, 9): line}
     moved = distances({(task, examples, steps): lambda layer: 1.0 + layer for task, examples, steps in tuned})
     found = records(tuned, {("sst2", MOST): late, ("qnli", MOST): late}, moved, depth=depth)
-    judged = {claim.key: judge(claim, found).verdict for claim in CLAIMS}
+    judged = chapters.verdicts(4, {"sizes": SIZES} | found, tmp_path)
     untested = {key for key, verdict in judged.items() if verdict.outcome == CANNOT_BE_TESTED}
     assert ("probing-needs-more" in untested) == (depth == 1)
     assert depth > 1 or "one layer" in judged["probing-needs-more"].reason

@@ -69,7 +69,7 @@ MEASURES = {
     1: _measures("hao2020"),
     2: _measures("zhou2022", "points", "geometry", "probes"),
     3: _measures("hao2019", "measure", "curvature", "layer_groups", "training_paths"),
-    4: _measures("singh2020", "measure"),
+    4: _measures("singh2020"),
     5: _measures("merchant2020", "measure", "similarity"),
     6: _measures("five_lenses", "measure"),
     7: _measures("known_truth", "measure", "properties"),
