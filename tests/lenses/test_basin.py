@@ -48,12 +48,6 @@ def test_a_basin_scales_with_its_axes(wider, higher):
     assert other.area == pytest.approx(wider * higher * one.area)
 
 
-def test_uneven_grids_give_the_area_of_even_ones():
-    uneven = np.sort(np.concatenate([AXIS, [0.013, 0.87, 0.88]]))
-    even, found = basin(bowl(), (0, 0), 1), basin(bowl(alphas=uneven, betas=uneven), (0, 0), 1)
-    assert found.area == pytest.approx(even.area, rel=0.01)
-
-
 @pytest.mark.parametrize("radius", [0.5, 1.0, 2.0])
 def test_the_share_of_a_disc_is_that_of_the_areas(radius):
     assert share_below(bowl(), (0, 0), 0.26, radius) == pytest.approx(min(1, 0.26 / radius**2), abs=0.03)
@@ -115,10 +109,6 @@ def test_area_that_a_ridge_cuts_off_does_not_count():
     assert not found.whole
 
 
-def test_the_corner_of_a_grid_has_a_basin():
-    assert basin(plane(np.zeros((2, 3)), np.arange(3.0), np.arange(2.0)), (0, 0), 1).area == pytest.approx(2)
-
-
 def test_a_path_that_falls_is_monotone_and_one_with_a_barrier_is_not():
     positions = np.linspace(-1, 2, 31)
     falling = path(positions, (positions - 1) ** 2, start=positions[10], end=positions[20])
@@ -171,11 +161,6 @@ def test_sharpness_does_not_see_a_scale_that_the_loss_does_not_see():
 
     scaled = {"weight": 5 * point["weight"]}
     assert sharpness(angle_to_start, scaled).mean == pytest.approx(sharpness(angle_to_start, point).mean, rel=1e-9)
-
-
-def test_sharpness_of_one_draw_has_no_standard_error_and_marks_what_is_not_finite():
-    found = sharpness(lambda at: math.nan, {"weight": torch.ones(2, 2)}, draws=1)
-    assert math.isnan(found.standard_error) and math.isnan(found.mean)
 
 
 @pytest.mark.parametrize(

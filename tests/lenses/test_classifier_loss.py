@@ -182,35 +182,6 @@ def test_the_model_is_as_before_when_an_evaluation_fails_half_way(kind, examples
     assert not [module for module in model.modules() if module._forward_pre_hooks or module._forward_hooks]
 
 
-def test_dropout_is_off(examples):
-    model = seeded().train()
-    loss = ClassifierLoss(model, examples, [1, 2, 3])
-    assert loss(layer_parameters(model, [1])) == loss(layer_parameters(model, [1]))
-
-
-def test_an_interrupted_surface_of_a_model_resumes_to_the_same(examples, tmp_path):
-    model = seeded()
-    way, across = (layer_direction(model, seeded(seed=seed), [2, 3]) for seed in (1, 2))
-    origin = layer_parameters(model, [2, 3])
-    loss = ClassifierLoss(model, examples, [2, 3])
-    options = dict(alphas=[0, 1], betas=[-1, 0, 1], identity=loss.identity)
-    whole = surface(loss, origin, (way, across), **options)
-    before, calls = snapshot(model), []
-
-    def failing(point):
-        calls.append(point)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return loss(point)
-
-    with pytest.raises(KeyboardInterrupt):
-        surface(failing, origin, (way, across), file=tmp_path / "one.npz", **options)
-    assert_as_before(model, before)
-    resumed = surface(loss, origin, (way, across), file=tmp_path / "one.npz", **options)
-    np.testing.assert_array_equal(resumed.losses, whole.losses)
-    np.testing.assert_array_equal(resumed.error_standard_errors, whole.error_standard_errors)
-
-
 def test_identity_tells_examples_heads_and_precisions_apart_and_not_what_moves(examples):
     model = seeded()
 
@@ -240,19 +211,6 @@ def test_lower_precision_is_near_and_the_model_stays_in_its_own(examples):
     exact, rough = (ClassifierLoss(model, examples, [2, 3], autocast=kind)(point) for kind in (None, torch.bfloat16))
     assert rough.loss != exact.loss and rough.loss == pytest.approx(exact.loss, rel=0.02)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
-
-
-def test_one_example_has_no_standard_error(examples):
-    found = ClassifierLoss(seeded(), examples, [3], limit=1)(layer_parameters(seeded(), [3]))
-    assert math.isfinite(found.loss) and found.error in (0, 1)
-    assert math.isnan(found.loss_standard_error) and math.isnan(found.error_standard_error)
-
-
-def test_a_point_whose_loss_overflows_is_a_marked_cell(examples):
-    model = seeded()
-    way = {name: torch.full_like(tensor, 1e38) for name, tensor in layer_parameters(model, [2]).items()}
-    found = curve(ClassifierLoss(model, examples, [2]), layer_parameters(model, [2]), way, [0, 2])
-    assert np.isfinite(found.losses[0]) and np.isnan(found.losses[1]) and np.isnan(found.errors[1])
 
 
 def test_hostile_inputs_are_refused_in_one_sentence(examples, toy_model):

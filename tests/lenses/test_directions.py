@@ -91,22 +91,6 @@ def test_filter_normalisation_does_not_see_the_scale_of_a_direction():
     )
 
 
-def test_a_row_of_the_direction_that_is_zero_stays_zero():
-    found = filter_normalised({"weight": torch.tensor([[0.0, 0.0], [1.0, 0.0]])}, {"weight": torch.ones(2, 2)})
-    torch.testing.assert_close(found["weight"], torch.tensor([[0.0, 0.0], [math.sqrt(2), 0.0]]))
-
-
-def test_random_directions_are_those_of_their_seed():
-    point = {"weight": torch.ones(3, 3)}
-    assert torch.equal(random_direction(point, 3)["weight"], random_direction(point, 3)["weight"])
-    assert not torch.equal(random_direction(point, 3)["weight"], random_direction(point, 4)["weight"])
-
-
-def test_half_precision_is_subtracted_in_single():
-    end, start = ({"x": torch.tensor([value], dtype=torch.float16)} for value in (1.001, 1.0))
-    assert difference(end, start)["x"].dtype == torch.float32
-
-
 @pytest.mark.parametrize(
     ("direction", "sentence"),
     [

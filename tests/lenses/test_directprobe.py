@@ -2,7 +2,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -180,16 +179,6 @@ def test_what_meets_is_decided_at_the_stated_tolerance(gap, separable):
     assert_proven(a @ turned, b @ turned, result)
 
 
-def test_a_warm_start_gives_the_same_and_a_wrong_one_does_no_harm():
-    for seed in range(20):
-        a, b = two_clouds(seed)
-        cold = hull_distance(a, b)
-        for direction in ([] if cold.normal is None else [cold.normal, -cold.normal]) + [np.ones(a.shape[1])]:
-            warm = hull_distance(a, b, direction)
-            assert warm.separable == cold.separable == separate(a, b, direction).separable
-            assert warm.distance == pytest.approx(cold.distance, rel=1e-7, abs=1e-12)
-
-
 def test_linear_programming_decides_where_the_descent_stops(monkeypatch):
     def gives_up(x, z, side, active, gram):
         return active, gram
@@ -277,33 +266,6 @@ def test_a_start_changes_no_result():
         np.testing.assert_allclose(warm.distances, cold.distances, rtol=1e-7)
     with pytest.raises(ValueError, match="4 features and the points have 5"):
         probe(np.random.default_rng(0).standard_normal((60, 5)), codes, start=earlier)
-
-
-def test_twice_the_same_gives_the_same_bits_with_ties_too():
-    grid = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), axis=-1).reshape(-1, 2)
-    codes = (grid.sum(1) % 3).astype(int)
-    first, second = probe(grid, codes), probe(grid, codes)
-    np.testing.assert_array_equal(first.assignments, second.assignments)
-    np.testing.assert_array_equal(first.distances, second.distances)
-    clusters = [np.flatnonzero(first.assignments == cluster).tolist() for cluster in range(first.n_clusters)]
-    for i, j in combinations(range(len(clusters)), 2):
-        if first.cluster_labels[i] != first.cluster_labels[j]:
-            assert not hulls_meet(grid[clusters[i]], grid[clusters[j]])
-
-
-def test_what_the_points_are_stored_as_does_not_matter():
-    points, codes = gaussian_classes(0, spread=8.0)
-    points = points.astype(np.float32)
-    expected = probe(points, codes)
-    names = np.array(["a", "b", "c"])[codes]
-    for image, labels in (
-        (np.asfortranarray(points), names),
-        (torch.from_numpy(points).requires_grad_(), names.tolist()),
-        (np.column_stack([points, np.full(60, 1e3)]), torch.from_numpy(codes)),
-    ):
-        result = probe(image, labels)
-        np.testing.assert_array_equal(result.assignments, expected.assignments)
-        np.testing.assert_allclose(result.distances, expected.distances, rtol=1e-7)
 
 
 def test_similarity_is_one_for_a_scaled_copy_and_uses_common_labels_only():

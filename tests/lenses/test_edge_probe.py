@@ -120,15 +120,6 @@ def test_a_label_that_training_never_showed_is_missed():
     assert other.precision == probe.precision and other.recall == pytest.approx(probe.recall / 2)
 
 
-def test_seeds_differ_and_remake_their_probe():
-    made = splits()
-    probes = fit(*made, seeds=(0, 0, 1), max_validations=2, **SMALL)
-    # Kernels may round differently at another position in the stack.
-    projections = [probe.parameters["project"] for probe in probes]
-    same = [torch.allclose(projections[0], projection, rtol=0, atol=1e-6) for projection in projections]
-    assert same == [True, True, False]
-
-
 def test_what_cannot_be_trained_is_refused_with_a_sentence():
     training, development, test = splits()
     for how, words in (
@@ -288,23 +279,6 @@ def test_the_words_of_each_span_are_found_again_in_the_batch():
                         np.testing.assert_array_equal(batch.words[model][:, places], expected)
             seen += len(batch.truth)
         assert seen == 4
-
-
-def test_a_batch_holds_no_word_outside_its_spans_and_each_once():
-    split = SpanTargets(([drawn_sentences(0, WORDS)], TARGETS), ["a"])
-    (batch,) = split.batches(10, [0])
-    assert batch.words[0].shape == (2, 4 + 6 + 1, 3)
-    only = SpanTargets(([drawn_sentences(0, WORDS)], TARGETS[:1] * 3), ["a"])
-    assert next(only.batches(10, [0])).words[0].shape == (2, 4, 3)
-
-
-def test_an_order_is_drawn_from_the_generator_and_keeps_every_target():
-    split = SpanTargets(([drawn_sentences(0, WORDS)], TARGETS), ["a", "b"])
-    drawn = [
-        torch.cat([b.truth for b in split.batches(1, [0], torch.Generator().manual_seed(seed))]) for seed in range(8)
-    ]
-    assert any(not torch.equal(drawn[0], one) for one in drawn)
-    assert all(torch.equal(one.sum(0), drawn[0].sum(0)) for one in drawn)
 
 
 FIRST = drawn_sentences(0, WORDS)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivelenses.lenses.mdl import FRACTIONS, Perceptron, online_code
+from fivelenses.lenses.mdl import Perceptron, online_code
 
 
 def frequencies(x, y, classes):
@@ -57,15 +57,6 @@ def test_several_labels_cost_what_each_costs_as_a_choice_of_two(seed, n, labels)
     alone = [online_code(x, y[:, label], fit=frequencies, classes=2, seed=3) for label in range(labels)]
     assert together.codelength == pytest.approx(sum(code.codelength for code in alone))
     assert together.uniform == n * labels
-
-
-def test_blocks_end_at_the_published_fractions():
-    y = np.arange(10_000) % 2
-    code = online_code(np.zeros((10_000, 1)), y, fit=frequencies)
-    assert code.blocks.end.tolist() == [10, 20, 40, 80, 160, 320, 625, 1250, 2500, 5000, 10_000]
-    assert len(FRACTIONS) == 11
-    # Of few examples several blocks end at the same one.
-    assert online_code(np.zeros((100, 1)), y[:100], fit=frequencies).blocks.end.tolist()[:4] == [1, 2, 4, 7]
 
 
 def test_a_sure_and_wrong_probe_costs_no_more_than_the_mixture_allows():

@@ -77,11 +77,6 @@ def test_rows_left_out_leave_the_moments_of_the_others(first, rows):
     assert whole.n == 300 and part.n == last - first
 
 
-def test_only_a_part_of_the_rows_can_be_left_out():
-    with pytest.raises(ValueError, match="Of 300 rows, 300 cannot be left out"):
-        gathered().without(gathered())
-
-
 def test_measures_of_moments_are_those_of_the_arrays():
     moments = gathered((17, 230))
     for measure in (svcca_distance, pwcca_distance, linear_cka):
@@ -154,19 +149,3 @@ def test_the_caller_may_write_over_its_rows():
 def test_misuse_is_refused(act, message):
     with pytest.raises(ValueError, match=message):
         act()
-
-
-def test_merging_other_features_is_refused():
-    other = Moments()
-    other.update(X[:, :3], Y)
-    with pytest.raises(ValueError, match=r"\[4, 6\] features cannot be merged with moments of \[3, 6\]"):
-        gathered().merge(other)
-
-
-def test_refused_rows_are_not_counted():
-    moments = gathered()
-    broken = X.copy()
-    broken[5, 2] = np.nan
-    with pytest.raises(ValueError, match="row 5"):
-        moments.update(broken, Y)
-    assert moments.pair().n == 300

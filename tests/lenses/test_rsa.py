@@ -107,22 +107,6 @@ def test_several_pairs_share_a_stream():
     assert abs(rsa.null(0, 1)) < 0.1
 
 
-def test_the_same_seed_draws_the_same_tokens_for_every_model():
-    positions = sample_positions(10_000, 500, 7)
-    assert len(np.unique(positions)) == 500 and (np.diff(positions) > 0).all() and positions.max() < 10_000
-    np.testing.assert_array_equal(positions, sample_positions(10_000, 500, 7))
-    assert (positions != sample_positions(10_000, 500, 8)).any()
-    # Each half of the tokens is drawn about as often.
-    assert abs((positions < 5000).sum() - 250) < 60
-
-
-def test_the_sample_is_that_of_the_drawn_rows():
-    x, y = related(4, n=400)
-    chosen = sample_positions(400, 100, 5)
-    assert similarity(x, y, 100, 5) == pytest.approx(full_matrices(x[chosen], y[chosen]), abs=1e-10)
-    assert similarity(x, y, None) == pytest.approx(full_matrices(x, y), abs=1e-10)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -68,7 +68,8 @@ def test_it_agrees_with_the_norm_of_each_difference(toy_model):
     for layer in range(6):
         before = toy_model.encoder.layer[layer].attention.self.key.weight.detach().numpy().astype(float)
         after = tuned.encoder.layer[layer].attention.self.key.weight.detach().numpy().astype(float)
-        assert found.absolute[layer, PARTS.index("key")] == pytest.approx(np.sqrt(((before - after) ** 2).sum()), rel=1e-9)
+        expected = np.linalg.norm(before - after)
+        assert found.absolute[layer, PARTS.index("key")] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_layer_put_back_has_distance_zero(toy_model):
@@ -76,10 +77,6 @@ def test_a_layer_put_back_has_distance_zero(toy_model):
     roll_back(tuned, toy_model, [2])
     found = weights.distance(toy_model, tuned)
     assert not found.absolute[1].any() and found.absolute[[0, 2, 3, 4, 5]].all()
-
-
-def test_a_head_is_not_compared(toy_checkpoint, toy_model):
-    assert weights.distance(toy_model, toy_checkpoint.model()).absolute.shape == (6, 6)
 
 
 @pytest.mark.parametrize(
