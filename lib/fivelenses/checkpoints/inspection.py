@@ -19,8 +19,7 @@ def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> i
     Returns:
         How many damaged checkpoints are left.
 
-    Raises:
-        ValueError: an address to remove is not in the store, or the store is a file.
+    Refused: an address to remove is not in the store, or the store is a file.
     """
     store = Store()
     for address in remove:

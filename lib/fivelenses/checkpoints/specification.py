@@ -42,8 +42,7 @@ class Specification:
             permuted by `seed`, so that only their frequencies can be learnt; development examples keep theirs.
         precision: of the products of a training step, `float32` or `bfloat16`; weights are float32 in both.
 
-    Raises:
-        ValueError: shuffled labels of a task whose examples have no label each.
+    Refused: shuffled labels of a task whose examples have no label each.
     """
 
     encoder: str
@@ -122,8 +121,7 @@ def training_rows(task: str, source: str) -> int:
 def spaced_steps(last: int, count: int) -> tuple[int, ...]:
     """At most `count` steps from 0 to `last`, close together at the beginning, where training moves most.
 
-    Raises:
-        ValueError: fewer than two asked for.
+    Refused: fewer than two asked for.
 
     Example:
         >>> spaced_steps(100, 5)
@@ -155,8 +153,7 @@ def specify(
         rest: `examples_seed`, `frozen`, `truncated`, `reinitialised`, `biases_and_norms`, `saved_steps`,
             `shuffled_labels`, `precision`.
 
-    Raises:
-        ValueError, SourceError: an encoder, task or source that cannot be had, or labels that cannot be shuffled.
+    Refused: an encoder, task or source that cannot be had, or labels that cannot be shuffled.
 
     Example:
         >>> one = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1), examples=10**9)

@@ -65,11 +65,7 @@ class Checkpoint:
         return tuple(sorted(int(file.stem) for file in (self.folder / "steps").glob("*.safetensors")))
 
     def model_at(self, step: int) -> nn.Module:
-        """The model as it was after `step` optimiser steps (0: before training).
-
-        Raises:
-            ValueError: that step was not kept.
-        """
+        """The model as it was after `step` optimiser steps (0: before training)."""
         if step not in self.steps():
             raise ValueError(f"Step {step} of {self.folder.name} was not kept: there are {self.steps()}.")
         model = self.model()
@@ -84,11 +80,7 @@ class Checkpoint:
 
 
 def finite(checkpoints: Mapping[Name, Checkpoint]) -> dict[Name, Checkpoint]:
-    """The checkpoints whose training did not diverge, the only ones that a lens can look at, by the same names.
-
-    Raises:
-        ValueError: all have diverged.
-    """
+    """The checkpoints whose training did not diverge, the only ones that a lens can look at, by the same names."""
     finite = {name: one for name, one in checkpoints.items() if not one.manifest["diverged"]}
     if not finite:
         raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
@@ -101,8 +93,6 @@ def check_finite(checkpoints: Mapping[Name, Checkpoint], where: str) -> None:
     Args:
         where: the parameter that names them.
 
-    Raises:
-        ValueError: the first one that has.
     """
     for name, one in checkpoints.items():
         if one.manifest["diverged"]:
@@ -115,8 +105,7 @@ class Store:
     Args:
         folder: where they are kept; FIVELENSES_STORE or ``store/`` in the project when None.
 
-    Raises:
-        ValueError: there is a file in its place.
+    Refused: there is a file in its place.
     """
 
     def __init__(self, folder: Path | str | None = None):
@@ -141,8 +130,7 @@ class Store:
     def find(self, specification: Specification) -> Checkpoint | None:
         """The finished checkpoint, its hashes checked; None when there is none.
 
-        Raises:
-            DamagedCheckpoint: a file is missing or changed.
+        Damaged: a file is missing or changed.
         """
         folder = self.place(specification)
         return read(folder) if folder.is_dir() else None
@@ -184,8 +172,7 @@ def _folders(place: Path) -> list[str]:
 def read(folder: Path) -> Checkpoint:
     """A checkpoint from its folder, every file's hash checked.
 
-    Raises:
-        DamagedCheckpoint: the manifest or a file is missing, unreadable or changed; the sentence names it.
+    Damaged: the manifest or a file is missing, unreadable or changed; the sentence names it.
     """
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))

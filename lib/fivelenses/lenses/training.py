@@ -63,9 +63,11 @@ class _Adam:
 
     def step(self, stack: Stack, gradients: Stack, rates: np.ndarray) -> None:
         """Move the parameters in place: all probes at once while they have equal rates and steps."""
-        alike = len(set(zip(rates.tolist(), self._steps.tolist(), strict=True))) == 1
+        alike = len(rates) == 1 or (np.ptp(rates) == 0 and np.ptp(self._steps) == 0)
         for probe in [slice(None)] if alike else range(len(rates)):
-            lists = [[part[name][probe] for name in stack] for part in (stack, gradients, *self._moments)]
+            lists = [list(part.values()) for part in (stack, gradients, *self._moments)]
+            if not alike:
+                lists = [[values[probe] for values in part] for part in lists]
             first = 0 if alike else probe
             steps = [values.new_full((), float(self._steps[first])) for values in lists[0]]
             adam(*lists, [], steps, lr=float(rates[first]), **_SETTINGS)

@@ -6,8 +6,7 @@ import numpy as np
 def thirds(depth: int) -> dict[str, tuple[int, ...]]:
     """The low, middle and high layers of an encoder: 1…depth in three parts, as equal as possible, low ones larger.
 
-    Raises:
-        ValueError: fewer than three layers.
+    Refused: fewer than three layers.
 
     Example:
         >>> thirds(7)

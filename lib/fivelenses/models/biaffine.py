@@ -138,8 +138,7 @@ def parse(arcs: np.ndarray, relations: np.ndarray, words: np.ndarray) -> tuple[n
     Returns:
         (k,) heads, counted from 1 in the whole sentence, and (k,) relations.
 
-    Raises:
-        ValueError: there is no word.
+    Refused: there is no word.
 
     Example:
         >>> parse(np.array([[0.0, 0, 2], [1, 0, 0]]), np.zeros((2, 3, 4)), np.array([0, 1]))

@@ -135,8 +135,7 @@ class Encoder:
 def locate(name: str) -> Encoder:
     """Find an encoder by name without loading it.
 
-    Raises:
-        SourceError: nothing bears the name, or a package, a mirror's entry or a file is missing or damaged.
+    Refused: nothing bears the name, or a package, a mirror's entry or a file is missing or damaged.
 
     Example:
         >>> locate("toy-bert/seed-0").random
@@ -247,11 +246,7 @@ def _folder_identity(folder: Path) -> str:
 
 
 def config(encoder: Encoder) -> PretrainedConfig:
-    """The configuration of an encoder.
-
-    Raises:
-        SourceError: the configuration cannot be read from the hub.
-    """
+    """The configuration of an encoder."""
     if encoder.random and encoder.place in SHAPES:
         return BertConfig(vocab_size=30_522, **SHAPES[encoder.place])
     read = _from_hub(encoder, AutoConfig.from_pretrained)
@@ -279,8 +274,7 @@ def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
     """The tokeniser of an encoder, that of its tokenizer.json whatever class its configuration names; BERT's uncased
     one for the shapes that `random:` knows.
 
-    Raises:
-        SourceError: the tokeniser cannot be read, or is not that of the encoder.
+    Refused: the tokeniser cannot be read, or is not that of the encoder.
     """
     if encoder.random and encoder.place in SHAPES:
         return tokenizer(locate(MINILM))
@@ -340,8 +334,7 @@ def load(encoder: Encoder, model_class=AutoModel):
 
     Random weights of ``random:`` names are drawn from torch's global generator: set a seed before.
 
-    Raises:
-        SourceError: the weights cannot be read, or lack a part of the encoder.
+    Refused: the weights cannot be read, or lack a part of the encoder.
     """
     if encoder.random:
         shape = config(encoder)

@@ -176,9 +176,6 @@ def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:
 
     Args:
         labels: the labels' names; a span has none.
-
-    Raises:
-        ValueError: there is no such kind of head, or there are fewer than two labels.
     """
     if head not in HEADS:
         raise ValueError(f"There is no {head!r} head to train: choose among {', '.join(HEADS)}.")
@@ -223,11 +220,7 @@ def save(model: nn.Module, folder: Path) -> None:
 
 
 def read(folder: Path, head: str) -> nn.Module:
-    """A model that `save` wrote, in evaluation mode.
-
-    Raises:
-        ValueError: there is no such kind of head.
-    """
+    """A model that `save` wrote, in evaluation mode."""
     if head not in HEADS:
         raise ValueError(f"There is no {head!r} head: choose among {', '.join(HEADS)}.")
     shape = AutoConfig.from_pretrained(folder)

@@ -6,7 +6,6 @@ its layers in one list; another architecture is refused by name.
 """
 
 from collections.abc import Iterable, Iterator
-from numbers import Integral
 
 import torch
 from torch import nn
@@ -37,8 +36,7 @@ INITIAL_DEVIATION = 0.02
 def layer_list(model: nn.Module) -> nn.ModuleList:
     """The encoder layers of a model, in order; index 0 is layer 1.
 
-    Raises:
-        ValueError: no transformers model, or an architecture without such a list.
+    Refused: no transformers model, or an architecture without such a list.
     """
     if not (hasattr(model, "config") and hasattr(model, "base_model")):
         raise ValueError(f"A model of type {type(model).__name__}: give one of transformers, such as a BertModel.")
@@ -52,13 +50,9 @@ def layer_list(model: nn.Module) -> nn.ModuleList:
 
 
 def part(model: nn.Module, layer: int) -> nn.Module:
-    """Layer 1…L of a model, or its embeddings for 0.
-
-    Raises:
-        ValueError: there is no such layer.
-    """
+    """Layer 1…L of a model, or its embeddings for 0."""
     layers = layer_list(model)
-    if not _is_whole(layer) or not 0 <= layer <= len(layers):
+    if layer not in range(len(layers) + 1):
         raise ValueError(
             f"There is no layer {layer!r}: the encoder has layers 1 to {len(layers)}, and 0 for its embeddings."
         )
@@ -66,27 +60,6 @@ def part(model: nn.Module, layer: int) -> nn.Module:
         return layers[layer - 1]
     outside = [module for _, module in _outside(model)]
     return outside[0] if len(outside) == 1 else nn.ModuleList(outside)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def checked_seed(seed: int) -> int:
-    """A seed, refused if it is no whole number from 0.
-
-    Raises:
-        ValueError: in one sentence.
-    """
-    if not _is_whole(seed) or seed < 0:
-        raise ValueError(f"seed = {seed!r}: give a whole number from 0.")
-    return int(seed)
-
-
-def _listed(layers: Iterable[int]) -> list[int]:
-    if isinstance(layers, str) or not isinstance(layers, Iterable):
-        raise ValueError(f"layers = {layers!r}: give a list of numbers of layers.")
-    return list(layers)
 
 
 def _outside(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -106,9 +79,6 @@ def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
     BERT, RoBERTa, ELECTRA and DistilBERT are known by name. A layer of another architecture is understood when it has
     exactly six linear maps, in the order in which they are computed: four square ones, one that widens and one that
     returns to the width.
-
-    Raises:
-        ValueError: there is no such layer, it is layer 0, or it does not have these parts.
 
     Example:
         >>> from fivelenses.models import encoders
@@ -135,18 +105,17 @@ def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
 
 def freeze(model: nn.Module, layers: Iterable[int]) -> None:
     """Exclude the parameters of these layers (0: embeddings) from training."""
-    for one in [part(model, layer) for layer in _listed(layers)]:
+    for one in [part(model, layer) for layer in layers]:
         one.requires_grad_(False)
 
 
 def truncate(model: nn.Module, kept: int) -> None:
     """Keep layers 1…`kept` and drop those above, in place.
 
-    Raises:
-        ValueError: `kept` is less than one or more than there are layers.
+    Refused: `kept` is less than one or more than there are layers.
     """
     layers = layer_list(model)
-    if not _is_whole(kept) or not 1 <= kept <= len(layers):
+    if kept not in range(1, len(layers) + 1):
         raise ValueError(f"A truncated encoder keeps 1 to {len(layers)} layers, not {kept!r}.")
     del layers[kept:]
     model.config.num_hidden_layers = kept
@@ -154,12 +123,8 @@ def truncate(model: nn.Module, kept: int) -> None:
 
 @torch.no_grad()
 def roll_back(model: nn.Module, original: nn.Module, layers: Iterable[int]) -> None:
-    """Reset the parameters and buffers of these layers of `model` to those of `original`, in place.
-
-    Raises:
-        ValueError: there is no such layer, or the two models do not have the same parts.
-    """
-    layers = _listed(layers)
+    """Reset the parameters and buffers of these layers of `model` to those of `original`, in place."""
+    layers = list(layers)
     for layer in layers:
         check_same_parts(model, original, layer)
     for layer in layers:
@@ -187,14 +152,12 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
         seed: each layer's draw depends on the seed and the layer alone.
         biases_and_norms: `kept` or `reset`.
 
-    Raises:
-        ValueError: the architecture is not known, there is no such layer, or the choice is neither of the two.
+    Refused: the architecture is not known, there is no such layer, or the choice is neither of the two.
     """
     if biases_and_norms not in ("kept", "reset"):
         raise ValueError(f"biases_and_norms is 'kept' or 'reset', not {biases_and_norms!r}.")
     # All layers are found before the first is changed, so that a refusal leaves the model as it was.
-    by_layer = {layer: projections(model, layer) for layer in _listed(layers)}
-    seed = checked_seed(seed)
+    by_layer = {layer: projections(model, layer) for layer in layers}
     for layer, of_layer in by_layer.items():
         generator = torch.Generator().manual_seed(seed * 1_000 + int(layer))
         for projection in of_layer.values():

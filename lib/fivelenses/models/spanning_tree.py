@@ -30,8 +30,7 @@ def spanning_tree(scores: np.ndarray) -> np.ndarray:
     Returns:
         (words,) the number of each word's head, from 1, and 0 for the one root.
 
-    Raises:
-        ValueError: no word, another shape, or scores that are not finite.
+    Refused: no word, another shape, or scores that are not finite.
 
     Example:
         >>> spanning_tree(np.array([[2.0, 0.0, 1.0], [2.0, 1.5, 0.0]]))

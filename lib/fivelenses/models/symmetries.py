@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from fivelenses import records
-from fivelenses.models.layers import checked_seed, layer_list, projections
+from fivelenses.models.layers import layer_list, projections
 
 # All layers of these add one bias per head, from relative positions: a head that moved would find another's.
 BIASED_BY_HEAD = ("mpnet",)
@@ -37,8 +37,7 @@ def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
         model: a transformers encoder, with or without a head, whose layers have six known projections.
         seed: of the draw, which is another in each layer.
 
-    Raises:
-        ValueError: an architecture whose projections are not known, or whose layers share a bias per head.
+    Refused: an architecture whose projections are not known, or whose layers share a bias per head.
 
     Example:
         >>> from fivelenses.models import encoders
@@ -132,7 +131,7 @@ def symmetries_of(model: nn.Module) -> dict[str, Callable[[nn.Module, int], nn.M
 
 
 def _changed(model: nn.Module, seed: int, change: Callable) -> nn.Module:
-    depth, draw = len(layer_list(model)), torch.Generator().manual_seed(checked_seed(seed))
+    depth, draw = len(layer_list(model)), torch.Generator().manual_seed(seed)
     changed = copy.deepcopy(model)
     for layer in range(1, depth + 1):
         change(projections(changed, layer), changed.config.num_attention_heads, draw)

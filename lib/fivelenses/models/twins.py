@@ -19,7 +19,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from fivelenses.models.layers import checked_seed, layer_list
+from fivelenses.models.layers import layer_list
 
 TOLERANCE = 0.01  # of the movement of a functional twin, relative
 UNMOVED = 1e-9  # movements that differ by less are equal up to rounding
@@ -47,8 +47,7 @@ def moved_at_random(tuned: nn.Module, original: nn.Module, seed: int, scale: flo
     Returns:
         The twin, in the mode and on the device of `tuned`, which is unchanged.
 
-    Raises:
-        ValueError: encoders with different parameters or shapes, or a value that is NaN or infinite.
+    Refused: encoders with different parameters or shapes, or a value that is NaN or infinite.
 
     Example:
         >>> from transformers import BertConfig, BertModel
@@ -59,7 +58,6 @@ def moved_at_random(tuned: nn.Module, original: nn.Module, seed: int, scale: flo
         >>> torch.allclose((other - before).norm(), (after - before).norm()), torch.equal(other, after)
         (True, False)
     """
-    seed = checked_seed(seed)
     for model in (tuned, original):
         layer_list(model)
     twin = copy.deepcopy(tuned)
@@ -96,9 +94,6 @@ def scale_of_equal_movement(
 
     Returns:
         s, with a movement within `TOLERANCE` of that of `tuned`; None where no scale that was tried comes as near.
-
-    Raises:
-        ValueError: as `moved_at_random`.
     """
     twin = moved_at_random(tuned, original, seed)
     targets, origins = _encoder_parameters(twin), _encoder_parameters(original)

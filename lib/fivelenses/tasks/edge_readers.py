@@ -29,8 +29,7 @@ def _row(tokens: list[str], span1: tuple[int, int], span2: tuple[int, int] | Non
 def edge_probing_json(text: str) -> list[Row]:
     r"""The format of the edge-probing suite: one JSON object per line, spans in words split at spaces.
 
-    Raises:
-        ValueError: a span is outside its text; the message names the line.
+    Refused: a span is outside its text; the message names the line.
 
     Example:
         >>> line = '{"text": "a red hen", "targets": [{"span1": [1, 2], "label": "ADJ"}]}'
@@ -131,8 +130,7 @@ def constituents(bracketed: str, sentences: Iterable[list[str]]) -> list[Row]:
         bracketed: trees in the bracketing of the Penn Treebank, one per sentence.
         sentences: the document's words, sentence by sentence; a tree with another number of leaves is left out.
 
-    Raises:
-        ValueError: the numbers of trees and sentences differ.
+    Refused: the numbers of trees and sentences differ.
 
     Example:
         >>> constituents("(ROOT (S (NP-SBJ (DT The) (NN hen)) (VP (VBZ sings))))", [["The", "hen", "sings"]])[0]

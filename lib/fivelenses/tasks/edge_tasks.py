@@ -121,9 +121,6 @@ EDGE_TASKS = {
 def find_edge_task(name: str) -> EdgeTask:
     """The task of that name.
 
-    Raises:
-        ValueError: there is no such task.
-
     Example:
         >>> find_edge_task("srl").spans
         2
@@ -145,9 +142,7 @@ def data_behind(name: str, source: str) -> str:
 def edge_table(name: str, source: str) -> dict[str, pd.DataFrame]:
     """The splits of an edge-probing task: `tokens`, `span1`, `span2` (None for one span), `labels` (a list).
 
-    Raises:
-        ValueError: no such task or source.
-        SourceError: a file cannot be had.
+    Refused: another task or source, or a file that cannot be had.
 
     Example:
         >>> edge_table("relations", "toyworld")["train"].loc[0, "labels"]

@@ -63,10 +63,6 @@ class TaskData:
 def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskData:
     """A task's splits from `toyworld` or `hub` (FIVELENSES_MIRROR names a folder that replaces the hub).
 
-    Raises:
-        ValueError: there is no such task or source.
-        SourceError: a table cannot be had.
-
     Example:
         >>> data = load("mrpc", "toyworld")
         >>> sorted(data.splits), data.labels
@@ -160,8 +156,7 @@ def encode(
             counted on from those of the first.
         overlap: tokens that neighbouring windows of a passage share; a third of `max_length` when None.
 
-    Raises:
-        ValueError: the task has no head and so no examples to classify, or its windows or answers do not fit.
+    Refused: the task has no head and so no examples to classify, or its windows or answers do not fit.
     """
     table, columns = data.splits[split], data.task.inputs
     if data.task.head in ("token", "token-pair"):

@@ -46,8 +46,7 @@ MAX_CHARACTERS = 1_000_000  # of a field; a quotation mark that is never closed 
 def name_of(named: str) -> str:
     """The name of a task: itself, or that of the task whose table it names.
 
-    Raises:
-        SourceError: a table that cannot be read or learned from.
+    Refused: a table that cannot be read or learned from.
 
     Example:
         >>> name_of("rte")
@@ -63,11 +62,7 @@ def name_of(named: str) -> str:
 
 
 def register(named: str) -> Task:
-    """The task of a file or a data set of the hub; it is kept in the store for whoever names it next.
-
-    Raises:
-        SourceError: in one sentence, what is missing, unreadable or cannot be learned from.
-    """
+    """The task of a file or a data set of the hub; it is kept in the store for whoever names it next."""
     place, columns = _parse(named)
     title, tables = _hub_tables(place, mirror()) if place.startswith("hub:") else _file_tables(Path(place).expanduser())
     parts = [_examples(table, columns, where) for where, table in tables.items()]
@@ -156,9 +151,8 @@ def read_table(file: Path) -> pd.DataFrame:
 
     Tab-separated values have no quoting, as in GLUE's files; comma-separated ones have double quotes.
 
-    Raises:
-        SourceError: the file is missing, of another kind, not in UTF-8, damaged or empty, has two columns of one name,
-            or a row that is broken, named by its line.
+    Refused: the file is missing, of another kind, not in UTF-8, damaged or empty, has two columns of one name, or a row
+    that is broken, named by its line.
     """
     if not file.is_file():
         raise SourceError(f"There is no file {file.absolute()}: correct its path.")
@@ -330,8 +324,7 @@ def described(name: str) -> str:
 def table(task: Task, split: str) -> "datasets.Dataset":
     """One split of a task of the reader's own.
 
-    Raises:
-        SourceError: its table is no longer in the store.
+    Refused: its table is no longer in the store.
     """
     file = own_folder() / task.name / f"{split}.parquet"
     try:

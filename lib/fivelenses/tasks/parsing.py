@@ -39,8 +39,7 @@ def check_tree(heads: Sequence[int]) -> None:
     Args:
         heads: the number of each word's head, from 1, or 0 for the root.
 
-    Raises:
-        ValueError: there is no word, a head is no word, there is no root or more than one, or there is a cycle.
+    Refused: there is no word, a head is no word, there is no root or more than one, or there is a cycle.
 
     Example:
         >>> check_tree([2, 0, 2])
@@ -71,8 +70,7 @@ def tree_table(frame: pd.DataFrame, column: str) -> pd.DataFrame:
         frame: `tokens`, `heads` and the relations.
         column: the column that holds the relations.
 
-    Raises:
-        ValueError: the heads of a sentence are no tree; the message names its row.
+    Refused: the heads of a sentence are no tree; the message names its row.
     """
     for row, heads in enumerate(frame["heads"]):
         try:
@@ -120,8 +118,7 @@ def attachment_scores(
     Args:
         predicted, gold: for each sentence, the heads and the relations of its words; subtypes do not count.
 
-    Raises:
-        ValueError: there is no word, or the sentences have different lengths.
+    Refused: there is no word, or the sentences have different lengths.
 
     Example:
         >>> attachment_scores([([2, 0, 1], ["nsubj", "root", "obj"])], [([2, 0, 2], ["nsubj:pass", "root", "obj"])])

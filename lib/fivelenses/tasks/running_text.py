@@ -21,9 +21,6 @@ def wikipedia_text(source: str) -> list[list[str]]:
     Args:
         source: `toyworld` or `hub`.
 
-    Raises:
-        SourceError: the text cannot be had.
-
     Example:
         >>> wikipedia_text("toyworld")[0][0]
         'Magnus was loading his oar in a huge barrel quickly.'

@@ -76,8 +76,7 @@ def cache_folder() -> Path:
 def mirror() -> Path | None:
     """The folder that FIVELENSES_MIRROR names, or None when it is unset.
 
-    Raises:
-        SourceError: it names something that is not a folder.
+    Refused: it names something that is not a folder.
     """
     named = os.environ.get("FIVELENSES_MIRROR")
     if not named:
@@ -95,8 +94,7 @@ def hub_table(task: Task, split: str) -> "datasets.Dataset":
         task: the catalogue's entry.
         split: our name for the split (`train`, `validation`, `test`).
 
-    Raises:
-        SourceError: the split does not exist, the mirror lacks it, or the hub cannot be reached.
+    Refused: the split does not exist, the mirror lacks it, or the hub cannot be reached.
     """
     if split not in task.splits:
         raise SourceError(f"{task.title} has no split {split!r}: it has {', '.join(task.splits)}.")
@@ -169,8 +167,7 @@ def raw_text(file: RawFile) -> str:
 def raw_bytes(file: RawFile) -> bytes:
     """The content of a raw file, its hash checked; from the mirror's ``raw/`` folder or from the repository.
 
-    Raises:
-        SourceError: the file is missing, cannot be fetched, or has another hash.
+    Refused: the file is missing, cannot be fetched, or has another hash.
     """
     folder = mirror()
     if folder is not None:

@@ -15,7 +15,7 @@ where the intersection counts each word as often as both have it. Source: Rajpur
 import re
 import string
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -36,14 +36,10 @@ def normalise(text: str) -> str:
 def exact_match(predicted: str, gold: Sequence[str]) -> bool:
     """Whether a prediction equals one of the gold answers when both are normalised.
 
-    Raises:
-        ValueError: there is no gold answer.
-
     Example:
         >>> exact_match("the Cat.", ["dog", "cat"])
         True
     """
-    _check(predicted, gold)
     return any(normalise(predicted) == normalise(answer) for answer in gold)
 
 
@@ -52,35 +48,16 @@ def f1(predicted: str, gold: Sequence[str]) -> float:
 
     As in the script, a prediction without words has F1 0, even against a gold answer without words.
 
-    Raises:
-        ValueError: there is no gold answer.
-
     Example:
         >>> f1("a big cat", ["the cat", "dog"])
         0.6666666666666666
     """
-    _check(predicted, gold)
     return max(_f1(normalise(predicted).split(), normalise(answer).split()) for answer in gold)
 
 
 def _f1(predicted: list[str], gold: list[str]) -> float:
     shared = (Counter(predicted) & Counter(gold)).total()
     return 2 * shared / (len(predicted) + len(gold)) if shared else 0.0
-
-
-def _check(predicted: str, gold: Sequence[str]) -> None:
-    if not isinstance(predicted, str):
-        raise ValueError(f"The answer {predicted!r} is no text: give a text, which may be empty.")
-    if isinstance(gold, str):
-        raise ValueError(
-            f"The gold answers of a question are a list of texts, not the text {gold!r}: put it in a list."
-        )
-    if not isinstance(gold, Collection):
-        raise ValueError(f"The gold answers of a question are {gold!r}: give a list of texts.")
-    if not len(gold):
-        raise ValueError("A question has no gold answer to compare with: extractive questions have at least one.")
-    if not all(isinstance(answer, str) for answer in gold):
-        raise ValueError(f"Not all of the gold answers {gold!r} are texts: give a list of texts.")
 
 
 def squad_scores(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> tuple[float, float]:
@@ -90,18 +67,15 @@ def squad_scores(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> tup
         predicted: one answer per question.
         gold: the gold answers of each question.
 
-    Raises:
-        ValueError: there is no question, the lengths differ, or a question has no gold answer.
-
     Example:
         >>> squad_scores(["the cat", "two dogs"], [["cat"], ["dogs"]])
         (0.5, 0.8333333333333333)
     """
-    if isinstance(predicted, str) or not (isinstance(predicted, Collection) and isinstance(gold, Collection)):
-        kinds = f"{type(predicted).__name__} and {type(gold).__name__}"
-        raise ValueError(f"Answers and gold answers are of types {kinds}: give lists.")
     if not len(predicted) or len(predicted) != len(gold):
         raise ValueError(f"{len(predicted)} answers to {len(gold)} questions cannot be scored: give one per question.")
+    for answers in gold:
+        if isinstance(answers, str) or not len(answers):
+            raise ValueError(f"The gold answers of a question are a list of at least one text, not {answers!r}.")
     pairs = list(zip(predicted, gold, strict=True))
     return sum(exact_match(*pair) for pair in pairs) / len(pairs), sum(f1(*pair) for pair in pairs) / len(pairs)
 

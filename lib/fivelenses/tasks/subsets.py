@@ -19,8 +19,7 @@ def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
     Returns:
         (min(examples, n),) row numbers in increasing order.
 
-    Raises:
-        ValueError: fewer than one example is asked for, or there are no rows.
+    Refused: fewer than one example is asked for, or there are no rows.
 
     Example:
         >>> subset(np.array([0, 0, 0, 1, 1, 1]), 2, seed=0).size

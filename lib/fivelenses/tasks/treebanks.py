@@ -41,11 +41,7 @@ PUD_TRAINING_SENTENCES = 800
 
 
 def treebank(name: str) -> dict[str, pd.DataFrame]:
-    """The splits of a treebank: `pud` (first 800 sentences against the last 200) or `ewt` (its own three splits).
-
-    Raises:
-        SourceError: there is no such treebank, or its file cannot be had.
-    """
+    """The splits of a treebank: `pud` (first 800 sentences against the last 200) or `ewt` (its own three splits)."""
     if name not in TREEBANKS:
         raise SourceError(f"There is no treebank {name!r}: choose among {', '.join(sorted(TREEBANKS))}.")
     tables = {split: parse_conllu(raw_text(file)) for split, file in TREEBANKS[name].items()}
@@ -58,9 +54,6 @@ def treebank(name: str) -> dict[str, pd.DataFrame]:
 
 def treebank_of(source: str) -> dict[str, pd.DataFrame]:
     """The treebank of a source that has three splits: the toy world's, or EWT.
-
-    Raises:
-        SourceError: a file cannot be had.
 
     Example:
         >>> list(treebank_of("toyworld"))

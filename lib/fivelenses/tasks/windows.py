@@ -39,9 +39,8 @@ def encode_windows(
             384, as in transformers' example).
         words: add `word_ids` as :func:`fivelenses.tasks.examples.encode` does.
 
-    Raises:
-        ValueError: the windows are too short for their overlap, a question has no answer, or an answer is not where
-            its row says.
+    Refused: the windows are too short for their overlap, a question has no answer, or an answer is not where its row
+    says.
     """
     longest_question = max_length // 3
     overlap = max_length // 3 if overlap is None else overlap
@@ -127,8 +126,7 @@ def best_span(
     Returns:
         The sum of its two logits, its first token and its last token.
 
-    Raises:
-        ValueError: no token of the window is from the passage.
+    Refused: no token of the window is from the passage.
 
     Example:
         >>> start, end = np.array([9.0, 0.0, 2.0, 1.0]), np.array([9.0, 2.0, 0.0, 1.0])

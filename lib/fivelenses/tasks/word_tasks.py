@@ -23,10 +23,6 @@ from fivelenses.tasks.parsing import tree_table
 def word_tables(name: str, source: str) -> dict[str, pd.DataFrame]:
     """The splits of a word task with the columns `tokens`, `units`, `names`, by the names of the source's splits.
 
-    Raises:
-        SourceError: the treebank cannot be had.
-        ValueError: a sentence to parse whose heads are no tree.
-
     Example:
         >>> row = word_tables("dep", "toyworld")["train"].iloc[0]
         >>> row["units"][0], row["names"][0]
