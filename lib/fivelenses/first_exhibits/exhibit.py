@@ -129,7 +129,6 @@ class Exhibit:
         caption: what is shown, with how many tasks and seeds.
         alt: what a reader who cannot see the picture should know; empty for a table without a picture.
         figure: the picture, None for a table.
-        turnable: HTML of the same picture that a reader can turn, where there is one.
         shown: what the page prints for a table of another shape than the tidy one.
         columns: which columns a page prints, under which headers, and how, see `as_html`.
     """
@@ -141,7 +140,6 @@ class Exhibit:
     alt: str = ""
     figure: Figure | None = None
     shown: pd.DataFrame | None = field(default=None)
-    turnable: str = ""
     columns: Mapping[str, Column] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -192,8 +190,6 @@ class Exhibit:
     def show(self) -> None:
         """Display the picture or table with its caption in a notebook."""
         display(HTML(self.html))
-        if self.turnable:
-            display(HTML(self.turnable))
         if self.figure is not None:
             style.close(self.figure)
 

@@ -68,7 +68,7 @@ def _measures(paper: str, *modules: str) -> tuple[str, ...]:
 MEASURES = {
     1: _measures("hao2020"),
     2: _measures("zhou2022", "points", "geometry", "probes"),
-    3: _measures("hao2019", "measure", "curvature", "layer_groups", "training_paths"),
+    3: _measures("hao2019", "surfaces", "curvature", "training_paths"),
     4: _measures("singh2020"),
     5: _measures("merchant2020", "measure", "similarity"),
     6: _measures("five_lenses", "measure"),

@@ -1,4 +1,4 @@
-"""The curvature of the training loss at the end of a training, by which sharpness is told without a direction."""
+"""The curvature of the training loss at the end of a training: sharpness that depends on no direction."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,7 +30,7 @@ def end_curvature(
 
     Args:
         checkpoints: all models of the run.
-        task, init, seed: which one is measured.
+        task, init, seed: the model that is measured.
         second: task to the task that gives the second direction of a surface.
         grid_examples: training examples, those of a cell of a grid; None for all.
 
@@ -40,29 +40,29 @@ def end_curvature(
         start to end. Empty if a training diverged that is needed.
     """
     models = Models(checkpoints, second, device)
-    if not models.finite(task, seed):
+    if not models.converged(task, seed):
         return pd.DataFrame()
-    plane, examples = models.plane(task, init, seed), encoded(models.usual(task, init, seed), "train")
+    plane, examples = models.plane(task, init, seed), encoded(models.ordinary(task, init, seed), "train")
     if grid_examples is not None:
         drawn = np.random.default_rng(0).permutation(examples.num_rows)[:grid_examples]
         examples = examples.select(np.sort(drawn))
     # All layers and the embeddings, as in a surface.
     layers = {ALL: plane.layers} | thirds(len(layer_list(plane.model)))
-    inside = {group: list(layer_parameters(plane.model, of)) for group, of in layers.items()}
-    named = dict(plane.model.base_model.named_parameters())
-    groups = {group: [named[name] for name in names] for group, names in inside.items()}
-    norms = {group: directions.norm({name: plane.first[name] for name in names}) for group, names in inside.items()}
+    names = {group: list(layer_parameters(plane.model, inside)) for group, inside in layers.items()}
+    parameters = dict(plane.model.base_model.named_parameters())
+    groups = {group: [parameters[name] for name in inside] for group, inside in names.items()}
+    norms = {group: directions.norm({name: plane.first[name] for name in inside}) for group, inside in names.items()}
     model = plane.model
     del plane  # three vectors as long as the parameters, where Lanczos' method needs nine
     rows = [
         {
             "group": group,
             "examples": examples.num_rows,
-            "top": found.top,
-            "trace": found.trace,
-            "trace_standard_error": found.trace_standard_error,
+            "top": curvature.top,
+            "trace": curvature.trace,
+            "trace_standard_error": curvature.trace_standard_error,
             "norm": norms[group],
         }
-        for group, found in curvatures(model, examples, groups, DRAWS).items()
+        for group, curvature in curvatures(model, examples, groups, DRAWS).items()
     ]
     return pd.DataFrame(rows).assign(task=task, init=init, seed=seed)

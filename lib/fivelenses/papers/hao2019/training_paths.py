@@ -1,9 +1,10 @@
-"""Trajectories of Hao et al. (2019), as records: states of a training in its plane, and what a long training leads to.
+"""Figures 3 and 4 of Hao et al. (2019): states of a training in its plane, and what a long training leads to.
 
-The control of a trajectory is a random walk (:func:`trajectory`), that of a way between two models a random direction.
+The control of a trajectory is a random walk (`random_walk`), that of a way between two models a random direction.
 """
 
 import copy
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 import datasets
@@ -16,11 +17,27 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, landscape
 from fivelenses.lenses.directions import Parameters
 from fivelenses.lenses.parameter_motion import layer_parameters
-from fivelenses.papers.hao2019.measure import RANDOM_SEED, Log, at_one, loss_of, surface
-from fivelenses.papers.hao2019.planes import Models, Plane, encoded
+from fivelenses.papers.hao2019.planes import Models, Plane, encoded, loss_of
+from fivelenses.papers.hao2019.surfaces import Log, at_point, surface
 from fivelenses.records import BETWEEN, CELL, CONTINUED, INITS, PRETRAINED, SEPARATE, STATE, TWIN, WHOLE
 
 POSITIONS_BETWEEN = 11
+
+
+def trajectories(
+    checkpoints: Sequence[Checkpoint], task: str, seed: int, second: Mapping[str, str], device: str | None = None
+) -> pd.DataFrame:
+    """Figure 3: the trajectories of both models of a task, as `trajectory` has them, with `task`, `init`, `seed`; empty
+    if a training diverged.
+    """
+    models = Models(checkpoints, second, device)
+    if not models.converged(task, seed):
+        return pd.DataFrame()
+    parts = [
+        trajectory(models.ordinary(task, init, seed), models.plane(task, init, seed)).assign(init=init)
+        for init in INITS
+    ]
+    return pd.concat(parts, ignore_index=True).assign(task=task, seed=seed)
 
 
 def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
@@ -83,21 +100,6 @@ def random_walk(moves: np.ndarray) -> dict[str, np.ndarray]:
     return {"angle": angle, "alpha": walked, "beta": np.sqrt(walked * (1 - walked))}
 
 
-def trajectories(
-    checkpoints: Sequence[Checkpoint], task: str, seed: int, second: Mapping[str, str], device: str | None = None
-) -> pd.DataFrame:
-    """Figure 3: the trajectories of both models of a task, as `trajectory` has them, with `task`, `init`, `seed`; empty
-    if a training diverged.
-    """
-    models = Models(checkpoints, second, device)
-    if not models.finite(task, seed):
-        return pd.DataFrame()
-    parts = [
-        trajectory(models.usual(task, init, seed), models.plane(task, init, seed)).assign(init=init) for init in INITS
-    ]
-    return pd.concat(parts, ignore_index=True).assign(task=task, seed=seed)
-
-
 def long_training(
     checkpoints: Sequence[Checkpoint],
     long_task: str,
@@ -128,51 +130,49 @@ def long_training(
     """
     models = Models(checkpoints, second, device)
     continued, (finished, long) = models.continued(long_task, seed), models.finished_and_long(long_task, seed)
-    if not models.finite(long_task, seed) or any(one.manifest["diverged"] for one in (continued, finished, long)):
+    if not models.converged(long_task, seed) or any(one.manifest["diverged"] for one in (continued, finished, long)):
         return pd.DataFrame()
     schedule, development = continued.specification.schedule, encoded(finished, "validation")
     first = schedule.steps(continued.manifest["training_examples"], further=False)
     plane = models.plane(long_task, PRETRAINED, seed, model=continued.model_at(first))
-    evaluate = loss_of(plane.model, development, plane.layers, grid_examples, bfloat16)
+    evaluate = loss_of(plane, development, grid_examples, bfloat16)
     name, positions = f"{long_task}, continued, seed {seed}, development examples", landscape.grid(low, high, points)
     cells = surface(plane, plane.start, evaluate, positions, "error", name, log)
     parts = [
         cells.assign(kind=CELL, control="", training=CONTINUED),
-        _errors_along(continued, plane, schedule.epochs, development, bfloat16).assign(training=CONTINUED),
+        errors_along(continued, plane, schedule.epochs, development, bfloat16).assign(training=CONTINUED),
     ]
-    plane, epochs = (
-        models.plane(long_task, PRETRAINED, seed, model=finished.model()),
-        finished.specification.schedule.epochs,
-    )
-    parts.append(_errors_along(long, plane, epochs, development, bfloat16).assign(training=SEPARATE))
+    plane = models.plane(long_task, PRETRAINED, seed, model=finished.model())
+    epochs = finished.specification.schedule.epochs
+    parts.append(errors_along(long, plane, epochs, development, bfloat16).assign(training=SEPARATE))
     return pd.concat(parts, ignore_index=True).assign(task=long_task, seed=seed)
 
 
-def _errors_along(
+def errors_along(
     long: Checkpoint, plane: Plane, epochs: float, development: datasets.Dataset, bfloat16: bool
 ) -> pd.DataFrame:
     """The states of a long training, and the way to its end from a plane's model of so many epochs."""
     states = trajectory(long, plane)
     states = states[states["control"] == ""].assign(fold=WHOLE, kind=STATE)
+    device = plane.model.device
     for row, step in enumerate(long.steps()):
-        model = long.model_at(step).to(plane.model.device)
-        evaluate = loss_of(model, development, plane.layers, None, bfloat16)
-        states.loc[row, "error"] = evaluate(layer_parameters(model, plane.layers)).error
+        state = dataclasses.replace(plane, model=long.model_at(step).to(device))
+        states.loc[row, "error"] = loss_of(state, development, None, bfloat16)(state.end()).error
 
-    last, parts = long.model().to(plane.model.device), [states]
+    last, parts = long.model().to(device), [states]
     further = directions.difference(layer_parameters(last, plane.layers), plane.end())
-    at_random = directions.rescaled(plane.random(RANDOM_SEED), further)
+    at_random = directions.rescaled(plane.random(), further)
     for share in np.linspace(0, 1, POSITIONS_BETWEEN):
-        mixed = head_between(plane.model, last, share)
-        for control, model, direction in (("", mixed, further), (TWIN, plane.model, at_random)):
-            evaluate = loss_of(model, development, plane.layers, None, bfloat16)
-            errors = at_one(evaluate, directions.moved(plane.end(), [direction], [share]), "error")
+        mixed = dataclasses.replace(plane, model=model_between(plane.model, last, share))
+        for control, of_model, direction in (("", mixed, further), (TWIN, plane, at_random)):
+            place = directions.moved(plane.end(), [direction], [share])
+            errors = at_point(loss_of(of_model, development, None, bfloat16), place, "error")
             way = {"share": share, "control": control, "kind": BETWEEN, "epoch": epochs}
             parts.append(errors[["fold", "error", "examples"]].assign(**way))
     return pd.concat(parts, ignore_index=True)
 
 
-def head_between(first: PreTrainedModel, second: PreTrainedModel, share: float) -> PreTrainedModel:
+def model_between(first: PreTrainedModel, second: PreTrainedModel, share: float) -> PreTrainedModel:
     """The first model with all its parameters on the straight way to the second, the head's among them."""
     mixed = copy.deepcopy(first)
     with torch.no_grad():
