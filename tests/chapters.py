@@ -24,28 +24,30 @@ class OnTables(Run):
 
 
 @cache
-def cells(number: int) -> tuple[CodeType, ...]:
-    """The cells of a chapter that its claims need."""
+def cells(number: int, tag: str) -> tuple[CodeType, ...]:
+    """The cells of a chapter with a tag; all that compute where it is empty."""
     notebook = jupytext.read(CHAPTERS[number].notebook.with_suffix(".py"))
-    claims = [cell for cell in notebook.cells if "claim" in cell.metadata.get("tags", [])]
-    return tuple(compile(cell.source, f"chapter {number}", "exec") for cell in claims)
+    tagged = [cell for cell in notebook.cells if tag in cell.metadata.get("tags", [])]
+    code = tagged if tag else [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return tuple(compile(cell.source, f"chapter {number}", "exec") for cell in code)
 
 
-def executed(number: int, tables: dict, folder, excluded=None, only="", **parameters) -> tuple[Run, dict]:
-    """The run of a chapter's cells of claims, and the names that they define.
+def executed(number: int, tables: dict, folder, excluded=None, only="", tag="claim", **parameters) -> tuple[Run, dict]:
+    """The run of a chapter's cells, and the names that they define.
 
     Args:
         tables: the records by the name of the measurement.
         folder: where the run writes.
         excluded: why tasks take no part.
         only: the key of one claim, where the others are not asked for.
+        tag: of the cells; all that compute where it is empty.
         parameters: of the chapter, other than on the toy world.
     """
     run = OnTables(CHAPTERS[number], "tiny", settings(number, "tiny", **parameters), folder)
     run.tables, run.only, run.excluded, usual = tables, only, excluded or {}, fivelenses.run.begin
     fivelenses.run.begin, names = lambda *_: run, {}
     try:
-        for code in cells(number):
+        for code in cells(number, tag):
             exec(code, names)
     finally:
         fivelenses.run.begin = usual

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from tests import chapters
 from tests.conftest import ENCODER
 
 from fivelenses.comparison import CCA, compare_with
@@ -14,10 +15,10 @@ from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.models.symmetries import SYMMETRIES
 from fivelenses.papers.hao2020 import evaluation_part
-from fivelenses.papers.known_truth import measure, scores
-from fivelenses.papers.known_truth.alignment import Alignment, Neighbours
-from fivelenses.papers.known_truth.instruments import BY_KEY
+from fivelenses.papers.known_truth import changes
+from fivelenses.papers.known_truth.changes import Alignment, Neighbours
 from fivelenses.papers.known_truth.properties import properties_read
+from fivelenses.papers.measures import BY_KEY
 from fivelenses.records import SHUFFLED, TWIN
 
 LIMITS = dict(evaluation_examples=30, similarity_tokens=60, probe_points=20, device="cpu", log=lambda line: None)
@@ -50,7 +51,7 @@ def trainings(toy_checkpoint):
 
 @pytest.fixture(scope="module")
 def seen(trainings):
-    return measure.changes_seen(trainings, DOSES, 8, **LIMITS)
+    return changes.changes_seen(trainings, DOSES, 8, **LIMITS)
 
 
 def curve(table, kind, key, dose=1.0):
@@ -116,8 +117,9 @@ def test_features_are_those_of_the_comparison(seen, trainings):
     np.testing.assert_allclose(curve(seen, "tuned", "weights"), distance, rtol=1e-5)
 
 
-def test_the_scores_of_what_was_measured_name_the_layer(seen):
-    found = scores.where(seen).set_index(["measure", "reading"])["right"]
+def test_what_was_measured_names_the_layer(seen, tmp_path):
+    cases = chapters.executed(7, {"changes_seen": seen}, tmp_path, only="none")[1]["cases"]
+    found = cases(seen).set_index(["measure", "reading"])["right"]
     assert found["weights", "value"] == found["last", "value"] == found["procrustes", "adds"] == 1
 
 
@@ -144,30 +146,30 @@ def test_streamed_neighbours_are_those_of_all_rows_at_once():
     [((), "all"), ((0, 1, 2, 4, 5, 6), "3"), ((0, 1, 4, 5, 6), "2-3")],
 )
 def test_trained_layers_are_named(toy_checkpoint, frozen, name):
-    assert measure.trained_layers(replace(toy_checkpoint.specification, frozen=frozen), 6) == name
+    assert changes.trained_layers(replace(toy_checkpoint.specification, frozen=frozen), 6) == name
 
 
 def test_layers_apart_have_no_place(toy_checkpoint):
     apart = replace(toy_checkpoint.specification, frozen=(0, 2, 4, 5, 6))
     with pytest.raises(ValueError, match="leaves no neighbouring layers free"):
-        measure.trained_layers(apart, 6)
+        changes.trained_layers(apart, 6)
 
 
 def test_models_of_two_seeds_are_not_measured_together(trainings):
     other = SimpleNamespace(specification=replace(trainings[0].specification, seed=9), manifest={"diverged": False})
     with pytest.raises(ValueError, match="of one alone"):
-        measure.changes_seen([trainings[0], other], DOSES, 8, **LIMITS)
+        changes.changes_seen([trainings[0], other], DOSES, 8, **LIMITS)
 
 
 def test_doses_that_were_not_trained_are_refused(trainings):
     with pytest.raises(ValueError, match="2 lengths of training are not the 3 doses"):
-        measure.changes_seen(trainings, (0.0, 0.5, 1.0), 8, **LIMITS)
+        changes.changes_seen(trainings, (0.0, 0.5, 1.0), 8, **LIMITS)
 
 
 def test_without_the_usual_training_there_is_nothing_to_compare(trainings):
     diverged = [SimpleNamespace(**vars(one)) for one in trainings]
     diverged[1].manifest = {"diverged": True}
-    assert measure.changes_seen(diverged, DOSES, 8, **LIMITS).empty
+    assert changes.changes_seen(diverged, DOSES, 8, **LIMITS).empty
 
 
 def test_folds_are_refused_where_there_are_none():

@@ -3,10 +3,6 @@ encoder departs more from the pre-trained one.
 
 Two things set measures apart. One that reads a layer's activations sees all that changed below it, too, where one that
 looks at the layer's own parameters does not. And some know the task's labels, where others count every change alike.
-
-An *invariance* is a change of a model's features that leaves a measure as it was, as in the survey of Klabunde et al.
-(2025); the features of the pre-trained encoder stay as they are, and PWCCA takes its weights from that side. What a
-measure does not declare, it need not ignore.
 """
 
 from dataclasses import dataclass

@@ -24,7 +24,6 @@ from fivelenses.files import folder_beside
 from fivelenses.first_exhibits import claims, gate, intervals
 from fivelenses.first_exhibits.verdicts import OUTCOMES
 from fivelenses.lenses.checks import invariance_table
-from fivelenses.papers.known_truth import statement as known_truth
 from fivelenses.runs import ledger, sweep_page
 from fivelenses.runs.all_chapters import run_all_committed
 from fivelenses.runs.execution import RunError, state
@@ -35,6 +34,7 @@ from fivelenses.runs.unchanged import first_page
 
 SWEEPS = sweep_page.PAGE.removesuffix(".md")
 KNOWN_TRUTH = 7  # the chapter whose counts other pages quote
+FEATURES = ("svcca", "pwcca", "cka", "rsa", "cka_debiased", "procrustes", "neighbours")
 MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that a page needs of MathJax
 # The builder, which ends with this process.
 BUILDER = """
@@ -160,8 +160,25 @@ def substitutions(runs: Sequence[Shown]) -> dict[str, str]:
             counts[f"{prefix}_{outcome.replace(' ', '_')}"] = str(outcomes.count(outcome)) if leading else "–"
         counts[f"{prefix}_claims"] = str(len(outcomes)) if leading else "–"
     for prefix, encoder in (("known", "toy-bert"), ("real", "all-MiniLM")):
-        counts |= known_truth.quoted(_changes_seen(encoder), prefix)
+        counts |= {f"{prefix}_{key}": words for key, words in cases_of_lenses(runs, encoder).items()}
     return counts
+
+
+def cases_of_lenses(runs: Sequence[Shown], encoder: str) -> dict[str, str]:
+    """In how many cases of chapter 7 lenses name a trained layer of an encoder, by their value and by what a layer
+    adds; dashes where no run is published.
+    """
+    published = [run for run in runs if run.chapter.number == KNOWN_TRUTH and run.part == PUBLISHED]
+    folder = next((run.folder for run in published if encoder in run.name), None)
+    table = pd.DataFrame() if folder is None else pd.read_parquet(folder / "known-truth-places.parquet")
+    quoted = {measure: ([measure], "value") for measure in ("weights", "last", "rollback", "js")}
+    quoted |= {"features": (FEATURES, "value"), "features_added": (FEATURES, "adds")}
+    words = {}
+    for key, (measures, reading) in quoted.items():
+        rows = table if table.empty else table[table["measure"].isin(measures) & (table["reading"] == reading)]
+        ends = [] if rows.empty else dict.fromkeys([rows["right"].min(), rows["right"].max()])
+        words[key] = f"in {' to '.join(map(str, ends))} of {rows['of'].max()} cases" if ends else "–"
+    return words
 
 
 def encoder_scores(runs: Iterable[Shown]) -> pd.DataFrame:
@@ -206,14 +223,6 @@ def _without_owner(encoder: str) -> str:
     """
     owner, _, name = encoder.rpartition("/")
     return owner if name.startswith("seed-") else name
-
-
-def _changes_seen(encoder: str) -> pd.DataFrame | None:
-    """The record of chapter 7 on an encoder; None where no run of it is published."""
-    try:
-        return records.load("small", KNOWN_TRUTH, encoder)["changes_seen"]
-    except records.RecordError:
-        return None
 
 
 def _gather_mathjax(folder: Path) -> None:

@@ -72,7 +72,7 @@ MEASURES = {
     4: _measures("singh2020"),
     5: _measures("merchant2020", "measure", "similarity"),
     6: _measures("five_lenses", "measure"),
-    7: _measures("known_truth", "measure", "properties"),
+    7: _measures("known_truth", "changes", "properties"),
 }
 CHAPTERS = {
     chapter.number: chapter
