@@ -65,22 +65,22 @@ COMMANDS = [
     ("run 1 -p epochs=.nan", "epochs (overridden): Input should be"),
     ("run 1 -p learning_rate_by_encoder={toy-bert/seed-0: .inf}", "Input should be a finite number"),
     ("run 1 -p schedules={rte: {learning_rate: .inf, batch_size: 8, epochs: 1}}", "schedules.rte"),
-    ("run 1 -p schedules={rta: {learning_rate: 1e-3, batch_size: 8, epochs: 1}}", "schedules names 'rta'"),
-    ("run 1 -p dataset_pairs=[[rte, rta]]", "dataset_pairs names 'rta', which is no task"),
+    ("run 1 -p schedules={rta: {learning_rate: 1e-3, batch_size: 8, epochs: 1}}", "'rta' is no task: choose among"),
+    ("run 1 -p dataset_pairs=[[rte, rta]]", "'rta' is no task: choose among"),
     ("run 1 -p dataset_pairs=[[rte, rte]]", "a pair of rte with itself has nothing to compare"),
     ("run 1 -p encoder=random:random:bert-base-uncased", "is random twice: write random:bert-base-uncased"),
-    ("run 2 -p followed=[poz]", "followed names 'poz', which is no task"),
-    ("run 2 -p tuned_on=[pos, poz]", "tuned_on names 'poz', which is no task"),
-    ("run 2 -p target=poz", "target names 'poz', which is no task"),
+    ("run 2 -p followed=[poz]", "'poz' is no task: choose among"),
+    ("run 2 -p tuned_on=[pos, poz]", "'poz' is no task: choose among"),
+    ("run 2 -p target=poz", "'poz' is no task: choose among"),
     ("run 2 -p target=squad", "target is squad, which has a span head"),
-    ("run 3 -p grouped=[foo]", "grouped names 'foo', which is no task"),
-    ("run 3 -p followed=[foo]", "followed names 'foo', which is no task"),
-    ("run 3 -p long_task=foo", "long_task names 'foo', which is no task"),
-    ("run 3 -p second={cola: foo, trec: cola}", "second names 'foo', which is no task"),
+    ("run 3 -p grouped=[foo]", "'foo' is no task: choose among"),
+    ("run 3 -p followed=[foo]", "'foo' is no task: choose among"),
+    ("run 3 -p long_task=foo", "'foo' is no task: choose among"),
+    ("run 3 -p second={cola: foo, trec: cola}", "'foo' is no task: choose among"),
     ("run 3 -p second={cola: cola}", "second gives cola for cola"),
-    ("run 3 -p scratch_epochs={cola: 1, trec: 1, foo: 1}", "scratch_epochs names 'foo', which is no task"),
-    ("run 4 -p sized=[foo]", "sized names 'foo', which is no task"),
-    ("run 4 -p matched=[foo]", "matched names 'foo', which is no task"),
+    ("run 3 -p scratch_epochs={cola: 1, trec: 1, foo: 1}", "'foo' is no task: choose among"),
+    ("run 4 -p sized=[foo]", "'foo' is no task: choose among"),
+    ("run 4 -p matched=[foo]", "'foo' is no task: choose among"),
     ("run 5 -p probe_seeds=[-1]", "probe_seeds.0 (overridden)"),
     ("run 2 -p encoders=[]", "encoders (overridden)"),
     ("run 2 -p encoders=[toy-bert/seed-2]", "encoders does not hold encoder, toy-bert/seed-0"),
@@ -133,7 +133,7 @@ COMMANDS = [
     ("report toy-bert/seed-0 --seeds ,", "--seeds is ',', which names none"),
     ("report toy-bert/seed-0 --seeds=-1", "seeds.0 (overridden)"),
     ("report toy-bert/seed-0 --seeds 0,0", "a seed is named twice"),
-    ("report toy-bert/seed-0 --examples 0", "training_examples (overridden)"),
+    ("report toy-bert/seed-0 --examples 0", "training_examples.cola (overridden)"),
     ("report toy-bert/seed-0 --profile huge", "There is no profile 'huge'"),
     ("publish 3.5", "Invalid value for 'chapter'"),
     ("publish 12", "no chapter 12"),
@@ -217,7 +217,7 @@ def test_the_command_line_answers_with_one_sentence_and_leaves_nothing_behind(co
 def test_a_notebook_answers_with_one_sentence_in_its_first_cells(number, assignment, sentence, empty):
     notebook = jupytext.read(CHAPTERS[number].notebook.with_suffix(".py"))
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    place = next(place for place, cell in enumerate(cells) if "runs.begin" in cell)
+    place = next(place for place, cell in enumerate(cells) if "begin(" in cell)
     values: dict = {}
     with contextlib.redirect_stdout(io.StringIO()), pytest.raises(ParameterError) as answer:
         for cell in (*cells[:place], assignment, cells[place]):

@@ -241,13 +241,12 @@ def publish(
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
     from fivelenses.runs.folders import find_run
     from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.settings import find_chapter, resolved, settings
+    from fivelenses.runs.settings import find_chapter, resolved
 
     find_chapter(chapter)
     overrides = parse_parameters(parameter)
     if not stamp:
-        settings(chapter, profile, **overrides)
-        find_run(find_chapter(chapter), profile, resolved(overrides))
+        find_run(find_chapter(chapter), profile, resolved(chapter, profile, overrides))
     from fivelenses.runs import publishing
 
     if stamp:

@@ -136,7 +136,7 @@ def run(
         RunError: the notebook failed, is missing, or the disk is full.
     """
     # The notebook runs in another folder, from which a relative path would name another file.
-    overrides = resolved({name: value for name, value in (overrides or {}).items() if value is not None})
+    overrides = resolved(number, profile, overrides or {})
     chapter = find_chapter(number)
     parameters = settings(number, profile, **overrides)
     check_device(parameters, profile)

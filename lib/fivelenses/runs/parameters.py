@@ -6,12 +6,13 @@ Each chapter's own are in `chapters`; `settings` fills them in from a profile.
 import dataclasses
 import functools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -23,6 +24,7 @@ from pydantic import (
 
 from fivelenses import catalogue
 from fivelenses.checkpoints.schedule import Schedule
+from fivelenses.tasks import own
 
 # What parameters are checked with takes seconds to load where it is not needed for a refusal: it is imported late.
 if TYPE_CHECKING:
@@ -44,6 +46,39 @@ def number_of(value: float, whole: int) -> int:
 
 class ParameterError(ValueError):
     """A parameter, profile or chapter that does not exist or does not fit; the message says which and what to do."""
+
+
+def in_full(name: str) -> str:
+    """An encoder's name; of a folder its whole path, since a notebook runs in another folder than its caller.
+
+    Example:
+        >>> in_full("toy-bert/seed-0"), in_full("random:bert-base-uncased")
+        ('toy-bert/seed-0', 'random:bert-base-uncased')
+    """
+    plain = name.removeprefix("random:")
+    folder = Path(plain).expanduser()
+    return name.removesuffix(plain) + str(folder.resolve()) if plain and (folder / "config.json").is_file() else name
+
+
+def task_name(named: str) -> str:
+    """A task's name; of a table of the reader's own the name of the task that it becomes, which is read for it.
+
+    Raises:
+        ParameterError: there is no such task.
+        SourceError: a table that cannot be read or learned from.
+
+    Example:
+        >>> task_name("rte")
+        'rte'
+    """
+    name = own.name_of(named)
+    if not catalogue.is_task(name):
+        raise ParameterError(f"{named!r} is no task: choose among {', '.join(sorted(catalogue.TASKS))}")
+    return name
+
+
+TaskName = Annotated[str, AfterValidator(task_name)]
+EncoderName = Annotated[str, AfterValidator(in_full)]
 
 
 class _Loader(yaml.SafeLoader):
@@ -149,32 +184,14 @@ class FineTuningParameters(ChapterParameters):
     fewest_layers: ClassVar[int] = 1
     six_projections: ClassVar[bool] = False  # whether the six of each layer are needed
     counting_layers: ClassVar[tuple[str, ...]] = ()  # parameters whose values are numbers of layers
-    # Parameters whose values, or the names and texts in them, are tasks; `target` alone need not be fine-tuned.
-    naming_tasks: ClassVar[tuple[str, ...]] = (
-        "ablated",
-        "dataset_pairs",
-        "followed",
-        "grouped",
-        "halved",
-        "long_task",
-        "matched",
-        "schedules",
-        "scratch_epochs",
-        "second",
-        "shuffled",
-        "sized",
-        "target",
-        "training_examples",
-        "tuned_on",
-    )
 
-    tasks: tuple[str, ...] = Field(min_length=1)
-    schedules: dict[str, Schedule]
+    tasks: tuple[TaskName, ...] = Field(min_length=1)
+    schedules: dict[TaskName, Schedule]
     learning_rate: PositiveFloat | None = None
     batch_size: PositiveInt | None = None
     epochs: PositiveFloat | None = None
-    learning_rate_by_encoder: dict[str, PositiveFloat | dict[str, PositiveFloat]] = {}
-    training_examples: PositiveInt | dict[str, PositiveInt] | None = None
+    learning_rate_by_encoder: dict[EncoderName, PositiveFloat | dict[TaskName, PositiveFloat]] = {}
+    training_examples: PositiveInt | dict[TaskName, PositiveInt] | None = None
     precision: Literal["float32", "bfloat16", "auto"] = "auto"
 
     @field_validator("tasks")
@@ -186,15 +203,6 @@ class FineTuningParameters(ChapterParameters):
                     f"{name} has a {catalogue.find(name).head} head, which this chapter does not fine-tune"
                 )
         return value
-
-    @model_validator(mode="after")
-    def _tasks_are_known(self):
-        for field in self.naming_tasks:
-            for name in _names(getattr(self, field, ())):
-                if not catalogue.is_task(name):
-                    there = ", ".join(sorted(catalogue.TASKS))
-                    raise ValueError(f"{field} names {name!r}, which is no task: choose among {there}")
-        return self
 
     @model_validator(mode="after")
     def _scheduled(self):
@@ -353,28 +361,6 @@ def _has_truth(value) -> bool:
     return isinstance(value, bool)
 
 
-def _names(value) -> Iterator[str]:
-    """The texts in a value: itself, its elements, its keys and their values."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from (name for pair in value.items() for part in pair for name in _names(part))
-    elif isinstance(value, tuple):
-        yield from (name for part in value for name in _names(part))
-
-
-def in_full(name: str) -> str:
-    """An encoder's name; of a folder its whole path, since a notebook runs in another folder than its caller.
-
-    Example:
-        >>> in_full("toy-bert/seed-0"), in_full("random:bert-base-uncased")
-        ('toy-bert/seed-0', 'random:bert-base-uncased')
-    """
-    plain = name.removeprefix("random:")
-    folder = Path(plain).expanduser()
-    return name.removesuffix(plain) + str(folder.resolve()) if plain and (folder / "config.json").is_file() else name
-
-
 def check_layers(parameters: FineTuningParameters, overridden: Collection[str]) -> None:
     """Refuse numbers of layers that an encoder does not have, among those that a caller set; a profile's are for
     encoders of several depths.
@@ -398,7 +384,7 @@ class EncoderParameters(FineTuningParameters):
         encoder: a name as `models.encoders` understands it.
     """
 
-    encoder: str
+    encoder: EncoderName
 
     def encoders_used(self) -> tuple[str, ...]:
         return (self.encoder,)

@@ -52,7 +52,7 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
         ParameterError: there is no run.
         RunError: it is not current, or the published records would become too large to commit.
     """
-    chapter, overrides = find_chapter(number), resolved(overrides or {})
+    chapter, overrides = find_chapter(number), resolved(number, profile, overrides or {})
     parameters = settings(number, profile, **overrides)
     for name in parameters.tasks_trained():
         if find(name).own:

@@ -23,8 +23,9 @@ from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
 from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.pages import PUBLISHED, Shown, local_runs, published_runs
 from fivelenses.runs.parameters import ParameterError, positions
-from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, resolved, settings
+from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, settings
 from fivelenses.runs.side_by_side import pictures, render
+from fivelenses.tasks import own
 from fivelenses.tasks.sources import SourceError
 
 
@@ -73,7 +74,7 @@ def plan(
         >>> parts[1].tasks, parts[1].narrowed
         (('pos', 'dep', 'ps-role', 'ps-fxn', 'trec'), False)
     """
-    tasks = resolved({"tasks": list(tasks)})["tasks"]
+    tasks = [own.name_of(task) for task in tasks]
     check_profile(profile)
     chapters = [chapter for chapter in CHAPTERS.values() if profile in chapter.profiles]
     parts = [_part(chapter, encoder, profile, tasks, seeds, examples) for chapter in chapters]
@@ -134,33 +135,37 @@ def report(
     read = soundness.check_encoder(encoder, projections=True)
     shape = f"{counted(read.num_hidden_layers, 'layer')} of width {read.hidden_size}, {len(PARTS)} projections each"
     log(f"{encoder}: {shape}")
-    for part in parts:
-        if tasks and not part.narrowed:
-            log(f"chapter {part.chapter.number}: keeps its own tasks, {', '.join(part.tasks)}")
-    runs, left_out, failures = {}, {}, []
-    for part in parts:
-        fewest = part.chapter.parameters.fewest_layers
-        if read.num_hidden_layers < fewest:
-            reason = f"Chapter {part.chapter.number} is left out, because it compares parts of {fewest} layers or more."
-            left_out[part.chapter.number] = reason
-            log(reason)
-    for part in (part for part in parts if part.chapter.number not in left_out):
-        number = part.chapter.number
-        try:
-            runs[number] = execution.run(number, profile, part.overrides, log=log).folder
-        except (RunError, SourceError, ParameterError) as error:
-            # What a notebook says names its chapter.
-            failures.append(str(error) if isinstance(error, RunError) else f"Chapter {number}, {profile}: {error}")
-            log(failures[-1])
+    deep = [part for part in parts if read.num_hidden_layers >= part.chapter.parameters.fewest_layers]
+    left_out = [
+        f"Chapter {part.chapter.number} is left out: it needs more layers." for part in parts if part not in deep
+    ]
+    kept = [part for part in deep if tasks and not part.narrowed]
+    for line in (*left_out, *(f"chapter {part.chapter.number} keeps its own tasks" for part in kept)):
+        log(line)
+    runs, failures = _run(deep, profile, log)
     if not runs:
         raise RunError(f"No chapter could be run on {encoder}: {failures[0]}")
     place = project.runs_folder() / "reports" / f"{_folder_name(encoder)}-{profile}"
-    sections = [(part, runs[part.chapter.number]) for part in parts if part.chapter.number in runs]
-    page = report_page(encoder, shape, profile, sections, [*left_out.values(), *failures])
+    sections = [(part, runs[part.chapter.number]) for part in deep if part.chapter.number in runs]
+    page = report_page(encoder, shape, profile, sections, [*left_out, *failures])
     with folder_beside(place) as partial:
         (partial / "index.html").write_text(page, encoding="utf-8")
         _verdicts(encoder, profile, runs).to_parquet(partial / "claims.parquet", index=False)
     return place / "index.html", failures
+
+
+def _run(parts: Sequence[Part], profile: str, log: Callable[[str], None]) -> tuple[dict[int, Path], list[str]]:
+    """The folders of the chapters that ran, by their numbers, and a sentence for each that failed."""
+    runs, failures = {}, []
+    for part in parts:
+        number = part.chapter.number
+        try:
+            runs[number] = execution.run(number, profile, part.overrides, log=log).folder
+        except (RunError, SourceError, ValueError) as error:
+            # What a notebook says names its chapter.
+            failures.append(str(error) if isinstance(error, RunError) else f"Chapter {number}, {profile}: {error}")
+            log(failures[-1])
+    return runs, failures
 
 
 def report_page(

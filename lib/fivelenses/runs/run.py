@@ -193,7 +193,8 @@ def begin(number: int, given: Mapping) -> Run:
         facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
         parameters, profile, overrides = chapter.parameters(**facts["parameters"]), facts["profile"], {}
     else:
-        profile, overrides = given.get("profile", "tiny"), resolved(set_by_hand(given))
+        profile = given.get("profile", "tiny")
+        overrides = resolved(number, profile, set_by_hand(given))
         parameters = settings(number, profile, **overrides)
         check_device(parameters, profile)
     named = os.environ.get(RUN_FOLDER_VARIABLE)

@@ -5,7 +5,7 @@ A parameter's value lives in one profile file (``notebooks/profiles/<profile>.ya
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,20 +13,11 @@ import yaml
 from pydantic import ValidationError
 
 from fivelenses import project
-from fivelenses.runs.chapters.five_lenses import FiveLenses
-from fivelenses.runs.chapters.hao2019 import Hao2019
-from fivelenses.runs.chapters.hao2020 import Hao2020
-from fivelenses.runs.chapters.known_truth import KnownTruth
-from fivelenses.runs.chapters.merchant2020 import Merchant2020
-from fivelenses.runs.chapters.singh2020 import Singh2020
-from fivelenses.runs.chapters.zhou2022 import Zhou2022
-from fivelenses.runs.parameters import ChapterParameters, FineTuningParameters, ParameterError, check_layers, in_full
-from fivelenses.tasks import own
+from fivelenses.chapters import FiveLenses, Hao2019, Hao2020, KnownTruth, Merchant2020, Singh2020, Zhou2022
+from fivelenses.runs.parameters import ChapterParameters, ParameterError, check_layers
 
-# The parameters whose values name encoders.
-NAMING = ("encoder", "encoders", "epochs_by_encoder", "independent", "learning_rate_by_encoder", "pretrained")
 # What pydantic names besides the place of a value, where it may be of several kinds.
-KIND = re.compile(r"(constrained-)?(int|float|str)$|(dict|tuple)\[")
+KIND = re.compile(r"(constrained-)?(int|float|str)$|(dict|tuple|function-after)\[")
 
 
 @dataclass(frozen=True)
@@ -146,11 +137,13 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         raise ParameterError(
             f"The profile {file} cannot be read: it needs `all`, and a mapping for chapter {number} under `chapters`."
         ) from error
-    overrides = resolved({name: value for name, value in overrides.items() if value is not None})
+    overrides = {name: value for name, value in overrides.items() if value is not None}
     try:
         chosen = chapter.parameters(**values | following_encoder(chapter, overrides) | overrides)
     except ValidationError as error:
-        first = error.errors()[0]
+        # Of a value that may be of several kinds, what is deepest in it is what is wrong.
+        of_field = [one for one in error.errors() if one["loc"][:1] == error.errors()[0]["loc"][:1]]
+        first = max(of_field, key=lambda one: len(one["loc"]))
         message = first["msg"].removeprefix("Value error, ").rstrip(".")
         if not first["loc"]:  # parameters that do not go together: the message names them
             raise ParameterError(f"Chapter {number}: {message}.") from error
@@ -168,24 +161,16 @@ def following_encoder(chapter: Chapter, overrides: Mapping[str, object]) -> dict
     return {field: value for field, value in follows.items() if field in chapter.parameters.model_fields}
 
 
-def resolved(overrides: Mapping[str, object]) -> dict:
-    """Parameters whose tables of the reader's own are read and replaced by the names of their tasks, and whose folders
-    of encoders are named in full.
+def resolved(number: int, profile: str, overrides: Mapping[str, object]) -> dict:
+    """Overrides as the chapter has read them: tables of the reader's own by the names of their tasks, folders of
+    encoders in full; those that are None are left out.
 
     Raises:
-        SourceError: a table that cannot be read or learned from.
+        ParameterError, SourceError: as `settings`.
 
     Example:
-        >>> resolved({"tasks": ["rte"], "seeds": [0]})
-        {'tasks': ['rte'], 'seeds': [0]}
+        >>> resolved(1, "tiny", {"tasks": ["rte"], "epochs": 3, "seeds": None})
+        {'tasks': ['rte'], 'epochs': 3.0}
     """
-    kinds = dict.fromkeys(("tasks", *FineTuningParameters.naming_tasks), own.name_of) | dict.fromkeys(NAMING, in_full)
-    return {name: _renamed(value, kinds[name]) if name in kinds else value for name, value in overrides.items()}
-
-
-def _renamed(value, new: Callable[[str], str]):
-    if isinstance(value, Mapping):
-        return {_renamed(name, new): _renamed(one, new) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_renamed(one, new) for one in value]
-    return new(value) if isinstance(value, str) else value
+    chosen = settings(number, profile, **overrides).model_dump(mode="json")
+    return {name: chosen[name] for name, value in overrides.items() if value is not None}

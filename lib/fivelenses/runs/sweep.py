@@ -267,9 +267,9 @@ def sweep(
         raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
     execution.check_pair(find_chapter(number))
     for parameters in (settings(number, profile, **point.overrides) for point in points):
-        check_encoders(parameters)
         if not (cluster.scheduler or cluster.slurm):
             check_device(parameters, profile)
+        check_encoders(parameters)
     _write_points(number, profile, points, folder)
     pending = _without_run(number, profile, points)
     current = len(points) - len(pending)

@@ -1,1 +1,0 @@
-"""The parameters of each chapter, in a module named after its paper."""
