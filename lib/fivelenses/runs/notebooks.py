@@ -38,6 +38,7 @@ def execute(
 
     progress = executed.with_name(PROGRESS)
     settings = {"kernel_name": "python3", "progress_bar": False, "iopub_timeout": OUTPUT_PATIENCE}
+    settings["extra_arguments"] = ["--log-level=ERROR"]  # a kernel warns that its ports are not encrypted
     with mock.patch.dict(os.environ, environment), _followed(progress, log):
         try:
             papermill.execute_notebook(notebook, executed, dict(parameters), cwd=notebook.parent, **settings)
