@@ -26,7 +26,7 @@ from fivelenses.activations import Activations, stream, stream_rolled_back
 from fivelenses.lenses import cca, cka
 from fivelenses.lenses.attention import JSAccumulator
 from fivelenses.lenses.moments import Moments, Scatter, bytes_needed
-from fivelenses.lenses.rsa import RSAAccumulator, similarity
+from fivelenses.lenses.rsa import EQUAL_COSINES, RSAAccumulator, similarity
 from fivelenses.memory import memory_at_hand
 from fivelenses.models.layers import layer_list
 from fivelenses.records import WHOLE
@@ -377,7 +377,8 @@ def last_layer_movement(
 ) -> Callable[[nn.Module], float]:
     """How far the last layer of a model has moved from that of `original`, as a function of the model.
 
-    It is 1 − RSA over all tokens of the examples, 0 to 2. The original reads them once.
+    It is 1 − RSA over all tokens of the examples, 0 to 2, and 1 for a model whose tokens have all become one direction,
+    as a large random movement makes them: nothing of the original's similarities is left. The original reads them once.
     """
     depth = len(layer_list(original))
 
@@ -385,7 +386,13 @@ def last_layer_movement(
         return torch.cat([batch.tokens(depth) for batch in stream(model, examples, [depth], (), batch_rows, device)])
 
     before = tokens(original)
-    return lambda model: 1 - similarity(before, tokens(model), sample=None)
+
+    def movement(model: nn.Module) -> float:
+        after = tokens(model)
+        common = nn.functional.normalize(after.double(), dim=1).mean(0).square().sum()
+        return 1.0 if 1 - common < EQUAL_COSINES else 1 - similarity(before, after, sample=None)
+
+    return movement
 
 
 def layers_rolled_back(

@@ -182,3 +182,12 @@ def test_a_movement_that_noise_does_not_reach_has_no_scale():
 def test_a_model_that_did_not_move_has_a_functional_twin_of_scale_one(original, toy_examples):
     movement = last_layer_movement(original, toy_examples, device="cpu")
     assert scale_of_equal_movement(original, original, 0, movement) == 1
+
+
+def test_a_layer_whose_tokens_became_one_direction_has_moved_by_one(toy_examples):
+    original = encoders.load_weights(encoders.locate("toy-bert/seed-0"))
+    collapsed = copy.deepcopy(original)
+    with torch.no_grad():
+        collapsed.encoder.layer[-1].output.LayerNorm.weight.zero_()
+        collapsed.encoder.layer[-1].output.LayerNorm.bias.fill_(1.0)
+    assert last_layer_movement(original, toy_examples, device="cpu")(collapsed) == 1.0

@@ -1,0 +1,329 @@
+"""Evidence on a borrowed GPU: a bare machine without a network, for minutes.
+
+    python bench/gpu.py pack FOLDER ENCODER...                  here: encoders, in parts of 52 MiB
+    python bench/gpu.py unpack PART... --folder FOLDER          there: the same encoders, bit for bit
+    python bench/gpu.py run '1:tasks=[sst2];seeds=[20]' 4: ...  there: chapters, each with its parameters
+    python bench/gpu.py take FILE...                            here: records that came back, where a run finds them
+
+All models of all chapters are trained side by side, a process each, since one process leaves most of a large GPU idle.
+A measurement begins as soon as its models are there. Records are written out every half minute, so that a machine that
+goes away loses little; a run that is started again on the same machine goes on.
+"""
+
+import argparse
+import ast
+import contextlib
+import dataclasses
+import hashlib
+import io
+import itertools
+import os
+import tarfile
+import time
+import zlib
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from types import SimpleNamespace
+
+PART_BYTES = 52 * 2**20
+# Processes side by side; ten and seven on sixteen cores.
+TRAINERS, MEASURERS = max(1, (os.cpu_count() or 1) * 5 // 8), max(1, (os.cpu_count() or 1) * 7 // 16)
+MEMORY = 6e9  # bytes of what a comparison gathers: each process would take what is free
+NEEDED_TO_ASK = ("sizes",)  # records that decide what else is measured
+PLANES = (3, 2, 1, 0)  # of a little-endian float: the exponent's bytes, which compress, first
+
+
+# --- encoders in parts ------------------------------------------------------------------------------------------------
+
+
+def pack(folder: Path, names: list[str]) -> None:
+    """Write the encoders' folders as one stream, the bytes of their weights by significance, cut into parts."""
+    from fivelenses.models import encoders
+
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name in names:
+            place = Path(encoders.locate(name).place)
+            for file in sorted(one for pattern in encoders.IDENTIFYING for one in place.glob(pattern)):
+                content = file.read_bytes()
+                if file.suffix == ".safetensors":
+                    content = b"".join(_framed(zlib.compress(content[plane::4], 1)) for plane in PLANES)
+                entry = tarfile.TarInfo(f"{place.name}/{file.name}")
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+    content = stream.getvalue()
+    folder.mkdir(parents=True, exist_ok=True)
+    for place, start in enumerate(range(0, len(content), PART_BYTES)):
+        (folder / f"part-{place}").write_bytes(content[start : start + PART_BYTES])
+    print(f"{len(content) / 2**20:.0f} MiB in {place + 1} parts, sha256 {hashlib.sha256(content).hexdigest()[:16]}")
+
+
+def _framed(content: bytes) -> bytes:
+    return len(content).to_bytes(8, "little") + content
+
+
+def unpack(parts: list[Path], folder: Path) -> None:
+    """Join the parts, and write the encoders' folders as they were."""
+    content = b"".join(part.read_bytes() for part in sorted(parts, key=lambda part: int(part.name[5:])))
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        for entry in archive.getmembers():
+            read, place = archive.extractfile(entry).read(), folder / entry.name
+            if place.suffix == ".safetensors":
+                planes, start = [], 0
+                for _ in PLANES:
+                    end = start + 8 + int.from_bytes(read[start : start + 8], "little")
+                    planes.append(zlib.decompress(read[start + 8 : end]))
+                    start = end
+                whole = bytearray(sum(map(len, planes)))
+                for plane, of_plane in zip(PLANES, planes, strict=True):
+                    whole[plane::4] = of_plane
+                read = bytes(whole)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(read)
+
+
+# --- what is trained and measured -------------------------------------------------------------------------------------
+
+
+def chosen_settings(run: str):
+    """The chapter of `number:name=value;name=value`, and its parameters in the profile `small`."""
+    from fivelenses.runs.parameters import parse_parameters
+    from fivelenses.runs.settings import find_chapter, settings
+
+    number, _, given = run.partition(":")
+    parameters = parse_parameters([one for one in given.split(";") if one])
+    return find_chapter(int(number)), settings(int(number), "small", **parameters)
+
+
+def train(specification) -> tuple[str, str]:
+    """Train one model; its address, and its score and time in words."""
+    from fivelenses.checkpoints import finetuning
+    from fivelenses.checkpoints.store import Store
+
+    made = finetuning.fine_tune(specification, Store())
+    took = f"{made.manifest['seconds']} s, {made.manifest['seconds_per_step']} s a step"
+    return specification.address, f"{specification.describe()}: {made.score:.3f}, {took}"
+
+
+def begin() -> None:
+    """In each process: one thread, no states for resuming, decompositions on the processor."""
+    import torch
+
+    from fivelenses import comparison
+    from fivelenses.checkpoints import finetuning
+
+    torch.set_num_threads(1)
+    comparison.memory_at_hand = lambda _: MEMORY
+    arguments = finetuning._arguments
+    finetuning._arguments = lambda *of_training: _without_states(arguments(*of_training))
+    for name in ("eigh", "svdvals", "svd"):
+        setattr(torch.linalg, name, _on_processor(getattr(torch.linalg, name)))
+
+
+def _without_states(arguments):
+    from transformers.trainer_utils import SaveStrategy
+
+    arguments.save_strategy = SaveStrategy.NO
+    return arguments
+
+
+def _on_processor(decompose):
+    """A decomposition of a matrix on a GPU as the processor makes it, which takes less time at these sizes."""
+    import torch
+
+    def decomposed(matrix, *positional, **named):
+        result = decompose(matrix.cpu(), *positional, **named)
+        if isinstance(result, torch.Tensor):
+            return result.to(matrix.device)
+        return type(result)([one.to(matrix.device) for one in result])
+
+    return decomposed
+
+
+class Measured(Exception):
+    """Ends a chapter's notebook as soon as the group that was asked for is measured."""
+
+
+class MeasuringRun(SimpleNamespace):
+    """A run that measures, and draws and judges nothing."""
+
+    def __getattr__(self, name: str):
+        return lambda *_, **__: None
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One group of models under one measurement: the `place`-th that the chapter's notebook asks for."""
+
+    run: str
+    function: str
+    place: int
+    addresses: frozenset[str]
+
+
+def ask(run: str, part) -> None:
+    """Execute what a chapter's notebook measures, with `part(measurements, place, function, arguments, group)` in the
+    place of measuring a group.
+    """
+    from fivelenses.runs.measurements import Measurements
+
+    chapter, parameters = chosen_settings(run)
+    places = itertools.count()
+
+    class Asked(Measurements):
+        def _part(self, function, arguments, group, groups):
+            if function.__name__ in NEEDED_TO_ASK:
+                return super()._part(function, arguments, group, groups)
+            part(super()._part, next(places), function, arguments, group)
+            return {}
+
+    measurements = Asked(chapter, "small", parameters, lambda line: print(f"chapter {run[0]}: {line}", flush=True))
+    names = {"run": MeasuringRun(measure=measurements.measure, settings=parameters), "settings": parameters}
+    for statement in _statements(chapter.notebook.with_suffix(".py")):
+        try:
+            exec(compile(ast.Module([statement], []), chapter.slug, "exec"), names)
+        except Exception:
+            # Tables and figures of records that are not there yet.
+            if ".measure(" in ast.unparse(statement):
+                raise
+
+
+def jobs_of(run: str) -> list[Job]:
+    """All that a chapter measures."""
+    jobs = []
+
+    def note(_, place, function, __, group) -> None:
+        addresses = frozenset(one.address for one in group or ())
+        jobs.append(Job(run, function.__name__, place, addresses))
+
+    ask(run, note)
+    return jobs
+
+
+def measure(job: Job) -> str:
+    """Measure one group."""
+    started = time.monotonic()
+
+    def measured(part, place, function, arguments, group) -> None:
+        if place == job.place:
+            part(function, arguments, group, [group])
+            raise Measured
+
+    with contextlib.suppress(Measured):
+        ask(job.run, measured)
+    return f"{job.function} {job.place} of chapter {job.run[0]}: {time.monotonic() - started:.0f} s"
+
+
+def _statements(notebook: Path) -> list[ast.stmt]:
+    """The notebook's assignments and calls, in order; its imports serve figures, but for the names of kinds."""
+    body = ast.parse(notebook.read_text(encoding="utf-8")).body
+    kinds = ("fivelenses.records",)
+    return [
+        one
+        for one in body
+        if isinstance(one, ast.Assign | ast.Expr | ast.For)
+        and "begin(" not in ast.unparse(one)
+        or isinstance(one, ast.ImportFrom)
+        and one.module in kinds
+    ]
+
+
+# --- the run ----------------------------------------------------------------------------------------------------------
+
+
+def write_out(results: Path) -> None:
+    """All records so far, a file for each chapter, beside and renamed."""
+    from fivelenses import project
+
+    for folder in sorted(project.records_folder().glob("*")):
+        place = results / f"records-{folder.name}.tar"
+        with tarfile.open(place.with_suffix(".new"), "w") as archive:
+            for file in folder.glob("*.parquet"):
+                archive.add(file, f"{folder.name}/{file.name}")
+        os.replace(place.with_suffix(".new"), place)
+
+
+def describe_device() -> None:
+    """What the device computes, beside which the trainings' rates stand."""
+    import torch
+
+    if not torch.cuda.is_available():
+        print("no GPU")
+        return
+    matrix = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    for _ in range(2):
+        torch.cuda.synchronize()
+        started = time.monotonic()
+        for _ in range(10):
+            matrix @ matrix
+        torch.cuda.synchronize()
+    rate = 10 * 2 * 8192**3 / (time.monotonic() - started) / 1e12
+    print(f"{torch.cuda.get_device_name()}: {rate:.0f} TFLOP/s in bfloat16", flush=True)
+
+
+def run(runs: list[str], seconds: float, results: Path) -> None:
+    """Train and measure until all is done or the time is up."""
+    started = written = time.monotonic()
+    describe_device()
+    specifications, jobs = {}, []
+    for one in runs:
+        specifications |= {made.address: made for made in chosen_settings(one)[1].specifications()}
+        jobs += jobs_of(one)
+    print(f"{len(specifications)} models, {len(jobs)} measurements", flush=True)
+    context, trained = get_context("spawn"), set()
+    trainers = ProcessPoolExecutor(TRAINERS, context, begin)
+    measurers = ProcessPoolExecutor(MEASURERS, context, begin)
+    running = {trainers.submit(train, made) for made in specifications.values()}
+    while running:
+        for job in [job for job in jobs if job.addresses <= trained]:
+            jobs.remove(job)
+            running.add(measurers.submit(measure, job))
+        done, running = wait(running, timeout=5, return_when=FIRST_COMPLETED)
+        now = time.monotonic()
+        for future in done:
+            if (error := future.exception()) is not None:
+                print(f"{now - started:.0f} s: {type(error).__name__}: {error}", flush=True)
+                continue
+            result = future.result()
+            if isinstance(result, tuple):
+                trained.add(result[0])
+                result = f"{len(trained)} of {len(specifications)}, {result[1]}"
+            print(f"{now - started:.0f} s: {result}", flush=True)
+        if now - written > 30 or now - started > seconds or not running:
+            write_out(results)
+            written = now
+        if now - started > seconds:
+            print(f"time is up: {len(jobs)} measurements not begun, {len(running)} tasks open", flush=True)
+            os._exit(0)
+
+
+def take(files: list[Path]) -> None:
+    """Put records that came back where a run finds them."""
+    from fivelenses import project
+
+    for file in files:
+        with tarfile.open(file) as archive:
+            archive.extractall(project.records_folder(), filter="data")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("pack", "unpack", "run", "take"))
+    parser.add_argument("names", nargs="+", help="what the command takes, see above")
+    parser.add_argument("--folder", type=Path, help="where encoders are unpacked")
+    parser.add_argument("--seconds", type=float, default=540)
+    parser.add_argument("--results", type=Path)
+    chosen = parser.parse_args()
+    if chosen.command == "pack":
+        pack(Path(chosen.names[0]), chosen.names[1:])
+    elif chosen.command == "unpack":
+        unpack([Path(name) for name in chosen.names], chosen.folder)
+    elif chosen.command == "take":
+        take([Path(name) for name in chosen.names])
+    else:
+        run(chosen.names, chosen.seconds, chosen.results)
+
+
+if __name__ == "__main__":
+    main()
