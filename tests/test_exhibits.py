@@ -1,0 +1,146 @@
+"""Exhibits: pictures with words from their tables, tables as a page prints them, and what is said where one is not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from matplotlib.colors import to_hex
+
+from fivelenses import run as running
+from fivelenses.exhibits import TASKS, Cells, Dots, Exhibit, Layout, curves, dots, heat_maps, looks, table_html
+from fivelenses.records import Missing
+from fivelenses.run import Run
+from fivelenses.runs.settings import CHAPTERS, settings
+
+
+def rows(**columns) -> pd.DataFrame:
+    usual = {"task": ["rte"] * 4 + ["mrpc"] * 4, "layer": [1, 2] * 4, "seed": [0, 0, 1, 1] * 2}
+    return pd.DataFrame(usual | {"js": [0.1, 0.4, 0.2, 0.6, 0.1, 0.2, 0.1, 0.2]} | columns)
+
+
+def read(html: str) -> BeautifulSoup:
+    return BeautifulSoup(html, "html.parser")
+
+
+def texts(drawing) -> list[str]:
+    return [text.get_text() for axes in drawing.figure.axes for text in axes.texts]
+
+
+def test_a_curve_is_the_mean_of_its_seeds_in_its_tasks_colour_with_its_name_at_its_end():
+    drawing = curves(rows(), "js", "task", y_label="nats")
+    of_tasks = {to_hex(line.get_color()).upper(): line.get_ydata() for line in drawing.figure.axes[0].lines}
+    assert of_tasks[TASKS["rte"][0]] == pytest.approx([0.15, 0.5]) and set(texts(drawing)) == {"RTE", "MRPC"}
+    assert drawing.alt == ("Curves of nats over layer. RTE: 0.150 at 1, 0.500 at 2. MRPC: 0.100 at 1, 0.200 at 2.")
+
+
+def test_nulls_and_controls_are_drawn_and_said():
+    drawing = curves(rows(null=0.9, js_twin=0.01), "js", "task", y_label="nats", nulls={"null": "untrained"})
+    assert {"untrained", "moved at random"} < set(texts(drawing))
+    assert "Untrained: 0.900 at 1, 0.900 at 2. Moved at random: 0.010 at 1, 0.010 at 2." in drawing.alt
+
+
+def test_panels_are_named_and_what_has_its_own_is_not_in_the_legend():
+    drawing = curves(rows(how=["a", "b"] * 4), "js", "task", y_label="nats", layout=Layout(panels="task", dashes="how"))
+    assert [axes.get_title(loc="left") for axes in drawing.figure.axes] == ["RTE", "MRPC"]
+    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["a", "b"]
+
+
+def test_a_missing_value_is_refused_unless_its_panel_says_so():
+    table = rows(js=[np.nan] * 4 + [0.1] * 4)
+    with pytest.raises(ValueError, match="a curve would hide it"):
+        curves(table, "js", "task", y_label="nats")
+    drawing = curves(table, "js", "task", y_label="nats", layout=Layout(panels="task", missing="not separable"))
+    assert "not separable" in texts(drawing)
+
+
+def test_groups_that_are_no_tasks_have_colours_of_their_own():
+    assert len({colour for colour, _ in looks(range(1, 13)).values()}) == 12
+    assert looks(["rte", "base"])["base"] == ("#000000", "o") and looks(["rte"])["rte"] == TASKS["rte"]
+
+
+def test_dots_have_a_row_per_group_and_what_it_has_once():
+    table = pd.DataFrame({"task": "rte", "start": ["scratch", "tuned"], "score": [0.5, 0.7], "chance": 0.5})
+    style = Dots(open=["scratch"], marks={"chance": "majority"})
+    drawing = dots(table, "score", "task", "start", value_label="accuracy", style=style)
+    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["scratch", "tuned", "majority"]
+    assert drawing.alt == "Dots of accuracy. RTE: scratch 0.500, tuned 0.700."
+
+
+def test_a_shaded_table_writes_its_numbers_and_says_where_it_is_greatest():
+    matrix = pd.DataFrame([[0.9, None], [-0.2, 0.8]], ["JS", "RSA"], ["JS", "RSA"])
+    drawing = heat_maps({"": matrix}, matrix, label="correlation", limits=(-1, 1), cells=Cells(written="{:.1f}"))
+    assert texts(drawing) == ["0.9", "−0.2", "0.8"]
+    assert drawing.alt == "A shaded table of correlation. JS most at JS (0.90); RSA most at RSA (0.80)."
+
+
+@pytest.mark.parametrize("kind", ["lines", "shades"])
+def test_a_picture_is_one_figure_with_caption_and_words(kind, tmp_path):
+    matrix = pd.DataFrame([[0.1]])
+    drawing = (
+        curves(rows(), "js", "task", y_label="nats") if kind == "lines" else heat_maps({"": matrix}, rows(), label="x")
+    )
+    exhibit = Exhibit("p-figure-1", "Figure 1", "What <moves>.", drawing.table, drawing)
+    shown = read(exhibit.html).select_one("figure#p-figure-1")
+    assert kind in shown.div["class"] and shown.img["alt"] == drawing.alt
+    assert shown.figcaption.text == "Figure 1. What <moves>."
+    exhibit.save(tmp_path)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "p-figure-1.parquet"), rows())
+    assert {file.suffix for file in tmp_path.iterdir()} == {".parquet", ".html", ".png", ".svg"}
+
+
+def test_a_table_is_printed_by_its_formats_in_the_order_of_its_columns():
+    table = pd.DataFrame({"task": ["rte", "rte", None], "gain": [-0.25, 1.0, None], "null": [0.5, 0.5, 0.1]})
+    page = read(
+        table_html(table, "A caption.", {"gain": "change", "task": "task"}, {"gain": "{gain:.1f} ± {null:.1f}"})
+    )
+    assert [cell.text for cell in page.select("thead th")] == ["change", "task"]
+    assert [cell.text.replace("\xa0", " ") for cell in page.select("tbody td")] == [
+        "−0.2 ± 0.5",
+        "rte",
+        "1.0 ± 0.5",
+        "rte",
+        "– ± 0.1",
+        "–",
+    ]
+    assert len(read(table_html(table, "")).select('th[scope="rowgroup"][rowspan="2"]')) == 1
+    with pytest.raises(KeyError, match="no column 'score'"):
+        table_html(table, "", {"score": "score"})
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run whose page is a list of texts."""
+    run, page = Run(CHAPTERS[1], "tiny", settings(1, "tiny"), tmp_path), []
+    monkeypatch.setattr(running, "display", lambda shown: page.append(shown.data))
+    run.page = page
+    return run
+
+
+def test_what_a_run_cannot_show_it_says(run):
+    missing = Missing("rollbacks", "it is old")
+    run.figure("Figure 3", curves(missing, "js", "task", y_label="nats"), f"Of {missing['js'].max():.2f}.")
+    run.figure("Figure 4", curves(rows()[:0], "js", "task", y_label="nats"), "", if_empty="it compares seeds")
+    run.table("Table 2", rows()[:0], "")
+    assert run.page == [
+        "Figure 3 is not here, because this run has not measured rollbacks, because it is old.",
+        "Figure 4 is not here, because it compares seeds.",
+        "Table 2 is not here, because there is nothing to measure.",
+    ]
+    assert not run.exhibits and not list(run.folder.glob("*.parquet"))
+
+
+def test_a_claim_is_judged_below_its_figure_and_listed_at_the_end(run):
+    run.figure("Figure 1", curves(rows(), "js", "task", y_label="nats"), "What moves.")
+
+    @run.claim("rises", "It <rises>.", "§1", rows(), by="task")
+    def rise(of_model):
+        """The last layer minus the first."""
+        return of_model["js"].iloc[1] - of_model["js"].iloc[0]
+
+    claim, verdict = run.claims[0]
+    assert claim.exhibits == ("hao2020-figure-1",) and len(verdict.groups) == 2
+    card = read(run.page[1])
+    assert card.select_one("#claim-rises") and "The last layer minus the first." in card.text
+    run.finish()
+    assert read(run.page[-1]).select_one('a[href="#claim-rises"]') and "It <rises>." in read(run.page[-1]).text
+    assert {"claims.json", "run.json"} < {file.name for file in run.folder.iterdir()}

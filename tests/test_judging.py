@@ -1,0 +1,560 @@
+"""Intervals, the gate, claims and verdicts: worked by hand, slow references, simulated coverage, and the rules."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+from scipy.special import expit, roots_hermitenorm
+
+from fivelenses import judging
+from fivelenses.judging import (
+    CANNOT_BE_TESTED,
+    CONTRADICTED,
+    FAILS,
+    HOLDS,
+    MIXED,
+    OPEN,
+    PAIR,
+    REPRODUCED,
+    CannotTest,
+    Claim,
+    crossed,
+    difference,
+    estimate,
+    jackknife,
+    judge,
+    over_seeds,
+    score,
+)
+from fivelenses.records import Missing
+
+HUNDREDTHS = st.integers(-300, 300).map(lambda number: number / 100)
+SHAPES = st.tuples(st.integers(2, 5), st.integers(2, 7))
+MATRICES = SHAPES.flatmap(lambda size: arrays(float, size, elements=HUNDREDTHS))
+TWO_MATRICES = SHAPES.flatmap(lambda size: st.tuples(*[arrays(float, size, elements=HUNDREDTHS)] * 2))
+
+
+def ends(interval) -> list[float]:
+    return [interval.estimate, *interval.bounds()]
+
+
+def close(first, second) -> bool:
+    return np.allclose(first, second, rtol=1e-6, atol=1e-7)
+
+
+# --- one interval -----------------------------------------------------------------------------------------------------
+
+
+def test_two_models_on_four_examples_by_hand():
+    interval = crossed([[1, 2, 3, 4], [2, 3, 4, 7]])
+    # Models' means 2.5 and 4, examples' means 1.5, 2.5, 3.5 and 5.5; what is left is ±(1/4, 1/4, 1/4, −3/4).
+    models, examples, both = 1.125 / 2, (8.75 / 3) / 4, 1.5 / 3 / 8
+    variance = models + examples - both
+    degrees = variance**2 / (models**2 / 1 + examples**2 / 3 + both**2 / 3)
+    reach = stats.t.ppf(0.975, degrees) * np.sqrt(variance)
+    assert ends(interval) == pytest.approx([3.25, 3.25 - reach, 3.25 + reach])
+    assert interval.variance == pytest.approx((variance, degrees))
+    assert (interval.models, interval.examples) == (2, 4)
+
+
+def slow_variance_and_degrees(sides: list[list[list[float]]]) -> tuple[float, float, float]:
+    """The mean difference, its variance and degrees by loops, from a table of analysis of variance for each side."""
+    terms, of_examples, mean = [], [], 0.0
+    models_part = rest_part = 0.0
+    for side, sign in zip(sides, (1, -1), strict=False):
+        m, n = len(side), len(side[0])
+        grand = sum(map(sum, side)) / (m * n)
+        mean += sign * grand
+        rows, columns = [sum(row) / n for row in side], [sum(row[j] for row in side) / m for j in range(n)]
+        of_examples.append([sign * column for column in columns])
+        total = sum((value - grand) ** 2 for row in side for value in row)
+        between = [size * sum((one - grand) ** 2 for one in means) for size, means in ((n, rows), (m, columns))]
+        model, rest = between[0] / (m - 1) / (m * n), (total - sum(between)) / ((m - 1) * (n - 1)) / (m * n)
+        models_part, rest_part = models_part + model, rest_part + rest
+        terms += [("models", model, m - 1), ("rest", rest, (m - 1) * (n - 1))]
+    differences = [sum(pair) for pair in zip(*of_examples, strict=True)]
+    n = len(differences)
+    examples_part = sum((one - sum(differences) / n) ** 2 for one in differences) / (n - 1) / n
+    terms.append(("examples", examples_part, n - 1))
+    used = {name for name, part in (("models", models_part), ("examples", examples_part)) if part > rest_part}
+    used |= {"rest"} if len(used) != 1 else set()
+    signs = {"models": 1, "examples": 1, "rest": -1 if len(used) == 3 else 1}
+    variance = sum(signs[name] * term for name, term, _ in terms if name in used)
+    return mean, variance, variance**2 / sum(term**2 / degrees for name, term, degrees in terms if name in used)
+
+
+@pytest.mark.parametrize("model_sd", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("example_sd", [0.0, 1.0])
+def test_an_analysis_of_variance_in_loops_agrees(model_sd, example_sd):
+    rng = np.random.default_rng(1)
+    for models, others in ((2, 3), (3, 3), (5, 4)):
+        example = example_sd * rng.normal(size=(1, 9))
+        sides = [
+            model_sd * rng.normal(size=(count, 1)) + sign * example + rng.normal(size=(count, 9))
+            for count, sign in ((models, 1), (others, -1))
+        ]
+        for given_sides, interval in ((sides[:1], crossed(sides[0])), (sides, difference(*sides))):
+            mean, variance, degrees = slow_variance_and_degrees([side.tolist() for side in given_sides])
+            assert interval.estimate == pytest.approx(mean)
+            assert interval.variance == pytest.approx((variance, degrees))
+
+
+@given(MATRICES, st.integers(-5, 5), st.sampled_from([-3.0, 0.25, 7.0]))
+def test_a_shift_shifts_and_a_scale_scales(scores, shift, scale):
+    interval, scaled = ends(crossed(scores)), ends(crossed(scale * scores))
+    assert close(np.add(interval, shift), ends(crossed(scores + shift)))
+    assert close(np.multiply(interval, scale), np.array(scaled)[[0, 1, 2] if scale > 0 else [0, 2, 1]])
+
+
+@given(MATRICES, st.randoms())
+def test_the_order_of_models_and_of_examples_does_not_matter(scores, random):
+    rows, columns = list(range(scores.shape[0])), list(range(scores.shape[1]))
+    random.shuffle(rows)
+    random.shuffle(columns)
+    assert close(ends(crossed(scores)), ends(crossed(scores[rows][:, columns])))
+
+
+@given(TWO_MATRICES)
+def test_swapping_the_sides_changes_the_sign(pair):
+    interval, swapped = difference(*pair), difference(*pair[::-1])
+    assert close(ends(interval), np.negative([swapped.estimate, swapped.high, swapped.low]))
+
+
+@given(TWO_MATRICES)
+def test_the_variance_is_never_below_a_part_of_it(pair):
+    for interval in (crossed(pair[0]), difference(*pair)):
+        parts = interval.by_model, interval.by_example, interval.interaction
+        assert interval.variance.variance >= max(part.variance for part in parts) * (1 - 1e-9)
+        assert interval.variance.degrees >= 1 - 1e-9
+
+
+def test_one_model_gives_an_interval_of_this_model():
+    scores = np.random.default_rng(0).normal(size=(1, 30))
+    interval = crossed(scores)
+    low, high = stats.t.interval(0.95, 29, scores.mean(), stats.sem(scores[0]))
+    assert interval.models == 1 and ends(interval) == pytest.approx([scores.mean(), low, high])
+    assert difference(np.repeat(scores, 3, 0), scores).models == 1
+
+
+def two_methods(rng, models, model_sd, binary):
+    """Scores of two methods on the same 200 examples, and the effect that they differ by."""
+    example, sides = rng.normal(size=(1, 200)), []
+    for shift in (0.4, 0.0):
+        latent = shift + model_sd * rng.normal(size=(models, 1)) + example + 0.5 * rng.normal(size=(1, 200))
+        noise = (rng.random if binary else rng.normal)(size=(models, 200))
+        sides.append((noise < expit(latent)).astype(float) if binary else latent + noise)
+    if not binary:
+        return *sides, 0.4
+    points, weights = roots_hermitenorm(60)
+    rates = [weights @ expit(shift + np.sqrt(model_sd**2 + 1.25) * points) / weights.sum() for shift in (0.4, 0.0)]
+    return *sides, rates[0] - rates[1]
+
+
+@pytest.mark.parametrize(("models", "least", "most"), [(2, 0.84, 0.995), (3, 0.90, 0.985), (5, 0.92, 0.975)])
+@pytest.mark.parametrize("model_sd", [0.02, 0.3], ids=["small", "large"])
+@pytest.mark.parametrize("measure", [difference, lambda one, other: crossed(one - other)], ids=["unpaired", "paired"])
+@pytest.mark.parametrize("binary", [False, True], ids=["normal", "binary"])
+def test_95_percent_intervals_cover(models, least, most, model_sd, measure, binary):
+    rng, held = np.random.default_rng(5), []
+    for _ in range(600):
+        first, second, truth = two_methods(rng, models, model_sd, binary)
+        low, high = measure(first, second).bounds()
+        held.append(low <= truth <= high)
+    assert least <= np.mean(held) <= most
+
+
+# --- folds, ratios, counts --------------------------------------------------------------------------------------------
+
+
+def left_out(scores, folds):
+    """(models, folds): the mean without each fold."""
+    parts = np.array_split(np.arange(scores.shape[1]), folds)
+    return np.stack([np.delete(scores, part, 1).mean(axis=1) for part in parts], axis=1)
+
+
+def test_folds_of_a_mean_are_the_means_of_folds():
+    scores = np.random.default_rng(0).normal(size=(4, 60))
+    interval = jackknife(scores.mean(axis=1), left_out(scores, 6), 60)
+    assert np.allclose(ends(interval), ends(crossed(scores.reshape(4, 6, 10).mean(axis=2))))
+    assert (interval.models, interval.examples) == (4, 60)
+
+
+@pytest.mark.parametrize("models", [1, 2, 20])
+def test_folds_that_move_all_models_alike_do_not_average_out(models):
+    replicates = np.array([0.4, 0.5, 0.6, 0.3])
+    interval = jackknife(np.full(models, 0.45), np.tile(replicates, (models, 1)))
+    assert interval.variance.variance == pytest.approx(3 / 4 * np.square(replicates - replicates.mean()).sum())
+    assert interval.variance.degrees == pytest.approx(3) and interval.models == models
+
+
+def test_seeds_alone_give_students_interval():
+    values = [0.1, 0.4, 0.2, 0.6]
+    low, high = stats.t.interval(0.9, 3, np.mean(values), stats.sem(values))
+    assert over_seeds(values).bounds(0.9) == pytest.approx((low, high)) and over_seeds(values).examples == 0
+    assert over_seeds([0.3]).bounds() == (-math.inf, math.inf)
+
+
+def test_an_independent_difference_of_seeds_is_welchs():
+    first, second = [1.0, 4.0, 2.0], [3.0, 3.5, 5.0, 9.0]
+    interval, test = over_seeds(first) - over_seeds(second), stats.ttest_ind(first, second, equal_var=False)
+    assert interval.bounds() == pytest.approx((test.confidence_interval().low, test.confidence_interval().high))
+    assert interval.models == 3 and (interval - over_seeds([2.0])).models == 1
+
+
+def test_ratios_are_judged_by_their_logarithms():
+    logs = np.log([2.0, 8.0, 4.0])
+    ratio = over_seeds(logs, log=True)
+    assert ratio.estimate == pytest.approx(4.0) and ratio.bounds() == pytest.approx(np.exp(over_seeds(logs).bounds()))
+    assert (ratio - over_seeds(np.log([2.0, 2.0]), log=True)).estimate == pytest.approx(2.0)
+    rows = pd.DataFrame({"seed": [0, 1, 2], "over": [2.0, 8.0, 4.0]})
+    by_table = estimate(rows, lambda of_model: of_model["over"].item(), unit="ratio")
+    assert ends(by_table) == pytest.approx(ends(ratio))
+    inverse = estimate(rows, lambda of_model: 1 / of_model["over"].item(), unit="ratio")
+    assert inverse.low == pytest.approx(1 / ratio.high)
+    with pytest.raises(ValueError, match="each has to be positive"):
+        estimate(rows, lambda of_model: of_model["over"].item() - 4, unit="ratio")
+
+
+def test_counts_without_spread_have_that_of_rounding():
+    assert over_seeds([2, 2, 2]).low == 2
+    assert over_seeds([2, 2, 2], step=1).low == pytest.approx(2 - stats.t.ppf(0.975, 2) / 6)
+    assert over_seeds([1, 2, 5], step=1) == over_seeds([1, 2, 5])  # what varies more has rounding in it
+
+
+def test_an_interval_is_cut_opened_and_widened():
+    interval = over_seeds([0.97, 0.99, 0.98])
+    assert interval.high > 1 == interval.cut(-1, 1).high and interval.cut(-1, 1).low == interval.low
+    assert interval.at_least().bounds() == (interval.low, math.inf)
+    assert interval.at_most().bounds() == (-math.inf, interval.high)
+    assert interval.simultaneous(4).bounds() == pytest.approx(interval.bounds(1 - 0.05 / 4))
+
+
+def test_a_measure_that_was_not_repeated_without_folds_has_given_examples():
+    rows = pd.DataFrame({"seed": [0, 0, 1, 1], "fold": [-1, 0] * 2, "x": [4.0, None, 6.0, None], "examples": 9})
+    assert estimate(rows, lambda of_model: of_model["x"].item()) == over_seeds([4.0, 6.0])
+    with pytest.raises(ValueError, match="Some models lack folds"):
+        estimate(rows.assign(x=[4.0, 3.0, 6.0, None]), lambda of_model: of_model["x"].item())
+
+
+def test_pairs_of_models_are_counted_by_the_models_in_them():
+    names = [(0, 1), (0, 2), (1, 2)]
+    rows = pd.DataFrame(names, columns=list(PAIR)).assign(x=[1.0, 2.0, 3.0])
+    rows = rows.merge(pd.DataFrame({"fold": [-1, 0, 1]}), how="cross")
+    interval = estimate(rows, lambda of_pair: of_pair["x"].iloc[0], PAIR)
+    # Pseudo-values 3 · 2 − 2 · (3, 2, 1) = 0, 2, 4: the jackknife over models.
+    assert (interval.estimate, interval.models) == (2.0, 3)
+    assert interval.by_model.variance == pytest.approx(np.var([0, 2, 4], ddof=1) / 3)
+    assert estimate(rows[rows["second"] == 1], lambda of_pair: of_pair["x"].iloc[0], PAIR).models == 1
+    with pytest.raises(ValueError, match="2 pairs are not all pairs of 3 models"):
+        estimate(rows[rows["second"] == 2], lambda of_pair: of_pair["x"].iloc[0], PAIR)
+
+
+def test_models_of_the_same_names_are_pairs_and_others_are_not():
+    def rows(seeds, values):
+        return pd.DataFrame({"seed": seeds, "x": values})
+
+    def x(of_model):
+        return of_model["x"].item()
+
+    first, second = rows([0, 1, 2], [4.0, 6.0, 5.0]), rows([0, 1, 2], [3.0, 5.5, 4.0])
+    assert estimate(first, x, reference=second) == over_seeds([1.0, 0.5, 1.0])
+    unpaired = estimate(first, x, reference=second.assign(seed=[7, 8, 9]))
+    assert ends(unpaired) == pytest.approx(ends(over_seeds([4.0, 6.0, 5.0]) - over_seeds([3.0, 5.5, 4.0])))
+
+
+# --- how much more would decide ---------------------------------------------------------------------------------------
+
+
+def test_a_decided_effect_needs_what_it_has():
+    assert [judging.needed(over_seeds([4, 6, 5]), threshold, "models") for threshold in (2, 8)] == [3, 3]
+    assert (
+        judging.needed(over_seeds([4]), 3, "models") is None
+        and judging.needed(over_seeds([4, 6]), 3, "examples") is None
+    )
+
+
+@pytest.mark.parametrize("values", [[1.0, 3.0, -1.0], [0.5, 2.0, 0.2, 1.9]])
+def test_as_many_models_as_are_needed_decide_four_times_in_five(values):
+    models = judging.needed(over_seeds(values), 0, "models")
+    drawn = np.random.default_rng(0).normal(np.mean(values), np.std(values, ddof=1), size=(1500, models))
+    assert 0.77 < np.mean([over_seeds(one).low > 0 for one in drawn]) < 0.89  # models are whole
+
+
+def test_no_number_of_models_decides_what_the_examples_leave_open():
+    example = np.random.default_rng(0).normal(size=(1, 40))
+    interval = crossed(np.repeat(example, 3, 0) + [[0.0], [0.001], [-0.001]])
+    assert judging.needed(interval, interval.estimate - 0.01, "models") is None
+    assert judging.needed(interval, interval.estimate - 0.01, "examples") > 40
+
+
+# --- scores and the gate ----------------------------------------------------------------------------------------------
+
+E = "bert"
+
+
+def predicted(share, null=0.5, seeds=(0, 1, 2), task="rte", examples=100):
+    """Accuracy `share` for each seed, each with other mistakes."""
+    rows = []
+    for seed in seeds:
+        right = np.roll(np.arange(examples) < round(share * examples), 17 * seed)
+        of_seed = {"task": task, "seed": seed, "address": f"{task}-{seed}", "metric": "accuracy", "weight": 1.0}
+        of_seed |= {"example": np.arange(examples), "score": right * 1.0, "label": 0, "predicted": 0}
+        of_seed |= {"null": (np.arange(examples) >= round((1 - null) * examples)) * 1.0}
+        rows.append(pd.DataFrame(of_seed))
+    return pd.concat(rows, ignore_index=True)
+
+
+def models(rows, **changes):
+    """The models that made these predictions."""
+    usual = {"encoder": E, "examples": 100, "epochs": 3.0, "frozen": -1, "truncated": -1, "reinitialised": 0}
+    usual |= {"shuffled_labels": False, "null_rate": 0.5} | changes
+    return rows.groupby(["task", "seed", "address"])["score"].mean().reset_index().assign(**usual)
+
+
+def unlearned(rows, **options):
+    return judging.unlearned(models(rows), rows, E, **options)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"frozen": 3}, {"truncated": 2}, {"reinitialised": 1}, {"shuffled_labels": True}, {"epochs": 9.0}],
+    ids=str,
+)
+def test_interventions_and_longer_trainings_are_not_ordinary(change):
+    usual = models(predicted(0.9, seeds=[0]))
+    assert judging.ordinary(pd.concat([usual, models(predicted(0.9, seeds=[1]), **change)]))["seed"].tolist() == [0]
+
+
+def test_each_size_of_the_training_set_is_gated_by_itself_and_named_with_its_encoder():
+    few = predicted(0.55).assign(address=lambda rows: rows["address"] + "-few")
+    every = pd.concat([models(predicted(0.9)), models(few, examples=20)])
+    reasons = judging.unlearned(every, pd.concat([predicted(0.9), few]), E)
+    assert sorted(reasons) == ["rte from 20 examples", f"rte from 20 examples on {E}"]
+    assert reasons["rte from 20 examples"].startswith(
+        "RTE from 20 examples was not clearly learned: its score of 0.550 is"
+    )
+    assert sorted(unlearned(predicted(0.55))) == [
+        "rte",
+        "rte from 100 examples",
+        f"rte from 100 examples on {E}",
+        f"rte on {E}",
+    ]
+    other = judging.unlearned(models(predicted(0.45)), predicted(0.45), "another")
+    assert sorted(other) == ["rte from 100 examples on bert", "rte on bert"]
+    assert other["rte on bert"].startswith("RTE on bert was not learned: its score of 0.450 is −0.050 [−0.")
+    assert unlearned(predicted(0.9)) == {}
+
+
+@pytest.mark.parametrize(("gain", "learned"), [(None, True), (0.3, True), (0.9, False)])
+def test_a_tenth_of_the_papers_gain_is_the_margin_where_the_paper_has_one(gain, learned):
+    reasons = unlearned(predicted(0.6, examples=2000), gains={} if gain is None else {"rte": gain})
+    assert learned == (not reasons)
+    assert learned or reasons["rte"].endswith("above the null rate, and the interval reaches below 0.09")
+
+
+@pytest.mark.parametrize(("share", "learned"), [(0.6, True), (0.85, False), (0.95, False)])
+def test_what_a_bag_of_words_reads_as_well_was_not_learned(share, learned):
+    words = predicted(share, seeds=[0]).assign(examples=100)
+    assert learned == (not unlearned(predicted(0.85), words=words))
+    assert not unlearned(predicted(0.85), words=words.assign(task="mrpc"))
+    assert not unlearned(predicted(0.85), words=words.assign(examples=50))
+    bags = predicted(share, seeds=(0, 1, 2)).assign(examples=100)
+    assert learned == (not unlearned(predicted(0.85), words=bags))
+
+
+def test_a_matthews_correlation_is_scored_by_folds():
+    labels, rng, tables = np.arange(200) % 2, np.random.default_rng(0), []
+    for seed in (0, 1, 2):
+        guessed = np.where(rng.random(200) < 0.9, labels, 1 - labels)
+        one = {"seed": seed, "example": np.arange(200), "metric": "matthews", "weight": 1.0, "label": labels}
+        tables.append(pd.DataFrame(one | {"predicted": guessed, "score": (guessed == labels) * 1.0}))
+    interval = score(pd.concat(tables))
+    assert interval.estimate == pytest.approx(
+        np.mean([np.corrcoef(one["label"], one["predicted"])[0, 1] for one in tables])
+    )
+    assert (interval.models, interval.examples) == (3, 200) and 0.5 < interval.low < interval.high < 1
+
+
+def test_a_model_without_predictions_is_refused():
+    rows = predicted(0.9)
+    with pytest.raises(ValueError, match=r"Predictions of rte with bert lack the seeds \[1\]"):
+        judging.unlearned(models(rows), rows[rows["seed"] != 1], E)
+
+
+# --- groups and verdicts ----------------------------------------------------------------------------------------------
+
+SEEDS = {HOLDS: [1.0, 1.1, 0.9], FAILS: [-1.0, -1.1, -0.9], OPEN: [-1.0, 1.5, 0.2]}
+
+
+def growth(rows):
+    """The growth."""
+    return rows["x"].mean()
+
+
+def table(**of_tasks):
+    return pd.DataFrame(
+        [{"task": task, "seed": seed, "x": x} for task, xs in of_tasks.items() for seed, x in enumerate(xs)]
+    )
+
+
+def claim(function=growth, **declared):
+    return Claim("up", "p", "It rises.", "§1", function, **({"by": "task"} if function is growth else {}) | declared)
+
+
+def judged(parts, **declared):
+    """The group MRPC from the values of its parts."""
+    found = {"mrpc": {name: over_seeds(values) for name, values in parts.items()}}
+    return judge(claim(lambda rows: found, **declared), table(mrpc=[1])).groups[0]
+
+
+@pytest.mark.parametrize("outcome", SEEDS)
+def test_one_part_decides_its_group_and_its_size_is_that_of_the_threshold(outcome):
+    assert judge(claim(), table(mrpc=SEEDS[outcome])).groups[0].outcome == outcome
+    for above, expected in ((0.5, HOLDS), (1.0, OPEN), (2.0, FAILS)):
+        verdict = judge(claim(above=above, because="it matters"), table(mrpc=SEEDS[HOLDS]))
+        assert verdict.groups[0].outcome == expected
+
+
+def test_a_threshold_of_size_has_its_reason():
+    with pytest.raises(ValueError, match="lacks its reason"):
+        claim(above=0.5)
+    assert claim(unit="ratio").threshold("") == 1 and claim(unit="ratio").of_order("")
+    assert claim(above=4, unit="ratio", because="so").threshold("", 0.5) == 2
+
+
+def test_all_parts_must_hold_and_one_fails_at_the_corrected_level():
+    group = judged(dict(zip("abc", SEEDS.values(), strict=True)))
+    assert group.outcome == FAILS and [part.outcome for part in group.parts] == [HOLDS, FAILS, OPEN]
+    # With three models t is 4.303 at 95 % and 7.649 at 98.33 %, so 1 ± 0.3 excludes 0 at the first alone.
+    seeds = 1 + 0.3 * np.sqrt(3) / 2 * np.array([-1, 0, 1])
+    assert judged(dict.fromkeys("abc", seeds)).outcome == HOLDS
+    assert judged({"a": -seeds, "b": seeds, "c": seeds}).outcome == OPEN and judged({"a": -seeds}).outcome == FAILS
+
+
+@pytest.mark.parametrize(
+    ("opened", "up", "down"), [("at_least", HOLDS, OPEN), ("at_most", OPEN, FAILS), ("simultaneous", HOLDS, FAILS)]
+)
+def test_a_censored_effect_decides_only_in_the_direction_that_is_known(opened, up, down):
+    for seeds, expected in ((SEEDS[HOLDS], up), (SEEDS[FAILS], down)):
+        interval = over_seeds(seeds)
+        interval = interval.simultaneous(1) if opened == "simultaneous" else getattr(interval, opened)()
+        verdict = judge(claim(lambda rows, one=interval: {"mrpc": one}), table(mrpc=[1]))
+        assert verdict.groups[0].outcome == expected
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ([HOLDS, HOLDS, OPEN], REPRODUCED),
+        ([HOLDS, OPEN], OPEN),
+        ([HOLDS, HOLDS, HOLDS, FAILS], MIXED),
+        ([FAILS, FAILS, OPEN], CONTRADICTED),
+        ([FAILS, OPEN], OPEN),
+        ([OPEN, OPEN], OPEN),
+    ],
+)
+def test_groups_make_the_verdict(outcomes, expected):
+    rows = table(**{f"g{place}": SEEDS[outcome] for place, outcome in enumerate(outcomes)})
+    assert judge(claim(), rows).outcome == expected
+    assert judge(claim(), rows.sample(frac=1, random_state=0)) == judge(claim(), rows)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.integers(-30, 30), min_size=2, max_size=4), min_size=1, max_size=4))
+def test_flipped_signs_swap_reproduced_and_contradicted(groups):
+    rows = table(**{f"g{place}": seeds for place, seeds in enumerate(groups)})
+    swapped = {REPRODUCED: CONTRADICTED, CONTRADICTED: REPRODUCED}
+    outcome = judge(claim(), rows).outcome
+    assert judge(claim(), rows.assign(x=-rows["x"])).outcome == swapped.get(outcome, outcome)
+
+
+def test_a_sentence_of_two_halves_needs_both():
+    halves = {"large late": ["MNLI"], "MRPC early": ["MRPC", "RTE"]}
+    assert judge(claim(halves=halves), table(mnli=SEEDS[HOLDS], mrpc=SEEDS[HOLDS])).outcome == REPRODUCED
+    alone = judge(claim(halves=halves), table(mnli=SEEDS[HOLDS]))
+    assert alone.outcome == OPEN and alone.untested == ("MRPC early",)
+    unheld = judge(claim(halves=halves), table(mnli=SEEDS[HOLDS], sst2=SEEDS[HOLDS], mrpc=SEEDS[OPEN]))
+    assert unheld.outcome == OPEN and unheld.untested == ()
+    left = judge(claim(halves=halves), table(mnli=SEEDS[HOLDS], mrpc=SEEDS[HOLDS], rte=[1, 1]), {"rte": "it is poor"})
+    assert left.left_of_half == {"MRPC early": "MRPC"} and left.outcome == REPRODUCED
+
+
+def test_what_was_not_learned_takes_no_part():
+    excluded = {"rte": "RTE was not learned"}
+    verdict = judge(claim(), table(mrpc=SEEDS[HOLDS], rte=SEEDS[FAILS]), excluded)
+    assert verdict.outcome == REPRODUCED and verdict.left_out == {"RTE": "RTE was not learned"} and verdict.alone
+    none = judge(claim(), table(rte=SEEDS[FAILS]), excluded)
+    assert (none.outcome, none.reason) == (CANNOT_BE_TESTED, "RTE was not learned")
+    pairs = table(**{"rte–mnli": SEEDS[HOLDS], "mrpc–sst2": SEEDS[HOLDS]}).rename(columns={"task": "pair"})
+    assert set(judge(claim(by="pair"), pairs, excluded).left_out) == {"RTE–MNLI"}
+    on = judge(claim(lambda rows: {("MRPC first", "mrpc", "rte"): over_seeds([1, 2])}), table(mrpc=[1]), excluded)
+    assert on.left_out == {"MRPC first": "RTE was not learned"}
+    pooled = judge(claim(by="seed", models="task", pools_tasks=True), table(mrpc=[1], sst2=[2], rte=[3]), excluded)
+    assert pooled.groups[0].models == 2 and pooled.left_out == {"RTE": "RTE was not learned"}
+
+
+def test_encoders_on_tasks_are_groups():
+    rows = table(pos=SEEDS[HOLDS]).assign(encoder="google/bert-tiny")
+    verdict = judge(claim(by=("encoder", "task")), pd.concat([rows, rows.assign(encoder="google/bert-base")]))
+    assert [group.name for group in verdict.groups] == ["bert-base on POS", "bert-tiny on POS"]
+    excluded = {"pos on google/bert-tiny": "it learned nothing"}
+    assert judge(claim(by=("encoder", "task")), rows, excluded).left_out == {"bert-tiny on POS": "it learned nothing"}
+
+
+def test_a_claim_that_lacks_what_it_is_about_says_why():
+    def lacking(rows):
+        raise CannotTest("it has one layer")
+
+    assert judge(claim(lacking), table(mrpc=[1])).reason == "it has one layer"
+    assert judge(claim(if_empty="there is no pair"), table(mrpc=[1]).iloc[:0]).reason == "there is no pair"
+    missing = judge(claim(), Missing("changes", "it was published before"))
+    assert missing.reason == "this run has not measured changes, because it was published before"
+    two = judge(claim(lambda rows: {}), {"a": table(mrpc=[1]), "b": Missing("b", "")})
+    assert two.reason == "this run has not measured b"
+
+
+def test_controls_are_judged_apart_by_the_same_function():
+    rows = table(mrpc=SEEDS[HOLDS], rte=SEEDS[HOLDS]).assign(control="")
+    rows = pd.concat([rows, rows.assign(control="twin", x=-rows["x"]), rows.assign(control="shuffled labels")[:3]])
+    verdict = judge(claim(), rows)
+    assert {name: one.outcome for name, one in verdict.controls.items()} == {
+        "twin": CONTRADICTED,
+        "shuffled labels": REPRODUCED,
+    }
+    assert [group.name for group in verdict.controls["shuffled labels"].groups] == ["MRPC"]
+    assert list(judge(claim(no_twin="it needs a head"), rows).controls) == ["shuffled labels"]
+
+
+def test_the_multiverse_judges_other_thresholds_levels_and_variants():
+    def above(rows, by=0.0):
+        return rows["x"].mean() - by
+
+    declared = dict(by="task", above=0.9, because="so", variants={"two less": {"by": 2.0}})
+    verdict = judge(Claim("up", "p", "It rises.", "§1", above, **declared), table(mrpc=SEEDS[HOLDS]))
+    assert verdict.settings == {
+        "thresholds × 0.75": REPRODUCED,
+        "thresholds × 1.25": OPEN,
+        "90 % intervals": OPEN,
+        "99 % intervals": OPEN,
+        "two less": CONTRADICTED,
+    }
+    assert list(judge(claim(), table(mrpc=SEEDS[HOLDS])).settings) == ["90 % intervals", "99 % intervals"]
+
+
+def test_an_open_group_says_what_would_decide_it():
+    up, down = judged({"a": [1, 3, -1], "b": [1, 6, -4]}), judged({"a": [-1, -3, 1], "b": [1, 6, -4]})
+    counts = [judging.needed(over_seeds(values), 0, "models") for values in ([1, 3, -1], [1, 6, -4])]
+    assert up.needed == (max(counts), None)
+    assert down.needed == (judging.needed(over_seeds([-1, -3, 1]), 0, "models", 0.975), None)
+    assert judged({"a": SEEDS[HOLDS]}).needed == (None, None)
+
+
+def test_chance_decides_by_both_ends_that_stand():
+    assert judged({"a": SEEDS[OPEN]}).chance == pytest.approx(0.05)
+    assert judged({"a": SEEDS[OPEN], "b": SEEDS[OPEN]}).chance == pytest.approx(0.05)
+    assert judged({"a": [5.0]}).chance == 0
