@@ -279,7 +279,9 @@ def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: 
     sns.lineplot(rows, x=x, y=y, ax=axes, **drawn)
     ends, said = {}, []
     for key, curve in rows.groupby(parts, sort=False):
-        name, means = title(key[0]) + "".join(f", {kind}" for kind in key[1:]), curve.groupby(x)[y].mean()
+        # A label may be called as a task is.
+        name = (str(key[0]) if layout.each else title(key[0])) + "".join(f", {kind}" for kind in key[1:])
+        means = curve.groupby(x)[y].mean()
         ends[name] = means.iloc[-1], found[curve[by].iloc[0]][0]
         said.append(f"{name}: {ends_in_words(means)}.")
     return ends, said

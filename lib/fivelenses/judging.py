@@ -734,8 +734,9 @@ class Claim:
 
     @property
     def measure(self) -> str:
-        """What the numbers are, in words: the function's documentation."""
-        return " ".join((self.function.__doc__ or "").split())
+        """What the numbers are, in the middle of a sentence: the function's documentation."""
+        text = " ".join((self.function.__doc__ or "").split()).removesuffix(".")
+        return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
     @property
     def noun(self) -> str:

@@ -1,24 +1,17 @@
+"""What chapter 2 measures, on toy models and cases worked by hand, and its exhibits, from a small record."""
+
 import numpy as np
 import pandas as pd
 import pytest
+from tests import chapters
 
 from fivelenses import records
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.first_exhibits.exhibit import Absent
 from fivelenses.lenses import directprobe, mlp_probe
-from fivelenses.papers.zhou2022 import figures, geometry, points, probes, tables
+from fivelenses.papers.zhou2022 import geometry, points, probes
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import settings
-
-
-def distances(curves: dict[str, list[float]]) -> pd.DataFrame:
-    rows = [
-        {"task": "pos", "seed": 0, "step": step, "layer": 6, "label": label, "min_distance": value}
-        for label, values in curves.items()
-        for step, value in enumerate(values)
-    ]
-    return pd.DataFrame(rows)
 
 
 def centroids_worked_by_hand() -> dict[tuple[int, int], np.ndarray]:
@@ -40,32 +33,6 @@ def test_movements_of_a_case_worked_by_hand():
     np.testing.assert_allclose(last["in_two"], 1.0)
 
 
-def test_names_of_labels_stand_clear_of_one_another_and_of_the_points():
-    exhibit = figures.figure_of_movements({"movements": moved_by_hand()}, "pos", "toy-bert/seed-0")
-    for axes in exhibit.figure.axes:
-        names, reach = axes.texts, axes.get_xlim()[1]
-        assert {name.get_text() for name in names} == {"B", "C", "D"}
-        sides, heights = zip(*(name.get_position() for name in names), strict=True)
-        points = axes.collections[0].get_offsets()
-        assert len(set(sides)) == 1 and (np.sign(sides[0]) != np.sign(points[:, 0].sum()))
-        assert (np.diff(sorted(heights)) > 0.19 * reach).all() and np.abs(heights).max() < reach
-
-
-@pytest.mark.parametrize(
-    ("task", "key", "title"),
-    [
-        ("ps-fxn", "zhou2022-figure-10", "Figure 10"),
-        ("pos", "zhou2022-figure-7", "Figure 7"),
-        ("trec", "zhou2022-movements-trec", "TREC-50"),
-    ],
-)
-def test_a_task_has_the_papers_figure_whatever_other_tasks_are_followed(task, key, title):
-    moved = pd.concat([moved_by_hand("dep"), moved_by_hand(task)])
-    exhibit = figures.figure_of_movements({"movements": moved}, task, "toy-bert/seed-0")
-    assert (exhibit.key, exhibit.title) == (key, title)
-    assert set(exhibit.table["task"]) == {task}
-
-
 def test_the_closest_labels_are_followed():
     table = geometry.closest_paths(centroids_worked_by_hand(), ["A", "B", "C", "D"])
     assert set(table["label"]) == {"A", "B", "C"}
@@ -74,56 +41,6 @@ def test_the_closest_labels_are_followed():
     assert np.hypot(end["x"].item() - start["x"].item(), end["y"].item() - start["y"].item()) == pytest.approx(
         5, abs=0.3
     )
-
-
-def test_labels_that_grow_most_and_least_are_marked_and_drawn():
-    ends = {"A": 9.0, "B": 8.0, "C": 7.0, "D": 3.0, "E": 2.0, "F": 1.0, "G": 5.0}
-    exhibit = figures.figure_6({"distances": distances({name: [1.0, end] for name, end in ends.items()})}, "toy-bert")
-    grows = exhibit.table.groupby("label")["grows"].first()
-    assert grows.to_dict() == {"A": "most", "B": "most", "C": "most", "D": "least", "E": "least", "F": "least", "G": ""}
-    assert {text.get_text() for text in exhibit.figure.axes[0].texts} == set("ABCDEF")
-    assert "A from 1.00 to 9.00, F from 1.00 to 1.00" in exhibit.alt
-
-
-def with_control(table: pd.DataFrame, control: str, **columns) -> pd.DataFrame:
-    """A record with the same rows again for a control; the first state is shared."""
-    first, rows = table["step"] == 0, table.assign(control="")
-    rows.loc[first, "control"] = "all"
-    return pd.concat([rows, rows[~first].assign(control=control, **columns)], ignore_index=True)
-
-
-def test_what_a_twin_does_is_a_line_of_its_own():
-    curves = distances({"A": [1.0, 9.0], "B": [3.0, 2.0]})
-    exhibit = figures.figure_6({"distances": with_control(curves, "twin", min_distance=1.5)}, "toy-bert")
-    assert exhibit.table.groupby("step")["twin"].unique().map(list).to_dict() == {0: [2.0], 1: [1.5]}
-    assert set(exhibit.table["control"]) == {"", "all"} and len(exhibit.table) == len(curves)
-    assert "moved at random" in {text.get_text() for text in exhibit.figure.axes[0].texts}
-    assert "random direction" in exhibit.caption
-    kept = pd.DataFrame({"task": "pos", "seed": 0, "step": [0, 1] * 2, "layer": [4, 4, 6, 6]})
-    kept = kept.assign(similarity=[1.0, 0.8, 1.0, 0.6], points=60, all_points=100)
-    exhibit = figures.figure_4({"similarities": with_control(kept, "shuffled labels", similarity=0.9)}, "toy-bert")
-    assert "shuffled labels" in {text.get_text() for text in exhibit.figure.axes[0].texts}
-    assert "60 of 100 in POS" in exhibit.caption
-
-
-def test_movements_are_compared_absolutely_and_relative_to_the_labels_of_their_layer():
-    moved = pd.DataFrame({"task": "pos", "seed": 0, "layer": [1, 2, 3], "label": "A", "x": 1.0, "y": 0.0})
-    moved = moved.assign(length=[1.0, 2.0, 4.0], spread=[1.0, 1.0, 2.0], in_two=0.5)
-    caption = figures.figure_of_movements({"movements": moved}, "pos", "toy-bert/seed-0").caption
-    assert "0.25 times as far" in caption and "relative to the distances between labels 0.50 times" in caption
-    both = pd.concat([moved.assign(control=""), moved.assign(control="twin", length=3.0)])
-    caption = figures.figure_of_movements({"movements": both}, "pos", "toy-bert/seed-0").caption
-    assert "0.25 times as far" in caption and "moved at random 1.00 and 2.00" in caption
-
-
-def test_a_figure_of_tasks_that_are_not_followed_is_absent():
-    other = distances({"A": [1, 2], "B": [1, 3]}).assign(task="dep")
-    assert isinstance(figures.figure_2({"distances": other}, "toy-bert"), Absent)
-
-
-def test_the_sketch_shows_one_case_that_planes_separate_and_one_that_they_do_not():
-    table = figures.figure_1().table.groupby("panel")["cluster"].nunique()
-    assert table["separable"] == 2 and table["not separable"] > 2
 
 
 # --- measurements -----------------------------------------------------------------------------------------------------
@@ -208,12 +125,10 @@ def test_a_target_is_not_measured_in_a_model_whose_training_diverged(function):
         function([diverged("pos")], "ps-fxn", **given)
 
 
-def test_a_model_whose_training_diverged_is_left_out_and_none_is_an_error():
-    assert {"task", "stage", "control"} <= set(geometry.geometry([diverged("pos")]))
-    for table in probes.probe_accuracy([diverged("pos")], [8], [0.1]).values():
-        assert table.empty and {"task", "stage", "control"} <= set(table)
-    with pytest.raises(ValueError, match="training of every model diverged, .* lower learning_rate"):
-        tables.table_2(pd.DataFrame(), pd.DataFrame())
+def test_a_model_whose_training_diverged_is_left_out():
+    read = probes.probe_accuracy([diverged("pos")], [8], [0.1])
+    for table in (geometry.geometry([diverged("pos")]), *read.values()):
+        assert table.empty and {"encoder", "task", "stage", "seed", "control"} <= set(table)
 
 
 def test_a_change_of_directprobe_leaves_the_probes_records_as_they_are():
@@ -223,79 +138,118 @@ def test_a_change_of_directprobe_leaves_the_probes_records_as_they_are():
     assert "fivelenses.lenses.mlp_probe" not in records.closure([geometry.__name__], records.KNOWN_OTHERWISE)
 
 
-# --- tables and parameters --------------------------------------------------------------------------------------------
+# --- exhibits ---------------------------------------------------------------------------------------------------------
+
+ENDS = {"A": 9.0, "B": 8.0, "C": 7.0, "D": 3.0, "E": 2.0, "F": 1.0, "G": 5.0}  # least distances after training
 
 
-def measured(task: str, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
-    model = {"encoder": "toy-bert/seed-0", "task": task, "seed": seed}
-    shared = {"points": 90, "dimensions": 64, "labels": 3, "all_points": 100, "control_separable": False}
-    shared |= {"control": "all"}
-    geometry = [model | shared | {"stage": "before", "clusters": 5, "separable": False, "similarity": np.nan}]
-    shared |= {"control": ""}
-    geometry += [model | shared | {"stage": "after", "clusters": 3, "separable": True, "similarity": 0.5}]
-    probe = {"hidden_1": 32, "hidden_2": 64, "deviation": 0.1, "initialisations": 3}
-    probes = [model | probe | {"stage": stage, "accuracy": 0.5 + seed / 10} for stage in ("before", "after")]
-    return pd.DataFrame(geometry), {"fits": pd.DataFrame(probes)}
+def with_controls(rows: list[dict], moved: dict) -> pd.DataFrame:
+    """Rows of two seeds: of the first state, of fine-tuned models, and with other values of their twins."""
+    table = pd.DataFrame(rows).merge(pd.DataFrame({"seed": [0, 1]}), how="cross")
+    after = table.get("stage", table.get("step")).isin(["after", 1])
+    table["control"] = np.where(after, "", "all")
+    return pd.concat([table, table[after].assign(control="twin", **moved)], ignore_index=True)
 
 
-def with_twin(geometry: pd.DataFrame) -> pd.DataFrame:
-    moved = geometry[geometry["stage"] == "after"].assign(control="twin", clusters=7)
-    return pd.concat([geometry, moved], ignore_index=True)
-
-
-def test_tables_have_a_row_per_task_with_the_means_of_its_seeds():
-    first, second = measured("pos"), measured("pos", 1)
-    probes = {"fits": pd.concat([first[1]["fits"], second[1]["fits"]])}
-    table = tables.before_and_after(pd.concat([first[0], second[0]]), probes)
-    assert len(table) == 1
-    row = table.iloc[0]
-    assert (row["clusters_before"], row["clusters_after"]) == (5, 3)
-    assert row["accuracy_after"] == pytest.approx(0.55)
-    assert np.isnan(row["similarity_before"]) and row["similarity_after"] == 0.5
-
-
-def test_table_4_is_absent_without_its_task():
-    assert "TREC-50" in tables.table_4(*measured("pos")).sentence
-    assert "all 100" in tables.table_3(*measured("trec")).caption
-    assert tables.table_4(*measured("trec")).caption == "TREC-50 in all encoders, as Table 3."
-
-
-def test_a_twin_has_columns_where_it_was_measured_and_none_where_not():
-    geometry, probes = measured("trec")
-    exhibit = tables.table_4(with_twin(geometry), probes)
-    assert exhibit.table["clusters_twin"].tolist() == [7] and exhibit.columns["clusters_twin"][0].endswith("at random")
-    for bare in (tables.table_4(geometry, probes), tables.table_4(geometry.drop(columns="control"), probes)):
-        assert not any("twin" in name for name in (*bare.table.columns, *bare.columns))
-
-
-def test_nothing_is_counted_where_nothing_was_tuned():
+def small_record() -> dict:
+    cases, fits, labels, states = [], [], [], []
+    for stage, clusters in (("before", 5), ("after", 3)):
+        for task in ("pos", "trec"):
+            case = {"encoder": "toy-bert/seed-0", "task": task, "stage": stage}
+            case |= dict.fromkeys(("separable", "control_separable"), stage == "after") | {"labels": 3}
+            counted = {"points": 90, "all_points": 100, "dimensions": 64, "clusters": clusters, "similarity": 0.5}
+            cases.append(case | counted)
+            probe = {"hidden_1": 32, "hidden_2": 64, "accuracy": 0.5, "deviation": 0.1, "points": 90}
+            fits.append({name: case[name] for name in ("encoder", "task", "stage")} | probe)
+    for step in (0, 1):
+        row = {"task": "pos", "step": step}
+        labels += [
+            row | {"layer": 2, "label": name, "min_distance": 1 + step * (end - 1)} for name, end in ENDS.items()
+        ]
+        sizes = {"points": 60, "all_points": 100}
+        states += [row | {"layer": layer, "similarity": 1 - step * layer / 10} | sizes for layer in (1, 2)]
+    tasks = ("pos", "dep", "ps-role", "ps-fxn")
+    moved = [
+        moved_by_hand(task).assign(seed=seed, control=name)
+        for task in tasks
+        for seed in (0, 1)
+        for name in ("", "twin")
+    ]
+    paths = geometry.closest_paths(centroids_worked_by_hand(), ["A", "B", "C", "D"]).assign(task="pos", seed=0)
     rows = [("nothing", "Goal", 2.0, 2.0), ("pos", "Goal", 2.0, 1.0), ("pos", "Source", 2.0, 3.5)]
-    apart = pd.DataFrame(rows, columns=["tuned_on", "label", "before", "after"]).assign(seed=0)
-    accuracies = pd.DataFrame({"tuned_on": ["nothing", "pos"], "seed": 0, "accuracy": [0.5, 0.6], "deviation": 0.1})
-    shown = tables.table_5(apart, {"fits": accuracies}).shown.set_index("tuned_on")
-    assert shown.loc["nothing", ["grew", "shrank", "change"]].isna().all()
-    assert shown.loc["POS", ["grew", "shrank", "change", "relative"]].tolist() == [1, 1, 0.25, 0.125]
-    assert shown["accuracy"].tolist() == [0.5, 0.6]
-    assert "POS" in shown.index
+    target = pd.DataFrame(rows, columns=["tuned_on", "label", "before", "after"]).assign(control="", seed=0)
+    read = pd.DataFrame({"tuned_on": ["nothing", "pos"], "control": "", "seed": 0, "accuracy": [0.5, 0.6]})
+    return {
+        "encoder_sizes": pd.DataFrame({"encoder": ["toy-bert/seed-0"], "layers": 2, "hidden": 64, "parameters": 9999}),
+        "task_sizes": pd.DataFrame({"task": ["pos"], "training": 16854, "test": 4322, "labels": 17}),
+        "geometry": with_controls(cases, {"clusters": 7}),
+        "probe_accuracy": {"fits": with_controls(fits, {"accuracy": 0.4})},
+        "along_training": {
+            "distances": with_controls(labels, {"min_distance": 1.5}).assign(separable=True),
+            "similarities": with_controls(states, {"similarity": 0.95}),
+            "movements": pd.concat(moved, ignore_index=True),
+            "paths": paths,
+        },
+        "target_distances": target,
+        "target_accuracy": {"fits": read.assign(deviation=0.1)},
+    }
+
+
+@pytest.fixture(scope="module")
+def exhibits(tmp_path_factory):
+    run, _ = chapters.executed(2, small_record(), tmp_path_factory.mktemp("page"), tag="", seeds=[0, 1])
+    return {one.key.removeprefix("zhou2022-"): one for one in run.exhibits}
+
+
+def test_all_exhibits_are_made_from_a_small_record(exhibits):
+    names = [f"table-{number}" for number in range(1, 8)] + [f"figure-{number}" for number in range(1, 8)]
+    assert set(exhibits) == {*names, "figure-8", "figure-9", "figure-10"}
+
+
+def test_without_records_the_sketch_is_all_there_is(tmp_path):
+    run, _ = chapters.executed(2, {}, tmp_path, tag="")
+    assert [one.title for one in run.exhibits] == ["Figure 1"]
+
+
+def test_the_sketch_shows_one_case_that_planes_separate_and_one_that_they_do_not(exhibits):
+    clusters = exhibits["figure-1"].table.groupby("panel")["cluster"].nunique()
+    assert clusters.to_dict() == {"separable": 2, "not separable": 3}
+
+
+def test_tables_have_a_row_per_encoder_and_task_with_the_twins_beside(exhibits):
+    table = exhibits["table-7"].table.set_index("task")
+    assert (
+        len(table) == 2
+        and (table.loc["pos", ["clusters_before", "clusters_after", "clusters_twin"]] == [5, 3, 7]).all()
+    )
+    assert "clusters_twin" in exhibits["table-4"].columns and "all" not in exhibits["table-3"].columns
+    assert "0.400" not in exhibits["table-2"].html and "16,854 (16,860)" in exhibits["table-6"].html
+
+
+def test_nothing_is_counted_where_nothing_was_fine_tuned(exhibits):
+    table = exhibits["table-5"].shown.set_index("tuned_on")
+    assert table.loc["nothing", ["grew", "shrank", "change"]].isna().all()
+    assert table.loc["POS", ["grew", "shrank", "change", "relative"]].tolist() == [1, 1, 0.25, 0.125]
+    assert table["accuracy"].tolist() == [0.5, 0.6]
+
+
+def test_labels_that_grow_most_and_least_are_drawn_with_what_the_twins_do(exhibits):
+    table, figure = exhibits["figure-6"].table, exhibits["figure-6"].drawing.figure
+    grows = table.groupby("label")["grows"].first()
+    assert grows.to_dict() == {"A": "most", "B": "most", "C": "most", "D": "least", "E": "least", "F": "least"}
+    assert {text.get_text() for text in figure.axes[0].texts} == {*"ABCDEF", "moved at random"}
+    assert table.groupby("step")["min_distance_twin"].unique().loc[1].tolist() == [1.5]
+
+
+def test_labels_that_moved_most_are_named_clear_of_the_points(exhibits):
+    for axes in exhibits["figure-7"].drawing.figure.axes:
+        sides, heights = zip(*(name.get_position() for name in axes.texts), strict=True)
+        points = axes.collections[0].get_offsets()
+        assert {name.get_text() for name in axes.texts} == {"B", "C", "D"} and (np.diff(sorted(heights)) > 0.2).all()
+        assert len(set(sides)) == 1 and np.sign(sides[0]) != np.sign(points[:, 0].sum())
 
 
 @pytest.mark.parametrize("name", ["followed", "tuned_on"])
 def test_tasks_that_are_not_run_cannot_be_followed(name):
     with pytest.raises(ParameterError, match=f"{name} has none of the tasks"):
         settings(2, "tiny", tasks=["trec", "dep"], **{"followed": ["dep"], "tuned_on": ["dep"]} | {name: ["pos"]})
-
-
-def test_paths_stand_for_an_encoder_of_one_layer():
-    paths = pd.DataFrame(
-        [
-            ("pos", 0, layer, label, step, step + layer, label_number, 0.0)
-            for layer in (1, 12)
-            for label_number, label in enumerate("abc")
-            for step in (0, 1)
-        ],
-        columns=["task", "seed", "layer", "label", "step", "x", "y", "z"],
-    )
-    for shown in (paths, paths[paths["layer"] == 1]):
-        exhibit = figures.figure_3({"paths": shown}, "toy-bert/seed-0")
-        assert len(exhibit.figure.axes) == shown["layer"].nunique()
-        exhibit.figure.canvas.draw()
