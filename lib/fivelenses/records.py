@@ -31,7 +31,7 @@ PACKAGES = ("fivelenses", "toyworld", "pretraining")
 # is change no number.
 KNOWN_OTHERWISE = (
     "fivelenses.checkpoints",
-    "fivelenses.tasks.catalogue",
+    "fivelenses.catalogue",
     "fivelenses.tasks.own",
     "fivelenses.files",
     "fivelenses.memory",

@@ -8,7 +8,7 @@ from tests.conftest import ENCODER, short_schedule
 from fivelenses import tasks
 from fivelenses.checkpoints import specification, tables
 from fivelenses.checkpoints.finetuning import prepare
-from fivelenses.checkpoints.predictions import KEPT, by_example, predicted_anew
+from fivelenses.checkpoints.predictions import FILE, by_example, predicted_anew
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.first_exhibits import gate
@@ -91,7 +91,7 @@ def test_the_gate_reads_the_tables_of_models_and_predictions(trained):
 
 def test_those_kept_with_the_model_are_those_that_it_makes_anew(trained):
     checkpoint, rows = trained
-    assert KEPT in checkpoint.manifest["files"]
+    assert FILE in checkpoint.manifest["files"]
     pd.testing.assert_frame_equal(predicted_anew(checkpoint, "cpu"), rows)
 
 

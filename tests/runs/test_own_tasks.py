@@ -83,7 +83,7 @@ def test_it_is_trained_and_its_classes_are_said_before():
     assert len(lines) == 1 and "development examples dog 32 + 8, hen 32 + 8 (" in lines[0]
     made = prepare(chosen.specifications(), Store(), workers=1, log=lambda line: None)[0]
     assert made.manifest["null_rate"] == 0.5 and made.manifest["provenance"]["train"] == "whole, 64 examples"
-    assert Store().strangers() == []
+    assert Store().other_names() == []
     assert "null rate 0.500" in "\n".join(dry_run(1, "tiny", {"tasks": ["pairs.csv"]}))
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.tasks.hub_server import COMMIT, serve
 
 from fivelenses import project
-from fivelenses.tasks.catalogue import find
+from fivelenses.catalogue import find
 
 GLUE = ("rte", "mrpc", "qnli", "cola")
 # A process of its own: the client reads the hub's address when it is imported. One line of JSON per name.

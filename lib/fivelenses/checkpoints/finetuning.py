@@ -16,22 +16,18 @@ from pathlib import Path
 
 import datasets
 import numpy as np
+import pandas as pd
 import torch
 from filelock import Timeout
 from torch import nn
-from transformers import (
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-    set_seed,
-)
+from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer_callback import PrinterCallback
 
 from fivelenses import processes, tasks
 from fivelenses.checkpoints import soundness
 from fivelenses.checkpoints.evaluation import flat_labels, predict, scores
-from fivelenses.checkpoints.predictions import KEPT, rows_of
-from fivelenses.checkpoints.saved_states import OrderKept, StepsKept, last_whole_state
+from fivelenses.checkpoints.predictions import FILE, rows_of
+from fivelenses.checkpoints.saved_states import OrderSaver, StepSaver, last_whole_state
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
 from fivelenses.models import batches, encoders, heads, layers
@@ -39,7 +35,7 @@ from fivelenses.processes import cores
 from fivelenses.tasks.examples import TaskData, encode, with_examples
 from fivelenses.tasks.subsets import subset
 
-SLANT = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
+LAST_RATE = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
 CONTINUED = 0.1  # of the peak, where further epochs follow
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
 SAVES = 5  # States saved along a training, for resuming after a kill.
@@ -186,33 +182,27 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     training = _training_examples(data, specification, tokenizer)
     if specification.shuffled_labels:
         training = shuffled(training, specification.seed)
-
     # One seed for the head (and random weights), then the Trainer sets it anew for the order of examples and dropout.
     set_seed(specification.seed)
     model = heads.build(encoder, data.task.head, data.labels)
-    _operate(model, specification)
+    _change_layers(model, specification)
 
-    steps = schedule.steps(training.num_rows)
     collate = batches.collator(data.task.head, tokenizer)
-    resumed = last_whole_state(partial / "trainer")
+    resumed, timed = last_whole_state(partial / "trainer"), _StepsTimed()
+    saver = StepSaver(specification.saved_steps, partial / "steps")
     trainer = Trainer(
         model=model,
-        args=_arguments(specification, steps, partial / "trainer", device),
+        args=_arguments(specification, schedule.steps(training.num_rows), partial / "trainer", device),
         train_dataset=training,
         processing_class=tokenizer,
         data_collator=collate,
-        callbacks=[
-            StepsKept(specification.saved_steps, partial / "steps"),
-            OrderKept(resumed),
-            _StopOnDivergence(),
-            timed := _StepsTimed(),
-        ],
+        callbacks=[saver, OrderSaver(resumed), _StopOnDivergence(), timed],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.create_optimizer()
     falling = schedule.steps(training.num_rows, further=False)
     trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate_multiplier(schedule, falling))
-    if steps:
+    if trainer.args.max_steps:
         trainer.train(resume_from_checkpoint=resumed)
 
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
@@ -228,15 +218,21 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
         "evaluation_examples": _count(evaluation),
         "provenance": {split: data.provenance(split) for split in ("train", "validation")},
     }
+    finished = _written(partial, model, tokenizer, rows_of(specification, data, evaluation, predicted))
+    if specification.saved_steps:
+        shutil.copytree(partial / "steps", finished / "steps")
+    return finished, manifest
+
+
+def _written(partial: Path, model: nn.Module, tokenizer: PreTrainedTokenizerBase, predicted: pd.DataFrame) -> Path:
+    """The folder of a trained model, its tokeniser and its predictions."""
     finished = partial / "finished"
     shutil.rmtree(finished, ignore_errors=True)
     finished.mkdir()
     heads.save(model, finished)
     tokenizer.save_pretrained(finished)
-    rows_of(specification, data, evaluation, predicted).to_parquet(finished / KEPT, index=False)
-    if specification.saved_steps:
-        shutil.copytree(partial / "steps", finished / "steps")
-    return finished, manifest
+    predicted.to_parquet(finished / FILE, index=False)
+    return finished
 
 
 def _finite(model: torch.nn.Module) -> bool:
@@ -285,7 +281,7 @@ def _count(encoded: datasets.Dataset) -> int:
     return len(set(encoded["row"])) if "row" in encoded.column_names else encoded.num_rows
 
 
-def _operate(model: nn.Module, specification: Specification) -> None:
+def _change_layers(model: nn.Module, specification: Specification) -> None:
     if specification.truncated is not None:
         layers.truncate(model, specification.truncated)
     layers.reinitialise(model, specification.reinitialised, specification.seed, specification.biases_and_norms)
@@ -351,7 +347,7 @@ def rate_multiplier(schedule: Schedule, steps: int) -> Callable[[int], float]:
         (0.1, 0.1)
     """
     rising = math.floor(steps * schedule.warmup)
-    last = 1 / SLANT if schedule.shape == "slanted-triangular" else 0.0
+    last = 1 / LAST_RATE if schedule.shape == "slanted-triangular" else 0.0
     last = CONTINUED if schedule.further_epochs else last
 
     def multiplier(step: int) -> float:

@@ -45,7 +45,7 @@ def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> i
                     shutil.rmtree(store.folder / "partial" / address)
         except Timeout:
             log(f"{address}  being fine-tuned: left alone")
-    for name in store.strangers():
+    for name in store.other_names():
         log(f"{name}  no checkpoint: left alone")
     size = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())
     count = len(store.addresses())

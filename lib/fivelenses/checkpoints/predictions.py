@@ -16,7 +16,7 @@ from fivelenses.tasks.examples import TaskData, encode
 from fivelenses.tasks.parsing import attachment_scores, chain_matches
 from fivelenses.tasks.squad_scores import f1, first_sentence
 
-KEPT = "predictions.parquet"  # in a checkpoint's folder
+FILE = "predictions.parquet"  # in a checkpoint's folder
 
 
 def by_example(checkpoints: Sequence[Checkpoint], device: str | None = None) -> pd.DataFrame:
@@ -36,7 +36,7 @@ def by_example(checkpoints: Sequence[Checkpoint], device: str | None = None) -> 
         as `evaluation.scores` has them; Matthews correlation has none), `label`, `predicted` (-1 where
         an example has no label of its own).
     """
-    kept = [checkpoint.folder / KEPT for checkpoint in checkpoints]
+    kept = [checkpoint.folder / FILE for checkpoint in checkpoints]
     return pd.concat(
         [
             pd.read_parquet(file) if file.is_file() else predicted_anew(checkpoint, device)

@@ -13,7 +13,7 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from fivelenses.files import written_beside
 
-ORDER = "order.pt"  # in a saved state, see `OrderKept`
+ORDER = "order.pt"  # in a saved state, see `OrderSaver`
 
 
 def last_whole_state(folder: Path) -> str | None:
@@ -32,7 +32,7 @@ def last_whole_state(folder: Path) -> str | None:
     return None
 
 
-class StepsKept(TrainerCallback):
+class StepSaver(TrainerCallback):
     """Writes the weights (no optimiser state) at the steps that a specification names, in half precision."""
 
     def __init__(self, steps: tuple[int, ...], folder: Path):
@@ -52,7 +52,7 @@ class StepsKept(TrainerCallback):
                 save_file({name: tensor.clone() for name, tensor in weights.items()}, place)
 
 
-class OrderKept(TrainerCallback):
+class OrderSaver(TrainerCallback):
     """Keeps with each saved state what the order of its epoch's examples was drawn from.
 
     The Trainer draws an epoch's order from the global generator as the epoch begins, and a training that goes on within

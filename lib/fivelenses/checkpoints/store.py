@@ -158,7 +158,7 @@ class Store:
         """The addresses of trainings that were begun and did not finish."""
         return [name for name in _folders(self.folder / "partial") if ADDRESS.fullmatch(name)]
 
-    def strangers(self) -> list[str]:
+    def other_names(self) -> list[str]:
         """The folders in the store that are no checkpoints: somebody else's, never to be removed."""
         own = (*self.addresses(), "partial", "locks", "tasks")
         partial = (f"partial/{name}" for name in _folders(self.folder / "partial") if not ADDRESS.fullmatch(name))

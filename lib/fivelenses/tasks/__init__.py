@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fivelenses.tasks.catalogue import TASKS, Task, find
+from fivelenses.catalogue import TASKS, Task, find
 from fivelenses.tasks.sources import SOURCES, SourceError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 import toyworld
+from fivelenses.catalogue import Task, find
 from fivelenses.tasks import own
-from fivelenses.tasks.catalogue import Task, find
 from fivelenses.tasks.encoding import word_ids
 from fivelenses.tasks.parsing import encode_trees
 from fivelenses.tasks.sources import SOURCES, SourceError, hub_table, quiet_datasets

@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from fivelenses.catalogue import Task
 from fivelenses.files import written_beside
-from fivelenses.tasks.catalogue import Task
 
 # A refusal does not wait for the library.
 if TYPE_CHECKING:

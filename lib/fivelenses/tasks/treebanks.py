@@ -10,7 +10,7 @@ import conllu
 import pandas as pd
 
 import toyworld
-from fivelenses.tasks.catalogue import TREEBANK_RELEASES
+from fivelenses.catalogue import TREEBANK_RELEASES
 from fivelenses.tasks.sources import RawFile, SourceError, raw_splits, raw_text
 
 TREEBANKS: dict[str, dict[str, RawFile]] = {

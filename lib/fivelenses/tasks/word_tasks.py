@@ -14,8 +14,8 @@ import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 import toyworld
+from fivelenses.catalogue import find
 from fivelenses.tasks import treebanks
-from fivelenses.tasks.catalogue import find
 from fivelenses.tasks.encoding import encode_words, select
 from fivelenses.tasks.parsing import tree_table
 
