@@ -99,10 +99,10 @@ columns = ["task", "seed", "examples", "epochs", "steps", "metric", "score", "di
 run.table(
     "Models",
     models.sort_values(["task", "init"], kind="stable"),
-    "The models, and their scores on all development examples beside the null rate, that of the most frequent label "
-    "(0 for a correlation)."
-    + f" Left out of all that follows, because one of its trainings diverged or one of the task that gives its second "
-    f"direction: {names}." * bool(names),
+    "The models, and their scores on all development examples beside the null rate, that of the "
+    "most frequent label (0 for a correlation)."
+    + " Left out of all that follows, because one of its trainings diverged or one of the task "
+    f"that gives its second direction: {names}." * bool(names),
     columns={"task": "task", "init": "start"}
     | dict(zip(columns[1:-1], columns[1:-1], strict=True))
     | {"null_rate": "null rate", "diverged": "diverged"},
@@ -198,8 +198,9 @@ def as_surface(cells, value="loss"):
 
 
 def width(positions, losses, at, rise):
-    """How wide a basin is on a line, and whether the loss exceeds its rim on both sides: where it does not, the basin
-    goes on beyond the grid. NaN where the point has no finite loss, or there is no rise.
+    """How wide a basin is on a line, and whether the loss exceeds its rim on both sides: where it
+    does not, the basin goes on beyond the grid. NaN where the point has no finite loss, or there is
+    no rise.
     """
     if not (np.isfinite(losses[positions == at]).all() and rise > 0):
         return np.nan, False
@@ -210,8 +211,8 @@ def width(positions, losses, at, rise):
 
 # %% tags=["hide-input", "claim"]
 def basin_in_numbers(cells):
-    """Losses at start and end, the width along the second direction at `RISE`, and the shares of discs around the end
-    that lie below `RISE`, and below half of the drop.
+    """Losses at start and end, the width along the second direction at `RISE`, and the shares of
+    discs around the end that lie below `RISE`, and below half of the drop.
     """
     surface, axis = as_surface(cells), cells[cells["beta"] == 0].set_index("alpha")["loss"]
     row = {"examples": cells["examples"].min(), "start_loss": axis[START], "end_loss": axis[END]}
@@ -227,8 +228,9 @@ def basin_in_numbers(cells):
 
 
 def agreement(cells):
-    """The rank correlation of training loss and development error over all cells, and over those near the way from
-    start to end: far away both lie on plateaus where chance orders them. NaN where one of the two is constant.
+    """The rank correlation of training loss and development error over all cells, and over those
+    near the way from start to end: far away both lie on plateaus where chance orders them. NaN
+    where one of the two is constant.
     """
     of_split = dict(list(cells.groupby("split")))
     training, development = (as_surface(of_split["train"]), as_surface(of_split["validation"], "error"))
@@ -275,7 +277,9 @@ RANDOM_PLANE = "a random plane would take as long as all surfaces; the claim on 
 
 
 def by_task(rows, columns, parts):
-    """For each task the intervals of parts, functions of the rows of one seed; or why there are none."""
+    """For each task the intervals of parts, functions of the rows of one seed; or why there are
+    none.
+    """
     groups = {}
     for task, of_task in rows.groupby("task", sort=False):
         groups[task] = (
@@ -314,8 +318,8 @@ def without_optimum(ends):
             reach = ", ".join(printed(end, ".3f") for end in below.bounds())
             reasons[task] = (
                 f"the model {NAMES[init]} of {title(task)} has no optimum: it ends "
-                f"{printed(below.estimate, '.3f')} [{reach}] nats below the entropy of the labels, not clearly above "
-                f"{RISE:g}"
+                f"{printed(below.estimate, '.3f')} [{reach}] nats below the entropy of the labels, "
+                f"not clearly above {RISE:g}"
             )
     return reasons
 
@@ -352,10 +356,10 @@ contours = Contours(WAY, rise=RISE, around="end", turnable=True)
 run.figure(
     "Figure 1",
     surfaces(planes, "loss", "panel", label=LOSS, table=training, contours=contours),
-    "Training loss on the plane of the task's direction (start (0, 0), end (1, 0)) and its second task's, both in "
-    f"lengths of δ₁; each cell is a mean over {planes['examples'].max():,} examples. All panels share the shades, in "
-    "equal ratios, with contours no closer than the standard error of a cell. Dashed: "
-    f"{RISE:g} nats above the end.{seeds}",
+    "Training loss on the plane of the task's direction (start (0, 0), end (1, 0)) and its second "
+    f"task's, both in lengths of δ₁; each cell is a mean over {planes['examples'].max():,} "
+    "examples. All panels share the shades, in equal ratios, with contours no closer than the "
+    f"standard error of a cell. Dashed: {RISE:g} nats above the end.{seeds}",
 )
 
 
@@ -373,10 +377,10 @@ run.figure(
     | {f"{RISE:g} nats above the end": {"level": "share"}},
 )
 def wider_optima(tables, level="half_share", most=RADII[-1]):
-    """Share of a disc of radius 3 around the end in which the training loss is at most half of the drop from start to
-    end above that of the end, fine-tuned minus scratch; radii are lengths of each model's own direction, and smaller
-    where the grid does not hold the disc; only where both training losses end clearly more than 0.1 nats below the
-    entropy of the labels.
+    """Share of a disc of radius 3 around the end in which the training loss is at most half of the
+    drop from start to end above that of the end, fine-tuned minus scratch; radii are lengths of
+    each model's own direction, and smaller where the grid does not hold the disc; only where both
+    training losses end clearly more than 0.1 nats below the entropy of the labels.
     """
     columns = [f"{level}_{radius}" for radius in RADII if radius <= most]
     column = ([one for one in columns if tables["basins"][one].notna().any()] or columns)[-1]
@@ -405,8 +409,8 @@ run.figure(
         y_label=LOSS,
         layout=Layout(panels="task", dashes="start", height=2.8),
     ),
-    "Training loss along training, as the optimiser measures it, with dropout (means over seeds, bands from least to "
-    "greatest).",
+    "Training loss along training, as the optimiser measures it, with dropout (means over seeds, "
+    "bands from least to greatest).",
 )
 
 
@@ -415,7 +419,9 @@ STEPS = 40  # from start to end, at least: between fewer points an obstacle is s
 
 
 def mean_loss(of_model, until):
-    """The mean training loss of the steps up to one; each value is a mean over the steps since the one before."""
+    """The mean training loss of the steps up to one; each value is a mean over the steps since the
+    one before.
+    """
     of_model = of_model.sort_values("step")
     before = of_model["step"].shift(fill_value=0)
     lengths = (of_model["step"].clip(upper=until) - before).clip(lower=0)
@@ -423,7 +429,9 @@ def mean_loss(of_model, until):
 
 
 def lower_on_the_way(learning):
-    """Mean training loss over the steps of fine-tuning, from scratch minus fine-tuned, for each seed."""
+    """Mean training loss over the steps of fine-tuning, from scratch minus fine-tuned, for each
+    seed.
+    """
     gaps = []
     for _, of_seed in learning.groupby("seed"):
         of_init = dict(list(of_seed.groupby("init")))
@@ -435,8 +443,8 @@ def lower_on_the_way(learning):
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "easier",
-    says="Fine-tuning converges faster than training from scratch, ends lower, even with fewer epochs, and has the "
-    "smoother straight line from start to end.",
+    says="Fine-tuning converges faster than training from scratch, ends lower, even with fewer "
+    "epochs, and has the smoother straight line from start to end.",
     place="sections 5.1 and 5.2, Figures 1 and 2",
     exhibits=("Figure 2", "Measures"),
     record={"ends": ends, "lines": lines, "learning": learning},
@@ -447,9 +455,9 @@ def lower_on_the_way(learning):
     no_twin="what moved at random was not trained: it has no curve of training and no end",
 )
 def easier(tables):
-    """From scratch minus fine-tuned, in nats: mean training loss over the steps of fine-tuning; loss at the end on all
-    training examples; largest rise of the loss on the straight line from start to end, which a line of fewer than 40
-    steps does not show.
+    """From scratch minus fine-tuned, in nats: mean training loss over the steps of fine-tuning;
+    loss at the end on all training examples; largest rise of the loss on the straight line from
+    start to end, which a line of fewer than 40 steps does not show.
     """
     lower = by_task(tables["ends"], ["loss"], lambda rows: -fine_tuned_minus_scratch(rows, "loss"))
     smoother = by_task(tables["lines"], ["climb"], lambda rows: -fine_tuned_minus_scratch(rows, "climb"))
@@ -495,10 +503,11 @@ run.figure(
         table=paths,
         contours=Contours(WAY, paths=states),
     ),
-    "Trajectories on the surfaces of Figure 1: the paper's coordinates, and the nearest point of the plane, which "
-    f"holds {held['scratch']:.0%} (scratch) and {held['pre-trained']:.0%} (fine-tuned) of the squared displacement of "
-    "a state before the end (median). Grey: a random walk whose steps have the same lengths. Angle of the first state "
-    f"to the final direction: {words}.{seeds}",
+    "Trajectories on the surfaces of Figure 1: the paper's coordinates, and the nearest point of "
+    f"the plane, which holds {held['scratch']:.0%} (scratch) and {held['pre-trained']:.0%} "
+    "(fine-tuned) of the squared displacement of a state before the end (median). Grey: a random "
+    "walk whose steps have the same lengths. Angle of the first state to the final direction: "
+    f"{words}.{seeds}",
 )
 
 
@@ -513,8 +522,9 @@ run.figure(
     per="task",
 )
 def straighter(paths):
-    """Angle between the way so far and the final direction after a third of the steps of each training, from scratch
-    minus fine-tuned, degrees; as a control, random walks whose steps have the same lengths.
+    """Angle between the way so far and the final direction after a third of the steps of each
+    training, from scratch minus fine-tuned, degrees; as a control, random walks whose steps have
+    the same lengths.
     """
     groups = {}
     for task, of_task in paths[paths["step"] > 0].sort_values("share").groupby("task"):
@@ -562,17 +572,18 @@ run.figure(
         table=long,
         contours=Contours(marks, step=0.05, paths=states, inset=later),
     ),
-    f"The {shown} training of {title(settings.long_task)} on the surface of the development error (each cell is a mean "
-    f"over {plane['examples'].max():,.0f} examples), whose first direction leads to the {REFERENCES.get(shown)}; in "
-    f"the corner, the states from epoch {first:g} on.{seeds}",
+    f"The {shown} training of {title(settings.long_task)} on the surface of the development error "
+    f"(each cell is a mean over {plane['examples'].max():,.0f} examples), whose first direction "
+    f"leads to the {REFERENCES.get(shown)}; in the corner, the states from epoch {first:g} "
+    f"on.{seeds}",
 )
 
 # %% tags=["hide-input"]
 way = long.query("kind == 'between'")
 at = {share: way[way["share"] == share].groupby("training")["error"].mean() for share in (0, 1)}
 words = "; ".join(
-    f"{training}, {at[0][training]:.3f} after {first:g} epochs, {at[1][training]:.3f} at the end, at most "
-    f"{error.max():.3f} on the straight line between"
+    f"{training}, {at[0][training]:.3f} after {first:g} epochs, {at[1][training]:.3f} at the end, "
+    f"at most {error.max():.3f} on the straight line between"
     for training, error in way.groupby("training")["error"]
 )
 run.figure(
@@ -585,8 +596,8 @@ run.figure(
         y_label="development error",
         layout=Layout(height=2.8),
     ),
-    "Development error along long trainings (means over seeds, bands from least to greatest). From the model after "
-    f"the first part to the end of the long one: {words}.",
+    "Development error along long trainings (means over seeds, bands from least to greatest). "
+    f"From the model after the first part to the end of the long one: {words}.",
 )
 
 
@@ -606,9 +617,9 @@ DRAMATIC = "two points: the paper says that the error does not increase dramatic
     per="task",
 )
 def robust_overfitting(longer):
-    """Development error of a model after a few epochs, whose rate has fallen to a tenth, minus that after many more at
-    that rate, and the higher of the two minus the highest on the straight line between; as a control, as far in a
-    random direction.
+    """Development error of a model after a few epochs, whose rate has fallen to a tenth, minus that
+    after many more at that rate, and the higher of the two minus the highest on the straight line
+    between; as a control, as far in a random direction.
     """
     between = longer.query("kind == 'between' and training == 'continued'").sort_values("share")
     if between.empty:
@@ -655,9 +666,9 @@ if drawing is not None:  # in a random direction the loss can fall below the lea
 run.figure(
     "Figure 5",
     drawing,
-    "Training loss from start (0) to end (1), scaled so that its least value is 0 and its start is 1 (means over "
-    "seeds, bands from least to greatest). Black: the same around the end in a random direction of equal length, "
-    "filter-normalised and rescaled. Above 2 curves are cut off."
+    "Training loss from start (0) to end (1), scaled so that its least value is 0 and its start "
+    "is 1 (means over seeds, bands from least to greatest). Black: the same around the end in a "
+    "random direction of equal length, filter-normalised and rescaled. Above 2 curves are cut off."
     + f" Not drawn, since the loss {missing}: {flat}."
     * bool(flat),
 )
@@ -674,9 +685,10 @@ run.figure(
     per="task",
 )
 def sharper_from_scratch(tables):
-    """Width of the basin around the end at half of the drop from start to end along the direction between them,
-    fine-tuned minus scratch, each in lengths of its own direction; as a control, a random direction of that length;
-    only where both models reached an optimum, as for `wider-optima`.
+    """Width of the basin around the end at half of the drop from start to end along the direction
+    between them, fine-tuned minus scratch, each in lengths of its own direction; as a control, a
+    random direction of that length; only where both models reached an optimum, as for
+    `wider-optima`.
     """
     groups = by_task(tables["lines"], ["half_width"], lambda rows: fine_tuned_minus_scratch(rows, "half_width"))
     for task, rows in tables["lines"].groupby("task"):
@@ -693,9 +705,9 @@ spread = drawn["error_standard_error"].median()
 run.figure(
     "Figure 6",
     surfaces(drawn, "error", "panel", label="development error", table=development, contours=Contours(WAY, step=0.05)),
-    "Share of development examples that are classified wrongly, on the planes of Figure 1; each cell is a mean over "
-    f"{drawn['examples'].max():,} examples, with a standard error of {spread:.3f} (median), and contours lie no "
-    f"closer. All panels share the shades.{seeds}",
+    "Share of development examples that are classified wrongly, on the planes of Figure 1; each "
+    f"cell is a mean over {drawn['examples'].max():,} examples, with a standard error of "
+    f"{spread:.3f} (median), and contours lie no closer. All panels share the shades.{seeds}",
 )
 
 
@@ -705,8 +717,8 @@ ON_GRID = {"the whole grid": {"measure": "correlation"}}
 
 @run.claim(
     "error-follows-loss",
-    says="The surface of the development error agrees with that of the training loss, more so for fine-tuning than "
-    "from scratch.",
+    says="The surface of the development error agrees with that of the training loss, more so for "
+    "fine-tuning than from scratch.",
     place="section 6.2, Figures 1 and 6",
     exhibits=("Figure 6", "Measures"),
     record=agreements,
@@ -718,8 +730,8 @@ ON_GRID = {"the whole grid": {"measure": "correlation"}}
     variants=ON_GRID,
 )
 def error_follows_loss(rows, measure="near_correlation"):
-    """Rank correlation of the two surfaces over the cells near the way from start to end, for the fine-tuned model, and
-    fine-tuned minus scratch.
+    """Rank correlation of the two surfaces over the cells near the way from start to end, for the
+    fine-tuned model, and fine-tuned minus scratch.
     """
 
     def agreements_of(of_seed):
@@ -750,8 +762,8 @@ MANY = 10  # times as many training examples: MNLI and SST-2 have 18 to 158 time
     variants=ON_GRID,
 )
 def scratch_needs_data(tables, measure="near_correlation"):
-    """Rank correlation of the two surfaces from scratch over the cells near the way from start to end, on a task with
-    at least 10 times as many training examples minus on the other.
+    """Rank correlation of the two surfaces from scratch over the cells near the way from start to
+    end, on a task with at least 10 times as many training examples minus on the other.
     """
     sizes, groups = tables["models"].groupby("task", sort=False)["examples"].max(), {}
     pairs = [(large, small) for large in sizes.index for small in sizes.index if sizes[large] >= MANY * sizes[small]]
@@ -818,13 +830,14 @@ formats["sharpness"] = "{sharpness:.3f} ± {sharpness_standard_error:.3f}"
 run.table(
     "Measures",
     measures,
-    f"Widths of the basin {RISE:g} nats above the end, and at half of the drop from start to end, in lengths of δ₁ (≥: "
-    "it reaches the edge of the grid); random: in a random direction as long. Shares: how much of a disc of radius 1, "
-    "2 and 3 around the end lies below these levels (–: it leaves the grid). The loss at the end is of all training "
-    "examples. Climb: largest rise on the straight line (nats). ‖δ₁‖: also as a share of the start's length. "
-    "Sharpness: mean rise (nats) when each filter (a row of a weight matrix) moves at random by a tenth of its length. "
-    "ρ: rank correlation of training loss and development error over the cells; near: over those at most "
-    f"{NEAR:g} lengths from (½, 0) on both axes.",
+    f"Widths of the basin {RISE:g} nats above the end, and at half of the drop from start to end, "
+    "in lengths of δ₁ (≥: it reaches the edge of the grid); random: in a random direction as "
+    "long. Shares: how much of a disc of radius 1, 2 and 3 around the end lies below these levels "
+    "(–: it leaves the grid). The loss at the end is of all training examples. Climb: largest "
+    "rise on the straight line (nats). ‖δ₁‖: also as a share of the start's length. Sharpness: "
+    "mean rise (nats) when each filter (a row of a weight matrix) moves at random by a tenth of "
+    "its length. ρ: rank correlation of training loss and development error over the cells; near: "
+    f"over those at most {NEAR:g} lengths from (½, 0) on both axes.",
     columns=columns,
     formats=formats,
 )
@@ -865,11 +878,11 @@ tops = {f"top_{group}": f"λ₁, {group}" for group in GROUPS}
 run.table(
     "Width and curvature",
     table,
-    f"The width of the basin along δ₁ at {RISE:g} nats, in lengths of δ₁ (≥: it reaches the edge of the grid), and the "
-    "sharpness of the table above; the largest eigenvalue λ₁ and the trace of the Hessian of the training loss at the "
-    f"end ({curvatures['examples'].max():,} examples; nats per squared unit of the parameters; the trace ± its "
-    "standard error over draws); λ₁ in squared lengths of δ₁; and λ₁ of the low, middle and high third of the layers. "
-    + agreement_in_words,
+    f"The width of the basin along δ₁ at {RISE:g} nats, in lengths of δ₁ (≥: it reaches the edge "
+    "of the grid), and the sharpness of the table above; the largest eigenvalue λ₁ and the trace "
+    f"of the Hessian of the training loss at the end ({curvatures['examples'].max():,} examples; "
+    "nats per squared unit of the parameters; the trace ± its standard error over draws); λ₁ in "
+    "squared lengths of δ₁; and λ₁ of the low, middle and high third of the layers. " + agreement_in_words,
     columns={"task": "task", "init": "start", "seed": "seed", "width": "width along δ₁", "sharpness": "sharpness"}
     | {"top": "λ₁", "trace": "trace", "top_in_lengths": "λ₁ ‖δ₁‖²"}
     | tops,
@@ -892,8 +905,8 @@ moved = run.measure("group_surfaces", over=each_third)
 
 
 def way_in_numbers(line):
-    """From the fine-tuned model towards the rolled-back third and beyond: how far the training loss stays within
-    `RISE`, whether it then exceeds it, and its rise at the rolled-back third.
+    """From the fine-tuned model towards the rolled-back third and beyond: how far the training loss
+    stays within `RISE`, whether it then exceeds it, and its rise at the rolled-back third.
     """
     line = line.sort_values("alpha")
     positions, losses = line["alpha"].to_numpy(), line["loss"].to_numpy(float)
@@ -926,9 +939,10 @@ run.figure(
         table=shown,
         contours=Contours({"fine-tuned": (START, 0.0), "group rolled back": (BACK, 0.0)}, RISE, "fine-tuned"),
     ),
-    "Training loss around the fine-tuned model (0, 0) when one third of its layers moves: at (−1, 0) these layers are "
-    f"as they were pre-trained; each cell is a mean over {planes['examples'].max():,} examples. Dashed: {RISE:g} nats "
-    f"above the fine-tuned model.{seeds}",
+    "Training loss around the fine-tuned model (0, 0) when one third of its layers moves: at (−1, "
+    "0) these layers are as they were pre-trained; each cell is a mean over "
+    f"{planes['examples'].max():,} examples. Dashed: {RISE:g} nats above the fine-tuned "
+    f"model.{seeds}",
 )
 
 
@@ -946,8 +960,8 @@ def third_by_third(rows):
 
 OF_DROP = {
     "high leads to a high loss": "half of what training had gained: less is nearer to the end",
-    "low keeps the loss low": "a fifth of what training had gained: twice the share of the gain in accuracy over the "
-    "most frequent label that the low third costs at most in Table 1",
+    "low keeps the loss low": "a fifth of what training had gained: twice the share of the gain "
+    "in accuracy over the most frequent label that the low third costs at most in Table 1",
 }
 WIDER = ("low wider than middle", "low wider than high")
 
@@ -955,8 +969,8 @@ WIDER = ("low wider than middle", "low wider than high")
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "low-invariant",
-    says="The low layers have the widest optimum, and rolling them back does not hurt much; rolling back the high ones "
-    "leads to a high loss.",
+    says="The low layers have the widest optimum, and rolling them back does not hurt much; "
+    "rolling back the high ones leads to a high loss.",
     place="section 7, Figure 7",
     exhibits=("Figure 7", "Groups"),
     record=of_groups,
@@ -966,10 +980,11 @@ WIDER = ("low wider than middle", "low wider than high")
     per="task",
 )
 def low_invariant(rows):
-    """Distance from the fine-tuned model at which the training loss has risen by 0.1 nats towards the pre-trained
-    layers and beyond, low minus middle and low minus high, in lengths of each group's direction; rise of the loss at
-    the pre-trained layers, as a share of the drop from start to end, of the high layers, and of the low ones with a
-    minus; as a control, random directions of these lengths.
+    """Distance from the fine-tuned model at which the training loss has risen by 0.1 nats towards
+    the pre-trained layers and beyond, low minus middle and low minus high, in lengths of each
+    group's direction; rise of the loss at the pre-trained layers, as a share of the drop from start
+    to end, of the high layers, and of the low ones with a minus; as a control, random directions of
+    these lengths.
     """
     groups = by_task(rows, ["side", "share"], third_by_third)
     for task, of_task in rows.groupby("task", sort=False):
@@ -984,7 +999,9 @@ rollbacks = run.measure("rollbacks", over={"task": settings.tasks, "seed": setti
 
 
 def scores_of(rows, group):
-    """(models, examples): which examples are right with a group of layers rolled back; "tuned" is the model itself."""
+    """(models, examples): which examples are right with a group of layers rolled back; "tuned" is
+    the model itself.
+    """
     return rows[rows["group"] == group].pivot(index="seed", columns="example", values="score").to_numpy(float)
 
 
@@ -1033,10 +1050,10 @@ seeds = len(set(rollbacks["seed"]))
 run.table(
     "Table 1",
     rolled_back,
-    "Accuracy on all development examples, fine-tuned and with the low, middle or high third of the layers as they "
-    f"were before; differences in points (means over seeds; ±: standard error over {'seeds and ' * (seeds > 1)}"
-    "examples). The paper's columns: BERT-large, on all its tasks. The paper prints −53.88 for the high layers on "
-    "MNLI; its accuracies give −53.69.",
+    "Accuracy on all development examples, fine-tuned and with the low, middle or high third of "
+    "the layers as they were before; differences in points (means over seeds; ±: standard error "
+    f"over {'seeds and ' * (seeds > 1)}examples). The paper's columns: BERT-large, on all its "
+    "tasks. The paper prints −53.88 for the high layers on MNLI; its accuracies give −53.69.",
     shown=pd.DataFrame(shown),
 )
 
@@ -1053,8 +1070,8 @@ run.table(
     per="task",
 )
 def rollback(rows):
-    """Development accuracy with the low layers rolled back minus that with the middle ones, and with the middle ones
-    minus that with the high ones; as a control, as far in random directions.
+    """Development accuracy with the low layers rolled back minus that with the middle ones, and
+    with the middle ones minus that with the high ones; as a control, as far in random directions.
     """
     groups = {}
     for task, of_task in rows.groupby("task", sort=False):
@@ -1078,9 +1095,10 @@ table = table.assign(after=table["accuracy"] - table["tuned"], walked=table["ran
 run.table(
     "Groups",
     table,
-    "Distance, in lengths of δ₁, towards the pre-trained layers (at 1) and beyond, at which the loss has risen by "
-    f"{RISE:g} nats, and area of that basin (≥: it reaches the edge of the grid); what rolling the third back does to "
-    "training loss and accuracy, beside a random move as far; and how far fine-tuning had moved it.",
+    "Distance, in lengths of δ₁, towards the pre-trained layers (at 1) and beyond, at which the "
+    f"loss has risen by {RISE:g} nats, and area of that basin (≥: it reaches the edge of the "
+    "grid); what rolling the third back does to training loss and accuracy, beside a random move "
+    "as far; and how far fine-tuning had moved it.",
     columns={"task": "task", "seed": "seed", "group": "layers", "side": "distance to the rim", "area": "area"}
     | {"rise": "loss rises, rolled back", "after": "accuracy, rolled back", "walked": "accuracy, random move"}
     | {"norm": "‖δ₁‖"},
