@@ -133,7 +133,7 @@ COMMANDS = [
     ("report toy-bert/seed-0 --seeds ,", "--seeds is ',', which names none"),
     ("report toy-bert/seed-0 --seeds=-1", "seeds.0 (overridden)"),
     ("report toy-bert/seed-0 --seeds 0,0", "a seed is named twice"),
-    ("report toy-bert/seed-0 --examples 0", "training_examples.cola (overridden)"),
+    ("report toy-bert/seed-0 --examples 0", "(overridden): Input should be greater than 0"),
     ("report toy-bert/seed-0 --profile huge", "There is no profile 'huge'"),
     ("publish 3.5", "Invalid value for 'chapter'"),
     ("publish 12", "no chapter 12"),

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable
 
 import torch
+from torch import nn
 from transformers import AutoModel, PretrainedConfig, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
@@ -61,14 +62,18 @@ def check_encoder(name: str, projections: bool = False, fewest_layers: int = 1) 
             f"does not have: give it one of at least {fewest_layers}."
         )
     encoders.tokenizer(encoder)
-    for weight, values in encoders.load_weights(encoder).named_parameters():
+    _check_finite(name, encoders.load_weights(encoder))
+    return shape
+
+
+def _check_finite(name: str, model: nn.Module) -> None:
+    for weight, values in model.named_parameters():
         bad = values.numel() - int(torch.isfinite(values).sum())
         if bad:
             raise SourceError(
                 f"The weights of the encoder {name!r} are not finite ({weight} has {bad:,} bad values of "
                 f"{values.numel():,}): its training diverged or the file is damaged, so take another copy."
             )
-    return shape
 
 
 def _not_addressed(shape: PretrainedConfig, projections: bool) -> str:

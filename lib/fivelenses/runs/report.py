@@ -93,7 +93,7 @@ def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) 
     if seeds:
         overrides["seeds"] = list(seeds)
     if examples is not None:
-        of_interest = {*usual.tasks_trained(), *tasks}
+        of_interest = dict.fromkeys((*usual.tasks_trained(), *tasks))
         overrides["training_examples"] = {one: min(examples, usual.examples_of(one) or examples) for one in of_interest}
     most = positions(encoder)
     if most is not None and most < getattr(usual, "max_tokens", 0):
@@ -115,21 +115,18 @@ def report(
     examples: int | None = None,
     log: Callable[[str], None] = print,
 ) -> tuple[Path, list[str]]:
-    """Run all chapters on an encoder and write the page; runs that are current are not made again.
-
-    Beside the page lie the verdicts as a table.
+    """Run all chapters on an encoder and write the page, with the verdicts as a table beside it; runs that are current
+    are not made again.
 
     Args:
         encoder, profile, tasks, seeds, examples: see `plan`.
         log: called with one line of plain text for each event.
 
     Returns:
-        The page, and a sentence for each chapter that failed; one for which the encoder has too few layers is left
-        out, which the page says, too.
+        The page, and a sentence for each chapter that failed.
 
     Raises:
-        ValueError: an encoder that cannot be addressed, or parameters that do not fit; before anything runs.
-        RunError: every chapter failed.
+        ValueError, RunError: what cannot be run, before anything is; or every chapter failed.
     """
     parts = plan(encoder, profile, tasks, seeds, examples)
     read = soundness.check_encoder(encoder, projections=True)

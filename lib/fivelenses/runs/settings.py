@@ -141,17 +141,22 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     try:
         chosen = chapter.parameters(**values | following_encoder(chapter, overrides) | overrides)
     except ValidationError as error:
-        # Of a value that may be of several kinds, what is deepest in it is what is wrong.
-        of_field = [one for one in error.errors() if one["loc"][:1] == error.errors()[0]["loc"][:1]]
-        first = max(of_field, key=lambda one: len(one["loc"]))
-        message = first["msg"].removeprefix("Value error, ").rstrip(".")
-        if not first["loc"]:  # parameters that do not go together: the message names them
-            raise ParameterError(f"Chapter {number}: {message}.") from error
-        name = ".".join(str(place) for place in first["loc"] if not KIND.match(str(place)))
-        where = "overridden" if first["loc"][0] in overrides else f"in profile {profile}"
-        raise ParameterError(f"Chapter {number}, {name} ({where}): {message}, got {first['input']!r}."[:600]) from error
+        raise ParameterError(f"Chapter {number}{_words(error, profile, overrides)}") from error
     check_layers(chosen, overrides)
     return chosen
+
+
+def _words(error: ValidationError, profile: str, overrides: Mapping[str, object]) -> str:
+    """The rest of a sentence that begins with the chapter: which value does not fit, and why."""
+    # Of a value that may be of several kinds, what is deepest in it is what is wrong.
+    of_field = [one for one in error.errors() if one["loc"][:1] == error.errors()[0]["loc"][:1]]
+    first = max(of_field, key=lambda one: len(one["loc"]))
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    if not first["loc"]:  # parameters that do not go together: the message names them
+        return f": {message}."
+    name = ".".join(str(place) for place in first["loc"] if not KIND.match(str(place)))
+    where = "overridden" if first["loc"][0] in overrides else f"in profile {profile}"
+    return f", {name} ({where}): {message}, got {first['input']!r}."[:600]
 
 
 def following_encoder(chapter: Chapter, overrides: Mapping[str, object]) -> dict:

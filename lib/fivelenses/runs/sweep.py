@@ -250,16 +250,14 @@ def sweep(
     """Run a chapter at every point whose run is not current, and gather all exhibits in one table.
 
     Args:
-        number: the chapter.
-        profile: `tiny`, `small` or `paper`.
+        number, profile: the chapter, and `tiny`, `small` or `paper`.
         points: of `points`.
         name: of the sweep's folder; made from the points when None.
         cluster: where the points run; on this machine when None.
         retries: how often a point that failed is tried again.
 
     Raises:
-        RunError: the cluster cannot be reached.
-        ValueError: a name that does not fit.
+        RunError, ValueError: the cluster cannot be reached, or the name does not fit.
     """
     name = name if name is not None else sweep_name(number, profile, points)
     cluster, folder = cluster or Cluster(), sweeps_folder() / name
