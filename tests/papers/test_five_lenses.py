@@ -1,332 +1,228 @@
-"""Chapter 6: its statistics on cases worked by hand, and its tables and pictures on curves that are known."""
-
-import dataclasses
+"""Chapter 6: its statistics on cases worked by hand; its claims on records made to pass and to fail; its exhibits."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.stats import spearmanr
+from tests import chapters
 
-from fivelenses.papers.five_lenses import agreement, figures, instruments, statement
-from fivelenses.papers.five_lenses.measure import MEASURES
-from fivelenses.papers.five_lenses.rank_statistics import (
-    number,
-    partial_correlation,
-    rank_correlation,
-)
-from fivelenses.runs.settings import CHAPTERS
+from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, MIXED, OPEN, REPRODUCED
+from fivelenses.papers.five_lenses import MEASURES
+from fivelenses.papers.measures import BY_KEY, LENSES, lens
+from fivelenses.records import TWIN, WHOLE
 
 LAYERS = np.arange(1, 7)
-MODELS = tuple((task, seed) for task in ("mnli", "rte", "mrpc") for seed in (0, 1))
-values = st.lists(st.integers(-50, 50), min_size=3, max_size=8)
+TASKS, SEEDS = ("mnli", "rte", "sst2", "mrpc"), (0, 1)
+FOLDED, OWN = ("js", "svcca", "probe", "rollback", "rsa"), ("rollback", "weights")
+CLAIMS = ("all-rise-with-depth", "top-is-high", "outputs-agree-more", "lenses-agree", "layers-inherit")
 
 
-def changes(curve, models=MODELS, layers=LAYERS, entering=None) -> pd.DataFrame:
-    """A table of changes with curve(key, task, seed), and what enters a layer, nothing by default."""
-    rows = []
-    for task, seed in models:
-        for key in instruments.BY_KEY:
-            below = np.zeros(len(layers)) if entering is None else entering(key, task, seed)
-            for layer, value, under in zip(layers, curve(key, task, seed), below, strict=True):
-                rows.append((task, seed, key, layer, float(value), 0.05, float(under)))
-    table = pd.DataFrame(rows, columns=["task", "seed", "measure", "layer", "value", "null", "entering"])
-    return table.assign(fold=-1, control="")
+def changes(curve, entering=lambda measure: np.zeros(6), noise=1e-3, folds=3, control="", tasks=TASKS) -> pd.DataFrame:
+    """A record with the same curves for all models, but for a little noise of models and of folds."""
+    random, rows = np.random.default_rng(0), []
+    for task in tasks:
+        for seed in SEEDS:
+            for measure in MEASURES:
+                values = np.asarray(curve(measure), dtype=float)
+                values = values + noise * random.normal(size=6) * (np.ptp(values) > 0)
+                for fold in range(WHOLE, folds if measure in FOLDED else 0):
+                    left_out = noise / 10 * random.normal(size=6) * (fold >= 0) * (np.ptp(values) > 0)
+                    for layer, value, below in zip(LAYERS, values + left_out, entering(measure), strict=True):
+                        rows.append((task, seed, control, measure, fold, layer, value, 0.0, float(below)))
+    names = ["task", "seed", "control", "measure", "fold", "layer", "value", "null", "entering"]
+    return pd.DataFrame(rows, columns=names)
 
 
-def random_curves(seed=0):
-    random = np.random.default_rng(seed)
-    return lambda measure, task, number: random.normal(size=len(LAYERS))
+@pytest.fixture
+def verdict(tmp_path):
+    """What becomes of one claim on a record."""
+    return lambda key, table, excluded=None: chapters.verdicts(
+        6, {"changes_by_layer": table}, tmp_path, excluded, only=key
+    )[key]
 
 
-def constant_weights(measure, task, seed):
-    return np.ones(6) if measure == "weights" else LAYERS * (1.0 if seed else 2.0)
+@pytest.fixture
+def names(tmp_path):
+    """The names that the cells of claims define."""
+    return chapters.executed(6, {"changes_by_layer": changes(rising)}, tmp_path, only="none")[1]
 
 
-def test_rank_correlations_worked_by_hand():
-    assert rank_correlation([1, 2, 3, 4], [1, 3, 2, 4]) == pytest.approx(0.8)
-    assert rank_correlation([1, 2, 3], [9, 5, -1]) == -1
-    # Two of three tied: ranks 1.5, 1.5, 3 beside 1, 2, 3.
-    assert rank_correlation([4, 4, 7], [1, 2, 3]) == pytest.approx(np.sqrt(3) / 2)
+def rising(measure):
+    return LAYERS
 
 
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_a_rank_correlation_is_symmetric_keeps_under_rising_maps_and_turns_with_its_sign(data):
-    first = data.draw(values)
-    second = data.draw(st.lists(st.integers(-50, 50), min_size=len(first), max_size=len(first)))
-    found = rank_correlation(first, second)
-    rising = [value**3 + 2 * value + 7 for value in first]
-    opposite = [-value for value in first]
-    np.testing.assert_equal(rank_correlation(second, first), found)
-    np.testing.assert_equal(rank_correlation(rising, second), found)
-    # NaN equals NaN here; adding 0 makes -0 the same as 0.
-    np.testing.assert_equal(rank_correlation(opposite, second) + 0.0, 0.0 - found)
-    if len(set(first)) > 1 and len(set(second)) > 1:
-        assert -1 <= found <= 1 and found == pytest.approx(spearmanr(first, second).statistic)
-    else:
-        assert np.isnan(found)
+def flat(measure):
+    return np.ones(6)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        ([1, 2, np.nan], [1, 2, 3], "NaN or infinity"),
-        ([1, 2, 3], [1, np.inf, 3], "NaN or infinity"),
-        ([1], [1], "at least 3"),
-        ([1, 2], [2, 1], "at least 3"),
-        ([], [], "at least 3"),
-        ([1, 2, 3], [1, 2, 3, 4], "needs the same layers"),
-        ([[1, 2, 3]], [[1, 2, 3]], "needs the same layers"),
-    ],
-)
-def test_curves_without_an_order_are_refused(first, second, message):
-    with pytest.raises(ValueError, match=message):
-        rank_correlation(first, second)
+def falling(measure):
+    return LAYERS[::-1]
 
 
-def test_a_partial_correlation_takes_the_third_away():
-    assert partial_correlation(0.5, 0.5, 0.5) == pytest.approx(1 / 3)
-    assert partial_correlation(0.25, 0.5, 0.5) == 0
-    assert np.isnan(partial_correlation(0.9, 1.0, 0.9)) and np.isnan(partial_correlation(np.nan, np.nan, 0.5))
+def outlier(measure):
+    return [0, 0, 9, 0, 0, 0]
 
 
-def test_numbers_are_printed_without_a_negative_zero():
-    assert [number(value) for value in (0.304, -0.004, -0.25, np.nan)] == ["0.30", "0.00", "−0.25", "undefined"]
+def weights_against_all(measure):
+    return -LAYERS if measure == "weights" else LAYERS
 
 
-def test_the_measures_come_in_the_order_of_their_lenses_which_is_that_of_the_chapters():
-    # A chapter's paper need not bring a lens that ranks layers.
-    papers = [chapter.paper for chapter in CHAPTERS.values() if chapter.paper in instruments.LENSES]
-    assert list(instruments.LENSES) == papers
-    assert [measure.lens for measure in instruments.MEASURES] == sorted(
-        (measure.lens for measure in instruments.MEASURES), key=papers.index
-    )
-    assert tuple(instruments.BY_KEY) == MEASURES
-    fields = {field.name for field in dataclasses.fields(instruments.Measure)}
-    assert set(instruments.DISTINCTIONS) == set(instruments.DIFFERENCES) <= fields
+def own_steps(measure):
+    """Parameters that go down and up, and activations that add them up."""
+    steps = np.array([6.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    return steps if measure in OWN else np.cumsum(steps)
 
 
-def test_measures_that_rise_alike_agree_and_have_nothing_left_beside_depth():
-    table = changes(lambda measure, task, seed: LAYERS**2 + seed)
-    lenses = agreement.between_lenses(table)
-    assert (lenses["correlation"] == 1).all() and (lenses["low"] == 1).all() and (lenses["models"] == 6).all()
-    assert lenses["given_depth"].isna().all() and (lenses["given_depth_models"] == 0).all()
+def in_their_own_ways(measure):
+    """Every lens begins elsewhere."""
+    return np.roll(LAYERS, list(LENSES).index(lens(measure)))
 
 
-def test_a_measure_that_is_the_same_at_all_layers_is_said_to_have_no_correlation():
-    table = changes(constant_weights)
-    pairs = agreement.between_measures(table).set_index(["first", "second"])
-    of_weights = pairs[["weights" in pair for pair in pairs.index]]
-    assert of_weights["correlation"].isna().all() and (of_weights["undefined"] == 6).all()
-    assert (pairs.drop(of_weights.index)["correlation"] == 1).all()
-    lenses = agreement.between_lenses(table)
-    of_singh = (lenses[["first", "second"]] == "singh2020").any(axis=1)
-    assert lenses[of_singh][["correlation", "low"]].isna().all(axis=None)
-    # What is undefined counts in no mean.
-    assert agreement.overall(table).estimate == 1
-    assert agreement.centres(table).query("measure == 'weights'")[["centre", "top", "rises"]].isna().all(axis=None)
-
-
-@settings(max_examples=10, deadline=None)
-@given(scale=st.floats(0.1, 10), shift=st.floats(-5, 5), measure=st.sampled_from(list(instruments.BY_KEY)))
-def test_agreement_does_not_depend_on_the_unit_of_a_measure(scale, shift, measure):
-    table = changes(random_curves(2), models=MODELS[:2])
-    other = table.assign(value=table["value"].where(table["measure"] != measure, scale * table["value"] + shift))
-    pd.testing.assert_frame_equal(agreement.by_model(table), agreement.by_model(other))
-    first, second = (agreement.centres(one) for one in (table, other))
-    pd.testing.assert_frame_equal(first, second)
-
-
-def test_centres_worked_by_hand():
-    def curve(measure, task, seed):
-        # Scaled: 0, 0.5, 1; and 1, 0, 1 with the lower of the two tops.
-        return [1.0, 2.0, 3.0] if measure == "js" else [5.0, -1.0, 5.0]
-
-    found = agreement.centres(changes(curve, MODELS[:1], np.arange(1, 4))).set_index("measure")
-    assert found.loc["js", "centre"] == pytest.approx((2 * 0.5 + 3) / 1.5) and found.loc["js", "top"] == 3
-    assert found.loc["svcca", "centre"] == pytest.approx(2) and found.loc["svcca", "top"] == 1
-    assert found.loc["js", "rises"] == 1 and found.loc["svcca", "rises"] == 0
-
-
-def test_lenses_of_two_measures_are_averaged_within_a_model():
-    def curve(measure, task, seed):
-        return LAYERS if measure in ("js", "weights") else -LAYERS
-
-    found = agreement.lenses_by_model(changes(curve)).set_index(["first", "second"])["correlation"]
-    # Of attention and features one goes with the weights and one against them.
-    assert (found.loc["hao2020", "singh2020"] == 0).all()
-    assert (found.loc["hao2019", "singh2020"] == -1).all()
-
-
-def test_seeds_are_compared_within_their_task():
-    def curve(measure, task, seed):
-        return LAYERS if seed == 0 or task == "rte" else -LAYERS
-
-    found = agreement.between_seeds(changes(curve)).groupby("task")["correlation"].mean()
-    assert found.to_dict() == {"mnli": -1, "rte": 1, "mrpc": -1}
-    assert agreement.between_seeds(changes(curve, MODELS[::2])).empty
-
-
-def test_what_a_layer_adds_is_its_output_less_its_input():
-    steps = np.array([3.0, 1.0, 2.0, 5.0, 4.0, 6.0])
-
-    def curve(measure, task, seed):
-        return steps if measure in instruments.OWN else np.cumsum(steps)
-
-    table = changes(curve, entering=lambda measure, task, seed: np.cumsum(steps) - steps)
-    found = agreement.added(table)
-    assert (found["added"] == 1).all() and (found["output"] == rank_correlation(LAYERS, steps)).all()
-
-
-def test_measures_that_are_alike_are_told_from_those_that_are_not():
-    def curve(measure, task, seed):
-        return LAYERS if instruments.BY_KEY[measure].reads_activations else -LAYERS
-
-    found = agreement.apart(changes(curve)).groupby("distinction")[["alike", "different"]].mean()
-    assert found.loc["reads_activations"].tolist() == [1, -1]
-    assert found.loc["knows_labels", "alike"] > found.loc["knows_labels", "different"] - 1
-
-
-def test_the_widest_parting_is_named_with_its_layer():
-    random = np.random.default_rng(0)
-    jitter = {model: random.permutation(6) * 1e-3 for model in MODELS}
-
-    def curve(measure, task, seed):
-        straight = LAYERS + jitter[task, seed]
-        # The layer of greatest change is the lowest for the weights, and the highest for all others.
-        return np.roll(straight, 1) if measure == "weights" else straight
-
-    found = agreement.parting(changes(curve))
-    assert "weights" in (found.higher, found.lower) and found.layer == 1
-    assert found.higher == "weights" and found.difference == 5
-    assert found.correlation == pytest.approx(rank_correlation(LAYERS, np.roll(LAYERS, 1)))
-
-
-def test_no_parting_is_found_where_nothing_has_a_correlation():
-    with pytest.raises(ValueError, match="same at all layers"):
-        agreement.parting(changes(lambda measure, task, seed: np.ones(6)))
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda table: table.drop(index=3), "js of the model mnli, seed 0 lacks a layer"),
-        (lambda table: table.assign(value=table["value"].mask(table.index == 3)), "js of the model mnli, seed 0 lacks"),
-        (lambda table: table.assign(value=np.inf), "not finite"),
-        (lambda table: pd.concat([table, table]), "twice at one layer"),
-        (lambda table: table[table["layer"] <= 2], "2 layers: an order of layers needs at least 3"),
-        (lambda table: table[table["layer"] == 1], "1 layers: an order of layers needs at least 3"),
-    ],
-    ids=["missing", "NaN", "infinite", "twice", "two layers", "one layer"],
-)
-def test_a_damaged_table_is_refused(damage, message):
-    with pytest.raises(ValueError, match=message):
-        agreement.between_measures(damage(changes(random_curves())))
-
-
-DRAWN = (
-    figures.overview,
-    figures.all_curves,
-    figures.correlations,
-    figures.centres,
-    figures.table_of_instruments,
-    figures.table_of_lenses,
-    figures.greatest_change,
-    figures.what_sets_apart,
-    figures.what_layers_add,
-)
-TABLES = {
-    "several models": changes(random_curves()),
-    "one model": changes(random_curves(), models=MODELS[:1]),
-    "a constant measure": changes(constant_weights),
+REPRODUCING = {
+    "all-rise-with-depth": changes(rising),
+    "lenses-agree": changes(falling),
+    "top-is-high": changes(lambda measure: [1, 2, 0, 1, 5, 6]),
+    "outputs-agree-more": changes(weights_against_all),
+    "layers-inherit": changes(own_steps, lambda measure: own_steps("js") - own_steps("weights")),
+}
+CONTRADICTING = {
+    "all-rise-with-depth": changes(falling),
+    "lenses-agree": changes(in_their_own_ways),
+    "top-is-high": changes(falling),
+    "outputs-agree-more": changes(lambda measure: -LAYERS if measure == "js" else LAYERS),
+    "layers-inherit": changes(rising, lambda measure: np.cumsum(LAYERS)),
+}
+# A shape that is what the sentence says.
+SAID = {
+    ("all-rise-with-depth", rising),
+    ("top-is-high", rising),
+    *(("lenses-agree", shape) for shape in (rising, falling, outlier)),
 }
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_every_exhibit_stands_on_few_models_and_constant_measures(table, monkeypatch):
-    from fivelenses.first_exhibits import style
-
-    exhibits = [draw(table) for draw in DRAWN]
-    assert len({exhibit.title for exhibit in exhibits}) == len(exhibits)
-    for exhibit in exhibits:
-        shown = "" if exhibit.shown is None else exhibit.shown.to_string()
-        assert "nan" not in f"{shown} {exhibit.caption} {exhibit.alt}"
-        if exhibit.figure is not None:
-            exhibit.figure.canvas.draw()
-            style.close(exhibit.figure)
-    findings = statement.findings(table)
-    assert all(isinstance(value, str) and "nan" not in value for value in findings.values())
+@pytest.mark.parametrize("key", CLAIMS)
+def test_a_record_that_shows_the_statement_reproduces_it_and_one_that_shows_the_contrary_contradicts_it(verdict, key):
+    assert verdict(key, REPRODUCING[key]).outcome == REPRODUCED
+    assert verdict(key, CONTRADICTING[key]).outcome == CONTRADICTED
 
 
-def test_the_overview_marks_the_layer_of_greatest_change():
-    table = changes(lambda measure, task, seed: -((LAYERS - 4) ** 2) if measure == "js" else LAYERS)
-    exhibit = figures.overview(table)
-    marks = [
-        line.get_xdata()[0] for axes in exhibit.figure.axes[:3] for line in axes.lines if len(line.get_xdata()) > 2
-    ]
-    # The middle of the fourth cell.
-    assert marks == [3.5, 3.5, 3.5]
-    assert "attention at layer 4, features at layer 6" in exhibit.alt
+@pytest.mark.parametrize("key", CLAIMS)
+def test_a_trivial_shape_reproduces_nothing_but_what_it_is(verdict, key):
+    for shape in (rising, falling, outlier):
+        assert (verdict(key, changes(shape, noise=0)).outcome == REPRODUCED) == ((key, shape) in SAID), shape
+    found = verdict(key, changes(flat, flat))
+    assert found.outcome == CANNOT_BE_TESTED and "same at all layers" in found.reason
+    assert verdict(key, changes(lambda measure: [0, 0, 0, 0, 0, 1e-9], noise=1.0)).outcome != REPRODUCED
 
 
-def test_undefined_correlations_are_said_in_words():
-    exhibit = figures.correlations(TABLES["a constant measure"])
-    assert "42 correlations are undefined" in exhibit.caption
-    assert "undefined" in figures.table_of_lenses(TABLES["a constant measure"]).shown.to_string()
+def test_one_constant_measure_is_left_out_of_the_others_verdict(verdict):
+    found = verdict("top-is-high", changes(lambda measure: np.ones(6) if measure == "js" else LAYERS))
+    assert found.outcome == REPRODUCED and len(found.groups) == 7
 
 
-def test_the_reason_for_a_parting_is_borne_out_only_where_the_run_says_so():
-    def kinds(measure, task, seed):
-        return LAYERS if instruments.BY_KEY[measure].reads_activations else -LAYERS
-
-    found = agreement.parting(changes(kinds))
-    said = statement.reason(changes(kinds), found)
-    assert "which bears it out" in said and "noise alone does not set them apart" in said
-
-    def one_of_many(measure, task, seed):
-        # Parameters and activations go together on the whole, and attention goes against all.
-        return -LAYERS if measure == "js" else LAYERS
-
-    table = changes(one_of_many)
-    pair = dataclasses.replace(agreement.parting(table), higher="weights", lower="js")
-    assert "a layer's parameters" in statement.reason(table, pair)
-    same = dataclasses.replace(pair, higher="rsa", lower="js")
-    assert "differ only in what they measure" in statement.reason(table, same)
-    assert "a disagreement cannot be told from noise" in statement.reason(changes(one_of_many, MODELS[::2]), pair)
+def test_a_statement_that_fails_for_one_measure_is_mixed_and_names_the_part(verdict):
+    found = verdict("all-rise-with-depth", changes(lambda m: [1, 1, 9, 9, 5, 5] if m == "structure" else LAYERS))
+    (failed,) = found.of(FAILS)
+    assert found.outcome == MIXED and failed.name == "syntax"
+    assert [part.name for part in failed.parts if part.outcome == FAILS] == ["high third over middle third"]
 
 
-def test_a_measure_that_went_the_other_way_is_also_read_by_its_size():
-    def one_downwards(measure, task, seed):
-        return -LAYERS if measure == "structure" else LAYERS
-
-    table = changes(one_downwards)
-    said = statement.reason(table, agreement.parting(table))
-    assert "In 6 of 6 models “syntax” is below 0 there" in said
-    assert "by 1.00 (1.00 to 1.00): they see change in the same layers" in said
-
-    alone = table[(table["task"] == "rte") & (table["seed"] == 0)]
-    assert "which leaves open" in statement.reason(alone, agreement.parting(alone))
-
-    table["value"] += np.where(table["measure"] == "structure", 10, 0)
-    assert "below 0" not in statement.reason(table, agreement.parting(table))
+def test_models_that_differ_much_leave_it_open(verdict):
+    assert verdict("all-rise-with-depth", changes(rising, noise=20.0)).outcome == OPEN
 
 
-def test_a_correlation_is_of_all_sentences_and_its_interval_of_models():
-    table = changes(random_curves())
-    turned = table[table["measure"] == "js"].assign(fold=0, value=lambda rows: -rows["value"])
-    both = pd.concat([table, turned])
-    pd.testing.assert_frame_equal(agreement.by_model(both), agreement.by_model(table))
-    assert figures.table_of_lenses(both).shown["rank correlation (95 % interval)"].str.contains(" to ").all()
+def test_a_task_that_was_not_learned_takes_no_part(verdict):
+    odd = changes(falling, tasks=("rte",))
+    table = pd.concat([changes(rising, tasks=("mnli", "sst2", "mrpc")), odd])
+    assert verdict("all-rise-with-depth", table).outcome == OPEN
+    found = verdict("all-rise-with-depth", table, {"rte": "RTE was not learned"})
+    assert found.outcome == REPRODUCED and found.left_out == {"RTE": "RTE was not learned"}
+    per_task = verdict("outputs-agree-more", changes(weights_against_all), {"rte": "RTE was not learned"})
+    assert [group.name for group in per_task.groups] == ["MNLI", "MRPC", "SST-2"]
+    none = verdict("lenses-agree", changes(rising), dict.fromkeys(TASKS, "nothing was learned"))
+    assert none.outcome == CANNOT_BE_TESTED and none.reason == "nothing was learned"
 
 
-def test_twins_are_a_third_line_and_take_no_part_in_any_other_number():
-    table = changes(random_curves())
-    twins = table.assign(control="twin", value=7.0)
-    both = pd.concat([table, twins], ignore_index=True)
-    exhibit = figures.all_curves(both)
-    assert (exhibit.table["twin"] == 7).all() and "moved as far in random directions" in exhibit.caption
-    assert "twin" not in figures.all_curves(table).table
-    pd.testing.assert_frame_equal(agreement.between_measures(both), agreement.between_measures(table))
-    assert statement.findings(both) == statement.findings(table)
+def test_controls_are_judged_apart(verdict):
+    table = pd.concat([changes(rising), changes(falling, control=TWIN)])
+    found = verdict("all-rise-with-depth", table)
+    assert found.outcome == REPRODUCED and found.controls[TWIN].outcome == CONTRADICTED
+
+
+def test_a_fold_that_turns_an_order_does_not_widen_the_interval_of_a_rank_correlation(verdict):
+    table = changes(rising)
+    turned = (table["measure"] == "js") & (table["fold"] >= 0)
+    table.loc[turned, "value"] *= -1
+    assert verdict("lenses-agree", table) == verdict("lenses-agree", changes(rising))
+
+
+def test_the_wider_of_the_intervals_over_tasks_and_over_models_is_taken(names):
+    def found(values, most=np.inf):
+        rows = pd.DataFrame(values, columns=["task", "seed", "x"])
+        return names["over_models"](rows, "x", most)
+
+    # Tasks that agree by chance do not narrow it; models of a task that are alike do not, either.
+    by_chance = found([(task, seed, value) for task in "ab" for seed, value in enumerate((0.2, 0.6))])
+    assert by_chance.models == 4 and by_chance.low < 0.2
+    assert found([(task, seed, value) for task, value in (("a", 0.2), ("b", 0.6)) for seed in range(5)]).models == 2
+    cut = found([(task, seed, value) for task, value in (("a", -0.9), ("b", 1.0)) for seed in range(3)], 1)
+    assert (cut.low, cut.high) == (-1, 1) and cut.estimate == pytest.approx(0.05)
+    assert found([("a", 0, np.nan)]) is None
+
+
+def of_one_model(curves):
+    """Rows of one model from measure to values."""
+    parts = [pd.DataFrame({"measure": key, "layer": LAYERS, "value": values}) for key, values in curves.items()]
+    return pd.concat(parts).assign(task="rte", seed=0, entering=np.nan)
+
+
+def test_rank_correlations_worked_by_hand(names):
+    # Two measures that agree only in that higher layers change more, and one that is constant.
+    rows = of_one_model({"js": [1, 2, 3, 4, 6, 5], "svcca": [2, 1, 3, 4, 5, 6], "weights": np.ones(6)})
+    found = names["correlations"](rows).set_index(["first", "second"])
+    assert found.loc["js", "svcca"]["correlation"] == pytest.approx(1 - 6 * 4 / 210)
+    one = other = 1 - 6 * 2 / 210
+    left = (1 - 6 * 4 / 210 - one * other) / (1 - one**2)
+    assert found.loc["js", "svcca"]["given_depth"] == pytest.approx(left)
+    assert found.loc["js", "weights"][["correlation", "given_depth"]].isna().all()
+    # A measure that rises at every layer leaves nothing beside depth.
+    assert np.isnan(names["correlations"](of_one_model({"js": LAYERS, "svcca": LAYERS[::-1]}))["given_depth"][0])
+
+
+def test_lenses_of_two_measures_are_averaged_within_a_model(names):
+    rows = of_one_model({"js": LAYERS, "svcca": -LAYERS, "rollback": -LAYERS, "weights": LAYERS})
+    found = names["between_lenses"](rows).set_index(["first", "second"])["correlation"]
+    # Of attention and features one goes with the weights and one against them.
+    assert found["hao2020", "singh2020"] == 0 and found["hao2019", "singh2020"] == -1
+
+
+def test_what_a_layer_adds_is_its_output_less_its_input(names):
+    steps = np.array([3.0, 1.0, 2.0, 5.0, 4.0, 6.0])
+    rows = of_one_model({"svcca": np.cumsum(steps), "weights": steps})
+    rows["entering"] = np.where(rows["measure"] == "svcca", np.tile(np.cumsum(steps) - steps, 2), np.nan)
+    found = names["added"](rows).iloc[0]
+    assert found["added"] == 1 and found["output"] == pytest.approx(1 - 6 * 8 / 210)
+
+
+MODELS = pd.DataFrame({"task": np.repeat(TASKS, 2), "seed": [0, 1] * 4, "score": 0.8, "null_rate": 0.5})
+MODELS = MODELS.assign(diverged=False, examples=96)
+
+
+@pytest.mark.parametrize("tasks", [TASKS, TASKS[:1]], ids=["four tasks", "one task"])
+def test_every_exhibit_is_made(tasks, tmp_path, monkeypatch):
+    monkeypatch.setattr(chapters.OnTables, "gate", lambda *_, **__: None)
+    table = pd.concat([changes(in_their_own_ways, tasks=tasks), changes(falling, control=TWIN, tasks=tasks)])
+    run, names = chapters.executed(6, {"models": MODELS, "changes_by_layer": table}, tmp_path, tag="")
+    exhibits = {exhibit.key.removeprefix("five-lenses-"): exhibit for exhibit in run.exhibits}
+    assert len(exhibits) == len(run.exhibits) == 10 and len(run.claims) == 5
+    assert not any("nan" in exhibit.html for exhibit in run.exhibits if exhibit.drawing is None)
+    curves = exhibits["curves"].table
+    assert "twin" in curves and len(curves) == len(MEASURES) * 6 * 2 * len(tasks)
+    centre = names["centres"](of_one_model({"js": [1, 2, 3, 3, 3, 3], "svcca": [5, -1, 5, 5, 5, 5]}))
+    # Scaled: 0, 0.5, 1, 1, 1, 1; and 1, 0, 1, 1, 1, 1 with the lowest of the tops.
+    assert centre["centre"].tolist() == pytest.approx([(1 + 3 + 4 + 5 + 6) / 4.5, (1 + 3 + 4 + 5 + 6) / 5])
+    assert centre["top"].tolist() == [3, 1]
+
+
+def test_the_measures_come_in_the_order_of_their_lenses():
+    papers = [lens(key) for key in MEASURES]
+    assert papers == sorted(papers, key=list(LENSES).index) and set(MEASURES) < set(BY_KEY)

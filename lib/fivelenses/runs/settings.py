@@ -62,7 +62,7 @@ MEASURES = {
     3: _measures("hao2019", "surfaces", "curvature", "training_paths"),
     4: _measures("singh2020"),
     5: _measures("merchant2020", "measure", "similarity"),
-    6: _measures("five_lenses", "measure"),
+    6: _measures("five_lenses"),
     7: _measures("known_truth", "changes", "properties"),
 }
 CHAPTERS = {
