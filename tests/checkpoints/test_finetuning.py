@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from distributed import Client
 from safetensors.torch import load_file
 from tests.conftest import ENCODER, short_schedule
 from transformers import DataCollatorWithPadding
@@ -155,19 +156,21 @@ def test_a_checkpoint_that_was_made_anew_meanwhile_is_kept(toy_specification, to
     assert toy_checkpoint.folder.is_dir()
 
 
-def test_after_a_training_that_failed_none_is_begun(monkeypatch, toy_specification, session_store):
-    begun = []
-
+def test_after_a_training_that_failed_none_is_begun(monkeypatch, toy_specification, session_store, tmp_path):
     def fails(specification, *_):
-        begun.append(specification.seed)
+        (tmp_path / str(specification.seed)).touch()
+        time.sleep(0.2)
         raise ValueError("it failed")
 
+    def one_thread(count):
+        return Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+
     monkeypatch.setattr(finetuning, "fine_tune", fails)
-    monkeypatch.setattr(finetuning, "ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(1))
-    many = [dataclasses.replace(toy_specification, seed=seed) for seed in range(1000, 1200)]
+    monkeypatch.setattr(finetuning.processes, "workers", one_thread)
+    many = [dataclasses.replace(toy_specification, seed=seed) for seed in range(1000, 1100)]
     with pytest.raises(ValueError, match="it failed"):
         prepare(many, session_store, workers=2)
-    assert len(begun) < len(many)
+    assert 1 <= len(list(tmp_path.iterdir())) < len(many)
 
 
 def test_two_processes_train_one_checkpoint_once(tmp_path):
