@@ -464,6 +464,18 @@ class Merchant2020(EncoderParameters):
         """Those of `probed` that are behind the name of a probed model: none for the pre-trained encoder."""
         return [one for one in self.probed() if one.task == model]
 
+    def probe_of(self, edge_task: str) -> dict:
+        """The settings of an edge probe, as `papers.merchant2020.probes.edge_probing` takes them."""
+        return {
+            "targets": self.probe_targets,
+            "seeds": self.probe_seeds,
+            "learning_rate": self.probe_learning_rate,
+            "validate_every": self.probe_validate_every_of.get(edge_task, self.probe_validate_every),
+            "max_validations": self.probe_validations,
+            "projection": self.probe_width,
+            "hidden": self.probe_width,
+        }
+
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         shared = {"schedule": self.schedule_of(task, encoder), "examples": self.examples_of(task)}
         if encoder in self.pretrained[1:]:

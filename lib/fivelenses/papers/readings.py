@@ -26,7 +26,7 @@ from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.hao2020 import evaluation_part
-from fivelenses.papers.merchant2020.measure import structural_probes
+from fivelenses.papers.merchant2020.probes import structural_probes
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import folds, subset

@@ -61,7 +61,7 @@ MEASURES = {
     2: _measures("zhou2022", "points", "geometry", "probes"),
     3: _measures("hao2019", "surfaces", "curvature", "training_paths"),
     4: _measures("singh2020"),
-    5: _measures("merchant2020", "measure", "similarity"),
+    5: _measures("merchant2020", "probes", "similarity"),
     6: _measures("five_lenses"),
     7: _measures("known_truth", "changes", "properties"),
 }

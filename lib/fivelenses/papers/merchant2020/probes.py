@@ -1,0 +1,346 @@
+"""What Merchant et al. (2020) measure with probes: edge probes, codelengths and structural probes.
+
+Rows of the pre-trained encoder and of its baselines (random weights, embeddings without context) have the `control`
+`all`. Each score is there for all test sentences (`fold` −1) and without each of ten folds of them; a sentence belongs
+to the fold of its place among those that are drawn, modulo ten.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import datasets
+import numpy as np
+import pandas as pd
+from torch import nn
+from transformers import PreTrainedTokenizerBase
+
+from fivelenses.activations import word_vectors
+from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.lenses import edge_probe, mdl, structural_probe, trees
+from fivelenses.lenses.edge_probe import Target
+from fivelenses.models import encoders
+from fivelenses.models.layers import layer_list
+from fivelenses.papers.merchant2020.models import Models, pretrained_and_fine_tuned, randomised, tuned_seed
+from fivelenses.records import BASE, FOLDS, LEXICAL, PARSER, SHARED, TUNED, TWIN, WHOLE
+from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
+from fivelenses.tasks.encoding import NO_WORD, encode_words
+from fivelenses.tasks.subsets import subset
+from fivelenses.tasks.treebanks import treebank_of
+
+SAMPLE_SEED = 0  # of the sentences that are drawn from a table
+PUNCTUATION = "PUNCT"
+MIN_WORDS, MAX_WORDS = 5, 50  # of a sentence in the structural probes
+EDGES = ["task", "model", "control", "tuned_seed", "seed", "layers", "fold", "micro_f1", "targets", "left_out"]
+EDGES += ["examples", "data"]
+CODES = ["task", "model", "control", "tuned_seed", "seed", "fold", "bits", "uniform", "compression", "targets"]
+CODES += ["left_out", "examples"]
+TREES = ["model", "control", "tuned_seed", "layer", "kind", "fold", "spearman", "tree", "examples", "left_out"]
+
+
+# --- edge probes and codelengths --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Split:
+    """Encoded sentences, their targets whose words all have tokens, and how many targets have not."""
+
+    sentences: datasets.Dataset
+    targets: list[Target]
+    left_out: int
+
+    @property
+    def places(self) -> list[int]:
+        """The sentence of each target."""
+        return [target.sentence for target in self.targets]
+
+
+def edge_probing(
+    checkpoints: Sequence[Checkpoint],
+    encoder: str,
+    source: str,
+    model: str,
+    edge_task: str,
+    probe: Mapping,
+    max_tokens: int = 128,
+    device: str | None = None,
+) -> pd.DataFrame:
+    """Table 1 and appendix A: edge probes of one model, on targets that are the same for all models.
+
+    Args:
+        checkpoints: of one task and seed; none for the pre-trained encoder, beside which its baselines stand.
+        model: `base`, or the task that it was fine-tuned on.
+        probe: `targets` for training at most, half as many of the other splits; `seeds` of first weights and dropout;
+            the rest are settings of `lenses.edge_probe.fit`.
+        max_tokens: a sentence is cut to.
+
+    Returns:
+        EDGES: `seed` is the probe's, `layers` is `mix` or `top` (which has no folds), `targets` are those for training,
+        `left_out` those of all splits with a word that has no tokens, `examples` test sentences.
+    """
+    models = probed_models(encoder, checkpoints, model, device)
+    if not models:
+        return pd.DataFrame(columns=EDGES)
+    splits = targets_of_splits(edge_table(edge_task, source), encoder, probe["targets"], max_tokens)
+    vectors = {name: vectors_of(one, splits, device) for name, one in models.items()}
+    rows = edge_scores(vectors, splits, "mix", probe, device)
+    rows += edge_scores(without_context(vectors), splits, "mix", probe, device)
+    rows += edge_scores(vectors, splits, "top", probe, device)
+    table = pd.DataFrame(rows, columns=["model", "control", "seed", "layers", "fold", "micro_f1"])
+    table["targets"], table["left_out"] = len(splits[0].targets), sum(split.left_out for split in splits)
+    table["examples"], table["data"] = len(set(splits[-1].places)), data_behind(edge_task, source)
+    return table.assign(task=edge_task, tuned_seed=tuned_seed(checkpoints))[EDGES]
+
+
+def probed_models(encoder: str, checkpoints: Sequence[Checkpoint], model: str, device: str | None) -> Models:
+    """The pre-trained encoder with random weights beside it, or a fine-tuned one; none whose training diverged.
+
+    Of twins only the parser's is read, which training moves most: probes take long.
+    """
+    models = pretrained_and_fine_tuned(encoder, checkpoints, (TUNED, TWIN) if model == PARSER else (TUNED,), device)
+    return models | randomised(encoder) if model == BASE else fine_tuned(models)
+
+
+def fine_tuned(models: Models) -> Models:
+    return {name: model for name, model in models.items() if name != (BASE, SHARED)}
+
+
+def targets_of_splits(tables: Mapping, encoder: str, most: int, max_tokens: int) -> list[Split]:
+    """The targets of each table, half of `most` where it is not for training."""
+    tokenizer, splits = encoders.tokenizer(encoders.locate(encoder)), []
+    for name, table in tables.items():
+        sentences, targets = drawn_targets(table, most if name == "train" else most // 2)
+        encoded = encoded_words(sentences, tokenizer, max_tokens)
+        with_tokens = words_with_tokens(encoded)
+        read = [one for one in targets if with_tokens[one.sentence].issuperset(words_of(one))]
+        splits.append(Split(encoded, read, len(targets) - len(read)))
+    return splits
+
+
+def words_of(target: Target) -> Iterable[int]:
+    return {*range(*target.span1), *range(*(target.span2 or target.span1))}
+
+
+def drawn_targets(table: pd.DataFrame, most: int) -> tuple[list[list[str]], list[Target]]:
+    """Sentences of a table of `tasks.edge_tasks` in random order, whole, until they hold `most` targets; and these."""
+    rows_of = table.groupby(table["tokens"].map(tuple), sort=False).indices
+    sentences, targets, every = [], [], list(dict.fromkeys(map(tuple, table["tokens"])))
+    for place in np.random.default_rng(SAMPLE_SEED).permutation(len(every)):
+        if len(targets) >= most:
+            break
+        for row in table.iloc[rows_of[every[place]]].itertuples():
+            second = None if row.span2 is None else tuple(row.span2)
+            targets.append(Target(len(sentences), tuple(row.span1), second, row.labels))
+        sentences.append(list(every[place]))
+    return sentences, targets
+
+
+def encoded_words(
+    sentences: Sequence[list[str]], tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> datasets.Dataset:
+    """Sentences that are split into words, tokenised, with their `word_ids`."""
+    return datasets.Dataset.from_dict(encode_words(sentences, tokenizer, max_length))
+
+
+def words_with_tokens(encoded: datasets.Dataset) -> list[set[int]]:
+    """Of each sentence the words that can be measured: not cut off, and none that the tokeniser drops, as U+200B."""
+    return [set(words) - {NO_WORD} for words in encoded["word_ids"]]
+
+
+def vectors_of(model: nn.Module, splits: Iterable[Split], device: str | None) -> list[list[np.ndarray]]:
+    """Of each split, for each sentence (1 + L, words, d)."""
+    return [word_vectors(model, split.sentences, every_layer(model), device=device) for split in splits]
+
+
+def every_layer(model: nn.Module) -> range:
+    """0…L."""
+    return range(len(layer_list(model)) + 1)
+
+
+def without_context(vectors: Mapping) -> dict:
+    """The lexical baseline: the embeddings alone of the pre-trained encoder, where it is among the models."""
+    if (BASE, SHARED) not in vectors:
+        return {}
+    return {(LEXICAL, SHARED): [[one[:1] for one in of_split] for of_split in vectors[BASE, SHARED]]}
+
+
+def edge_scores(vectors: Mapping, splits: Sequence[Split], layers: str, probe: Mapping, device: str | None) -> list:
+    """Rows of model, control, seed, layers, fold and micro-F1; of the mixture of layers also without each fold."""
+    if not vectors:
+        return []
+    settings, rows = {name: value for name, value in probe.items() if name not in ("targets", "seeds")}, []
+    of_splits = zip(*vectors.values(), strict=True)
+    inputs = [(list(one), split.targets) for one, split in zip(of_splits, splits, strict=True)]
+    for fitted in edge_probe.fit(*inputs, probe["seeds"], layers=layers, device=device, **settings):
+        name = list(vectors)[fitted.model]
+        scores = micro_f1(fitted, vectors[name][-1], splits[-1].targets)
+        scores = scores if layers == "mix" else scores[:1]
+        rows += [(*name, fitted.seed, layers, fold, score) for fold, score in enumerate(scores, WHOLE)]
+    return rows
+
+
+def micro_f1(probe: edge_probe.EdgeProbe, vectors: Sequence[np.ndarray], targets: Sequence[Target]) -> np.ndarray:
+    """(1 + FOLDS,) a probe's score on all targets and without each fold."""
+    predicted = probe.predict(vectors, targets) >= 0.5
+    truth = np.array([[label in target.labels for label in probe.labels] for target in targets])
+    # A label that does not occur in training cannot be predicted, but is wanted.
+    wanted = np.array([len(set(target.labels)) for target in targets])
+    counts = np.stack([(predicted & truth).sum(1), predicted.sum(1) + wanted])
+    right, other = without_each_fold(counts, [target.sentence for target in targets])
+    return 2 * right / np.maximum(other, 1)
+
+
+def without_each_fold(counts: np.ndarray, sentences: Sequence[int]) -> np.ndarray:
+    """(…, 1 + FOLDS) sums of what each example counts, (…, examples): of all, and without each fold of sentences.
+
+    Example:
+        >>> without_each_fold(np.array([1, 2, 4]), [0, 1, 11])[:3]
+        array([7., 6., 1.])
+    """
+    fold_of = np.asarray(sentences) % FOLDS
+    return counts @ np.stack([np.ones(len(fold_of)), *(fold_of != fold for fold in range(FOLDS))], axis=-1)
+
+
+def codelengths(
+    checkpoints: Sequence[Checkpoint],
+    encoder: str,
+    source: str,
+    model: str,
+    edge_task: str,
+    probe: Mapping,
+    max_tokens: int = 128,
+    device: str | None = None,
+) -> pd.DataFrame:
+    """Appendix B: labels of the training targets coded by a perceptron that reads the mean vector of each span,
+    averaged over all layers; arguments as for `edge_probing`, `probe` with `targets` and `seeds`.
+
+    Returns:
+        CODES: `seed` of the order that is sent and of the perceptron, `bits` and `uniform` of the `targets` that are
+        not of the fold (`uniform` of a code that knows nothing), `compression` their ratio, `examples` all sentences.
+    """
+    models, codes = probed_models(encoder, checkpoints, model, device), []
+    if not models:
+        return pd.DataFrame(columns=CODES)
+    train = {"train": edge_table(edge_task, source)["train"]}
+    splits = targets_of_splits(train, encoder, probe["targets"], max_tokens)
+    targets, places = splits[0].targets, splits[0].places
+    (y, classes), counted = labels_of(targets), without_each_fold(np.ones(len(targets)), places).astype(int)
+    for (name, control), one in models.items():
+        x = span_means(vectors_of(one, splits, device)[0], targets)
+        for seed in probe["seeds"]:
+            code = mdl.online_code(x, y, fit=mdl.Perceptron(seed=seed), classes=classes, seed=seed)
+            uniform = counted * (code.uniform / len(y))
+            columns = {"fold": range(WHOLE, FOLDS), "bits": without_each_fold(code.bits, places), "uniform": uniform}
+            codes.append(pd.DataFrame(columns | {"targets": counted}).assign(model=name, control=control, seed=seed))
+    table = pd.concat(codes, ignore_index=True).assign(task=edge_task, tuned_seed=tuned_seed(checkpoints))
+    table["compression"], table["left_out"] = table["uniform"] / table["bits"], splits[0].left_out
+    return table.assign(examples=len(set(places)))[CODES]
+
+
+def span_means(vectors: Sequence[np.ndarray], targets: Sequence[Target]) -> np.ndarray:
+    """(targets, d or 2 d) the mean vector of each span over its words and all layers, side by side where two."""
+    means = [one.astype(np.float32).mean(axis=0) for one in vectors]
+    rows = []
+    for one in targets:
+        spans = [span for span in (one.span1, one.span2) if span is not None]
+        rows.append(np.concatenate([means[one.sentence][slice(*span)].mean(axis=0) for span in spans]))
+    return np.stack(rows)
+
+
+def labels_of(targets: Sequence[Target]) -> tuple[np.ndarray, int]:
+    """Labels as `mdl.online_code` takes them, numbers where each target has one and else a column each; how many."""
+    labels = sorted({label for target in targets for label in target.labels})
+    truth = np.array([[label in target.labels for label in labels] for target in targets])
+    single = (truth.sum(axis=1) == 1).all()
+    return truth.argmax(axis=1) if single else truth.astype(int), len(labels)
+
+
+# --- structural probes ------------------------------------------------------------------------------------------------
+
+
+def structure(
+    checkpoints: Sequence[Checkpoint],
+    encoder: str,
+    source: str,
+    model: str,
+    structural_sentences: int,
+    max_tokens: int = 128,
+    device: str | None = None,
+) -> pd.DataFrame:
+    """Figure 1: `structural_probes` of one model and of its twin, with folds; arguments as for `edge_probing`, the
+    source that of the treebank.
+
+    Returns:
+        TREES; no rows where the training diverged.
+    """
+    models = pretrained_and_fine_tuned(encoder, checkpoints, (TUNED, TWIN), device)
+    models = models if model == BASE else fine_tuned(models)
+    if not models:
+        return pd.DataFrame(columns=TREES)
+    tokenizer = encoders.tokenizer(encoders.locate(encoder))
+    how = (tokenizer, treebank_of(source), structural_sentences, max_tokens, device)
+    table = structural_probes(models, *how, with_folds=True)
+    table["model"], table["control"] = zip(*table["model"], strict=True)
+    return table.assign(tuned_seed=tuned_seed(checkpoints))[TREES]
+
+
+def structural_probes(
+    models: Mapping,
+    tokenizer: PreTrainedTokenizerBase,
+    treebank: Mapping[str, pd.DataFrame],
+    sentences: int,
+    max_length: int = 128,
+    device: str | None = None,
+    with_folds: bool = False,
+) -> pd.DataFrame:
+    """How well a projection of each layer gives distances and depths in the syntax tree.
+
+    Args:
+        models: name to encoder.
+        treebank: splits `train`, `validation`, `test` with `tokens`, `upos`, `heads`.
+        sentences: of the training split at most, half as many of the others, drawn at random.
+        with_folds: also without each fold of the test sentences.
+
+    Returns:
+        One row per model, layer (0…L) and kind (`distance`, `depth`): `spearman` over sentences of 5 to 50 words,
+        `tree` (UUAS for distances, root accuracy for depths, without punctuation); with folds, `fold`, `examples` (test
+        sentences) and `left_out` (sentences of all splits with a word that has no tokens).
+    """
+    tables, encoded, left_out = {}, {}, 0
+    for split in SPLITS:
+        drawn = drawn_sentences(treebank[split], sentences if split == "train" else sentences // 2)
+        words = encoded_words(list(drawn["tokens"]), tokenizer, max_length)
+        whole = np.flatnonzero(drawn["tokens"].map(len) == list(map(len, words_with_tokens(words))))
+        tables[split], encoded[split] = drawn.iloc[whole], words.select(whole)
+        left_out += len(drawn) - len(whole)
+    folds, rows = range(WHOLE, FOLDS) if with_folds else [WHOLE], []
+    for name, model in models.items():
+        layers = every_layer(model)
+        vectors = {split: word_vectors(model, words, layers, device=device) for split, words in encoded.items()}
+        for kind in ("distance", "depth"):
+            rows += [(name, *row) for row in tree_scores(kind, vectors, tables, folds, device)]
+    table = pd.DataFrame(rows, columns=["model", "layer", "kind", "fold", "spearman", "tree"])
+    return table.assign(examples=len(tables["test"]), left_out=left_out) if with_folds else table.drop(columns="fold")
+
+
+def drawn_sentences(table: pd.DataFrame, most: int) -> pd.DataFrame:
+    """At most so many sentences of a treebank, drawn and not the first: it stands in the order of its genres."""
+    table = table[table["tokens"].map(len).between(MIN_WORDS, MAX_WORDS)]
+    return table.iloc[subset(np.zeros(len(table)), most, SAMPLE_SEED)].reset_index(drop=True)
+
+
+def tree_scores(kind: str, vectors: Mapping, tables: Mapping, folds: Iterable[int], device: str | None) -> list:
+    """Rows of layer, kind, fold, Spearman's correlation and the tree that is found, of one model's probes."""
+    of_distances = kind == "distance"
+    gold = trees.tree_distances if of_distances else trees.tree_depths
+    fit = structural_probe.fit_distance if of_distances else structural_probe.fit_depth
+    truth = {split: [gold(heads) for heads in table["heads"]] for split, table in tables.items()}
+    probe = fit(*((vectors[split], truth[split]) for split in ("train", "validation")), device=device)
+    counted = [np.array(tags) != PUNCTUATION for tags in tables["test"]["upos"]]
+    of_sentences = trees.sentence_scores(kind, probe.predict(vectors["test"]), truth["test"], counted)
+    rows = []
+    for fold in folds:
+        scores = trees.summary(kind, of_sentences[of_sentences["sentence"] % FOLDS != fold])
+        found = scores.uuas if of_distances else scores.root_accuracy
+        layers = enumerate(zip(scores.spearman, found, strict=True))
+        rows += [(layer, kind, fold, *of_layer) for layer, of_layer in layers]
+    return rows
