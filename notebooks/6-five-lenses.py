@@ -144,8 +144,15 @@ run.table(
     table,
     "The measures of change. A larger value is more change in every one of them; below 0, "
     "fine-tuning went the other way.",
-    columns={"measure": "measure", "lens": "lens", "reads": "reads", "more": "more is", "least": "here"}
-    | {"control": "null", "null_least": "null here"},
+    columns={
+        "measure": "measure",
+        "lens": "lens",
+        "reads": "reads",
+        "more": "more is",
+        "least": "here",
+        "control": "null",
+        "null_least": "null here",
+    },
     formats={
         "measure": name,
         "least": "{least:z.2f} to {most:z.2f}",
@@ -623,10 +630,10 @@ def added(rows):
         pairs = [(one, own) for one in ("svcca", "rsa") for own in ("rollback", "weights")]
         for measure, own in pairs:
             if measure in wide["value"] and own in wide["value"]:
-                value, parameters = wide["value"][measure], wide["value"][own]
-                output = round(value.corr(parameters, "spearman"), 12)
-                adds = (value - wide["entering"][measure]).corr(parameters, "spearman")
-                found.append((*model, measure, own, output, round(adds, 12)))
+                output = wide["value"][measure]
+                sides = {"output": output, "added": output - wide["entering"][measure]}
+                rho = pd.DataFrame(sides | {"own": wide["value"][own]}).corr("spearman")["own"]
+                found.append((*model, measure, own, *rho[["output", "added"]].round(12)))
     table = pd.DataFrame(found, columns=[*MODEL, "measure", "own", "output", "added"])
     return table.assign(difference=table["added"] - table["output"])
 

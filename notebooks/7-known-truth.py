@@ -259,7 +259,8 @@ run.table(
     "Places",
     places,
     "Right: cases in which a measure names a trained layer. Error: layers from the named to the "
-    f"nearest trained one, with 95 % intervals over models (at random {by_lot['error_at_random']:.2f}). Reported "
+    "nearest trained one, with 95 % intervals over models (at random "
+    f"{by_lot['error_at_random']:.2f}). Reported "
     "of trained layers: their share of the sum over all layers; of features the rest is inherited "
     f"({number(FROZEN)}).",
     columns={"measure": "measure", "reading": "read", "right": "right", "error": "error"}
@@ -678,8 +679,8 @@ run.figure(
 )
 
 # %% [markdown]
-# A lens should not be asked a question whose cell is not bold. “Last layer after rollback” is how
-# far the features of the last layer move when one layer is rolled back (chapter 1, Figure 3).
+# A lens should not be asked a question whose cell is not bold. “Last layer after rollback” is
+# how far the features of the last layer move when one layer is rolled back (chapter 1, Figure 3).
 
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show the scores with their intervals"}
