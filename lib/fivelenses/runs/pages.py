@@ -50,8 +50,9 @@ COUNTED = re.compile(r"\[The\s+last\s+section\][^.]*`claims_reproduced`.*?\.(?=\
 BEFORE_FINE_TUNING = {
     "all-MiniLM-L6-v2": "all-MiniLM-L6-v2 is no plain BERT: its authors had trained it contrastively "
     "on pairs of sentences, natural language inference and paraphrases among them.",
-    "all-mpnet-base-v2": "all-mpnet-base-v2 has the size of BERT-base and is no plain BERT: after masked and permuted words "
-    "its authors had trained it contrastively on pairs of sentences, natural language inference and paraphrases among them.",
+    "all-mpnet-base-v2": "all-mpnet-base-v2 has the size of BERT-base and is no plain BERT: after masked and permuted "
+    "words its authors had trained it contrastively on pairs of sentences, natural language inference and paraphrases "
+    "among them.",
 }
 
 
