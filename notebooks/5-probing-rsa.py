@@ -528,7 +528,7 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 similarities = run.measure("similarities", of=settings.whole, each=("encoder", "task", "seed"))
 
 # %% [markdown]
-# We compare each encoder with the one that it was tuned from, on tokens of random sentences.
+# We compare each encoder with the one that it was fine-tuned from, on tokens of random sentences.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -636,7 +636,6 @@ on_inputs = pd.concat(both) if on_inputs is None else on_inputs
 # %% tags=["hide-input"]
 INPUTS = {RUNNING_TEXT: "running text", "mnli, premise alone": "MNLI, premise alone"}
 INPUTS |= {"squad, question alone": "SQuAD, question alone"}
-NOT_PAIRS = "no encoder was fine-tuned on it, or none of them on its input"
 for task in [one for one in PAIRS if one in settings.tasks]:
     rows = with_controls(on_inputs.query("model == @task"), "similarity", by="input").replace({"input": INPUTS})
     run.figure(
