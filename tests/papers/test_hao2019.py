@@ -5,13 +5,11 @@ paper's own table holds, and every exhibit is made.
 import functools
 import re
 
-import jupytext
 import numpy as np
 import pandas as pd
 import pytest
 from tests import chapters
 
-import fivelenses.run
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, OPEN, REPRODUCED
 from fivelenses.records import (
     BETWEEN,
@@ -25,7 +23,6 @@ from fivelenses.records import (
     STATE,
     TWIN,
 )
-from fivelenses.runs.settings import CHAPTERS, settings
 
 TASKS = {"cola": 9_000, "trec": 900}
 GROUPS = ("low", "middle", "high")
@@ -460,17 +457,7 @@ def test_the_papers_own_table_holds(judge):
 
 def execute(tables: dict, folder) -> dict:
     """The names of the chapter's notebook after all its cells, on records."""
-    run = chapters.OnTables(CHAPTERS[3], "tiny", settings(3, "tiny"), folder)
-    run.tables, usual, names = tables, fivelenses.run.begin, {}
-    notebook = jupytext.read(CHAPTERS[3].notebook.with_suffix(".py"))
-    fivelenses.run.begin = lambda *_: run
-    try:
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
-                exec(compile(cell.source, "chapter 3", "exec"), names)
-    finally:
-        fivelenses.run.begin = usual
-    return names
+    return chapters.executed(3, tables, folder, tag="")[1]
 
 
 def test_every_exhibit_is_made_from_small_records(tmp_path):
