@@ -159,6 +159,12 @@ by_hand = float(np.mean((to_p + to_q) / 2))
 library = float(js_divergence(p[None, None], q[None, None], np.ones((1, 5))))
 {"by hand": round(by_hand, 6), "library": round(library, 6)}
 
+# %% tags=["hide-input", "claim"]
+changes = run.measure("changes_by_layer", each=("task", "shuffled_labels"))
+fine_tuned = changes.query("first == 'pre-trained' and second != 'untrained'")
+fine_tuned = fine_tuned.rename(columns={"second": "seed"})
+between_seeds = changes.query("first != 'pre-trained'")
+
 # %% [markdown]
 # A layer's number is the mean over tokens ([CLS] and [SEP] included), then heads, then examples.
 #
@@ -170,12 +176,6 @@ library = float(js_divergence(p[None, None], q[None, None], np.ones((1, 5))))
 # - **b** In the lowest: everything above depends on them.
 # - **c** In the highest: the classifier reads their output.
 # :::
-
-# %% tags=["hide-input", "claim"]
-changes = run.measure("changes_by_layer", each=("task", "shuffled_labels"))
-fine_tuned = changes.query("first == 'pre-trained' and second != 'untrained'")
-fine_tuned = fine_tuned.rename(columns={"second": "seed"})
-between_seeds = changes.query("first != 'pre-trained'")
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 rows = with_controls(fine_tuned, "js")

@@ -84,8 +84,8 @@ chance = np.random.default_rng(0)
 by_hand = 0.02 * chance.standard_normal(100_000)
 while (outside := abs(by_hand) > 0.04).any():  # draw again what lies outside
     by_hand[outside] = 0.02 * chance.standard_normal(outside.sum())
-formula = truncnorm(-2, 2, scale=0.02)
-pairs = {"by hand": (by_hand.std(), by_hand.max()), "formula": (formula.std(), formula.support()[1])}
+library = truncnorm(-2, 2, scale=0.02)
+pairs = {"by hand": (by_hand.std(), by_hand.max()), "library": (library.std(), library.support()[1])}
 {name: [round(float(one), 4) for one in pair] for name, pair in pairs.items()}
 
 # %% [markdown]
@@ -222,7 +222,8 @@ def by_size(table, kind, task, y, caption, **axes):
     nulls = {column: null for column, null in nulls.items() if column in table}
     bottom = Layout(bottom=None if "null_rate" in nulls else 0.0)
     drawing = curves(table.assign(size=size), y, "size", nulls=nulls, layout=bottom, **axes)
-    run.figure(name, drawing, f"{title(task)}: {caption}", key="" if paper else f"{kind}-{task}")
+    key = "" if paper else f"{kind}-{task}"
+    return dict(title=name, drawing=drawing, caption=f"{title(task)}: {caption}", key=key)
 
 
 def reinitialisation(task, of_sizes):
@@ -233,7 +234,7 @@ def reinitialisation(task, of_sizes):
         f"{metric} on the development examples after fine-tuning, by number of re-initialised top layers and of "
         f"training examples ({spread(table)}). Dashed: the null rate ({zero}), {null:.2f}."
     )
-    by_size(table, KINDS[0], task, "score", caption, y_label=metric, x="reinitialised", x_label=REINITIALISED)
+    return by_size(table, KINDS[0], task, "score", caption, y_label=metric, x="reinitialised", x_label=REINITIALISED)
 
 
 # %% [markdown]
@@ -248,7 +249,7 @@ def reinitialisation(task, of_sizes):
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 for task in settings.sized_tasks():
-    reinitialisation(task, sizes[task])
+    run.figure(**reinitialisation(task, sizes[task]))
 
 # %% [markdown]
 # A curve's shape is told by numbers that are weighted sums of its scores, or ratios of two such sums $C = \sum_p w_p
@@ -478,7 +479,7 @@ def qnli_is_concave(table):
 
 # %% tags=["hide-input"]
 for task in ALONE:
-    reinitialisation(task, sizes[task][:1])
+    run.figure(**reinitialisation(task, sizes[task][:1]))
 
 
 # %% tags=["hide-input", "claim"]
@@ -641,11 +642,11 @@ def probing(task):
         f"{table['null_rate'].iloc[0]:.2f}."
     )
     axes = dict(y_label=find(task).score_name, x="removed", x_label="layers removed, from the top")
-    by_size(table, KINDS[1], task, "score", caption, **axes)
+    return by_size(table, KINDS[1], task, "score", caption, **axes)
 
 
 for task in settings.sized_tasks():
-    probing(task)
+    run.figure(**probing(task))
 
 
 # %% tags=["hide-input", "claim"]
@@ -764,11 +765,11 @@ def weight_distance(task):
         f"examples ({spread(table)}; {', '.join(steps)})."
     )
     caption += f" Dashed: {largest:,} examples with shuffled labels." * ("shuffled" in table)
-    by_size(table, KINDS[2], task, "absolute", caption, y_label=DISTANCE)
+    return by_size(table, KINDS[2], task, "absolute", caption, y_label=DISTANCE)
 
 
 for task in settings.sized_tasks():
-    weight_distance(task)
+    run.figure(**weight_distance(task))
 
 
 # %% tags=["hide-input", "claim"]
@@ -840,8 +841,8 @@ run.table(
 
 # %% tags=["hide-input"]
 for task in ALONE:
-    probing(task)
-    weight_distance(task)
+    run.figure(**probing(task))
+    run.figure(**weight_distance(task))
 
 # %% [markdown]
 # ## The claims

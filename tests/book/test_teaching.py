@@ -4,6 +4,7 @@ import doctest
 import re
 
 import jupytext
+import numpy as np
 import pytest
 import yaml
 
@@ -30,7 +31,7 @@ def prose(chapter):
 def test_a_chapter_shows_its_method_in_a_few_lines_that_give_what_the_library_gives(chapter):
     shown = [cell for cell in cells(chapter, "code") if "method" in cell.metadata.get("tags", [])]
     assert shown
-    names = {}
+    names = {"np": np}
     for cell in shown:
         *before, last = cell.source.splitlines()
         exec("\n".join(before), names)
