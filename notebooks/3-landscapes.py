@@ -142,9 +142,12 @@ run.gate(models[models["init"] == "pre-trained"], scores, gains, words)
 # f(\alpha, \beta) = \mathcal{J}\Bigl(\theta_0 + \alpha \delta_1
 # + \beta \frac{\lVert \delta_1 \rVert}{\lVert \delta_2 \rVert} \delta_2\Bigr).$$
 #
-# The line for a logistic regression with two weights, and how far beyond its end the loss has risen by 0.1 nats:
+# The line for a logistic regression with two weights, and how far beyond its end the loss has
+# risen by a tenth of a nat:
 
 # %% tags=["method"]
+import fivelenses.lenses.basin
+
 chance = np.random.default_rng(0)
 y = np.repeat([1.0, -1.0], 25)
 x = chance.normal(size=(50, 2)) + y[:, None]
@@ -156,7 +159,7 @@ level = losses[alphas == 1][0] + 0.1
 outer = int(np.flatnonzero(losses[beyond] > level)[0])  # the first grid point above the level
 inside, outside = losses[beyond][outer - 1 : outer + 1]
 by_hand = 0.1 * (outer - 1 + (level - inside) / (outside - inside))
-library = half_widths(alphas, losses, at=1, rise=0.1)[1]
+library = fivelenses.lenses.basin.half_widths(alphas, losses, at=1, rise=0.1)[1]
 {"by hand": round(float(by_hand), 6), "library": round(library, 6)}
 
 # %% [markdown]
@@ -269,7 +272,7 @@ ends = ends.assign(below=ends["null_loss"] - ends["loss"])
 
 # %% [markdown]
 # A claim about an optimum takes a task only where both models reached one: their loss on all training examples is
-# clearly more than 0.1 nats below the entropy of the labels. A width that reaches the edge of the grid bounds a
+# clearly more than a tenth of a nat below the entropy of the labels. A width that reaches the edge of the grid bounds a
 # difference on one side only; a share of a disc has no such edge.
 
 # %% tags=["hide-input", "claim"]

@@ -22,7 +22,7 @@
 # **The answer in numbers.** Over {glue:text}`models`, two lenses order the layers with a mean rank
 # correlation of {glue:text}`overall`, where 1 is the same order. They agree in
 # {glue:text}`lenses_agree_held` pairs (`lenses-agree`: {glue:text}`lenses_agree_verdict`). Each
-# claim stands below its exhibit.
+# claim is below its exhibit.
 #
 # *You need* chapters 1 to 5, at least their figures. *Reading*: 20 minutes. *Running*: about 4
 # minutes on the toy world with two cores, after chapter 1.
