@@ -705,6 +705,7 @@ def varied(position):
     return rows.groupby("task").filter(lambda of_task: of_task[position].nunique() > 1)
 
 
+# %% tags=["hide-input", "claim"]
 def half_lost(position):
     """With half of the layers frozen or kept, the share lost of what fine-tuning gains over the null rate, a ratio of
     means over seeds; a seed's part in it is linearised, so that one that hardly gains does not blow it up.

@@ -266,6 +266,7 @@ def over_models(rows, value, most=np.inf):
     return max(found, key=lambda one: one.high - one.low).cut(-most, most)
 
 
+# %% tags=["claim", "hide-input"]
 def by_task(gaps, part):
     """The mean of a number of each model, per task, with its interval."""
     tasks = gaps.reset_index().groupby("task", sort=False)

@@ -182,6 +182,7 @@ def departures(curve, reading, measure):
     return np.diff(sizes, prepend=0.0) if inherits else sizes
 
 
+# %% tags=["claim", "hide-input"]
 def named(rows):
     """Which layers each measure names in each model with frozen layers.
 
@@ -627,6 +628,7 @@ def answers(rows):
     }
 
 
+# %% tags=["hide-input"]
 def scores(rows):
     """The score of each measure on each question, 1 if it is always right, with its interval."""
     found = []
