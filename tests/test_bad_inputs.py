@@ -9,8 +9,9 @@ import jupytext
 import pytest
 from typer.testing import CliRunner
 
-from fivelenses import project, runs
+from fivelenses import project
 from fivelenses.cli import app
+from fivelenses.run import begin
 from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.settings import CHAPTERS
 
@@ -244,7 +245,7 @@ def test_a_damaged_profile_is_named(empty, monkeypatch):
 
 def test_a_run_cannot_be_begun_without_a_profile_that_exists(empty):
     with pytest.raises(ParameterError, match="There is no profile"):
-        runs.begin(1, {"profile": ""})
+        begin(1, {"profile": ""})
 
 
 @pytest.mark.parametrize(("variable", "value", "sentence"), VARIABLES, ids=[f"{one[0]}={one[1]}" for one in VARIABLES])

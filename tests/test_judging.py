@@ -558,3 +558,78 @@ def test_chance_decides_by_both_ends_that_stand():
     assert judged({"a": SEEDS[OPEN]}).chance == pytest.approx(0.05)
     assert judged({"a": SEEDS[OPEN], "b": SEEDS[OPEN]}).chance == pytest.approx(0.05)
     assert judged({"a": [5.0]}).chance == 0
+
+
+# --- words and files --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ((0.12345,), "0.123"),
+        ((-0.5, 12.0, 3.0), "−0.5 to 12"),
+        ((2.0, 2.0), "2"),
+        ((-1e-300, 0.0), "−1e−300 to 0"),
+        ((), "–"),
+    ],
+)
+def test_the_range_over_groups_is_said(numbers, said):
+    parts = [(judging.Part("a", over_seeds([number])), judging.Part("b", over_seeds([99.0]))) for number in numbers]
+    assert judging.Verdict(OPEN, tuple(judging.Group("g", OPEN, pair) for pair in parts)).range == said
+
+
+def everything():
+    """Claims with all that can become of them: controls, groups left out, ends that do not stand, ratios, halves."""
+    rows = table(mrpc=SEEDS[HOLDS], rte=[5.0], sst2=SEEDS[FAILS]).assign(control="")
+    rows = pd.concat([rows, table(mrpc=SEEDS[OPEN]).assign(control="twin")])
+    crossing = crossed([[0.97, 0.99, 1.0], [0.93, 1.0, 0.98]])
+    found = {
+        "mrpc": {"a": crossing.cut(-1, 1), "b": over_seeds([2, 3, 4], log=True)},
+        "rte": {"a": crossing.at_least()},
+    }
+    found |= {"sst2": {"a": crossing.simultaneous(3)}}
+    halves = {"large": ["SST-2"], "small": ["MRPC", "RTE"]}
+    several = dict(above={"a": 0.9, "b": 2}, because="so", unit={"b": "ratio"}, halves=halves)
+    claims = [
+        (claim(), judge(claim(), rows, {"sst2": "SST-2 was not learned"})),
+        (claim(lambda rows: found, **several), judge(claim(lambda rows: found, **several), rows)),
+        (claim(), judge(claim(), Missing("changes", "it is old"))),
+    ]
+    return [(judging.statement(*one), one[1]) for one in claims]
+
+
+def test_what_became_of_claims_survives_the_disk(tmp_path):
+    judging.save(everything(), tmp_path)
+    for (said, verdict), (read_said, read) in zip(everything(), judging.load(tmp_path), strict=True):
+        assert said == read_said
+        assert [group.needed for group in verdict.groups] == [group.needed for group in read.groups]
+        for one, other in ((verdict, read), *((verdict.controls[name], read.controls[name]) for name in read.controls)):
+            assert (one.outcome, one.reason, one.left_out) == (other.outcome, other.reason, other.left_out)
+            assert (one.settings, one.untested) == (other.settings, other.untested)
+            for group, of_read in zip(one.groups, other.groups, strict=True):
+                assert (group.name, group.half, group.tasks) == (of_read.name, of_read.half, of_read.tasks)
+                for part, again in zip(group.parts, of_read.parts, strict=True):
+                    assert (part.name, part.above, part.outcome) == (again.name, again.above, again.outcome)
+                    assert close(ends(part.interval), ends(again.interval))
+                    assert close(part.interval.bounds(0.99), again.interval.bounds(0.99))
+
+
+@pytest.mark.parametrize("content", ["{", '[{"claim": "rises", "verdict": "partly", "value": 1.0}]', "[1]"])
+def test_a_file_of_before_or_a_damaged_one_is_refused(tmp_path, content):
+    (tmp_path / "claims.json").write_text(content)
+    with pytest.raises(ValueError, match=r"claims.json holds no verdicts of this version .*run its chapter again"):
+        judging.load(tmp_path)
+
+
+def test_a_table_has_a_row_per_claim_group_and_part(tmp_path):
+    judging.as_table(everything()).to_parquet(tmp_path / "table.parquet")
+    read = pd.read_parquet(tmp_path / "table.parquet")
+    assert read[["group", "part", "group_outcome", "outcome"]][:3].values.tolist() == [
+        ["MRPC", "growth", "holds", "holds"],
+        ["RTE", "growth", "open", "open"],
+        ["MRPC", "a", "open", "open"],
+    ]
+    assert read["estimate"][1] == 5 and read["low"][1] == -math.inf
+    last = read.iloc[-1]
+    assert last["verdict"] == "cannot be tested" and last["reason"].startswith("this run has not measured changes")
+    assert last["group":].isna().all() and judging.as_table([]).empty

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from fivelenses import memory, project, records
+from fivelenses import run as running
 from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.records import Identity, Missing, Record, RecordError
+from fivelenses.run import Run
 from fivelenses.runs import publishing
-from fivelenses.runs import run as running
-from fivelenses.runs.run import Run
 from fivelenses.runs.settings import CHAPTERS, find_chapter, settings
 
 FACTS = {"seconds": 1.0, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
@@ -81,7 +81,7 @@ def test_a_module_left_out_is_not_followed(library):
 @pytest.mark.parametrize("number", CHAPTERS)
 def test_measuring_code_does_not_know_what_is_made_of_records(number):
     reached = records.closure(CHAPTERS[number].measures, records.KNOWN_OTHERWISE)
-    right = tuple(f"fivelenses.{name}" for name in ("first_exhibits", "judging", "exhibits", "run", "cli"))
+    right = tuple(f"fivelenses.{name}" for name in ("judging", "exhibits", "run", "cli"))
     assert not [name for name in reached if name.startswith(right) or name.endswith((".figures", ".claims"))]
 
 
@@ -190,8 +190,9 @@ def test_values_are_measured_one_after_another_and_only_those_that_are_new(run):
 
 
 def test_a_measurement_of_nothing_says_so_where_it_is_published(run):
-    assert run.measure("count", over={"factor": []}).empty
-    assert run.measurements.not_measured == {"count": "its parameters ask for nothing of the kind"}
+    reason = "its parameters ask for nothing of the kind"
+    assert run.measure("count", over={"factor": []}) == Missing("count", reason)
+    assert run.measurements.not_measured == {"count": reason}
 
 
 def test_a_measurement_may_give_several_tables(run):
@@ -272,20 +273,13 @@ def test_a_published_run_reads_and_never_measures(run, tmp_path):
     assert not published.measurements.outdated and list(published.measurements.addresses) == ["a"]
     lacking = published.measure("asks_too_much", over=lambda: 1 / 0)
     assert lacking == Missing("asks_too_much", "it was published before chapters measured this")
+    assert published.measure("several") == Missing("several", "it took too long")
 
 
 def test_a_published_record_of_older_code_is_shown_and_named(run, tmp_path):
     published = committed(run, tmp_path / "committed", code="older")
     published.measure("count")
     assert published.measurements.outdated == ["count"]
-
-
-def test_an_exhibit_of_what_was_not_measured_says_so(run, tmp_path, capsys):
-    published = committed(run, tmp_path / "committed")
-    lacking = published.measure("several")
-    assert lacking == Missing("several", "it took too long")
-    published.exhibit(lambda table: 1 / 0, lacking)
-    assert published.tables == {}
 
 
 @pytest.mark.parametrize("given", [{"seedz": 3}, {"seeds": "many"}])

@@ -114,8 +114,7 @@ def train(
     """
     from fivelenses.checkpoints.finetuning import prepare
     from fivelenses.runs.inputs import check_inputs
-    from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.run import check_device
+    from fivelenses.runs.parameters import check_device, parse_parameters
     from fivelenses.runs.settings import settings
 
     if workers is not None and workers < 1:

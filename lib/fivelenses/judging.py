@@ -31,11 +31,13 @@ that holds for a control, too, may be true, but it does not speak of what was le
 records in other settings: thresholds a quarter lower and higher, intervals of 90 and 99 %, and the claim's variants.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import combinations
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -43,12 +45,14 @@ import pandas as pd
 from scipy.special import nctdtr, stdtrit
 
 from fivelenses import catalogue, tasks
+from fivelenses.files import written_beside
 from fivelenses.records import CONTROLS, FOLDS, TWINS, WHOLE, Missing, select
 from fivelenses.tasks.subsets import folds
 
 LEVEL, POWER = 0.95, 0.8
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 REPRODUCED, CONTRADICTED, MIXED, CANNOT_BE_TESTED = "reproduced", "contradicted", "mixed", "cannot be tested"
+OUTCOMES = (REPRODUCED, CONTRADICTED, MIXED, OPEN, CANNOT_BE_TESTED)  # of a claim
 OURS = "this project"  # the place of a statement that no paper makes
 RATIO = "ratio"  # the unit of what is judged by its logarithm
 PAIR = ("first", "second")  # the columns of a record that compares two models
@@ -613,7 +617,8 @@ class Part:
 @dataclass(frozen=True)
 class Group:
     """What became of one group: it holds, fails, or is open; `half` names the half of the sentence that it is about,
-    and `tasks` those that it stands on, by `of_size`.
+    `tasks` those that it stands on, by `of_size`, and `needed` the models, and examples, that would decide it with a
+    power of 80 %, None where none would.
     """
 
     name: str
@@ -621,22 +626,12 @@ class Group:
     parts: tuple[Part, ...]
     half: str = ""
     tasks: tuple[str, ...] = ()
+    needed: tuple[int | None, int | None] = (None, None)
 
     @property
     def models(self) -> int:
         """Of the part that has fewest; one model says nothing about other seeds."""
         return min(part.interval.models for part in self.parts)
-
-    @property
-    def needed(self) -> tuple[int | None, int | None]:
-        """Models, and examples, that would decide it with a power of 80 %: one part suffices to fail, all must hold."""
-        undecided = [part for part in self.parts if part.outcome == OPEN]
-        if self.outcome != OPEN:
-            return None, None
-        downwards = [part for part in undecided if part.interval.estimate < part.above]
-        counts = zip(*(part.needed(len(self.parts)) for part in downwards or undecided), strict=True)
-        models, examples = (min(way) if downwards else max(way) for way in counts)
-        return None if math.isinf(models) else models, None if math.isinf(examples) else examples
 
     @property
     def chance(self) -> float:
@@ -672,6 +667,20 @@ class Verdict:
     def of(self, outcome: str) -> list[Group]:
         """The groups that hold, fail or are open."""
         return [group for group in self.groups if group.outcome == outcome]
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """The settings in which the verdict is another."""
+        return {name: outcome for name, outcome in self.settings.items() if outcome != self.outcome}
+
+    @property
+    def stays(self) -> str:
+        """In how many of the settings the verdict stays, for a table; empty where there are none.
+
+        >>> Verdict("open", settings={"90 % intervals": "mixed", "99 % intervals": "open"}).stays
+        '1/2'
+        """
+        return f"{len(self.settings) - len(self.changed)}/{len(self.settings)}" if self.settings else ""
 
     @property
     def range(self) -> str:
@@ -802,6 +811,7 @@ def _judge(claim: Claim, record: Record, control: str, excluded: Mapping[str, st
     except CannotTest as reason:
         return Verdict(CANNOT_BE_TESTED, left_out=pooled_out, reason=str(reason))
     groups = [judge_group(claim, *key, intervals) for key, intervals in sorted(found.items())]
+    groups = [replace(group, needed=needed_by_group(group)) for group in groups]
     return replace(as_verdict(claim, groups, left_out), left_out=left_out | pooled_out)
 
 
@@ -856,6 +866,17 @@ def judge_group(
     of_group = FAILS if FAILS in outcomes else OPEN if OPEN in outcomes else HOLDS
     half = next((half for half, names in claim.halves.items() if name in names), "")
     return Group(name, of_group, tuple(parts), half, tasks_needed)
+
+
+def needed_by_group(group: Group) -> tuple[int | None, int | None]:
+    """Models, and examples, that would decide an open group: one part suffices to fail, all must hold."""
+    undecided = [part for part in group.parts if part.outcome == OPEN]
+    if group.outcome != OPEN:
+        return None, None
+    downwards = [part for part in undecided if part.interval.estimate < part.above]
+    counts = zip(*(part.needed(len(group.parts)) for part in downwards or undecided), strict=True)
+    models, examples = (min(way) if downwards else max(way) for way in counts)
+    return None if math.isinf(models) else models, None if math.isinf(examples) else examples
 
 
 def as_verdict(claim: Claim, groups: Sequence[Group], left_out: Mapping[str, str]) -> Verdict:
@@ -936,8 +957,42 @@ def listed(words: Iterable[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
 
 
-def as_json(claim: Claim, verdict: Verdict) -> dict:
-    """All that a run's ``claims.json`` says of a claim: what it is, and what became of it."""
+# What runs keep of their claims, and pages are made of.
+@dataclass(frozen=True)
+class Threshold:
+    """What a claim asks of one part: above which number it has to lie and why, in which `groups` (all when empty), and
+    which `half` of the sentence it is about.
+    """
+
+    name: str
+    threshold: float = 0.0
+    reason: str = ""
+    unit: str = ""
+    groups: tuple[str, ...] = ()
+    half: str = ""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A claim in words: the fields of `Claim`, what the numbers are (`measure`), what a group is (`per`), its `parts`,
+    and the function's name (`code`).
+    """
+
+    key: str
+    paper: str
+    says: str
+    place: str
+    measure: str
+    per: str
+    exhibits: tuple[str, ...]
+    parts: tuple[Threshold, ...]
+    code: str
+    printed: str = ""
+    no_twin: str = ""
+
+
+def statement(claim: Claim, verdict: Verdict) -> Statement:
+    """A claim in words, with the parts that its groups have."""
     groups = [group for one in (verdict, *verdict.controls.values()) for group in one.groups]
     of_parts: dict[str, list[Group]] = {}
     for group in groups:
@@ -945,16 +1000,20 @@ def as_json(claim: Claim, verdict: Verdict) -> dict:
             of_parts.setdefault(part.name, []).append(group)
     parts = []
     for name, with_part in of_parts.items():
-        halves = {group.half for group in with_part}
-        every = {group.name for group in groups} == {group.name for group in with_part}
-        of_groups = [] if every else sorted({group.name for group in with_part})
-        said = {"name": name, "threshold": claim.threshold(name), "reason": of_part(claim.because, name) or ""}
-        said |= {"unit": of_part(claim.unit, name) or "", "groups": of_groups}
-        parts.append(said | {"half": halves.pop() if len(halves) == 1 else ""})
-    names = ("key", "paper", "place", "measure", "printed", "exhibits", "no_twin")
-    declared = {name: getattr(claim, name) for name in names} | {"says": claim.says, "per": claim.noun, "parts": parts}
-    declared["code"] = f"notebook.{claim.function.__name__}"
-    return _verdict_as_json(claim.key, verdict) | {"declared": declared}
+        halves, names = {group.half for group in with_part}, {group.name for group in with_part}
+        of_groups = () if names == {group.name for group in groups} else tuple(sorted(names))
+        of_part_alone = (of_part(said, name) or "" for said in (claim.because, claim.unit))
+        half = halves.pop() if len(halves) == 1 else ""
+        parts.append(Threshold(name, claim.threshold(name), *of_part_alone, of_groups, half))
+    what = claim.key, claim.paper, claim.says, claim.place, claim.measure, claim.noun, claim.exhibits, tuple(parts)
+    return Statement(*what, f"notebook.{claim.function.__name__}", claim.printed, claim.no_twin)
+
+
+def save(claims: Iterable[tuple[Statement, Verdict]], folder: Path) -> None:
+    """Write ``claims.json`` into a run's folder, beside and renamed: what the claims are, and what became of them."""
+    entries = [_verdict_as_json(said.key, verdict) | {"declared": asdict(said)} for said, verdict in claims]
+    with written_beside(folder / "claims.json") as place:
+        place.write_text(json.dumps(entries, indent=1), encoding="utf-8")
 
 
 def _verdict_as_json(key: str, verdict: Verdict) -> dict:
@@ -984,6 +1043,8 @@ def _group(group: Group) -> dict:
     }
 
 
+TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
+TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"bound": "string", "outcome": "string"}
 BOUNDS = {(True, True): "exact", (True, False): "at least", (False, True): "at most", (False, False): "unbounded"}
 
 
@@ -1008,3 +1069,77 @@ def _effect(group: Group, part: Part) -> dict:
         "of_this_model": interval.models == 1,
         "log": interval.log,
     } | sources
+
+
+def load(folder: Path) -> list[tuple[Statement, Verdict]]:
+    """The claims of a run with what became of them, from its ``claims.json``.
+
+    Raises:
+        ValueError: the file is damaged, or was written by another version of this code.
+    """
+    file = folder / "claims.json"
+    try:
+        entries = json.loads(file.read_text(encoding="utf-8"))
+        said = [_as_statement(entry["declared"]) for entry in entries]
+        return [(one, _as_verdict(entry, one)) for entry, one in zip(entries, said, strict=True)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} holds no verdicts of this version ({error}): run its chapter again.") from error
+
+
+def _as_statement(entry: Mapping) -> Statement:
+    parts = tuple(Threshold(**part | {"groups": tuple(part["groups"])}) for part in entry["parts"])
+    return Statement(**entry | {"exhibits": tuple(entry["exhibits"]), "parts": parts})
+
+
+def _as_verdict(entry: Mapping, said: Statement) -> Verdict:
+    thresholds = {part.name: part for part in said.parts}
+    groups = []
+    for one in entry["verdict"]["groups"]:
+        effects = [effect for effect in entry["effects"] if effect["group"] == one["name"]]
+        parts = []
+        for effect in effects:
+            name = effect["part"]
+            outcome = FAILS if name in one["failed"] else OPEN if name in one["undecided"] else HOLDS
+            of_part = thresholds[name]
+            parts.append(Part(name, _as_interval(effect), of_part.threshold, of_part.unit, outcome))
+        on = tuple(filter(None, effects[0]["stands_on"].split("; ")))
+        needed = one["models_needed"], one["examples_needed"]
+        groups.append(Group(one["name"], one["outcome"], tuple(parts), "".join(one["halves"]), on, needed))
+    controls = {name: _as_verdict(control, said) for name, control in entry["controls"].items()}
+    read = {"groups": tuple(groups), "untested": tuple(entry["verdict"]["untested"])}
+    return Verdict(**entry["verdict"] | read, controls=controls, settings=entry["settings"])
+
+
+def _as_interval(effect: Mapping) -> Interval:
+    sources = [Source(effect[f"{name}_variance"], effect[f"{name}_degrees"]) for name in ("M", "E", "I")]
+    mean = math.log(effect["estimate"]) if effect["log"] else effect["estimate"]
+    bounded = next(ends for ends, name in BOUNDS.items() if name == effect["bound"])
+    tests = round((1 - LEVEL) / (1 - effect["level"]))
+    whole = Interval(mean, *sources, effect["models"], effect["examples"], effect["log"], bounded, tests=tests)
+    # An end that the measure cannot reach was cut.
+    kept = [
+        math.isclose(*ends, abs_tol=1e-12) for ends in zip(whole.seen(), (effect["low"], effect["high"]), strict=True)
+    ]
+    return whole.cut(-math.inf if kept[0] else effect["low"], math.inf if kept[1] else effect["high"])
+
+
+def as_table(claims: Iterable[tuple[Statement, Verdict]]) -> pd.DataFrame:
+    """What became of claims as a table: a row per claim, group and part; one row where a claim has no group.
+
+    Returns:
+        `claim`, `verdict`, `reason` (of a claim that cannot be tested), `group`, `group_outcome` (holds, fails, open),
+        `part`, `estimate`, `low`, `high`, `bound` (which end is censored), `outcome` (of the
+        part in the group). What a claim without groups lacks is empty.
+    """
+    rows = []
+    for said, verdict in claims:
+        of_claim = {"claim": said.key, "verdict": verdict.outcome, "reason": verdict.reason}
+        for group in verdict.groups:
+            for part in group.parts:
+                low, high = part.interval.seen()
+                of_part = {"group": group.name, "group_outcome": group.outcome, "part": part.name}
+                of_part |= {"estimate": part.interval.estimate, "low": low, "high": high}
+                rows.append(of_claim | of_part | {"bound": BOUNDS[part.interval.bounded], "outcome": part.outcome})
+        if not verdict.groups:
+            rows.append(of_claim)
+    return pd.DataFrame(rows, columns=list(TABLE)).astype(TABLE)

@@ -18,17 +18,17 @@ from myst_nb import glue
 from fivelenses import judging, project
 from fivelenses.exhibits import Drawing, Exhibit, Format, slug
 from fivelenses.files import written_beside
-from fivelenses.first_exhibits.claims import declared, from_json
 from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
 from fivelenses.records import Missing
 from fivelenses.runs.cards import cards
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
 from fivelenses.runs.measurements import Measurements
-from fivelenses.runs.parameters import ChapterParameters
-from fivelenses.runs.run import check_device, set_by_hand
+from fivelenses.runs.parameters import ChapterParameters, check_device
 from fivelenses.runs.settings import Chapter, find_chapter, resolved, settings
 
 NOTHING = "there is nothing to measure"
+# What a parameter's value can be; everything else in a notebook's namespace is none.
+PLAIN = (str, int, float, bool, list, tuple, dict)
 
 
 @dataclass
@@ -171,7 +171,8 @@ class Run:
             name, held = key.replace("-", "_"), f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"
             values = {"verdict": verdict.outcome, "value": verdict.range, "held": held}
             self.glue(**{f"{name}_{what}": value for what, value in values.items()})
-            display(HTML(self._card(claim, verdict)))
+            said = [judging.statement(claim, verdict)]
+            display(HTML(cards(said, [verdict], [one.key for one in self.exhibits])))
             return function
 
         return declare
@@ -179,10 +180,6 @@ class Run:
     def _key_of(self, title: str) -> str:
         """The key of an exhibit above."""
         return next((one.key for one in self.exhibits if one.title == title), self._key(title))
-
-    def _card(self, claim: Claim, verdict: Verdict) -> str:
-        entry = json.loads(json.dumps(judging.as_json(claim, verdict)))
-        return cards([declared(entry)], [from_json(entry)], [one.key for one in self.exhibits])
 
     def glue(self, **values) -> None:
         """Make values available to the prose of the page, under these names."""
@@ -195,7 +192,8 @@ class Run:
         """
         reproduced = sum(verdict.outcome == REPRODUCED for _, verdict in self.claims)
         self.glue(claims_reproduced=f"{reproduced} of {len(self.claims)}")
-        self._write("claims.json", [judging.as_json(*one) for one in self.claims])
+        said = [(judging.statement(claim, verdict), verdict) for claim, verdict in self.claims]
+        judging.save(said, self.folder)
         facts = {"chapter": self.chapter.number, "profile": self.profile}
         facts["parameters"] = self.settings.model_dump(mode="json")
         facts["exhibits"] = sorted(one.key for one in self.exhibits)
@@ -205,17 +203,14 @@ class Run:
 
             names = self.settings.encoders_read()
             facts["encoder_identities"] = {name: encoders.locate(name).identity for name in names}
-        self._write("run.json", facts)
+        with written_beside(self.folder / "run.json") as place:
+            place.write_text(json.dumps(facts, indent=1), encoding="utf-8")
         lines = [
             f'<li><a href="#claim-{claim.key}"><code>{claim.key}</code></a> {escape(claim.says)} '
             f"<em>{verdict.outcome.capitalize()}</em>.</li>"
             for claim, verdict in self.claims
         ]
         display(HTML(f'<ul class="claims">{"".join(lines)}</ul>'))
-
-    def _write(self, name: str, content) -> None:
-        with written_beside(self.folder / name) as place:
-            place.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
 def begin(number: int, given: Mapping) -> Run:
@@ -245,3 +240,17 @@ def begin(number: int, given: Mapping) -> Run:
     folder = Path(named) if named else project.runs_folder() / "by-hand" / folder_name(chapter, profile, overrides)
     folder.mkdir(parents=True, exist_ok=True)
     return Run(chapter, profile, parameters, folder, Path(committed) if committed else None)
+
+
+def set_by_hand(namespace: Mapping) -> dict:
+    """What a notebook's namespace sets: every plain value under a name in small letters; constants are in capitals.
+
+    >>> set_by_hand({"profile": "tiny", "seeds": [0, 1], "tasks": None, "In": [], "_": 3, "json": json})
+    {'seeds': [0, 1]}
+    """
+    of_ipython = ("exit", "quit", "open", "get_ipython", "profile")
+    return {
+        name: value
+        for name, value in namespace.items()
+        if name.islower() and not name.startswith("_") and name not in of_ipython and isinstance(value, PLAIN)
+    }

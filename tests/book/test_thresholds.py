@@ -7,12 +7,10 @@ from dataclasses import replace
 
 import pytest
 from bs4 import BeautifulSoup
-from tests.runs.judged import CLAIMS, in_turn
+from tests.runs.judged import CLAIMS, in_turn, verdict_on
 
 from fivelenses import project
-from fivelenses.first_exhibits.claims import Judged
-from fivelenses.first_exhibits.effects import over_models
-from fivelenses.first_exhibits.verdicts import Effect, Part, judge
+from fivelenses.judging import Threshold, over_seeds
 from fivelenses.runs.cards import Card, View, as_html
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -25,8 +23,8 @@ MOVE = """<script>document.addEventListener("DOMContentLoaded", () => {
 });</script>"""
 
 
-def verdicts_on_page(folder, judged, to="", claims=CLAIMS):
-    cards = [Card(claim, (View(one, "toy"),), "code") for claim, one in zip(claims, judged, strict=True)]
+def verdicts_on_page(folder, judged, to=""):
+    cards = [Card(claim, (View(verdict, "toy"),)) for claim, verdict in judged]
     script = (project.root() / "book" / "_static" / "thresholds.js").read_text(encoding="utf-8")
     page = folder / "cards.html"
     written = f"<!doctype html><meta charset='utf-8'><script>{script}</script>{MOVE}{as_html(cards)}"
@@ -40,7 +38,7 @@ def verdicts_on_page(folder, judged, to="", claims=CLAIMS):
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path")
 def test_the_script_gives_the_librarys_verdicts_and_follows_the_threshold(tmp_path):
     judged = in_turn(CLAIMS)
-    expected = [one.verdict.outcome for one in judged if one.verdict.groups]
+    expected = [verdict.outcome for _, verdict in judged if verdict.groups]
     assert len(set(expected)) == 4
     assert verdicts_on_page(tmp_path, judged) == expected
     assert set(verdicts_on_page(tmp_path, judged, "-100000")) == {"reproduced"}
@@ -49,13 +47,13 @@ def test_the_script_gives_the_librarys_verdicts_and_follows_the_threshold(tmp_pa
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path")
 def test_the_script_knows_halves(tmp_path):
-    late, early = Part("late", groups=("MNLI", "SST-2"), half="large"), Part("early", groups=("MRPC",), half="small")
+    late = Threshold("late", groups=("MNLI", "SST-2"), half="large")
+    early = Threshold("early", groups=("MRPC",), half="small")
     claim = replace(CLAIMS[0], parts=(late, early))
-    up, down = [1.0, 1.1, 0.9], [-1.0, 1.5, 0.2]
+    up, down = over_seeds([1.0, 1.1, 0.9]), over_seeds([-1.0, 1.5, 0.2])
     judged = []
     for of_mrpc in (up, down, None):
-        found = [Effect(name, "late", over_models(up)) for name in late.groups]
-        found += [] if of_mrpc is None else [Effect("MRPC", "early", over_models(of_mrpc))]
-        judged.append(Judged(claim.key, judge([late, early], found), tuple(found)))
-    assert [one.verdict.outcome for one in judged] == ["reproduced", "open", "open"]
-    assert verdicts_on_page(tmp_path, judged, claims=[claim] * 3) == ["reproduced", "open", "open"]
+        found = {name: {"late": up} for name in late.groups} | ({"MRPC": {"early": of_mrpc}} if of_mrpc else {})
+        judged.append((claim, verdict_on([late, early], found)))
+    assert [verdict.outcome for _, verdict in judged] == ["reproduced", "open", "open"]
+    assert verdicts_on_page(tmp_path, judged) == ["reproduced", "open", "open"]

@@ -5,14 +5,12 @@ import pandas as pd
 import pytest
 from tests.conftest import ENCODER, short_schedule
 
-from fivelenses import tasks
+from fivelenses import judging, tasks
 from fivelenses.checkpoints import specification, tables
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.predictions import FILE, by_example, predicted_anew
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
-from fivelenses.first_exhibits import gate
-from fivelenses.first_exhibits.intervals import of_scores
 from fivelenses.tasks.scores import score
 
 HEADS = {"rte": "accuracy", "cola": "matthews", "squad": "answers", "parsing": "trees", "pos": "words"}
@@ -77,16 +75,18 @@ def test_they_add_up_to_the_score_and_the_null_rate(trained):
 
 def test_the_interval_is_around_the_score_above_the_null_rate(trained):
     checkpoint, rows = trained
-    above = of_scores(rows, over_null=True)
+    above = judging.score(rows, minus_null=True)
     assert above.estimate == pytest.approx(checkpoint.score - checkpoint.manifest["null_rate"], abs=1e-6)
-    assert above.measured and above.of_this_model and above.examples == len(rows)
-    assert 0 < above.high - above.low < 1
+    assert above.models == 1 and above.examples == len(rows)
+    low, high = above.seen()
+    assert 0 < high - low < 1
 
 
 def test_the_gate_reads_the_tables_of_models_and_predictions(trained):
     checkpoint, rows = trained
-    (row,) = gate.learned(gate.ordinary(tables.models([checkpoint])), rows).itertuples()
-    assert row.above == pytest.approx(row.score - row.null_rate, abs=1e-6) and row.learned == (row.low > 0.02)
+    models = judging.ordinary(tables.models([checkpoint]))
+    reasons = judging.unlearned(models, rows, models["encoder"].iloc[0])
+    assert bool(reasons) == (judging.score(rows, minus_null=True).low <= judging.LEARNED)
 
 
 def test_those_kept_with_the_model_are_those_that_it_makes_anew(trained):

@@ -5,9 +5,8 @@ import json
 import pytest
 from tests.runs.judged import CLAIMS
 
-from fivelenses import records
-from fivelenses.first_exhibits import claims
-from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, Verdict
+from fivelenses import judging, records
+from fivelenses.judging import CANNOT_BE_TESTED, Verdict
 from fivelenses.runs import checksums, execution, pages
 from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.settings import CHAPTERS
@@ -21,7 +20,7 @@ def run(tmp_path):
     (tmp_path / "figure.html").write_text("<figure>A caption.</figure>\n")
     (tmp_path / "figure.svg").write_text("<svg/>")
     (tmp_path / EXECUTED).write_text("{}")
-    claims.save([claims.Judged("a-claim", Verdict(CANNOT_BE_TESTED, (), "it is a test"))], tmp_path, CLAIMS[:1])
+    judging.save([(CLAIMS[0], Verdict(CANNOT_BE_TESTED, reason="it is a test"))], tmp_path)
     facts = {"files": checksums.checksums(tmp_path)}
     (tmp_path / "run.json").write_text(json.dumps(facts))
     return tmp_path

@@ -12,15 +12,14 @@ from IPython.core.inputtransformer2 import TransformerManager
 from matplotlib.figure import Figure
 from tests.runs.conftest import make_home, write_notebook
 
-from fivelenses import project
-from fivelenses.first_exhibits import claims
-from fivelenses.first_exhibits.exhibit import Exhibit
+from fivelenses import judging, project
+from fivelenses.exhibits import Drawing, Exhibit
 from fivelenses.runs import book, checksums, execution, pages
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.folders import folder_name
 from fivelenses.runs.settings import find_chapter, settings
 
-BEGIN = "from fivelenses import runs\nrun = runs.begin(1, globals())"
+BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
 
 
 @pytest.fixture
@@ -108,7 +107,7 @@ def executed_copy(chapter, tmp_path, change=lambda notebook: None):
     folder = tmp_path / "run"
     folder.mkdir(exist_ok=True)
     nbformat.write(notebook, folder / execution.EXECUTED)
-    claims.save([], folder, [])
+    judging.save([], folder)
     return pages.Shown(chapter, "tiny", pages.HERE, folder, "tiny-toy-bert-seed-0")
 
 
@@ -135,7 +134,8 @@ def test_a_page_takes_outputs_from_the_run_and_its_pictures_are_files_of_the_boo
     for number, alt in enumerate(("a curve", "another"), 1):
         figure = Figure()
         figure.subplots().plot([0, number])
-        exhibits.append(Exhibit(f"figure-{number}", "Title", pd.DataFrame({"x": [1]}), "A caption.", alt, figure))
+        drawing = Drawing(figure, pd.DataFrame({"x": [1]}), alt)
+        exhibits.append(Exhibit(f"figure-{number}", "Title", "A caption.", drawing.table, drawing))
     outputs = [nbformat.v4.new_output("display_data", {"text/html": exhibit.html}) for exhibit in exhibits]
     shown = finish(executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.extend(outputs)))
     static = tmp_path / "_static"
@@ -147,7 +147,7 @@ def test_a_page_takes_outputs_from_the_run_and_its_pictures_are_files_of_the_boo
     assert [figure.img["alt"] for figure in figures] == ["a curve", "another"]
     for figure, exhibit in zip(figures, exhibits, strict=True):
         file = static / figure.img["src"].removeprefix("../_static/")
-        assert file.read_bytes() == exhibit.png
+        assert file.read_bytes() == exhibit.drawing.png
     assert len(list((static / "exhibits").glob("*.png"))) == 2
 
 

@@ -5,11 +5,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from fivelenses import records
-from fivelenses.first_exhibits import claims
-from fivelenses.first_exhibits.claims import Claim, judge_all
-from fivelenses.first_exhibits.effects import over_models
-from fivelenses.first_exhibits.verdicts import Effect, Part
+from fivelenses import judging, records
+from fivelenses.judging import Claim, over_seeds, statement
 from fivelenses.records import Identity, Record
 from fivelenses.runs import findings, pages
 from fivelenses.runs.findings import FindingError, evaluate
@@ -32,7 +29,8 @@ ENTRY = {
 
 
 def rise(table):
-    return [Effect(task, "rise", over_models(of["x"])) for task, of in table.groupby("task")]
+    """The rise."""
+    return {task: over_seeds(rows["x"]) for task, rows in table.groupby("task")}
 
 
 def write_run(folder, top=0.7):
@@ -43,8 +41,9 @@ def write_run(folder, top=0.7):
     changes.to_parquet(page / "paper-figure-1.parquet")
     record = Record(pd.DataFrame({"tokens": [30, 40]}), Identity("changes", "c0de", {}, ()), {})
     records.write(committed / "changes.parquet", record)
-    claim = Claim("rises", "p", "It rises.", "§1", (), "rise", (Part("rise"),), ("rises",), rise)
-    claims.save(judge_all([claim], {"rises": pd.DataFrame({"task": ["RTE"] * 3, "x": [4.0, 6.0, 5.0]})}), page, [claim])
+    claim = Claim("rises", "p", "It rises.", "§1", rise)
+    verdict = judging.judge(claim, pd.DataFrame({"task": ["RTE"] * 3, "x": [4.0, 6.0, 5.0]}))
+    judging.save([(statement(claim, verdict), verdict)], page)
     return committed, page
 
 

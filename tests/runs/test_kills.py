@@ -11,10 +11,10 @@ from tests.runs.conftest import make_home, write_notebook
 PATIENCE = 300  # seconds for a busy machine to begin
 AFTER = 30  # seconds until nothing is left
 TRAINING = """
-from fivelenses import runs
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import Schedule, specify
-runs.begin(1, globals())
+from fivelenses.run import begin
+begin(1, globals())
 long = Schedule(1e-3, 8, 10_000)
 prepare([specify("toy-bert/seed-0", "rte", "toyworld", seed, long, examples=100) for seed in (0, 1)], workers=2)
 """

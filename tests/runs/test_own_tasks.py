@@ -3,10 +3,9 @@
 import pandas as pd
 import pytest
 
-from fivelenses import catalogue
+from fivelenses import catalogue, exhibits
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.store import Store
-from fivelenses.first_exhibits import style
 from fivelenses.runs import report
 from fivelenses.runs.dry_run import dry_run
 from fivelenses.runs.execution import RunError
@@ -89,9 +88,9 @@ def test_it_is_trained_and_its_classes_are_said_before():
 
 def test_tables_have_looks_of_their_own():
     names = [name_of(ANIMALS), name_of("pairs.csv")]
-    looks = style.looks_of_tasks([*names, "rte"])
-    assert len(set(looks.colours.values())) == 3 and list(looks.names.values()) == ["animals", "pairs", "RTE"]
-    assert not {looks.colours[name] for name in names} & set(style.TASK_COLOURS.values())
+    looks = exhibits.looks([*names, "rte"])
+    assert len({colour for colour, _ in looks.values()}) == 3
+    assert not {looks[name][0] for name in names} & {colour for colour, _ in exhibits.TASKS.values()}
 
 
 def test_a_run_on_a_table_is_not_published():

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from tests.runs.judged import CLAIMS, as_judged, in_turn
 from transformers import BertConfig, BertModel
 
-from fivelenses.first_exhibits import claims
-from fivelenses.first_exhibits.exhibit import Exhibit
-from fivelenses.first_exhibits.verdicts import CONTRADICTED
+from fivelenses import judging
+from fivelenses.exhibits import Drawing, Exhibit
+from fivelenses.judging import CONTRADICTED
 from fivelenses.models import encoders
 from fivelenses.runs import report
 from fivelenses.runs.execution import EXECUTED, Finished, RunError
@@ -42,10 +42,11 @@ def run_folder(tmp_path):
     """A run of chapter 1 with one picture and a verdict."""
     folder = tmp_path / "run"
     folder.mkdir()
-    claims.save([as_judged(CLAIMS[0], CONTRADICTED)], folder, CLAIMS[:1])
+    judging.save([(CLAIMS[0], as_judged(CLAIMS[0], CONTRADICTED))], folder)
     figure, table = Figure(), pd.DataFrame({"x": [1]})
     figure.subplots().plot([0, 1])
-    Exhibit("hao2020-figure-1", "Figure 1", table, "What moves.", "A curve & its end.", figure).save(folder)
+    drawing = Drawing(figure, table, "A curve & its end.")
+    Exhibit("hao2020-figure-1", "Figure 1", "What moves.", table, drawing).save(folder)
     return folder
 
 
@@ -102,7 +103,7 @@ def test_the_books_run_stands_beside_unless_it_judged_other_claims(run_folder, m
     part = report.Part(CHAPTERS[1], {}, ("rte",), True)
     views = []
     for judged in (in_turn(CLAIMS), []):
-        claims.save(judged, tmp_path, CLAIMS[: len(judged)])
+        judging.save(judged, tmp_path)
         page = report.report_page("encoder", "6 layers", "tiny", [(part, run_folder)], [])
         views.append(page.count('<section class="view"'))
     assert views == [2, 1]

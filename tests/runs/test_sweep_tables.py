@@ -8,9 +8,9 @@ import yaml
 from bs4 import BeautifulSoup
 from tests.runs.judged import in_turn
 
+from fivelenses import judging
 from fivelenses.checkpoints.specification import Schedule, specify
-from fivelenses.first_exhibits import claims
-from fivelenses.first_exhibits.verdicts import Part
+from fivelenses.judging import Statement, Threshold
 from fivelenses.runs import sweep_page
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.sweep import Point, collect, gather, run_folder
@@ -59,7 +59,7 @@ def test_a_tables_column_does_not_hide_a_swept_parameter():
     ]
 
 
-RISES = claims.Claim("rises", "p", "It rises.", "§1", (), "change", (Part("growth"),), ("changes",), list)
+RISES = Statement("rises", "p", "It rises.", "§1", "change", "task", (), (Threshold("growth"),), "notebook.rise")
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def collected(tmp_path, monkeypatch, capsys):
         facts = {"exhibits": ["figure"], "specifications": [f"model-{place}", "gone"][: 2 - place]}
         (run / "run.json").write_text(json.dumps(facts))
         declared = [RISES, replace(RISES, key="falls")][: 2 - place]
-        claims.save(in_turn(declared), run, declared)
+        judging.save(in_turn(declared), run)
         model = tmp_path / "store" / f"model-{place}"
         model.mkdir(parents=True)
         (model / "manifest.json").write_text(json.dumps(manifest | {"score": 0.6 + place / 10}))
@@ -125,7 +125,10 @@ def test_the_page_shows_every_sweep_with_picture_alternative_text_and_claims(col
     assert "2 of its 2 points have no run of the code as it is now" in page
     table = BeautifulSoup(page, "html.parser")
     picture = table.select_one("figure#by-hand-learning_rate img")
-    assert picture["alt"] == "Scores against learning_rate: rte at 0.001 0.600; rte at 0.002 0.700."
+    assert (
+        picture["alt"]
+        == "Curves of score (accuracy) over learning_rate. RTE: RTE: 0.600 at 0.001, 0.700 at 0.002. Null rate: 0.500 at 0.001, 0.500 at 0.002."
+    )
     assert [cell.text for cell in table.select("thead th")] == ["claim", "learning_rate 0.001", "learning_rate 0.002"]
     verdicts = [[cell.text for cell in row.select("td")] for row in table.select("tbody tr")]
     assert verdicts == [["rises", "reproduced", "reproduced"], ["falls", "contradicted", "–"]]

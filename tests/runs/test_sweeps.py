@@ -18,7 +18,7 @@ from fivelenses.runs.sweep import expand, points, sweep
 
 PATIENCE = 300  # seconds, for a machine with busy neighbours
 PARAMETERS = 'profile = "tiny"\nseeds = None\ntasks = None'
-BEGIN = "from fivelenses import runs\nrun = runs.begin(1, globals())"
+BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
 # The first two seeds wait to be let go, and for each other where they need the same checkpoint; the third fails.
 WAITING = f"""
 import os, pathlib, time
@@ -38,10 +38,7 @@ MEASURING = """
 import pandas as pd
 from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.specification import Schedule, specify
-from fivelenses.first_exhibits.claims import Claim
-from fivelenses.first_exhibits.effects import over_models
-from fivelenses.first_exhibits.exhibit import Exhibit
-from fivelenses.first_exhibits.verdicts import Effect, Part
+from fivelenses.judging import over_seeds
 train = finetuning._train
 def counted(*arguments):
     with (home / "trainings").open("a") as trainings:
@@ -53,9 +50,10 @@ wait_for(f"ready-{1 - seed}")
 schedule = Schedule(1e-3, 16, 1, max_length=64)
 run.measure("models", of=lambda: [specify("toy-bert/seed-0", "rte", "toyworld", 0, schedule, examples=32)])
 table = pd.DataFrame({"layer": [1, 2], "seed": "all", "value": [seed + 0.25, seed + 0.5]})
-run.exhibit(lambda: Exhibit("toy-table", "Table 1", table, "A caption."))
-effect = Effect("rte", "growth", over_models([[1.0, 1.1, 0.9], [-1.0, -1.1, -0.9]][seed]))
-run.judge([Claim("rises", "toy", "It rises.", "p. 1", (), "m", (Part("growth"),), ("models",), lambda table: [effect])])
+run.table("Toy table", table, "A caption.")
+@run.claim("rises", "It rises.", "p. 1", table)
+def growth(table):
+    return {"rte": over_seeds([[1.0, 1.1, 0.9], [-1.0, -1.1, -0.9]][seed])}
 run.finish()
 """
 

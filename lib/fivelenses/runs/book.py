@@ -19,10 +19,8 @@ import pandas as pd
 import yaml
 from bs4 import BeautifulSoup
 
-from fivelenses import catalogue, project, records
+from fivelenses import catalogue, judging, project, records
 from fivelenses.files import folder_beside
-from fivelenses.first_exhibits import claims, gate, intervals
-from fivelenses.first_exhibits.verdicts import OUTCOMES
 from fivelenses.lenses.checks import invariance_table
 from fivelenses.runs import ledger, sweep_page
 from fivelenses.runs.all_chapters import run_all_committed
@@ -154,9 +152,9 @@ def substitutions(runs: Sequence[Shown]) -> dict[str, str]:
     counts = {}
     for number, part in ((chapter.number, part) for chapter in CHAPTERS.values() for part in (PUBLISHED, HERE)):
         leading = [run for run in runs if run.chapter.number == number and run.part == part and run.leads]
-        outcomes = [one.verdict.outcome for run in leading for one in claims.load(run.folder)]
+        outcomes = [verdict.outcome for run in leading for _, verdict in judging.load(run.folder)]
         prefix = f"chapter{number}_{part}"
-        for outcome in OUTCOMES:
+        for outcome in judging.OUTCOMES:
             counts[f"{prefix}_{outcome.replace(' ', '_')}"] = str(outcomes.count(outcome)) if leading else "–"
         counts[f"{prefix}_claims"] = str(len(outcomes)) if leading else "–"
     for prefix, encoder in (("known", "toy-bert"), ("real", "all-MiniLM")):
@@ -192,7 +190,7 @@ def encoder_scores(runs: Iterable[Shown]) -> pd.DataFrame:
     places = [run.committed for run in runs if run.committed and run.chapter.number != KNOWN_TRUTH]
     models = _every(places, "models").drop_duplicates("address")
     models = models[~models["encoder"].str.startswith("random:")]
-    models = gate.ordinary(models.assign(encoder=[_without_owner(name) for name in models["encoder"]]))
+    models = judging.ordinary(models.assign(encoder=[_without_owner(name) for name in models["encoder"]]))
     models = models[models["examples"] == models.groupby(["encoder", "task"])["examples"].transform("max")]
     words = _every(places, "words_by_example")
     words = words if words.empty else words.drop_duplicates(["task", "examples", "seed", "example"])
@@ -203,7 +201,7 @@ def encoder_scores(runs: Iterable[Shown]) -> pd.DataFrame:
         row |= {"examples": f"{examples:,}", "epochs": f"{epochs:g}"}
         if not words.empty:
             alike = words[(words["task"] == task) & (words["examples"] == examples)]
-            row["bag of words"] = None if alike.empty else intervals.of_scores(alike).estimate
+            row["bag of words"] = None if alike.empty else judging.score(alike).estimate
         rows.append(row | of_task.groupby("encoder")["score"].mean().to_dict())
     return pd.DataFrame(rows)
 

@@ -2,13 +2,24 @@
 intervals, groups that were left out, and whether it holds for controls, too.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fivelenses.first_exhibits import verdicts
-from fivelenses.first_exhibits.claims import OURS, TWINS, Claim, Judged
-from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, REPRODUCED
-from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN
+from fivelenses.judging import (
+    CANNOT_BE_TESTED,
+    CONTRADICTED,
+    FAILS,
+    HOLDS,
+    OPEN,
+    OURS,
+    REPRODUCED,
+    Group,
+    Statement,
+    Verdict,
+    listed,
+)
+from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN, TWINS
 from fivelenses.runs.intervals_drawn import Drawn, plots
 from fivelenses.runs.side_by_side import render
 from fivelenses.runs.thresholds import cases
@@ -17,6 +28,7 @@ NAMES = {TWIN: "the twin that moved at random", SHUFFLED: "models trained on shu
 NAMES[FUNCTIONAL_TWIN] = "the twin that moved at random until its last layer had changed as much"
 MEANING = dict.fromkeys(TWINS, "it does not speak of what training does")
 MEANING[SHUFFLED] = "it does not need a task that can be learned"
+MOST_TOLD = 100_000  # models, or examples: whoever reads of more learns that it will not be decided
 
 
 @dataclass(frozen=True)
@@ -26,7 +38,7 @@ class View:
     that it is judged on; empty where a page says so elsewhere.
     """
 
-    judged: Judged
+    verdict: Verdict
     run: str = ""
     anchor: str = ""
     figures: tuple[tuple[str, str], ...] = ()
@@ -35,11 +47,10 @@ class View:
 
 @dataclass(frozen=True)
 class Card:
-    """A claim with the views of its runs, the plots of each, where its code is, and the name of its place."""
+    """A claim with the views of its runs, the plots of each, and the name of its place."""
 
-    claim: Claim
+    claim: Statement
     views: tuple[View, ...]
-    code: str
     anchor: str = ""
 
     @property
@@ -50,22 +61,21 @@ class Card:
     @property
     def moved(self) -> str:
         """The cases for a reader who moves the thresholds; empty on pages of one run, where cards are not compared."""
-        return cases(self.claim.parts, {view.run: view.judged for view in self.views}) if self.views[0].run else ""
+        return cases(self.claim.parts, {view.run: view.verdict for view in self.views}) if self.views[0].run else ""
 
     @property
     def drawn(self) -> list[list[Drawn]]:
         """The plots of each view."""
-        return plots(self.claim.parts, [view.judged for view in self.views])
+        return plots(self.claim.parts, [view.verdict for view in self.views])
 
     def sentence(self, view: View) -> str:
         """The verdict of a run in one sentence."""
-        return verdicts.sentence(view.judged.verdict, self.claim.unit)
+        return sentence(view.verdict, self.claim.per)
 
     def controls(self, view: View) -> list[str]:
         """Whether the claim holds for each control, too, a sentence each, and why there is none."""
         sentences = []
-        for name, judged in view.judged.controls.items():
-            verdict = judged.verdict
+        for name, verdict in view.verdict.controls.items():
             if verdict.outcome == CANNOT_BE_TESTED:
                 sentences.append(f"On {NAMES[name]} it cannot be tested: {verdict.reason}.")
                 continue
@@ -77,40 +87,34 @@ class Card:
                 sentences.append(f"It does not hold for {NAMES[name]} {held}.")
             else:
                 sentences.append(f"Whether it holds for {NAMES[name]} is not clear {held}.")
-        if not any(name in view.judged.controls for name in TWINS):
-            sentences.append(f"No twin: {self.claim.untwinned or 'this run has none'}.")
+        if not any(name in view.verdict.controls for name in TWINS):
+            sentences.append(f"No twin: {self.claim.no_twin or 'this run has none'}.")
         return sentences
 
     def settings(self, view: View) -> str:
         """In how many settings of the multiverse the verdict stays, and what it is in the others; empty without any."""
-        judged = view.judged
-        if not judged.settings:
+        verdict = view.verdict
+        if not verdict.settings:
             return ""
-        others = "; ".join(f"{name}: {outcome}" for name, outcome in judged.changed.items())
-        same = ", ".join(name for name in judged.settings if name not in judged.changed)
+        others = "; ".join(f"{name}: {outcome}" for name, outcome in verdict.changed.items())
+        same = ", ".join(name for name in verdict.settings if name not in verdict.changed)
         return (
-            f"The verdict stays in {judged.stays} other settings"
+            f"The verdict stays in {verdict.stays} other settings"
             + (f" ({same})" if same else "")
             + (f"; {others}." if others else ".")
         )
 
 
-def left_out(judged: Judged) -> dict[str, str]:
+def left_out(verdict: Verdict) -> dict[str, str]:
     """Groups that took no part, joined, by the reason.
 
-    Example:
-        >>> left_out(Judged("deeper", verdicts.Verdict("open", (), "", {"a": "why", "b": "why"})))
-        {'why': 'a, b'}
+    >>> left_out(Verdict("open", left_out={"a": "why", "b": "why"}))
+    {'why': 'a, b'}
     """
     by_reason: dict[str, list[str]] = {}
-    for group, reason in judged.verdict.left_out.items():
+    for group, reason in verdict.left_out.items():
         by_reason.setdefault(reason, []).append(group)
     return {reason: ", ".join(groups) for reason, groups in by_reason.items()}
-
-
-def code_of(claim: Claim) -> str:
-    """Where the effects of a claim are computed: module and function."""
-    return f"{claim.effects.__module__}.{getattr(claim.effects, '__qualname__', claim.key)}"
 
 
 def as_html(given: Sequence[Card]) -> str:
@@ -118,22 +122,106 @@ def as_html(given: Sequence[Card]) -> str:
     return render("cards.html", cards=given, left_out=left_out)
 
 
-def cards(claims: Sequence[Claim], judged: Sequence[Judged], exhibits: Iterable[str] = ()) -> str:
+def cards(claims: Sequence[Statement], verdicts: Sequence[Verdict], exhibits: Iterable[str] = ()) -> str:
     """The claims of a chapter with what its run says of them, as HTML; `exhibits` are the keys of those on the same
     page.
     """
     shown, given = set(exhibits), []
-    for claim, one in zip(claims, judged, strict=True):
+    for claim, verdict in zip(claims, verdicts, strict=True):
         figures = tuple((figure_name(key), f"#{key}") for key in claim.exhibits if key in shown)
-        given.append(Card(claim, (View(one, figures=figures),), code_of(claim), f"claim-{claim.key}"))
+        given.append(Card(claim, (View(verdict, figures=figures),), f"claim-{claim.key}"))
     return as_html(given)
 
 
 def figure_name(key: str) -> str:
     """An exhibit's key in a reader's words.
 
-    Example:
-        >>> figure_name("hao2020-figure-1")
-        'figure 1'
+    >>> figure_name("hao2020-figure-1")
+    'figure 1'
     """
     return key.split("-", 1)[-1].replace("-", " ")
+
+
+def sentence(verdict: Verdict, unit: str = "group") -> str:
+    """A verdict in words for a card, whose plot names the parts: counts, halves, what would decide, whether it is of
+    one model.
+
+    >>> sentence(Verdict(CANNOT_BE_TESTED, reason="nothing moved"))
+    'Cannot be tested: nothing moved.'
+    """
+    if verdict.outcome == CANNOT_BE_TESTED:
+        return f"{verdict.outcome.capitalize()}: {verdict.reason}."
+    said = [f"{verdict.outcome.capitalize()}{_counts(verdict, unit)}{_models(verdict.groups)}."]
+    if verdict.untested:
+        halves = "half" if len(verdict.untested) == 1 else "halves"
+        said.append(f"No group is about the {halves} {listed([f'“{half}”' for half in verdict.untested])}.")
+    said += [f"The half “{half}” rests on {group} alone." for half, group in verdict.left_of_half.items()]
+    open_groups = verdict.of(OPEN) if verdict.outcome == OPEN else []
+    deciding, untold = [], []
+    for one in open_groups:
+        counts = dict(zip(("models", "examples"), one.needed, strict=True))
+        ways = [f"{_as_told(count)} {of}" for of, count in counts.items() if count is not None]
+        if ways and one.models > 1:
+            deciding.append(f"{' or '.join(ways)} {'would decide ' * (not deciding)}{one.name}")
+        elif one.models > 1:
+            untold.append(one.name)
+    if deciding:
+        effect = "the effect is" if len(deciding) == 1 else "effects are"
+        said.append(f"If {effect} as large as seen, {listed(deciding)} with a power of 80 %.")
+    if untold:
+        said.append(f"How many models or examples would decide {listed(untold)} cannot be told.")
+    if wanting := [one.name for one in open_groups if one.models == 1]:
+        said.append(f"More than one model is needed to decide {listed(wanting)}.")
+    if of_one := [one.name for one in verdict.groups if one.models == 1 and one.name not in wanting]:
+        which = "Each result" if 1 < len(of_one) == len(verdict.groups) else f"The result for {listed(of_one)}"
+        said.append(f"{which} is of this model and says nothing about other seeds.")
+    return " ".join(said)
+
+
+def _as_told(count: int) -> str:
+    """A count that rests on an effect's estimate, with no more digits than that bears.
+
+    >>> _as_told(16), _as_told(3462), _as_told(236879)
+    ('16', 'about 3,500', 'more than 100,000')
+    """
+    if count > MOST_TOLD:
+        return f"more than {MOST_TOLD:,}"
+    return f"{count}" if count < 100 else f"about {float(f'{count:.1e}'):,.0f}"
+
+
+def _models(groups: Sequence[Group]) -> str:
+    """How many models the groups have, where that is more than one."""
+    counts = sorted({group.models for group in groups})
+    if counts[0] < 2:
+        return ""
+    each = " each" if len(groups) > 1 and len(counts) == 1 else ""
+    return f", with {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} models{each}"
+
+
+def _counts(verdict: Verdict, unit: str) -> str:
+    """In how many groups a claim holds, fails and is open, and in which of them it does not hold.
+
+    >>> groups = (Group("MRPC", HOLDS, ()), Group("RTE", FAILS, ()))
+    >>> _counts(Verdict("mixed", groups), "task")
+    ': it holds in 1 of 2 tasks and fails in 1 (RTE)'
+    """
+    groups = verdict.groups
+    alone = f" on {listed([group.name for group in groups])} alone" if verdict.alone else ""
+    if len(groups) == 1:
+        return alone
+    counts = []
+    for outcome, verb in ((HOLDS, "holds"), (FAILS, "fails"), (OPEN, "is open")):
+        names = [one.name for one in groups if one.outcome == outcome]
+        if len(names) == len(groups):
+            return f"{alone}: it {verb} in {'both' if len(groups) == 2 else f'all {len(groups)}'} {_several(unit)}"
+        if names:
+            of_all = "" if counts else f" of {len(groups)} {_several(unit)}"
+            which = "" if outcome == HOLDS else f" ({', '.join(names)})"
+            counts.append(f"{verb} in {len(names)}{of_all}{which}")
+    return f"{alone}: it {listed(counts)}"
+
+
+def _several(unit: str) -> str:
+    """The plural of what a group is: pairs of tasks, encoders on a task, data sets."""
+    head, joint, rest = re.match(r"(.*?)(\b (?:of|on|at|with) |$)(.*)", unit).groups()
+    return f"{head}s{joint}{rest}"

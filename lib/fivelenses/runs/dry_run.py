@@ -16,7 +16,7 @@ from transformers import BertConfig
 from fivelenses import records, tasks
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
-from fivelenses.first_exhibits.exhibit import counted
+from fivelenses.exhibits import counted
 from fivelenses.models import encoders
 from fivelenses.runs.parameters import FineTuningParameters
 from fivelenses.runs.settings import settings

@@ -19,7 +19,7 @@ from fivelenses import project, records
 from fivelenses.files import sha256
 from fivelenses.runs import checksums, notebooks
 from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
-from fivelenses.runs.run import check_device
+from fivelenses.runs.parameters import check_device
 from fivelenses.runs.settings import Chapter, find_chapter, resolved, settings
 
 TEMPLATES, CARDS = Path(__file__).with_name("templates"), ("cards.html", "macros.html")
@@ -62,7 +62,7 @@ def page_digest(chapter: Chapter, notebook: nbformat.NotebookNode) -> str:
     """
     with ONE_PARSES:
         modules = {name for cell in code_cells(notebook) for name in records.imported_by(cell.source)}
-        modules |= {"fivelenses.runs.run", *chapter.measures}
+        modules |= {"fivelenses.run", *chapter.measures}
         content = hashlib.sha256(records.code_digest(modules, ("pretraining",)).encode())
     for name in CARDS:
         content.update((TEMPLATES / name).read_bytes())

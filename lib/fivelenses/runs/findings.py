@@ -28,10 +28,8 @@ import yaml
 from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 
-from fivelenses import records
-from fivelenses.first_exhibits import claims
-from fivelenses.first_exhibits.claims import Judged
-from fivelenses.first_exhibits.verdicts import FAILS, HOLDS
+from fivelenses import judging, records
+from fivelenses.judging import FAILS, HOLDS, Verdict
 from fivelenses.runs.execution import RunError
 
 FILE = "findings.yaml"
@@ -111,11 +109,11 @@ def findings(committed: Path, page: Path) -> list[Finding]:
         raise FindingError(f"{file} is not YAML ({' '.join(str(error).split())}): mend it.") from error
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise FindingError(f"{file} has to be a list of entries with {', '.join(NEEDED)}.")
-    judged = {one.claim: one for one in claims.load(page)}
-    return [_finding(entry, file, committed, page, judged) for entry in entries]
+    verdicts = {claim.key: verdict for claim, verdict in judging.load(page)}
+    return [_finding(entry, file, committed, page, verdicts) for entry in entries]
 
 
-def _finding(entry: dict, file: Path, committed: Path, page: Path, judged: Mapping[str, Judged]) -> Finding:
+def _finding(entry: dict, file: Path, committed: Path, page: Path, verdicts: Mapping[str, Verdict]) -> Finding:
     template = str(entry.get("says", entry))
     place = f"The finding “{template}” in {file}"
     wrong = [f"lacks {name}" for name in NEEDED if name not in entry]
@@ -134,7 +132,7 @@ def _finding(entry: dict, file: Path, committed: Path, page: Path, judged: Mappi
             names[name] = (
                 evaluate(source, names)
                 if isinstance(source, str)
-                else _of_claim(source, judged)
+                else _of_claim(source, verdicts)
                 if "claim" in source
                 else _of_table(source, entry["exhibit"], committed, page)
             )
@@ -170,15 +168,15 @@ def _of_table(source: Mapping, exhibit: str, committed: Path, page: Path) -> obj
     return taken.item() if hasattr(taken, "item") else taken
 
 
-def _of_claim(source: Mapping, judged: Mapping[str, Judged]) -> object:
-    one, take = judged[_known(source["claim"], judged)], source.get("take", "estimate")
+def _of_claim(source: Mapping, verdicts: Mapping[str, Verdict]) -> object:
+    verdict, take = verdicts[_known(source["claim"], verdicts)], source.get("take", "estimate")
     if take in OF_CLAIM:
-        counts = {"groups": len(one.verdict.groups), "holding": len(one.verdict.of(HOLDS))}
-        return ({"outcome": one.verdict.outcome, "failing": len(one.verdict.of(FAILS))} | counts)[take]
-    effects = [effect for effect in one.effects if effect.part == source.get("part", effect.part)]
-    effects = [effect for effect in effects if effect.group == source.get("group", effect.group)]
-    wanted = take if take in OF_EFFECT else "estimate"
-    values = pd.Series([getattr(effect.interval, wanted) for effect in effects], dtype=float)
+        counts = {"groups": len(verdict.groups), "holding": len(verdict.of(HOLDS))}
+        return ({"outcome": verdict.outcome, "failing": len(verdict.of(FAILS))} | counts)[take]
+    groups = [group for group in verdict.groups if group.name == source.get("group", group.name)]
+    parts = [part for group in groups for part in group.parts if part.name == source.get("part", part.name)]
+    ends = [dict(zip(OF_EFFECT, (part.interval.estimate, *part.interval.seen()), strict=True)) for part in parts]
+    values = pd.Series([one[take if take in OF_EFFECT else "estimate"] for one in ends], dtype=float)
     return float(TAKES["only" if take in OF_EFFECT else _known(take, TAKES)](values))
 
 

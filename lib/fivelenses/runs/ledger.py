@@ -4,16 +4,16 @@ Everything on it is read from the runs' ``claims.json`` and from the claims them
 and outcome (``_static/ledger.js``); without a script all of it is shown.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from fivelenses.first_exhibits import claims, verdicts
-from fivelenses.first_exhibits.claims import Claim, Judged
-from fivelenses.first_exhibits.verdicts import HOLDS, OUTCOMES, REPRODUCED
+from fivelenses import judging
+from fivelenses.judging import HOLDS, OPEN, OUTCOMES, REPRODUCED, Statement, Verdict
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN
-from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
+from fivelenses.runs.cards import Card, View, as_html, figure_name
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.pages import PUBLISHED, Shown, findings_of
 from fivelenses.runs.side_by_side import Picture, render
@@ -32,8 +32,8 @@ CONTROLS = {TWIN: "twin", FUNCTIONAL_TWIN: "functional twin", SHUFFLED: "shuffle
 class Entry:
     """What one run says of a claim."""
 
-    claim: Claim
-    judged: Judged
+    claim: Statement
+    verdict: Verdict
     shown: Shown
 
     @property
@@ -44,7 +44,7 @@ class Entry:
     @property
     def outcome(self) -> str:
         """Of the claim in this run."""
-        return self.judged.verdict.outcome
+        return self.verdict.outcome
 
     @property
     def anchor(self) -> str:
@@ -54,12 +54,11 @@ class Entry:
     @property
     def count(self) -> str:
         """Groups that hold of groups judged, and models per group, for a cell of the matrix; empty without a group."""
-        groups = self.judged.verdict.groups
+        groups = self.verdict.groups
         if not groups:
             return ""
-        models = [str(count) for count in sorted({group.models for group in groups if group.measured})]
-        held = f"{len(self.judged.verdict.of(HOLDS))}/{len(groups)}"
-        return held + (f" × {'–'.join(dict.fromkeys((models[0], models[-1])))}" if models else "")
+        models = [str(count) for count in sorted({group.models for group in groups})]
+        return f"{len(self.verdict.of(HOLDS))}/{len(groups)} × {'–'.join(dict.fromkeys((models[0], models[-1])))}"
 
     def view(self) -> View:
         """For a card of the ledger."""
@@ -67,17 +66,17 @@ class Entry:
         figures = tuple((figure_name(key), f"{self.shown.page}.html#{key}") for key in keys)
         committed = self.shown.committed
         record = f"book/records/{committed.parent.name}/{committed.name}" if committed else ""
-        return View(self.judged, self.run, self.anchor, figures, record)
+        return View(self.verdict, self.run, self.anchor, figures, record)
 
 
-def judged_in(shown: Shown) -> dict[str, tuple[Claim, Judged]]:
+def judged_in(shown: Shown) -> dict[str, tuple[Statement, Verdict]]:
     """The claims of a run with what became of them, by key.
 
     Raises:
         RunError: its verdicts are damaged or older than this code; the message names the command that mends it.
     """
     try:
-        return {claim.key: (claim, judged) for claim, judged in claims.load_with_claims(shown.folder)}
+        return {claim.key: (claim, verdict) for claim, verdict in judging.load(shown.folder)}
     except ValueError as error:
         command = f"fivelenses run {shown.chapter.number} --profile {shown.profile} --force"
         raise RunError(f"The verdicts of chapter {shown.chapter.number} cannot be read: run `{command}`.") from error
@@ -112,15 +111,15 @@ def page(runs: Iterable[Shown]) -> str:
     """The ledger as HTML: a matrix of claims by runs, what chance and controls say, and a card per claim."""
     judgements = entries(runs)
     overview = _overview(judgements)
-    tests, decided, chance = verdicts.multiplicity(entry.judged.verdict for entry in judgements)
-    groups = [group for entry in judgements for group in entry.judged.verdict.groups]
+    groups = [group for entry in judgements for group in entry.verdict.groups]
+    chance = {"tests": len(groups), "decided": sum(group.outcome != OPEN for group in groups)}
     run_names = overview["run_names"]
     return render(
         "ledger.html",
         **overview,
         ledger="",
         choices={"paper": PAPERS, "run": {name: name for name in run_names}, "outcome": {one: one for one in OUTCOMES}},
-        chance={"tests": tests, "decided": decided, "by_chance": chance, "unmeasured": len(groups) - tests},
+        chance=chance | {"by_chance": math.fsum(group.chance for group in groups)},
         controls=_controls(judgements),
         cards=as_html([_card(list(of_claim.values())) for of_claim in overview["by_claim"].values()]),
     )
@@ -145,7 +144,7 @@ def told_first(runs: Iterable[Shown]) -> str:
 def _overview(judgements: Sequence[Entry]) -> dict:
     """What the matrix is made of."""
     by_claim: dict[str, dict[str, Entry]] = {}
-    by_paper: dict[str, dict[str, Claim]] = {}
+    by_paper: dict[str, dict[str, Statement]] = {}
     for entry in judgements:
         by_paper.setdefault(entry.claim.paper, {}).setdefault(entry.claim.key, entry.claim)
         by_claim.setdefault(entry.claim.key, {})[entry.run] = entry
@@ -160,25 +159,25 @@ def _overview(judgements: Sequence[Entry]) -> dict:
 
 def _card(of_claim: Sequence[Entry]) -> Card:
     claim = of_claim[0].claim
-    return Card(claim, tuple(entry.view() for entry in of_claim), code_of(claim), f"claim-{claim.key}")
+    return Card(claim, tuple(entry.view() for entry in of_claim), f"claim-{claim.key}")
 
 
 def _controls(judgements: Sequence[Entry]) -> dict:
     """Which claims hold for controls, too: by claim, the runs that have some, and why others have no twin."""
     rows: dict[str, list[Entry]] = {}
     for entry in judgements:
-        if entry.judged.controls:
+        if entry.verdict.controls:
             rows.setdefault(entry.claim.key, []).append(entry)
     twins = [entry for of_claim in rows.values() for entry in of_claim if _twinned(entry)]
-    too = [entry for entry in twins if entry.judged.controls[TWIN].verdict.outcome == REPRODUCED]
-    untwinned = {entry.claim.key: entry.claim.untwinned for entry in judgements if entry.claim.untwinned}
-    controls = {name for of_claim in rows.values() for entry in of_claim for name in entry.judged.controls}
+    too = [entry for entry in twins if entry.verdict.controls[TWIN].outcome == REPRODUCED]
+    untwinned = {entry.claim.key: entry.claim.no_twin for entry in judgements if entry.claim.no_twin}
+    controls = {name for of_claim in rows.values() for entry in of_claim for name in entry.verdict.controls}
     names = {name: title for name, title in CONTROLS.items() if name in controls}
     return {"rows": rows, "twins": len(twins), "too": len(too), "untwinned": untwinned, "names": names}
 
 
 def _twinned(entry: Entry) -> bool:
-    return entry.outcome == REPRODUCED and TWIN in entry.judged.controls
+    return entry.outcome == REPRODUCED and TWIN in entry.verdict.controls
 
 
 def _reproduced(judgements: Sequence[Entry], paper: str) -> dict[str, str]:

@@ -388,3 +388,20 @@ class EncoderParameters(FineTuningParameters):
 
     def encoders_used(self) -> tuple[str, ...]:
         return (self.encoder,)
+
+
+def check_device(parameters: ChapterParameters, profile: str) -> None:
+    """Refuse a run that asks for a GPU on a machine without one.
+
+    Raises:
+        ParameterError: in one sentence.
+    """
+    if parameters.device != "cuda":
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ParameterError(
+            f"The profile {profile!r} asks for a GPU and there is none here: run it on a machine with one, "
+            "see what it would take with --dry-run, or pass -p device=cpu to run it all the same."
+        )

@@ -9,17 +9,15 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
-from fivelenses import project
+from fivelenses import judging, project
 from fivelenses.catalogue import find, is_task
 from fivelenses.checkpoints import soundness
+from fivelenses.exhibits import counted
 from fivelenses.files import folder_beside
-from fivelenses.first_exhibits import claims
-from fivelenses.first_exhibits.claims import Claim, Judged
-from fivelenses.first_exhibits.exhibit import counted
-from fivelenses.first_exhibits.verdicts import OUTCOMES
+from fivelenses.judging import OUTCOMES, Statement, Verdict
 from fivelenses.models.layers import PARTS
 from fivelenses.runs import execution, ledger
-from fivelenses.runs.cards import Card, View, as_html, code_of, figure_name
+from fivelenses.runs.cards import Card, View, as_html, figure_name
 from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.pages import PUBLISHED, Shown, local_runs, published_runs
 from fivelenses.runs.parameters import ParameterError, positions
@@ -183,12 +181,12 @@ def report_page(
     for part, folder in sections:
         number, book = part.chapter.number, _book_run(part.chapter, profile)
         in_book = {} if book is None else _in_book(book)
-        judged = claims.load_with_claims(folder)
-        outcomes += [one.verdict.outcome for _, one in judged]
+        judged = judging.load(folder)
+        outcomes += [verdict.outcome for _, verdict in judged]
         beside = "" if book is None else f" Next to it the book’s run, {book.title}."
         views = [(folder, "this encoder")] + ([] if book is None else [(book.folder, "the book’s")])
         drawn = [file.stem for file in folder.glob("*.png")]
-        shown = [_card(claim, one, in_book, drawn) for claim, one in judged]
+        shown = [_card(*one, in_book, drawn) for one in judged]
         chapters.append(
             {
                 "number": number,
@@ -211,21 +209,21 @@ def _words(task: str) -> str:
     return find(task).title if find(task).own else task
 
 
-def _in_book(run: Shown) -> dict[str, Judged]:
+def _in_book(run: Shown) -> dict[str, Verdict]:
     """What the book's run says, nothing where it was made by other code: a report does not wait for it."""
     try:
-        return {key: judged for key, (_, judged) in ledger.judged_in(run).items()}
+        return {key: verdict for key, (_, verdict) in ledger.judged_in(run).items()}
     except RunError:
         return {}
 
 
-def _card(claim: Claim, judged: Judged, in_book: Mapping[str, Judged], drawn: Iterable[str]) -> Card:
+def _card(claim: Statement, verdict: Verdict, in_book: Mapping[str, Verdict], drawn: Iterable[str]) -> Card:
     """A claim with what this encoder says of it, and the book's run where it has one."""
     figures = tuple((figure_name(key), f"#{key}") for key in claim.exhibits if key in drawn)
-    views = [View(judged, "this encoder", figures=figures)]
+    views = [View(verdict, "this encoder", figures=figures)]
     if claim.key in in_book:
         views.append(View(in_book[claim.key], "the book’s run"))
-    return Card(claim, tuple(views), code_of(claim))
+    return Card(claim, tuple(views))
 
 
 def _book_run(chapter: Chapter, profile: str) -> Shown | None:
@@ -248,7 +246,7 @@ def _verdicts(encoder: str, profile: str, runs: dict[int, Path]) -> pd.DataFrame
     """All verdicts as a table, one row per claim, group and part."""
     tables = []
     for number, folder in runs.items():
-        table = claims.as_table(claims.load(folder))
+        table = judging.as_table(judging.load(folder))
         table.insert(0, "chapter", number)
         tables.append(table)
     whole = pd.concat(tables, ignore_index=True)

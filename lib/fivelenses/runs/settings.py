@@ -28,7 +28,7 @@ class Chapter:
         number, slug: its place, and its notebook's name without suffix.
         paper: its paper's key, empty for a chapter without one.
         parameters: what it takes.
-        measures: the modules whose functions it measures with, by name, see :meth:`fivelenses.runs.run.Run.measure`.
+        measures: the modules whose functions it measures with, by name, see :meth:`fivelenses.run.Run.measure`.
         profiles: the profiles it has.
         telling: the key of its headline exhibit, which other runs of the chapter are compared by.
     """

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from fivelenses.first_exhibits.verdicts import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
+from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, MIXED, OPEN, REPRODUCED
 
 # A sign beside the colour, for readers to whom colours look alike.
 SIGNS = {REPRODUCED: "●", CONTRADICTED: "✕", MIXED: "◐", OPEN: "○", CANNOT_BE_TESTED: "–"}

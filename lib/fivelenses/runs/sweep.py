@@ -26,18 +26,16 @@ import pandas as pd
 import torch
 import yaml
 
-from fivelenses import project
+from fivelenses import judging, project
 from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.store import MANIFEST, Checkpoint, Store
 from fivelenses.files import written_beside
-from fivelenses.first_exhibits import claims
 from fivelenses.processes import cores, workers
 from fivelenses.runs import execution
 from fivelenses.runs.execution import RunError
 from fivelenses.runs.folders import folder_name
 from fivelenses.runs.inputs import check_encoders
-from fivelenses.runs.parameters import ParameterError, read_yaml
-from fivelenses.runs.run import check_device
+from fivelenses.runs.parameters import ParameterError, check_device, read_yaml
 from fivelenses.runs.settings import find_chapter, settings
 
 if TYPE_CHECKING:
@@ -445,7 +443,7 @@ def collect(number: int, profile: str, points: Sequence[Point], folder: Path) ->
             print(f"{point.name}: {len(manifests) - len(stored)} of its models are no longer in the store")
         if stored:
             parts.append((origin, MODELS, tables.models(stored)))
-        judged = claims.as_table(claims.load(run))
+        judged = judging.as_table(judging.load(run))
         verdicts.append(pd.concat([pd.DataFrame([origin] * len(judged), columns=list(origin)), judged], axis=1))
     for name, table in ((TABLE, gather(parts)), (CLAIMS, pd.concat(verdicts, ignore_index=True))):
         with written_beside(folder / name) as place:

@@ -1,7 +1,9 @@
+"""The picture of a sweep: which models it draws, and how."""
+
 import pandas as pd
 import pytest
 
-from fivelenses.first_exhibits.sweep import fine_tuned, score_against
+from fivelenses.runs.sweep_page import fine_tuned, score_against
 
 
 def models(rows: list[dict]) -> pd.DataFrame:
@@ -46,9 +48,9 @@ def test_a_quantity_is_a_curve_of_means_with_a_band_over_the_other_parameters():
             for seed in (0, 1)
         ]
     )
-    exhibit = score_against(table, "rate", "a sweep")
-    assert [axes.get_title("left") for axes in exhibit.figure.axes] == ["RTE", "MRPC"]
-    for axes in exhibit.figure.axes:
+    exhibit = score_against(table, "rate", "a sweep", "s")
+    assert [axes.get_title("left") for axes in exhibit.drawing.figure.axes] == ["RTE", "MRPC"]
+    for axes in exhibit.drawing.figure.axes:
         curve, null = axes.lines
         assert curve.get_xdata() == pytest.approx([1e-4, 1e-3, 1e-2])
         assert curve.get_ydata() == pytest.approx([0.625, 0.725, 0.525])
@@ -58,7 +60,7 @@ def test_a_quantity_is_a_curve_of_means_with_a_band_over_the_other_parameters():
         assert axes.get_xscale() == "log"
         assert [tick.get_text() for tick in axes.get_xticklabels()] == ["0.0001", "0.001", "0.01"]
     assert "2 models per task and value" in exhibit.caption
-    assert "rte at 0.01 0.525; rte at 0.0001 0.625" in exhibit.alt
+    assert "RTE: RTE: 0.625 at 0.0001, 0.525 at 0.01." in exhibit.drawing.alt
 
 
 @pytest.mark.parametrize(
@@ -68,15 +70,15 @@ def test_what_is_no_quantity_is_drawn_as_dots(parameter, column):
     rows = models([{"task": task, "score": score} for task, score in (("rte", 0.6), ("mrpc", 0.7), ("rte", 0.8))])
     rows = rows.rename(columns={"task": column, "seed": "table_seed"})
     values = {"task": ["rte", "mrpc", "rte"], "biases_and_norms": ["kept", "kept", "reset"], "seed": [0, 0, 1]}
-    exhibit = score_against(rows.assign(**{parameter: values[parameter]}), parameter, "a sweep")
-    axes = exhibit.figure.axes[0]
+    exhibit = score_against(rows.assign(**{parameter: values[parameter]}), parameter, "a sweep", "s")
+    axes = exhibit.drawing.figure.axes[0]
     assert sorted(x for dots in axes.collections for x, _ in dots.get_offsets()) == pytest.approx([0.6, 0.7, 0.8])
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["RTE", "MRPC"]
-    legend = [text.get_text() for text in exhibit.figure.legends[0].get_texts()]
+    legend = [text.get_text() for text in exhibit.drawing.figure.legends[0].get_texts()]
     named = ["model"] if parameter == "task" else [f"{parameter} {value}" for value in dict.fromkeys(values[parameter])]
     assert legend == [*named, "null rate"]
 
 
 def test_a_sweep_without_a_whole_model_has_no_picture():
     with pytest.raises(ValueError, match="No model of a sweep was fine-tuned as a whole"):
-        score_against(models([{"frozen": 3, "keep": 1}]), "keep", "a sweep")
+        score_against(models([{"frozen": 3, "keep": 1}]), "keep", "a sweep", "s")
