@@ -35,9 +35,8 @@ def verdict_on(
     parts: Sequence[Threshold], intervals: dict[str, dict[str, Interval]], left_out: dict[str, str] | None = None
 ) -> Verdict:
     """The verdict from intervals by group and part."""
-    above, because, unit = (
-        {part.name: getattr(part, name) for part in parts} for name in ("threshold", "reason", "unit")
-    )
+    above, because = {part.name: part.threshold for part in parts}, {part.name: part.reason for part in parts}
+    unit = {part.name: part.unit for part in parts}
     halves: dict[str, list[str]] = {}
     for part in parts:
         if part.half:
