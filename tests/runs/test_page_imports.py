@@ -23,8 +23,7 @@ for number, imports, committed in json.load(sys.stdin):
     exec(imports, names)
     if committed:
         os.environ["{RECORDS_VARIABLE}"] = committed
-        begin = names.get("begin") or names["runs"].begin
-        run = begin(number, {{}})
+        run = names["begin"](number, {{}})
         run.measure("models")
     loaded = [name for name in {HEAVY} if name in sys.modules]
     assert not loaded, f"chapter {{number}} has loaded {{', '.join(loaded)}}"
