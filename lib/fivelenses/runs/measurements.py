@@ -33,7 +33,6 @@ class Measurements:
         chapter, profile, settings: what is run.
         log: takes a line of progress.
         committed: the folder of a published run's records; None for a run that may measure.
-        tables: the records so far, by the name of the measurement.
         files: their files, by the name of the measurement.
         not_measured: why a measurement was not made, by its name.
         outdated: the measurements whose code has changed since a published run.
@@ -48,7 +47,6 @@ class Measurements:
     settings: ChapterParameters
     log: Callable[[str], None]
     committed: Path | None = None
-    tables: dict[str, pd.DataFrame | dict[str, pd.DataFrame] | Missing] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
     not_measured: dict[str, str] = field(default_factory=dict)
     outdated: list[str] = field(default_factory=list)
@@ -88,11 +86,8 @@ class Measurements:
         """
         module = records.measuring_module(function, self.chapter.measures)
         if self.committed is not None:
-            record = self._committed(function, module)
-        else:
-            record = self._current(getattr(import_module(module), function), of, each, over, given)
-        self.tables[function] = record
-        return record
+            return self._committed(function, module)
+        return self._current(getattr(import_module(module), function), of, each, over, given)
 
     def _current(self, function, of, each, over, given) -> pd.DataFrame | dict[str, pd.DataFrame]:
         names = list(inspect.signature(function).parameters)
