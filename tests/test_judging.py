@@ -627,7 +627,7 @@ def test_a_table_has_a_row_per_claim_group_and_part(tmp_path):
     assert read[["group", "part", "group_outcome", "outcome"]][:3].values.tolist() == [
         ["MRPC", "growth", "holds", "holds"],
         ["RTE", "growth", "open", "open"],
-        ["MRPC", "a", "open", "open"],
+        ["MRPC", "a", "open", "holds"],
     ]
     assert read["estimate"][1] == 5 and read["low"][1] == -math.inf
     last = read.iloc[-1]

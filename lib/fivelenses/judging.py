@@ -1092,22 +1092,20 @@ def _as_statement(entry: Mapping) -> Statement:
 
 
 def _as_verdict(entry: Mapping, said: Statement) -> Verdict:
-    thresholds = {part.name: part for part in said.parts}
-    groups = []
-    for one in entry["verdict"]["groups"]:
-        effects = [effect for effect in entry["effects"] if effect["group"] == one["name"]]
-        parts = []
-        for effect in effects:
-            name = effect["part"]
-            outcome = FAILS if name in one["failed"] else OPEN if name in one["undecided"] else HOLDS
-            of_part = thresholds[name]
-            parts.append(Part(name, _as_interval(effect), of_part.threshold, of_part.unit, outcome))
-        on = tuple(filter(None, effects[0]["stands_on"].split("; ")))
-        needed = one["models_needed"], one["examples_needed"]
-        groups.append(Group(one["name"], one["outcome"], tuple(parts), "".join(one["halves"]), on, needed))
+    groups = tuple(_as_group(one, entry["effects"], said.parts) for one in entry["verdict"]["groups"])
     controls = {name: _as_verdict(control, said) for name, control in entry["controls"].items()}
-    read = {"groups": tuple(groups), "untested": tuple(entry["verdict"]["untested"])}
+    read = {"groups": groups, "untested": tuple(entry["verdict"]["untested"])}
     return Verdict(**entry["verdict"] | read, controls=controls, settings=entry["settings"])
+
+
+def _as_group(entry: Mapping, effects: Sequence[Mapping], thresholds: Sequence[Threshold]) -> Group:
+    asked, parts = {one.name: one for one in thresholds}, []
+    for effect in (one for one in effects if one["group"] == entry["name"]):
+        name, on = effect["part"], tuple(filter(None, effect["stands_on"].split("; ")))
+        outcome = FAILS if name in entry["failed"] else OPEN if name in entry["undecided"] else HOLDS
+        parts.append(Part(name, _as_interval(effect), asked[name].threshold, asked[name].unit, outcome))
+    needed = entry["models_needed"], entry["examples_needed"]
+    return Group(entry["name"], entry["outcome"], tuple(parts), "".join(entry["halves"]), on, needed)
 
 
 def _as_interval(effect: Mapping) -> Interval:
@@ -1116,11 +1114,10 @@ def _as_interval(effect: Mapping) -> Interval:
     bounded = next(ends for ends, name in BOUNDS.items() if name == effect["bound"])
     tests = round((1 - LEVEL) / (1 - effect["level"]))
     whole = Interval(mean, *sources, effect["models"], effect["examples"], effect["log"], bounded, tests=tests)
-    # An end that the measure cannot reach was cut.
-    kept = [
-        math.isclose(*ends, abs_tol=1e-12) for ends in zip(whole.seen(), (effect["low"], effect["high"]), strict=True)
-    ]
-    return whole.cut(-math.inf if kept[0] else effect["low"], math.inf if kept[1] else effect["high"])
+    # What goes less far than the variance says was cut at what the measure can be.
+    (low, high), saved = whole.seen(), (effect["low"], effect["high"])
+    least = -math.inf if math.isclose(low, saved[0], abs_tol=ROUNDING) else saved[0]
+    return whole.cut(least, math.inf if math.isclose(high, saved[1], abs_tol=ROUNDING) else saved[1])
 
 
 def as_table(claims: Iterable[tuple[Statement, Verdict]]) -> pd.DataFrame:

@@ -139,8 +139,7 @@ def drawn(part: Threshold, verdict: Verdict, axis: Scale) -> Drawn:
 
 def plots(parts: Sequence[Threshold], verdicts: Sequence[Verdict]) -> list[list[Drawn]]:
     """The plots of a claim: for each run that judged it, one per part, each part on one axis in all runs."""
-    axes = {
-        part: scale(part, [one for verdict in verdicts for one in intervals_of(part, verdict).values()])
-        for part in parts
-    }
+    axes = {}
+    for part in parts:
+        axes[part] = scale(part, [one for verdict in verdicts for one in intervals_of(part, verdict).values()])
     return [[drawn(part, one, axes[part]) for part in parts if intervals_of(part, one)] for one in verdicts]

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
-from fivelenses.judging import LEVEL, Part, Threshold, Verdict
+from fivelenses.judging import LEVEL, Group, Threshold, Verdict
 from fivelenses.runs.intervals_drawn import intervals_of, scale
 
 
@@ -21,7 +21,7 @@ def cases(parts: Sequence[Threshold], runs: Mapping[str, Verdict]) -> str:
         parts: of the claim.
         runs: what became of it, by the run in a reader's words; those without a group are left out.
 
-    >>> from fivelenses.judging import Group, over_seeds
+    >>> from fivelenses.judging import Part, over_seeds
     >>> group = Group("MRPC", "holds", (Part("growth", over_seeds([4, 6, 5])),))
     >>> json.loads(cases([Threshold("growth")], {"toy": Verdict("reproduced", (group,))}))["runs"]
     {'toy': {'MRPC': {'growth': [2.51586..., 7.48413...]}}}
@@ -41,15 +41,15 @@ def cases(parts: Sequence[Threshold], runs: Mapping[str, Verdict]) -> str:
     for part in parts:
         if part.half:
             halves.setdefault(part.half, []).append(part.name)
-    by_run: dict[str, dict] = {}
-    for name, verdict in tested.items():
-        by_run[name] = {
-            group.name: {part.name: _ends(part, len(group.parts)) for part in group.parts} for group in verdict.groups
-        }
+    by_run = {name: {group.name: _ends(group) for group in verdict.groups} for name, verdict in tested.items()}
     found = {"parts": sliders, "halves": list(halves.values()), "runs": by_run}
     return json.dumps(found, allow_nan=False).replace("<", "\\u003c")
 
 
-def _ends(part: Part, parts: int) -> list[float | None]:
-    ends = part.interval.bounds()[0], part.interval.bounds(1 - (1 - LEVEL) / parts)[1]
-    return [end if math.isfinite(end) else None for end in ends]
+def _ends(group: Group) -> dict[str, list[float | None]]:
+    """The lower end of each part, and the upper one at the level corrected for the number of parts."""
+    ends, corrected = {}, 1 - (1 - LEVEL) / len(group.parts)
+    for part in group.parts:
+        both = part.interval.bounds()[0], part.interval.bounds(corrected)[1]
+        ends[part.name] = [end if math.isfinite(end) else None for end in both]
+    return ends
