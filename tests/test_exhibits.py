@@ -4,10 +4,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
-from matplotlib.colors import to_hex
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex, to_rgb
 
 from fivelenses import run as running
-from fivelenses.exhibits import TASKS, Cells, Dots, Exhibit, Layout, curves, dots, heat_maps, looks, table_html
+from fivelenses.exhibits import (
+    OTHERS,
+    OWN_COLOURS,
+    TASKS,
+    Cells,
+    Dots,
+    Exhibit,
+    Layout,
+    curves,
+    dots,
+    heat_maps,
+    label_ends,
+    looks,
+    table_html,
+)
 from fivelenses.records import Missing
 from fivelenses.run import Run
 from fivelenses.runs.settings import CHAPTERS, settings
@@ -51,6 +66,25 @@ def test_a_missing_value_is_refused_unless_its_panel_says_so():
         curves(table, "js", "task", y_label="nats")
     drawing = curves(table, "js", "task", y_label="nats", layout=Layout(panels="task", missing="not separable"))
     assert "not separable" in texts(drawing)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 0.5, 1.0), (0.0, 0.0, 0.01), (0.97, 0.98, 1.0), (0.0,)])
+def test_names_beside_curves_keep_clear_of_each_other_and_of_the_axis(ends):
+    figure, axes = plt.subplots()
+    axes.set_ylim(0, 1)
+    label_ends(axes, 6, {f"curve {place}": (end, "black") for place, end in enumerate(ends)}, 3.6)
+    heights, least = [text.xy[1] for text in axes.texts], 0.17 / 2.7  # a line of text
+    assert min(heights) >= least / 2 - 1e-9
+    assert len(heights) == len(ends) and (np.diff(sorted(heights)) >= least - 1e-9).all()
+    plt.close(figure)
+
+
+def test_a_name_in_any_colour_of_the_house_style_can_be_read_on_white():
+    colours = [colour for colour, _ in (*TASKS.values(), *OTHERS, *looks(range(12)).values())]
+    channels = np.array([to_rgb(colour) for colour in (*colours, *OWN_COLOURS)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
+    assert (1.05 / (luminance + 0.05)).min() > 2.2
 
 
 def test_groups_that_are_no_tasks_have_colours_of_their_own():

@@ -554,6 +554,22 @@ def test_an_open_group_says_what_would_decide_it():
     assert judged({"a": SEEDS[HOLDS]}).needed == (None, None)
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 1e6])
+def test_ties_at_the_threshold_decide_nothing(threshold):
+    for rounding in (0.0, 1e-16, -1e-16):
+        seeds = [threshold * (1 + rounding) + rounding] * 3
+        group = judged({"a": seeds}, above=threshold, because="so" if threshold else "")
+        assert group.outcome == OPEN and group.needed == (None, None)
+
+
+def test_noise_is_decided_as_often_as_chance_says():
+    noise = np.random.default_rng(1).normal(size=(400, 5))
+    found = {f"g{place}": over_seeds(seeds) for place, seeds in enumerate(noise)}
+    groups = [judging.judge_group(claim(), name, (), interval) for name, interval in found.items()]
+    assert sum(group.chance for group in groups) == pytest.approx(20)
+    assert abs(sum(group.outcome != OPEN for group in groups) - 20) < 3 * math.sqrt(19)
+
+
 def test_chance_decides_by_both_ends_that_stand():
     assert judged({"a": SEEDS[OPEN]}).chance == pytest.approx(0.05)
     assert judged({"a": SEEDS[OPEN], "b": SEEDS[OPEN]}).chance == pytest.approx(0.05)
