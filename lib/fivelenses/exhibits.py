@@ -147,7 +147,7 @@ class Drawing:
 
     @functools.cached_property
     def png(self) -> bytes:
-        """With at most 256 colours: a third of the size and no difference to the eye."""
+        """With at most 256 colours, a third of the size and no difference to the eye."""
         drawn, packed = io.BytesIO(), io.BytesIO()
         self.figure.savefig(drawn, format="png", metadata={"Software": None})
         Image.open(drawn).convert("RGB").quantize(256).save(packed, format="png", optimize=True)

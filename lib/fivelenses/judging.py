@@ -368,7 +368,7 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
         by: the columns that tell models apart.
 
     Returns:
-        One row per model and fold: `by`, `fold`, `score`, `scored_examples`.
+        One row per model and fold, with `by`, `fold`, `score`, `scored_examples`.
 
     >>> values = {"model": 1, "seed": 0, "example": [0, 1], "metric": "accuracy", "score": [1, 0], "weight": 1}
     >>> scores_by_fold(pd.DataFrame(values), ["model"])["score"].tolist()
@@ -684,7 +684,7 @@ class Verdict:
 
     @property
     def range(self) -> str:
-        """The range of the first part over the groups, for prose: *5.1 to 8.8*."""
+        """The range of the first part over the groups, for prose (*5.1 to 8.8*)."""
         parts = [part for group in self.groups for part in group.parts]
         estimates = sorted(part.interval.estimate for part in parts if part.name == parts[0].name)
         ends = dict.fromkeys(f"{value:z.3g}".replace("-", "−") for value in (estimates[:1] + estimates[-1:]))
@@ -743,7 +743,7 @@ class Claim:
 
     @property
     def measure(self) -> str:
-        """What the numbers are, in the middle of a sentence: the function's documentation."""
+        """What the numbers are, in the middle of a sentence, from the function's documentation."""
         text = " ".join((self.function.__doc__ or "").split()).removesuffix(".")
         return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
