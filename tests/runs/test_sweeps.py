@@ -117,15 +117,15 @@ def test_the_notebook_of_a_killed_worker_ends_with_it_and_the_point_begins_again
 
 
 def test_a_sweep_that_lost_a_worker_ends_with_the_same_tables(swept):
-    rows = swept.table[swept.table["exhibit"] == "toy-table"]
+    rows = swept.table[swept.table["exhibit"] == "hao2020-toy-table"]
     assert rows["seed"].tolist() == [0, 0, 1, 1]
     assert rows["row"].tolist() == [0, 1, 0, 1]
     assert rows["value"].tolist() == [0.25, 0.5, 1.25, 1.5]
     assert rows["table_seed"].tolist() == ["all"] * 4
     verdicts = pd.read_parquet(swept.folder / "claims.parquet")
     assert verdicts[["seed", "claim", "verdict", "group", "part", "outcome"]].values.tolist() == [
-        [0, "rises", "reproduced", "rte", "growth", "holds"],
-        [1, "rises", "contradicted", "rte", "growth", "fails"],
+        [0, "rises", "reproduced", "RTE", "growth", "holds"],
+        [1, "rises", "contradicted", "RTE", "growth", "fails"],
     ]
 
 
