@@ -417,7 +417,7 @@ def test_a_model_from_scratch_without_an_optimum_is_named_and_left_out(judge):
     table = record["ends"]
     table.loc[(table["task"] == "trec") & (table["init"] == SCRATCH), "loss"] = 1.05
     verdict = judge({"landscapes": record})["wider-optima"]
-    assert [group.name for group in verdict.groups] == ["CoLA"] and "no optimum" in verdict.left_out["TREC"]
+    assert [group.name for group in verdict.groups] == ["CoLA"] and "no optimum" in verdict.left_out["TREC-50"]
     table.loc[table["init"] == SCRATCH, "loss"] = 1.05
     assert judge({"landscapes": record})["wider-optima"].outcome == CANNOT_BE_TESTED
 
@@ -495,6 +495,6 @@ def test_a_loss_that_does_not_fall_is_named_and_not_scaled(tmp_path):
     lines.loc[(lines["task"] == "trec") & (lines["init"] == SCRATCH), "loss"] = 0.7
     made = {one.key: one for one in execute({"models": trained(), "landscapes": record}, tmp_path)["run"].exhibits}
     exhibit = made["hao2019-figure-5"]
-    assert exhibit.caption.endswith("falls by less than 0.01 nats: TREC from scratch.")
+    assert exhibit.caption.endswith("falls by less than 0.01 nats: TREC-50 from scratch.")
     missing = exhibit.table[exhibit.table["height"].isna()]
     assert set(zip(missing["task"], missing["init"], strict=True)) == {("trec", SCRATCH)}
