@@ -118,9 +118,11 @@ def check_measure(measure: Measure) -> None:
         >>> def correlation_of_lengths(x, y):
         ...     return np.corrcoef(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1))[0, 1]
         >>> measure = Measure("lengths", correlation_of_lengths, 1, -1, 1, lambda n, d: 0, True, RIGID)
-        >>> check_measure(measure)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        AssertionError: lengths: translation changes it by 0.67...
+        >>> try:
+        ...     check_measure(measure)
+        ... except AssertionError as difference:
+        ...     print(str(difference).partition(" by ")[0])
+        lengths: translation changes it
     """
     for _, check in checks(measure):
         check()
