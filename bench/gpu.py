@@ -181,12 +181,7 @@ def ask(run: str, part) -> None:
     measurements = Asked(chapter, "small", parameters, lambda line: print(f"chapter {run[0]}: {line}", flush=True))
     names = {"run": MeasuringRun(measure=measurements.measure, settings=parameters), "settings": parameters}
     for statement in _statements(chapter.notebook.with_suffix(".py")):
-        try:
-            exec(compile(ast.Module([statement], []), chapter.slug, "exec"), names)
-        except Exception:
-            # Tables and figures of records that are not there yet.
-            if ".measure(" in ast.unparse(statement):
-                raise
+        exec(compile(ast.Module([statement], []), chapter.slug, "exec"), names)
 
 
 def jobs_of(run: str) -> list[Job]:
@@ -216,17 +211,17 @@ def measure(job: Job) -> str:
 
 
 def _statements(notebook: Path) -> list[ast.stmt]:
-    """The notebook's assignments and calls, in order; its imports serve figures, but for the names of kinds."""
-    body = ast.parse(notebook.read_text(encoding="utf-8")).body
-    kinds = ("fivelenses.records",)
-    return [
-        one
-        for one in body
-        if isinstance(one, ast.Assign | ast.Expr | ast.For)
-        and "begin(" not in ast.unparse(one)
-        or isinstance(one, ast.ImportFrom)
-        and one.module in kinds
-    ]
+    """What a notebook measures, in order, and the assignments that this needs; none of its figures and claims."""
+    needed, chosen = set(), []
+    for one in reversed(ast.parse(notebook.read_text(encoding="utf-8")).body):
+        targets = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        if isinstance(one, ast.ImportFrom) and one.module == "fivelenses.records":
+            targets = {alias.name for alias in one.names}  # the names of kinds
+        measures = isinstance(one, ast.Assign | ast.Expr | ast.For) and ".measure(" in ast.unparse(one)
+        if measures or isinstance(one, ast.Assign | ast.ImportFrom) and targets & needed - {"run", "settings"}:
+            needed |= {node.id for node in ast.walk(one) if isinstance(node, ast.Name)}
+            chosen.append(one)
+    return chosen[::-1]
 
 
 # --- the run ----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that stands: its folder, whether it was executed now, and how long that took (seconds)."""
+    """A finished run: its folder, whether it was executed now, and how long that took (seconds)."""
 
     folder: Path
     executed: bool
