@@ -318,11 +318,11 @@ run.figure(
     unit="ratio",
     because="low layers move the last one by an eighth or less: a straight line gives at least a seventh over six "
     "layers or more",
-    variants={"halves of the layers": {"border": 1 / 2}} | ALL_VARIANCE,
+    variants={"halves of the layers": {"border": 1 / 2}},
 )
-def the_other_layers_over_the_low_ones(rows, border=11 / 24, value="svcca"):
+def the_other_layers_over_the_low_ones(rows, border=11 / 24):
     """Mean movement for the layers above the lower 11/24 over that for those."""
-    return ratio(rows, value, (border, 1), (0, border))
+    return ratio(rows, "svcca", (border, 1), (0, border))
 
 
 # %% [markdown]

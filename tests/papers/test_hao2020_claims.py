@@ -57,6 +57,8 @@ def records(shapes, depth=24, noise=0.01, folds=10, seeds=3, sizes=SIZES, contro
                 between.append(rows([place, seed, 2], **of_task, names=names))
     tables = {"changes_by_layer": changes, "rollbacks": rollbacks, "between_datasets": between}
     found = {name: joined(parts) for name, parts in tables.items()}
+    # As `comparison.layers_rolled_back` gives them.
+    found["rollbacks"] = found["rollbacks"].drop(columns=["js", "svcca_all"])
     return found | {"models": pd.DataFrame({"task": list(sizes), "examples": list(sizes.values())})}
 
 
