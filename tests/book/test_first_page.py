@@ -1,0 +1,38 @@
+"""The first page: its answer and picture are what their script prints; every claim has its words in the matrix."""
+
+import importlib.util
+import re
+
+import pytest
+
+from fivelenses import project
+from fivelenses.runs.settings import CHAPTERS
+
+ROOT = project.root()
+TEMPLATES = ROOT / "lib" / "fivelenses" / "runs" / "templates"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("first_picture", ROOT / "bench" / "first_picture.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_answer_and_the_picture_are_what_the_script_prints(script):
+    table = script.changes()
+    printed = f"{script.answer(table)}\n{script.picture(table)}\n"
+    assert (ROOT / "book" / "lenses.html").read_text(encoding="utf-8") == printed
+
+
+def test_an_answer_that_the_records_no_longer_bear_is_refused(script):
+    with pytest.raises(ValueError, match="no longer holds"):
+        script.answer(script.changes().assign(value=1.0))
+
+
+def test_every_claim_of_a_paper_has_a_few_words_in_the_matrix():
+    words = dict(re.findall(r'^  "([^"]+)": "([^"]+)"', (TEMPLATES / "words.html").read_text(encoding="utf-8"), re.M))
+    notebooks = (one.notebook.with_suffix(".py").read_text(encoding="utf-8") for one in CHAPTERS.values() if one.paper)
+    claims = {key for code in notebooks for key in re.findall(r'@run\.claim\(\s*"([^"]+)"', code)}
+    assert set(words) == claims and max(len(said.split()) for said in words.values()) <= 9
