@@ -9,7 +9,7 @@ from fivelenses import project
 from fivelenses.runs.settings import CHAPTERS
 
 ROOT = project.root()
-TEMPLATES = ROOT / "lib" / "fivelenses" / "runs" / "templates"
+WORDS = next(ROOT.glob("lib/fivelenses/**/words.html"))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_an_answer_that_the_records_no_longer_bear_is_refused(script):
 
 
 def test_every_claim_of_a_paper_has_a_few_words_in_the_matrix():
-    words = dict(re.findall(r'^  "([^"]+)": "([^"]+)"', (TEMPLATES / "words.html").read_text(encoding="utf-8"), re.M))
+    words = dict(re.findall(r'^  "([^"]+)": "([^"]+)"', WORDS.read_text(encoding="utf-8"), re.M))
     notebooks = (one.notebook.with_suffix(".py").read_text(encoding="utf-8") for one in CHAPTERS.values() if one.paper)
     claims = {key for code in notebooks for key in re.findall(r'@run\.claim\(\s*"([^"]+)"', code)}
     assert set(words) == claims and max(len(said.split()) for said in words.values()) <= 9

@@ -1,12 +1,13 @@
 """The book's prose: numbers that a run found are glued, not typed; the page of methods knows every lens."""
 
 import doctest
+import json
 import re
 
 import jupytext
 import pytest
 
-from fivelenses import project
+from fivelenses import project, records
 from fivelenses.runs import book
 from fivelenses.runs.settings import CHAPTERS
 
@@ -48,3 +49,17 @@ def test_pages_print_only_numbers_that_the_build_gives_them():
     for page in (project.root() / "book").glob("*.md"):
         asked = set(re.findall(r"\{\{\s*(\w+)\s*\}\}", page.read_text(encoding="utf-8")))
         assert asked <= given, f"{page.name} asks for {sorted(asked - given)}"
+
+
+def test_the_table_of_what_a_chapter_takes_has_every_published_run_as_it_was():
+    page = (project.root() / "book" / "rerun.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if re.match(r"\| \d \|", line)]
+    printed = {(row[1], row[0]): row[2:6] for row in rows}
+    took = {}
+    for file in records.committed_folder().glob("*/*/run.json"):
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        hours = (facts[name] / 3600 for name in ("training_seconds", "seconds"))
+        numbers = [*hours, facts["peak_memory"] / 1e9]
+        run = file.parent.parent.name.removeprefix("small-"), str(facts["chapter"])
+        took[run] = [str(len(facts["specifications"])), *(f"{number:.1f}" for number in numbers)]
+    assert printed == took
