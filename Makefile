@@ -60,7 +60,7 @@ bench: $(READY)
 
 # Three seeds, two side by side, one thread each: the same weights whatever the number of cores.
 toy-bert: $(READY)
-	@printf '%s\n' 0 1 2 | xargs -P 2 -I SEED $(BIN)/fivelenses pretrain --toy --seed SEED --folder models/toy-bert/seed-SEED
+	@printf '%s\n' 0 1 2 | xargs -P 2 -I SEED $(BIN)/python -m pretraining --toy --seed SEED --folder models/toy-bert/seed-SEED
 
 # On text of one's own: CORPUS is a folder of files (plain or .xz, a paragraph a line, an empty line between documents),
 # the last of which is held out. Hours; a seed that was interrupted goes on.
@@ -68,7 +68,7 @@ english-bert: $(READY)
 	@test -d "$(CORPUS)" || { echo "make: name the folder of the text with 'make english-bert CORPUS=FOLDER'"; exit 2; }
 	@files=$$(ls "$(CORPUS)"/*.txt*); last=$$(echo "$$files" | tail -n 1); \
 	text=$$(echo "$$files" | sed '$$d' | sed 's/^/--text /'); printf '%s\n' 0 1 2 | \
-	OMP_NUM_THREADS=1 xargs -P 2 -I SEED $(BIN)/fivelenses pretrain $$text --held-out "$$last" --layers 8 --hidden 128 --heads 4 \
+	OMP_NUM_THREADS=1 xargs -P 2 -I SEED $(BIN)/python -m pretraining $$text --held-out "$$last" --layers 8 --hidden 128 --heads 4 \
 	  --batch-tokens 2048 --first-length 64 --learning-rate 1e-3 --warm-up 0.03 --dropout 0 --half-precision --seed SEED \
 	  --folder models/english-bert/seed-SEED
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fivelenses import project, records
+from fivelenses.chapters import CHAPTERS, parse_parameters, settings
 from fivelenses.checkpoints.store import Store
 from fivelenses.files import written_beside
 from fivelenses.models.encoders import MINILM, MPNET
-from fivelenses.runs.parameters import parse_parameters
-from fivelenses.runs.settings import CHAPTERS, settings
 
 MINILM_RUN = (f"encoder={MINILM}",)
 MINILM_LENSES = (*MINILM_RUN, f"independent=random:{MINILM}")

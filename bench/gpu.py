@@ -88,8 +88,7 @@ def unpack(parts: list[Path], folder: Path) -> None:
 
 def chosen_settings(run: str):
     """The chapter of `number:name=value;name=value`, and its parameters in the profile `small`."""
-    from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.settings import find_chapter, settings
+    from fivelenses.chapters import find_chapter, parse_parameters, settings
 
     number, _, given = run.partition(":")
     parameters = parse_parameters([one for one in given.split(";") if one])
@@ -166,7 +165,7 @@ def ask(run: str, part) -> None:
     """Execute what a chapter's notebook measures, with `part(measurements, place, function, arguments, group)` in the
     place of measuring a group.
     """
-    from fivelenses.runs.measurements import Measurements
+    from fivelenses.measurements import Measurements
 
     chapter, parameters = chosen_settings(run)
     places = itertools.count()
@@ -178,7 +177,7 @@ def ask(run: str, part) -> None:
             part(super()._part, next(places), function, arguments, group)
             return {}
 
-    measurements = Asked(chapter, "small", parameters, lambda line: print(f"chapter {run[0]}: {line}", flush=True))
+    measurements = Asked(chapter, parameters, lambda line: print(f"chapter {run[0]}: {line}", flush=True))
     names = {"run": MeasuringRun(measure=measurements.measure, settings=parameters), "settings": parameters}
     for statement in _statements(chapter.notebook.with_suffix(".py")):
         exec(compile(ast.Module([statement], []), chapter.slug, "exec"), names)

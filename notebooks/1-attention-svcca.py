@@ -454,7 +454,7 @@ def features_between_seeds(rows, value="svcca"):
 # pairs of sentences) and of distant ones (MRPC and SST-2), on a mixture of their development examples.
 
 # %% tags=["hide-input", "claim"]
-compared = settings.compared_pairs()
+compared = settings.dataset_pairs
 between = run.measure("between_datasets", of=settings.models_of, each="seed", over={"pair": compared})
 OF_PAPER = ("rte–mnli", "mrpc–rte", "mrpc–sst2")  # from near to far
 NO_PAIR = "this run has no pair of data sets whose trainings ended well"

@@ -401,7 +401,7 @@ def gain_of_accuracy(rows):
 
 # %% tags=["hide-input", "claim"]
 along = run.measure("along_training", of=settings.followed_models, each=("task", "seed"))
-single_task = "pos" if "pos" in settings.followed_tasks() else settings.followed_tasks()[0]  # of Figures 3 and 5
+single_task = "pos" if "pos" in settings.followed else settings.followed[0]  # of Figures 3 and 5
 distances = along["distances"]
 similarities = along["similarities"]
 last = distances[distances["layer"] == distances["layer"].max()]
@@ -684,7 +684,7 @@ run.figure(
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Figures 7 to 10, all layers"}
 NUMBERS = {"pos": 7, "dep": 8, "ps-role": 9, "ps-fxn": 10}  # Appendix E
-for task in settings.followed_tasks():
+for task in settings.followed:
     run.figure(
         f"Figure {NUMBERS[task]}" if task in NUMBERS else title(task),
         draw_movements(rows[rows["task"] == task]),

@@ -488,7 +488,7 @@ def easier(tables):
 # their summed squared lengths it is at $\alpha = s$, $\beta = \sqrt{s - s^2}$.
 
 # %% tags=["hide-input", "claim"]
-paths = run.measure("trajectories", over={"task": settings.followed_tasks(), "seed": settings.seeds})
+paths = run.measure("trajectories", over={"task": settings.followed, "seed": settings.seeds})
 
 # %% tags=["hide-input"]
 states, seeds = first_seed(by_model(paths))
@@ -903,7 +903,7 @@ run.table(
 # layers of $G$ and 0 elsewhere. At $(-1, 0)$ this third is {term}`rolled back`.
 
 # %% tags=["hide-input", "claim"]
-each_third = {"task": settings.grouped_tasks(), "seed": settings.seeds}
+each_third = {"task": settings.grouped, "seed": settings.seeds}
 moved = run.measure("group_surfaces", over=each_third)
 
 

@@ -97,7 +97,7 @@ pairs = {"by hand": (by_hand.std(), by_hand.max()), "library": (library.std(), l
 data = run.measure("sizes", over={"task": settings.tasks})
 models = run.measure("models", each="task")
 sizes = {row.task: settings.sizes(row.task, row.training_examples) for row in data.itertuples()}
-ALONE = [task for task in settings.tasks if task not in settings.sized_tasks()]  # at one size, in the appendix
+ALONE = [task for task in settings.tasks if task not in settings.sized]  # at one size, in the appendix
 
 # %% tags=["hide-input"]
 paper = {"sst2": ("67k", "1.8k"), "qnli": ("105k", "5.4k"), "cola": ("8.5k", "1k")}  # Table 1, page 4
@@ -173,7 +173,7 @@ run.figure(
 # that these models learned, better than a bag of words where a run has one.
 
 # %% tags=["hide-input", "claim"]
-predictions = run.measure("by_example", of=settings.on_true_labels, each=("task", "seed"))
+predictions = run.measure("by_example", of=settings.ordinary_models, each=("task", "seed"))
 
 # %% tags=["hide-input"]
 words = run.measure("words_by_example", over=settings.training_sets)
@@ -248,7 +248,7 @@ def reinitialisation(task, of_sizes):
 # :::
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
-for task in settings.sized_tasks():
+for task in settings.sized:
     run.figure(**reinitialisation(task, sizes[task]))
 
 # %% [markdown]
@@ -407,7 +407,7 @@ def fewer_examples_need_more_layers(table):
 # Null rates differ, so Figure 1c compares gains over them, at one number of examples.
 
 # %% tags=["hide-input"]
-matched = settings.matched_tasks()
+matched = settings.matched
 if matched:
     examples = min(settings.matched_examples, *(sizes[task][0] for task in matched))
     table = scores[scores["task"].isin(matched) & (scores["examples"] == examples) & ~scores["equal_steps"]]
@@ -518,7 +518,7 @@ def cola_is_a_line(table):
 # largest.
 
 # %% tags=["hide-input"]
-again = settings.sized_tasks() if settings.equal_steps_depth is not None else []
+again = settings.sized if settings.equal_steps_depth is not None else []
 
 
 def at_equal_steps(table, y, y_label, **axes):
@@ -645,7 +645,7 @@ def probing(task):
     return by_size(table, KINDS[1], task, "score", caption, **axes)
 
 
-for task in settings.sized_tasks():
+for task in settings.sized:
     run.figure(**probing(task))
 
 
@@ -768,7 +768,7 @@ def weight_distance(task):
     return by_size(table, KINDS[2], task, "absolute", caption, y_label=DISTANCE)
 
 
-for task in settings.sized_tasks():
+for task in settings.sized:
     run.figure(**weight_distance(task))
 
 

@@ -88,7 +88,7 @@ measured = [measure.key for measure in MEASURES if measure.key in set(changes["m
 
 
 # %% tags=["hide-input"]
-models = run.measure("models", of=settings.ordinary)
+models = run.measure("models", of=settings.ordinary_models)
 
 
 def number(kind, where=changes):
@@ -119,7 +119,7 @@ run.table(
     key="models",
 )
 words = run.measure("words_by_example", over=settings.training_sets)
-run.gate(models, run.measure("by_example", of=settings.ordinary, each="task"), words=words)
+run.gate(models, run.measure("by_example", of=settings.ordinary_models, each="task"), words=words)
 
 # %% [markdown]
 # Scores and claims rest on a few functions of the record. Intervals are over models, which seeds
@@ -248,20 +248,20 @@ run.figure(
 
 # %% tags=["hide-input"]
 table, found = cases(changes), []
-by_lot = table[["right_at_random", "error_at_random"]].mean()
+at_random = table[["right_at_random", "error_at_random"]].mean()
 for reading in ((measure, reading) for measure in measured for reading in READINGS):
     rows = table[(table["measure"] == reading[0]) & (table["reading"] == reading[1])]
     right, error = int(rows["right"].sum() + 1e-9), over_models(rows, "error")  # whole cases
     numbers = (right, len(rows), error.estimate, error.low, error.high, rows["own"].mean())
-    found.append((*reading, *numbers, *by_lot))
+    found.append((*reading, *numbers, *at_random))
 columns = ["measure", "reading", "right", "of", "error", "low", "high", "own"]
-places = pd.DataFrame(found, columns=[*columns, "right_by_lot", "error_by_lot"])
+places = pd.DataFrame(found, columns=[*columns, "right_at_random", "error_at_random"])
 run.table(
     "Places",
     places,
     "Right: cases in which a measure names a trained layer. Error: layers from the named to the "
     "nearest trained one, with 95 % intervals over models (at random "
-    f"{by_lot['error_at_random']:.2f}). Reported "
+    f"{at_random['error_at_random']:.2f}). Reported "
     "of trained layers: their share of the sum over all layers; of features the rest is inherited "
     f"({number(FROZEN)}).",
     columns={"measure": "measure", "reading": "read", "right": "right", "error": "error"}

@@ -6,10 +6,10 @@ from types import CodeType
 import jupytext
 
 import fivelenses.run
+from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.judging import Verdict
 from fivelenses.records import Missing
 from fivelenses.run import Run
-from fivelenses.runs.settings import CHAPTERS, settings
 
 
 class Tables(dict):

@@ -8,6 +8,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex, to_rgb
 
 from fivelenses import run as running
+from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.exhibits import (
     OTHERS,
     OWN_COLOURS,
@@ -25,7 +26,6 @@ from fivelenses.exhibits import (
 )
 from fivelenses.records import Missing
 from fivelenses.run import Run
-from fivelenses.runs.settings import CHAPTERS, settings
 
 
 def rows(**columns) -> pd.DataFrame:

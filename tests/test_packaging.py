@@ -151,7 +151,6 @@ def test_a_lens_knows_nothing_of_ours_but_lenses_and_the_layers_and_inputs_of_a_
     [
         ("toyworld", r"toyworld(\.\w+)*"),
         ("pretraining", r"pretraining(\.\w+)*|toyworld"),
-        # The command line starts a pre-training.
         ("fivelenses", r"fivelenses(\.\w+)*|toyworld"),
     ],
 )
@@ -159,8 +158,7 @@ def test_the_toy_world_and_pretraining_have_one_way_in_and_know_nothing_of_their
     statement = re.compile(r"^\s*(?:>>> )?(?:from|import) ((?:toyworld|pretraining|fivelenses)\b[\w.]*)", re.MULTILINE)
     for file in sorted((ROOT / "lib" / package).rglob("*.py")):
         name = file.relative_to(ROOT / "lib").as_posix()
-        allowed = f"{imports}|pretraining" if name == "fivelenses/cli.py" else imports
-        wrong = [module for module in statement.findall(file.read_text("utf-8")) if not re.fullmatch(allowed, module)]
+        wrong = [module for module in statement.findall(file.read_text("utf-8")) if not re.fullmatch(imports, module)]
         assert not wrong, f"{name} imports {wrong[0]}"
 
 

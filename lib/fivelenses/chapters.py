@@ -1,35 +1,259 @@
-"""The parameters of each chapter: a model per chapter, with the models that it fine-tunes.
-
-What all chapters take is in `runs.parameters`, their values are in ``notebooks/profiles``.
-"""
+"""The parameters of the chapters: a pydantic model for each, whose values a profile (``notebooks/profiles``) holds."""
 
 import dataclasses
+import functools
+import hashlib
+import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
+import yaml
 from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from fivelenses import catalogue
+from fivelenses import catalogue, project
 from fivelenses.checkpoints.schedule import Schedule
-from fivelenses.runs.parameters import EncoderName, EncoderParameters, Seed, Share, TaskName, number_of
+from fivelenses.tasks import own
 
 if TYPE_CHECKING:
     from fivelenses.checkpoints.specification import Specification
 
-OF_WORDS = ("token", "token-pair")  # the heads that a planted task may have
+
+class ParameterError(ValueError):
+    """A parameter, profile or chapter that does not exist or does not fit; the message says which and what to do."""
 
 
-class Hao2020(EncoderParameters):
+# --- kinds of values --------------------------------------------------------------------------------------------------
+
+
+def _task_name(value: str) -> str:
+    """A task's name; of a table of the reader's own the name of the task that it becomes."""
+    name = own.name_of(value)
+    if not catalogue.is_task(name):
+        raise ParameterError(f"{value!r} is no task: choose among {', '.join(sorted(catalogue.TASKS))}")
+    return name
+
+
+def _encoder_name(value: str) -> str:
+    """An encoder's name; of a folder its whole path, since a notebook runs in another folder than its caller."""
+    plain = value.removeprefix("random:")
+    folder = Path(plain).expanduser()
+    return value.removesuffix(plain) + str(folder.resolve()) if plain and (folder / "config.json").is_file() else value
+
+
+def _among_tasks(value: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+    return value and tuple(task for task in value if task in info.data.get("tasks", value))
+
+
+TaskName = Annotated[str, AfterValidator(_task_name)]
+EncoderName = Annotated[str, AfterValidator(_encoder_name)]
+SomeTasks = Annotated[tuple[TaskName, ...], AfterValidator(_among_tasks)]  # those outside `tasks` are left out
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+def number_of(value: float, whole: int) -> int:
+    """A number of things, given as a whole number, or as a share of all.
+
+    Example:
+        >>> number_of(3, 12), number_of(0.25, 12), number_of(0.25, 6), number_of(1.0, 12)
+        (3, 3, 2, 12)
+    """
+    return round(value * whole) if isinstance(value, float) else value
+
+
+@functools.cache
+def positions(encoder: str) -> int | None:
+    """The tokens that an encoder reads at most; None where there is no limit, or it is not at hand.
+
+    Example:
+        >>> positions("toy-bert/seed-0")
+        128
+    """
+    from fivelenses.models import encoders
+    from fivelenses.tasks.sources import SourceError
+
+    shape = encoder.removeprefix("random:").removeprefix("google-bert/")
+    try:
+        # A shape that is known is not asked for at the hub.
+        located = encoders.locate(f"random:{shape}" if shape in encoders.SHAPES else encoder)
+        return encoders.positions(encoders.config(located))
+    except SourceError:
+        return None  # whoever reads the encoder says what is wrong
+
+
+# --- all chapters -----------------------------------------------------------------------------------------------------
+
+
+class ChapterParameters(BaseModel):
+    """What every chapter takes.
+
+    Attributes:
+        encoder: a name as `models.encoders` understands it.
+        source: `toyworld` or `hub` (which FIVELENSES_MIRROR turns to a folder).
+        tasks: tasks fine-tuned and compared.
+        seeds: fine-tuning seeds, at least two where the chapter compares seeds.
+        device: `auto`, `cpu` or `cuda`.
+        precision: of training, `auto` for bfloat16 where the machine multiplies in it.
+        schedules: task to schedule; a task of the reader's own that has none takes the first of a task of texts.
+        learning_rate, batch_size, epochs: when given, instead of every schedule's own.
+        learning_rate_by_encoder: encoder to its own learning rate, or to its own by task, instead of its schedules'.
+        training_examples: per task, at most, or task to its own; None, or a task that is not named, for all.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    heads: ClassVar[tuple[str, ...]] = ("sequence",)
+    also_read: ClassVar[tuple[str, ...]] = ()  # of the hub's tables, beside those of the tasks
+    fewest_layers: ClassVar[int] = 1
+    six_projections: ClassVar[bool] = False  # whether the six of each layer are needed
+
+    encoder: EncoderName
+    source: Literal["toyworld", "hub"]
+    tasks: tuple[TaskName, ...] = Field(min_length=1)
+    seeds: tuple[Seed, ...] = Field(min_length=1)
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    precision: Literal["float32", "bfloat16", "auto"] = "auto"
+    schedules: dict[TaskName, Schedule]
+    learning_rate: PositiveFloat | None = None
+    batch_size: PositiveInt | None = None
+    epochs: PositiveFloat | None = None
+    learning_rate_by_encoder: dict[EncoderName, PositiveFloat | dict[TaskName, PositiveFloat]] = {}
+    training_examples: PositiveInt | dict[TaskName, PositiveInt] | None = None
+
+    @field_validator("tasks", "seeds")
+    @classmethod
+    def _distinct(cls, value, info):
+        if len(set(value)) != len(value):
+            raise ValueError(f"a {info.field_name.removesuffix('s')} is named twice")
+        return value
+
+    @field_validator("tasks")
+    @classmethod
+    def _fine_tuned_here(cls, value):
+        for name in value:
+            if (head := catalogue.find(name).head) not in cls.heads:
+                raise ValueError(f"{name} has a {head} head, which this chapter does not fine-tune")
+        return value
+
+    @model_validator(mode="after")
+    def _scheduled(self):
+        lacking = [name for name in self.tasks_trained() if self._scheduled_as(name) is None]
+        if lacking:
+            raise ValueError(f"schedules has none for {', '.join(lacking)}")
+        return self
+
+    def _scheduled_as(self, task: str) -> str | None:
+        """The task whose schedule a task has."""
+        if task in self.schedules or not catalogue.find(task).own:
+            return task if task in self.schedules else None
+        return next((name for name in self.schedules if catalogue.find(name).head == "sequence"), None)
+
+    def schedule(self, task: str) -> Schedule:
+        """The schedule of a task, with `learning_rate`, `batch_size` and `epochs` where they are given."""
+        overrides = {name: getattr(self, name) for name in ("learning_rate", "batch_size", "epochs")}
+        overrides = {name: value for name, value in overrides.items() if value is not None}
+        return dataclasses.replace(self.schedules[self._scheduled_as(task)], **overrides)
+
+    def schedule_of(self, task: str, encoder: str) -> Schedule:
+        """The schedule of a task for one of the encoders; texts are cut to what the encoder reads at most."""
+        schedule, rate = self.schedule(task), self.learning_rate_by_encoder.get(encoder)
+        if isinstance(rate, Mapping):
+            rate = rate.get(task) or rate.get(self._scheduled_as(task))
+        if rate and not self.learning_rate:
+            schedule = dataclasses.replace(schedule, learning_rate=rate)
+        return dataclasses.replace(schedule, max_length=min(schedule.max_length, positions(encoder) or math.inf))
+
+    def examples_of(self, task: str) -> int | None:
+        """How many of a task's training examples are read at most; None for all."""
+        most = self.training_examples
+        return most.get(task) if isinstance(most, Mapping) else most
+
+    def tables_read(self) -> tuple[str, ...]:
+        """The tables that a run reads: those of its tasks, and of the hub's what its chapter measures on besides."""
+        return tuple(dict.fromkeys((*self.tasks_trained(), *(self.also_read if self.source == "hub" else ()))))
+
+    def tasks_trained(self) -> tuple[str, ...]:
+        """The tasks on which models are fine-tuned."""
+        return self.tasks
+
+    def encoders_used(self) -> tuple[str, ...]:
+        """The encoders that are fine-tuned."""
+        return (self.encoder,)
+
+    def encoders_read(self) -> tuple[str, ...]:
+        """The encoders whose weights are read, fine-tuned or not."""
+        return self.encoders_used()
+
+    def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
+        """What sets apart the models of one task and encoder: arguments of `checkpoints.specify`, one set per model.
+
+        Args:
+            rows: training examples of the task.
+            depth: layers of the encoder.
+        """
+        shared = {"schedule": self.schedule_of(task, encoder), "examples": self.examples_of(task)}
+        return [{"seed": seed} | shared for seed in self.seeds]
+
+    def specification(self, task: str, seed: int, encoder: str) -> "Specification":
+        """The specification of one model of this run, where one seed is one model."""
+        return next(one for one in self.specifications_of(task, encoder) if one.seed == seed)
+
+    def specifications_of(self, task: str, encoder: str) -> "list[Specification]":
+        """The specifications of the models of one task and encoder."""
+        from fivelenses.checkpoints.finetuning import resolved_precision
+        from fivelenses.checkpoints.specification import specify, training_rows
+        from fivelenses.models import encoders
+
+        precision = resolved_precision(self.precision, self.device)
+        depth = encoders.config(encoders.locate(encoder)).num_hidden_layers
+        trainings = self.trainings(task, encoder, training_rows(task, self.source), depth)
+        return [specify(encoder, task, self.source, precision=precision, **training) for training in trainings]
+
+    def specifications(self) -> "list[Specification]":
+        """The specifications of all models of this run, each once."""
+        every = (self.specifications_of(task, name) for name in self.encoders_used() for task in self.tasks_trained())
+        return list(dict.fromkeys(one for some in every for one in some))
+
+    def ordinary_models(self) -> "list[Specification]":
+        """The specifications of the models that are trained on the true labels."""
+        return [one for one in self.specifications() if not one.shuffled_labels]
+
+    def training_sets(self) -> dict[str, list[dict]]:
+        """The sets of training examples of this run's tasks of texts with one label each, in whatever way models are
+        fine-tuned on them: values of `training_set` for `checkpoints.bag_of_words.words_by_example`.
+        """
+        fields = ("task", "source", "data_digest", "examples", "examples_seed")
+        of_texts = (one for one in self.specifications() if catalogue.find(one.task).head == "sequence")
+        distinct = dict.fromkeys(tuple(getattr(one, name) for name in fields) for one in of_texts)
+        return {"training_set": [dict(zip(fields, values, strict=True)) for values in distinct]}
+
+
+def _with_shuffled(trainings: list[dict]) -> list[dict]:
+    """These models, and as many on shuffled labels."""
+    return trainings + [one | {"shuffled_labels": True} for one in trainings]
+
+
+# --- the chapters -----------------------------------------------------------------------------------------------------
+
+
+class Hao2020(ChapterParameters):
     """Chapter 1, after Hao et al. (2020).
 
     Attributes:
@@ -38,7 +262,7 @@ class Hao2020(EncoderParameters):
         mixed_examples: development examples of each data set in Figures 6 and 7.
         variance_kept: the share of variance that SVCCA keeps in the figures.
         batch_rows: examples per batch in the measuring pass.
-        shuffled: tasks that are also learned with shuffled labels, as a control; those outside `tasks` are left out.
+        shuffled: tasks that are also learned with shuffled labels, as a control.
     """
 
     dataset_pairs: tuple[tuple[TaskName, TaskName], ...]
@@ -46,24 +270,15 @@ class Hao2020(EncoderParameters):
     mixed_examples: PositiveInt = 200
     variance_kept: Annotated[float, Field(gt=0, le=1)] = 0.99
     batch_rows: PositiveInt = 32
-    shuffled: tuple[TaskName, ...] = ()
-
-    @field_validator("shuffled")
-    @classmethod
-    def _shuffled_is_known(cls, value):
-        return cls._known(value)
+    shuffled: SomeTasks = ()
 
     @field_validator("dataset_pairs")
     @classmethod
-    def _two_tasks(cls, value):
+    def _two_of_the_tasks(cls, value, info):
         for one, other in value:
             if one == other:
                 raise ValueError(f"a pair of {one} with itself has nothing to compare: name two tasks")
-        return value
-
-    def compared_pairs(self) -> list[tuple[str, str]]:
-        """The pairs of data sets of which both tasks are run."""
-        return [pair for pair in self.dataset_pairs if set(pair) <= set(self.tasks)]
+        return tuple(pair for pair in value if {*pair} <= {*info.data.get("tasks", pair)})
 
     def models_of(self, pair: tuple[str, str]) -> "list[Specification]":
         """The specifications of the ordinary models of two tasks."""
@@ -71,23 +286,14 @@ class Hao2020(EncoderParameters):
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         ordinary = super().trainings(task, encoder, rows, depth)
-        shuffled = [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
-        return ordinary + shuffled
+        return _with_shuffled(ordinary) if task in self.shuffled else ordinary
 
     def specifications(self) -> "list[Specification]":
         """The specifications of all models of this run, those that are trained on shuffled labels at the end."""
         return sorted(super().specifications(), key=lambda one: one.shuffled_labels)
 
-    def ordinary_models(self) -> "list[Specification]":
-        """The specifications of the models that are trained on the true labels."""
-        return [one for one in self.specifications() if not one.shuffled_labels]
 
-    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
-        alone = [((task,), self.evaluation_examples) for task in self.tasks]
-        return alone + [(pair, self.mixed_examples) for pair in self.compared_pairs()]
-
-
-class Zhou2022(EncoderParameters):
+class Zhou2022(ChapterParameters):
     """Chapter 2, after Zhou and Srikumar (2022).
 
     Attributes:
@@ -111,14 +317,14 @@ class Zhou2022(EncoderParameters):
 
     encoders: tuple[EncoderName, ...] = Field(min_length=1)
     epochs_by_encoder: dict[EncoderName, PositiveFloat] = {}
-    followed: tuple[TaskName, ...]
+    followed: SomeTasks
     states: Annotated[int, Field(ge=3)]
     target: TaskName
-    tuned_on: tuple[TaskName, ...]
+    tuned_on: SomeTasks
     points: PositiveInt | None = None
     followed_points: PositiveInt | None = None
     min_examples: PositiveInt = 3
-    shuffled: tuple[TaskName, ...] = ()
+    shuffled: SomeTasks = ()
     probe_points: PositiveInt | None = None
     probe_sizes: tuple[PositiveInt, ...] = Field(min_length=1)
     probe_regularisers: tuple[PositiveFloat, ...] = Field(min_length=1)
@@ -135,7 +341,7 @@ class Zhou2022(EncoderParameters):
                 f"target is {self.target}, which has a {head} head, and labels of texts or words are measured"
             )
         for name in ("followed", "tuned_on"):
-            if not set(getattr(self, name)) & set(self.tasks):
+            if not getattr(self, name):
                 raise ValueError(f"{name} has none of the tasks, {', '.join(self.tasks)}: name one of them")
         return self
 
@@ -143,37 +349,25 @@ class Zhou2022(EncoderParameters):
         return self.encoders
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
-        epochs = None if self.epochs else self.epochs_by_encoder.get(encoder)
         schedule = super().schedule_of(task, encoder)
-        return schedule if epochs is None else dataclasses.replace(schedule, epochs=epochs)
-
-    def states_kept(self, task: str, encoder: str) -> int | None:
-        return self.states if encoder == self.encoder and task in self.followed else None
+        return dataclasses.replace(schedule, epochs=self.epochs or self.epochs_by_encoder.get(encoder, schedule.epochs))
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         trainings = super().trainings(task, encoder, rows, depth)
-        controlled = encoder == self.encoder and task in self.shuffled
-        return trainings + [one | {"shuffled_labels": True} for one in trainings if controlled]
-
-    def followed_tasks(self) -> list[str]:
-        """The followed tasks among those that are run."""
-        return [task for task in self.followed if task in self.tasks]
+        if encoder == self.encoder and task in self.followed:
+            trainings = [one | {"states": self.states} for one in trainings]
+        return _with_shuffled(trainings) if encoder == self.encoder and task in self.shuffled else trainings
 
     def followed_models(self) -> "list[Specification]":
         """The specifications of the models that are followed along training, those on shuffled labels among them."""
-        return [one for task in self.followed_tasks() for one in self.specifications_of(task, self.encoder)]
-
-    def ordinary_models(self) -> "list[Specification]":
-        """The specifications of the models that are trained on the true labels."""
-        return [one for one in self.specifications() if not one.shuffled_labels]
+        return [one for task in self.followed for one in self.specifications_of(task, self.encoder)]
 
     def models_for_target(self) -> "list[Specification]":
         """The specifications of the models in which `target` is measured."""
-        tuned_on = [task for task in self.tuned_on if task in self.tasks]
-        return [self.specification(task, seed, self.encoder) for task in tuned_on for seed in self.seeds]
+        return [self.specification(task, seed, self.encoder) for task in self.tuned_on for seed in self.seeds]
 
 
-class Hao2019(EncoderParameters):
+class Hao2019(ChapterParameters):
     """Chapter 3, after Hao et al. (2019).
 
     Attributes:
@@ -203,12 +397,12 @@ class Hao2019(EncoderParameters):
     line_points: Annotated[int, Field(ge=4, le=100_000)] = 40
     grid_examples: Annotated[int, Field(ge=2)] | None = None
     bfloat16: bool = False
-    followed: tuple[TaskName, ...]
+    followed: SomeTasks
     states: PositiveInt = 1
     long_task: TaskName
     long_epochs: tuple[PositiveInt, PositiveInt] = (5, 20)
     curvature_examples: Annotated[int, Field(ge=2)] | None = None
-    grouped: tuple[TaskName, ...]
+    grouped: SomeTasks
 
     @model_validator(mode="after")
     def _paired(self):
@@ -217,10 +411,9 @@ class Hao2019(EncoderParameters):
                 raise ValueError(f"scratch_epochs has none for {task}")
             other = self.second.get(task)
             if other == task or other not in self.tasks:
-                title = catalogue.find(task).title
                 raise ValueError(
-                    f"second gives {other} for {task}: name another of the tasks that are run (a surface is spanned by "
-                    f"the models of two tasks, so {title} needs another beside it)"
+                    f"second gives {other} for {task}: name another of the tasks that are run, since a surface is "
+                    "spanned by the models of two"
                 )
         return self
 
@@ -232,14 +425,6 @@ class Hao2019(EncoderParameters):
 
     def encoders_used(self) -> tuple[str, ...]:
         return (self.encoder, f"random:{self.encoder}")
-
-    def followed_tasks(self) -> list[str]:
-        """The tasks of this run whose trajectories are drawn."""
-        return [task for task in self.tasks if task in self.followed]
-
-    def grouped_tasks(self) -> list[str]:
-        """The tasks of this run whose thirds of layers are moved."""
-        return [task for task in self.tasks if task in self.grouped]
 
     def examples_of_curvature(self) -> int | None:
         """How many training examples the curvature is measured on; None for all."""
@@ -287,7 +472,7 @@ def _steps_kept(schedule: Schedule, examples: int, states: int) -> tuple[int, ..
     return tuple(sorted({0, last, *(round(an_epoch * part / states) for part in range(parts))}))
 
 
-class Singh2020(EncoderParameters):
+class Singh2020(ChapterParameters):
     """Chapter 4, after Singh and Giovanardi (2020).
 
     Attributes:
@@ -295,7 +480,7 @@ class Singh2020(EncoderParameters):
         sized: tasks whose layers are re-initialised with every number of examples; the others' with the most alone.
         matched, matched_examples: tasks that are also compared at this equal number of examples (Figure 1c).
         depths: how many layers are re-initialised from the top, or what share of them; every number from 0 to all when
-            None, and 0 and all are always there.
+            None, and 0 and all are always there. More than the encoder has is left out.
         min_steps: the least number of optimiser steps of a training; few examples are then read more often.
         equal_steps_depth: when given, the smaller sizes of `sized` tasks are trained again with as many steps as the
             most examples have, with no layer, so many layers and all layers re-initialised.
@@ -305,16 +490,15 @@ class Singh2020(EncoderParameters):
     """
 
     six_projections: ClassVar[bool] = True  # these are what is re-initialised
-    counting_layers: ClassVar[tuple[str, ...]] = ("depths", "equal_steps_depth")
 
     fractions: tuple[Annotated[float, Field(gt=0, le=1)] | Annotated[int, Field(gt=1)], ...] = Field(min_length=1)
-    sized: tuple[TaskName, ...]
-    matched: tuple[TaskName, ...] = ()
+    sized: SomeTasks
+    matched: SomeTasks = ()
     matched_examples: PositiveInt = 673
     depths: tuple[NonNegativeInt | Share, ...] | None = None
     min_steps: NonNegativeInt = 0
     equal_steps_depth: NonNegativeInt | None = None
-    shuffled: tuple[TaskName, ...] = ()
+    shuffled: SomeTasks = ()
     biases_and_norms: Literal["kept", "reset"] = "kept"
 
     def sizes(self, task: str, rows: int) -> list[int]:
@@ -322,21 +506,9 @@ class Singh2020(EncoderParameters):
         whole = min(rows, self.examples_of(task) or rows)
         return sorted({min(whole, max(1, number_of(one, whole))) for one in self.fractions}, reverse=True)
 
-    def sized_tasks(self) -> list[str]:
-        """The tasks of this run whose layers are re-initialised at every size."""
-        return [task for task in self.tasks if task in self.sized]
-
-    def matched_tasks(self) -> list[str]:
-        """The tasks of this run that are compared at an equal number of examples."""
-        return [task for task in self.tasks if task in self.matched]
-
     def with_all_layers(self) -> "list[Specification]":
         """The specifications of the models without re-initialised layers, with those trained on shuffled labels."""
         return [one for one in self.specifications() if not one.reinitialised]
-
-    def on_true_labels(self) -> "list[Specification]":
-        """The specifications of the models whose scores mean something."""
-        return [one for one in self.specifications() if not one.shuffled_labels]
 
     def probed(self, sizes: Mapping[str, list[int]]) -> list[dict]:
         """What is probed of each task: its sizes, and the tokens that its texts are cut to."""
@@ -387,7 +559,7 @@ def _lengthened(schedule: Schedule, examples: int, steps: int) -> Schedule:
     return dataclasses.replace(schedule, epochs=math.ceil(steps / math.ceil(examples / schedule.batch_size)))
 
 
-class Merchant2020(EncoderParameters):
+class Merchant2020(ChapterParameters):
     """Chapter 5, after Merchant et al. (2020).
 
     Attributes:
@@ -395,7 +567,8 @@ class Merchant2020(EncoderParameters):
             frozen and truncated.
         frozen: highest frozen layers (Figure 3), or shares of the layers; 0 freezes the embeddings alone, and nothing
             frozen is always there.
-        truncated: numbers of layers kept (Figure 4), or shares of them; all of them is always there.
+        truncated: numbers of layers kept (Figure 4), or shares of them; all of them is always there. In both, more than
+            the encoder has is left out.
         ablated: the tasks, of those that are run, for which encoders are also frozen and truncated; all when None.
         halved: other tasks, for which they are at half of the layers alone.
         edge_tasks: edge-probing tasks.
@@ -410,13 +583,12 @@ class Merchant2020(EncoderParameters):
 
     heads: ClassVar[tuple[str, ...]] = ("sequence", "span", "biaffine")
     also_read: ClassVar[tuple[str, ...]] = ("wikitext", "parsing")  # running text, and the trees of structural probes
-    counting_layers: ClassVar[tuple[str, ...]] = ("frozen", "truncated")
 
     pretrained: tuple[EncoderName, ...] = Field(min_length=1)
     frozen: tuple[NonNegativeInt | Share, ...] = ()
     truncated: tuple[PositiveInt | Share, ...] = ()
-    ablated: tuple[TaskName, ...] | None = None
-    halved: tuple[TaskName, ...] = ()
+    ablated: SomeTasks | None = None
+    halved: SomeTasks = ()
     edge_tasks: tuple[str, ...] = Field(min_length=1)
     probe_targets: Annotated[int, Field(ge=20)]
     probe_learning_rate: PositiveFloat = 1e-4
@@ -457,7 +629,7 @@ class Merchant2020(EncoderParameters):
         return [one for one in self.specifications() if not one.frozen and one.truncated is None]
 
     def probed(self) -> "list[Specification]":
-        """Those of `whole` that were tuned from `encoder`."""
+        """Those of `whole` that were fine-tuned from `encoder`."""
         return [one for one in self.whole() if one.encoder == self.encoder]
 
     def tuned_on(self, model: str) -> "list[Specification]":
@@ -490,7 +662,7 @@ class Merchant2020(EncoderParameters):
         return [{"seed": seed} | shared | change for change in changes for seed in self.seeds]
 
 
-class FiveLenses(EncoderParameters):
+class FiveLenses(ChapterParameters):
     """Chapter 6, on whether the lenses agree.
 
     Attributes:
@@ -526,11 +698,8 @@ class FiveLenses(EncoderParameters):
     def encoders_read(self) -> tuple[str, ...]:
         return (self.encoder, self.independent)
 
-    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
-        return [((task,), self.evaluation_examples) for task in self.tasks]
 
-
-class KnownTruth(EncoderParameters):
+class KnownTruth(ChapterParameters):
     """Chapter 7, on what each lens can see.
 
     Attributes:
@@ -565,10 +734,8 @@ class KnownTruth(EncoderParameters):
     @model_validator(mode="after")
     def _planted_in_words(self):
         for task in self.planted:
-            if catalogue.find(task).head not in OF_WORDS:
+            if catalogue.find(task).head not in ("token", "token-pair"):
                 raise ValueError(f"{task} is no task on words, and planted takes no other")
-            if task not in self.schedules:
-                raise ValueError(f"schedules has none for {task}, which is planted")
         return self
 
     def tasks_trained(self) -> tuple[str, ...]:
@@ -590,22 +757,200 @@ class KnownTruth(EncoderParameters):
         """The specifications of all models but those with a planted property."""
         return list(dict.fromkeys(one for task in self.tasks for one in self.specifications_of(task, self.encoder)))
 
-    def ordinary(self) -> "list[Specification]":
-        """The specifications of the models that are fine-tuned as usual."""
-        lengths = {task: self.schedule_of(task, self.encoder).epochs for task in self.tasks}
-        return [
-            one
-            for one in self.classifiers()
-            if not one.frozen and not one.shuffled_labels and one.schedule.epochs == lengths[one.task]
-        ]
+    def ordinary_models(self) -> "list[Specification]":
+        """The specifications of the models that are fine-tuned as usual: all layers, on the true labels, to dose 1."""
+        usual = {task: self.schedule_of(task, self.encoder) for task in self.tasks}
+        whole = [one for one in self.classifiers() if not one.frozen and not one.shuffled_labels]
+        return [one for one in whole if one.schedule == usual[one.task]]
 
     def first(self) -> "list[Specification]":
         """The specification of one model, on which costs are measured."""
-        return self.ordinary()[:1]
+        return self.ordinary_models()[:1]
 
     def with_property(self) -> "list[Specification]":
         """The specifications of the models with a planted property."""
         return [one for task in self.planted for one in self.specifications_of(task, self.encoder)]
 
-    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
-        return [((task,), self.evaluation_examples) for task in self.tasks]
+
+# --- chapters by number, and profiles ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter of the book.
+
+    Attributes:
+        number, slug: its place, and its notebook's name without suffix.
+        paper: its paper's key, empty for a chapter without one.
+        parameters: what it takes.
+        measures: the modules whose functions it measures with, by name, see :meth:`fivelenses.run.Run.measure`.
+        telling: the key of its headline exhibit, which other runs of the chapter are compared by.
+        profiles: the profiles it has.
+    """
+
+    number: int
+    slug: str
+    paper: str
+    parameters: type[ChapterParameters]
+    measures: tuple[str, ...]
+    telling: str
+    profiles: tuple[str, ...] = ("tiny", "small", "paper")
+
+    @property
+    def notebook(self) -> Path:
+        """The paired notebook (``.ipynb``; the ``.py`` beside it is the same in percent format)."""
+        return project.root() / "notebooks" / f"{self.slug}.ipynb"
+
+
+def _measures(paper: str, *modules: str) -> tuple[str, ...]:
+    """What every chapter measures with, and a paper's module, or these modules of its package."""
+    shared = [f"fivelenses.checkpoints.{name}" for name in ("tables", "predictions", "bag_of_words")]
+    package = f"fivelenses.papers.{paper}"
+    return *shared, *([f"{package}.{name}" for name in modules] or [package])
+
+
+MEASURES = {
+    1: _measures("hao2020"),
+    2: _measures("zhou2022", "points", "geometry", "probes"),
+    3: _measures("hao2019", "surfaces", "curvature", "training_paths"),
+    4: _measures("singh2020"),
+    5: _measures("merchant2020", "probes", "similarity"),
+    6: _measures("five_lenses"),
+    7: _measures("known_truth", "changes", "properties"),
+}
+CHAPTERS = {
+    chapter.number: chapter
+    for chapter in (
+        Chapter(1, "1-attention-svcca", "hao2020", Hao2020, MEASURES[1], "hao2020-figure-1"),
+        Chapter(2, "2-directprobe", "zhou2022", Zhou2022, MEASURES[2], "zhou2022-figure-4"),
+        Chapter(3, "3-landscapes", "hao2019", Hao2019, MEASURES[3], "hao2019-figure-1"),
+        Chapter(4, "4-reinitialisation", "singh2020", Singh2020, MEASURES[4], "singh2020-figure-1a"),
+        Chapter(5, "5-probing-rsa", "merchant2020", Merchant2020, MEASURES[5], "merchant2020-figure-2"),
+        Chapter(6, "6-five-lenses", "", FiveLenses, MEASURES[6], "five-lenses-overview"),
+        Chapter(7, "7-known-truth", "", KnownTruth, MEASURES[7], "known-truth-summary", ("tiny", "small")),
+    )
+}
+
+
+def find_chapter(number: int) -> Chapter:
+    """The chapter of that number; a number that none has is refused.
+
+    Example:
+        >>> find_chapter(1).slug
+        '1-attention-svcca'
+    """
+    if number not in CHAPTERS:
+        raise ParameterError(f"There is no chapter {number!r}: there is {', '.join(map(str, CHAPTERS))}.")
+    return CHAPTERS[number]
+
+
+def profiles() -> list[str]:
+    """The names of the profiles."""
+    return sorted(file.stem for file in (project.root() / "notebooks" / "profiles").glob("*.yaml"))
+
+
+def check_profile(profile: str) -> None:
+    """Refuse a profile that does not exist."""
+    if profile not in profiles():
+        raise ParameterError(f"There is no profile {profile!r}: choose among {', '.join(profiles())}.")
+
+
+def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
+    """A chapter's parameters: the profile's values, with those overrides that are not None instead.
+
+    Another `encoder` alone is compared, and its independent one has its shape and random weights, unless the overrides
+    name others.
+
+    Raises:
+        ParameterError: an unknown chapter, profile or parameter, or a value that does not fit; one sentence.
+        SourceError: a table of the reader's own that cannot be read or learned from.
+
+    Example:
+        >>> settings(1, "tiny", seeds=[7, 8]).seeds
+        (7, 8)
+    """
+    chapter, overrides = find_chapter(number), {name: one for name, one in overrides.items() if one is not None}
+    check_profile(profile)
+    if profile not in chapter.profiles:
+        raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(chapter.profiles)}.")
+    file, fields = project.root() / "notebooks" / "profiles" / f"{profile}.yaml", chapter.parameters.model_fields
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        values = {name: value for name, value in content["all"].items() if name in fields}
+        values |= content["chapters"][number]
+    except (yaml.YAMLError, KeyError, TypeError) as error:
+        raise ParameterError(
+            f"The profile {file} cannot be read: it needs `all`, and a mapping for chapter {number} under `chapters`."
+        ) from error
+    if encoder := overrides.get("encoder"):
+        following = {"encoders": [encoder], "pretrained": [encoder], "independent": f"random:{encoder}"}
+        values |= {name: value for name, value in following.items() if name in fields}
+    try:
+        return chapter.parameters(**values | overrides)
+    except ValidationError as error:
+        raise ParameterError(_sentence(error, number, profile, overrides)) from error
+
+
+def _sentence(error: ValidationError, number: int, profile: str, overrides: Mapping[str, object]) -> str:
+    """Which value does not fit, and why: the first that pydantic names."""
+    first = error.errors()[0]
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(sorted(find_chapter(number).parameters.model_fields))
+        return f"Chapter {number} has no parameter {first['loc'][0]!r}: it has {known}."
+    if not first["loc"]:  # parameters that do not go together: the message names them
+        return f"Chapter {number}: {message}."
+    name = first["loc"][0]
+    where = "overridden" if name in overrides else f"in profile {profile}"
+    return f"Chapter {number}, {name} ({where}): {message}, got {first['input']!r}."[:600]
+
+
+def resolved(number: int, profile: str, overrides: Mapping[str, object]) -> dict:
+    """Overrides as the chapter has read them: tables of the reader's own by the names of their tasks, folders of
+    encoders in full; those that are None are left out.
+
+    Example:
+        >>> resolved(1, "tiny", {"tasks": ["rte"], "epochs": 3, "seeds": None})
+        {'tasks': ['rte'], 'epochs': 3.0}
+    """
+    chosen = settings(number, profile, **overrides).model_dump(mode="json")
+    return {name: chosen[name] for name, value in overrides.items() if value is not None}
+
+
+def parse_parameters(pairs: list[str]) -> dict:
+    """``name=value`` pairs, values read as YAML; a pair without one of the two is refused.
+
+    Example:
+        >>> parse_parameters(["tasks=[rte, mrpc]", "epochs=3"])
+        {'tasks': ['rte', 'mrpc'], 'epochs': 3}
+    """
+    parsed = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        try:
+            parsed[name.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
+        if not name or parsed[name.strip()] is None:
+            raise ValueError(f"A parameter is written name=value, not {pair!r}.")
+    return parsed
+
+
+def check_device(parameters: ChapterParameters, profile: str) -> None:
+    """Refuse a run that asks for a GPU on a machine without one."""
+    if parameters.device != "cuda":
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ParameterError(
+            f"The profile {profile!r} asks for a GPU and there is none here: run it on a machine with one, "
+            "see what it would take with --dry-run, or pass -p device=cpu to run it all the same."
+        )
+
+
+def folder_name(chapter: Chapter, profile: str, overrides: dict) -> Path:
+    """Where a run is left under the runs folder: one place per profile, and one per set of overrides."""
+    overrides = {name: value for name, value in overrides.items() if value is not None}
+    suffix = "-" + hashlib.sha256(json.dumps(overrides, sort_keys=True).encode()).hexdigest()[:8] if overrides else ""
+    return Path(profile) / f"{chapter.slug}{suffix}"

@@ -1,11 +1,9 @@
-"""The command line: `fivelenses run | train | sweep | report | book | publish | pretrain | doctor`.
+"""The command line: `fivelenses run | train | sweep | report | book | publish | doctor`.
 
 Every error that a user can cause ends in one sentence and exit status 2.
 """
 
 import contextlib
-import dataclasses
-import math
 import os
 import re
 import signal
@@ -29,7 +27,6 @@ Parameters = Annotated[
         "-p", "--parameter", help="name=value, as often as you like; tasks='[./reviews.csv]' reads a table of your own."
     ),
 ]
-Files = list[Path]
 CALLER_VARIABLE = "FIVELENSES_ENDS_WITH_CALLER"  # set by the Makefile
 # Errors of our own, by name: a refusal does not wait for the libraries that their modules load.
 WORDED = ("DamagedCheckpoint", "RecordError", "RunError", "SourceError")
@@ -77,22 +74,25 @@ def run(
     page: Annotated[bool, Option("--page", help="Build the run's page, too, as a book of one page.")] = False,
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
-    from fivelenses.runs import all_chapters, execution
-    from fivelenses.runs.dry_run import dry_run as describe
-    from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.settings import find_chapter
+    from fivelenses.chapters import find_chapter, parse_parameters
 
     overrides = parse_parameters(parameter)
     if chapter == "all":
         if overrides or dry_run or page:
             raise ValueError("Parameters, --dry-run and --page go with one chapter: name its number.")
-        all_chapters.run_all(profile, force)
+        from fivelenses.execution import run_all
+
+        run_all(profile, force)
     elif not chapter.isdecimal():
         raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
     elif dry_run:
+        from fivelenses.dry_run import dry_run as describe
+
         typer.echo("\n".join(describe(int(chapter), profile, overrides)))
     else:
-        finished = execution.run(int(chapter), profile, overrides, force, typer.echo)
+        from fivelenses.execution import run as execute
+
+        finished = execute(int(chapter), profile, overrides, force, typer.echo)
         if page:
             from fivelenses.runs.book import build_page
             from fivelenses.runs.pages import run_here
@@ -112,10 +112,9 @@ def train(
 
     Several processes or machines that share the store may do so at once: each takes what no other has begun.
     """
+    from fivelenses.chapters import check_device, parse_parameters, settings
     from fivelenses.checkpoints.finetuning import prepare
-    from fivelenses.runs.inputs import check_inputs
-    from fivelenses.runs.parameters import check_device, parse_parameters
-    from fivelenses.runs.settings import settings
+    from fivelenses.execution import check_inputs
 
     if workers is not None and workers < 1:
         raise ValueError(f"Training needs at least one worker, not {workers}.")
@@ -150,9 +149,9 @@ def sweep(
 
     Points whose run is current are not run again: the same command continues where it was interrupted.
     """
-    from fivelenses.runs import sweep as sweeps
-    from fivelenses.runs.dry_run import dry_sweep
-    from fivelenses.runs.parameters import parse_parameters
+    from fivelenses import sweep as sweeps
+    from fivelenses.chapters import parse_parameters
+    from fivelenses.dry_run import dry_sweep
 
     named = [*grid, *(more or [])]
     if bool(named) == (points_file is not None):
@@ -213,7 +212,7 @@ def book(
     if run and unchanged.is_unchanged():
         typer.echo(f"Nothing has changed. The book is at {unchanged.first_page()}")
         return
-    from fivelenses.runs.all_chapters import run_all
+    from fivelenses.execution import run_all
     from fivelenses.runs.book import build
     from fivelenses.runs.pages import LOCAL_PROFILE, published_runs
 
@@ -238,98 +237,14 @@ def publish(
     ] = False,
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
-    from fivelenses.runs.folders import find_run
-    from fivelenses.runs.parameters import parse_parameters
-    from fivelenses.runs.settings import find_chapter, resolved
-
-    find_chapter(chapter)
-    overrides = parse_parameters(parameter)
-    if not stamp:
-        find_run(find_chapter(chapter), profile, resolved(chapter, profile, overrides))
-    from fivelenses.runs import publishing
+    from fivelenses import publishing
+    from fivelenses.chapters import parse_parameters
 
     if stamp:
-        for folder in publishing.stamp(chapter, typer.echo):
+        for folder in publishing.stamp(chapter):
             typer.echo(f"stamped {folder}")
-        return
-    typer.echo(f"published in {publishing.publish(chapter, profile, overrides)}")
-
-
-@app.command()
-@_one_sentence()
-def pretrain(
-    context: typer.Context,
-    folder: Annotated[Path, Option("--folder", help="Where the checkpoint goes; it must not hold another.")],
-    text: Annotated[Files, Option("--text", help="Files: one paragraph per line, empty lines between documents.")] = [],  # noqa: B006
-    toy: Annotated[bool, Option("--toy", help="The toy world's text and the toy BERT's recipe.")] = False,
-    seed: Annotated[int, Option("--seed")] = 0,
-    layers: Annotated[int, Option("--layers")] = 12,
-    hidden: Annotated[int, Option("--hidden")] = 128,
-    heads: Annotated[int, Option("--heads")] = 4,
-    vocabulary: Annotated[int, Option("--vocabulary", help="WordPieces.")] = 8_000,
-    length: Annotated[int, Option("--length", help="Tokens per sequence.")] = 128,
-    steps: Annotated[int | None, Option("--steps", help="Optimiser steps, instead of --passes.")] = None,
-    passes: Annotated[float, Option("--passes", help="How often the text is read.")] = 1.0,
-    batch_tokens: Annotated[int, Option("--batch-tokens", help="Tokens per batch, padding included.")] = 8192,
-    first_length: Annotated[
-        int | None, Option("--first-length", help="Tokens per sequence in the first half of the steps.")
-    ] = None,
-    learning_rate: Annotated[float, Option("--learning-rate")] = 1e-3,
-    warm_up: Annotated[float, Option("--warm-up", help="Share of the steps.")] = 0.1,
-    dropout: Annotated[float, Option("--dropout", help="0 where no text is read twice.")] = 0.1,
-    deviation: Annotated[
-        float | None, Option("--deviation", help="Of the initial weights; BERT's 0.02, scaled to the width.")
-    ] = None,
-    held_out: Annotated[
-        Files, Option("--held-out", help="Files that are not trained on; the loss on them is recorded.")
-    ] = [],  # noqa: B006
-    half_precision: Annotated[bool, Option("--half-precision", help="Store the weights in float16.")] = False,
-) -> None:
-    """Pre-train a BERT on the toy world's text, or on your own; a killed run continues from its last saved state."""
-    if toy == bool(text):
-        raise ValueError("Name either --toy or the files to read with --text.")
-    given = [name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"]
-    others = [name for name in given if name not in ("folder", "toy", "seed")]
-    if toy and others:
-        option = f"--{others[0].replace('_', '-')}"
-        raise ValueError(
-            f"--toy has a recipe of its own, which {option} would not change: leave it out, or name --text."
-        )
-    if not 0 < passes < math.inf:
-        raise ValueError(f"passes is {passes}: set it above 0, to a number of times that the text is read.")
-    if seed < 0:
-        raise ValueError(f"seed is {seed}: set it to 0 or more.")
-    if folder.is_file():
-        raise ValueError(f"{folder} is a file: name a folder, in which the encoder is written.")
-    for name in ("layers", "hidden", "heads", "vocabulary", "length", "batch_tokens"):
-        if context.params[name] < 1:
-            raise ValueError(f"{name} is {context.params[name]}: set it to 1 or more.")
-    import torch
-
-    import pretraining
-
-    if toy:
-        # One thread, so that the weights do not depend on the number of cores; run two seeds side by side instead.
-        torch.set_num_threads(1)
-        toy_bert = dataclasses.replace(pretraining.TOY_BERT, seed=seed)
-        held_out_text = pretraining.toy_text("validation")
-        pretraining.pretrain(pretraining.toy_text("train"), toy_bert, folder, held_out=held_out_text)
     else:
-        shape = dict(layers=layers, hidden=hidden, heads=heads, intermediate=4 * hidden, vocabulary_size=vocabulary)
-        lengths = dict(first_length=first_length, first_share=0.5 if first_length else 0.0, sequence_length=length)
-        training = dict(learning_rate=learning_rate, warm_up=warm_up, dropout=dropout, batch_tokens=batch_tokens)
-        training["initial_deviation"] = 0.02 * (768 / hidden) ** 0.5 if deviation is None else deviation
-        training |= dict(steps=1 if steps is None else steps, seed=seed)
-        specification = pretraining.PretrainingSpecification(**shape, **lengths, **training)
-        documents = pretraining.text_files(text)
-        tokenizer = pretraining.train_wordpiece(documents, vocabulary)
-        if steps is None:
-            steps = max(1, round(passes * pretraining.steps_per_pass(documents, specification, tokenizer)))
-            specification = dataclasses.replace(specification, steps=steps)
-        held_out_text = pretraining.text_files(held_out) if held_out else None
-        options = dict(held_out=held_out_text, half_precision=half_precision, seconds_between_lines=60.0)
-        pretraining.pretrain(documents, specification, folder, tokenizer, **options)
-    typer.echo(f"pre-trained, in {folder}")
+        typer.echo(f"published in {publishing.publish(chapter, profile, parse_parameters(parameter))}")
 
 
 @app.command()

@@ -1,11 +1,15 @@
-"""Files that are whole or not there: written beside their place and renamed; and their hashes."""
+"""Files that are whole or not there: written beside their place and renamed; and their hashes, by which a run finds
+those that a disk or an edit by hand has changed.
+"""
 
 import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+CHECKED = {".parquet", ".png", ".html", ".ipynb"}  # of a run's files, and its claims.json
 
 
 @contextlib.contextmanager
@@ -57,3 +61,28 @@ def sha256(file: Path) -> str:
     """The SHA-256 of a file in hexadecimal digits."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file of a run that is shown or read again, by name; line ends of text do not matter, since
+    git may change them on another system.
+    """
+    files = [file for file in sorted(folder.iterdir()) if file.suffix in CHECKED or file.name == "claims.json"]
+    return {file.name: _checksum(file) for file in files}
+
+
+def damaged(folder: Path, expected: Mapping[str, str]) -> list[str]:
+    """The files of a run that are missing or not what they were.
+
+    Example:
+        >>> damaged(Path("nowhere"), {"table.parquet": "ab12"})
+        ['table.parquet']
+    """
+    return [name for name, one in expected.items() if not (folder / name).is_file() or _checksum(folder / name) != one]
+
+
+def _checksum(file: Path) -> str:
+    content = file.read_bytes()
+    if file.suffix not in (".parquet", ".png"):
+        content = content.replace(b"\r\n", b"\n")
+    return hashlib.sha256(content).hexdigest()

@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 CORES_VARIABLE = "FIVELENSES_CORES"
+# By these a runner says to a notebook where it writes, and which committed records it reads.
+RUN_FOLDER_VARIABLE, RECORDS_VARIABLE = "FIVELENSES_RUN_FOLDER", "FIVELENSES_RECORDS"
 
 
 def root() -> Path:

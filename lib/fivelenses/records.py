@@ -77,24 +77,13 @@ class RecordError(RuntimeError):
 
 def _file(module: str) -> Path | None:
     """The source of a module of ours, None for a name that is none."""
+    if module.split(".")[0] not in PACKAGES:
+        return None
     place = LIBRARY.joinpath(*module.split("."))
     for file in (place.with_suffix(".py"), place / "__init__.py"):
         if file.is_file():
             return file
     return None
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                node.body = node.body[1:] or [ast.Pass()]
-    return tree
 
 
 def statements(source: str) -> str:
@@ -104,28 +93,36 @@ def statements(source: str) -> str:
         >>> statements('def f(x):\\n    "Doubled."\\n    return (2 *\\n        x)  # twice')
         'def f(x):\\n    return 2 * x'
     """
-    return ast.unparse(_without_docstrings(ast.parse(source)))
-
-
-def _imports(tree: ast.AST) -> set[str]:
-    """The modules of ours that a piece of code imports, wherever in it."""
-    named = set()
+    tree = ast.parse(source)
     for node in ast.walk(tree):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def imported_by(source: str) -> set[str]:
+    """The modules of ours that a piece of source imports, wherever in it.
+
+    Example:
+        >>> sorted(imported_by("import numpy\\nfrom fivelenses.lenses import cca"))
+        ['fivelenses.lenses.cca']
+    """
+    named = set()
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             named |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                submodule = f"{node.module}.{alias.name}"
-                is_module = submodule.split(".")[0] in PACKAGES and _file(submodule) is not None
-                named.add(submodule if is_module else node.module)
-    return {name for name in named if name.split(".")[0] in PACKAGES and _file(name) is not None}
+            submodules = [f"{node.module}.{alias.name}" for alias in node.names]
+            named |= {one if _file(one) else node.module for one in submodules}
+    return {name for name in named if _file(name)}
 
 
 @cache
 def _read(file: Path, changed: int) -> tuple[str, frozenset[str]]:
     """A module's statements and its imports; `changed` is the time of its last change, so that an edit is seen."""
     source = file.read_text(encoding="utf-8")
-    return statements(source), frozenset(_imports(ast.parse(source)))
+    return statements(source), frozenset(imported_by(source))
 
 
 def _module(name: str) -> tuple[str, frozenset[str]]:
@@ -168,8 +165,7 @@ def code_digest(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> str:
 def measuring_module(function: str, modules: Iterable[str]) -> str:
     """The first of these modules that defines a function of this name, from their sources: none is imported.
 
-    Raises:
-        LookupError: none does.
+    Refused with a LookupError: a name that none defines.
 
     Example:
         >>> measuring_module("histories", ["fivelenses.checkpoints.predictions", "fivelenses.checkpoints.tables"])
@@ -192,16 +188,6 @@ def measuring_code(module: str) -> str:
 def toy_world_digest() -> str:
     """The digest of the toy world's code, which is what its data are known by."""
     return code_digest(f"toyworld.{file.stem}" for file in sorted((LIBRARY / "toyworld").glob("*.py")))
-
-
-def imported_by(source: str) -> set[str]:
-    """The modules of ours that a piece of source imports.
-
-    Example:
-        >>> sorted(imported_by("import numpy\\nfrom fivelenses.lenses import cca"))
-        ['fivelenses.lenses.cca']
-    """
-    return _imports(ast.parse(source))
 
 
 # --- rows of a record -------------------------------------------------------------------------------------------------
@@ -237,10 +223,9 @@ class Missing:
     def _itself(self, *_, **__) -> "Missing":
         return self
 
-    __call__ = __getitem__ = __neg__ = __invert__ = __and__ = __or__ = __rand__ = __ror__ = __rsub__ = __radd__ = (
-        __rmul__
-    ) = _itself
-    __add__ = __sub__ = __mul__ = __truediv__ = __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = _itself
+    __call__ = __getitem__ = __neg__ = __invert__ = __and__ = __or__ = __rand__ = __ror__ = _itself
+    __add__ = __sub__ = __mul__ = __truediv__ = __radd__ = __rsub__ = __rmul__ = __rtruediv__ = _itself
+    __lt__ = __le__ = __gt__ = __ge__ = _itself
 
     def __setitem__(self, name: str, value) -> None:
         pass
@@ -328,8 +313,8 @@ class Record:
 def write(file: Path, record: Record) -> None:
     """Write a record beside its place and rename it."""
     table = pa.Table.from_pandas(record.table, preserve_index=False)
-    told = json.dumps({"identity": asdict(record.identity), "facts": record.facts}).encode()
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: told})
+    described = json.dumps({"identity": asdict(record.identity), "facts": record.facts}).encode()
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: described})
     # Examples are counted up, model by model: their differences take a tenth of the space of a dictionary.
     counted = [name for name in table.column_names if name == "example" and pa.types.is_integer(table[name].type)]
     others = [name for name in table.column_names if name not in counted]
@@ -339,40 +324,27 @@ def write(file: Path, record: Record) -> None:
 
 
 def read(file: Path) -> Record:
-    """Read a record.
-
-    Raises:
-        RecordError: the file is missing, damaged, or no record.
-    """
+    """Read a record; a file that is missing, damaged or no record is refused with a RecordError."""
     try:
         table = pq.read_table(file)
-        told = json.loads(table.schema.metadata[METADATA])
-        identity = Identity(**told["identity"] | {"checkpoints": tuple(told["identity"]["checkpoints"])})
+        described = json.loads(table.schema.metadata[METADATA])
+        identity = Identity(**described["identity"] | {"checkpoints": tuple(described["identity"]["checkpoints"])})
     except FileNotFoundError as error:
         raise RecordError(f"There is no record {file.name} in {file.parent}.") from error
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise RecordError(
             f"The record {file.name} in {file.parent} is damaged: take it from git, or measure it again."
         ) from error
-    return Record(table.to_pandas(), identity, told["facts"])
+    return Record(table.to_pandas(), identity, described["facts"])
 
 
 def merge(parts: Iterable[Record]) -> Record:
-    """The parts of one measurement (tasks, seeds) as one record.
-
-    Raises:
-        RecordError: parts of different functions.
-    """
+    """The parts of one measurement (tasks, seeds) as one record."""
     parts = list(parts)
     first = parts[0].identity
-    if any(part.identity.function != first.function for part in parts):
-        raise RecordError(f"Parts of {first.function} and of another measurement are no one record.")
     codes = sorted({part.identity.code for part in parts})
-    shared = {
-        name: value
-        for name, value in first.parameters.items()
-        if all(part.identity.parameters.get(name) == value for part in parts)
-    }
+    others = [part.identity.parameters for part in parts]
+    shared = {name: value for name, value in first.parameters.items() if all(one.get(name) == value for one in others)}
     addresses = dict.fromkeys(address for part in parts for address in part.identity.checkpoints)
     facts = parts[0].facts | {
         "seconds": round(sum(part.facts["seconds"] for part in parts), 1),
@@ -380,11 +352,8 @@ def merge(parts: Iterable[Record]) -> Record:
         "peak_memory": max(part.facts.get("peak_memory", 0) for part in parts),
     }
     tables = [part.table for part in parts if not part.table.empty] or [parts[0].table]
-    return Record(
-        pd.concat(tables, ignore_index=True),
-        Identity(first.function, "+".join(codes), shared, tuple(addresses)),
-        facts,
-    )
+    identity = Identity(first.function, "+".join(codes), shared, tuple(addresses))
+    return Record(pd.concat(tables, ignore_index=True), identity, facts)
 
 
 def committed_folder() -> Path:
@@ -392,30 +361,24 @@ def committed_folder() -> Path:
     return project.root() / "book" / "records"
 
 
-def load(profile: str, chapter: int, encoder: str | None = None) -> dict[str, pd.DataFrame]:
-    """The records of a published run, by the name of the measurement.
+def load(profile: str, chapter: int, encoder: str = "") -> dict[str, pd.DataFrame]:
+    """The records of a published run, by the name of the measurement; where there is none, a RecordError says which
+    there are.
 
     Args:
         profile: `tiny` or `small`.
         chapter: its number.
         encoder: part of the encoder's name where several runs are published; the chapter's first run otherwise.
 
-    Raises:
-        RecordError: no such run is published.
-
     Example:
         >>> {"changes_by_layer", "rollbacks"} <= set(load("small", 1))
         True
     """
-    every = sorted(committed_folder().glob("*/*/run.json"))
-    runs = [file.parent for file in every if file.parent.parent.name.startswith(f"{profile}-")]
-    runs = [
-        run
-        for run in runs
-        if run.name.startswith(f"{chapter}-") and (encoder or "") in run.parent.name[len(profile) + 1 :]
-    ]
-    runs.sort(key=lambda run: not json.loads((run / "run.json").read_text(encoding="utf-8"))["leads"])
-    if not runs:
-        there = ", ".join(f"{file.parent.parent.name}/{file.parent.name}" for file in every)
-        raise RecordError(f"No run of chapter {chapter} on {profile} is published: there are {there or 'none'}.")
-    return {file.stem: read(file).table for file in sorted(runs[0].glob("*.parquet"))}
+    files = sorted(committed_folder().glob(f"{profile}-*{encoder}*/{chapter}-*/run.json"))
+    if not files:
+        there = sorted(
+            str(one.parent.relative_to(committed_folder())) for one in committed_folder().glob("*/*/run.json")
+        )
+        raise RecordError(f"No run of chapter {chapter} on {profile} is published: there are {', '.join(there)}.")
+    leading = [file for file in files if json.loads(file.read_text(encoding="utf-8"))["leads"]]
+    return {file.stem: read(file).table for file in sorted((leading or files)[0].parent.glob("*.parquet"))}

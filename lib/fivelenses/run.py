@@ -16,15 +16,14 @@ from IPython.display import HTML, Markdown, display
 from myst_nb import glue
 
 from fivelenses import judging, project
+from fivelenses.chapters import Chapter, ChapterParameters, check_device, find_chapter, folder_name, resolved, settings
 from fivelenses.exhibits import Drawing, Exhibit, Format, slug
 from fivelenses.files import written_beside
 from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
+from fivelenses.measurements import Measurements
+from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 from fivelenses.records import Missing
 from fivelenses.runs.cards import cards
-from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, folder_name
-from fivelenses.runs.measurements import Measurements
-from fivelenses.runs.parameters import ChapterParameters, check_device
-from fivelenses.runs.settings import Chapter, find_chapter, resolved, settings
 
 NOTHING = "there is nothing to measure"
 # What a parameter's value can be; everything else in a notebook's namespace is none.
@@ -53,7 +52,7 @@ class Run:
     excluded: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.measurements = Measurements(self.chapter, self.profile, self.settings, self.log, self.committed)
+        self.measurements = Measurements(self.chapter, self.settings, self.log, self.committed)
         # What the chapters of papers are called by is the paper's key, the others by their own name.
         self.name = self.chapter.paper or self.chapter.slug.partition("-")[2]
 
@@ -69,7 +68,7 @@ class Run:
         """The record that a function of this name measures: read if it is there and current, measured otherwise, and
         missing where a run does not have it or has nothing to measure.
 
-        :meth:`fivelenses.runs.measurements.Measurements.measure` says what can be asked.
+        :meth:`fivelenses.measurements.Measurements.measure` says what can be asked.
         """
         record = self.measurements.measure(function, **asked)
         if isinstance(record, pd.DataFrame) and not len(record.columns):
@@ -198,7 +197,7 @@ class Run:
         facts["parameters"] = self.settings.model_dump(mode="json")
         facts["exhibits"] = sorted(one.key for one in self.exhibits)
         facts |= self.measurements.summary()
-        if self.committed is None and hasattr(self.settings, "encoders_read"):
+        if self.committed is None:
             from fivelenses.models import encoders
 
             names = self.settings.encoders_read()

@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 
 from fivelenses import project, records
+from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.records import Identity, Record
 from fivelenses.runs import book, pages
-from fivelenses.runs.settings import CHAPTERS, settings
 
 MODEL = {"task": "sst2", "examples": 100, "epochs": 1.0, "null_rate": 0.5, "shuffled_labels": False}
 MODEL |= {"frozen": -1, "truncated": -1, "reinitialised": 0}

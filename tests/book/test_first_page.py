@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fivelenses import project
-from fivelenses.runs.settings import CHAPTERS
+from fivelenses.chapters import CHAPTERS
 
 ROOT = project.root()
 WORDS = next(ROOT.glob("lib/fivelenses/**/words.html"))

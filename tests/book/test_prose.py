@@ -8,8 +8,8 @@ import jupytext
 import pytest
 
 from fivelenses import project, records
+from fivelenses.chapters import CHAPTERS
 from fivelenses.runs import book
-from fivelenses.runs.settings import CHAPTERS
 
 # A decimal number that is typed is a setting, and settings stand in mathematics or code.
 NOT_PROSE = re.compile(r"```.*?```|\$[^$]*\$|\{[a-z:]+\}`[^`]*`|`[^`]*`|\{\{[^}]*\}\}", re.DOTALL)

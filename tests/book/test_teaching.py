@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from fivelenses import project
+from fivelenses.chapters import CHAPTERS
 from fivelenses.runs import book, ledger, pages
-from fivelenses.runs.settings import CHAPTERS
 
 ROOT = project.root()
 OF_PAPERS = [chapter for chapter in CHAPTERS.values() if chapter.paper]

@@ -5,16 +5,15 @@ import torch
 import transformers
 from tests.conftest import short_schedule
 
+from fivelenses.chapters import ParameterError, settings
 from fivelenses.checkpoints import soundness
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
+from fivelenses.execution import check_inputs
 from fivelenses.models import encoders
 from fivelenses.models.layers import PARTS, layer_list, part, projections, truncate
-from fivelenses.runs.inputs import check_inputs
-from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.report import plan
-from fivelenses.runs.settings import settings
 
 DEPTH = 3
 CONFIGURATIONS = {

@@ -7,12 +7,12 @@ import pytest
 from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
+from fivelenses.chapters import settings
 from fivelenses.checkpoints import bag_of_words
 from fivelenses.checkpoints.bag_of_words import words_by_example
 from fivelenses.checkpoints.finetuning import _training_examples
 from fivelenses.checkpoints.predictions import rows_of
 from fivelenses.checkpoints.specification import specify
-from fivelenses.runs.settings import settings
 from fivelenses.tasks.examples import encode
 
 

@@ -11,6 +11,7 @@ from tests.conftest import ENCODER, short_schedule
 from transformers import set_seed
 
 from fivelenses import tasks
+from fivelenses.chapters import ParameterError, settings
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
@@ -38,8 +39,6 @@ from fivelenses.records import (
     WHOLE,
     select,
 )
-from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.settings import settings
 
 
 @pytest.fixture(scope="module")

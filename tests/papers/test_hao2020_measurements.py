@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.conftest import ENCODER
 
+from fivelenses.chapters import settings
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.comparison import compare
 from fivelenses.models import encoders
@@ -16,7 +17,6 @@ from fivelenses.papers import hao2020 as measure
 from fivelenses.papers import twins
 from fivelenses.papers.hao2020 import between_datasets, changes_by_layer, rollbacks
 from fivelenses.records import FOLDS, FUNCTIONAL_TWIN, PRETRAINED, SHARED, SHUFFLED, TWINS, UNTRAINED
-from fivelenses.runs.settings import settings
 
 EXAMPLES = 40
 

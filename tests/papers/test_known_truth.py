@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 from tests import chapters
 
+from fivelenses.chapters import ParameterError
+from fivelenses.chapters import settings as parameters
 from fivelenses.judging import CONTRADICTED, FAILS, HOLDS, REPRODUCED
 from fivelenses.lenses.checks import INVARIANCES
 from fivelenses.papers.measures import BY_KEY, MEASURES
 from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TREES, TWIN
-from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.settings import settings as parameters
 
 LAYERS = np.arange(1, 7)
 DOSES = (0.0, 0.5, 1.0)

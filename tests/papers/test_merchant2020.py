@@ -11,6 +11,7 @@ import pytest
 
 import toyworld
 from fivelenses.activations import represent, word_vectors
+from fivelenses.chapters import settings
 from fivelenses.lenses import rsa
 from fivelenses.lenses.edge_probe import SpanTargets
 from fivelenses.models.twins import moved_at_random
@@ -18,7 +19,6 @@ from fivelenses.papers.merchant2020 import probes, similarity
 from fivelenses.papers.merchant2020.models import converged, pretrained_and_fine_tuned, randomised
 from fivelenses.papers.merchant2020.probes import drawn_targets, encoded_words
 from fivelenses.records import BASE, RANDOMISED, SHARED, TWIN
-from fivelenses.runs.settings import settings
 from fivelenses.tasks.edge_tasks import edge_table
 
 ENCODER = "toy-bert/seed-0"

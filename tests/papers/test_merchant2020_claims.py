@@ -7,10 +7,10 @@ import pytest
 from tests import chapters
 
 from fivelenses import project
+from fivelenses.chapters import CHAPTERS
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIXED, OPEN, REPRODUCED
+from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 from fivelenses.records import BASE, FUNCTIONAL_TWIN, LEXICAL, RANDOMISED, SHARED, TWIN
-from fivelenses.runs.folders import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
-from fivelenses.runs.settings import CHAPTERS
 
 ENCODER, OTHERS = "toy-bert/seed-0", ("toy-bert/seed-0", "toy-bert/seed-1", "toy-bert/seed-2")
 DEPTH = 12

@@ -9,13 +9,13 @@ from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
 from fivelenses.activations import represent
+from fivelenses.chapters import settings as chapter_settings
 from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.models import layers
 from fivelenses.papers import singh2020 as measure
-from fivelenses.runs.settings import settings as chapter_settings
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import subset
 
@@ -110,7 +110,7 @@ def test_controls_and_equal_steps_are_added_to_a_plan_that_stays():
     assert {(one.task, one.examples, one.seed, one.reinitialised) for one in added} == {
         ("sst2", size, seed, ()) for size in (3000, 900) for seed in plain.seeds
     }
-    assert all(one.shuffled_labels for one in added) and controlled.on_true_labels() == usual
+    assert all(one.shuffled_labels for one in added) and controlled.ordinary_models() == usual
     added = set(again.specifications()) - set(usual)
     assert {(one.task, one.examples, len(one.reinitialised)) for one in added} == {
         (task, 900, count) for task in ("sst2", "qnli") for count in (0, 4, 6)

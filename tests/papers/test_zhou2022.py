@@ -6,12 +6,11 @@ import pytest
 from tests import chapters
 
 from fivelenses import records
+from fivelenses.chapters import ParameterError, settings
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directprobe, mlp_probe
 from fivelenses.papers.zhou2022 import geometry, points, probes
-from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.settings import settings
 
 
 def centroids_worked_by_hand() -> dict[tuple[int, int], np.ndarray]:

@@ -6,7 +6,7 @@ import jupytext
 import nbformat
 
 from fivelenses import project
-from fivelenses.runs.settings import find_chapter
+from fivelenses.chapters import find_chapter
 
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 

@@ -5,11 +5,12 @@ import json
 import pytest
 from tests.runs.judged import CLAIMS
 
-from fivelenses import judging, records
+from fivelenses import execution, judging, records
+from fivelenses.chapters import CHAPTERS
+from fivelenses.execution import EXECUTED, RunError
+from fivelenses.files import checksums, damaged
 from fivelenses.judging import CANNOT_BE_TESTED, Verdict
-from fivelenses.runs import checksums, execution, pages
-from fivelenses.runs.execution import EXECUTED, RunError
-from fivelenses.runs.settings import CHAPTERS
+from fivelenses.runs import pages
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def run(tmp_path):
     (tmp_path / "figure.svg").write_text("<svg/>")
     (tmp_path / EXECUTED).write_text("{}")
     judging.save([(CLAIMS[0], Verdict(CANNOT_BE_TESTED, reason="it is a test"))], tmp_path)
-    facts = {"files": checksums.checksums(tmp_path)}
+    facts = {"files": checksums(tmp_path)}
     (tmp_path / "run.json").write_text(json.dumps(facts))
     return tmp_path
 
@@ -31,8 +32,8 @@ def shown(folder):
 
 
 def test_a_run_as_it_was_written_is_whole(run):
-    assert pages.facts_of(shown(run))["files"] == checksums.checksums(run)
-    assert set(checksums.checksums(run)) == {"table.parquet", "figure.png", "figure.html", EXECUTED, "claims.json"}
+    assert pages.facts_of(shown(run))["files"] == checksums(run)
+    assert set(checksums(run)) == {"table.parquet", "figure.png", "figure.html", EXECUTED, "claims.json"}
 
 
 @pytest.mark.parametrize("name", ["table.parquet", "figure.png", "claims.json", EXECUTED])
@@ -41,7 +42,7 @@ def test_one_flipped_bit_is_found_and_named_with_the_command_that_mends_it(run, 
     content = bytearray((run / name).read_bytes())
     content[len(content) // 2] ^= 1 << bit
     (run / name).write_bytes(content)
-    assert checksums.damaged(run, json.loads((run / "run.json").read_text())["files"]) == [name]
+    assert damaged(run, json.loads((run / "run.json").read_text())["files"]) == [name]
     with pytest.raises(
         RunError, match=f"{name} of chapter 1 .* not as it was written.*fivelenses run 1 --profile tiny"
     ):
@@ -63,22 +64,20 @@ def test_damaged_facts_are_found(run, content):
 
 def test_line_ends_of_another_system_are_no_damage(run):
     (run / "figure.html").write_bytes(b"<figure>A caption.</figure>\r\n")
-    assert checksums.damaged(run, json.loads((run / "run.json").read_text())["files"]) == []
+    assert damaged(run, json.loads((run / "run.json").read_text())["files"]) == []
 
 
 @pytest.mark.parametrize("run", pages.published_runs(), ids=lambda run: f"{run.name}/{run.chapter.slug}")
 def test_committed_records_are_as_they_were_written(run):
     facts = json.loads((run.committed / "run.json").read_text(encoding="utf-8"))
-    assert facts["files"] == checksums.checksums(run.committed)
+    assert facts["files"] == checksums(run.committed)
     for file in run.committed.glob("*.parquet"):
         assert not records.read(file).table.empty
 
 
 def test_a_damaged_local_run_is_made_again(run, monkeypatch):
-    for name in ("notebook_digest", "page_digest"):
-        monkeypatch.setattr(execution, name, lambda *read: "same")
-    facts = {"notebook": "same", "code": "same", "models": execution.models_digest(), "parameters": {}}
-    facts |= {"files": checksums.checksums(run)}
+    monkeypatch.setattr(execution, "run_digest", lambda *_: "same")
+    facts = {"digest": "same", "files": checksums(run)}
     (run / "run.json").write_text(json.dumps(facts))
     assert execution.state(CHAPTERS[1], run, {}) == ""
     (run / "table.parquet").write_bytes(b"other")

@@ -12,12 +12,12 @@ from IPython.core.inputtransformer2 import TransformerManager
 from matplotlib.figure import Figure
 from tests.runs.conftest import make_home, write_notebook
 
-from fivelenses import judging, project
+from fivelenses import execution, judging, project
+from fivelenses.chapters import find_chapter, folder_name, settings
+from fivelenses.execution import RunError
 from fivelenses.exhibits import Drawing, Exhibit
-from fivelenses.runs import book, checksums, execution, pages
-from fivelenses.runs.execution import RunError
-from fivelenses.runs.folders import folder_name
-from fivelenses.runs.settings import find_chapter, settings
+from fivelenses.files import checksums
+from fivelenses.runs import book, pages
 
 BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
 
@@ -62,9 +62,9 @@ def test_an_executed_notebook_holds_no_path_of_the_machine(first_run):
 def test_a_change_of_code_makes_a_run_stale(folder, chapter):
     parameters = settings(1, "tiny").model_dump(mode="json")
     assert execution.state(chapter, folder, parameters) == ""
-    assert "parameters have changed" in execution.state(chapter, folder, {})
+    assert "have changed since" in execution.state(chapter, folder, {})
     write_notebook(BEGIN, "run.finish()  # changed")
-    assert "code has changed" in execution.state(chapter, folder, parameters)
+    assert "have changed since" in execution.state(chapter, folder, parameters)
 
 
 def test_a_failure_names_the_cell_and_keeps_the_last_good_run(folder):
@@ -123,7 +123,7 @@ def finish(shown):
         "training_seconds": 60,
         "not_measured": {},
         "outdated": ["rollbacks"],
-        "files": checksums.checksums(shown.folder),
+        "files": checksums(shown.folder),
     }
     (shown.folder / "run.json").write_text(json.dumps(facts))
     return shown

@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 from fivelenses import judging, records
+from fivelenses.chapters import find_chapter
 from fivelenses.judging import Claim, over_seeds, statement
 from fivelenses.records import Identity, Record
 from fivelenses.runs import findings, pages
 from fivelenses.runs.findings import FindingError, evaluate
-from fivelenses.runs.settings import find_chapter
 
 ENTRY = {
     "exhibit": "paper-figure-1",

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.settings import profiles, settings
+from fivelenses.chapters import ParameterError, profiles, settings
 
 
 @pytest.mark.parametrize("profile", profiles())

@@ -7,9 +7,8 @@ import pytest
 from huggingface_hub import constants
 from typer.testing import CliRunner
 
+from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.cli import app
-from fivelenses.runs.inputs import check_inputs
-from fivelenses.runs.settings import CHAPTERS, settings
 from fivelenses.tasks import sources
 
 
@@ -19,15 +18,6 @@ def test_a_broken_encoder_is_refused_before_its_notebook_starts(tmp_path, monkey
     result = CliRunner().invoke(app, ["run", "1", "-p", f"encoder={tmp_path}"])
     assert result.exit_code == 2 and f"{tmp_path} cannot be read" in result.stderr
     assert not list((tmp_path / "runs").rglob("*.ipynb"))
-
-
-@pytest.mark.parametrize(
-    ("number", "given"),
-    [(1, {"evaluation_examples": 5}), (1, {"mixed_examples": 3}), (6, {"evaluation_examples": 5})],
-)
-def test_too_few_examples_to_compare_are_refused_before_a_training(number, given):
-    with pytest.raises(ValueError, match="of two layers of width 64 needs more than 128: take more examples"):
-        check_inputs(settings(number, "tiny", tasks=["cola", "rte"], **given))
 
 
 @pytest.mark.parametrize("number", sorted(CHAPTERS))

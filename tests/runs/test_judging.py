@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
+from fivelenses import execution
 from fivelenses import run as running
+from fivelenses.chapters import find_chapter, settings
 from fivelenses.run import Run
-from fivelenses.runs import execution
-from fivelenses.runs.settings import find_chapter, settings
 
 MODELS = pd.DataFrame({"encoder": "toy-bert/seed-0", "task": ["rte", "sst2"], "seed": 0, "examples": 9, "epochs": 1.0})
 MODELS = MODELS.assign(frozen=-1, truncated=-1, reinitialised=0, shuffled_labels=False)
@@ -64,11 +64,10 @@ def test_a_bag_of_words_of_the_run_decides_too(run, shown):
 
 
 def test_a_card_that_looks_otherwise_is_another_page(monkeypatch, tmp_path):
-    notebook = execution.nbformat.v4.new_notebook(cells=[])
-    before = execution.page_digest(find_chapter(1), notebook)
-    for name in execution.CARDS:
-        (tmp_path / name).write_bytes((execution.TEMPLATES / name).read_bytes())
-    monkeypatch.setattr(execution, "TEMPLATES", tmp_path)
-    assert execution.page_digest(find_chapter(1), notebook) == before
-    (tmp_path / execution.CARDS[0]).write_text("another")
-    assert execution.page_digest(find_chapter(1), notebook) != before
+    card = tmp_path / "cards.html"
+    card.write_bytes(execution.CARDS[0].read_bytes())
+    monkeypatch.setattr(execution, "CARDS", [card, *execution.CARDS[1:]])
+    before = execution.run_digest(find_chapter(1), {})
+    assert execution.run_digest(find_chapter(1), {}) == before
+    card.write_text("another")
+    assert execution.run_digest(find_chapter(1), {}) != before

@@ -9,10 +9,10 @@ from bs4 import BeautifulSoup
 from tests.runs.judged import CLAIMS, in_turn
 
 from fivelenses import judging
+from fivelenses.chapters import CHAPTERS
+from fivelenses.execution import RunError
 from fivelenses.judging import OPEN, OUTCOMES
 from fivelenses.runs import ledger, pages
-from fivelenses.runs.execution import RunError
-from fivelenses.runs.settings import CHAPTERS
 
 TITLE = "toy-bert-seed-0, toy world, this machine"
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from fivelenses.runs.measurements import Measurements
+from fivelenses.measurements import Measurements
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,8 @@ def begin(tmp_path, monkeypatch):
 
     def run(models=MODELS):
         settings = SimpleNamespace(source="hub", device="cpu", specifications=lambda: models)
-        run = Measurements(
-            SimpleNamespace(slug="1-a", number=1, measures=(__name__,)), "tiny", settings, lambda line: None
-        )
+        chapter = SimpleNamespace(slug="1-a", number=1, measures=(__name__,))
+        run = Measurements(chapter, settings, lambda line: None)
         manifest = {"seconds": 1.0}
         run.checkpoints = {one: SimpleNamespace(folder=Path(one.address), manifest=manifest) for one in models}
         return run

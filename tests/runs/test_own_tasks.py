@@ -4,16 +4,14 @@ import pandas as pd
 import pytest
 
 from fivelenses import catalogue, exhibits
+from fivelenses.chapters import ParameterError, settings
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.store import Store
+from fivelenses.dry_run import dry_run
+from fivelenses.execution import RunError, check_inputs
+from fivelenses.publishing import publish
 from fivelenses.runs import report
-from fivelenses.runs.dry_run import dry_run
-from fivelenses.runs.execution import RunError
-from fivelenses.runs.inputs import check_inputs
-from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.publishing import publish
-from fivelenses.runs.settings import settings
-from fivelenses.runs.sweep import points
+from fivelenses.sweep import points
 from fivelenses.tasks.own import name_of
 
 ANIMALS = "./animals.csv:label=animal"
@@ -34,7 +32,7 @@ def test_a_table_takes_the_first_schedule_of_texts_and_no_role():
     chosen = settings(4, "tiny", tasks=[ANIMALS, "pairs.csv"])
     assert [catalogue.find(name).title for name in chosen.tasks] == ["animals", "pairs"]
     assert {chosen.schedule(name) for name in chosen.tasks} == {chosen.schedule("sst2")}
-    assert chosen.sized_tasks() == chosen.matched_tasks() == []
+    assert chosen.sized == chosen.matched == ()
 
 
 def test_a_table_takes_the_rate_of_an_encoder_for_the_task_whose_schedule_it_has():
@@ -45,7 +43,7 @@ def test_a_table_takes_the_rate_of_an_encoder_for_the_task_whose_schedule_it_has
 def test_roles_and_schedules_come_from_the_caller():
     schedule = {"learning_rate": 1e-4, "batch_size": 8, "epochs": 2}
     chosen = settings(4, "tiny", tasks=[ANIMALS], sized=[ANIMALS], schedules={ANIMALS: schedule})
-    assert chosen.sized_tasks() == list(chosen.tasks) and chosen.schedule(chosen.tasks[0]).batch_size == 8
+    assert chosen.sized == chosen.tasks and chosen.schedule(chosen.tasks[0]).batch_size == 8
     with pytest.raises(ParameterError, match="schedules has none for animals"):
         settings(2, "tiny", tasks=[ANIMALS], schedules={"pos": schedule})
 
@@ -61,7 +59,7 @@ def test_a_chapter_that_needs_roles_says_which():
     assert settings(2, "tiny", tasks=[ANIMALS], followed=[ANIMALS], tuned_on=[ANIMALS]).tasks
     with pytest.raises(ParameterError, match="scratch_epochs has none for animals"):
         settings(3, "tiny", tasks=[ANIMALS])
-    with pytest.raises(ParameterError, match="animals needs another beside it"):
+    with pytest.raises(ParameterError, match="name another of the tasks that are run"):
         settings(3, "tiny", tasks=[ANIMALS], scratch_epochs={ANIMALS: 6})
     both = {"tasks": [ANIMALS, "cola"], "second": {ANIMALS: "cola", "cola": ANIMALS}}
     assert settings(3, "tiny", **both, scratch_epochs={ANIMALS: 6, "cola": 6}).second["cola"] == name_of(ANIMALS)

@@ -6,12 +6,11 @@ import pandas as pd
 import pytest
 from tests.runs.conftest import make_home
 
-from fivelenses import records
+from fivelenses import execution, publishing, records
+from fivelenses.chapters import ParameterError, find_chapter, settings
+from fivelenses.execution import RunError
+from fivelenses.files import checksums, damaged
 from fivelenses.records import Identity, Record
-from fivelenses.runs import checksums, execution, publishing
-from fivelenses.runs.execution import RunError
-from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.settings import find_chapter, settings
 
 FACTS = {"seconds": 1.0, "trained": {"abc": 2.0}, "device": "CPU", "python": "3", "versions": {}}
 TOLD = {"chapter": 1, "profile": "small", "parameters": {}, "specifications": ["abc"], "not_measured": {}}
@@ -27,7 +26,7 @@ def test_published_records_are_loaded_by_profile_and_chapter(measured):
     place = publishing.commit(1, "small-a", measured, TOLD, leads=False)
     publishing.commit(1, "small-b", {"weights": measured["heights"]}, TOLD, leads=True)
     assert {file.name for file in place.iterdir()} == {"heights.parquet", "run.json"}
-    assert json.loads((place / "run.json").read_text())["files"] == checksums.checksums(place)
+    assert json.loads((place / "run.json").read_text())["files"] == checksums(place)
     assert list(records.load("small", 1)) == ["weights"]  # the run that leads
     assert records.load("small", 1, "a")["heights"]["height"].tolist() == [1.0, 2.0]
     with pytest.raises(records.RecordError, match="No run of chapter 2 on small is published: there are small-a/1-"):
@@ -61,30 +60,17 @@ def test_a_parameter_that_came_since_has_its_default_on_a_published_page(measure
     before = {name: value for name, value in parameters.items() if name != "shuffled"}
     place = publishing.commit(4, "small-a", measured, TOLD | {"chapter": 4, "parameters": before}, leads=True)
     asked = []
-    monkeypatch.setattr(execution, "_current", lambda chapter, page, parameters, *others: asked.append(parameters))
+    monkeypatch.setattr(execution, "check_pair", lambda _: None)
+    monkeypatch.setattr(execution, "state", lambda chapter, page, parameters, _: asked.append(parameters))
     execution.run_committed(chapter, place)
     assert asked == [before | {"shuffled": []}]
 
 
-def test_a_stamp_marks_published_records_as_of_todays_code_and_leaves_their_numbers(measured, monkeypatch, tmp_path):
+def test_a_stamp_marks_published_records_as_of_todays_code_and_leaves_their_numbers(measured, monkeypatch):
     place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
-    page = {"records": {"heights": ["heights.parquet"]}, "codes": {"heights": "n3w"}}
-    (tmp_path / "run.json").write_text(json.dumps(page))
-    done = execution.Finished(tmp_path, True, 1.0)
-    monkeypatch.setattr(publishing, "run_committed", lambda *_, **__: done)
-    assert publishing.stamp(1, str) == [place]
+    monkeypatch.setattr(records, "measuring_module", lambda function, modules: function)
+    monkeypatch.setattr(records, "measuring_code", lambda module: f"new {module}")
+    assert publishing.stamp(1) == [place]
     stamped = records.read(place / "heights.parquet")
-    assert stamped.identity.code == "n3w" and stamped.table.equals(measured["heights"].table)
-    assert not checksums.damaged(place, json.loads((place / "run.json").read_text())["files"])
-
-
-def test_a_stamp_changes_nothing_where_the_page_cannot_be_made(measured, monkeypatch):
-    place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
-
-    def fails(*_, **__):
-        raise RunError("a later cell failed")
-
-    monkeypatch.setattr(publishing, "run_committed", fails)
-    with pytest.raises(RunError, match="a later cell failed"):
-        publishing.stamp(1, str)
-    assert records.read(place / "heights.parquet").identity.code == "c0de"
+    assert stamped.identity.code == "new heights" and stamped.table.equals(measured["heights"].table)
+    assert not damaged(place, json.loads((place / "run.json").read_text())["files"])

@@ -9,14 +9,13 @@ from tests.runs.judged import CLAIMS, as_judged, in_turn
 from transformers import BertConfig, BertModel
 
 from fivelenses import judging
+from fivelenses.chapters import CHAPTERS, ParameterError, settings
+from fivelenses.execution import EXECUTED, Finished, RunError
 from fivelenses.exhibits import Drawing, Exhibit
 from fivelenses.judging import CONTRADICTED
 from fivelenses.models import encoders
 from fivelenses.runs import report
-from fivelenses.runs.execution import EXECUTED, Finished, RunError
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown
-from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.settings import CHAPTERS, settings
 from fivelenses.tasks.sources import SourceError
 
 

@@ -1,5 +1,4 @@
 import json
-import math
 import re
 
 import jupytext
@@ -7,14 +6,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fivelenses import project, records
+from fivelenses import dry_run, project, records
+from fivelenses.chapters import CHAPTERS, parse_parameters, profiles, settings
 from fivelenses.cli import app
+from fivelenses.dry_run import dry_sweep
 from fivelenses.models.encoders import REVISIONS
-from fivelenses.runs import dry_run
-from fivelenses.runs.dry_run import dry_sweep
-from fivelenses.runs.parameters import ParameterError, parse_parameters
-from fivelenses.runs.settings import CHAPTERS, profiles, settings
-from fivelenses.runs.sweep import Point, read_grid
+from fivelenses.sweep import Point
 
 
 def test_every_profile_fits_every_chapter():
@@ -57,7 +54,7 @@ def test_one_learning_rate_for_all_tasks():
 
 
 def test_pairs_of_tasks_that_are_not_run_are_left_out():
-    assert settings(1, "tiny", tasks=["rte", "sst2"]).compared_pairs() == [("rte", "sst2")]
+    assert settings(1, "tiny", tasks=["rte", "sst2"]).dataset_pairs == (("rte", "sst2"),)
 
 
 def test_values_are_yaml():
@@ -66,29 +63,6 @@ def test_values_are_yaml():
         "keep": 0.5,
         "encoder": "a/b",
     }
-
-
-@pytest.mark.parametrize(
-    "text, value",
-    {
-        "010": 10,
-        "[010]": [10],
-        "1e-4": 1e-4,
-        "-.5": -0.5,
-        ".inf": math.inf,
-        "1:30": "1:30",
-        "{a: +3.}": {"a": 3.0},
-    }.items(),
-)
-def test_numbers_are_those_of_yaml_1_2(text, value):
-    parsed = parse_parameters([f"value={text}"])["value"]
-    assert parsed == value and type(parsed) is type(value)
-    assert read_grid([f"value={text}"]) == {"value": [value]}
-
-
-def test_a_time_is_no_seed():
-    with pytest.raises(ParameterError, match="seeds"):
-        settings(1, "tiny", **parse_parameters(["seeds=[0,1:30]"]))
 
 
 @pytest.mark.parametrize("number", sorted(CHAPTERS))
@@ -112,8 +86,7 @@ def test_a_dry_run_says_what_the_paper_would_take_without_a_network(number):
 def test_a_dry_run_of_the_published_run_takes_what_it_took():
     folder = next(file.parent for file in records.committed_folder().glob("small-all-MiniLM*/1-*/run.json"))
     facts = json.loads((folder / "run.json").read_text())
-    models = pd.read_parquet(folder / "models.parquet")
-    work = sum(dry_run._work(one) for one in models.itertuples())
+    work = dry_run._published_work(pd.read_parquet(folder / "models.parquet"))
     took = dry_run.duration(facts["seconds"] + facts["training_seconds"])
     assert dry_run._time(1, work)[0].startswith(f"about 1 times the published run's {took} ")
     assert dry_run._time(1, 3 * work)[0].startswith("about 3 times")
@@ -184,4 +157,4 @@ def test_the_first_example_of_the_readme_shows_every_figure_of_its_chapter():
     chosen, usual = (settings(int(number), profile, **some) for some in (overrides, {}))
     # The profile's tasks are those that its encoder learns.
     assert {*chosen.tasks} <= {*usual.tasks}
-    assert chosen.compared_pairs() and {*chosen.tasks} & {*chosen.shuffled}
+    assert chosen.dataset_pairs and {*chosen.tasks} & {*chosen.shuffled}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from fivelenses.runs.parameters import ParameterError
-from fivelenses.runs.sweep import MAX_NAME_LENGTH, expand, points, read_grid, read_list
+from fivelenses.chapters import ParameterError
+from fivelenses.sweep import MAX_NAME_LENGTH, expand, points, read_grid, read_list
 
 words = some.text("abcdefgh", min_size=1, max_size=3)
 values = some.lists(some.integers(-9, 9) | words, min_size=1, max_size=4, unique=True)
@@ -63,8 +63,8 @@ def test_the_name_of_a_point_is_the_name_of_a_file(encoder):
     [
         ([{"colour": "red"}], {}, "The point colour=red does not fit. Chapter 1 has no parameter 'colour'"),
         ([{"profile": "small"}], {}, "no parameter 'profile'"),
-        ([{"seed": 0}, {"seed": "zero"}], {}, "The point seed=zero does not fit. Chapter 1, seeds.0 (overridden)"),
-        ([{"task": ["rte", "mrpc"]}], {}, "tasks.0"),
+        ([{"seed": 0}, {"seed": "zero"}], {}, "The point seed=zero does not fit. Chapter 1, seeds (overridden)"),
+        ([{"task": ["rte", "mrpc"]}], {}, "tasks (overridden)"),
         ([{"task": "squad"}], {}, "squad has a span head"),
         ([{"task": "rte"}, {"task": "rte"}], {}, "The points task=rte and task=rte are the same run"),
         ([{"task": "rte"}, {"tasks": ["rte"]}], {}, "are the same run"),
@@ -86,11 +86,9 @@ def test_a_point_that_does_not_fit_is_named_before_anything_starts(wanted, fixed
     [
         (["task"], "written name=value,value, not 'task'"),
         (["=rte"], "written name=value,value"),
-        (["task="], "gives task no value"),
         (["task=[rte"], "not YAML"),
         (["task=rte", "seed=0 task=mrpc"], "names task twice"),
         ([""], "written name=value,value"),
-        ([], "The grid is empty"),
     ],
 )
 def test_a_grid_that_is_not_written_as_one_is_refused(grid, message):

@@ -10,10 +10,10 @@ from tests.runs.judged import in_turn
 
 from fivelenses import judging
 from fivelenses.checkpoints.specification import Schedule, specify
+from fivelenses.execution import RunError
 from fivelenses.judging import Statement, Threshold
 from fivelenses.runs import sweep_page
-from fivelenses.runs.execution import RunError
-from fivelenses.runs.sweep import Point, collect, gather, run_folder
+from fivelenses.sweep import Point, collect, gather, run_folder
 
 
 def test_a_table_can_be_taken_out_again_as_it_was_put_in():

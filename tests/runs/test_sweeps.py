@@ -12,9 +12,9 @@ from click.testing import Result
 from tests.runs.conftest import make_home, write_notebook
 from typer.testing import CliRunner
 
+from fivelenses import sweep as sweeps
 from fivelenses.cli import app
-from fivelenses.runs import sweep as sweeps
-from fivelenses.runs.sweep import expand, points, sweep
+from fivelenses.sweep import expand, points, sweep
 
 PATIENCE = 300  # seconds, for a machine with busy neighbours
 PARAMETERS = 'profile = "tiny"\nseeds = None\ntasks = None'

@@ -41,12 +41,12 @@ class Schedule:
             not all(map(math.isfinite, (self.learning_rate, self.epochs, self.weight_decay, self.further_epochs)))
             or self.learning_rate <= 0
             or self.batch_size < 1
-            or min(self.epochs, self.further_epochs) < 0
+            or min(self.epochs, self.further_epochs, self.weight_decay) < 0
             or not 0 <= self.warmup < 1
             or self.max_length < 4
         ):
             raise ValueError(
-                f"A schedule needs a positive rate and batch size, epochs >= 0, 0 <= warmup < 1, length >= 4, "
+                f"A schedule needs a positive rate and batch size, epochs, decay >= 0, 0 <= warmup < 1, length >= 4, "
                 f"and no infinite number: {self}."
             )
 

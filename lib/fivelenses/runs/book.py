@@ -20,15 +20,14 @@ import yaml
 from bs4 import BeautifulSoup
 
 from fivelenses import catalogue, judging, project, records
+from fivelenses.chapters import CHAPTERS, settings
+from fivelenses.execution import RunError, run_all, state
 from fivelenses.files import folder_beside
 from fivelenses.lenses.checks import invariance_table
 from fivelenses.runs import ledger, sweep_page
-from fivelenses.runs.all_chapters import run_all_committed
-from fivelenses.runs.execution import RunError, state
 from fivelenses.runs.pages import HERE, PUBLISHED, Shown, assemble, local_runs, published_runs, telling_picture
-from fivelenses.runs.settings import CHAPTERS, settings
-from fivelenses.runs.sweep import sweeps_folder
 from fivelenses.runs.unchanged import first_page
+from fivelenses.sweep import sweeps_folder
 
 SWEEPS = sweep_page.PAGE.removesuffix(".md")
 KNOWN_TRUTH = 7  # the chapter whose counts other pages quote
@@ -321,7 +320,7 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     """
     # A first look has one run per chapter: it is there a minute sooner.
     published = [run for run in published_runs() if run.leads or not published_alone]
-    run_all_committed([run.committed for run in published])
+    run_all(committed=[run.committed for run in published])
     runs = published + ([] if published_alone else local_runs())
     page, folder = first_page(), first_page().parents[1]
     work, staged, stamp = folder / "work", folder / "staged", folder / "made-from.sha256"

@@ -29,8 +29,8 @@ from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from fivelenses import judging, records
+from fivelenses.execution import RunError
 from fivelenses.judging import FAILS, HOLDS, Verdict
-from fivelenses.runs.execution import RunError
 
 FILE = "findings.yaml"
 NEEDED, OPTIONAL = ("exhibit", "says", "holds"), {"numbers", "answer", "introduction"}

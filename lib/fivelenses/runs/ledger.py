@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fivelenses import judging
+from fivelenses.execution import RunError
 from fivelenses.judging import HOLDS, OPEN, OUTCOMES, REPRODUCED, Statement, Verdict
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN
 from fivelenses.runs.cards import Card, View, as_html, figure_name
-from fivelenses.runs.execution import RunError
 from fivelenses.runs.pages import PUBLISHED, Shown, findings_of
 from fivelenses.runs.side_by_side import Picture, render
 

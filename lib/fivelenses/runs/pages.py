@@ -18,12 +18,11 @@ import yaml
 from markupsafe import Markup
 
 from fivelenses import papers, project, records
-from fivelenses.runs import checksums
-from fivelenses.runs.dry_run import duration
-from fivelenses.runs.execution import EXECUTED, RunError, code_cells, committed_page, notebook_digest
+from fivelenses.chapters import CHAPTERS, Chapter, folder_name
+from fivelenses.dry_run import duration
+from fivelenses.execution import EXECUTED, RunError, code_cells, committed_page
+from fivelenses.files import damaged
 from fivelenses.runs.findings import Finding, findings
-from fivelenses.runs.folders import folder_name
-from fivelenses.runs.settings import CHAPTERS, Chapter
 from fivelenses.runs.side_by_side import Picture, picture
 
 LOCAL_PROFILE, LOCAL_RUN = "tiny", "tiny-toy-bert-seed-0"
@@ -141,7 +140,7 @@ def assemble(shown: Shown, static: Path, repository: str = "") -> nbformat.Noteb
     chapter, facts = shown.chapter, facts_of(shown)
     page = nbformat.read(chapter.notebook, as_version=4)
     copy = nbformat.read(shown.folder / EXECUTED, as_version=4)
-    if notebook_digest(page) != notebook_digest(copy):
+    if [cell.source.strip() for cell in code_cells(page)] != [cell.source.strip() for cell in code_cells(copy)]:
         raise RunError(
             f"The page of chapter {chapter.number} ({shown.profile}) is out of step with its notebook: {_again(shown)}."
         )
@@ -330,7 +329,7 @@ def facts_of(shown: Shown) -> dict:
             )
     try:
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        broken = checksums.damaged(folder, facts["files"])
+        broken = damaged(folder, facts["files"])
     except (ValueError, KeyError):
         broken = ["run.json"]
     if broken:

@@ -9,19 +9,18 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
-from fivelenses import judging, project
+from fivelenses import execution, judging, project
 from fivelenses.catalogue import find, is_task
+from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, check_profile, positions, settings
 from fivelenses.checkpoints import soundness
+from fivelenses.execution import EXECUTED, RunError
 from fivelenses.exhibits import counted
 from fivelenses.files import folder_beside
 from fivelenses.judging import OUTCOMES, Statement, Verdict
 from fivelenses.models.layers import PARTS
-from fivelenses.runs import execution, ledger
+from fivelenses.runs import ledger
 from fivelenses.runs.cards import Card, View, as_html, figure_name
-from fivelenses.runs.execution import EXECUTED, RunError
 from fivelenses.runs.pages import PUBLISHED, Shown, local_runs, published_runs
-from fivelenses.runs.parameters import ParameterError, positions
-from fivelenses.runs.settings import CHAPTERS, Chapter, check_profile, settings
 from fivelenses.runs.side_by_side import pictures, render
 from fivelenses.tasks import own
 from fivelenses.tasks.sources import SourceError

@@ -9,12 +9,12 @@ import pandas as pd
 import yaml
 from matplotlib import pyplot as plt
 
+from fivelenses.chapters import ParameterError
+from fivelenses.execution import RunError
 from fivelenses.exhibits import Dots, Drawing, Exhibit, Layout, counted, curves, dots, table_html
 from fivelenses.judging import ORDINARY, OUTCOMES, title
-from fivelenses.runs.execution import RunError
-from fivelenses.runs.parameters import ParameterError
 from fivelenses.runs.side_by_side import render
-from fivelenses.runs.sweep import CLAIMS, MODELS, POINTS, TABLE, reason_to_run, sweeps_folder
+from fivelenses.sweep import CLAIMS, MODELS, POINTS, TABLE, reason_to_run, sweeps_folder
 
 PAGE = "here/sweeps.md"
 NUMBERS = ("examples", "frozen", "truncated", "reinitialised", "score", "null_rate")

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fivelenses import project, records
+from fivelenses.chapters import Chapter, ChapterParameters
 from fivelenses.records import Identity, Missing, Record
-from fivelenses.runs.parameters import ChapterParameters
-from fivelenses.runs.settings import Chapter
 
 if TYPE_CHECKING:
     from fivelenses.checkpoints.specification import Specification
@@ -30,27 +29,24 @@ class Measurements:
     """What one run has measured.
 
     Attributes:
-        chapter, profile, settings: what is run.
+        chapter, settings: what is run.
         log: takes a line of progress.
         committed: the folder of a published run's records; None for a run that may measure.
         files: their files, by the name of the measurement.
         not_measured: why a measurement was not made, by its name.
         outdated: the measurements whose code has changed since a published run.
-        codes: of a published run, the digest of today's measuring code, by the name of the measurement.
         facts: what each record says of its making.
         addresses: of the checkpoints, in the order of their use.
         checkpoints: those that were trained or checked so far.
     """
 
     chapter: Chapter
-    profile: str
     settings: ChapterParameters
     log: Callable[[str], None]
     committed: Path | None = None
     files: dict[str, list[str]] = field(default_factory=dict)
     not_measured: dict[str, str] = field(default_factory=dict)
     outdated: list[str] = field(default_factory=list)
-    codes: dict[str, str] = field(default_factory=dict)
     facts: list[dict] = field(default_factory=list)
     addresses: dict[str, None] = field(default_factory=dict)
     checkpoints: dict["Specification", "Checkpoint"] = field(default_factory=dict)
@@ -95,8 +91,8 @@ class Measurements:
         if isinstance(measured, Mapping):
             measured = [dict(zip(measured, values, strict=True)) for values in product(*measured.values())]
         every = [self._groups(names, of, [each] if isinstance(each, str) else list(each), named) for named in measured]
-        for specification in (one for groups in every for group in groups for one in group or ()):
-            self.addresses[specification.address] = None
+        for groups in every:
+            self.addresses |= {one.address: None for group in groups for one in group or ()}
         parts = []
         for named, groups in zip(measured, every, strict=True):
             arguments = self._arguments(function, names, given | named)
@@ -104,7 +100,7 @@ class Measurements:
         if not parts:
             self.not_measured[function.__name__] = "its parameters ask for nothing of the kind"
             return pd.DataFrame()
-        return _tables([(name, records.merge(of_table)) for name, of_table in _by_name(parts)])
+        return _tables({name: records.merge([part[name] for part in parts]) for name in parts[0]})
 
     def _groups(self, names: Sequence[str], of: Callable | None, fields: list[str], named: Mapping) -> list:
         """The specifications whose models are measured together; one group of none where no model is measured."""
@@ -122,15 +118,13 @@ class Measurements:
             self.not_measured[name] = facts["not_measured"].get(name, "it was published before chapters measured this")
             return Missing(name, self.not_measured[name])
         read = [records.read(file) for file in files]
-        code = records.measuring_code(module)
-        self.codes[name] = code
-        if any(record.identity.code != code for record in read):
+        if any(record.identity.code != records.measuring_code(module) for record in read):
             self.outdated.append(name)
         self.files[name] = [file.name for file in files]
         self.facts += [record.facts for record in read]
         for record in read:
             self.addresses |= dict.fromkeys(record.identity.checkpoints)
-        return _tables(list(zip([file.stem.partition(".")[2] for file in files], read, strict=True)))
+        return _tables(dict(zip([file.stem.partition(".")[2] for file in files], read, strict=True)))
 
     def _arguments(self, function: Callable, names: Sequence[str], given: Mapping) -> dict:
         """The function's parameters by name, but for those that make no other record."""
@@ -151,7 +145,7 @@ class Measurements:
 
     def _part(self, function: Callable, arguments: dict, group: list | None, groups: list) -> dict[str, Record]:
         """One part of a measurement, by the name of the table (empty where there is one table)."""
-        described = json.loads(json.dumps(arguments, sort_keys=True, default=_as_json))
+        described = json.loads(json.dumps(arguments, sort_keys=True))
         if self.settings.source == "toyworld":
             described["toyworld"] = records.toy_world_digest()
         described |= self._encoders(arguments)
@@ -229,7 +223,6 @@ class Measurements:
         return {
             "records": self.files,
             "outdated": self.outdated,
-            "codes": self.codes,
             "not_measured": self.not_measured,
             "specifications": sorted(self.addresses),
             "device": " and ".join(dict.fromkeys(facts["device"] for facts in self.facts)),
@@ -244,22 +237,12 @@ class Measurements:
         }
 
 
-def _as_json(value):
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    raise TypeError(f"A parameter of a measurement is plain data, not {type(value).__name__}.")
-
-
 def _grouped(specifications: Sequence, fields: Sequence[str]) -> list[list]:
     """Specifications that agree in these fields, in the order in which they first come; all together without fields."""
     groups: dict[tuple, list] = {}
     for specification in specifications:
         groups.setdefault(tuple(getattr(specification, name) for name in fields), []).append(specification)
     return list(groups.values())
-
-
-def _by_name(parts: Sequence[dict[str, Record]]) -> list[tuple[str, list[Record]]]:
-    return [(name, [part[name] for part in parts]) for name in parts[0]]
 
 
 def measuring_seconds(facts: Iterable[Mapping]) -> float:
@@ -272,6 +255,7 @@ def measuring_seconds(facts: Iterable[Mapping]) -> float:
     return round(sum(one["seconds"] / one.get("tables", 1) for one in facts), 1)
 
 
-def _tables(named: list[tuple[str, Record]]) -> pd.DataFrame | dict[str, pd.DataFrame]:
-    tables = {name: record.table for name, record in named}
+def _tables(named: Mapping[str, Record]) -> pd.DataFrame | dict[str, pd.DataFrame]:
+    """The tables of a measurement by name; the one table of a measurement that names none."""
+    tables = {name: record.table for name, record in named.items()}
     return tables[""] if list(tables) == [""] else tables

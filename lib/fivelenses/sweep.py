@@ -15,7 +15,6 @@ import os
 import re
 import socket
 import time
-import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,17 +25,13 @@ import pandas as pd
 import torch
 import yaml
 
-from fivelenses import judging, project
+from fivelenses import execution, judging, project
+from fivelenses.chapters import ParameterError, check_device, find_chapter, folder_name, settings
 from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.store import MANIFEST, Checkpoint, Store
+from fivelenses.execution import RunError
 from fivelenses.files import written_beside
 from fivelenses.processes import cores, workers
-from fivelenses.runs import execution
-from fivelenses.runs.execution import RunError
-from fivelenses.runs.folders import folder_name
-from fivelenses.runs.inputs import check_encoders
-from fivelenses.runs.parameters import ParameterError, check_device, read_yaml
-from fivelenses.runs.settings import find_chapter, settings
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -108,10 +103,7 @@ class Point:
 def read_grid(texts: Iterable[str]) -> dict[str, list]:
     """Names and values of a grid from ``name=value,value``, one or several in a text, separated by spaces.
 
-    Values are YAML, so that a list can be one of them.
-
-    Raises:
-        ValueError: not of that form, a name twice, or a name without values.
+    Values are YAML, so that a list can be one of them. A name twice, or without values, is refused.
 
     Example:
         >>> read_grid(["task=rte,mrpc seed=0,1", "depths=[0, 6],[0, 3, 6]"])
@@ -119,21 +111,17 @@ def read_grid(texts: Iterable[str]) -> dict[str, list]:
     """
     grid: dict[str, list] = {}
     for pair in (pair for text in texts for pair in re.split(r"\s+(?=[^\s=,\[\]]+=)", text.strip())):
-        name, equals, values = pair.partition("=")
-        if not equals or not re.fullmatch(r"\w+", name):
-            raise ValueError(f"A grid is written name=value,value, not {pair!r}.")
+        name, _, values = pair.partition("=")
         if name in grid:
             raise ValueError(f"The grid names {name} twice: write all its values after one name.")
         try:
-            grid[name] = read_yaml(f"[{values}]")
+            grid[name] = yaml.safe_load(f"[{values}]")
         except yaml.YAMLError as error:
             raise ValueError(
                 f"The values of {name} are not YAML: {values!r}; write them as a,b or '[a, b],[c]'."
             ) from error
-        if not grid[name]:
-            raise ValueError(f"The grid gives {name} no value: write {name}=value,value.")
-    if not grid:
-        raise ValueError("The grid is empty: write name=value,value.")
+        if not re.fullmatch(r"\w+", name) or not grid[name]:
+            raise ValueError(f"A grid is written name=value,value, not {pair!r}.")
     return grid
 
 
@@ -148,13 +136,9 @@ def expand(grid: Mapping[str, Sequence]) -> list[dict]:
 
 
 def read_list(file: Path) -> list[dict]:
-    """The points of a YAML file: a list of mappings, parameter to value.
-
-    Raises:
-        ValueError: there is no such file, or it holds something else.
-    """
+    """The points of a YAML file: a list of mappings, parameter to value; anything else is refused."""
     try:
-        content = read_yaml(file.read_text(encoding="utf-8"))
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"The list of points {file} cannot be read: {' '.join(str(error).split())[:200]}.") from error
     entries = content if isinstance(content, list) else []
@@ -166,10 +150,8 @@ def read_list(file: Path) -> list[dict]:
 def points(number: int, profile: str, entries: Sequence[Mapping], fixed: Mapping | None = None) -> list[Point]:
     """The points of a sweep, one per entry, each with what all share (`fixed`), checked against the chapter.
 
-    A name in the singular is a plural parameter with one entry: ``task=rte`` is ``tasks=[rte]``.
-
-    Raises:
-        ParameterError: a point that the chapter refuses, named; or two points that are the same run.
+    A name in the singular is a plural parameter with one entry: ``task=rte`` is ``tasks=[rte]``. Refused with its name:
+    a point that does not fit the chapter, or is the same run as another.
 
     Example:
         >>> [point.overrides for point in points(1, "tiny", expand({"task": ["rte"], "seed": [0, 1]}))]
@@ -182,13 +164,9 @@ def points(number: int, profile: str, entries: Sequence[Mapping], fixed: Mapping
     for entry in entries:
         overrides: dict[str, object] = {}
         for name, value in [*(fixed or {}).items(), *entry.items()]:
-            if value is None:
-                raise ParameterError(
-                    f"The point {_words(entry)} gives {name} no value: give it one, or leave it to the profile."
-                )
             parameter, one_entry = _parameter(number, name)
-            if parameter in overrides:
-                raise ParameterError(f"The point {_words(entry)} gives {parameter} twice.")
+            if value is None or parameter in overrides:
+                raise ParameterError(f"The point {_words(entry)} gives {parameter} twice or no value.")
             overrides[parameter] = [value] if one_entry else value
         try:
             content = settings(number, profile, **overrides).model_dump(mode="json")
@@ -206,11 +184,7 @@ def points(number: int, profile: str, entries: Sequence[Mapping], fixed: Mapping
 def _parameter(number: int, name: str) -> tuple[str, bool]:
     """A parameter of the chapter from a name that may be in the singular, and whether it is."""
     fields = find_chapter(number).parameters.model_fields
-    plural = fields.get(f"{name}s")
-    if name in fields or plural is None:
-        return name, False
-    kinds = (plural.annotation, *typing.get_args(plural.annotation))
-    singular = any(typing.get_origin(kind) is tuple for kind in kinds)
+    singular = name not in fields and f"{name}s" in fields
     return (f"{name}s" if singular else name), singular
 
 
@@ -265,7 +239,7 @@ def sweep(
     for parameters in (settings(number, profile, **point.overrides) for point in points):
         if not (cluster.scheduler or cluster.slurm):
             check_device(parameters, profile)
-        check_encoders(parameters)
+        execution.check_inputs(parameters)
     _write_points(number, profile, points, folder)
     pending = _without_run(number, profile, points)
     current = len(points) - len(pending)
@@ -465,22 +439,14 @@ def gather(parts: Iterable[tuple[Mapping, str, pd.DataFrame]]) -> pd.DataFrame:
         first = {**origin, "exhibit": key, "row": range(len(table))}
         renamed = table.rename(columns={name: f"table_{name}" for name in first})
         whole.append(pd.concat([pd.DataFrame(first, index=table.index), renamed], axis=1))
-    columns = list(dict.fromkeys(name for part in whole for name in part.columns))
-    for name in columns:
-        having = [part for part in whole if name in part.columns]
-        # A column without a value is neither: it goes with the others of its name.
-        filled = [part[name] for part in having if part[name].notna().any()]
-        number = bool(filled) and all(pd.api.types.is_numeric_dtype(column) for column in filled)
-        for part in having:
-            part[name] = _number(part[name]) if number else part[name].map(_text).astype("object")
-    return pd.concat(whole, ignore_index=True)[columns]
-
-
-def _number(column: pd.Series) -> pd.Series:
-    """A column as numbers, whole ones where nothing is missing."""
-    if column.isna().any():
-        return column.astype("float64")
-    return column.astype("int64") if pd.api.types.is_bool_dtype(column) else column
+    table = pd.concat(whole, ignore_index=True)
+    for name in table:
+        filled = [part[name] for part in whole if name in part and part[name].notna().any()]
+        if filled and all(pd.api.types.is_numeric_dtype(column) for column in filled):
+            table[name] = table[name] if pd.api.types.is_numeric_dtype(table[name]) else table[name].astype("float64")
+        else:
+            table[name] = table[name].map(_text).astype("object")
+    return table
 
 
 def _text(value):

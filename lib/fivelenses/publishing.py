@@ -6,19 +6,15 @@ addresses of the checkpoints, and the facts of the run that measured.
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from fivelenses import project, records
 from fivelenses.catalogue import find
-from fivelenses.files import folder_beside, written_beside
-from fivelenses.runs import checksums
-from fivelenses.runs.execution import RunError, run_committed, state
+from fivelenses.chapters import ChapterParameters, find_chapter, resolved, settings
+from fivelenses.execution import RunError, find_run
+from fivelenses.files import checksums, folder_beside, written_beside
 from fivelenses.runs.findings import FILE as FINDINGS
-from fivelenses.runs.folders import find_run, no_current_run
-from fivelenses.runs.parameters import ChapterParameters
-from fivelenses.runs.settings import find_chapter, resolved, settings
 
 # Of a run's facts, those that its committed records keep.
 KEPT_FACTS = (
@@ -35,7 +31,7 @@ def run_name(profile: str, parameters: ChapterParameters) -> str:
         >>> run_name("tiny", settings(1, "tiny"))
         'tiny-toy-bert-seed-0'
     """
-    encoder = parameters.encoder if hasattr(parameters, "encoder") else parameters.pretrained[0]
+    encoder = parameters.encoder
     shipped = (project.root() / "models" / encoder).is_dir()
     return f"{profile}-{encoder.replace('/', '-') if shipped else encoder.rstrip('/').split('/')[-1]}"
 
@@ -61,9 +57,6 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
                 "runs on tasks of the catalogue, and send others as a report."
             )
     run = find_run(chapter, profile, overrides)
-    reason = state(chapter, run, parameters.model_dump(mode="json"))
-    if reason:
-        raise RunError(no_current_run(chapter, profile, overrides, reason))
     facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
     place = project.records_folder() / chapter.slug
     measured = {}
@@ -105,14 +98,14 @@ def commit(number: int, name: str, measured: dict[str, records.Record], facts: d
                 f"With chapter {number} the published records would have {size / 1e6:.1f} MB: they take at most 8 MB."
             )
         told = {one: facts[one] for one in KEPT_FACTS if one in facts}
-        told |= {"leads": leads, "files": checksums.checksums(partial)}
+        told |= {"leads": leads, "files": checksums(partial)}
         (partial / "run.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
         if (place / FINDINGS).is_file():
             shutil.copy(place / FINDINGS, partial)
     return place
 
 
-def stamp(number: int, log: Callable[[str], None] = print) -> list[Path]:
+def stamp(number: int) -> list[Path]:
     """Write the digest of today's measuring code into a chapter's published records, whose numbers stay.
 
     For a change of code that changes no number: the chapter on the toy world has to give equal tables before and after,
@@ -122,20 +115,18 @@ def stamp(number: int, log: Callable[[str], None] = print) -> list[Path]:
         The folders of the runs whose records were stamped.
 
     Raises:
-        RunError: a record is damaged, or the chapter's notebook failed on the records.
+        RecordError: a record is damaged.
+        LookupError: nothing measures a record any more.
     """
     chapter = find_chapter(number)
-    stamped = [file.parent for file in sorted(records.committed_folder().glob(f"*/{chapter.slug}/run.json"))]
-    for folder in stamped:
-        page = run_committed(chapter, folder, log, force=True).folder
-        used = json.loads((page / "run.json").read_text(encoding="utf-8"))
-        for name, files in used["records"].items():
-            for file in files:
-                record = records.read(folder / file)
-                identity = replace(record.identity, code=used["codes"][name])
-                records.write(folder / file, replace(record, identity=identity))
+    folders = [file.parent for file in sorted(records.committed_folder().glob(f"*/{chapter.slug}/run.json"))]
+    for folder in folders:
+        for file in sorted(folder.glob("*.parquet")):
+            record = records.read(file)
+            code = records.measuring_code(records.measuring_module(record.identity.function, chapter.measures))
+            records.write(file, replace(record, identity=replace(record.identity, code=code)))
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        facts["files"] = checksums.checksums(folder)
+        facts["files"] = checksums(folder)
         with written_beside(folder / "run.json") as place:
             place.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    return stamped
+    return folders
