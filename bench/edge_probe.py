@@ -31,12 +31,11 @@ def split_of(vectors: np.ndarray, lengths: np.ndarray, shape: np.ndarray) -> Spl
 
 
 def _loss(probes: Sequence[EdgeProbe]) -> float:
-    return float(np.mean([probe.history.training_loss.mean() for probe in probes]))
+    return float(np.mean([probe.history.loss.mean() for probe in probes])) / BATCHES
 
 
 def _trained(models: list[list[np.ndarray]], targets: list[Target], seeds: Sequence[int]) -> list[EdgeProbe]:
-    few = models, targets[:50]
-    return fit((models, targets), few, few, seeds, validate_every=BATCHES, max_validations=1)
+    return fit((models, targets), (models, targets[:50]), seeds, validate_every=BATCHES, max_validations=1)
 
 
 def one_after_another(*inputs: np.ndarray) -> float:

@@ -23,9 +23,8 @@ from fivelenses import tasks
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.directions import difference
+from fivelenses.lenses.directions import difference, layer_parameters
 from fivelenses.lenses.landscape import curve, grid
-from fivelenses.lenses.parameter_motion import layer_parameters
 from fivelenses.models import encoders, heads, thirds
 from fivelenses.models.layers import layer_list
 from fivelenses.tasks.examples import encode

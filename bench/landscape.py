@@ -25,9 +25,8 @@ from transformers import DataCollatorWithPadding, PreTrainedModel
 
 from fivelenses import tasks
 from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.directions import difference, moved
+from fivelenses.lenses.directions import difference, layer_parameters, moved
 from fivelenses.lenses.landscape import curve
-from fivelenses.lenses.parameter_motion import layer_parameters
 from fivelenses.models import encoders, heads, thirds
 from fivelenses.models.layers import layer_list
 from fivelenses.tasks.examples import encode

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from measure import HEADER, arguments, compare, report
 
-from fivelenses.lenses.structural_probe import START, fit_distance
-from fivelenses.lenses.trees import tree_distances
+from fivelenses.lenses.structural_probe import START, fit, tree_distances
 
 BATCH = 20
 
@@ -27,7 +26,7 @@ def sentences_of(vectors: np.ndarray, heads: np.ndarray) -> tuple[list[np.ndarra
 def our_epoch(vectors: np.ndarray, heads: np.ndarray) -> float:
     sentences, gold = sentences_of(vectors, heads)
     development = sentences[:BATCH], gold[:BATCH]
-    return float(fit_distance((sentences, gold), development, max_epochs=1).history.development_loss.mean())
+    return float(fit("distance", (sentences, gold), development, max_epochs=1).history.score.mean())
 
 
 def plain_epoch(vectors: np.ndarray, heads: np.ndarray) -> float:

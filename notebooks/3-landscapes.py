@@ -67,7 +67,7 @@ import pandas as pd
 
 from fivelenses.exhibits import Contours, Layout, curves, first_seed, printed, surfaces
 from fivelenses.judging import CannotTest, crossed, estimate, over_seeds, title
-from fivelenses.lenses.basin import Surface, basin, half_widths, path, rank_correlation, share_below
+from fivelenses.lenses.basin import Surface, area, half_widths, path, share_below
 from fivelenses.records import INITS, Missing, select
 from fivelenses.run import begin
 
@@ -197,7 +197,7 @@ def of_each(table, by, read):
 def as_surface(cells, value="loss"):
     """The cells of one surface as a surface of the lens."""
     grid = cells.pivot(index="beta", columns="alpha", values=value)
-    return Surface(grid.columns.to_numpy(), grid.index.to_numpy(), *[grid.to_numpy(float)] * 4)
+    return Surface(grid.columns.to_numpy(), grid.index.to_numpy(), grid.to_numpy(float))
 
 
 def width(positions, losses, at, rise):
@@ -228,6 +228,12 @@ def basin_in_numbers(cells):
             share = share_below(surface, (END, 0.0), float(rise), radius) if has_basin else np.nan
             row[f"{name}_{radius}"] = share
     return row
+
+
+def rank_correlation(one, other):
+    """Spearman's, over what is finite in both; NaN where one is constant."""
+    columns = pd.DataFrame({"one": np.ravel(one), "other": np.ravel(other)})
+    return columns.corr("spearman").loc["one", "other"]
 
 
 def agreement(cells):
@@ -863,7 +869,7 @@ table = table.sort_values(MODEL, ascending=[True, False, True])
 # %% tags=["hide-input"]
 compared = {"sharpness": "sharpness", "top_in_lengths": "λ₁ ‖δ₁‖²", "top": "λ₁"}
 varied = [column for column in compared if len(table) >= 3 and table[["width", column]].nunique().min() > 1]
-of_width = {one: rank_correlation(table["width"].to_numpy(), table[one].to_numpy()) for one in varied}
+of_width = {one: rank_correlation(table["width"], table[one]) for one in varied}
 words = [f"{printed(of_width[one], '+.2f')} with {compared[one]}" for one in varied]
 agreement_in_words = (
     f"Rank correlation of the width over {len(table)} models: {', '.join(words)}; −1 if wide basins are always flat."
@@ -1089,8 +1095,14 @@ def rollback(rows):
 # %% [markdown]
 # A third may matter little because it has hardly moved:
 
+
 # %% tags=["hide-input"]
-areas = of_each(select(moved), GROUP, lambda cells: vars(basin(as_surface(cells), (START, 0.0), RISE)))
+def basin_of_start(cells):
+    """The area of the basin of the fine-tuned layers, and whether it ends on the grid."""
+    return dict(zip(("area", "whole"), area(as_surface(cells), (START, 0.0), RISE), strict=True))
+
+
+areas = of_each(select(moved), GROUP, basin_of_start)
 ways = select(on_axis).drop(columns="examples")
 table = merged([ways, areas[[*GROUP, "area", "whole"]], rolled_back], on=GROUP)
 table = marked(table, {"side": "side_whole", "area": "whole"})

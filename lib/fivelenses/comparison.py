@@ -25,7 +25,7 @@ from torch import nn
 from fivelenses.activations import Activations, stream, stream_rolled_back
 from fivelenses.lenses import cca, cka
 from fivelenses.lenses.attention import JSAccumulator
-from fivelenses.lenses.moments import Moments, Scatter, bytes_needed
+from fivelenses.lenses.moments import Moments, Scatter, bytes_needed, merged
 from fivelenses.lenses.rsa import EQUAL_COSINES, RSAAccumulator, similarity
 from fivelenses.memory import memory_at_hand
 from fivelenses.models.layers import layer_list
@@ -79,8 +79,8 @@ class AttentionJS:
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         if layer == 0:
             return {"js": np.nan, "js_error": np.nan}
-        divergence, index = self._divergences[pair].result(left_out), self._layers.index(layer)
-        return {"js": divergence.layers[index], "js_error": divergence.layers_error[index]}
+        (means, errors), index = self._divergences[pair].result(left_out), self._layers.index(layer)
+        return {"js": means[index], "js_error": errors[index]}
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
         # A few numbers per head.
@@ -155,7 +155,7 @@ class CCA:
             self._read = {left_out: ({}, {layer: {} for layer in self._folds})}
         moments, whitenings = self._read[left_out]
         if layer not in self._wholes:
-            self._wholes[layer] = _merged(self._folds[layer], self._null_seed)
+            self._wholes[layer] = merged(self._folds[layer])
         if layer not in moments:
             whole = self._wholes[layer]
             moments[layer] = whole if left_out is None else whole.without(self._folds[layer][left_out])
@@ -165,15 +165,6 @@ class CCA:
 def bytes_in_folds(models: int, pairs: int, width: int, folds: int, null: bool) -> int:
     """Bytes of one layer's moments: those of each fold, of all, and of all but one fold."""
     return bytes_needed(models, pairs, width, null) * (folds + 2 if folds > 1 else 1)
-
-
-def _merged(folds: list[Moments], null_seed: int | None) -> Moments:
-    if len(folds) == 1:
-        return folds[0]
-    whole = Moments(folds[0].pairs, null_seed)
-    for fold in folds:
-        whole.merge(fold)
-    return whole
 
 
 def _count(fold_of: np.ndarray) -> int:

@@ -1,9 +1,24 @@
+import copy
 import math
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    BertModel,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+    ElectraConfig,
+    ElectraForSequenceClassification,
+    MPNetConfig,
+    MPNetForSequenceClassification,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+)
 
 from fivelenses.lenses.directions import (
     angle,
@@ -11,12 +26,18 @@ from fivelenses.lenses.directions import (
     direction_at,
     filter_normalised,
     inner,
+    layer_direction,
+    layer_parameters,
     moved,
     norm,
+    placed,
     random_direction,
     rescaled,
     vector,
 )
+from fivelenses.lenses.landscape import curve
+from fivelenses.models import thirds
+from fivelenses.models.layers import layer_list, part, roll_back
 
 numbers = st.floats(-100, 100).filter(lambda number: abs(number) > 1e-3)
 triples = st.lists(numbers, min_size=3, max_size=3)
@@ -109,27 +130,6 @@ def test_a_direction_that_does_not_fit_is_refused_in_one_sentence(direction, sen
         direction_at(direction, vector({"x": torch.ones(2)}))
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-150, 1e150, 1e200, 1e300])
-def test_lengths_and_angles_are_right_where_squares_are_no_numbers(scale):
-    three_four, across = parameters([3 * scale, 4 * scale, 0]), parameters([0, 0, scale])
-    assert norm(three_four) == pytest.approx(5 * scale, rel=1e-12)
-    assert angle(three_four, across) == pytest.approx(90)
-    assert rescaled(three_four, parameters([0, 0, 1]))["weight"].tolist() == [pytest.approx([0.6, 0.8])]
-    assert norm(rescaled(parameters([1, 1, 1]), three_four)) == pytest.approx(5 * scale, rel=1e-12)
-
-
-def test_what_is_beyond_double_precision_is_refused():
-    huge = parameters([1.7e308, 1.7e308, 1.7e308])
-    with pytest.raises(ValueError, match="length of the direction is beyond double precision"):
-        norm(huge)
-    with pytest.raises(ValueError, match="inner product of the two directions is beyond"):
-        inner(huge, huge)
-    with pytest.raises(ValueError, match="cannot be as long as the first"):
-        rescaled({"x": torch.tensor([1.0, 1e-38])}, {"x": torch.tensor([3e38, 3e38])})
-    with pytest.raises(ValueError, match="A coefficient is nan"):
-        moved(parameters([1, 2, 3]), [parameters([1, 1, 1])], [math.nan])
-
-
 def test_what_has_no_angle_or_no_filters_is_refused():
     nothing, ones = {"x": torch.zeros(2)}, {"x": torch.ones(2)}
     for pair in ((nothing, ones), (ones, nothing)):
@@ -139,3 +139,154 @@ def test_what_has_no_angle_or_no_filters_is_refused():
             rescaled(*pair)
     with pytest.raises(ValueError, match="has no matrix"):
         random_direction(ones, 0)
+    with pytest.raises(ValueError, match="A coefficient is nan"):
+        moved(ones, [ones], [math.nan])
+
+
+# --- parameters of a model ---
+
+SHAPE = dict(vocab_size=20, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16)
+MODELS = {
+    "bert": lambda: BertForSequenceClassification(BertConfig(**SHAPE)),
+    "roberta": lambda: RobertaForSequenceClassification(RobertaConfig(**SHAPE)),
+    # Embeddings narrower than the layers, as in the published models.
+    "electra": lambda: ElectraForSequenceClassification(ElectraConfig(**SHAPE, embedding_size=4)),
+    "mpnet": lambda: MPNetForSequenceClassification(MPNetConfig(**SHAPE)),
+    "distilbert": lambda: DistilBertForSequenceClassification(
+        DistilBertConfig(vocab_size=20, dim=8, n_layers=3, n_heads=2, hidden_dim=16)
+    ),
+}
+
+
+def seeded(kind="bert", seed=0):
+    torch.manual_seed(seed)
+    return MODELS[kind]().eval()
+
+
+def snapshot(model):
+    return {name: tensor.clone() for name, tensor in model.state_dict(keep_vars=False).items()}
+
+
+def assert_as_before(model, before):
+    after = model.state_dict()
+    assert after.keys() == before.keys()
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+
+
+@given(st.integers(3, 48))
+@settings(max_examples=46)
+def test_thirds_partition_the_layers_in_order(depth):
+    groups = thirds(depth)
+    assert list(groups) == ["low", "middle", "high"]
+    assert [layer for group in groups.values() for layer in group] == list(range(1, depth + 1))
+    sizes = [len(group) for group in groups.values()]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_the_thirds_of_a_large_bert_are_the_papers_which_counts_from_zero():
+    assert thirds(24) == {"low": tuple(range(1, 9)), "middle": tuple(range(9, 17)), "high": tuple(range(17, 25))}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_groups_of_layers_partition_the_encoder(kind):
+    model = seeded(kind)
+    of_layers = [layer_parameters(model, [layer]) for layer in range(4)]
+    named = [name for group in of_layers for name in group]
+    assert len(named) == len(set(named))
+    inside = {name for name, _ in model.base_model.named_parameters() if "pooler" not in name}
+    assert set(named) == inside
+    assert set(layer_parameters(model, range(4))) == inside
+    for layer in (1, 2, 3):
+        assert len(of_layers[layer]) == len(list(part(model, layer).parameters()))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_neither_buffers_nor_embeddings_nor_the_head_are_on_the_way_of_the_layers(kind):
+    way = layer_direction(seeded(kind, 0), seeded(kind, 1), range(1, 4))
+    assert not [name for name in way if "embeddings" in name or "classifier" in name or "pooler" in name]
+    assert not set(way) & {name for name, _ in seeded(kind).base_model.named_buffers()}
+
+
+def test_a_point_is_in_the_model_while_the_block_runs_and_its_own_come_back_to_the_bit():
+    model, other = seeded("bert", 0), seeded("bert", 1)
+    before, point = snapshot(model), layer_parameters(other, [1, 3])
+    places = {name: parameter.data_ptr() for name, parameter in model.named_parameters()}
+    with placed(model, point) as same:
+        assert same is model
+        for layer in (1, 3):
+            for mine, theirs in zip(part(model, layer).parameters(), part(other, layer).parameters(), strict=True):
+                assert torch.equal(mine, theirs)
+        assert torch.equal(
+            model.bert.encoder.layer[1].output.dense.weight, before["bert.encoder.layer.1.output.dense.weight"]
+        )
+    assert_as_before(model, before)
+    assert places == {name: parameter.data_ptr() for name, parameter in model.named_parameters()}
+
+
+def test_a_failure_inside_the_block_leaves_the_model_as_before():
+    model = seeded()
+    before = snapshot(model)
+    with pytest.raises(KeyboardInterrupt), placed(model, layer_parameters(seeded(seed=1), range(4))):
+        raise KeyboardInterrupt
+    assert_as_before(model, before)
+
+
+@pytest.mark.parametrize("group", ["low", "middle", "high"])
+def test_rollback_is_loading_the_pretrained_layers(group):
+    pretrained, tuned = seeded(seed=0), seeded(seed=0)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in tuned.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    layers = thirds(len(layer_list(tuned)))[group]
+    way = layer_direction(pretrained, tuned, layers)
+    loaded = copy.deepcopy(tuned)
+    roll_back(loaded, pretrained, layers)
+    pieces = torch.arange(12).reshape(2, 6)
+    with torch.no_grad(), placed(tuned, moved(layer_parameters(tuned, layers), [way], [-1.0])):
+        torch.testing.assert_close(tuned(pieces).logits, loaded(pieces).logits)
+        for mine, theirs in zip(tuned.parameters(), loaded.parameters(), strict=True):
+            torch.testing.assert_close(mine, theirs, atol=1e-7, rtol=1e-6)
+
+
+def test_a_model_that_is_no_transformer_has_a_landscape_too():
+    model = nn.Linear(2, 1).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[1.0, 2.0]]))
+        model.bias.zero_()
+    inputs = torch.tensor([[1.0, 1.0]], dtype=torch.float64)
+
+    def squared(point):
+        with placed(model, point):
+            return model(inputs).square().item()
+
+    way = {"weight": torch.tensor([[1.0, 0.0]], dtype=torch.float64)}
+    start = {"weight": model.weight.detach()}
+    assert curve(squared, start, way, [-3, 0, 1]).losses.tolist() == pytest.approx([0, 9, 16])
+    assert model.weight.tolist() == [[1, 2]]
+
+
+def test_what_does_not_fit_the_model_is_refused_in_one_sentence():
+    model = seeded()
+    for point, sentence in (
+        ({"embeddings.position_ids": torch.zeros(1, 512)}, "is no parameter of the model"),
+        ({"classifier.weight": torch.zeros(2, 8)}, "is no parameter of the model"),
+        ({"encoder.layer.0.output.dense.bias": torch.zeros(9)}, r"shape \(9,\) in the point"),
+    ):
+        with pytest.raises(ValueError, match=sentence), placed(model, point):
+            raise AssertionError("The block must not run.")
+    with pytest.raises(ValueError, match="No layers"):
+        layer_parameters(model, [])
+    with pytest.raises(ValueError, match="no layer 4"):
+        layer_parameters(model, [4])
+    with pytest.raises(ValueError, match="no thirds"):
+        thirds(2)
+    with pytest.raises(ValueError, match="do not name the same parameters"):
+        layer_direction(seeded("bert"), seeded("distilbert"), [1])
+    wider = BertModel(BertConfig(**(SHAPE | {"intermediate_size": 24})))
+    with pytest.raises(ValueError, match="has shape"):
+        layer_direction(model, wider, [1])
+    with torch.no_grad():
+        wider.encoder.layer[0].output.dense.bias[0] = math.nan
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        layer_direction(wider, wider, [1])

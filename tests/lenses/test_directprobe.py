@@ -16,9 +16,9 @@ from fivelenses.lenses.hulls import hull_distance
 seeds = st.integers(0, 2**31)
 
 
-def separate(a, b, direction=None):
+def separate(a, b):
     """Whether hulls meet, without their exact distance."""
-    return hulls.nearest_points(a, b, direction, hulls.TOLERANCE, exact=False)
+    return hulls.nearest_points(a, b, None, exact=False)
 
 
 def gaussian_classes(seed, n=60, d=4, labels=3, spread=1.0):
@@ -153,13 +153,14 @@ def test_moving_rotating_and_reordering_change_nothing_and_scaling_scales(seed, 
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_rounding_to_single_precision_opens_no_gap(seed):
+def test_rounding_to_single_precision_opens_no_gap(seed, monkeypatch):
     # The diagonals of a quadrangle meet; in a turned plane of more dimensions, rounding lifts one off the other.
     quadrangle = np.zeros((4, 6))
     quadrangle[:, :2] = [[0, 0], [1, 1], [0.31, 0.92], [0.83, 0.17]]
     turned = (quadrangle @ rotation(seed, 6) + 3).astype(np.float32).astype(float)
     assert not hull_distance(turned[:2], turned[2:]).separable
-    assert hull_distance(turned[:2], turned[2:], tolerance=1e-13).separable
+    monkeypatch.setattr(hulls, "TOLERANCE", 1e-13)
+    assert hull_distance(turned[:2], turned[2:]).separable
 
 
 @pytest.mark.parametrize("gap, separable", [(1e-3, True), (1e-5, True), (1e-7, False), (1e-10, False), (-1e-5, False)])
@@ -185,7 +186,7 @@ def test_linear_programming_decides_where_the_descent_stops(monkeypatch):
 
     monkeypatch.setattr(hulls, "_minimise", gives_up)
     for b in ([[3.0, 3.0]], [[1.0, 1.0]]):
-        result = hull_distance(TRIANGLE, np.array(b), direction=np.array([1.0, -0.9]), tolerance=1e-7)
+        result = hulls.nearest_points(TRIANGLE, np.array(b), np.array([1.0, -0.9]), exact=True)
         assert result.separable == (b[0][0] == 3)
 
 
@@ -207,8 +208,6 @@ def test_every_point_has_a_cluster_and_no_clusters_of_different_labels_meet():
         for label, smallest in zip(result.labels, result.min_distances, strict=True):
             own = result.cluster_labels == label
             assert smallest == result.distances[own][:, ~own].min()
-        for cluster, centroid in enumerate(result.centroids):
-            np.testing.assert_allclose(centroid, points[result.assignments == cluster].mean(0))
 
 
 @given(seeds, st.integers(1, 4), st.sampled_from([0.0, 0.5, 2.0]))
@@ -249,7 +248,7 @@ def test_few_points_of_many_dimensions_are_separable_whatever_their_labels():
 @settings(max_examples=15)
 def test_the_first_question_has_the_answer_of_the_whole_probe(seed, spread):
     points, codes = gaussian_classes(seed, n=40, d=3, labels=3, spread=spread)
-    assert linearly_separable(points, codes) == probe(points, codes, distances=False).linearly_separable
+    assert linearly_separable(points, codes) == probe(points, codes).linearly_separable
 
 
 def test_equal_points_of_two_labels_are_not_separable():
@@ -264,7 +263,7 @@ def test_a_start_changes_no_result():
         cold, warm = probe(points, codes), probe(points, codes, start=earlier)
         np.testing.assert_array_equal(warm.assignments, cold.assignments)
         np.testing.assert_allclose(warm.distances, cold.distances, rtol=1e-7)
-    with pytest.raises(ValueError, match="4 features and the points have 5"):
+    with pytest.raises(ValueError, match="other features than the points, which have 5"):
         probe(np.random.default_rng(0).standard_normal((60, 5)), codes, start=earlier)
 
 
@@ -290,8 +289,6 @@ def test_similarity_refuses_what_has_none():
     tangled = probe(*gaussian_classes(0, d=1, spread=0.0))
     with pytest.raises(ValueError, match="not linearly separable"):
         spatial_similarity(p, tangled)
-    with pytest.raises(ValueError, match="left out"):
-        spatial_similarity(p, probe(points, codes, distances=False))
 
 
 def test_a_single_point_a_constant_feature_and_repeated_points_are_fine():
@@ -330,23 +327,18 @@ def test_bad_points_and_labels_are_refused_by_name(points, labels, message):
         probe(points, labels)
 
 
-def test_bad_hulls_and_directions_are_refused_by_name():
-    with pytest.raises(ValueError, match="a has 2 features and b has 3"):
-        hull_distance(np.ones((2, 2)), np.ones((2, 3)))
-    with pytest.raises(ValueError, match="b, row 2"):
-        hull_distance(np.ones((2, 2)), NAN)
-    for direction in (np.zeros(2), np.ones(3), np.array([1.0, np.nan])):
-        with pytest.raises(ValueError, match="direction has shape"):
-            hull_distance(np.zeros((1, 2)), np.ones((1, 2)), direction)
-
-
-def test_hulls_whose_squares_are_no_numbers_and_senseless_tolerances_are_refused():
-    for scale in (1e160, 1e-160):
-        with pytest.raises(ValueError, match="whose square is no number: rescale them"):
-            hull_distance(scale * TRIANGLE, scale * (TRIANGLE + 20))
-    for tolerance in (-1, 0, 1, np.inf, np.nan):
-        with pytest.raises(ValueError, match="a share of the radius between 0 and 1"):
-            hull_distance(TRIANGLE, TRIANGLE + 20, tolerance=tolerance)
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (np.ones((2, 2)), np.ones((2, 3)), "a has 2 features and b has 3"),
+        (np.ones((2, 2)), NAN, "b, row 2"),
+        (1e160 * TRIANGLE, 1e160 * (TRIANGLE + 20), "whose square is no number: rescale them"),
+        (1e-160 * TRIANGLE, 1e-160 * (TRIANGLE + 20), "whose square is no number: rescale them"),
+    ],
+)
+def test_bad_hulls_are_refused_by_name(a, b, message):
+    with pytest.raises(ValueError, match=message):
+        hull_distance(a, b)
 
 
 @pytest.mark.parametrize("change", INVARIANCES)

@@ -97,23 +97,22 @@ class Counted:
         return Measurement(quadratic(point), 0.5, 0.1, 0.2)
 
 
-def kept_surface(evaluate, file, betas=(0, 1, 2), origin=START, directions=(ALONG_X, ALONG_Y), **options):
-    return surface(evaluate, origin, directions, (0, 1), betas, file=file, **options)
+def kept_surface(evaluate, folder, betas=(0, 1, 2), origin=START, directions=(ALONG_X, ALONG_Y), **options):
+    return surface(evaluate, origin, directions, (0, 1), betas, folder=folder, **options)
 
 
 def test_a_surface_that_was_interrupted_goes_on_where_it_was(tmp_path):
-    whole = kept_surface(Counted(), None)
+    whole, folder = kept_surface(Counted(), None), tmp_path / "folder"
     with pytest.raises(KeyboardInterrupt):
-        kept_surface(Counted(fails_at=4), tmp_path / "folder" / "surface.npz")
+        kept_surface(Counted(fails_at=4), folder)
     rest, rows = Counted(), []
-    resumed = kept_surface(rest, tmp_path / "folder" / "surface.npz", progress=lambda *at: rows.append(at))
+    resumed = kept_surface(rest, folder, progress=lambda *at: rows.append(at))
     assert rest.calls == 4 and rows == [(2, 3), (3, 3)]
     for name in ("losses", "errors", "loss_standard_errors", "error_standard_errors"):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
     again = Counted()
-    np.testing.assert_array_equal(kept_surface(again, tmp_path / "folder" / "surface.npz").losses, whole.losses)
-    assert again.calls == 0
-    assert [file.name for file in (tmp_path / "folder").iterdir()] == ["surface.npz"]
+    np.testing.assert_array_equal(kept_surface(again, folder).losses, whole.losses)
+    assert again.calls == 0 and len(list(folder.iterdir())) == 1
 
 
 @pytest.mark.parametrize(
@@ -125,23 +124,12 @@ def test_a_surface_that_was_interrupted_goes_on_where_it_was(tmp_path):
         {"origin": ALONG_Y},
     ],
 )
-def test_a_file_of_another_surface_is_remade_with_a_warning(tmp_path, change):
-    file = tmp_path / "surface.npz"
-    kept_surface(Counted(), file)
-    remade = Counted()
-    with pytest.warns(UserWarning, match="another grid.*measured again"):
-        found = kept_surface(remade, file, **change)
-    assert remade.calls == 6
-    np.testing.assert_array_equal(found.losses, kept_surface(Counted(), None, **change).losses)
-
-
-def test_a_damaged_file_is_remade_with_a_warning(tmp_path):
-    file = tmp_path / "surface.npz"
-    kept_surface(Counted(), file)
-    for content in (b"", b"no archive", file.read_bytes()[:100]):
-        file.write_bytes(content)
-        with pytest.warns(UserWarning, match="cannot be read"):
-            kept_surface(Counted(), file)
+def test_another_surface_is_not_taken_for_one_that_is_stored(tmp_path, change):
+    kept_surface(Counted(), tmp_path)
+    other = Counted()
+    measured = kept_surface(other, tmp_path, **change)
+    assert other.calls == 6 and len(list(tmp_path.iterdir())) == 2
+    np.testing.assert_array_equal(measured.losses, kept_surface(Counted(), None, **change).losses)
 
 
 def test_the_projection_worked_by_hand():

@@ -10,8 +10,7 @@ from transformers import AutoModel, BertConfig
 from fivelenses.activations import stream
 from fivelenses.comparison import last_layer_movement
 from fivelenses.lenses import weights
-from fivelenses.lenses.directions import angle
-from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
+from fivelenses.lenses.directions import angle, layer_direction, layer_parameters
 from fivelenses.models import encoders, heads
 from fivelenses.models.twins import PASSES, TOLERANCE, _scale, moved_at_random, scale_of_equal_movement
 

@@ -16,8 +16,7 @@ from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.directions import project
-from fivelenses.lenses.parameter_motion import layer_parameters
+from fivelenses.lenses.directions import layer_parameters, project
 from fivelenses.models import encoders, heads, layers, thirds
 from fivelenses.papers.hao2019 import surfaces, training_paths
 from fivelenses.papers.hao2019.curvature import end_curvature

@@ -4,7 +4,7 @@ Attention (:mod:`~fivelenses.lenses.attention`) and features (:mod:`~fivelenses.
 ``similarities``, from the ``moments`` of a stream; ``checks`` says what such a measure must pass); the geometry of
 labels (``directprobe``, ``hulls``); probes (``mlp_probe``, ``edge_probe``, ``structural_probe``, ``mdl``, with one
 ``training`` loop); loss landscapes (``landscape``, ``basin``, ``hessian``, of a ``classifier_loss`` whose parameters
-are ``directions`` and move by ``parameter_motion``); and the distance of ``weights``.
+move in ``directions``); and the distance of ``weights``.
 
 Lenses take NumPy arrays or torch tensors, compute with torch on the device that their input is on, and never change it.
 """

@@ -26,7 +26,6 @@ six digits in single precision, and none in the direct formula.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -138,30 +137,11 @@ def _check_rows(name: str, attention: torch.Tensor, real: torch.Tensor, toleranc
         raise ValueError(f"Attention {name} holds negative values: take attentions after the softmax.")
 
 
-@dataclass(frozen=True, eq=False)
-class AttentionDivergence:
-    """Mean JS divergence over examples, in nats, with the standard error of that mean (NaN for a single example).
-
-    Attributes:
-        layers: (layers,) mean over examples of the mean over heads.
-        layers_error: (layers,) standard error of ``layers`` over examples.
-        heads: (layers, heads) mean over examples.
-        heads_error: (layers, heads) standard error of ``heads`` over examples.
-        n_examples: number of examples averaged.
-    """
-
-    layers: np.ndarray
-    layers_error: np.ndarray
-    heads: np.ndarray
-    heads_error: np.ndarray
-    n_examples: int
-
-
 class JSAccumulator:
     """The paper's average in one pass: tokens within an example, then heads, then examples.
 
-    Stores two sums per head, layer and fold in float64 and no tokens, so that memory does not grow with the examples.
-    Row 0 of the results is layer 1: the embeddings have no attention.
+    Stores two sums per layer and fold in float64 and no tokens, so that memory does not grow with the examples. Row 0
+    of the results is layer 1: the embeddings have no attention.
 
     Args:
         layers: number of layers of both models.
@@ -172,19 +152,13 @@ class JSAccumulator:
         >>> uniform, itself = torch.full((3, 1, 2, 2), 0.5), torch.eye(2).expand(3, 1, 2, 2)
         >>> divergence = JSAccumulator(layers=2, heads=1)
         >>> divergence.update([uniform, uniform], [uniform, itself], torch.ones(3, 2))
-        >>> divergence.result().layers.round(4)
+        >>> divergence.result()[0].round(4)
         array([0.    , 0.2158])
     """
 
     def __init__(self, layers: int, heads: int, folds: int = 1) -> None:
-        self._counts = np.zeros(folds, dtype=int)
-        self._sums = np.zeros((folds, layers, heads + 1))
-        self._squares = np.zeros_like(self._sums)
-
-    @property
-    def n_examples(self) -> int:
-        """Examples so far."""
-        return int(self._counts.sum())
+        self._heads, self._counts = heads, np.zeros(folds, dtype=int)
+        self._sums, self._squares = np.zeros((2, folds, layers))
 
     def update(self, p: Sequence[Array], q: Sequence[Array], mask: Array, fold_of: np.ndarray | None = None) -> None:
         """Add a batch: per layer the attentions of both models, as in ``output.attentions``, and one mask.
@@ -192,7 +166,7 @@ class JSAccumulator:
         ``fold_of``, (batch,), is the fold of each example, 0…folds − 1; all in the first by default.
         A batch that :func:`js_divergence` refuses, or of other layers or heads, is refused and not counted.
         """
-        layers, heads = self._sums.shape[1], self._sums.shape[2] - 1
+        layers = self._sums.shape[1]
         for name, attentions in (("p", p), ("q", q)):
             if attentions is None or any(attention is None for attention in attentions):
                 raise ValueError(f"Model {name} gave no attentions: load it with attn_implementation='eager'.")
@@ -204,21 +178,22 @@ class JSAccumulator:
                 batch.append(js_divergence(p[layer], q[layer], mask))
             except ValueError as refusal:
                 raise ValueError(f"Layer {layer + 1}: {refusal}") from None
-            if batch[-1].shape[1] != heads:
-                raise ValueError(f"Layer {layer + 1} has {batch[-1].shape[1]} heads, not {heads}.")
-        of_heads = torch.stack(batch, dim=1).double().cpu().numpy()
-        values = np.concatenate([of_heads, of_heads.mean(-1, keepdims=True)], axis=-1)
+            if batch[-1].shape[1] != self._heads:
+                raise ValueError(f"Layer {layer + 1} has {batch[-1].shape[1]} heads, not {self._heads}.")
+        values = torch.stack(batch, dim=1).double().cpu().numpy().mean(-1)
         fold_of = np.zeros(len(values), dtype=int) if fold_of is None else fold_of
         np.add.at(self._sums, fold_of, values)
         np.add.at(self._squares, fold_of, values**2)
         np.add.at(self._counts, fold_of, 1)
 
-    def result(self, left_out: int | None = None) -> AttentionDivergence:
-        """The means and their standard errors over the examples so far, or over those outside one fold."""
+    def result(self, left_out: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The mean of each layer in nats and its standard error over examples (NaN for a single one), (layers,) each,
+        over the examples so far, or over those outside one fold.
+        """
         kept = np.arange(len(self._counts)) != left_out
         n = int(self._counts[kept].sum())
         if n == 0:
             raise ValueError("No examples were given: update the accumulator before asking for its result.")
         means, squares = (sums[kept].sum(0) / n for sums in (self._sums, self._squares))
         errors = np.sqrt(np.maximum(squares - means**2, 0) / (n - 1)) if n > 1 else np.full_like(means, np.nan)
-        return AttentionDivergence(means[:, -1], errors[:, -1], means[:, :-1], errors[:, :-1], n)
+        return means, errors

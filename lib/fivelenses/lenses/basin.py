@@ -5,7 +5,7 @@ The basin of a point :math:`p` at a rise :math:`r` is the part of :math:`\{f \le
 linearly interpolated between grid points; its area on a plane takes :math:`f` as bilinear between grid points. Both are
 in the units of the axes, the lengths of the directions. Both end at the edge of the grid where the basin does not; the
 share of a disc around :math:`p` that lies below the level is bounded instead, and measured wherever the grid holds the
-disc. The chapters take rises of 0.1 nats and of half the drop from start to end (:attr:`Path.drop`).
+disc. The chapters take rises of 0.1 nats and of half the drop from start to end.
 
 A cell of the grid that is NaN has no finite loss and lies above every level: a basin ends at the last finite point
 before it. Positions increase, and points are given by their positions on the grid; anything else is refused, as is a
@@ -13,11 +13,10 @@ point whose loss is not finite.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.ndimage import label
-from scipy.stats import rankdata
 
 # Squares per cell of the grid, along each axis, when an area is measured.
 SQUARES = 16
@@ -25,44 +24,17 @@ SQUARES = 16
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """A loss over a plane; NaN where it is not finite.
+    """A loss over a plane.
 
     Attributes:
         alphas: (columns,) increasing positions on the first axis.
         betas: (rows,) increasing positions on the second axis.
-        losses, errors, loss_standard_errors, error_standard_errors: (rows, columns) those of a
-            :class:`~fivelenses.lenses.landscape.Measurement`.
-        left_out_losses, left_out_errors: (folds, rows, columns) its replicates; no folds where the loss gives none.
+        losses: (rows, columns), NaN where the loss is not finite.
     """
 
     alphas: np.ndarray
     betas: np.ndarray
     losses: np.ndarray
-    errors: np.ndarray
-    loss_standard_errors: np.ndarray
-    error_standard_errors: np.ndarray
-    left_out_losses: np.ndarray = field(default_factory=lambda: np.empty(0))
-    left_out_errors: np.ndarray = field(default_factory=lambda: np.empty(0))
-
-
-@dataclass(frozen=True)
-class Basin:
-    """The basin of a point on a surface.
-
-    Attributes:
-        rise: of the rim above the point's loss, in nats.
-        first: half widths along the first axis, below and above the point; infinity if the loss does not exceed the
-            rim up to the end of the grid.
-        second: the same along the second axis.
-        area: of the basin.
-        whole: False if the basin reaches the edge of the grid, so that ``area`` is a lower bound.
-    """
-
-    rise: float
-    first: tuple[float, float]
-    second: tuple[float, float]
-    area: float
-    whole: bool
 
 
 @dataclass(frozen=True)
@@ -70,20 +42,13 @@ class Path:
     """How a loss changes on the straight path from start to end.
 
     Attributes:
-        drop: loss at the start minus loss at the end.
         falling: share of the steps between neighbouring grid points on which the loss falls, in [0, 1].
         climb: the largest rise from a point of the path to a later one, at least 0; 0 if the loss never rises, infinity
             if it is not finite somewhere on the path.
     """
 
-    drop: float
     falling: float
     climb: float
-
-    @property
-    def monotone(self) -> bool:
-        """Whether the loss never rises on the path."""
-        return self.climb == 0
 
 
 def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, rise: float) -> tuple[float, float]:
@@ -109,26 +74,33 @@ def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, 
     return below, _first_crossing(positions[index:] - positions[index], losses[index:], level)
 
 
-def basin(surface: Surface, at: tuple[float, float], rise: float) -> Basin:
-    """The basin of a grid point: half widths along both axes, and the area.
+def area(surface: Surface, at: tuple[float, float], rise: float) -> tuple[float, bool]:
+    """The area of the basin of a grid point.
 
     Args:
-        surface: from :func:`~fivelenses.lenses.landscape.surface`, at least 2 × 2.
+        surface: at least 2 × 2.
         at: α and β of a grid point.
         rise: in nats, at least 0.
 
+    Returns:
+        The area, and False if the basin reaches the edge of the grid, so that the area is a lower bound.
+
     Example:
         >>> alphas = np.linspace(-2, 2, 41)
-        >>> nothing = np.full((41, 41), np.nan)
-        >>> bowl = Surface(alphas, alphas, alphas**2 + alphas[:, None] ** 2, nothing, nothing, nothing)
-        >>> unit_disc = basin(bowl, at=(0, 0), rise=1)
-        >>> unit_disc.first, round(unit_disc.area, 1), unit_disc.whole
-        ((1.0, 1.0), 3.1, True)
+        >>> bowl = Surface(alphas, alphas, alphas**2 + alphas[:, None] ** 2)
+        >>> unit_disc, whole = area(bowl, at=(0, 0), rise=1)
+        >>> round(unit_disc, 1), whole
+        (3.1, True)
     """
     column, row = _place(surface, at)
-    area, whole = _connected_area(surface, row, column, _level(surface.losses[row, column], rise))
-    first = half_widths(surface.alphas, surface.losses[row], at[0], rise)
-    return Basin(rise, first, half_widths(surface.betas, surface.losses[:, column], at[1], rise), area, whole)
+    losses = np.where(np.isnan(surface.losses), np.inf, surface.losses)
+    parts, _ = label(_level(losses[row, column], rise) >= _between(_between(losses).T).T)
+    row, column = SQUARES * row, SQUARES * column
+    touching = parts[max(row - 1, 0) : row + 1, max(column - 1, 0) : column + 1]
+    inside = np.isin(parts, touching[touching > 0])
+    heights, widths = (np.diff(axis).repeat(SQUARES) / SQUARES for axis in (surface.betas, surface.alphas))
+    edges = (inside[0], inside[-1], inside[:, 0], inside[:, -1])
+    return float(heights @ inside @ widths), not any(edge.any() for edge in edges)
 
 
 def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: float) -> float:
@@ -138,7 +110,7 @@ def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: 
     its neighbours. The part below need not be connected, as it is in a small disc as a rule.
 
     Args:
-        surface, at, rise: as for :func:`basin`.
+        surface, at, rise: as for :func:`area`.
         radius: above 0, in the units of the axes.
 
     Returns:
@@ -146,8 +118,7 @@ def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: 
 
     Example:
         >>> alphas = np.linspace(-2, 2, 81)
-        >>> nothing = np.full((81, 81), np.nan)
-        >>> bowl = Surface(alphas, alphas, alphas**2 + alphas[:, None] ** 2, nothing, nothing, nothing)
+        >>> bowl = Surface(alphas, alphas, alphas**2 + alphas[:, None] ** 2)
         >>> round(share_below(bowl, at=(0, 0), rise=1, radius=2), 2)
         0.25
     """
@@ -168,7 +139,7 @@ def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0
 
     Example:
         >>> path([0, 0.25, 0.5, 1, 2], [4.0, 2.0, 3.0, 1.0, 9.0])
-        Path(drop=3.0, falling=0.6666666666666666, climb=1.0)
+        Path(falling=0.6666666666666666, climb=1.0)
     """
     positions, losses = _line(positions, losses)
     first, last = _index(positions, start), _index(positions, end)
@@ -178,25 +149,7 @@ def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0
     along = np.where(np.isfinite(along), along, np.nan)
     # A loss that is not finite makes the climb infinite, and no step to or from it falls.
     climb = np.inf if np.isnan(along).any() else (along - np.minimum.accumulate(along)).max()
-    return Path(float(along[0] - along[-1]), float((np.diff(along) < 0).mean()), float(climb))
-
-
-def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's rank correlation of two landscapes of one shape over the cells that are finite in both, in [-1, 1].
-
-    NaN if one of the two is constant, or fewer than two cells are finite.
-
-    Example:
-        >>> round(rank_correlation(np.array([[0.1, 0.2], [0.7, np.nan]]), np.array([[0.0, 0.3], [0.5, 0.9]])), 6)
-        1.0
-    """
-    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if first.shape != second.shape:
-        raise ValueError(f"Landscapes of shapes {first.shape} and {second.shape}: measure both on the same grid.")
-    both = np.isfinite(first) & np.isfinite(second)
-    if len(np.unique(first[both])) < 2 or len(np.unique(second[both])) < 2:
-        return float("nan")
-    return float(np.corrcoef(rankdata(first[both]), rankdata(second[both]))[0, 1])
+    return Path(float((np.diff(along) < 0).mean()), float(climb))
 
 
 def _line(positions: Sequence[float], losses: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -241,18 +194,6 @@ def _first_crossing(distances: np.ndarray, losses: np.ndarray, level: float) -> 
         return float(distances[inner])
     share = (level - losses[inner]) / (losses[outer] - losses[inner])
     return float(distances[inner] + share * (distances[outer] - distances[inner]))
-
-
-def _connected_area(surface: Surface, row: int, column: int, level: float) -> tuple[float, bool]:
-    """The area of the part below a level that is connected to a grid point, and whether it ends inside the grid."""
-    losses = np.where(np.isnan(surface.losses), np.inf, surface.losses)
-    parts, _ = label(level >= _between(_between(losses).T).T)
-    row, column = SQUARES * row, SQUARES * column
-    touching = parts[max(row - 1, 0) : row + 1, max(column - 1, 0) : column + 1]
-    inside = np.isin(parts, touching[touching > 0])
-    heights, widths = (np.diff(axis).repeat(SQUARES) / SQUARES for axis in (surface.betas, surface.alphas))
-    edges = (inside[0], inside[-1], inside[:, 0], inside[:, -1])
-    return float(heights @ inside @ widths), not any(edge.any() for edge in edges)
 
 
 def _between(values: np.ndarray) -> np.ndarray:

@@ -31,9 +31,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from fivelenses.lenses.directions import Parameters
+from fivelenses.lenses.directions import Parameters, layer_parameters, placed
 from fivelenses.lenses.landscape import Measurement
-from fivelenses.lenses.parameter_motion import layer_parameters, placed
 from fivelenses.models.batches import labelled_batches
 from fivelenses.models.layers import layer_list, part
 
@@ -86,9 +85,7 @@ class ClassifierLoss:
         model: a transformers model for sequence classification, on the device of the evaluation.
         examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` where used, `labels`).
         layers: 0…L, those that move; 0 is the embeddings.
-        limit: examples drawn without replacement; all by default. With one seed, a smaller draw is part of a larger
-            one.
-        seed: of that draw.
+        limit: examples drawn without replacement; all by default. A smaller draw is part of a larger one.
         autocast: a lower precision for matrix products, such as ``torch.bfloat16`` on a GPU.
         folds: gives each example's fold from (examples,) labels, to be left out one after another; none by default.
 
@@ -115,7 +112,6 @@ class ClassifierLoss:
         layers: Iterable[int],
         *,
         limit: int | None = None,
-        seed: int = 0,
         autocast: torch.dtype | None = None,
         folds: Callable[[Sequence[int]], np.ndarray] | None = None,
     ) -> None:
@@ -124,7 +120,7 @@ class ClassifierLoss:
         layers = sorted(set(layers))
         self._model, self._autocast = model, autocast
         self._moving = frozenset(layer_parameters(model, layers))
-        examples = examples.select(_drawn(examples.num_rows, limit, seed))
+        examples = examples.select(_drawn(examples.num_rows, limit))
         self.n_examples = examples.num_rows
         tokens = TOKENS_AT_ONCE.get(model.device.type, 2**15)
         self._batches = []
@@ -239,12 +235,12 @@ class ClassifierLoss:
             yield
 
 
-def _drawn(rows: int, limit: int | None, seed: int) -> np.ndarray:
+def _drawn(rows: int, limit: int | None) -> np.ndarray:
     if rows == 0:
         raise ValueError("There are no examples to measure: check the split and its cap.")
     if limit is not None and limit < 1:
         raise ValueError(f"A limit of {limit} leaves no examples: give at least 1, or None for all.")
-    return np.sort(np.random.default_rng(seed).permutation(rows)[:limit])
+    return np.sort(np.random.default_rng(0).permutation(rows)[:limit])
 
 
 def _bytes(arguments: tuple[tuple, dict]) -> int:

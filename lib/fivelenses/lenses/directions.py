@@ -1,4 +1,5 @@
-r"""Parameters as vectors: named tensors that are subtracted, measured, rotated, scaled and projected as one vector.
+r"""Parameters as vectors: named tensors that are subtracted, measured, rotated, scaled and projected as one vector, and
+put into a model.
 
 A point :math:`\theta` and a direction :math:`\delta` map the same names to tensors of the same shapes. Inner products
 run over all of them:
@@ -25,22 +26,28 @@ coordinates (Hao et al. 2019, equations 3 to 5, whose × is an inner product)
 :math:`d^\beta` has no sign and is no coordinate along :math:`\delta_2`: it is the distance from the first axis, in the
 unit of that axis. So we also give the least-squares coordinates in the plane of both directions.
 
+The parameters of some layers of a model are such a point: the model can be evaluated anywhere on the line to another
+one, its other parameters unchanged. Layers are counted 1…L; 0 is the embeddings, which move only on request. The head,
+the pooler and buffers never move. Parameters are named as in the base model, so that models with different heads, or
+none, have the same names.
+
 Sums are computed in double precision; results keep the precision of their input, at least single. Refused everywhere
-are values that are not finite, other names or shapes than the point's, and lengths beyond double precision.
+are values that are not finite, and other names or shapes than the point's.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import nn
 
 from fivelenses.lenses.arrays import as_tensor
+from fivelenses.models.layers import part
 
 Parameters = Mapping[str, torch.Tensor]
-# Lengths whose squares double precision holds with all their digits.
-SQUARED = (1e-140, 1e150)
 
 
 def vector(values: Parameters, name: str = "The point") -> dict[str, torch.Tensor]:
@@ -94,28 +101,13 @@ def inner(first: Parameters, second: Parameters) -> float:
     """The inner product of two directions."""
     first, second = vector(first, "The first direction"), vector(second, "The second direction")
     _check_alike(second, first, "The second direction")
-    product = sum(float((first[key].double() * second[key].to(first[key].device).double()).sum()) for key in first)
-    if not math.isfinite(product):
-        raise ValueError("The inner product of the two directions is beyond double precision: rescale them.")
-    return product
+    return sum(float((first[key].double() * second[key].to(first[key].device).double()).sum()) for key in first)
 
 
 def norm(direction: Parameters) -> float:
     """The Euclidean length of a direction over all its parameters."""
-    length = math.hypot(*map(_length, vector(direction, "The direction").values()))
-    if math.isinf(length):
-        raise ValueError("The length of the direction is beyond double precision: rescale it.")
-    return length
-
-
-def _length(tensor: torch.Tensor) -> float:
-    """The Euclidean length of a tensor, also where the squares of its values are no numbers of double precision."""
-    tensor = tensor.double()
-    length = float(torch.linalg.vector_norm(tensor))
-    if SQUARED[0] < length < SQUARED[1] or not tensor.any():
-        return length
-    largest = tensor.abs().max()
-    return float(largest * torch.linalg.vector_norm(tensor / largest))
+    tensors = vector(direction, "The direction").values()
+    return math.hypot(*(float(torch.linalg.vector_norm(tensor.double())) for tensor in tensors))
 
 
 def angle(first: Parameters, second: Parameters) -> float:
@@ -148,10 +140,7 @@ def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]
     like = vector(like, "The first direction")
     direction = direction_at(direction, like, "The second direction")
     ratio = norm(direction_at(like, like, "The first direction")) / norm(direction)
-    scaled = {key: tensor * ratio for key, tensor in direction.items()}
-    if not all(tensor.isfinite().all() for tensor in scaled.values()):
-        raise ValueError("The second direction cannot be as long as the first in its precision: rescale the first.")
-    return scaled
+    return {key: tensor * ratio for key, tensor in direction.items()}
 
 
 def moved(
@@ -164,10 +153,9 @@ def moved(
         {'x': tensor([-1.])}
     """
     point = {key: tensor.clone() for key, tensor in vector(origin, "The origin").items()}
-    largest = min(torch.finfo(tensor.dtype).max for tensor in point.values())
     for direction, coefficient in zip(directions, coefficients, strict=True):
-        if not abs(coefficient) <= largest:
-            raise ValueError(f"A coefficient is {coefficient}: give ones that are finite in the point's precision.")
+        if not math.isfinite(coefficient):
+            raise ValueError(f"A coefficient is {coefficient}: give finite ones.")
         direction = vector(direction, "A direction")
         _check_alike(direction, point, "A direction")
         for key, tensor in point.items():
@@ -200,8 +188,6 @@ def filter_normalised(direction: Parameters, origin: Parameters) -> dict[str, to
             torch.linalg.vector_norm(rows.flatten(1), dim=1).reshape(-1, *[1] * (tensor.ndim - 1))
             for rows in (tensor, origin[key])
         )
-        if not (lengths.isfinite().all() and point_lengths.isfinite().all()):
-            raise ValueError(f"The lengths of the rows of {key!r} overflow: rescale the point.")
         normalised[key] = torch.where(lengths > 0, tensor * (point_lengths / lengths), torch.zeros_like(tensor))
     return normalised
 
@@ -287,3 +273,73 @@ def project(
     table = np.array(rows, dtype=float)
     cosines, alphas, betas = table[:, :3].T
     return Projection(cosines, alphas, betas, *((None, None) if second is None else (table[:, 3:5], table[:, -1])))
+
+
+# --- parameters of a model --------------------------------------------------------------------------------------------
+
+
+def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
+    """The parameters of some layers 0…L, as a point of a landscape: names in the base model to tensors that it shares.
+
+    The model is any transformers model whose layers are in one list, with or without a head.
+
+    Example:
+        >>> from transformers import BertConfig, BertModel
+        >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=2, num_attention_heads=1)
+        >>> sorted({name.split(".")[2] for name in layer_parameters(BertModel(shape), [2])})
+        ['1']
+    """
+    layers = sorted(set(layers))
+    if not layers:
+        raise ValueError("No layers: name those whose parameters move, such as range(1, 7).")
+    moving = [parameter for layer in layers for parameter in part(model, layer).parameters()]
+    wanted = {id(parameter) for parameter in moving}
+    return {
+        name: parameter.detach() for name, parameter in model.base_model.named_parameters() if id(parameter) in wanted
+    }
+
+
+def layer_direction(origin: nn.Module, target: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
+    """The direction from one model to another of its architecture in some of their layers: α = 0 is the origin, 1 the
+    target.
+    """
+    layers = list(layers)
+    return difference(layer_parameters(target, layers), layer_parameters(origin, layers))
+
+
+@contextmanager
+def placed(model: nn.Module, point: Parameters) -> Iterator[nn.Module]:
+    """A model with a point's values in the parameters that the point names, within a ``with`` block.
+
+    If precision and device agree, nothing is copied: the model holds the point's tensors, and afterwards its own again,
+    which never changed.
+
+    Args:
+        model: a transformers model, whose parameters are named as in its base model, or any other module.
+        point: names to tensors of the parameters' shapes.
+
+    Yields:
+        The model.
+
+    Example:
+        >>> line = nn.Linear(1, 1)
+        >>> with placed(line, {"weight": torch.tensor([[2.0]]), "bias": torch.tensor([1.0])}):
+        ...     line(torch.tensor([[3.0]])).item()
+        7.0
+    """
+    parameters = dict(getattr(model, "base_model", model).named_parameters())
+    for name, tensor in point.items():
+        if name not in parameters:
+            raise ValueError(f"{name!r} is no parameter of the model: use the names of layer_parameters.")
+        if tensor.shape != parameters[name].shape:
+            raise ValueError(
+                f"{name!r} has shape {tuple(tensor.shape)} in the point, {tuple(parameters[name].shape)} in the model."
+            )
+    own = {name: parameters[name].data for name in point}
+    try:
+        for name, tensor in point.items():
+            parameters[name].data = tensor.detach().to(own[name])
+        yield model
+    finally:
+        for name, tensor in own.items():
+            parameters[name].data = tensor

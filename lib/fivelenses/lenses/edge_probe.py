@@ -21,15 +21,14 @@ batches of 32 sentences with all their targets, a validation by micro-F1 every 5
 every 5 validations in a row that were not 1e-4 above the best; training ends after 20. The best state is kept. Their
 attention also adds a constant, which changes no softmax.
 
-Shapes: a sentence (layers, words, d), a span [start, end) in words. Range: micro-F1 in [0, 1]; mixing weights are
-positive and sum to 1.
+Shapes: a sentence (layers, words, d), a span [start, end) in words. Range: probabilities in [0, 1].
 
 Probes of several models and seeds are trained side by side (:mod:`~fivelenses.lenses.training`). All read the same
 batches; a seed decides the initial weights and the dropout of its probes. A batch lists the words that occur in its
 spans, each once, so that no word is padded, and no word outside the spans is read.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -42,7 +41,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, embedding_bag,
 from fivelenses.lenses.arrays import Array, as_tensor, check_counts, check_positive, check_sentence
 from fivelenses.lenses.training import Gradient, Plan, Stack, by_autograd, train
 
-MAX_GRADIENT_NORM, TOLERANCE = 5.0, 1e-4
+DROPOUT, MAX_GRADIENT_NORM = 0.3, 5.0
+TOLERANCE, HALVE_AFTER, STOP_AFTER = 1e-4, 5, 20
 
 # Sentences classified at once.
 SENTENCES_AT_ONCE = 64
@@ -70,34 +70,25 @@ class Configuration:
         layers: "mix" learns a mixture of all given layers, "top" reads the last.
         projection: features after the projection.
         hidden: units of the hidden layer.
-        dropout: the share of hidden units left out in training, in [0, 1).
         learning_rate: of Adam.
         batch_size: sentences per batch.
         validate_every: batches between two validations.
         max_validations: after which training ends at the latest.
-        halve_after, stop_after: validations without improvement after which the rate is halved, and training ends.
-        order_seed: of the order of sentences.
     """
 
     layers: Literal["mix", "top"] = "mix"
     projection: int = 256
     hidden: int = 256
-    dropout: float = 0.3
     learning_rate: float = 1e-4
     batch_size: int = 32
     validate_every: int = 500
     max_validations: int = 200
-    halve_after: int = 5
-    stop_after: int = 20
-    order_seed: int = 0
 
     def __post_init__(self) -> None:
         if self.layers not in ("mix", "top"):
             raise ValueError(f"layers = {self.layers!r}: mix all of them with 'mix', or read the last with 'top'.")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout = {self.dropout}: give a share in [0, 1).")
         check_positive(learning_rate=self.learning_rate)
-        sizes = ("projection", "hidden", "batch_size", "validate_every", "max_validations", "halve_after", "stop_after")
+        sizes = ("projection", "hidden", "batch_size", "validate_every", "max_validations")
         check_counts(**{name: getattr(self, name) for name in sizes})
 
 
@@ -108,24 +99,15 @@ class EdgeProbe:
     Attributes:
         model: the number of the model that it reads.
         seed: of its initial weights and its dropout.
-        micro_f1: on the test targets, in [0, 1].
-        precision: micro-averaged, 0 if no label was predicted.
-        recall: micro-averaged. A label that does not occur in training counts as missed.
         labels: of its outputs, sorted.
-        mixing: (layers,) the weights s of the layers; (1,) for a probe of the top layer.
-        scale: γ, by which the mixture is multiplied; 1 for a probe of the top layer.
-        history: a row per validation with the columns batches, learning_rate, training_loss, development_f1.
-        parameters: by name, float32.
+        history: a row per validation with the columns of :func:`~fivelenses.lenses.training.train`; the score is the
+            micro-F1 on the development targets, negated.
+        parameters: by name, float32; the mixture of layers is softmax(``mix``).
     """
 
     model: int
     seed: int
-    micro_f1: float
-    precision: float
-    recall: float
     labels: tuple[str, ...]
-    mixing: np.ndarray
-    scale: float
     history: pd.DataFrame
     parameters: dict[str, torch.Tensor]
 
@@ -135,25 +117,24 @@ class EdgeProbe:
 
         Targets and vectors that :func:`fit` would refuse, or of another shape than in training, are refused.
         """
-        given = SpanTargets(([sentences], targets), self.labels, top="mix" not in self.parameters)
-        spans, d = len(self.parameters["attend"]), len(self.parameters["project"])
-        if given.shape != (1, len(self.mixing), d, spans):
+        split = SpanTargets(([sentences], targets), self.labels, top="mix" not in self.parameters)
+        layers, d = len(self.parameters.get("mix", [0])), len(self.parameters["project"])
+        if split.shape != (1, layers, d, len(self.parameters["attend"])):
             raise ValueError(
-                f"The probe reads {len(self.mixing)} layers of {d} features and {spans} spans, and was given "
-                f"{given.shape[1]} of {given.shape[2]} and {given.shape[3]}."
+                f"The probe reads {layers} layers of {d} features and {len(self.parameters['attend'])} spans, and was "
+                f"given {split.shape[1]} of {split.shape[2]} and {split.shape[3]}."
             )
         stacked = {name: values[None] for name, values in self.parameters.items()}
-        batches = given.batches(SENTENCES_AT_ONCE, [0], device=self.parameters["project"].device)
+        batches = split.batches(SENTENCES_AT_ONCE, [0], device=self.parameters["project"].device)
         ordered = torch.cat([logits(stacked, [0], batch)[0] for batch in batches])
-        probabilities = np.empty((len(given), len(self.labels)), dtype=np.float32)
-        probabilities[given.order] = ordered.sigmoid().cpu().numpy()
+        probabilities = np.empty((len(split.order), len(self.labels)), dtype=np.float32)
+        probabilities[split.order] = ordered.sigmoid().cpu().numpy()
         return probabilities
 
 
 def fit(
     training: Split,
     development: Split,
-    test: Split,
     seeds: Sequence[int] = (0,),
     device: str | torch.device | None = None,
     **how: object,
@@ -164,7 +145,6 @@ def fit(
         training: per model its vectors, (layers, words, d) per sentence, of any floating precision; and the targets.
             Vectors are converted batch by batch, so they may lie in memory maps.
         development: decides which state is kept.
-        test: what the probes are measured on.
         seeds: one probe per model is trained from each.
         device: where to compute, by default that of the first vectors.
         how: the fields of :class:`Configuration`.
@@ -178,52 +158,38 @@ def fit(
         >>> vectors = [np.eye(4, dtype=np.float32)[None, [i % 4, 3]] for i in range(40)]
         >>> targets = [Target(i, (0, 1), None, {"even" if i % 2 == 0 else "odd"}) for i in range(40)]
         >>> split = ([vectors], targets)
-        >>> probe, = fit(split, split, split, learning_rate=0.01, validate_every=10, max_validations=10)
-        >>> probe.micro_f1, probe.predict(vectors, targets[:2]).argmax(1)
-        (1.0, array([0, 1]))
+        >>> probe, = fit(split, split, learning_rate=0.01, validate_every=10, max_validations=10)
+        >>> probe.labels, probe.predict(vectors, targets[:2]).argmax(1)
+        (('even', 'odd'), array([0, 1]))
     """
     how = Configuration(**how)
     labels = tuple(sorted({label for target in training[1] for label in target.labels}))
     if not labels or not len(seeds):
         raise ValueError(f"There are {len(labels)} labels in training and {len(seeds)} seeds: give at least one.")
-    named = ((training, "training"), (development, "development"), (test, "test"))
-    splits = [SpanTargets(split, labels, name, how.layers == "top") for split, name in named]
-    if len({split.shape for split in splits}) > 1:
-        raise ValueError(f"The splits differ in (models, layers, features, spans): {[one.shape for one in splits]}.")
-    device = torch.device(splits[0].device if device is None else device)
-    of_model = np.repeat(np.arange(splits[0].shape[0]), len(seeds)).tolist()
-    of_seed = list(seeds) * splits[0].shape[0]
+    named = ((training, "training"), (development, "development"))
+    train_on, held_out = (SpanTargets(split, labels, name, how.layers == "top") for split, name in named)
+    if train_on.shape != held_out.shape:
+        raise ValueError(f"The splits differ in (models, layers, features, spans): {train_on.shape}, {held_out.shape}.")
+    device = torch.device(train_on.device if device is None else device)
+    of_model = np.repeat(np.arange(train_on.shape[0]), len(seeds)).tolist()
+    of_seed = list(seeds) * train_on.shape[0]
     random = {seed: torch.Generator().manual_seed(seed) for seed in seeds}
-    initial = {seed: first_parameters(splits[0].shape[1:], len(labels), how, own) for seed, own in random.items()}
+    initial = {seed: first_parameters(train_on.shape[1:], len(labels), how, own) for seed, own in random.items()}
     stack = {name: torch.stack([initial[seed][name] for seed in of_seed]).to(device) for name in initial[seeds[0]]}
 
     def score(stack: Stack, running: np.ndarray) -> np.ndarray:
-        return -_scores(stack, [of_model[probe] for probe in running], splits[1], device)[:, 0]
+        return -_micro_f1(stack, [of_model[probe] for probe in running], held_out, device)
 
-    plan = Plan(how.learning_rate, how.max_validations, how.stop_after, TOLERANCE, 0.5, how.halve_after)
-    batches = _Batches(splits[0], of_model, how, device)
-    gradient = _clipped(_loss(of_model, of_seed, how, random, device))
+    plan = Plan(how.learning_rate, how.max_validations, STOP_AFTER, TOLERANCE, 0.5, HALVE_AFTER)
+    batches = _Batches(train_on, of_model, how, device)
+    gradient = _clipped(_loss(of_model, of_seed, how.hidden, random, device))
     best, history = train(stack, batches, gradient, score, plan)
-    scores = _scores(best, of_model, splits[2], device)
-    return [
-        _probe(number, model, seed, scores[number], labels, best, history, how.validate_every)
-        for number, (model, seed) in enumerate(zip(of_model, of_seed, strict=True))
-    ]
-
-
-def _probe(number, model, seed, scores, labels, best: Stack, history: pd.DataFrame, validate_every: int) -> EdgeProbe:
-    """One probe of the trained stack."""
-    own = {name: values[number].clone() for name, values in best.items()}
-    mixing = own["mix"].softmax(0).cpu().numpy() if "mix" in own else np.ones(1, dtype=np.float32)
-    scale = float(own["scale"]) if "scale" in own else 1.0
-    rows = history[history["probe"] == number].reset_index(drop=True)
-    columns = {
-        "batches": rows["period"] * validate_every,
-        "learning_rate": rows["rate"],
-        "training_loss": rows["loss"] / validate_every,
-        "development_f1": -rows["score"],
-    }
-    return EdgeProbe(model, seed, *scores.tolist(), labels, mixing, scale, pd.DataFrame(columns), own)
+    probes = []
+    for number, (model, seed) in enumerate(zip(of_model, of_seed, strict=True)):
+        own = {name: values[number].clone() for name, values in best.items()}
+        rows = history[history["probe"] == number].drop(columns="probe").reset_index(drop=True)
+        probes.append(EdgeProbe(model, seed, labels, rows, own))
+    return probes
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -241,20 +207,19 @@ class _Batches:
         return islice(self._stream, self._every)
 
     def _endless(self, split: "SpanTargets", how: Configuration, device: torch.device) -> Iterator["SpanBatch"]:
-        order = torch.Generator().manual_seed(how.order_seed)
+        order = torch.Generator().manual_seed(0)
         while True:
             yield from split.batches(how.batch_size, self._read, order, device)
 
 
-def _loss(of_model: list[int], of_seed: list[int], how: Configuration, random: dict, device: torch.device):
+def _loss(of_model: list[int], of_seed: list[int], hidden: int, random: dict, device: torch.device):
     """The mean binary cross-entropy of each probe, (probes,), whose dropout is the same for all probes of a seed."""
 
     def loss(stack: Stack, running: np.ndarray, batch: SpanBatch) -> torch.Tensor:
-        dropout, seeds = None, [of_seed[probe] for probe in running]
-        if how.dropout:
-            shape = (len(batch.truth), how.hidden)
-            kept = {seed: torch.rand(shape, generator=random[seed]) >= how.dropout for seed in sorted(set(seeds))}
-            dropout = torch.stack([kept[seed] / (1 - how.dropout) for seed in seeds]).to(device)
+        seeds = [of_seed[probe] for probe in running]
+        shape = len(batch.truth), hidden
+        kept = {seed: torch.rand(shape, generator=random[seed]) >= DROPOUT for seed in sorted(set(seeds))}
+        dropout = torch.stack([kept[seed] / (1 - DROPOUT) for seed in seeds]).to(device)
         outputs = logits(stack, [of_model[probe] for probe in running], batch, dropout)
         truth = batch.truth.expand_as(outputs)
         return binary_cross_entropy_with_logits(outputs, truth, reduction="none").mean((1, 2))
@@ -278,8 +243,8 @@ def _clipped(loss) -> Gradient:
 
 
 @torch.no_grad()
-def _scores(stack: Stack, models: list[int], split: "SpanTargets", device: torch.device) -> np.ndarray:
-    """Micro-averaged F1, precision and recall of each probe, (probes, 3), 0 where there was no label to predict."""
+def _micro_f1(stack: Stack, models: list[int], split: "SpanTargets", device: torch.device) -> np.ndarray:
+    """The micro-averaged F1 of each probe, (probes,)."""
     correct = predicted = wanted = 0
     for batch in split.batches(SENTENCES_AT_ONCE, sorted(set(models)), device=device):
         positive = logits(stack, models, batch) >= 0
@@ -287,9 +252,7 @@ def _scores(stack: Stack, models: list[int], split: "SpanTargets", device: torch
         predicted = predicted + positive.sum((1, 2))
         wanted = wanted + int(batch.truth.sum())
     correct, predicted = (counts.cpu().numpy().astype(float) for counts in (correct, predicted))
-    wanted += split.unknown
-    f1 = 2 * correct / np.maximum(predicted + wanted, 1)
-    return np.stack([f1, correct / np.maximum(predicted, 1), correct / max(wanted, 1)], 1)
+    return 2 * correct / np.maximum(predicted + wanted + split.unknown, 1)
 
 
 # --- the classifier ---------------------------------------------------------------------------------------------------
@@ -410,35 +373,27 @@ class SpanTargets:
         models, targets = split
         if not len(models) or not len(models[0]) or not len(targets):
             raise ValueError(f"The {name} split has no model, sentence or target: give at least one.")
-        self._models = [[as_tensor(one) for one in sentences] for sentences in models]
-        self._top = top
-        lengths = _checked_vectors(self._models, {target.sentence for target in targets}, name)
-        bounds = np.array([_checked_bounds(place, one, lengths, name) for place, one in enumerate(targets)])
+        self._models, self._top = [[as_tensor(one) for one in sentences] for sentences in models], top
+        _check_vectors(self._models, {target.sentence for target in targets}, name)
+        bounds = np.array([_checked_bounds(place, one, self._models[0], name) for place, one in enumerate(targets)])
         if bounds[:, 1].any() and not bounds[:, 1, 1].all():
             raise ValueError(f"Some targets of the {name} split have a second span and some have none: split them.")
         self.device = self._models[0][0].device
         layers, _, d = self._models[0][0].shape
         spans = 2 if bounds[0, 1, 1] else 1
         self.shape = len(models), 1 if top else layers, d, spans
-        truth = np.zeros((len(targets), len(labels)), dtype=np.float32)
-        column_of = {label: column for column, label in enumerate(labels)}
-        for row, target in enumerate(targets):
-            truth[row, [column_of[label] for label in set(target.labels) & set(column_of)]] = 1
-        self.unknown = sum(len(set(target.labels) - set(column_of)) for target in targets)
+        truth = np.array([[label in target.labels for label in labels] for target in targets], dtype=np.float32)
+        self.unknown = sum(len(set(target.labels) - set(labels)) for target in targets)
         self.order = np.argsort([target.sentence for target in targets], kind="stable")
         self._bounds, self._truth = bounds[self.order, :spans], truth[self.order]
         sentences, starts = np.unique([targets[row].sentence for row in self.order], return_index=True)
         ends = np.append(starts[1:], len(targets))
         self._sentences = list(zip(sentences.tolist(), starts.tolist(), ends.tolist(), strict=True))
 
-    def __len__(self) -> int:
-        """The number of targets."""
-        return len(self.order)
-
     def batches(
         self,
         size: int,
-        models: Iterable[int],
+        models: Sequence[int],
         random: torch.Generator | None = None,
         device: str | torch.device | None = None,
     ) -> Iterator[SpanBatch]:
@@ -446,14 +401,13 @@ class SpanTargets:
 
         The batches hold the words of some models; sentences without targets are left out.
         """
-        models = list(models)
         count = len(self._sentences)
         order = torch.arange(count) if random is None else torch.randperm(count, generator=random)
         for places in order.split(size):
             yield self._batch([self._sentences[place] for place in places.tolist()], models, device)
 
     def _batch(
-        self, sentences: list[tuple[int, int, int]], models: list[int], device: str | torch.device | None
+        self, sentences: list[tuple[int, int, int]], models: Sequence[int], device: str | torch.device | None
     ) -> SpanBatch:
         rows = np.concatenate([np.arange(first, last) for _, first, last in sentences])
         lengths = [self._models[0][sentence].shape[1] for sentence, _, _ in sentences]
@@ -474,27 +428,24 @@ class SpanTargets:
         return SpanBatch(words, *tensors)
 
 
-def _checked_vectors(models: list[list[torch.Tensor]], read: set[int], name: str) -> list[int]:
-    """The number of words in each sentence; those that no target reads are not checked, and may have no word."""
-    lengths = [sentence.shape[1] if sentence.ndim == 3 else -1 for sentence in models[0]]
+def _check_vectors(models: list[list[torch.Tensor]], read: set[int], name: str) -> None:
+    """Refuse sentences that differ between models, or that a target reads and that are no vectors of words."""
     for model, sentences in enumerate(models):
-        if len(sentences) != len(lengths):
-            raise ValueError(f"Model {model} has {len(sentences)} {name} sentences and model 0 has {len(lengths)}.")
+        if len(sentences) != len(models[0]):
+            raise ValueError(f"Model {model} has {len(sentences)} {name} sentences and model 0 has {len(models[0])}.")
         for number in sorted(read & set(range(len(sentences)))):
             where = f"Sentence {number} of model {model} in the {name} split"
             check_sentence(where, sentences[number], models[0][0])
-            if sentences[number].shape[1] != lengths[number]:
-                words = sentences[number].shape[1]
-                raise ValueError(f"{where} has {words} words and that of model 0 has {lengths[number]}.")
-    return lengths
+            if sentences[number].shape != models[0][number].shape:
+                raise ValueError(f"{where} has other words than that of model 0: give the same sentences.")
 
 
-def _checked_bounds(place: int, target: Target, lengths: list[int], name: str) -> list[tuple[int, int]]:
+def _checked_bounds(place: int, target: Target, sentences: list[torch.Tensor], name: str) -> list[tuple[int, int]]:
     """Start and end of both spans, 0 and 0 for a missing second one."""
     where = f"Target {place} of the {name} split"
-    if not 0 <= target.sentence < len(lengths):
-        raise ValueError(f"{where} is in sentence {target.sentence}, and there are {len(lengths)}.")
-    words = lengths[target.sentence]
+    if not 0 <= target.sentence < len(sentences):
+        raise ValueError(f"{where} is in sentence {target.sentence}, and there are {len(sentences)}.")
+    words = sentences[target.sentence].shape[1]
     for span in (target.span1, target.span2):
         if span is not None and not 0 <= span[0] < span[1] <= words:
             raise ValueError(f"{where} has the span {tuple(span)}, which is no part of its {words} words.")

@@ -72,17 +72,15 @@ class HullDistance:
 
 
 @one_thread
-def hull_distance(a: Array, b: Array, direction: Array | None = None, tolerance: float = TOLERANCE) -> HullDistance:
+def hull_distance(a: Array, b: Array) -> HullDistance:
     """The distance between the convex hulls of two sets of points.
 
     Args:
         a: (n_a, d).
         b: (n_b, d).
-        direction: (d,) from b to a, a guess at the normal, such as an earlier result's, which only saves time.
-        tolerance: hulls closer than this share of the pair's radius meet, between 0 and 1.
 
-    Refused: wrong shapes, values that are not finite or whose squares are no numbers, no such tolerance, or hulls so
-    near it that rounding decides.
+    Refused: wrong shapes, values that are not finite or whose squares are no numbers, or hulls so near the tolerance
+    that rounding decides.
 
     Example:
         >>> triangle = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
@@ -92,16 +90,19 @@ def hull_distance(a: Array, b: Array, direction: Array | None = None, tolerance:
         >>> hull_distance(triangle, np.array([[1.0, 1.0]])).separable
         False
     """
-    if not 0 < tolerance < 1:
-        raise ValueError(f"tolerance = {tolerance}: give a share of the radius between 0 and 1.")
-    return nearest_points(*_checked_pair(a, b, direction), tolerance, exact=True)
+    a, b = checked_points("a", a), checked_points("b", b)
+    if a.shape[1] != b.shape[1]:
+        raise ValueError(f"a has {a.shape[1]} features and b has {b.shape[1]}: hulls must lie in the same space.")
+    largest = float(max(np.abs(a).max(), np.abs(b).max()))
+    if not (largest == 0 or LARGEST[0] <= largest <= LARGEST[1]):
+        raise ValueError(f"The points' largest value is {largest:.1g}, whose square is no number: rescale them.")
+    return nearest_points(a, b, None, exact=True)
 
 
 def nearest_points(
     a: np.ndarray,
     b: np.ndarray,
     direction: np.ndarray | None,
-    tolerance: float,
     exact: bool,
     weights: np.ndarray | None = None,
 ) -> HullDistance:
@@ -110,7 +111,7 @@ def nearest_points(
     A ``direction`` that separates them is checked with one product. ``weights``, (n_a + n_b,), are a guess such as
     those of a subset's nearest points, and save most of the rounds if they are good.
     """
-    pair = _Pair(a, b, tolerance)
+    pair = _Pair(a, b)
     guess = pair.z[: pair.n_a].mean(0) + pair.z[pair.n_a :].mean(0) if direction is None else direction
     scores = pair.bound(guess) if np.any(guess) else np.zeros(len(pair.z))
     if not exact and pair.separated:
@@ -125,7 +126,7 @@ class _Pair:
     found, and the best lower bound checked so far with its normal.
     """
 
-    def __init__(self, a: np.ndarray, b: np.ndarray, tolerance: float) -> None:
+    def __init__(self, a: np.ndarray, b: np.ndarray) -> None:
         self.n_a, n = len(a), len(a) + len(b)
         # Weights sum to 1 on either side, so that the origin is free; near the points, rounding errors are smallest.
         self.origin = (a.sum(0) + b.sum(0)) / n
@@ -133,7 +134,7 @@ class _Pair:
         np.subtract(a, self.origin, out=self.z[: self.n_a])
         np.subtract(self.origin, b, out=self.z[self.n_a :])
         self.radius = float(np.sqrt(np.einsum("ij,ij->i", self.z, self.z).max()))
-        self.tolerance = tolerance * self.radius
+        self.tolerance = TOLERANCE * self.radius
         self.side = np.zeros((n, 2))
         self.side[: self.n_a, 0] = self.side[self.n_a :, 1] = 1
         self.x = np.zeros(n)
@@ -311,19 +312,3 @@ def checked_points(name: str, points: Array) -> np.ndarray:
     if not finite.all():
         raise ValueError(f"{name}, row {int(finite.argmin())}: the point holds NaN or infinity; remove it.")
     return points
-
-
-def _checked_pair(a: Array, b: Array, direction: Array | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    a, b = checked_points("a", a), checked_points("b", b)
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(f"a has {a.shape[1]} features and b has {b.shape[1]}: hulls must lie in the same space.")
-    largest = float(max(np.abs(a).max(), np.abs(b).max()))
-    if not (largest == 0 or LARGEST[0] <= largest <= LARGEST[1]):
-        raise ValueError(f"The points' largest value is {largest:.1g}, whose square is no number: rescale them.")
-    if direction is not None:
-        direction = as_doubles(direction)
-        if direction.shape != a.shape[1:] or not np.isfinite(direction).all() or not direction.any():
-            raise ValueError(
-                f"direction has shape {direction.shape}: give one of shape {a.shape[1:]}, finite and not 0, or none."
-            )
-    return a, b, direction

@@ -22,17 +22,14 @@ Shapes: curves (k,), surfaces (rows, columns). Range: losses in nats, from 0 for
 import hashlib
 import math
 import os
-import warnings
-import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from fivelenses.lenses.arrays import as_doubles, check_counts, check_positive
-from fivelenses.lenses.basin import Surface
 from fivelenses.lenses.directions import Parameters, direction_at, moved, random_direction, vector
 
 
@@ -60,47 +57,20 @@ Evaluate = Callable[[Parameters], Measurement | float]
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """A loss along a line; NaN where it is not finite.
+class Landscape:
+    """A loss at the points of a line (k,) or of a plane (rows, columns); NaN where it is not finite.
 
     Attributes:
-        alphas: (k,) increasing positions on the axis.
-        losses, errors, loss_standard_errors, error_standard_errors: (k,) the fields of :class:`Measurement`.
-        left_out_losses, left_out_errors: (folds, k) its replicates; no folds where the loss gives none.
+        losses, errors, loss_standard_errors, error_standard_errors: the fields of :class:`Measurement` at each point.
+        left_out_losses, left_out_errors: (folds, …) its replicates; no folds where the loss gives none.
     """
 
-    alphas: np.ndarray
     losses: np.ndarray
     errors: np.ndarray
     loss_standard_errors: np.ndarray
     error_standard_errors: np.ndarray
-    left_out_losses: np.ndarray = field(default_factory=lambda: np.empty(0))
-    left_out_errors: np.ndarray = field(default_factory=lambda: np.empty(0))
-
-
-@dataclass(frozen=True, eq=False)
-class Sharpness:
-    """The rise of a loss around a point in filter-normalised random directions.
-
-    Attributes:
-        radius: the share of its length by which each filter was moved.
-        rises: (draws, 2) loss at -radius and at +radius in each direction, minus that of the point, in nats; NaN where
-            it is not finite.
-    """
-
-    radius: float
-    rises: np.ndarray
-
-    @property
-    def mean(self) -> float:
-        """The mean rise in nats over directions and signs; NaN if one is not finite."""
-        return float(self.rises.mean())
-
-    @property
-    def standard_error(self) -> float:
-        """The standard error of ``mean`` over directions; NaN for a single one."""
-        draws = len(self.rises)
-        return float(self.rises.mean(1).std(ddof=1) / np.sqrt(draws)) if draws > 1 else float("nan")
+    left_out_losses: np.ndarray
+    left_out_errors: np.ndarray
 
 
 def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
@@ -131,7 +101,7 @@ def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
     return np.sort(np.concatenate([apart, marks]))
 
 
-def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: Sequence[float]) -> Curve:
+def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: Sequence[float]) -> Landscape:
     """The loss at ``start`` + α ``direction`` for each α (equation 1).
 
     Args:
@@ -148,7 +118,7 @@ def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: 
     alphas = _positions("alphas", alphas)
     start = vector(start, "The start")
     direction = direction_at(direction, start)
-    return Curve(alphas, *_fields(_row(evaluate, start, direction, alphas)))
+    return _landscape(_row(evaluate, start, direction, alphas))
 
 
 def surface(
@@ -158,10 +128,10 @@ def surface(
     alphas: Sequence[float],
     betas: Sequence[float],
     *,
-    file: Path | str | None = None,
+    folder: Path | None = None,
     identity: str = "",
     progress: Callable[[int, int], None] | None = None,
-) -> Surface:
+) -> Landscape:
     """The loss at ``origin`` + α ``directions[0]`` + β ``directions[1]`` for each pair (equation 2).
 
     Memory: the origin, the directions, and two more copies of the parameters.
@@ -171,8 +141,8 @@ def surface(
         origin: names to tensors; never changed.
         directions: two, with the origin's names and shapes; their lengths are the units of the axes.
         betas: (rows,) increasing.
-        file: stores finished rows, so that an interrupted surface resumes and a finished one is read. Rows of another
-            grid, origin, direction or identity are measured again, with a warning.
+        folder: stores finished rows in a file named after grid, origin, directions and identity, so that an interrupted
+            surface resumes and a finished one is read.
         identity: any text that tells surfaces of different losses apart.
         progress: takes the numbers of finished rows and of all rows after each row.
 
@@ -187,21 +157,20 @@ def surface(
     origin = vector(origin, "The origin")
     first = direction_at(directions[0], origin, "The first direction")
     second = direction_at(directions[1], origin, "The second direction")
-    rows: list[np.ndarray] = []
-    if file is not None:
-        file = Path(file)
-        fingerprint = _fingerprint(identity, alphas, betas, origin, first, second)
-        rows = _read_rows(file, fingerprint)
+    file = folder and folder / f"{_fingerprint(identity, alphas, betas, origin, first, second)}.npy"
+    rows = list(np.load(file)) if file and file.exists() else []
     for beta in betas[len(rows) :]:
         rows.append(_row(evaluate, moved(origin, [second], [beta]), first, alphas))
-        if file is not None:
-            _write_rows(file, fingerprint, rows)
+        if file:
+            _write(file, np.stack(rows))
         if progress is not None:
             progress(len(rows), len(betas))
-    return Surface(alphas, betas, *_fields(np.stack(rows, axis=1)))
+    return _landscape(np.stack(rows, axis=1))
 
 
-def sharpness(evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws: int = 10, seed: int = 0) -> Sharpness:
+def sharpness(
+    evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws: int = 10, seed: int = 0
+) -> tuple[float, float]:
     """The rise of the loss when each filter moves by ± a share of its length in random directions.
 
     Args:
@@ -211,9 +180,13 @@ def sharpness(evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws:
         draws: random directions.
         seed: of the first direction; the next ones have the seeds that follow.
 
+    Returns:
+        The mean rise over directions and signs, NaN if one is not finite, and its standard error over directions, NaN
+        for a single one; both in nats.
+
     Example:
         >>> bowl = lambda point: 0.5 * float(point["weight"].square().sum())
-        >>> round(sharpness(bowl, {"weight": torch.zeros(2, 2) + 1}, radius=0.1, draws=3).mean, 6)
+        >>> round(sharpness(bowl, {"weight": torch.zeros(2, 2) + 1}, radius=0.1, draws=3)[0], 6)
         0.02
     """
     check_counts(draws=draws)
@@ -222,7 +195,9 @@ def sharpness(evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws:
     directions = [random_direction(point, seed + draw) for draw in range(draws)]
     here = curve(evaluate, point, directions[0], [0.0]).losses
     around = [curve(evaluate, point, direction, [-radius, radius]).losses for direction in directions]
-    return Sharpness(radius, np.stack(around) - here)
+    rises = np.stack(around) - here
+    error = rises.mean(1).std(ddof=1) / np.sqrt(draws) if draws > 1 else np.nan
+    return float(rises.mean()), float(error)
 
 
 def _positions(name: str, positions: Sequence[float]) -> np.ndarray:
@@ -250,9 +225,9 @@ def _row(evaluate: Evaluate, base: Parameters, direction: Parameters, alphas: np
     return np.stack(columns, axis=1)
 
 
-def _fields(cells: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Stacked measurements, as the fields of a curve or a surface."""
-    return *cells[:4], *np.split(cells[4:], 2)
+def _landscape(cells: np.ndarray) -> Landscape:
+    """Stacked measurements, (4 + 2 folds, …)."""
+    return Landscape(*cells[:4], *np.split(cells[4:], 2))
 
 
 def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors: Parameters) -> str:
@@ -261,27 +236,12 @@ def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors:
         for name in sorted(parameters):
             content.update(f"{name} {parameters[name].dtype} {tuple(parameters[name].shape)}".encode())
             content.update(parameters[name].cpu().contiguous().numpy())
-    return content.hexdigest()
+    return content.hexdigest()[:20]
 
 
-def _read_rows(file: Path, fingerprint: str) -> list[np.ndarray]:
-    """The finished rows of a file; none, with a warning, if it cannot be used."""
-    if not file.exists():
-        return []
-    try:
-        with np.load(file) as stored:
-            if str(stored["fingerprint"]) == fingerprint:
-                return list(stored["rows"])
-        reason = "is of another grid, origin, direction or loss"
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        reason = "cannot be read"
-    warnings.warn(f"{file} {reason}: the surface is measured again.", stacklevel=3)
-    return []
-
-
-def _write_rows(file: Path, fingerprint: str, rows: list[np.ndarray]) -> None:
+def _write(file: Path, rows: np.ndarray) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
     with partial.open("wb") as opened:
-        np.savez(opened, fingerprint=fingerprint, rows=rows)
+        np.save(opened, rows)
     partial.replace(file)

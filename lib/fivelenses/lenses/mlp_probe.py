@@ -18,11 +18,10 @@ as many processes as torch has threads. As in the paper, the input is not standa
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 import torch
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
@@ -34,18 +33,14 @@ from fivelenses.lenses.arrays import Array, as_array, as_tensor, check_counts, c
 
 @dataclass(frozen=True)
 class Configuration:
-    """A probe: units of its two hidden layers, the regulariser's α, and the seed of its weights and order of rows."""
+    """A probe: units of its two hidden layers, and the regulariser's α."""
 
     hidden: tuple[int, int]
     alpha: float
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        if len(self.hidden) != 2:
-            raise ValueError(f"hidden = {self.hidden}: give the units of two hidden layers.")
-        check_counts(**{f"layer {number}": units for number, units in enumerate(self.hidden, start=1)})
-        if not 0 <= self.alpha < np.inf:
-            raise ValueError(f"alpha = {self.alpha} is no weight of a regulariser: give a finite number from 0 up.")
+        if len(self.hidden) != 2 or min(self.hidden) < 1 or not 0 <= self.alpha < np.inf:
+            raise ValueError(f"{self}: give the units of two hidden layers, and a finite alpha from 0 up.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,31 +48,22 @@ class ProbeResult:
     """The configuration selected from a grid, and its accuracy from several initialisations.
 
     Attributes:
-        hidden: units of the two hidden layers of the selected configuration.
-        alpha: its α.
+        selected: the configuration.
         right: (seeds, n_test) which test rows are classified correctly, trained on all training rows.
-        grid: a row per configuration as :func:`fit` gives it; its ``test_accuracy`` is that on the rows that selected.
     """
 
-    hidden: tuple[int, int]
-    alpha: float
+    selected: Configuration
     right: np.ndarray
-    grid: pd.DataFrame
-
-    @property
-    def accuracies(self) -> np.ndarray:
-        """(seeds,) the share of the test rows that is right."""
-        return self.right.mean(1)
 
     @property
     def mean(self) -> float:
-        """Mean accuracy over the initialisations."""
-        return float(self.accuracies.mean())
+        """Mean accuracy over the initialisations, in [0, 1]."""
+        return float(self.right.mean(1).mean())
 
     @property
     def deviation(self) -> float:
-        """Sample standard deviation (n − 1) over the initialisations; NaN for a single one."""
-        return float(self.accuracies.std(ddof=1)) if len(self.accuracies) > 1 else float("nan")
+        """Sample standard deviation (n − 1) of the accuracy over the initialisations; NaN for a single one."""
+        return float(self.right.mean(1).std(ddof=1)) if len(self.right) > 1 else float("nan")
 
 
 def grid(
@@ -87,36 +73,9 @@ def grid(
 
     Example:
         >>> len(grid()), grid(sizes=[8], alphas=[0.1])
-        (128, [Configuration(hidden=(8, 8), alpha=0.1, seed=0)])
+        (128, [Configuration(hidden=(8, 8), alpha=0.1)])
     """
     return [Configuration((first, second), alpha) for first in sizes for second in sizes for alpha in alphas]
-
-
-def fit(
-    x: Array, y: Array, x_test: Array, y_test: Array, configurations: Sequence[Configuration], max_epochs: int = 1000
-) -> pd.DataFrame:
-    """Train one probe per configuration, all on the same rows, and measure them on the test rows.
-
-    Args:
-        x: (n, d) training rows, n ≥ 2, floating point and finite.
-        y: (n,) their labels, of at least two classes: numbers or strings.
-        x_test: (n_test, d).
-        y_test: (n_test,). A label that does not occur in training counts as an error.
-        configurations: the probes; equal ones have equal results.
-        max_epochs: training ends after this number of epochs at the latest.
-
-    Returns:
-        A row per configuration, in their order, with the columns hidden_1, hidden_2, alpha, seed, loss (of the last
-        epoch, regulariser included), epochs, test_accuracy.
-
-    Example:
-        >>> x = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]).repeat(10, 0)
-        >>> y = np.array(["same", "differ"]).repeat(20)
-        >>> probes = fit(x, y, x, y, [Configuration((16, 16), 1e-4, seed) for seed in range(2)], max_epochs=300)
-        >>> probes.test_accuracy.tolist()
-        [1.0, 1.0]
-    """
-    return _fitted(_checked(x, y, x_test, y_test), configurations, max_epochs)[0]
 
 
 def fit_grid(
@@ -132,55 +91,49 @@ def fit_grid(
     """Select a configuration by its accuracy on rows that it was not trained on, then train it from several seeds.
 
     Args:
-        x, y, x_test, y_test, max_epochs: as in :func:`fit`.
+        x: (n, d) training rows, n ≥ 2, floating point and finite.
+        y: (n,) their labels, of at least two classes: numbers or strings.
+        x_test: (n_test, d).
+        y_test: (n_test,). A label that does not occur in training counts as an error.
         configurations: the grid, trained with the first seed; the first of several equally accurate ones is selected.
-        seeds: of the initialisations.
+        seeds: of the weights and the order of rows in each initialisation.
         select_on: "held-out" withholds a tenth of the training rows from the grid, stratified by label where that is
             possible, and trains the selected configuration on all of them. "test" is the paper's way: the grid is
             trained on all training rows and selected by the very test accuracy that is then reported, which is
             optimistic.
+        max_epochs: a training ends after this number of epochs at the latest.
 
     Example:
         >>> x = np.random.default_rng(0).standard_normal((200, 2))
         >>> y = x[:, 0] > 0
         >>> result = fit_grid(x[:150], y[:150], x[150:], y[150:], grid([16], [1e-4, 1e2]), range(3), max_epochs=200)
-        >>> result.alpha, result.accuracies.shape, result.mean > 0.9
-        (0.0001, (3,), True)
+        >>> result.selected.alpha, result.right.shape, result.mean > 0.9
+        (0.0001, (3, 50), True)
     """
     rows = _checked(x, y, x_test, y_test)
-    if not len(seeds) or not len(configurations):
-        raise ValueError(f"{len(configurations)} configurations from {len(seeds)} seeds: give at least one of each.")
+    check_counts(configurations=len(configurations), seeds=len(seeds), max_epochs=max_epochs)
     if select_on not in ("held-out", "test"):
         raise ValueError(f"select_on = {select_on!r}: select on 'held-out' or on 'test'.")
-    first = [replace(one, seed=seeds[0]) for one in configurations]
     selecting = rows if select_on == "test" else _held_out(*rows[:2], seeds[0])
-    table, right = _fitted(selecting, first, max_epochs)
-    place = int(table.test_accuracy.argmax())
-    best = first[place]
+    right = _fitted(selecting, [(one, seeds[0]) for one in configurations], max_epochs)
+    place = int(right.mean(1).argmax())
+    best = configurations[place]
     # To select on the test the grid has trained it from the first seed, on the same rows.
     known, again = ([right[[place]]], seeds[1:]) if select_on == "test" else ([], seeds)
     if again:
-        known.append(_fitted(rows, [replace(best, seed=seed) for seed in again], max_epochs)[1])
-    right = np.concatenate(known)
-    return ProbeResult(tuple(best.hidden), best.alpha, right, table)
+        known.append(_fitted(rows, [(best, seed) for seed in again], max_epochs))
+    return ProbeResult(best, np.concatenate(known))
 
 
-def _fitted(
-    rows: Sequence[np.ndarray], configurations: Sequence[Configuration], max_epochs: int
-) -> tuple[pd.DataFrame, np.ndarray]:
-    """What `fit` returns, and which test rows each probe has right, (configurations, n_test)."""
-    check_counts(configurations=len(configurations), max_epochs=max_epochs)
-    fits = [delayed(_trained)(*rows, one, max_epochs) for one in configurations]
-    fitted, right = zip(*Parallel(torch.get_num_threads())(fits), strict=True)
-    columns = ["hidden_1", "hidden_2", "alpha", "seed", "loss", "epochs", "test_accuracy"]
-    return pd.DataFrame(fitted, columns=columns), np.stack(right)
+def _fitted(rows: Sequence[np.ndarray], probes: Sequence[tuple[Configuration, int]], max_epochs: int) -> np.ndarray:
+    """Which test rows each probe has right, (probes, n_test)."""
+    return np.stack(Parallel(torch.get_num_threads())([delayed(_right)(*rows, *one, max_epochs) for one in probes]))
 
 
-def _trained(x, y, x_test, y_test, configuration: Configuration, max_epochs: int) -> tuple[tuple, np.ndarray]:
-    """A row of `fit`'s table, and which test rows the probe has right, (n_test,)."""
-    hidden, alpha, seed = tuple(configuration.hidden), configuration.alpha, configuration.seed
-    batch = min(200, len(x))
-    probe = MLPClassifier(hidden, alpha=alpha, batch_size=batch, max_iter=max_epochs, random_state=seed)
+def _right(x, y, x_test, y_test, configuration: Configuration, seed: int, max_epochs: int) -> np.ndarray:
+    """Which test rows a probe has right, (n_test,)."""
+    hidden, batch = tuple(configuration.hidden), min(200, len(x))
+    probe = MLPClassifier(hidden, alpha=configuration.alpha, batch_size=batch, max_iter=max_epochs, random_state=seed)
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
@@ -189,7 +142,7 @@ def _trained(x, y, x_test, y_test, configuration: Configuration, max_epochs: int
             probe.loss_ = np.inf
     if not np.isfinite(probe.loss_):
         raise ValueError(f"Training of {configuration} diverged: scale x or alpha down.")
-    return (*hidden, alpha, seed, probe.loss_, probe.n_iter_, right.mean()), right
+    return right
 
 
 def _held_out(x: np.ndarray, y: np.ndarray, seed: int) -> list[np.ndarray]:

@@ -64,8 +64,7 @@ class Moments:
         if block < 2:
             raise ValueError(f"block = {block} is too small: give at least 2 rows.")
         self.n = 0
-        self.pairs = tuple(pairs)
-        self.block = block
+        self.pairs, self.null_seed, self.block = tuple(pairs), null_seed, block
         self.sides = 1 + max(max(pair) for pair in self.pairs)
         self._random = None if null_seed is None else torch.Generator().manual_seed(null_seed)
         self._waiting: list[torch.Tensor] = []
@@ -187,7 +186,7 @@ class Moments:
         for i, j in {(side, side) for pair in self.pairs for side in pair} | set(self.pairs):
             self._products[i, j] = shifts[i].new_zeros(shifts[i].shape[0], shifts[j].shape[0])
         if self._random is not None:
-            self._null_products = {pair: torch.zeros_like(self._products[pair]) for pair in self.pairs}
+            self._null_products |= {pair: torch.zeros_like(self._products[pair]) for pair in self.pairs}
 
     @torch.inference_mode(False)
     def _absorb(self, rows: list[torch.Tensor]) -> None:
@@ -207,6 +206,16 @@ class Moments:
             for (i, j), products in self._null_products.items():
                 products.addmm_(shifted[i].T, shifted[j][order])
         self.n += shifted[0].shape[0]
+
+
+def merged(folds: Sequence[Moments]) -> Moments:
+    """The moments of the rows of all folds; those of the only one, itself."""
+    if len(folds) == 1:
+        return folds[0]
+    whole = Moments(folds[0].pairs, folds[0].null_seed, folds[0].block)
+    for fold in folds:
+        whole.merge(fold)
+    return whole
 
 
 def scatter_of(x: Array | Moments | Scatter, y: Array | None = None) -> Scatter:

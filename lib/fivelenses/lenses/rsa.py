@@ -30,14 +30,13 @@ two full kernels to about ten digits. The paper takes 5 000 tokens, a stream may
 the RSA of those outside any one fold, from n, S and c of the others: no pair with a token of that fold counts.
 """
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from fivelenses.lenses.arrays import Array, as_array, as_tensor
-from fivelenses.lenses.moments import Moments, Scatter, check_representation
+from fivelenses.lenses.moments import Moments, Scatter, check_representation, merged
 
 # Cosines that deviate by less than this are equal up to the rounding of single precision.
 EQUAL_COSINES = 1e-12
@@ -159,7 +158,7 @@ class RSAAccumulator:
     def _moments(self, left_out: int | None) -> Moments:
         """The moments of all folds but one, kept until those of another are asked for."""
         if None not in self._read:
-            self._read = {None: _merged(self._folds)}
+            self._read = {None: merged(self._folds)}
         whole = self._read[None]
         if left_out not in self._read:
             self._read = {None: whole, left_out: whole.without(self._folds[left_out])}
@@ -205,26 +204,10 @@ def similarity(x: Array, y: Array, sample: int | None = 5000, seed: int = 0) -> 
         >>> round(similarity(x, 2 * x[:, ::-1]), 6), round(similarity(x, x + 3), 1)
         (1.0, 0.5)
     """
-    x, y = as_tensor(x), as_tensor(y)
-    # Rows are checked before they are drawn, so that a refusal names the caller's row.
-    for side, rows in enumerate((x, y)):
-        check_representation(side, rows, x, rows)
-        _refuse_zero_vectors(side, rows, 0)
-    rsa = RSAAccumulator()
-    for rows in torch.from_numpy(sample_positions(len(x), sample, seed)).split(ROWS_AT_ONCE):
-        rsa.update(x[rows.to(x.device)], y[rows.to(y.device)])
+    x = as_tensor(x)
+    rsa = RSAAccumulator(positions=sample_positions(x.numel() and len(x), sample, seed))
+    rsa.update(x, y)
     return rsa.similarity()
-
-
-def _merged(folds: Sequence[Moments]) -> Moments:
-    """All folds together; the only one itself."""
-    first, *others = folds
-    if not others:
-        return first
-    whole = copy.deepcopy(first)
-    for fold in others:
-        whole.merge(fold)
-    return whole
 
 
 def _refuse_zero_vectors(side: int, rows: torch.Tensor, before: int) -> None:

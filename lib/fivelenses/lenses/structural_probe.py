@@ -1,8 +1,8 @@
 r"""Structural probes: whether a linear image of word vectors has the geometry of the sentence's dependency tree.
 
-For word vectors :math:`h` (words, d), a projection :math:`B` (d, rank) and an offset :math:`b` (rank), the squared
-length of a projected word predicts its depth, and the squared distance of two words predicts the number of edges
-between them:
+The distance of two words in a tree is the number of edges on the path between them; a word's depth is its distance from
+the root. For word vectors :math:`h` (words, d), a projection :math:`B` (d, d) and an offset :math:`b` (d), the squared
+length of a projected word predicts its depth, and the squared distance of two words predicts that in the tree:
 
 .. math::
 
@@ -15,17 +15,29 @@ between them:
     \quad\mathrm{or}\quad
     \operatorname*{mean}_{\mathrm{sentences}} \frac{1}{n} \sum_i |\hat t_i - t_i|.
 
+Since only the order of predictions counts, they are compared with the trees by
+
+.. math::
+
+    \rho = \operatorname*{mean}_{5 \le n \le 50}\ \operatorname*{mean}_{\mathrm{sentences\ of\ } n \mathrm{\ words}}
+    \operatorname{Spearman}(\hat t, t), \qquad
+    \mathrm{UUAS} = \frac{\#\{\mathrm{edges\ of\ the\ minimum\ spanning\ tree\ of\ } \hat d
+    \mathrm{\ that\ are\ gold}\}}{\#\{\mathrm{gold\ edges}\}},
+
+for distances with one correlation per word's row, the word itself included; for depths, instead of UUAS, by the share
+of sentences whose root has the least predicted depth.
+
 Source: Hewitt and Manning 2019, with their training: entries of B uniform in ±0.05, Adam at 1e-3 on batches of 20
 sentences, at most 40 epochs. After each epoch whose development loss is not 1e-4 below the best, Adam restarts at a
 tenth of its rate (as in their paper; their code keeps Adam's moments); five such epochs in a row end training. The
 state with the best development loss is kept.
 
-Shapes: a sentence's vectors (words, d), or (k, words, d) for k layers or models, whose k probes are trained side by
-side, each as it would be alone: all start from the same B and read the same batches. Gold distances are (words, words),
-depths (words,), both in edges. Losses are in edges, too, correlations in [-1, 1], shares in [0, 1].
+Shapes: a sentence's vectors (k, words, d) for k layers or models, whose k probes are trained side by side, each as it
+would be alone: all start from the same B and read the same batches. Gold distances are (words, words), depths (words,),
+both in edges. Losses are in edges, too, correlations in [-1, 1], shares in [0, 1].
 
-The authors build h_i − h_j for every pair, words × words × rank numbers; here G, words × words, replaces them. We
-subtract the first projected word of a sentence from all its words, which changes no distance and keeps the digits that
+The authors build h_i − h_j for every pair, words × words × d numbers; here G, words × words, replaces them. We subtract
+the first projected word of a sentence from all its words, which changes no distance and keeps the digits that
 differences keep, however far from 0 all words lie.
 
 The offset is ours: the authors have none. A distance is blind to where the origin lies, a length is not: without an
@@ -40,15 +52,154 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import torch
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.stats import rankdata
 
-from fivelenses.lenses.arrays import Array, as_tensor, check_counts, check_positive, check_sentence
+from fivelenses.lenses.arrays import Array, as_array, as_tensor, check_counts, check_positive, check_sentence
 from fivelenses.lenses.training import Plan, Stack, train
-from fivelenses.lenses.trees import Evaluation, check_gold, evaluate
 
 START, TOLERANCE, DECAY, PATIENCE = 0.05, 1e-4, 0.1, 5
 
+# The sentence lengths over which the authors average their correlations.
+LENGTHS = range(5, 51)
+
 Kind = Literal["distance", "depth"]
 Sentences = tuple[Sequence[Array], Sequence[Array]]
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+
+def tree_depths(heads: Sequence[int]) -> np.ndarray:
+    """The number of edges between each word and the root, (words,) int64; 0 for the root.
+
+    Args:
+        heads: per word the number of its head, counted from 1, or 0 for the root; refused unless they are one tree.
+    """
+    return tree_distances(heads)[list(heads).index(0)]
+
+
+def tree_distances(heads: Sequence[int]) -> np.ndarray:
+    """The number of edges between each two words, (words, words) int64; arguments and errors of :func:`tree_depths`.
+
+    Example:
+        >>> tree_distances([2, 0, 2])
+        array([[0, 1, 2],
+               [1, 0, 1],
+               [2, 1, 0]])
+    """
+    heads = as_array(heads)
+    n = len(heads) if heads.ndim == 1 else 0
+    if not n or heads.dtype.kind not in "iu" or heads.min() < 0 or heads.max() > n or (heads == 0).sum() != 1:
+        raise ValueError(f"The heads {heads.tolist()} are no tree: give each word the number of its head, one word 0.")
+    # Words are ordered from the root downwards: a word is one edge farther than its head from all words before it.
+    order = np.flatnonzero(heads == 0).tolist()
+    for head in order:
+        order += np.flatnonzero(heads == head + 1).tolist()
+    if len(order) < n:
+        raise ValueError(f"Words {sorted(set(range(1, n + 1)) - {i + 1 for i in order})} hang on a cycle, not a root.")
+    distances = np.zeros((n, n), dtype=np.int64)
+    for number, word in enumerate(order[1:], start=1):
+        before = order[:number]
+        distances[word, before] = distances[before, word] = distances[heads[word] - 1, before] + 1
+    return distances
+
+
+def sentence_scores(
+    kind: Kind, predicted: Sequence[np.ndarray], gold: Sequence[Array], counted: Sequence[Array]
+) -> pd.DataFrame:
+    """How well the predictions of k probes order the words of each sentence, as the authors measure it.
+
+    Equal values get their mean rank. A constant prediction has correlation 0. Among equally short edges, SciPy decides
+    which are in the spanning tree; among equally deep words, the first is the root.
+
+    Args:
+        kind: of the predictions.
+        predicted: per sentence (k, words, words) or (k, words).
+        gold: per sentence (words, words) or (words,).
+        counted: per sentence (words,), False for words, such as punctuation, that are left out of the spanning trees
+            and are no candidates for the root; a sentence without any other word has none of either (the authors' code
+            counts its root as missed). Correlations are over all words. The gold edges are then those of the spanning
+            tree of the gold distances between the remaining words.
+
+    Returns:
+        One row per sentence and probe: `sentence`, `probe`, `length` (words), `spearman` (missing for one word),
+        `correct` and `possible` (edges of spanning trees, or roots).
+    """
+    gold = _checked_gold(kind, gold, [one.shape[-1] for one in predicted], "gold")
+    parts = []
+    for sentence, (values, truth, mask) in enumerate(zip(predicted, gold, counted, strict=True)):
+        mask = np.asarray(mask)
+        fits = values.shape == (len(predicted[0]), *truth.shape) and mask.shape == (len(truth),) and mask.dtype == bool
+        if not fits or not np.isfinite(values).all():
+            raise ValueError(
+                f"Sentence {sentence} of {len(truth)} words is predicted with shape {values.shape} and counted with "
+                f"{mask.shape}: give finite numbers of each probe, and True or False per word."
+            )
+        correct, possible = np.zeros(len(values), dtype=int), 0
+        if mask.any() and kind == "distance":
+            edges = _spanning_edges(truth[np.ix_(mask, mask)])
+            possible = len(edges)
+            correct[:] = [len(edges & _spanning_edges(one[np.ix_(mask, mask)])) for one in values]
+        elif mask.any():
+            possible, correct = 1, np.where(mask, values, np.inf).argmin(1) == truth.argmin()
+        spearman = _spearman(values, truth) if len(truth) > 1 else np.full(len(values), np.nan)
+        of_probes = {"probe": np.arange(len(values)), "spearman": spearman, "correct": correct.astype(int)}
+        parts.append(pd.DataFrame({"sentence": sentence, "length": len(truth), "possible": possible} | of_probes))
+    return pd.concat(parts, ignore_index=True)
+
+
+def summary(scores: pd.DataFrame) -> pd.DataFrame:
+    """The measures over some sentences, from their rows of :func:`sentence_scores`.
+
+    Returns:
+        One row per probe: `spearman`, the mean over the sentence lengths 5 to 50 of the mean correlation at that length
+        (NaN where no sentence has such a length), and `tree`, UUAS or the share of roots that are right.
+
+    Example:
+        >>> gold = tree_distances([2, 0, 2])
+        >>> scores = sentence_scores("distance", [np.stack([gold, 3 - gold])], [gold], [np.ones(3, dtype=bool)])
+        >>> summary(scores)["tree"].tolist()
+        [1.0, 0.5]
+    """
+    by_probe = scores.groupby("probe")
+    within = scores[scores["length"].isin(LENGTHS)].dropna(subset="spearman")
+    by_length = within.groupby(["probe", "length"])["spearman"].mean()
+    correct, possible = (by_probe[name].sum() for name in ("correct", "possible"))
+    return pd.DataFrame({"tree": correct / possible}).assign(spearman=by_length.groupby("probe").mean())
+
+
+def _checked_gold(kind: Kind, gold: Sequence[Array], words: Sequence[int], name: str) -> list[np.ndarray]:
+    """Gold distances or depths as float32, refused where they are none or do not fit the sentences' words."""
+    checked = [as_array(as_tensor(truth)).astype(np.float32) for truth in gold]
+    if not checked or len(checked) != len(words):
+        raise ValueError(f"The {name} is of {len(checked)} sentences and the vectors of {len(words)}.")
+    for number, (truth, n) in enumerate(zip(checked, words, strict=True)):
+        shape = (n, n) if kind == "distance" else (n,)
+        if truth.shape != shape or not np.isfinite(truth).all():
+            raise ValueError(f"Sentence {number} of the {name} has shape {truth.shape}, not {shape} of finite numbers.")
+        if kind == "distance" and ((truth != truth.T).any() or truth.diagonal().any()):
+            raise ValueError(f"Sentence {number} of the {name} is no distance: it is not symmetric with 0 to itself.")
+    return checked
+
+
+def _spearman(predicted: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Spearman's correlation along the last axis, 0 where one side is constant, then the mean over rows: (k,)."""
+    ranks = [rankdata(values, axis=-1) for values in (predicted, truth)]
+    first, second = (values - values.mean(-1, keepdims=True) for values in ranks)
+    norms = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
+    correlations = (first * second).sum(-1) / np.where(norms > 0, norms, 1)
+    return correlations.reshape(len(predicted), -1).mean(1)
+
+
+def _spanning_edges(distances: np.ndarray) -> set[tuple[int, int]]:
+    # Ranks from 1 give the same trees; a distance of 0 would be a missing edge to SciPy.
+    ranks = rankdata(distances, method="dense").reshape(distances.shape)
+    tree = minimum_spanning_tree(np.triu(ranks, 1)).tocoo()
+    return set(zip(tree.row.tolist(), tree.col.tolist(), strict=True))
+
+
+# --- probes -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +208,9 @@ class StructuralProbe:
 
     Attributes:
         kind: what the probes predict, "distance" or "depth".
-        projection: (k, d, rank) float32, for depths (k, d + 1, rank) with the offset last.
-        history: a row per probe and epoch with the columns probe, epoch, learning_rate, training_loss,
-            development_loss.
+        projection: (k, d, d) float32, for depths (k, d + 1, d) with the offset last.
+        history: a row per probe and epoch, see :func:`~fivelenses.lenses.training.train`; the score is the mean
+            development loss.
     """
 
     kind: Kind
@@ -71,7 +222,7 @@ class StructuralProbe:
 
         Example:
             >>> probe = StructuralProbe("distance", torch.eye(2)[None], pd.DataFrame())
-            >>> probe.predict([np.array([[0.0, 0.0], [3.0, 4.0]])])[0].tolist()
+            >>> probe.predict([np.array([[[0.0, 0.0], [3.0, 4.0]]])])[0].tolist()
             [[[0.0, 25.0], [25.0, 0.0]]]
         """
         sentences = _checked_vectors(vectors, "vectors")
@@ -88,99 +239,55 @@ class StructuralProbe:
             predicted.append(values.cpu().numpy())
         return predicted
 
-    def evaluate(
-        self, vectors: Sequence[Array], gold: Sequence[Array], counted: Sequence[Array] | None = None
-    ) -> Evaluation:
-        """Compare the predictions with gold trees, by :func:`fivelenses.lenses.trees.evaluate`.
 
-        Example:
-            >>> words = np.array([[0.0], [1.0], [2.0]])
-            >>> probe = StructuralProbe("depth", torch.tensor([[[1.0], [0.0]]]), pd.DataFrame())
-            >>> probe.evaluate([words], [[0, 1, 2]]).root_accuracy
-            array([1.])
-        """
-        return evaluate(self.kind, self.predict(vectors), gold, counted)
-
-
-def fit_distance(
+@torch.no_grad()
+def fit(
+    kind: Kind,
     training: Sentences,
     development: Sentences,
-    rank: int | None = None,
     seed: int = 0,
     device: str | torch.device | None = None,
-    **how: float,
+    learning_rate: float = 1e-3,
+    batch_size: int = 20,
+    max_epochs: int = 40,
 ) -> StructuralProbe:
-    """Train distance probes.
+    """Train distance or depth probes.
 
     Args:
-        training: per sentence the vectors, (words, d) or (k, words, d), and the gold distances, (words, words), of
-            :func:`~fivelenses.lenses.trees.tree_distances`; two sequences of equal length. Vectors are converted batch
-            by batch, so they may lie in memory maps, in any floating precision.
+        kind: what is predicted, "distance" or "depth".
+        training: per sentence the vectors, (k, words, d), and the gold distances, (words, words), of
+            :func:`tree_distances`, or depths, (words,), of :func:`tree_depths`; two sequences of equal length. Vectors
+            are converted batch by batch, so they may lie in memory maps, in any floating precision.
         development: as ``training``.
-        rank: columns of B, by default d.
         seed: of the first B and of the order of sentences.
         device: where to compute, by default that of the vectors.
-        how: ``learning_rate`` (1e-3), ``batch_size`` (20 sentences), ``max_epochs`` (40).
+        learning_rate: of Adam at first.
+        batch_size: sentences per batch.
+        max_epochs: after which training ends at the latest.
 
     Refused are sentences without a word, of shapes that do not fit each other or with values that are not finite,
     distances that are not symmetric, and a training that diverged.
 
     Example:
-        >>> from fivelenses.lenses.trees import tree_distances
-        >>> words = np.eye(4, dtype=np.float32)
+        >>> words = np.eye(4, dtype=np.float32)[None]
         >>> sentences = [words] * 20, [tree_distances([0, 1, 2, 3])] * 20
-        >>> probe = fit_distance(sentences, sentences, learning_rate=0.01, batch_size=1)
+        >>> probe = fit("distance", sentences, sentences, learning_rate=0.01, batch_size=1)
         >>> probe.predict([words])[0].round().astype(int).tolist()[0][0]
         [0, 1, 2, 3]
     """
-    return _fit("distance", (training, development), rank, seed, device, **how)
-
-
-def fit_depth(
-    training: Sentences,
-    development: Sentences,
-    rank: int | None = None,
-    seed: int = 0,
-    device: str | torch.device | None = None,
-    **how: float,
-) -> StructuralProbe:
-    """Train depth probes as :func:`fit_distance` does, on gold depths (words,) of
-    :func:`~fivelenses.lenses.trees.tree_depths`.
-
-    Example:
-        >>> from fivelenses.lenses.trees import tree_depths
-        >>> words = np.eye(3, dtype=np.float32)
-        >>> sentences = [words] * 20, [tree_depths([0, 1, 2])] * 20
-        >>> probe = fit_depth(sentences, sentences, learning_rate=0.01, batch_size=1)
-        >>> probe.predict([words])[0].round().astype(int).tolist()
-        [[0, 1, 2]]
-    """
-    return _fit("depth", (training, development), rank, seed, device, **how)
-
-
-@torch.no_grad()
-def _fit(
-    kind: Kind,
-    splits: tuple[Sentences, Sentences],
-    rank: int | None,
-    seed: int,
-    device: str | torch.device | None,
-    learning_rate: float = 1e-3,
-    batch_size: int = 20,
-    max_epochs: int = 40,
-) -> StructuralProbe:
-    check_counts(rank=1 if rank is None else rank, batch_size=batch_size, max_epochs=max_epochs)
+    if kind not in ("distance", "depth"):
+        raise ValueError(f"kind is 'distance' or 'depth', not {kind!r}.")
+    check_counts(batch_size=batch_size, max_epochs=max_epochs)
     check_positive(learning_rate=learning_rate)
-    (sentences, gold), held_out = (
-        _checked_split(kind, *split, name) for split, name in zip(splits, ("training", "development"), strict=True)
-    )
+    sentences, gold = _checked_split(kind, *training, "training")
+    held_out = _checked_split(kind, *development, "development")
     k, _, d = sentences[0].shape
     if held_out[0][0].shape[::2] != (k, d):
         shapes = tuple(sentences[0].shape), tuple(held_out[0][0].shape)
         raise ValueError(f"Training and development sentences are {shapes}: give the same layers and features of both.")
     device = sentences[0].device if device is None else torch.device(device)
     random = torch.Generator().manual_seed(seed)
-    start = torch.empty(d + (kind == "depth"), d if rank is None else rank).uniform_(-START, START, generator=random)
+    start = torch.empty(d + (kind == "depth"), d).uniform_(-START, START, generator=random)
 
     def batches(running: np.ndarray) -> Iterator[torch.Tensor]:
         return iter(torch.randperm(len(sentences), generator=random).split(batch_size))
@@ -196,9 +303,6 @@ def _fit(
 
     plan = Plan(learning_rate, max_epochs, PATIENCE, TOLERANCE, DECAY, restart=True)
     best, history = train({"projection": start.to(device).repeat(k, 1, 1)}, batches, gradient, score, plan)
-    history["loss"] /= np.float32(len(sentences))
-    names = {"period": "epoch", "rate": "learning_rate", "loss": "training_loss", "score": "development_loss"}
-    history = history.rename(columns=names).sort_values(["probe", "epoch"], ignore_index=True)
     return StructuralProbe(kind, best["projection"], history)
 
 
@@ -270,7 +374,7 @@ def _checked_split(
     kind: Kind, vectors: Sequence[Array], gold: Sequence[Array], name: str
 ) -> tuple[list[torch.Tensor], list[np.ndarray]]:
     sentences = _checked_vectors(vectors, f"{name} vectors")
-    return sentences, check_gold(kind, gold, [sentence.shape[1] for sentence in sentences], f"{name} gold")
+    return sentences, _checked_gold(kind, gold, [sentence.shape[1] for sentence in sentences], f"{name} gold")
 
 
 def _checked_vectors(vectors: Sequence[Array], name: str) -> list[torch.Tensor]:
@@ -278,7 +382,6 @@ def _checked_vectors(vectors: Sequence[Array], name: str) -> list[torch.Tensor]:
     sentences = [as_tensor(sentence) for sentence in vectors]
     if not sentences:
         raise ValueError(f"The {name} hold no sentence: give at least one.")
-    sentences = [sentence[None] if sentence.ndim == 2 else sentence for sentence in sentences]
     for number, sentence in enumerate(sentences):
         check_sentence(f"Sentence {number} of the {name}", sentence, sentences[0])
     return sentences

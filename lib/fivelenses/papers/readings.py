@@ -22,7 +22,7 @@ from fivelenses.activations import represent
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, directprobe, mlp_probe, weights
 from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.parameter_motion import layer_direction, layer_parameters
+from fivelenses.lenses.directions import layer_direction, layer_parameters
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.hao2020 import evaluation_part

@@ -7,8 +7,8 @@ import pandas as pd
 
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions
+from fivelenses.lenses.directions import layer_parameters
 from fivelenses.lenses.hessian import curvatures
-from fivelenses.lenses.parameter_motion import layer_parameters
 from fivelenses.models import thirds
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.hao2019.planes import Models, encoded

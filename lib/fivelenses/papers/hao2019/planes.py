@@ -17,8 +17,7 @@ from fivelenses import tasks
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions
 from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.directions import Parameters
-from fivelenses.lenses.parameter_motion import layer_parameters
+from fivelenses.lenses.directions import Parameters, layer_parameters
 from fivelenses.models import encoders, thirds
 from fivelenses.models.layers import layer_list
 from fivelenses.records import INITS, PRETRAINED, RANDOM_ENCODER, SCRATCH

@@ -5,7 +5,6 @@ point, so that what is read from many points (a width, a correlation) has an int
 random direction of its length.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -111,15 +110,15 @@ def lines_through(plane: Plane, evaluate: ClassifierLoss, positions: np.ndarray)
 def facts_of(plane: Plane, evaluate: ClassifierLoss, labels: np.ndarray) -> dict[str, float]:
     """`models` of `landscapes`: the labels of the training examples, lengths and angle of the directions, sharpness."""
     shares = np.unique(labels, return_counts=True)[1] / len(labels)
-    sharpness = landscape.sharpness(evaluate, plane.end(), RADIUS, SHARPNESS_DRAWS, RANDOM_SEED)
+    sharpness, error = landscape.sharpness(evaluate, plane.end(), RADIUS, SHARPNESS_DRAWS, RANDOM_SEED)
     return {
         "examples": len(labels),
         "null_loss": -float(shares @ np.log(shares)),
         "norm": directions.norm(plane.first),
         "relative_norm": directions.norm(plane.first) / directions.norm(plane.start),
         "angle": directions.angle(plane.first, plane.second),
-        "sharpness": sharpness.mean,
-        "sharpness_standard_error": sharpness.standard_error,
+        "sharpness": sharpness,
+        "sharpness_standard_error": error,
     }
 
 
@@ -212,9 +211,6 @@ def surface(
     Returns:
         One row per cell and fold with `alpha`, `beta`, and the columns of `as_rows`.
     """
-    # The file's name says what is measured, where and on which grid, so that no other surface is overwritten.
-    lengths = [directions.norm(vector) for vector in (origin, plane.first, plane.second)]
-    measured = repr((evaluate.identity, positions.tolist(), plane.layers, lengths))
 
     def progress(done: int, rows: int) -> None:
         if done == rows or done % max(1, rows // 3) == 0:
@@ -226,17 +222,15 @@ def surface(
         (plane.first, plane.second),
         positions,
         positions,
-        file=project.runs_folder() / "surfaces" / f"{hashlib.sha256(measured.encode()).hexdigest()[:20]}.npz",
+        folder=project.runs_folder() / "surfaces",
         identity=evaluate.identity,
         progress=progress,
     )
-    alphas, betas = np.meshgrid(cells.alphas, cells.betas)
+    alphas, betas = np.meshgrid(positions, positions)
     return as_rows(cells, value, {"alpha": alphas.ravel(), "beta": betas.ravel()}, evaluate.n_examples)
 
 
-def as_rows(
-    measured: landscape.Curve | landscape.Surface, value: str, places: Mapping[str, np.ndarray], examples: int
-) -> pd.DataFrame:
+def as_rows(measured: landscape.Landscape, value: str, places: Mapping[str, np.ndarray], examples: int) -> pd.DataFrame:
     """A curve or surface as rows: its `places`, `examples`, `fold`, `loss`, `error`, `loss_standard_error`,
     `error_standard_error`; without a fold, `value` (`loss` or `error`) alone.
     """

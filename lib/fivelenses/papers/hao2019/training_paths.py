@@ -15,8 +15,7 @@ from transformers import PreTrainedModel
 
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, landscape
-from fivelenses.lenses.directions import Parameters
-from fivelenses.lenses.parameter_motion import layer_parameters
+from fivelenses.lenses.directions import Parameters, layer_parameters
 from fivelenses.papers.hao2019.planes import Models, Plane, encoded, loss_of
 from fivelenses.papers.hao2019.surfaces import Log, at_point, surface
 from fivelenses.records import BETWEEN, CELL, CONTINUED, INITS, PRETRAINED, SEPARATE, STATE, TWIN, WHOLE

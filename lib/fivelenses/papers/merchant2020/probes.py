@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses.activations import word_vectors
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.lenses import edge_probe, mdl, structural_probe, trees
+from fivelenses.lenses import edge_probe, mdl, structural_probe
 from fivelenses.lenses.edge_probe import Target
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
@@ -169,8 +169,8 @@ def edge_scores(vectors: Mapping, splits: Sequence[Split], layers: str, probe: M
         return []
     settings, rows = {name: value for name, value in probe.items() if name not in ("targets", "seeds")}, []
     of_splits = zip(*vectors.values(), strict=True)
-    inputs = [(list(one), split.targets) for one, split in zip(of_splits, splits, strict=True)]
-    for fitted in edge_probe.fit(*inputs, probe["seeds"], layers=layers, device=device, **settings):
+    training, development, _ = [(list(one), split.targets) for one, split in zip(of_splits, splits, strict=True)]
+    for fitted in edge_probe.fit(training, development, probe["seeds"], layers=layers, device=device, **settings):
         name = list(vectors)[fitted.model]
         scores = micro_f1(fitted, vectors[name][-1], splits[-1].targets)
         scores = scores if layers == "mix" else scores[:1]
@@ -227,7 +227,7 @@ def codelengths(
     for (name, control), one in models.items():
         x = span_means(vectors_of(one, splits, device)[0], targets)
         for seed in probe["seeds"]:
-            code = mdl.online_code(x, y, fit=mdl.Perceptron(seed=seed), classes=classes, seed=seed)
+            code = mdl.online_code(x, y, classes, seed)
             uniform = counted * (code.uniform / len(y))
             columns = {"fold": range(WHOLE, FOLDS), "bits": without_each_fold(code.bits, places), "uniform": uniform}
             codes.append(pd.DataFrame(columns | {"targets": counted}).assign(model=name, control=control, seed=seed))
@@ -330,17 +330,15 @@ def drawn_sentences(table: pd.DataFrame, most: int) -> pd.DataFrame:
 
 def tree_scores(kind: str, vectors: Mapping, tables: Mapping, folds: Iterable[int], device: str | None) -> list:
     """Rows of layer, kind, fold, Spearman's correlation and the tree that is found, of one model's probes."""
-    of_distances = kind == "distance"
-    gold = trees.tree_distances if of_distances else trees.tree_depths
-    fit = structural_probe.fit_distance if of_distances else structural_probe.fit_depth
-    truth = {split: [gold(heads) for heads in table["heads"]] for split, table in tables.items()}
-    probe = fit(*((vectors[split], truth[split]) for split in ("train", "validation")), device=device)
+    geometry = structural_probe.tree_distances if kind == "distance" else structural_probe.tree_depths
+    truth = {split: [geometry(heads) for heads in table["heads"]] for split, table in tables.items()}
+    training, development = ((vectors[split], truth[split]) for split in ("train", "validation"))
+    probe = structural_probe.fit(kind, training, development, device=device)
     counted = [np.array(tags) != PUNCTUATION for tags in tables["test"]["upos"]]
-    of_sentences = trees.sentence_scores(kind, probe.predict(vectors["test"]), truth["test"], counted)
+    of_sentences = structural_probe.sentence_scores(kind, probe.predict(vectors["test"]), truth["test"], counted)
     rows = []
     for fold in folds:
-        scores = trees.summary(kind, of_sentences[of_sentences["sentence"] % FOLDS != fold])
-        found = scores.uuas if of_distances else scores.root_accuracy
-        layers = enumerate(zip(scores.spearman, found, strict=True))
+        scores = structural_probe.summary(of_sentences[of_sentences["sentence"] % FOLDS != fold])
+        layers = enumerate(zip(scores["spearman"], scores["tree"], strict=True))
         rows += [(layer, kind, fold, *of_layer) for layer, of_layer in layers]
     return rows

@@ -83,7 +83,9 @@ def _accuracies(
         training, test = (parts[split].last_layer(model, device) for split in (TRAINING, HELD_OUT))
         points = (training, parts[TRAINING].labels, test, parts[HELD_OUT].labels)
         best = mlp_probe.fit_grid(*points, grid, range(initialisations), max_epochs=epochs)
-        fit = dict(zip(("hidden_1", "hidden_2"), best.hidden, strict=True)) | {"regulariser": best.alpha}
+        fit = dict(zip(("hidden_1", "hidden_2"), best.selected.hidden, strict=True)) | {
+            "regulariser": best.selected.alpha
+        }
         fit |= {"accuracy": best.mean, "deviation": best.deviation}
         fit |= {"initialisations": initialisations, "points": len(training)}
         fits += [place | fit for place in places]
