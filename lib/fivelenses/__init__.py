@@ -4,3 +4,12 @@ import warnings
 
 # Progress is told in plain lines here, so that bars cannot be drawn as widgets is no news to a reader.
 warnings.filterwarnings("ignore", message="IProgress not found")
+
+
+def __getattr__(name: str):
+    """`from fivelenses import compare`, whose libraries take seconds to load."""
+    if name == "compare":
+        from fivelenses.runs.compare import compare
+
+        return compare
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The command line: `fivelenses run | train | sweep | report | book | publish | doctor`.
+"""The command line: `fivelenses run | train | sweep | report | compare | book | publish | doctor`.
 
 Every error that a user can cause ends in one sentence and exit status 2.
 """
@@ -197,6 +197,24 @@ def report(
         failed = "1 chapter" if len(failures) == 1 else f"{len(failures)} chapters"
         typer.echo(f"fivelenses: {failed} failed; the page says which.", err=True)
         raise typer.Exit(1)
+
+
+@app.command()
+@_one_sentence()
+def compare(
+    before: Annotated[str, Argument(help="A folder, a name of the hub, or an entry of the mirror.")],
+    after: Annotated[str, Argument(help="What became of it; likewise.")],
+    texts: Annotated[Path, Option("--texts", help="A text in each line, or a table with a column `text`.")],
+    other: Annotated[
+        str | None, Option("--other", help="An encoder independent of BEFORE, a second seed, as a measure.")
+    ] = None,
+    folder: Annotated[Path, Option("--folder", help="Where the page and the numbers go.")] = Path("comparison"),
+) -> None:
+    """Compare two checkpoints without training: what changed, in which layers, and whether it is more than chance."""
+    from fivelenses.runs.compare import compare as compared
+
+    found = compared(before, after, texts, other, log=typer.echo)
+    typer.echo("\n".join([*found.facts, found.summary, f"The page: {found.save(folder)}"]))
 
 
 @app.command()

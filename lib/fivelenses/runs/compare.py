@@ -1,0 +1,488 @@
+"""Two checkpoints compared without training: what changed, where, and whether it is more than chance.
+
+Each lens gives one number per layer, 0 where nothing changed, with
+
+- its null: the same with the rows of one side permuted, which independent encoders come near to;
+- its interval over folds of the texts, 95 %;
+- the smallest change that it can tell from nothing here: one whose interval, as wide in proportion as that of the
+  change at hand, would lie above what storing BEFORE in half precision gives;
+- what both twins of AFTER give (`models.twins`), which have moved from BEFORE at random.
+
+Which lens may answer which question is what chapter 7 found: see `ANSWERS`.
+"""
+
+import copy
+import json
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+from fivelenses import comparison, exhibits
+from fivelenses.activations import Activations
+from fivelenses.checkpoints.soundness import check_encoder
+from fivelenses.exhibits import counted
+from fivelenses.files import folder_beside
+from fivelenses.judging import Interval, jackknife, listed
+from fivelenses.lenses import weights
+from fivelenses.lenses.cka import debiased_linear_cka
+from fivelenses.lenses.rsa import similarity
+from fivelenses.lenses.similarities import mutual_neighbours, permuted_null
+from fivelenses.models import encoders, twins
+from fivelenses.models.layers import layer_list, part, projections
+from fivelenses.papers.measures import name
+from fivelenses.papers.merchant2020.similarity import drawn_positions
+from fivelenses.records import WHOLE
+from fivelenses.runs.side_by_side import render
+from fivelenses.tasks.own import FILES, read_table
+from fivelenses.tasks.sources import SourceError
+from fivelenses.tasks.subsets import folds
+
+# The questions that a lens answers: those on which it scored 0.9 or more in chapter 7, on the toy BERT and all-MiniLM.
+ANSWERS = {
+    "where": ("weights", "last"),
+    "how much": ("weights", "cka_debiased", "neighbours"),
+    "whether": ("svcca", "cka_debiased", "rsa", "neighbours", "last"),
+    "learning": ("svcca", "neighbours", "last"),
+}
+# Similarities of a sample of words; 1 minus them is the change.
+EVERY_PAIR = partial(similarity, sample=None)
+SAMPLED = {"cka_debiased": debiased_linear_cka, "rsa": EVERY_PAIR, "neighbours": mutual_neighbours}
+STREAMED = ("js", "svcca", *SAMPLED)
+LENSES = (*STREAMED, "weights", "last")
+TWIN, FUNCTIONAL_TWIN, OTHER, ROUNDED = "twin", "functional_twin", "other", "rounded"
+MEASURED = ["layer", "lens", "value", "null", "low", "high", "smallest_told", TWIN, FUNCTIONAL_TWIN, OTHER]
+LONGEST, WORDS = 128, 1_000  # tokens of a text, and words of the sample, at most
+SEARCHED = 64  # texts on which the scale of the functional twin is found
+TOKENS_PER_FEATURE = 10  # on which a layer is rolled back; SVCCA warns of fewer
+UNRELATED = 0.5  # of the distance of permuted embeddings: a child of an encoder keeps nearly all of them
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed between two checkpoints.
+
+    Attributes:
+        before, after: their names.
+        identical: whether all weights of the two encoders are equal, to the last bit.
+        changed_layers: those with a weight that is not equal; 0 stands for the embeddings.
+        where: the layers at which a change of the function is largest, by what rolling one back does; several where the
+            texts do not tell them apart, none where there is no such change or the two are no parent and child.
+        facts: what is to be known first, a sentence each.
+        summary: where, how much, whether it is more than chance, and what no lens here could have seen.
+        measures: a row per layer and lens: `value`, `null`, the interval `low` to `high`, `smallest_told`, and the
+            values of `twin`, `functional_twin` and `other` (a second encoder); empty where all weights are equal.
+    """
+
+    before: str
+    after: str
+    identical: bool
+    changed_layers: tuple[int, ...]
+    where: tuple[int, ...]
+    facts: tuple[str, ...]
+    summary: str
+    measures: pd.DataFrame
+
+    def drawing(self) -> exhibits.Drawing | None:
+        """A panel per lens: the change at each layer with its interval, its null and both twins."""
+        if self.measures.empty:
+            return None
+        table = self.measures.assign(lens=self.measures["lens"].map(name), change="AFTER")
+        table = table.rename(columns={TWIN: "value_twin", FUNCTIONAL_TWIN: "value_functional_twin"})
+        nulls = {"null": "rows permuted"} | ({OTHER: "another encoder"} if table[OTHER].notna().any() else {})
+        layout = exhibits.Layout(panels="lens", columns=2, height=2.1, far=3)
+        drawing = exhibits.curves(table, "value", by="change", y_label="", nulls=nulls, layout=layout)
+        for axes, (_, rows) in zip(drawing.figure.axes, table.groupby("lens", sort=False), strict=True):
+            axes.fill_between(rows["layer"], rows["low"], rows["high"], color="black", alpha=0.18, linewidth=0)
+        return drawing
+
+    @property
+    def html(self) -> str:
+        """Facts, summary, picture and table, as a piece of a page."""
+        parts = [f"<p>{exhibits.escape(sentence, quote=False)}</p>" for sentence in (*self.facts, self.summary)]
+        if not self.measures.empty:
+            columns = {"lens": "lens", "layer": "layer", "value": "change (95 %)", "null": "null"}
+            columns |= {"smallest_told": "smallest told", TWIN: "twin", FUNCTIONAL_TWIN: "functional twin"}
+            columns |= {OTHER: "other encoder"} if self.measures[OTHER].notna().any() else {}
+            forms = {one: "{:.2g}" for one in columns if one != "layer"}
+            forms |= {"lens": name, "value": "{value:.2g} ({low:.2g} to {high:.2g})"}
+            drawing, caption = self.drawing(), "The change from BEFORE to AFTER at each layer; 0 is none."
+            parts += [drawing.html, exhibits.table_html(self.measures.round(12), caption, columns, forms)]
+            exhibits.plt.close(drawing.figure)
+        return "\n".join(parts)
+
+    _repr_html_ = html.fget
+
+    def save(self, folder: Path) -> Path:
+        """Write `comparison.html`, `comparison.parquet` and `comparison.json`, and return the first's path."""
+        said = vars(self) | {"measures": json.loads(self.measures.to_json(orient="records", double_precision=15))}
+        with folder_beside(Path(folder)) as place:
+            page = render("compare.html", before=self.before, after=self.after, body=self.html)
+            (place / "comparison.html").write_text(page, encoding="utf-8")
+            self.measures.to_parquet(place / "comparison.parquet", index=False)
+            (place / "comparison.json").write_text(json.dumps(said, indent=1, ensure_ascii=False), encoding="utf-8")
+        return Path(folder) / "comparison.html"
+
+
+def compare(
+    before: str,
+    after: str,
+    texts: str | Path | Sequence[str],
+    other: str | None = None,
+    device: str | None = None,
+    log: Callable[[str], None] = print,
+) -> Comparison:
+    """Compare an encoder with what became of it, on texts; neither is trained, heads and poolers are ignored.
+
+    Args:
+        before, after: folders in the Hugging Face layout, or names as `models.encoders` understands them.
+        texts: a file with a text in each line, or a table with a column `text`; or the texts.
+        other: an encoder that was pre-trained independently of BEFORE, a second seed: changes are read as shares of the
+            distance between these two.
+        device: a GPU when there is one, by default.
+        log: takes a line of progress.
+
+    Refused: encoders of other shapes or tokenisers, and texts with fewer tokens than SVCCA needs.
+
+    Example:
+        >>> compare("toy-bert/seed-0", "toy-bert/seed-0", ["The baker sees a cat."]).identical
+        True
+    """
+    names = [before, after, *([other] if other else [])]
+    models = dict(zip(("before", "after", OTHER), map(_encoder, names), strict=False))
+    _check_shapes(names, list(models.values()))
+    examples, words, facts = _encoded(read_texts(texts), names)
+    changed = _changed_layers(models["before"], models["after"])
+    facts += [*_heads(names[:2]), _weights_in_words(models["before"], models["after"], changed)]
+    if not changed:
+        summary = "The two encoders are one: no lens can find a difference, whatever the texts."
+        return Comparison(before, after, True, (), (), tuple(facts), summary, pd.DataFrame(columns=MEASURED))
+    related = _related(models["before"], models["after"])
+    if not related:
+        facts.append(
+            "They are no parent and child: their embeddings are nearly as far apart as permuted ones. A layer of one "
+            "does not fit into the other, so that no lens says where they differ."
+        )
+    comparison.check_tokens(examples, models["before"].config.hidden_size, folds(np.zeros(examples.num_rows)))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*rows")  # a fact says how many tokens there are
+        measures, where, scale = _measured(models, examples, words, device, log)
+    where = where if related else ()
+    summary = _summary(measures, where, related, scale)
+    return Comparison(before, after, False, changed, where, tuple(facts), summary, measures)
+
+
+# --- what is compared -------------------------------------------------------------------------------------------------
+
+
+def _encoder(encoder: str) -> nn.Module:
+    check_encoder(encoder, projections=True)
+    return encoders.load_weights(encoders.locate(encoder))
+
+
+def _check_shapes(names: Sequence[str], models: Sequence[nn.Module]) -> None:
+    """Refuse encoders that are not of the first one's shape."""
+    shapes = []
+    for model in models:
+        shape, rows = model.config, model.get_input_embeddings().num_embeddings
+        depth, width, heads = shape.num_hidden_layers, shape.hidden_size, shape.num_attention_heads
+        shapes.append(f"{shape.model_type} of {depth} layers × {width}, {heads} heads and {rows:,} tokens")
+    for encoder, shape in zip(names, shapes, strict=True):
+        if shape != shapes[0]:
+            raise ValueError(
+                f"{names[0]} is {shapes[0]}, and {encoder} is {shape}: only encoders of one shape and vocabulary are "
+                "compared, so name a checkpoint that was fine-tuned from the first."
+            )
+
+
+def read_texts(texts: str | Path | Sequence[str]) -> list[str]:
+    """The texts of a file, a line each, or of a table's column `text`; empty and repeated ones are left out."""
+    if isinstance(texts, str | Path):
+        file = Path(texts).expanduser()
+        if file.suffix.lower() in FILES:
+            table = read_table(file)
+            if "text" not in table:
+                raise SourceError(f"{file} has no column 'text' but {', '.join(map(str, table))}: rename one.")
+            texts = table["text"].tolist()
+        elif not file.is_file():
+            raise SourceError(f"There is no file {file.absolute()}: give one with a text in each line.")
+        else:
+            texts = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    return list(dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip()))
+
+
+def _encoded(texts: Sequence[str], names: Sequence[str]) -> tuple[datasets.Dataset, np.ndarray, list[str]]:
+    """The texts as tokens, refused where tokenisers differ; positions of a sample of words; and what is to be said."""
+    if len(texts) < 2:
+        raise ValueError(f"{counted(len(texts), 'text')} to compare on: give a few hundred different ones.")
+    located = [encoders.locate(one) for one in names]
+    most = min(LONGEST, encoders.positions(encoders.config(located[0])) or LONGEST)
+    tokenizers = [encoders.tokenizer(one) for one in located]
+    columns = [one(texts, truncation=True, max_length=most) for one in tokenizers]
+    for encoder, other in zip(names, columns, strict=True):
+        pairs = zip(columns[0]["input_ids"], other["input_ids"], strict=True)
+        if differing := [text for text, (one, two) in zip(texts, pairs, strict=True) if one != two]:
+            raise ValueError(
+                f"The tokenisers of {names[0]} and {encoder} make other tokens of {len(differing):,} of {len(texts):,} "
+                f"texts, such as {differing[0][:60]!r}: models are compared on the same tokens alone."
+            )
+    examples = datasets.Dataset.from_dict(dict(columns[0]))
+    cut = sum(len(tokens) == most for tokens in examples["input_ids"])
+    tokens = sum(map(len, examples["input_ids"]))
+    said = f"{counted(len(texts), 'text')}, {tokens:,} tokens; the tokenisers are equal on them"
+    facts = [f"{said}{f', and cut {cut:,} at {most} tokens' if cut else ''}."]
+    return examples, drawn_positions(examples, tokenizers[0], WORDS), facts
+
+
+def _changed_layers(before: nn.Module, after: nn.Module) -> tuple[int, ...]:
+    """The layers 0…L that have a weight that is not equal, to the last bit."""
+    changed = []
+    for layer in range(len(layer_list(before)) + 1):
+        tensors = part(after, layer).state_dict()
+        if not all(torch.equal(tensors[key], own) for key, own in part(before, layer).state_dict().items()):
+            changed.append(layer)
+    return tuple(changed)
+
+
+def _heads(names: Sequence[str]) -> list[str]:
+    """A sentence on the heads that are ignored."""
+    heads = []
+    for encoder in names:
+        shape = encoders.config(encoders.locate(encoder))
+        for kind in shape.architectures or ():
+            labels = f" with {counted(shape.num_labels, 'label')}" if "Classification" in kind else ""
+            heads += [f"that of {encoder} ({kind}{labels})"] if not kind.endswith("Model") else []
+    return [f"Heads are ignored: {listed(heads)}."] if heads else []
+
+
+def _weights_in_words(before: nn.Module, after: nn.Module, changed: Sequence[int]) -> str:
+    """Which layers have equal weights, to the last bit."""
+    places = ["the embeddings", *(f"layer {layer}" for layer in range(1, len(layer_list(before)) + 1))]
+    equal = [place for layer, place in enumerate(places) if layer not in changed]
+    if not changed:
+        return "All weights of the two encoders are equal, to the last bit."
+    if not _changed_layers(copy.deepcopy(before).half(), copy.deepcopy(after).half()):
+        return "All weights are equal in half precision: one encoder is the other, stored in fewer bits."
+    return f"Equal to the last bit, as frozen weights are: {listed(equal)}." if equal else "No layer has equal weights."
+
+
+def _related(before: nn.Module, after: nn.Module) -> bool:
+    """Whether the embeddings are nearer to each other than two that were drawn apart."""
+    one, two = (model.get_input_embeddings().weight.detach() for model in (before, after))
+    order = torch.randperm(len(two), generator=torch.Generator().manual_seed(SEED))
+    return bool((one - two).norm() < UNRELATED * (one - two[order]).norm())
+
+
+# --- what is measured -------------------------------------------------------------------------------------------------
+
+
+class PermutedAttention(comparison.AttentionJS):
+    """Attention divergence with the rows of the second model permuted among the tokens of a text; column `js_null`."""
+
+    def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+        self._draw = torch.Generator().manual_seed(SEED)
+        super().begin(pairs, layers, heads, fold_of)
+
+    def update(self, batches: Sequence[Activations]) -> None:
+        mask = batches[1].mask
+        # Padding comes last in each text, and stays there.
+        order = (torch.rand(mask.shape, generator=self._draw).to(mask.device) + (~mask).float()).argsort(dim=1)
+        rows = {
+            layer: values.gather(2, order[:, None, :, None].expand_as(values))
+            for layer, values in batches[1].attention.items()
+        }
+        super().update([batches[0], replace(batches[1], attention=rows)])
+
+    def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
+        return {} if left_out is not None else {"js_null": super().row(pair, layer)["js"]}
+
+
+class Words:
+    """Changes of a sample of words, 1 − similarity; columns as in `SAMPLED`, and `<column>_null` for permuted rows.
+
+    Args:
+        positions: of the words in the stream of tokens, increasing; their vectors are kept.
+        null: whether to measure the null, with all folds.
+    """
+
+    reads_attention = False
+
+    def __init__(self, positions: np.ndarray, null: bool) -> None:
+        self._positions, self._null = torch.from_numpy(positions), null
+
+    def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+        self._before, self._fold_of, self._folds = 0, fold_of, []
+        self._tokens: dict[int, list[list[torch.Tensor]]] = {layer: [] for layer in layers}
+
+    def update(self, batches: Sequence[Activations]) -> None:
+        mask = batches[0].mask
+        last = self._before + int(mask.sum())
+        here = self._positions[(self._positions >= self._before) & (self._positions < last)] - self._before
+        self._before, of_texts = last, np.repeat(self._fold_of[batches[0].rows], mask.sum(1).cpu())
+        self._folds.append(of_texts[here])
+        for layer, kept in self._tokens.items():
+            kept.append([batch.tokens(layer)[here.to(mask.device)] for batch in batches])
+
+    def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
+        kept = torch.from_numpy(np.concatenate(self._folds) != left_out)
+        x, y = (torch.cat([batch[side] for batch in self._tokens[layer]])[kept] for side in pair)
+        row = {key: 1 - measure(x, y) for key, measure in SAMPLED.items()}
+        if self._null and left_out is None:
+            row |= {f"{key}_null": 1 - permuted_null(measure, x, y, SEED) for key, measure in SAMPLED.items()}
+        return row
+
+    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
+        return 4 * models * len(self._positions) * width
+
+
+def _measured(
+    models: Mapping[str, nn.Module], examples: datasets.Dataset, words: np.ndarray, device: str | None, log: Callable
+) -> tuple[pd.DataFrame, tuple[int, ...], float | None]:
+    """All measures, the layers that rolling back names, and the scale of the functional twin."""
+    before, after, count = models["before"], models["after"], examples.num_rows
+    fold_of, searched = folds(np.zeros(count)), examples.select(range(min(SEARCHED, count)))
+    log(f"1 of 4: looking for noise that moves the last layer as far, on {searched.num_rows} texts")
+    movement = comparison.last_layer_movement(before, searched, device=device)
+    scale = twins.scale_of_equal_movement(after, before, SEED, movement)
+    controls = {TWIN: twins.moved_at_random(after, before, SEED), ROUNDED: copy.deepcopy(before).half().float()}
+    controls |= {FUNCTIONAL_TWIN: twins.moved_at_random(after, before, SEED, scale)} if scale else {}
+    controls |= {OTHER: models[OTHER]} if OTHER in models else {}
+    log(f"2 of 4: reading {counted(count, 'text')} with both encoders")
+    lenses = [comparison.AttentionJS(), comparison.CCA(("svcca", "svcca_null")), Words(words, null=True)]
+    every, pairs = {"before": before, "after": after}, [("before", "after")]
+    table = comparison.compare_with([*lenses, PermutedAttention()], every, pairs, examples, None, 32, device, fold_of)
+    log(f"3 of 4: reading them with {counted(len(controls), 'control')}: {listed(list(controls))}")
+    lenses = [comparison.AttentionJS(), comparison.CCA(("svcca",)), Words(words, null=False)]
+    every, pairs = {"before": before, **controls}, [("before", one) for one in controls]
+    beside = comparison.compare_with(lenses, every, pairs, examples, device=device)
+    log("4 of 4: rolling layers back one by one")
+    measured = [_of_stream(lens, table, beside) for lens in STREAMED] + [_of_weights(before, after, controls)]
+    last, where = _rolled_back(before, after, controls, examples, measured[1].iloc[-1], device)
+    measures = pd.concat([*measured, last], ignore_index=True).reindex(columns=[*MEASURED, ROUNDED])
+    spread = (1 - measures["low"] / measures["value"]).where(measures["value"] > measures[ROUNDED], 0)
+    measures["smallest_told"] = measures[ROUNDED] / (1 - spread).where(spread < 1)
+    return measures[MEASURED], where, scale
+
+
+def _rolled_back(
+    before: nn.Module, after: nn.Module, controls: Mapping, examples: datasets.Dataset, svcca: pd.Series, device
+) -> tuple[pd.DataFrame, tuple[int, ...]]:
+    """How far the last layer moves with each layer rolled back, on as many texts as SVCCA needs, and which it names.
+
+    Args:
+        svcca: of the last layer, its null and what rounding gives.
+    """
+    tokens, wanted = np.cumsum(list(map(len, examples["input_ids"]))), TOKENS_PER_FEATURE * before.config.hidden_size
+    some = examples.select(range(min(np.searchsorted(tokens, wanted) + 1, len(tokens))))
+    fold_of = folds(np.zeros(some.num_rows))
+    rolled = comparison.layers_rolled_back(after, before, some, device=device, fold_of=fold_of)
+    last = _with_intervals(rolled.assign(null=svcca["null"]), "svcca", "last").assign(**{ROUNDED: svcca[ROUNDED]})
+    for twin in (one for one in (TWIN, FUNCTIONAL_TWIN) if one in controls):
+        last[twin] = comparison.layers_rolled_back(controls[twin], before, some, device=device)["svcca"]
+    return last, _named(rolled, svcca[ROUNDED])
+
+
+def _with_intervals(table: pd.DataFrame, column: str, lens: str) -> pd.DataFrame:
+    """Value, null and interval of a lens at each layer, from a table by layer and fold."""
+    wide = table.pivot(index="layer", columns="fold", values=column)
+    bounds = [_interval(values, table).bounds() for _, values in wide.iterrows()]
+    low, high = np.clip(bounds, 0, None).T
+    columns = {"layer": wide.index, "lens": lens, "value": wide[WHOLE].to_numpy()}
+    null = table.loc[table["fold"] == WHOLE, "null"].to_numpy()
+    return pd.DataFrame(columns | {"null": null, "low": low, "high": high})
+
+
+def _interval(values: pd.Series, table: pd.DataFrame) -> Interval:
+    """The interval of a value by fold left out."""
+    return jackknife(values[[WHOLE]].to_numpy(), values.drop(WHOLE).to_numpy()[None], int(table["examples"].max()))
+
+
+def _of_stream(lens: str, table: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
+    """A lens that reads texts, with the controls beside."""
+    controls = beside.pivot(index="layer", columns="second", values=lens).reset_index(drop=True)
+    return _with_intervals(table.assign(null=table[f"{lens}_null"]), lens, lens).join(controls)
+
+
+def _of_weights(before: nn.Module, after: nn.Module, controls: Mapping[str, nn.Module]) -> pd.DataFrame:
+    """How far the six projections of each layer lie apart, relative to what they were."""
+    permuted, draw = copy.deepcopy(after), torch.Generator().manual_seed(SEED)
+    for layer in range(1, len(layer_list(after)) + 1):
+        for projection in projections(permuted, layer).values():
+            weight = projection.weight.data
+            weight.copy_(weight[torch.randperm(len(weight), generator=draw)])
+    found = {"value": after, "null": permuted, **controls}
+    columns = {key: weights.distance(before, model).relative.mean(axis=1) for key, model in found.items()}
+    table = pd.DataFrame(columns).assign(lens="weights", layer=range(1, len(columns["value"]) + 1))
+    return table.assign(low=table["value"], high=table["value"])
+
+
+def _named(rolled: pd.DataFrame, floor: float) -> tuple[int, ...]:
+    """The layer whose roll-back moves the last layer most, and those that the texts do not tell apart from it."""
+    wide = rolled.pivot(index="layer", columns="fold", values="svcca")
+    most = wide.loc[wide[WHOLE].idxmax()]
+    moving = wide[wide[WHOLE] > floor]
+    return tuple(int(layer) for layer, values in moving.iterrows() if _interval(most - values, rolled).low <= 0)
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def _summary(measures: pd.DataFrame, where: Sequence[int], related: bool, scale: float | None) -> str:
+    """Where, how much, whether it is more than chance, and what no lens here could have seen."""
+    by_lens = {lens: rows.set_index("layer") for lens, rows in measures.groupby("lens", sort=False)}
+    moved = by_lens["weights"]["value"]
+    of_weights = f"the weights moved most in layer {moved.idxmax()}, by {moved.max():.2g} of their norm"
+    told = measures[measures["lens"].isin(ANSWERS["whether"]) & (measures["value"] > measures["smallest_told"])]
+    if told.empty:
+        said = [
+            "On these texts both compute the same: no lens that is silent where nothing changed tells them apart from "
+            f"one encoder stored in half precision, though {of_weights}."
+        ]
+    elif related:
+        said = [_where(by_lens["last"], where, of_weights), _how_much(by_lens), _learning(by_lens, scale)]
+    else:
+        said = [_how_much(by_lens)]
+    unseen = (
+        "Not seen by any lens here: the heads; what shows on other texts alone; and what a change is good for, which "
+        "takes labels. Attention and weights also change where a layer is only written in another way."
+    )
+    return " ".join([*said, unseen])
+
+
+def _where(last: pd.DataFrame, where: Sequence[int], of_weights: str) -> str:
+    if not where:
+        return f"Where: no single layer, rolled back, moves the last one; {of_weights}."
+    most = last.loc[last["value"].idxmax()]
+    tied = ", which these texts do not tell apart," if len(where) > 1 else ""
+    return (
+        f"Where: rolling back layer {' or '.join(map(str, where))}{tied} moves the last layer most (SVCCA distance "
+        f"{most['value']:.2g}, {most['low']:.2g} to {most['high']:.2g}); {of_weights}."
+    )
+
+
+def _how_much(by_lens: Mapping[str, pd.DataFrame]) -> str:
+    near, cka = (by_lens[lens][["value", "null", OTHER]].mean() for lens in ("neighbours", "cka_debiased"))
+    shares = f"{near['value'] / near[OTHER]:.0%} by the first and {cka['value'] / cka[OTHER]:.0%} by the second"
+    return (
+        f"How much, over all layers: {near['value']:.0%} of a word's ten nearest neighbours are others now (permuted "
+        f"rows: {near['null']:.0%}), and debiased CKA is {1 - cka['value']:.3f}"
+        f"{f'; of the distance to the other encoder that is {shares}' if near[OTHER] > 0 else ''}."
+    )
+
+
+def _learning(by_lens: Mapping[str, pd.DataFrame], scale: float | None) -> str:
+    above = {lens: int((by_lens[lens]["low"] > by_lens[lens][TWIN]).sum()) for lens in ANSWERS["learning"]}
+    layers = listed([f"{count} by {name(lens)}" for lens, count in above.items()])
+    noise = "no noise" if scale is None else f"noise {scale:.2g} times as large"
+    return (
+        f"More than chance? Weights moved as far at random change less at so many of {len(by_lens['last'])} layers: "
+        f"{layers}; {noise} moves the last layer as far as here."
+    )

@@ -1,0 +1,207 @@
+"""Two checkpoints compared: what is known to have changed is named, and what has not is not."""
+
+import copy
+import json
+from pathlib import Path
+from types import CodeType
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tests import chapters
+from tests.conftest import ENCODER
+from transformers import BertForSequenceClassification
+from typer.testing import CliRunner
+
+from fivelenses import compare, project
+from fivelenses.activations import stream
+from fivelenses.cli import app
+from fivelenses.comparison import compare_with
+from fivelenses.lenses.cka import debiased_linear_cka
+from fivelenses.models import encoders
+from fivelenses.models.layers import roll_back
+from fivelenses.models.symmetries import permuted_neurons, rescaled_queries, rotated_values
+from fivelenses.runs.compare import ANSWERS, LENSES, MEASURED, PermutedAttention, Words, read_texts
+from fivelenses.tasks.sources import SourceError
+from fivelenses.tasks.subsets import folds
+
+
+@pytest.fixture(scope="module")
+def texts(toy_data):
+    return list(toy_data.splits["validation"][:16][toy_data.task.inputs[0]])
+
+
+@pytest.fixture(scope="module")
+def saved(toy_encoder, toy_tokenizer, tmp_path_factory):
+    """A function that stores a changed copy of the pre-trained toy BERT, with its tokeniser, as a folder."""
+
+    def save(change):
+        folder = tmp_path_factory.mktemp("encoder")
+        change(encoders.load_weights(toy_encoder)).save_pretrained(folder)
+        toy_tokenizer.save_pretrained(folder)
+        return str(folder)
+
+    return save
+
+
+def silent(line):
+    """A log that keeps nothing."""
+
+
+def with_another_third_layer_and_a_head_of_three_labels(model):
+    torch.manual_seed(0)
+    shape = copy.deepcopy(model.config)
+    shape.num_labels = 3
+    changed = BertForSequenceClassification(shape)
+    roll_back(changed, model, range(7))
+    weight = changed.bert.encoder.layer[2].output.dense.weight.data
+    weight += 0.3 * weight.std() * torch.randn(weight.shape)
+    return changed
+
+
+@pytest.fixture(scope="module")
+def one_layer(saved, texts):
+    return compare(ENCODER, saved(with_another_third_layer_and_a_head_of_three_labels), texts, log=silent)
+
+
+def test_the_one_layer_that_changed_is_named(one_layer):
+    assert not one_layer.identical
+    assert one_layer.changed_layers == one_layer.where == (3,)
+    assert any("layer 2, layer 4" in fact for fact in one_layer.facts)
+    table = one_layer.measures.pivot(index="layer", columns="lens", values="value")
+    assert (table.loc[[1, 2]] < 1e-12).all(axis=None)
+    assert (table.loc[4:, ["js", "svcca", "rsa", "cka_debiased", "neighbours"]] > 0).all(axis=None)
+
+
+def test_a_head_is_ignored_and_named(one_layer):
+    assert any("BertForSequenceClassification with 3 labels" in fact for fact in one_layer.facts)
+
+
+def test_each_lens_has_its_null_its_interval_and_both_twins(one_layer):
+    measures = one_layer.measures
+    assert list(measures) == MEASURED
+    assert measures.groupby("lens", sort=False)["layer"].apply(list).to_dict() == {
+        one: [*range(1, 7)] for one in LENSES
+    }
+    assert (measures["low"] <= measures["value"]).all() and (measures["value"] <= measures["high"]).all()
+    changed = measures[(measures["layer"] > 3) & measures["lens"].isin(["js", "rsa", "cka_debiased", "neighbours"])]
+    assert (changed["null"] > changed["high"]).all() and (changed["value"] > changed["smallest_told"]).all()
+    last = measures[(measures["layer"] == 6) & (measures["lens"] == "rsa")].iloc[0]
+    assert last["functional_twin"] == pytest.approx(last["value"], rel=0.3)
+    of_weights = measures[measures["lens"] == "weights"]
+    np.testing.assert_allclose(of_weights["twin"], of_weights["value"], rtol=1e-4)
+
+
+def test_the_page_is_one_file_and_the_numbers_can_be_read(one_layer, tmp_path):
+    page = one_layer.save(tmp_path / "out").read_text(encoding="utf-8")
+    assert one_layer.summary.split("(")[0] in page and "data:image/png" in page
+    assert "http" not in page and 'src="data:' in page
+    told = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
+    assert (told["identical"], told["changed_layers"], told["where"]) == (False, [3], [3])
+    assert list(told["measures"][0]) == MEASURED
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out" / "comparison.parquet"), one_layer.measures)
+
+
+def test_equal_weights_are_said_without_a_measurement(texts):
+    found = compare(ENCODER, ENCODER, texts, log=silent)
+    assert found.identical and found.changed_layers == found.where == () and found.measures.empty
+    assert any("equal, to the last bit" in fact for fact in found.facts)
+
+
+def test_a_rewriting_that_changes_nothing_is_seen_by_the_weights_alone(saved, texts):
+    after = saved(lambda model: rescaled_queries(rotated_values(permuted_neurons(model, 0), 0), 0))
+    found = compare(ENCODER, after, texts, log=silent)
+    seen = found.measures.groupby("lens").apply(lambda rows: (rows["value"] > rows["smallest_told"]).any())
+    assert seen[seen].index.tolist() == ["weights"]
+    assert found.changed_layers == (1, 2, 3, 4, 5, 6) and found.where == ()
+    assert "both compute the same" in found.summary
+
+
+def test_two_seeds_are_no_parent_and_child(texts):
+    found = compare(ENCODER, "toy-bert/seed-1", texts, other="toy-bert/seed-2", log=silent)
+    assert any("no parent and child" in fact for fact in found.facts)
+    assert (
+        found.where == () and "Where" not in found.summary and "of the distance to the other encoder" in found.summary
+    )
+    shares = found.measures["value"] / found.measures["other"]
+    assert shares[found.measures["lens"].isin(ANSWERS["how much"])].between(0.4, 2.5).all()
+
+
+@pytest.mark.parametrize(
+    ("after", "texts", "words"),
+    [
+        ("english-bert/seed-0", ["A cat sleeps.", "A dog barks."], "only encoders of one shape"),
+        (ENCODER, ["A cat sleeps."], "1 text to compare on"),
+        ("toy-bert/seed-1", ["A cat sleeps.", "A dog barks."], "take more examples"),
+        (ENCODER, "missing.txt", "There is no file"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_a_sentence(after, texts, words):
+    with pytest.raises((ValueError, SourceError), match=words):
+        compare(ENCODER, after, texts, log=silent)
+
+
+def test_another_tokeniser_is_refused(saved, texts):
+    after = saved(lambda model: model)
+    file = Path(after) / "tokenizer.json"
+    read = json.loads(file.read_text(encoding="utf-8"))
+    (first, one), (second, two) = list(read["model"]["vocab"].items())[-2:]
+    read["model"]["vocab"] |= {first: two, second: one}
+    file.write_text(json.dumps(read), encoding="utf-8")
+    with pytest.raises(ValueError, match="make other tokens"):
+        compare(ENCODER, after, [*texts, f"{first} {second}"], log=silent)
+
+
+def test_texts_come_from_lines_or_from_the_column_of_a_table(tmp_path):
+    (tmp_path / "lines.txt").write_text("One.\n\nTwo.\nOne.\n", encoding="utf-8")
+    (tmp_path / "table.csv").write_text("label,text\n0,One.\n1,Two.\n", encoding="utf-8")
+    (tmp_path / "other.csv").write_text("label,review\n0,One.\n", encoding="utf-8")
+    assert read_texts(tmp_path / "lines.txt") == read_texts(tmp_path / "table.csv") == ["One.", "Two."]
+    with pytest.raises(SourceError, match="no column 'text' but label, review"):
+        read_texts(tmp_path / "other.csv")
+
+
+def test_a_fold_left_out_is_a_sample_without_its_words(toy_model, toy_examples):
+    models = {"0": toy_model, "1": encoders.load_weights(encoders.locate("toy-bert/seed-1"))}
+    fold_of, positions = folds(np.zeros(40), 4), np.arange(3, 300, 2)
+    lenses = [Words(positions, null=True), PermutedAttention()]
+    table = compare_with(lenses, models, [("0", "1")], toy_examples, [2], 7, "cpu", fold_of)
+    vectors, of_words = [], []
+    for batch, other in zip(
+        *(stream(model, toy_examples, [2], (), 7, "cpu") for model in models.values()), strict=True
+    ):
+        vectors.append(torch.stack([batch.tokens(2), other.tokens(2)]))
+        of_words.append(np.repeat(fold_of[batch.rows], batch.mask.sum(1)))
+    x, y = torch.cat(vectors, dim=1)[:, positions][:, np.concatenate(of_words)[positions] != 1]
+    without = table[table["fold"] == 1].iloc[0]
+    assert without["cka_debiased"] == pytest.approx(1 - debiased_linear_cka(x, y), abs=1e-6)
+    whole = table[table["fold"] == -1].iloc[0]
+    assert whole["neighbours_null"] > whole["neighbours"] and whole["js_null"] > 0
+
+
+def test_the_lenses_that_answer_a_question_did_so_in_chapter_7(tmp_path):
+    columns = {"where": "where", "how much": "dose", "whether": "ignores", "learning": "learning"}
+    least = pd.DataFrame()
+    for encoder in ("toy-bert-seed-0", "all-MiniLM-L6-v2"):
+        record = project.root() / "book" / "records" / f"small-{encoder}" / "7-known-truth" / "changes_seen.parquet"
+        changes = pd.read_parquet(record)
+        _, names = chapters.executed(7, {"changes_seen": changes}, tmp_path, only="none")
+        for code in chapters.cells(7, ""):
+            if {one.co_name for one in code.co_consts if isinstance(one, CodeType)} & {"answers", "scores"}:
+                exec(code, names)
+        least[encoder] = names["scores"](changes).set_index(["question", "measure"])["score"]
+    least = least.min(axis=1).unstack("question")
+    for question, lenses in ANSWERS.items():
+        answering = least.index[least[columns[question]] >= 0.9].intersection(LENSES)
+        assert set(answering) == set(lenses), question
+
+
+def test_the_command_writes_the_page_and_refuses_in_a_sentence(texts, tmp_path):
+    (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
+    read = ["--texts", str(tmp_path / "texts.txt"), "--folder", str(tmp_path / "out")]
+    ended = CliRunner().invoke(app, ["compare", ENCODER, ENCODER, *read])
+    assert ended.exit_code == 0 and "equal, to the last bit" in ended.output
+    assert (tmp_path / "out" / "comparison.html").is_file()
+    ended = CliRunner().invoke(app, ["compare", ENCODER, "english-bert/seed-0", *read])
+    assert ended.exit_code == 2 and "only encoders of one shape" in ended.output
