@@ -71,6 +71,7 @@ from itertools import combinations
 import pandas as pd
 
 from fivelenses import catalogue
+from fivelenses.catalogue import find_edge_task
 from fivelenses.exhibits import Layout, controls_in_words, counted, curves, printed, table_of_models
 from fivelenses.judging import RATIO, CannotTest, estimate, jackknife, of_size, scores_by_fold, title
 from fivelenses.records import (
@@ -87,7 +88,6 @@ from fivelenses.records import (
     with_controls,
 )
 from fivelenses.run import begin
-from fivelenses.tasks.edge_tasks import find_edge_task
 
 run = begin(5, globals())
 settings = run.settings

@@ -78,15 +78,6 @@ def test_a_layer_rolled_back_gives_what_a_copy_with_its_parameters_gives(
             torch.testing.assert_close(one.tokens(depth), reference.tokens(depth), atol=1e-5, rtol=0)
 
 
-def test_rolled_back_models_are_computed_from_the_layer_up(toy_model, toy_encoder, toy_examples):
-    other, calls = encoders.load_weights(encoders.locate(f"random:{toy_encoder.name}")), []
-    for model in (toy_model, other):
-        for layer in layer_list(model):
-            layer.register_forward_hook(lambda *given: calls.append(1))
-    list(stream_rolled_back(other, toy_model, toy_examples.select(range(4))))
-    assert len(calls) == 6 + sum(range(1, 7))
-
-
 def test_every_example_comes_once(toy_model, toy_examples):
     rows = np.concatenate([batch.rows for batch in stream(toy_model, toy_examples, hidden=[0], batch_size=7)])
     assert sorted(rows) == list(range(40))
@@ -106,17 +97,11 @@ def test_words_need_word_ids(toy_model, toy_examples):
         batch.word_means(3)
 
 
-def test_only_what_is_asked_for_is_kept(toy_model, toy_examples):
-    batch = next(stream(toy_model, toy_examples, hidden=[2], attention=[5]))
-    assert list(batch.hidden) == [2] and list(batch.attention) == [5]
-
-
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
         ({"hidden": [7]}, "no layer 7"),
         ({"attention": [0]}, "attentions 1 to 6"),
-        ({}, "Nothing was asked for"),
     ],
 )
 def test_layers_that_do_not_exist_are_refused(toy_model, toy_examples, wanted, message):

@@ -26,13 +26,6 @@ def test_the_least_limit_of_a_job_and_of_what_it_is_part_of_counts(tmp_path):
     assert memory(tmp_path, tmp_path / "own") == 4_000_000
 
 
-def test_control_groups_of_the_first_version_have_one_tree_for_memory(tmp_path):
-    (tmp_path / "memory" / "docker").mkdir(parents=True)
-    (tmp_path / "own").write_text("5:cpu,cpuacct:/elsewhere\n4:memory:/docker\n")
-    (tmp_path / "memory" / "docker" / "memory.limit_in_bytes").write_text("3000000\n")
-    assert memory(tmp_path, tmp_path / "own") == 3_000_000
-
-
 def test_a_third_of_it_is_at_hand():
     assert memory_at_hand("cpu") == pytest.approx(memory() / 3)
 

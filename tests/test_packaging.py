@@ -1,5 +1,6 @@
 """pyproject.toml, the constraints, environment.yml and the notebooks' two halves hold to one another."""
 
+import os
 import re
 import subprocess
 import sys
@@ -168,3 +169,12 @@ def test_what_is_tracked_is_small():
         return  # an unpacked archive has no index to look at
     files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
     assert sum(file.stat().st_size for file in files if file.is_file()) < 40_000_000
+
+
+def test_the_command_says_its_version_and_completes_words():
+    words = {"_FIVELENSES_COMPLETE": "complete_bash", "COMP_WORDS": "fivelenses sw", "COMP_CWORD": "1"}
+    script = "import sys; from fivelenses.__main__ import main; sys.argv[0] = 'fivelenses'; main()"
+    for arguments, variables, answer in ((["--version"], {}, "fivelenses 0.1.0"), ([], words, "sweep")):
+        called = [sys.executable, "-c", script, *arguments]
+        done = subprocess.run(called, env=os.environ | variables, capture_output=True, text=True)
+        assert done.stdout.strip() == answer, done.stderr

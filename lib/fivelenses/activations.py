@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fivelenses.models.batches import padded_tokens
 from fivelenses.models.heads import word_means
 from fivelenses.models.layers import check_same_parts, layer_list
 
@@ -42,11 +43,7 @@ class Activations:
         return self.hidden[layer][self.mask]
 
     def word_means(self, layer: int) -> torch.Tensor:
-        """(words of all examples, width) the mean over each word's tokens, in order; special tokens belong to no word.
-
-        Raises:
-            ValueError: the examples were encoded without `word_ids`.
-        """
+        """(words of all examples, width) the mean over each word's tokens, in order; special tokens are in no word."""
         means, counts = self._word_means(layer)
         return means[counts > 0]
 
@@ -59,10 +56,7 @@ class Activations:
         """(units of all examples, words of a unit × width) the word means of each unit, concatenated.
 
         Args:
-            units: per row of `rows` its units, each a list of words.
-
-        Raises:
-            ValueError: the examples were encoded without `word_ids`, or a unit names a word without tokens.
+            units: per row of `rows` its units, each a list of words. A word without tokens is refused.
         """
         means, counts = self._word_means(layer)
         indices = torch.tensor([[row, *unit] for row, of_row in enumerate(units) for unit in of_row])
@@ -93,8 +87,7 @@ def stream(
     Yields:
         Batches, the longest examples first, so that a batch that does not fit in memory fails at once.
 
-    Raises:
-        ValueError: no examples, no layer, a layer that does not exist, or attentions that the model does not return.
+    Refused: no examples, a layer that does not exist, or attentions that the model does not return.
     """
     hidden, attention = sorted(set(hidden)), sorted(set(attention))
     depth = len(layer_list(model))
@@ -105,8 +98,6 @@ def stream(
         raise ValueError(
             f"There is no layer {wrong[0]}: hidden states have layers 0 to {depth}, attentions 1 to {depth}."
         )
-    if not hidden and not attention:
-        raise ValueError("Nothing was asked for: name the layers whose hidden states or attentions are wanted.")
     if examples.num_rows == 0:
         raise ValueError("There are no examples to stream: check the split and its cap.")
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -137,9 +128,6 @@ def stream_rolled_back(
 
     Yields:
         Per batch the model's last layer, then those with layer 1…L rolled back.
-
-    Raises:
-        ValueError: layers that have other parts.
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     own, others = (layer_list(model.to(device).eval()) for model in (tuned, original))
@@ -150,6 +138,7 @@ def stream_rolled_back(
     for begin in range(0, len(order), batch_size):
         rows = order[begin : begin + batch_size]
         inputs = _inputs(tuned, examples.select(rows), device)
+        inputs.pop("word_ids", None)
         with _captured(tuned, [depth]) as states, _entering(own) as entering:
             tuned.base_model(**inputs)
         last = [states[depth]]
@@ -197,6 +186,7 @@ def stream_order(examples: datasets.Dataset) -> np.ndarray:
 @torch.no_grad()
 def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
     inputs = _inputs(model, batch, device)
+    words = inputs.pop("word_ids", None)
     with _captured(model, hidden) as states:
         output = model.base_model(**inputs, output_attentions=bool(attention), return_dict=True)
     if attention and not output.attentions:
@@ -208,15 +198,14 @@ def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
         mask=inputs["attention_mask"].bool(),
         hidden={layer: states[layer].float() for layer in hidden},
         attention={layer: output.attentions[layer - 1] for layer in attention},
-        words=_padded(batch["word_ids"], -1).to(device) if "word_ids" in batch.column_names else None,
+        words=words,
     )
 
 
 def _inputs(model: nn.Module, batch: datasets.Dataset, device: torch.device) -> dict[str, torch.Tensor]:
-    """What the model is called with, padded."""
-    columns = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in batch.column_names]
-    padding = model.config.pad_token_id or 0
-    return {name: _padded(batch[name], padding if name == "input_ids" else 0).to(device) for name in columns}
+    """What the model is called with, and the word of each token, padded."""
+    padded = padded_tokens(batch[:], model.config.pad_token_id)
+    return {name: values.to(device) for name, values in padded.items()}
 
 
 @contextmanager
@@ -248,11 +237,6 @@ def _captured(model: nn.Module, hidden: list[int]):
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def _padded(rows: list[list[int]], value: int) -> torch.Tensor:
-    longest = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows])
 
 
 @contextmanager
@@ -308,9 +292,6 @@ def word_vectors(
     Returns:
         Per example (layers, words, width) float16, in the order of the examples; truncated words are left out, and a
         word without tokens is a row of zeros.
-
-    Raises:
-        ValueError: as `stream`, or examples without `word_ids`.
     """
     layers = sorted(set(layers))
     vectors: list[np.ndarray] = [np.empty(0)] * examples.num_rows

@@ -1,5 +1,5 @@
 """The tasks by name: where their tables are on the hub, which columns are read, what the labels mean, how they are
-scored.
+scored; and the tasks of edge probing.
 
 It imports no library, so that a command can refuse a name before libraries are loaded, which takes seconds.
 
@@ -274,3 +274,49 @@ def find(name: str) -> Task:
             "(.csv, .tsv, .jsonl, .parquet) or a data set, hub:owner/name."
         )
     return task
+
+
+@dataclass(frozen=True)
+class EdgeTask:
+    """One edge-probing task.
+
+    Attributes:
+        name, title: the name used in the code, and the one that the papers print.
+        spans: 1 or 2.
+        stand_in: the open data that are read where OntoNotes is not available.
+        in_ontonotes: whether the published task is made of OntoNotes.
+    """
+
+    name: str
+    title: str
+    spans: int
+    stand_in: str
+    in_ontonotes: bool = True
+
+
+EDGE_TASKS = {
+    task.name: task
+    for task in (
+        EdgeTask("pos", "POS", 1, "UD English EWT 2.16"),
+        EdgeTask("constituents", "Constituents", 1, "GUM 11.1"),
+        EdgeTask("dependencies", "Dependencies", 2, "UD English EWT 2.16", in_ontonotes=False),
+        EdgeTask("entities", "Entities", 1, "GUM 11.1"),
+        EdgeTask("srl", "SRL", 2, "PropBank on UD English EWT 2.2"),
+        EdgeTask("coreference", "Coreference", 2, "GUM 11.1, inside sentences"),
+        EdgeTask("coreference-dpr", "Coreference (DPR)", 2, "Definite Pronoun Resolution", in_ontonotes=False),
+        EdgeTask("spr", "SPR", 2, "Semantic Proto-Roles 2", in_ontonotes=False),
+        EdgeTask("relations", "Relations", 2, "SemEval-2010 task 8", in_ontonotes=False),
+    )
+}
+
+
+def find_edge_task(name: str) -> EdgeTask:
+    """The task of that name.
+
+    Example:
+        >>> find_edge_task("srl").spans
+        2
+    """
+    if name not in EDGE_TASKS:
+        raise ValueError(f"There is no edge-probing task {name!r}: choose among {', '.join(EDGE_TASKS)}.")
+    return EDGE_TASKS[name]

@@ -28,7 +28,7 @@ from pydantic import (
 )
 
 from fivelenses import catalogue, project
-from fivelenses.checkpoints.schedule import Schedule
+from fivelenses.checkpoints.specification import Schedule
 from fivelenses.tasks import own
 
 if TYPE_CHECKING:
@@ -606,7 +606,7 @@ class Merchant2020(ChapterParameters):
     @field_validator("edge_tasks", "codelength_tasks", "probe_validate_every_of")
     @classmethod
     def _known_edge_tasks(cls, value):
-        from fivelenses.tasks.edge_tasks import find_edge_task
+        from fivelenses.catalogue import find_edge_task
 
         for name in value:
             find_edge_task(name)

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from typer import Argument, Option
 
 from fivelenses import project
 
-app = typer.Typer(no_args_is_help=True, add_completion=False)
+app = typer.Typer(no_args_is_help=True)
 
 Profile = Annotated[
     str, Option("--profile", help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")
@@ -29,7 +30,7 @@ Parameters = Annotated[
 ]
 CALLER_VARIABLE = "FIVELENSES_ENDS_WITH_CALLER"  # set by the Makefile
 # Errors of our own, by name: a refusal does not wait for the libraries that their modules load.
-WORDED = ("DamagedCheckpoint", "RecordError", "RunError", "SourceError")
+WORDED = ("DamagedCheckpoint", "FullDisk", "RecordError", "RunError", "SourceError")
 
 
 @contextlib.contextmanager
@@ -50,9 +51,19 @@ def _one_sentence():
         raise typer.Exit(2) from None
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fivelenses {version('fivelenses')}")
+        raise typer.Exit
+
+
 @app.callback()
 @_one_sentence()
-def main() -> None:
+def main(
+    _version: Annotated[
+        bool, Option("--version", callback=_say_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
     """Five papers on what fine-tuning does to BERT, rerun."""
     # A request to end unwinds the program, so that what it started ends with it.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
@@ -272,7 +283,7 @@ def doctor(
     remove: Annotated[list[str], Option("--remove", help="Remove the checkpoint of this address.")] = [],  # noqa: B006
 ) -> None:
     """List and verify the store of checkpoints; the exit status is 1 where one is damaged."""
-    from fivelenses.checkpoints.inspection import inspect
+    from fivelenses.checkpoints.store import inspect
 
     if inspect(remove, prune, typer.echo):
         typer.echo("fivelenses: the damaged ones are made anew when needed; --prune removes them.", err=True)

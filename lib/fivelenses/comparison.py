@@ -105,8 +105,6 @@ class CCA:
     REPLICATED = ("svcca",)
 
     def __init__(self, measures: Sequence[str] = MEASURES, variance_kept: float = 0.99, null_seed: int = 0) -> None:
-        if unknown := set(measures) - set(self.MEASURES):
-            raise ValueError(f"There is no measure {min(unknown)!r}: choose from {', '.join(self.MEASURES)}.")
         self.measures, self.variance_kept = tuple(measures), variance_kept
         self._null_seed = null_seed if "svcca_null" in measures else None
 
@@ -241,9 +239,7 @@ def compare_with(
         folds, these rows for all examples and then for each fold left out, told apart by `fold`: −1, 0, 1, ….
         What a lens does not measure without a fold is NaN.
 
-    Raises:
-        ValueError: a pair that names no model, fewer than two folds or not one per example, or what `stream` or a lens
-            refuses.
+    Refused: a pair that names no model, or folds that are not one per example.
     """
     reference = next(iter(models.values()))
     layers = sorted(layers) if layers is not None else list(range(1, len(layer_list(reference)) + 1))
@@ -336,9 +332,6 @@ def compare(
     Returns:
         One row per pair and layer (and fold left out), with `first`, `second`, `layer`, the columns of `AttentionJS`
         (unless `with_attention` is False) and of `CCA`, and `examples`.
-
-    Raises:
-        ValueError: too few tokens for CCA, reported before any model runs, or as `compare_with`.
     """
     check_tokens(examples, next(iter(models.values())).config.hidden_size, fold_of)
     lenses = [AttentionJS()] if with_attention else []
@@ -348,10 +341,8 @@ def compare(
 
 
 def check_tokens(examples: datasets.Dataset, width: int, fold_of: np.ndarray | None = None) -> None:
-    """Refuse examples with too few tokens for the CCA of two layers of this width, also without any of the folds.
-
-    Raises:
-        ValueError: there are no more tokens than both layers together have features.
+    """Refuse examples that have, without any of the folds, no more tokens than two layers of this width have features:
+    their CCA is 1 whatever they hold.
     """
     lengths = np.array([len(tokens) for tokens in examples["input_ids"]])
     tokens = int(lengths.sum() - (0 if fold_of is None else np.bincount(fold_of, lengths).max()))

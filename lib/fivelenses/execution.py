@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
-import jupytext
 import nbformat
 from filelock import FileLock
 
@@ -32,7 +31,8 @@ from fivelenses.chapters import (
     resolved,
     settings,
 )
-from fivelenses.files import checksums, damaged
+from fivelenses.files import checksums, damaged, disk_named
+from fivelenses.pairing import read_cells
 from fivelenses.processes import cores, workers
 from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 
@@ -265,11 +265,8 @@ def check_pair(chapter: Chapter) -> None:
                 f"The notebook {file.name} is missing from {file.parent}: restore it with git, or make it from its "
                 "other half with `make pair`."
             )
-    halves = [
-        [(cell.cell_type, cell.source) for cell in jupytext.read(file).cells] for file in (chapter.notebook, percent)
-    ]
-    if halves[0] != halves[1]:
-        raise RunError(f"{chapter.notebook.name} and {percent.name} differ: run `make pair` (the newer one wins).")
+    if read_cells(chapter.notebook) != read_cells(percent):
+        raise RunError(f"{chapter.notebook.name} and {percent.name} differ: run `make pair`.")
 
 
 def _check_disk(folder: Path) -> None:
@@ -308,9 +305,12 @@ def _executed(
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     environment = environment | {RUN_FOLDER_VARIABLE: str(partial)}
-    failure = _failure(chapter.notebook, partial / EXECUTED, given, environment, lambda line: log(f"{name}: {line}"))
-    if failure:
-        raise RunError(f"C{name[1:]}: {failure}")
+    with disk_named(partial):
+        failure = _failure(
+            chapter.notebook, partial / EXECUTED, given, environment, lambda line: log(f"{name}: {line}")
+        )
+        if failure:
+            raise RunError(f"C{name[1:]}: {failure}")
     if not (partial / "run.json").is_file():
         raise RunError(f"Chapter {chapter.number} ended without run.finish(): its last cell has to call it.")
     _complete_facts(chapter, partial, environment.get(RECORDS_VARIABLE))
@@ -354,18 +354,18 @@ def _failure(
     with mock.patch.dict(os.environ, environment), _followed(executed.with_name(PROGRESS), log):
         try:
             papermill.execute_notebook(notebook, executed, dict(parameters), cwd=notebook.parent, **options)
+            # Without paths and times of this machine, two equal runs are equal files.
+            copy = nbformat.read(executed, as_version=4)
+            for metadata in (copy.metadata, *(cell.metadata for cell in copy.cells)):
+                metadata.pop("papermill", None)
+                metadata.pop("execution", None)
+            nbformat.write(copy, executed)
         except papermill.PapermillExecutionError as error:
             first = error.source.strip().splitlines()[0]
             return f"the cell that begins {first!r} failed, {error.ename}: {error.evalue} (see {executed})."
         except Exception as error:  # a kernel that died, or a notebook that papermill cannot run
             return f"papermill failed: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
     executed.with_name(PROGRESS).unlink(missing_ok=True)
-    # Without paths and times of this machine, two equal runs are equal files.
-    copy = nbformat.read(executed, as_version=4)
-    for metadata in (copy.metadata, *(cell.metadata for cell in copy.cells)):
-        metadata.pop("papermill", None)
-        metadata.pop("execution", None)
-    nbformat.write(copy, executed)
     return ""
 
 

@@ -1,5 +1,5 @@
-"""Files that are whole or not there: written beside their place and renamed; and their hashes, by which a run finds
-those that a disk or an edit by hand has changed.
+"""Files that are whole or not there: written beside their place and renamed; their hashes, by which a run finds those
+that a disk or an edit by hand has changed; and a disk that is full.
 """
 
 import contextlib
@@ -10,6 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 CHECKED = {".parquet", ".png", ".html", ".ipynb"}  # of a run's files, and its claims.json
+FULL_DISK = 10**8  # bytes: a disk on which something could not be written has no more left
+
+
+class FullDisk(RuntimeError):
+    """A disk is full; the message says which."""
 
 
 @contextlib.contextmanager
@@ -86,3 +91,24 @@ def _checksum(file: Path) -> str:
     if file.suffix not in (".parquet", ".png"):
         content = content.replace(b"\r\n", b"\n")
     return hashlib.sha256(content).hexdigest()
+
+
+@contextlib.contextmanager
+def disk_named(folder: Path) -> Iterator[None]:
+    """Where the block fails because the disk of a folder is full, say so, whatever a library made of it.
+
+    Example:
+        >>> with disk_named(Path("/tmp")):
+        ...     raise RuntimeError("I/O error: No space left on device (os error 28)")
+        Traceback (most recent call last):
+        fivelenses.files.FullDisk: No space left on the disk of /tmp: make room, ...
+    """
+    try:
+        yield
+    except Exception as error:
+        if "No space left" not in str(error) and shutil.disk_usage(folder).free > FULL_DISK:
+            raise
+        raise FullDisk(
+            f"No space left on the disk of {folder}: make room, and give the same command again, which goes on with "
+            "what is there."
+        ) from error

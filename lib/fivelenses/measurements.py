@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fivelenses import project, records
+from fivelenses import processes, project, records
 from fivelenses.chapters import Chapter, ChapterParameters
 from fivelenses.records import Identity, Missing, Record
 
@@ -191,7 +191,10 @@ class Measurements:
         if "log" in names:
             arguments = arguments | {"log": self.log}
         started = time.monotonic()
-        result = function(**arguments)
+        with processes.logged_every_half_minute(
+            lambda: f"{function.__name__} is being measured, for {time.monotonic() - started:.0f} s so far", self.log
+        ):
+            result = function(**arguments)
         tables = result if isinstance(result, dict) else {"": result}
         seconds = round(time.monotonic() - started, 1)
         facts = environment(self.settings.device) | {"seconds": seconds, "trained": trained, "tables": len(tables)}

@@ -3,7 +3,6 @@
 import os
 import resource
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -29,25 +28,16 @@ def peak_memory() -> int:
 
 
 def memory(groups: Path = CONTROL_GROUPS, own: Path = Path("/proc/self/cgroup")) -> int:
-    """Bytes of memory that this process may use at most.
+    """Bytes of memory that this process may use at most: this machine's, or what a container or a job may take.
 
     Args:
-        groups: where Linux keeps its control groups, of the first or of the second version.
-        own: the file that names those of a process; elsewhere than on Linux there is none.
+        groups: where Linux keeps its control groups.
+        own: the file that names that of a process; elsewhere than on Linux there is none.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for file in _limits(groups, own.read_text().splitlines() if own.is_file() else []):
-        text = file.read_text().strip() if file.is_file() else ""
-        limits += [int(text)] if text.isdigit() else []
+    named = [line for line in own.read_text().splitlines() if line.startswith("0::")] if own.is_file() else []
+    for group in (groups / line.removeprefix("0::").strip("/") for line in named):
+        files = (folder / "memory.max" for folder in (group, *group.parents) if folder.is_relative_to(groups))
+        texts = [file.read_text().strip() for file in files if file.is_file()]
+        limits += [int(text) for text in texts if text.isdigit()]
     return min(limits)
-
-
-def _limits(groups: Path, named: list[str]) -> Iterator[Path]:
-    """The files that may hold a limit: of each of a process's groups, and of those that it is part of."""
-    for line in named:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        root, name = (groups / "memory", "memory.limit_in_bytes") if controllers else (groups, "memory.max")
-        parts = [part for part in path.split("/") if part not in ("", "..")]
-        yield from (root.joinpath(*parts[:count], name) for count in range(len(parts) + 1))

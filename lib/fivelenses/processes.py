@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from fivelenses import project
 if TYPE_CHECKING:
     from distributed import Client
 
+SECONDS_BETWEEN_LINES = 30.0
 MAX_LOST_WORKERS = 2  # the task of a lost worker goes to another; one that loses more has failed
 
 
@@ -31,6 +32,24 @@ def end_with_caller() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=follow, daemon=True).start()
+
+
+@contextmanager
+def logged_every_half_minute(line: Callable[[], str], log: Callable[[str], None]) -> Iterator[None]:
+    """Log what `line` returns every half minute while the block runs."""
+    ended = threading.Event()
+
+    def follow() -> None:
+        while not ended.wait(SECONDS_BETWEEN_LINES):
+            log(line())
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def cores() -> int:

@@ -31,10 +31,10 @@ from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.store import MANIFEST, Checkpoint, Store
 from fivelenses.execution import RunError
 from fivelenses.files import written_beside
-from fivelenses.processes import cores, workers
+from fivelenses.processes import cores, logged_every_half_minute, workers
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
 POINTS, TABLE, CLAIMS = "sweep.yaml", "sweep.parquet", "claims.parquet"
 MODELS = "models"
@@ -350,19 +350,28 @@ def _run(
     shared = dict(number=number, profile=profile, folder=folder, environment=environment)
     gpu = torch.cuda.is_available() and settings(number, profile, **points[0].overrides).device != "cpu"
     reasons: dict[str, str] = {}
+    started = time.monotonic()
     with connect(cluster, len(points), gpu) as client:
         print(f"dashboard: {client.dashboard_link}", flush=True)
         futures = client.map(run_point, points, **shared, retries=retries, pure=False)
         names = dict(zip(futures, (point.name for point in points), strict=True))
-        for done, future in enumerate(as_completed(futures), 1):
-            if future.status == "cancelled":
-                raise RunError("The cluster went away: the same command continues with what is left.")
-            name, error = names[future], future.exception()
-            if error is not None:
-                reasons[name] = " ".join(str(error).split()) or type(error).__name__
-            outcome = f"done in {future.result():.0f} s" if error is None else f"failed: {reasons[name]}"
-            print(f"{name}: {outcome} ({done} of {len(points)})", flush=True)
+        with logged_every_half_minute(lambda: _progress(futures, started), lambda line: print(line, flush=True)):
+            for done, future in enumerate(as_completed(futures), 1):
+                if future.status == "cancelled":
+                    raise RunError("The cluster went away: the same command continues with what is left.")
+                name, error = names[future], future.exception()
+                if error is not None:
+                    reasons[name] = " ".join(str(error).split()) or type(error).__name__
+                outcome = f"done in {future.result():.0f} s" if error is None else f"failed: {reasons[name]}"
+                print(f"{name}: {outcome} ({done} of {len(points)})", flush=True)
     return reasons
+
+
+def _progress(futures: "Sequence[Future]", started: float) -> str:
+    """How many points are done, and what the others take if they take as long."""
+    done, passed = sum(future.done() for future in futures), time.monotonic() - started
+    left = f", about {passed / done * (len(futures) - done):,.0f} s left" if done else ""
+    return f"{done} of {len(futures)} points done in {passed:,.0f} s{left}"
 
 
 def run_point(point: Point, number: int, profile: str, folder: Path, environment: Mapping[str, str]) -> float:

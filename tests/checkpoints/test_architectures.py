@@ -5,7 +5,7 @@ import torch
 import transformers
 from tests.conftest import short_schedule
 
-from fivelenses.chapters import ParameterError, settings
+from fivelenses.chapters import settings
 from fivelenses.checkpoints import soundness
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
@@ -13,7 +13,6 @@ from fivelenses.checkpoints.store import Store
 from fivelenses.execution import check_inputs
 from fivelenses.models import encoders
 from fivelenses.models.layers import PARTS, layer_list, part, projections, truncate
-from fivelenses.runs.report import plan
 
 DEPTH = 3
 CONFIGURATIONS = {
@@ -61,16 +60,6 @@ def test_an_addressed_architecture_is_trained_cut_and_re_initialised(encoder, tm
     for layer, kept in {0: True, 1: True, 2: False}.items():
         pairs = zip(part(model, layer).parameters(), part(before, layer).parameters(), strict=True)
         assert all(torch.equal(*pair) for pair in pairs) == kept
-
-
-@pytest.mark.parametrize("encoder", ["bert"], indirect=True)
-def test_texts_are_cut_to_what_an_encoder_reads(encoder):
-    parameters = settings(5, "tiny", encoder=encoder, pretrained=[encoder])
-    assert {one.schedule.max_length for one in parameters.specifications_of("squad", encoder)} == {64}
-    assert settings(5, "tiny").schedule_of("squad", "toy-bert/seed-0").max_length == 128
-    with pytest.raises(ParameterError, match="max_tokens is 128 and .* reads 64 tokens at most"):
-        check_inputs(parameters)
-    assert {part.overrides.get("max_tokens") for part in plan(encoder)} == {None, 64}
 
 
 @pytest.mark.parametrize("encoder", ["bert"], indirect=True)

@@ -1,9 +1,11 @@
 import dataclasses
 import multiprocessing
 import os
+import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +17,11 @@ from transformers import DataCollatorWithPadding
 
 from fivelenses import tasks
 from fivelenses.checkpoints import finetuning
-from fivelenses.checkpoints.evaluation import flat_labels, predictions
 from fivelenses.checkpoints.finetuning import fine_tune, prepare
+from fivelenses.checkpoints.predictions import flat_labels, predict
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import DamagedCheckpoint, Store
+from fivelenses.files import FullDisk
 from fivelenses.models import batches
 from fivelenses.tasks.examples import encode
 
@@ -67,7 +70,7 @@ def test_the_score_is_that_of_the_saved_model_example_by_example(toy_checkpoint,
         for row in rows.select(range(60)):
             inputs = {name: torch.tensor([row[name]]) for name in ("input_ids", "token_type_ids", "attention_mask")}
             right += int(model(**inputs).logits.argmax()) == row["labels"]
-    batched = predictions(model, rows, DataCollatorWithPadding(toy_tokenizer))
+    batched = predict(model, toy_data, "validation", rows, DataCollatorWithPadding(toy_tokenizer))
     assert np.mean(batched[:60] == np.array(rows["labels"][:60])) == pytest.approx(right / 60)
     assert tasks.score("accuracy", batched, np.array(rows["labels"])) == toy_checkpoint.score
 
@@ -81,17 +84,6 @@ def test_saved_steps_hold_weights_along_the_way(toy_checkpoint):
         toy_checkpoint.model_at(2)
 
 
-def test_step_zero_is_the_pretrained_encoder(toy_checkpoint, toy_model):
-    kept = toy_checkpoint.model_at(0).bert.encoder.layer[3].output.dense.weight
-    torch.testing.assert_close(kept, toy_model.encoder.layer[3].output.dense.weight, atol=1e-3, rtol=1e-3)
-
-
-def test_nothing_reinitialised_is_plain_fine_tuning_to_the_bit(toy_specification, toy_checkpoint, tmp_path):
-    zero = dataclasses.replace(toy_specification, reinitialised=(), biases_and_norms="reset")
-    other = prepare([zero], Store(tmp_path), workers=1, log=silent)[0]
-    assert equal(weights(other.folder), weights(toy_checkpoint.folder))
-
-
 def test_frozen_layers_do_not_move(tmp_path, toy_model):
     frozen = specify(ENCODER, "rte", "toyworld", 0, short_schedule(), examples=32, frozen=(0, 1, 2))
     model = prepare([frozen], Store(tmp_path), workers=1, log=silent)[0].model()
@@ -99,11 +91,6 @@ def test_frozen_layers_do_not_move(tmp_path, toy_model):
     assert not torch.equal(
         model.bert.encoder.layer[2].output.dense.weight, toy_model.encoder.layer[2].output.dense.weight
     )
-
-
-def test_truncated_models_have_the_layers_kept(tmp_path):
-    short = specify(ENCODER, "rte", "toyworld", 0, short_schedule(epochs=0), truncated=2)
-    assert prepare([short], Store(tmp_path), workers=1, log=silent)[0].model().config.num_hidden_layers == 2
 
 
 @pytest.mark.parametrize("damage", ["flipped byte", "lost file", "broken manifest"])
@@ -275,7 +262,23 @@ def test_word_tasks_are_fine_tuned_and_scored_unit_by_unit(name, tmp_path, toy_t
     made = prepare([one], Store(tmp_path), log=silent)[0]
     assert made.score > made.manifest["null_rate"] + 0.1
     assert made.manifest["training_examples"] == 200
-    rows = encode(tasks.load(name, "toyworld"), "validation", toy_tokenizer, 64)
-    predicted = predictions(made.model(), rows, batches.collator(tasks.find(name).head, toy_tokenizer))
+    data = tasks.load(name, "toyworld")
+    rows = encode(data, "validation", toy_tokenizer, 64)
+    predicted = predict(made.model(), data, "validation", rows, batches.collator(data.task.head, toy_tokenizer))
     assert tasks.score("accuracy", predicted, flat_labels(rows)) == made.score
     assert made.model_at(0).classifier.weight.shape == made.model().classifier.weight.shape
+
+
+def test_a_training_says_how_far_it_is(toy_specification, tmp_path, monkeypatch):
+    monkeypatch.setattr(finetuning.processes, "SECONDS_BETWEEN_LINES", 0.05)
+    monkeypatch.setattr(finetuning, "SECONDS_BETWEEN_STATES", 0.0)
+    lines = []
+    prepare([toy_specification], Store(tmp_path), workers=1, log=lines.append)
+    found = re.findall(r"seed 0, 96 examples, step (\d+) of 6, about \d+ s left", "\n".join(lines))
+    assert found and found == sorted(found)
+
+
+def test_a_disk_that_fills_while_a_model_trains_is_named(toy_specification, tmp_path, monkeypatch):
+    monkeypatch.setattr(finetuning.heads, "save", lambda model, folder: Path("/dev/full").write_bytes(b"weights"))
+    with pytest.raises(FullDisk, match=f"No space left on the disk of {tmp_path}.*: make room"):
+        prepare([toy_specification], Store(tmp_path), workers=1, log=silent)

@@ -1,10 +1,11 @@
+"""What lies in the store is listed, verified and removed."""
+
 import shutil
 
 import pytest
 from typer.testing import CliRunner
 
-from fivelenses.checkpoints.inspection import inspect
-from fivelenses.checkpoints.store import Store
+from fivelenses.checkpoints.store import Store, inspect
 from fivelenses.cli import app
 
 WHOLE, DAMAGED, BEGUN = "a" * 20, "0" * 20, "5" * 20
@@ -70,10 +71,3 @@ def test_the_exit_status_says_whether_the_store_is_sound(stored):
     assert result.exit_code == 1 and "--prune" in result.stderr
     assert CliRunner().invoke(app, ["doctor", "--prune"]).exit_code == 0
     assert CliRunner().invoke(app, ["doctor"]).exit_code == 0
-
-
-def test_a_store_that_is_a_file_is_refused(tmp_path, monkeypatch):
-    (tmp_path / "store").write_text("a file")
-    monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
-    result = CliRunner().invoke(app, ["doctor"])
-    assert result.exit_code == 2 and "a file: set it to a folder, or unset it" in result.stderr

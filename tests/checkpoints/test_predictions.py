@@ -6,9 +6,9 @@ import pytest
 from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import judging, tasks
-from fivelenses.checkpoints import specification, tables
+from fivelenses.checkpoints import specification
 from fivelenses.checkpoints.finetuning import prepare
-from fivelenses.checkpoints.predictions import FILE, by_example, predicted_anew
+from fivelenses.checkpoints.predictions import by_example
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.tasks.scores import score
@@ -44,7 +44,7 @@ def trained(request, tmp_path_factory):
     schedule = short_schedule(learning_rate=rate, epochs=epochs, max_length=96, by_length=True)
     made = specify(ENCODER, request.param, "toyworld", 0, schedule, examples=examples)
     checkpoint = prepare([made], Store(tmp_path_factory.mktemp("store")), workers=1, log=lambda line: None)[0]
-    return checkpoint, by_example([checkpoint], "cpu")
+    return checkpoint, by_example([checkpoint])
 
 
 def test_there_is_a_row_per_development_example(trained):
@@ -82,21 +82,8 @@ def test_the_interval_is_around_the_score_above_the_null_rate(trained):
     assert 0 < high - low < 1
 
 
-def test_the_gate_reads_the_tables_of_models_and_predictions(trained):
-    checkpoint, rows = trained
-    models = judging.ordinary(tables.models([checkpoint]))
-    reasons = judging.unlearned(models, rows, models["encoder"].iloc[0])
-    assert bool(reasons) == (judging.score(rows, minus_null=True).low <= judging.LEARNED)
-
-
-def test_those_kept_with_the_model_are_those_that_it_makes_anew(trained):
-    checkpoint, rows = trained
-    assert FILE in checkpoint.manifest["files"]
-    pd.testing.assert_frame_equal(predicted_anew(checkpoint, "cpu"), rows)
-
-
 def test_models_stand_below_one_another(trained):
     checkpoint, rows = trained
     pd.testing.assert_frame_equal(
-        by_example([checkpoint, checkpoint], "cpu").iloc[len(rows) :], rows.set_index(rows.index + len(rows))
+        by_example([checkpoint, checkpoint]).iloc[len(rows) :], rows.set_index(rows.index + len(rows))
     )

@@ -91,7 +91,7 @@ def test_a_broken_encoder_is_refused_in_one_sentence(damage, sentence, folder):
     damage(folder)
     with pytest.raises((SourceError, ValueError), match=sentence) as refusal:
         soundness.check_encoder(str(folder))
-        soundness.check_tokenizer(str(folder), [("rte", "toyworld")])
+        soundness.check_tokenizer(str(folder), "rte", "toyworld")
     assert str(folder) in str(refusal.value) and "\n" not in str(refusal.value)
 
 

@@ -43,12 +43,6 @@ def test_a_specification_is_hashable_when_given_lists():
     assert one.frozen == (0, 1) and hash(one)
 
 
-def test_whole_numbers_are_written_as_floats_are(toy_specification):
-    whole, fraction = Schedule(1e-3, 16, 3), Schedule(1e-3, 16, 3.0)
-    one, other = (dataclasses.replace(toy_specification, schedule=schedule) for schedule in (whole, fraction))
-    assert one.address == other.address
-
-
 def test_zero_examples_are_refused():
     with pytest.raises(ValueError, match="at least one training example"):
         specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 8, 1), examples=0)

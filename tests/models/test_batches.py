@@ -33,8 +33,3 @@ def test_every_target_keeps_its_sentence_and_place(rows, toy_tokenizer):
             for name in ("heads", "labels"):
                 values = batch[name][sentence].tolist()
                 assert values[: len(row[name])] == row[name] and set(values[len(row[name]) :]) <= {-100}
-
-
-def test_a_batch_without_targets_has_none(rows, toy_tokenizer):
-    inputs = [{name: row[name] for name in row if name not in ("heads", "labels")} for row in rows]
-    assert not {"heads", "labels"} & set(batches.WordCollator(toy_tokenizer)(inputs))

@@ -1,15 +1,21 @@
+"""The parser's scores, loss and trees, and the best tree of all."""
+
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from tests.conftest import ENCODER
+from tests.trees import is_tree
 
 from fivelenses import tasks
 from fivelenses.models import batches, encoders, heads
-from fivelenses.models.biaffine import BiaffineHead, parse, parsing_loss, sizes
+from fivelenses.models.biaffine import BiaffineHead, parse, parsing_loss, spanning_tree
 from fivelenses.tasks.examples import encode
-from fivelenses.tasks.parsing import check_tree
 
 
 def test_a_word_without_pieces_is_in_no_tree():
@@ -24,11 +30,7 @@ def test_a_word_without_pieces_is_in_no_tree():
 
 def test_a_diverged_parser_still_gives_trees():
     found, _ = parse(np.full((3, 4), np.nan), np.full((3, 4, 2), np.nan), np.arange(3))
-    check_tree(found.tolist())
-
-
-def test_small_encoders_have_small_parsers():
-    assert [sizes(width) for width in (1024, 768, 384, 64)] == [(500, 100), (500, 100), (500, 100), (128, 64)]
+    assert is_tree(found.tolist())
 
 
 def test_scores_are_those_of_the_equations():
@@ -90,3 +92,39 @@ def test_words_that_were_cut_off_have_no_place_in_a_batch(toy_tokenizer):
     words = int(batch["word_ids"].max()) + 1
     assert batch["heads"].shape == batch["labels"].shape == (4, words)
     assert int(batch["heads"].max()) <= words
+
+
+@cache
+def all_trees(words: int) -> np.ndarray:
+    """(trees, words) the heads of every tree with one root."""
+    return np.array([heads for heads in itertools.product(range(words + 1), repeat=words) if is_tree(heads)])
+
+
+def scores_of(most_words: int, values):
+    return st.integers(1, most_words).flatmap(lambda n: arrays(float, (n, n + 1), elements=values))
+
+
+@pytest.mark.parametrize("words", [1, 2, 3, 4, 5])
+def test_there_are_as_many_trees_as_cayley_counts(words):
+    assert len(all_trees(words)) == words ** (words - 1)
+
+
+@given(scores_of(5, st.floats(-1e3, 1e3)) | scores_of(5, st.sampled_from([-1.0, 0.0, 1.0])))
+def test_the_tree_is_the_best_of_all_trees_with_one_root(scores):
+    n = len(scores)
+    heads = spanning_tree(scores)
+    assert is_tree(heads.tolist())
+    best = scores[np.arange(n), all_trees(n)].sum(1).max()
+    assert scores[np.arange(n), heads].sum() == pytest.approx(best, rel=1e-9, abs=1e-9)
+
+
+@given(scores_of(20, st.floats(-1e6, 1e6)), st.floats(0, 1e6))
+def test_there_is_one_root_however_much_the_words_prefer_it(scores, preference):
+    scores[:, 0] += preference
+    assert is_tree(spanning_tree(scores).tolist())
+
+
+def test_cycles_inside_cycles_are_contracted():
+    # Words 2 and 3 prefer each other, word 1 prefers them, and together they prefer word 1 to the root.
+    scores = np.array([[6.0, 0.0, 9.0, 0.0], [0.0, 5.0, 0.0, 9.0], [0.0, 4.0, 9.0, 0.0]])
+    assert spanning_tree(scores).tolist() == [0, 1, 2]

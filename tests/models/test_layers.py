@@ -22,11 +22,6 @@ def states_equal(one: nn.Module, other: nn.Module) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
 
 
-def test_layer_zero_is_the_embeddings(toy_model):
-    assert layers.part(toy_model, 0) is toy_model.embeddings
-    assert layers.part(toy_model, 6) is toy_model.encoder.layer[5]
-
-
 @pytest.mark.parametrize("layer", [-1, 7])
 def test_a_layer_that_does_not_exist_is_named(toy_model, layer):
     with pytest.raises(ValueError, match=f"no layer {layer}: the encoder has layers 1 to 6"):

@@ -18,7 +18,6 @@ from transformers import (
 
 from fivelenses.lenses import weights
 from fivelenses.models import encoders
-from fivelenses.models.layers import projections
 from fivelenses.models.symmetries import SYMMETRIES, _derangement, symmetries_of
 
 MOVED = {
@@ -78,23 +77,6 @@ def test_the_named_projections_of_all_layers_move_and_no_others(original, kind):
         far = moved.relative[:, column]
         assert (far > 0.3).all() if part in MOVED[kind] else (far == 0).all(), part
     assert all(torch.equal(tensor, before[name]) for name, tensor in original.state_dict().items())
-
-
-@pytest.mark.parametrize("kind", SYMMETRIES)
-def test_equal_seeds_give_equal_copies_and_others_do_not(original, kind):
-    first, again, other = (SYMMETRIES[kind](original, seed) for seed in (3, 3, 4))
-    assert weights.distance(first, again).absolute.max() == 0 < weights.distance(first, other).absolute.max()
-
-
-def test_a_half_changed_layer_computes_something_else(original):
-    """The test above can fail: with the output left as it was, rotated values are another function."""
-    changed = SYMMETRIES["values rotated"](original, 0)
-    for layer in range(1, 7):
-        projections(changed, layer)["attention output"].load_state_dict(
-            projections(original, layer)["attention output"].state_dict()
-        )
-    tokens = torch.arange(5, 25)[None]
-    assert not torch.allclose(outputs(changed, tokens), outputs(original, tokens), atol=0.1)
 
 
 @given(count=st.integers(2, 30), seed=st.integers(0, 2**31))

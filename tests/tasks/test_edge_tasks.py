@@ -2,8 +2,9 @@ import json
 
 import pytest
 
-from fivelenses.tasks import edge_readers
-from fivelenses.tasks.edge_tasks import EDGE_TASKS, ONTONOTES, data_behind, edge_table, find_edge_task
+from fivelenses.catalogue import EDGE_TASKS, find_edge_task
+from fivelenses.tasks import edge_tasks
+from fivelenses.tasks.edge_tasks import ONTONOTES, data_behind, edge_table
 from fivelenses.tasks.sources import RawFile, SourceError, raw_bytes
 
 
@@ -49,13 +50,13 @@ def test_every_task_has_a_toy_twin_whose_spans_lie_in_their_texts(name):
 
 
 def test_mentions_are_nested_and_split_ones_are_left_out():
-    rows = edge_readers.entities(GUM)
+    rows = edge_tasks.entities(GUM)
     found = {(tuple(row["span1"]), row["labels"][0]) for row in rows}
     assert found == {((0, 1), "person"), ((2, 7), "animal"), ((5, 7), "person"), ((5, 6), "person")}
 
 
 def test_pairs_of_mentions_are_near_ones():
-    rows = edge_readers.coreference(GUM)
+    rows = edge_tasks.coreference(GUM)
     found = {(tuple(row["span1"]), tuple(row["span2"])): row["labels"][0] for row in rows}
     assert found[(0, 1), (5, 6)] == "coreferent"
     # Pairs of which neither mention has a coreferent one are left out.
@@ -64,7 +65,7 @@ def test_pairs_of_mentions_are_near_ones():
 
 
 def test_dependencies_put_the_dependent_first():
-    rows = edge_readers.dependencies(GUM)
+    rows = edge_tasks.dependencies(GUM)
     assert [row["labels"] for row in rows if row["span1"] == [3, 4] and row["span2"] == [1, 2]] == [["obj"]]
     # Two words of this text are roots.
     assert len(rows) == 7
@@ -72,15 +73,15 @@ def test_dependencies_put_the_dependent_first():
 
 def test_unary_phrases_share_a_span_and_functions_are_cut():
     tree = "(ROOT (S (NP-SBJ (NP (PRP It))) (VP (VBZ sings) (PP=2 (IN in) (NP (NNP May))))))"
-    rows = edge_readers.constituents(tree, [["It", "sings", "in", "May"]])
+    rows = edge_tasks.constituents(tree, [["It", "sings", "in", "May"]])
     found = {tuple(row["span1"]): row["labels"] for row in rows}
     assert found == {(0, 4): ["S"], (0, 1): ["NP"], (1, 4): ["VP"], (2, 4): ["PP"], (3, 4): ["NP"]}
 
 
 def test_a_tree_with_another_number_of_leaves_is_left_out():
-    assert edge_readers.constituents("(ROOT (NP (NN hen)))", [["a", "hen"]]) == []
+    assert edge_tasks.constituents("(ROOT (NP (NN hen)))", [["a", "hen"]]) == []
     with pytest.raises(ValueError, match="1 trees for 2 sentences"):
-        edge_readers.constituents("(ROOT (NP (NN hen)))", [["hen"], ["cow"]])
+        edge_tasks.constituents("(ROOT (NP (NN hen)))", [["hen"], ["cow"]])
 
 
 SKELETON = "\n".join(
@@ -95,20 +96,20 @@ SKELETON = "\n".join(
 
 def test_arguments_stand_beside_their_predicate():
     sentences = {"answers-doc_1-0001": (["Julia", "feeds", "a", "hen"], ["NNP", "VBZ", "DT", "NN"])}
-    rows = edge_readers.semantic_roles(SKELETON, sentences)
+    rows = edge_tasks.semantic_roles(SKELETON, sentences)
     found = [(row["span1"], row["span2"], row["labels"]) for row in rows]
     assert found == [([1, 2], [0, 1], ["ARG0"]), ([1, 2], [2, 4], ["ARG1"])]
 
 
 @pytest.mark.parametrize("tags", [["NNP", "VBZ", "DT"], ["IN", "IN", "DT", "NN"]])
 def test_a_sentence_that_is_another_is_left_out(tags):
-    assert edge_readers.semantic_roles(SKELETON, {"answers-doc_1-0001": (["x"] * len(tags), tags)}) == []
+    assert edge_tasks.semantic_roles(SKELETON, {"answers-doc_1-0001": (["x"] * len(tags), tags)}) == []
 
 
 def test_a_span_outside_its_text_is_refused():
     line = json.dumps({"text": "a hen", "targets": [{"span1": [1, 3], "label": "NP"}]})
     with pytest.raises(ValueError, match="Line 2 labels words .1, 3. of a text of 2"):
-        edge_readers.edge_probing_json("\n" + line)
+        edge_tasks.edge_probing_json("\n" + line)
 
 
 def test_ontonotes_is_read_where_a_folder_is_named(tmp_path, monkeypatch):

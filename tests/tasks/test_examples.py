@@ -1,10 +1,16 @@
+"""Tables of tasks and their encoding; running text."""
+
+from types import SimpleNamespace
+
+import datasets
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fivelenses import tasks
-from fivelenses.tasks.examples import encode
+from fivelenses.tasks import examples
+from fivelenses.tasks.examples import encode, wikipedia_text
 from fivelenses.tasks.subsets import subset
 
 
@@ -64,10 +70,14 @@ def test_an_unknown_task_names_those_there_are():
         tasks.load("rtf", "toyworld")
 
 
-def test_an_unknown_source_names_those_there_are():
-    with pytest.raises(ValueError, match="toyworld, hub"):
-        tasks.load("rte", "huh")
+def test_wikipedia_is_read_by_articles_without_headings_and_split_marks(monkeypatch):
+    lines = ["", " = A = \n", " It is 10 @,@ 000 m . A well @-@ known one . \n", " = = Part = = \n", " More . \n"]
+    table = datasets.Dataset.from_dict({"text": [*lines, " = Homarus gammarus = \n", " Last . \n", " = Empty = \n"]})
+    monkeypatch.setattr(examples, "load", lambda *_: SimpleNamespace(splits={"validation": table}))
+    assert wikipedia_text("hub") == [["It is 10,000 m .", "A well-known one .", "More ."], ["Last ."]]
 
 
-def test_every_task_says_how_long_its_examples_are():
-    assert all(task.mean_tokens > 0 for task in tasks.TASKS.values())
+def test_the_second_domain_keeps_its_stories():
+    stories = wikipedia_text("toyworld")
+    assert len(stories) > 100
+    assert max(map(len, stories)) < 50

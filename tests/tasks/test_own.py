@@ -216,7 +216,3 @@ def test_what_cannot_be_learned_from_is_refused_in_one_sentence(tmp_path, make, 
     with pytest.raises(SourceError, match=sentence) as refusal:
         own.name_of(named)
     assert "\n" not in str(refusal.value) and not catalogue.own_folder().is_dir()
-
-
-def test_what_is_no_table_keeps_its_name():
-    assert [own.name_of(name) for name in ("rte", "nope", "reviews.yaml", "")] == ["rte", "nope", "reviews.yaml", ""]

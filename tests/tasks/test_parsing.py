@@ -1,10 +1,11 @@
+"""Trees as targets of words, and their scores."""
+
 import datasets
-import pandas as pd
 import pytest
 
 from fivelenses import tasks
 from fivelenses.tasks.examples import encode
-from fivelenses.tasks.parsing import attachment_scores, chain_score, check_tree, encode_trees, tree_table
+from fivelenses.tasks.parsing import attachment_scores, chain_score, encode_trees
 
 GOLD = [([2, 0, 2, 2], ["nsubj:pass", "root", "obj", "punct"]), ([0], ["root"])]
 
@@ -34,33 +35,6 @@ def test_the_null_hangs_every_word_on_the_next():
     # Right: the first two words, by two relations; the last is not the root.
     assert chain_score([([2, 3, 0, 3], ["det", "nsubj", "root", "punct"])]) == 0.25
     assert chain_score([([0, 1], ["root", "obj"])]) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("heads", "message"),
-    [
-        ([], "no words"),
-        ([2, 1, 0], r"\[1, 2\] lead to a cycle"),
-        ([1, 0], r"\[1\] lead to a cycle"),
-        ([0, 0], "one root"),
-        ([2, 3, 2], "one root"),
-        ([0, 5], "head of word 2"),
-    ],
-)
-def test_what_is_no_tree_is_refused(heads, message):
-    with pytest.raises(ValueError, match=message):
-        check_tree(heads)
-
-
-def test_a_treebank_names_the_sentence_that_is_no_tree():
-    frame = pd.DataFrame({"tokens": [["a"], ["b", "c"]], "heads": [[0], [2, 1]], "deprels": [["root"], ["x", "y"]]})
-    with pytest.raises(ValueError, match="Row 1 of the treebank: A tree has one root"):
-        tree_table(frame, "deprels")
-
-
-def test_relations_are_universal():
-    data = tasks.load("parsing", "toyworld")
-    assert "root" in data.labels and not any(":" in label for label in data.labels)
 
 
 def test_targets_are_those_of_the_table(toy_tokenizer):

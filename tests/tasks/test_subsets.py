@@ -1,4 +1,4 @@
-"""Folds are alike in their labels and in their size."""
+"""Folds and nested subsets are alike in their labels and in their size."""
 
 import numpy as np
 import pytest

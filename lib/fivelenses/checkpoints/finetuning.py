@@ -4,13 +4,14 @@ A run that was killed goes on from its last saved state. A loss that is not fini
 it is, a run that diverged; it is not tried again in silence.
 """
 
+import contextlib
+import json
 import math
 import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,16 +21,16 @@ import pandas as pd
 import torch
 from filelock import Timeout
 from torch import nn
-from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainerState, TrainingArguments, set_seed
 from transformers.trainer_callback import PrinterCallback
 
 from fivelenses import processes, tasks
 from fivelenses.checkpoints import soundness
-from fivelenses.checkpoints.evaluation import flat_labels, predict, scores
-from fivelenses.checkpoints.predictions import FILE, rows_of
+from fivelenses.checkpoints.predictions import FILE, flat_labels, predict, rows_of, scores
 from fivelenses.checkpoints.saved_states import OrderSaver, StepSaver, last_whole_state
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
+from fivelenses.files import disk_named, written_beside
 from fivelenses.models import batches, encoders, heads, layers
 from fivelenses.processes import cores
 from fivelenses.tasks.examples import TaskData, encode, with_examples
@@ -39,6 +40,8 @@ LAST_RATE = 32  # Howard and Ruder's ratio of the peak learning rate to the last
 CONTINUED = 0.1  # of the peak, where further epochs follow
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
 SAVES = 5  # States saved along a training, for resuming after a kill.
+PROGRESS = "progress.json"  # in a training's folder: its steps so far and in all, and the seconds that are left
+SECONDS_BETWEEN_STATES, OLD_PROGRESS = 5.0, 120.0  # seconds, of that file
 
 
 def prepare(
@@ -71,50 +74,53 @@ def prepare(
     distinct = list(dict.fromkeys(specifications))
     ready = {one: checkpoint for one in distinct if (checkpoint := _checked(store, one, log)) is not None}
     missing = [specification for specification in distinct if specification not in ready]
-    _check_encoders(missing)
+    for one in missing:
+        soundness.check_encoder(one.encoder, projections=bool(one.reinitialised))
+        soundness.check_tokenizer(one.encoder, one.task, one.source)
     workers = min(len(missing), workers or _workers(missing, device))
-    started, done, total = time.monotonic(), 0, len(missing)
-    for wait in (False, True):
-        busy = []
-        # Closed at once when this process is interrupted, and its workers with it.
-        with closing(_trained(missing, store, device, wait, workers)) as trained:
-            for one, checkpoint in trained:
-                if checkpoint is None:
-                    busy.append(one)
-                    continue
-                done += 1
-                ready[one] = checkpoint
-                _report(log, checkpoint, one, done, total, started)
-        if busy:
-            log(f"{len(busy)} more are being fine-tuned by another process: waiting")
-        missing = busy
+    started, total = time.monotonic(), len(missing)
+    with processes.logged_every_half_minute(lambda: _progress(distinct, ready, store), log):
+        for wait in (False, True):
+            # Closed at once when this process is interrupted, and its workers with it.
+            with contextlib.closing(_trained(missing, store, device, wait, workers)) as trained:
+                for one, checkpoint in trained:
+                    ready[one] = checkpoint
+                    done = total - sum(other not in ready for other in missing)
+                    _report(log, checkpoint, one, f"{done} of {total}", started)
+            missing = [one for one in missing if one not in ready]
+            if missing:
+                log(f"{len(missing)} more are being fine-tuned by another process: waiting")
     return [ready[specification] for specification in specifications]
 
 
-def _check_encoders(missing: Sequence[Specification]) -> None:
-    read: dict[str, dict] = {}
-    for one in missing:
-        read.setdefault(one.encoder, {})[one.task, one.source] = True
-    for encoder, tasks_read in read.items():
-        redrawn = any(one.reinitialised for one in missing if one.encoder == encoder)
-        soundness.check_encoder(encoder, redrawn)
-        soundness.check_tokenizer(encoder, tasks_read)
+def _progress(specifications: Sequence[Specification], ready: Mapping, store: Store) -> str:
+    """How far the trainings are that are under way, whichever process makes them."""
+    waiting, under_way = [one for one in specifications if one not in ready], []
+    for one in waiting:
+        file = store.partial(one) / PROGRESS
+        # Absent before the first step and after the last one; old where a training was killed.
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - file.stat().st_mtime < OLD_PROGRESS:
+                step, steps, left = json.loads(file.read_text(encoding="utf-8"))
+                under_way.append(f"{one.describe()}, step {step:,} of {steps:,}, about {left:,.0f} s left")
+    return f"{len(waiting)} to be fine-tuned; now {'; '.join(under_way) or 'examples are read'}"
 
 
 def _trained(
     missing: Sequence[Specification], store: Store, device: str, wait: bool, workers: int
-) -> Iterator[tuple[Specification, Checkpoint | None]]:
-    """Each specification as it is done, with its checkpoint, or None where another process holds it."""
+) -> Iterator[tuple[Specification, Checkpoint]]:
+    """Each specification as it is done, with its checkpoint; without `wait`, those that no other process holds."""
     if workers <= 1 or not missing:
-        for one in missing:
-            yield one, fine_tune(one, store, device, wait)
+        made = ((one, fine_tune(one, store, device, wait)) for one in missing)
+        yield from ((one, checkpoint) for one, checkpoint in made if checkpoint is not None)
         return
     from distributed import as_completed
 
     with processes.workers(workers) as client:
         running = {client.submit(fine_tune, one, store, device, wait, pure=False): one for one in missing}
         for future in as_completed(running):
-            yield running[future], future.result()
+            if future.result() is not None:
+                yield running[future], future.result()
 
 
 def _checked(store: Store, specification: Specification, log: Callable[[str], None]) -> Checkpoint | None:
@@ -131,10 +137,10 @@ def _checked(store: Store, specification: Specification, log: Callable[[str], No
         return None
 
 
-def _report(log, checkpoint: Checkpoint, specification: Specification, done: int, total: int, started: float) -> None:
+def _report(log, checkpoint: Checkpoint, specification: Specification, count: str, started: float) -> None:
     ended = "DIVERGED (its loss is not a number: lower its rate)" if checkpoint.manifest["diverged"] else "fine-tuned"
     log(
-        f"{ended} {done} of {total}: {specification.describe()}, score {checkpoint.score:.3f} "
+        f"{ended} {count}: {specification.describe()}, score {checkpoint.score:.3f} "
         f"(null {checkpoint.manifest['null_rate']:.3f}), {time.monotonic() - started:.0f} s so far"
     )
 
@@ -166,53 +172,35 @@ def fine_tune(specification: Specification, store: Store, device: str = "auto", 
         partial = store.partial(specification)
         partial.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
-        finished, manifest = _train(specification, partial, device)
-        manifest |= {"seconds": round(time.monotonic() - started, 1), **environment(device)}
-        checkpoint = store.publish(specification, finished, manifest)
+        with disk_named(partial):
+            finished, manifest = _train(specification, partial, device)
+            manifest |= {"seconds": round(time.monotonic() - started, 1), **environment(device)}
+            checkpoint = store.publish(specification, finished, manifest)
         shutil.rmtree(partial)
         return checkpoint
 
 
 def _train(specification: Specification, partial: Path, device: str) -> tuple[Path, dict]:
-    schedule = specification.schedule
+    """The folder of a trained model, and what its manifest says of it."""
     encoder = encoders.locate(specification.encoder)
     tokenizer = encoders.tokenizer(encoder)
     data = tasks.load(specification.task, specification.source)
-    evaluation = encode(data, "validation", tokenizer, schedule.max_length)
+    evaluation = encode(data, "validation", tokenizer, specification.schedule.max_length)
     training = _training_examples(data, specification, tokenizer)
-    if specification.shuffled_labels:
-        training = shuffled(training, specification.seed)
     # One seed for the head (and random weights), then the Trainer sets it anew for the order of examples and dropout.
     set_seed(specification.seed)
     model = heads.build(encoder, data.task.head, data.labels)
     _change_layers(model, specification)
-
-    collate = batches.collator(data.task.head, tokenizer)
-    resumed, timed = last_whole_state(partial / "trainer"), _StepsTimed()
-    saver = StepSaver(specification.saved_steps, partial / "steps")
-    trainer = Trainer(
-        model=model,
-        args=_arguments(specification, schedule.steps(training.num_rows), partial / "trainer", device),
-        train_dataset=training,
-        processing_class=tokenizer,
-        data_collator=collate,
-        callbacks=[saver, OrderSaver(resumed), _StopOnDivergence(), timed],
-    )
-    trainer.remove_callback(PrinterCallback)
-    trainer.create_optimizer()
-    falling = schedule.steps(training.num_rows, further=False)
-    trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate_multiplier(schedule, falling))
-    if trainer.args.max_steps:
-        trainer.train(resume_from_checkpoint=resumed)
-
-    losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
-    predicted = predict(model, data, "validation", evaluation, collate)
+    timed = _StepsTimed(partial / PROGRESS)
+    state = _run_trainer(specification, model, training, tokenizer, timed, partial, device)
+    losses = [(entry["step"], entry["loss"]) for entry in state.log_history if "loss" in entry]
+    predicted = predict(model, data, "validation", evaluation, batches.collator(data.task.head, tokenizer))
     manifest = {
         "metric": data.task.metric,
         **scores(predicted, data, "validation", evaluation),
         "diverged": not (all(math.isfinite(loss) for _, loss in losses) and _finite(model)),
         "history": losses,
-        "steps": trainer.state.global_step,
+        "steps": state.global_step,
         "seconds_per_step": timed.mean,
         "training_examples": _count(training),
         "evaluation_examples": _count(evaluation),
@@ -222,6 +210,35 @@ def _train(specification: Specification, partial: Path, device: str) -> tuple[Pa
     if specification.saved_steps:
         shutil.copytree(partial / "steps", finished / "steps")
     return finished, manifest
+
+
+def _run_trainer(
+    specification: Specification,
+    model: nn.Module,
+    training: datasets.Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    timed: "_StepsTimed",
+    partial: Path,
+    device: str,
+) -> TrainerState:
+    """Train a model in place, from its last saved state where there is one; what the Trainer says of it."""
+    schedule, resumed = specification.schedule, last_whole_state(partial / "trainer")
+    saver = StepSaver(specification.saved_steps, partial / "steps")
+    trainer = Trainer(
+        model=model,
+        args=_arguments(specification, schedule.steps(training.num_rows), partial / "trainer", device),
+        train_dataset=training,
+        processing_class=tokenizer,
+        data_collator=batches.collator(tasks.find(specification.task).head, tokenizer),
+        callbacks=[saver, OrderSaver(resumed), _StopOnDivergence(), timed],
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.create_optimizer()
+    falling = schedule.steps(training.num_rows, further=False)
+    trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate_multiplier(schedule, falling))
+    if trainer.args.max_steps:
+        trainer.train(resume_from_checkpoint=resumed)
+    return trainer.state
 
 
 def _written(partial: Path, model: nn.Module, tokenizer: PreTrainedTokenizerBase, predicted: pd.DataFrame) -> Path:
@@ -242,15 +259,15 @@ def _finite(model: torch.nn.Module) -> bool:
 
 def _training_examples(data: TaskData, specification: Specification, tokenizer) -> datasets.Dataset:
     """The encoded training examples: all, or a subset that is stratified by label where an example has one."""
-    longest, wanted, seed = specification.schedule.max_length, specification.examples, specification.examples_seed
-    if wanted is None:
-        return encode(data, "train", tokenizer, longest)
-    if data.task.head in heads.LIBRARY:
-        # Chosen before it is encoded: a hundred examples of a large task cost no more than a hundred.
-        return encode(with_examples(data, wanted, seed), "train", tokenizer, longest)
-    # A sentence without a labelled word left is no example, so a task on words is encoded first.
-    encoded = encode(data, "train", tokenizer, longest)
-    return encoded.select(subset(np.zeros(encoded.num_rows, dtype=int), wanted, seed))
+    wanted, seed = specification.examples, specification.examples_seed
+    on_words = data.task.head not in heads.LIBRARY
+    # Chosen before they are encoded: a hundred examples of a large task cost no more than a hundred. On words they are
+    # chosen afterwards: a sentence without a labelled word left is no example.
+    chosen = data if on_words else with_examples(data, wanted, seed)
+    encoded = encode(chosen, "train", tokenizer, specification.schedule.max_length)
+    if on_words and wanted is not None:
+        encoded = encoded.select(subset(np.zeros(encoded.num_rows, dtype=int), wanted, seed))
+    return shuffled(encoded, specification.seed) if specification.shuffled_labels else encoded
 
 
 def shuffled(encoded: datasets.Dataset, seed: int) -> datasets.Dataset:
@@ -367,16 +384,21 @@ class _StopOnDivergence(TrainerCallback):
 
 
 class _StepsTimed(TrainerCallback):
-    """What a step takes, without what is saved after it."""
+    """What a step takes, without what is saved after it, and a file that says how far the training is."""
 
-    def __init__(self):
-        self.started, self.seconds = 0.0, []
+    def __init__(self, file: Path):
+        self.file, self.started, self.seconds, self.written = file, 0.0, [], 0.0
 
     def on_step_begin(self, args, state, control, **_):
         self.started = time.monotonic()
 
     def on_step_end(self, args, state, control, **_):
-        self.seconds.append(time.monotonic() - self.started)
+        now = time.monotonic()
+        self.seconds.append(now - self.started)
+        if now - self.written >= SECONDS_BETWEEN_STATES:
+            self.written, left = now, self.mean * (state.max_steps - state.global_step)
+            with written_beside(self.file) as place:
+                place.write_text(json.dumps([state.global_step, state.max_steps, left]), encoding="utf-8")
 
     @property
     def mean(self) -> float | None:

@@ -1,60 +1,154 @@
-"""What fine-tuned models predict on their development sets, example by example: what an interval of a score needs."""
+"""What fine-tuned models predict on their development sets, their scores, and these example by example, which an
+interval of a score needs.
 
-from collections.abc import Sequence
+The Trainer's own loop is not used: with batches by length it returns predictions in another order than the examples.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 
 import datasets
 import numpy as np
 import pandas as pd
 import torch
+from torch import nn
+from transformers.utils import ModelOutput
 
-from fivelenses import tasks
-from fivelenses.checkpoints.evaluation import Predicted, flat_labels, predict
 from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.models import batches, encoders
-from fivelenses.tasks.examples import TaskData, encode
-from fivelenses.tasks.parsing import attachment_scores, chain_matches
-from fivelenses.tasks.squad_scores import f1, first_sentence
+from fivelenses.models.biaffine import parse
+from fivelenses.tasks.encoding import best_span
+from fivelenses.tasks.examples import TaskData
+from fivelenses.tasks.parsing import attachment_scores, chain_matches, chain_score
+from fivelenses.tasks.scores import f1, first_sentence, majority_rate, score, squad_scores
 
 FILE = "predictions.parquet"  # in a checkpoint's folder
+# What a model reads of an encoded example; the rest is for training and scoring.
+INPUTS = ("input_ids", "attention_mask", "token_type_ids", "word_ids", "units")
+BATCH_SIZE = 64
+
+# Labels of all units, one answer per question, or heads and relations per sentence.
+Predicted = np.ndarray | list[str] | list[tuple[list[int], list[str]]]
 
 
-def by_example(checkpoints: Sequence[Checkpoint], device: str | None = None) -> pd.DataFrame:
-    """The score of each model on each development example, from what was kept at the end of its training.
+def predict(model: nn.Module, data: TaskData, split: str, encoded: datasets.Dataset, collate: Callable) -> Predicted:
+    """What a model predicts on a split: labels, answers or trees, as the task's head has it.
+
+    Args:
+        model: with the head of the task; it is put in evaluation mode.
+        data: the task.
+        split: of that task.
+        encoded: that split's examples.
+        collate: lays them out as a batch.
+    """
+    outputs = _outputs(model, encoded, collate)
+    if data.task.head == "span":
+        return _answers(outputs, encoded, list(data.splits[split]["context"]))
+    if data.task.head == "biaffine":
+        return _trees(outputs, encoded, data.splits[split]["tokens"], data.labels)
+    return _labels(outputs, encoded)
+
+
+@torch.no_grad()
+def _outputs(
+    model: nn.Module, encoded: datasets.Dataset, collate: Callable
+) -> Iterator[tuple[np.ndarray, ModelOutput]]:
+    """Rows of the examples and what the model makes of them, batches of similar length, the shortest first."""
+    order = np.argsort([len(tokens) for tokens in encoded["input_ids"]], kind="stable")
+    model.eval()
+    for begin in range(0, len(order), BATCH_SIZE):
+        rows = order[begin : begin + BATCH_SIZE]
+        inputs = collate([{name: row[name] for name in INPUTS if name in row} for row in encoded.select(rows)])
+        yield rows, model(**inputs.to(model.device))
+
+
+def _labels(outputs: Iterator, encoded: datasets.Dataset) -> np.ndarray:
+    """Predicted labels in the order of `flat_labels`."""
+    sizes = np.array([np.size(labels) for labels in encoded["labels"]])
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    predicted = np.empty(first[-1], dtype=np.int64)
+    for rows, output in outputs:
+        places = np.concatenate([np.arange(first[row], first[row + 1]) for row in rows])
+        predicted[places] = output.logits.argmax(-1).cpu().numpy()
+    return predicted
+
+
+def _answers(outputs: Iterator, encoded: datasets.Dataset, passages: list[str]) -> list[str]:
+    """The answer to each question: of all its windows' spans the one with the highest sum of logits."""
+    best: dict[int, tuple[float, int, int]] = {}
+    for rows, output in outputs:
+        windows = encoded.select(rows)
+        starts, ends = (logits.float().cpu().numpy() for logits in (output.start_logits, output.end_logits))
+        for start, end, question, pairs in zip(starts, ends, windows["row"], windows["offsets"], strict=True):
+            offsets = np.array(pairs)
+            tokens = len(offsets)
+            logit, first, last = best_span(start[:tokens], end[:tokens], offsets[:, 0] >= 0)
+            if question not in best or logit > best[question][0]:
+                best[question] = logit, int(offsets[first, 0]), int(offsets[last, 1])
+    return [passage[best[question][1] : best[question][2]] for question, passage in enumerate(passages)]
+
+
+def _trees(
+    outputs: Iterator, encoded: datasets.Dataset, sentences: Sequence[list[str]], labels: Sequence[str]
+) -> list[tuple[list[int], list[str]]]:
+    """Heads and relations of each sentence; a word without tokens has the head -1 and no relation."""
+    parsed = [([-1] * len(words), [""] * len(words)) for words in sentences]
+    for rows, output in outputs:
+        batch = encoded.select(rows)
+        arcs, relations = (logits.float().cpu().numpy() for logits in (output.arcs, output.relations))
+        for place, (sentence, word_ids) in enumerate(zip(batch["row"], batch["word_ids"], strict=True)):
+            words = np.array(sorted(set(word_ids) - {-1}))
+            for word, head, relation in zip(words, *parse(arcs[place], relations[place], words), strict=True):
+                parsed[sentence][0][word], parsed[sentence][1][word] = int(head), labels[relation]
+    return parsed
+
+
+def flat_labels(encoded: datasets.Dataset) -> np.ndarray:
+    """The labels of all examples in order; those of all units where an example has several."""
+    return np.concatenate([np.atleast_1d(labels) for labels in encoded["labels"]])
+
+
+def scores(predicted: Predicted, data: TaskData, split: str, encoded: datasets.Dataset) -> dict[str, float]:
+    """The scores of what `predict` returned for a split.
+
+    Answers and trees are compared with the task's table, whole, also where tokens were cut off.
+
+    Returns:
+        `score`, the task's metric, and `null_rate`, that of a model without information: the most frequent label for
+        accuracy and 0 for Matthews; the passage's first sentence for answers, scored by F1 with `exact_match` beside
+        it; for trees every word on the next one, scored by LAS with `uas` beside it.
+    """
+    table = data.splits[split]
+    if data.task.head == "span":
+        gold = [of_question["text"] for of_question in table["answers"]]
+        exact, mean_f1 = squad_scores(predicted, gold)
+        _, null = squad_scores([first_sentence(passage) for passage in table["context"]], gold)
+        return {"score": mean_f1, "null_rate": null, "exact_match": exact}
+    if data.task.head == "biaffine":
+        gold = list(zip(table["heads"], table["names"], strict=True))
+        uas, las = attachment_scores(predicted, gold)
+        return {"score": las, "null_rate": chain_score(gold), "uas": uas}
+    gold, metric = flat_labels(encoded), data.task.metric
+    null_rate = majority_rate(gold) if metric == "accuracy" else 0.0
+    return {"score": score(metric, predicted, gold), "null_rate": null_rate}
+
+
+def by_example(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
+    """The score of each model on each development example, as it was at the end of its training.
 
     The metric is Σ score / Σ weight over the examples, but for Matthews correlation, which takes `label` and
     `predicted`.
 
     Args:
         checkpoints: fine-tuned models; one whose training diverged is scored like any other.
-        device: where models run whose predictions were not kept, a GPU when there is one by default.
 
     Returns:
         One row per model and example, with `encoder`, `task`, `seed`, `address`, `metric`, `example` (its place in the
         development set), `score` (right or not; F1 of an answer; words right of a sentence), `weight` (1, or words),
         `null` (right by the most frequent label, an answer's first sentence, or a tree of every word on the next one,
-        as `evaluation.scores` has them; Matthews correlation has none), `label`, `predicted` (-1 where
-        an example has no label of its own).
+        as `scores` has them; Matthews correlation has none), `label`, `predicted` (-1 where an example has no label of
+        its own).
     """
-    kept = [checkpoint.folder / FILE for checkpoint in checkpoints]
-    return pd.concat(
-        [
-            pd.read_parquet(file) if file.is_file() else predicted_anew(checkpoint, device)
-            for file, checkpoint in zip(kept, checkpoints, strict=True)
-        ],
-        ignore_index=True,
-    )
-
-
-def predicted_anew(checkpoint: Checkpoint, device: str | None = None) -> pd.DataFrame:
-    """The rows of `by_example` for one model, which reads its development set again."""
-    made = checkpoint.specification
-    tokenizer = encoders.tokenizer(encoders.locate(made.encoder))
-    data = tasks.load(made.task, made.source, ("validation",))
-    encoded = encode(data, "validation", tokenizer, made.schedule.max_length)
-    model = checkpoint.model().to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    predicted = predict(model, data, "validation", encoded, batches.collator(data.task.head, tokenizer))
-    return rows_of(made, data, encoded, predicted)
+    return pd.concat([pd.read_parquet(one.folder / FILE) for one in checkpoints], ignore_index=True)
 
 
 def rows_of(made: Specification, data: TaskData, encoded: datasets.Dataset, predicted: Predicted) -> pd.DataFrame:
@@ -64,31 +158,31 @@ def rows_of(made: Specification, data: TaskData, encoded: datasets.Dataset, pred
         made: what the model was made from.
         data: its task.
         encoded: the development examples.
-        predicted: `evaluation.predict` of these.
+        predicted: `predict` of these.
     """
-    table, labels = data.splits["validation"], None
+    table = data.splits["validation"]
+    named = {"label": np.int16(-1), "predicted": np.int16(-1)}
     if data.task.head == "span":
         gold = [one["text"] for one in table["answers"]]
         guessed = [first_sentence(passage) for passage in table["context"]]
-        score, null = ([f1(*pair) for pair in zip(texts, gold, strict=True)] for texts in (predicted, guessed))
+        right, null = ([f1(*pair) for pair in zip(texts, gold, strict=True)] for texts in (predicted, guessed))
         weight = np.ones(len(gold))
     elif data.task.head == "biaffine":
         gold = list(zip(table["heads"], table["names"], strict=True))
         weight, null = np.array([len(heads) for heads, _ in gold]), chain_matches(gold)
-        score = [attachment_scores([tree], [other])[1] for tree, other in zip(predicted, gold, strict=True)] * weight
+        right = [attachment_scores([tree], [other])[1] for tree, other in zip(predicted, gold, strict=True)] * weight
     else:
         labels = flat_labels(encoded)
         weight = np.array([np.size(of_example) for of_example in encoded["labels"]])
         example = np.repeat(np.arange(len(weight)), weight)
-        guessed = np.bincount(labels).argmax()
-        right = predicted == labels, labels == guessed
-        score, null = (np.bincount(example[one], minlength=len(weight)) for one in right)
-    one_label = data.task.head == "sequence"
-    named = {"label": labels, "predicted": predicted} if one_label else {"label": None, "predicted": None}
-    columns = {"score": score, "weight": weight, "null": null}
+        equal = predicted == labels, labels == np.bincount(labels).argmax()
+        right, null = (np.bincount(example[one], minlength=len(weight)) for one in equal)
+        if data.task.head == "sequence":
+            named = {"label": labels.astype(np.int16), "predicted": predicted.astype(np.int16)}
+    columns = {"score": right, "weight": weight, "null": null}
     return pd.DataFrame(
         {"encoder": made.encoder, "task": made.task, "seed": made.seed, "address": made.address}
         | {"metric": data.task.metric, "example": np.arange(len(weight), dtype=np.int32)}
         | {name: np.asarray(values, dtype=np.float32) for name, values in columns.items()}
-        | {name: np.int16(-1) if of is None else of.astype(np.int16) for name, of in named.items()}
+        | named
     )

@@ -5,7 +5,6 @@ What the libraries say of files and of the hub, `models.encoders` has put into a
 
 import functools
 import math
-from collections.abc import Iterable
 
 import torch
 from torch import nn
@@ -33,9 +32,6 @@ def check_encoder(name: str, projections: bool = False, fewest_layers: int = 1) 
 
     Returns:
         Its configuration.
-
-    Raises:
-        SourceError, ValueError: in one sentence.
 
     Example:
         >>> check_encoder("toy-bert/seed-0", projections=True).num_hidden_layers
@@ -89,28 +85,20 @@ def _not_addressed(shape: PretrainedConfig, projections: bool) -> str:
     return ""
 
 
-def check_tokenizer(name: str, read: Iterable[tuple[str, str]]) -> None:
+@functools.cache
+def check_tokenizer(name: str, task: str, source: str) -> None:
     """Refuse an encoder whose tokeniser does not know most of a task's text.
 
-    Args:
-        name: the encoder's.
-        read: the tasks that it is to read, each with its source.
-
-    Raises:
-        SourceError: in one sentence.
-
     Example:
-        >>> check_tokenizer("toy-bert/seed-0", [("rte", "toyworld")])
+        >>> check_tokenizer("toy-bert/seed-0", "rte", "toyworld")
     """
-    tokenizer = encoders.tokenizer(encoders.locate(name))
-    for task, source in read:
-        unknown = _unknown_share(tokenizer, task, source)
-        if unknown > MOST_UNKNOWN:
-            where = "a table of your own" if tasks.find(task).own else source
-            raise SourceError(
-                f"The tokeniser of the encoder {name!r} does not know {unknown:.0%} of the tokens of {task} "
-                f"({where}): it is of another language or belongs to another encoder."
-            )
+    unknown = _unknown_share(encoders.tokenizer(encoders.locate(name)), task, source)
+    if unknown > MOST_UNKNOWN:
+        where = "a table of your own" if tasks.find(task).own else source
+        raise SourceError(
+            f"The tokeniser of the encoder {name!r} does not know {unknown:.0%} of the tokens of {task} ({where}): it "
+            "is of another language or belongs to another encoder."
+        )
 
 
 def _unknown_share(tokenizer: PreTrainedTokenizerBase, task: str, source: str) -> float:

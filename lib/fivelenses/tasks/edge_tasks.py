@@ -1,23 +1,28 @@
-"""The tasks of edge probing: one label or several for one or two spans of words, by name and source.
+r"""The tasks of edge probing: one label or several for one or two spans of words, by name and source.
 
 OntoNotes, which most of the published tasks are made of, is licensed. Where FIVELENSES_ONTONOTES names a folder that
 holds it in the format of the edge-probing suite (``<task>/train.json``, ``development.json``, ``test.json``), it is
 read; otherwise open data with the same annotation replace it, and `EdgeTask.stand_in` says which.
+
+Every reader of a corpus returns rows of one form from the text of its files: ``tokens``, the words of a text; ``span1``
+and ``span2``, [start, end) in words, the second None where a single span is labelled; ``labels``, a list.
 """
 
 import io
+import json
 import os
+import re
 import tarfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import conllu
 import pandas as pd
 
 import toyworld
-from fivelenses.tasks import edge_readers
+from fivelenses.catalogue import find_edge_task
 from fivelenses.tasks.sources import RawFile, SourceError, raw_bytes, raw_splits, raw_text
 from fivelenses.tasks.treebanks import TREEBANKS, words_of
 
@@ -84,50 +89,13 @@ PROPBANK = RawFile(
 )
 
 
-@dataclass(frozen=True)
-class EdgeTask:
-    """One edge-probing task.
+Row = dict
 
-    Attributes:
-        name, title: the name used in the code, and the one that the papers print.
-        spans: 1 or 2.
-        stand_in: the open data that are read where OntoNotes is not available.
-        in_ontonotes: whether the published task is made of OntoNotes.
-    """
-
-    name: str
-    title: str
-    spans: int
-    stand_in: str
-    in_ontonotes: bool = True
-
-
-EDGE_TASKS = {
-    task.name: task
-    for task in (
-        EdgeTask("pos", "POS", 1, "UD English EWT 2.16"),
-        EdgeTask("constituents", "Constituents", 1, "GUM 11.1"),
-        EdgeTask("dependencies", "Dependencies", 2, "UD English EWT 2.16", in_ontonotes=False),
-        EdgeTask("entities", "Entities", 1, "GUM 11.1"),
-        EdgeTask("srl", "SRL", 2, "PropBank on UD English EWT 2.2"),
-        EdgeTask("coreference", "Coreference", 2, "GUM 11.1, inside sentences"),
-        EdgeTask("coreference-dpr", "Coreference (DPR)", 2, "Definite Pronoun Resolution", in_ontonotes=False),
-        EdgeTask("spr", "SPR", 2, "Semantic Proto-Roles 2", in_ontonotes=False),
-        EdgeTask("relations", "Relations", 2, "SemEval-2010 task 8", in_ontonotes=False),
-    )
-}
-
-
-def find_edge_task(name: str) -> EdgeTask:
-    """The task of that name.
-
-    Example:
-        >>> find_edge_task("srl").spans
-        2
-    """
-    if name not in EDGE_TASKS:
-        raise ValueError(f"There is no edge-probing task {name!r}: choose among {', '.join(EDGE_TASKS)}.")
-    return EDGE_TASKS[name]
+# `(12-person-new-…` opens a mention, which ends at the same word with `)` or at a later one with `12)`; `12[1/2]` is
+# one part of a discontinuous mention.
+_MENTION = re.compile(r"\((\d+)(\[[^\]]*\])?-(\w+)[^()]*(\))?|(\d+)(\[[^\]]*\])?\)")
+# Two editions of a sentence count as the same where at least this share of their part-of-speech tags agrees.
+SAME_SENTENCE = 0.8
 
 
 def data_behind(name: str, source: str) -> str:
@@ -157,23 +125,210 @@ def edge_table(name: str, source: str) -> dict[str, pd.DataFrame]:
     if folder and task.in_ontonotes:
         rows = {split: _of_ontonotes(Path(folder).expanduser(), name, split) for split in SPLITS}
     elif name in ("relations", "spr", "coreference-dpr"):
-        rows = {split: edge_readers.edge_probing_json(raw_text(FILES[name][split])) for split in SPLITS}
+        rows = {split: edge_probing_json(raw_text(FILES[name][split])) for split in SPLITS}
     elif name == "constituents":
         rows = {split: _constituents(split) for split in SPLITS}
     elif name == "srl":
         skeleton = raw_text(PROPBANK)
-        rows = {split: edge_readers.semantic_roles(skeleton, _tagged(FILES["ewt-2.2"][split])) for split in SPLITS}
+        rows = {split: semantic_roles(skeleton, _tagged(FILES["ewt-2.2"][split])) for split in SPLITS}
     else:
         read, files = _READERS[name]
         rows = {split: read(raw_text(files[split])) for split in SPLITS}
     return {split: pd.DataFrame(of_split) for split, of_split in rows.items()}
 
 
+def _row(tokens: list[str], span1: tuple[int, int], span2: tuple[int, int] | None, labels: Iterable[str]) -> Row:
+    return {"tokens": tokens, "span1": list(span1), "span2": span2 and list(span2), "labels": sorted(labels)}
+
+
+def edge_probing_json(text: str) -> list[Row]:
+    r"""The format of the edge-probing suite: one JSON object per line, spans in words split at spaces.
+
+    Refused: a span is outside its text; the message names the line.
+
+    Example:
+        >>> line = '{"text": "a red hen", "targets": [{"span1": [1, 2], "label": "ADJ"}]}'
+        >>> edge_probing_json(line)[0]["labels"]
+        ['ADJ']
+    """
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        entry = json.loads(line)
+        tokens = entry["text"].split(" ")
+        for target in entry["targets"]:
+            spans = [tuple(target[name]) if target.get(name) else None for name in ("span1", "span2")]
+            for span in spans:
+                if span and not 0 <= span[0] < span[1] <= len(tokens):
+                    raise ValueError(f"Line {number} labels words {span} of a text of {len(tokens)}: it is damaged.")
+            labels = target["label"] if isinstance(target["label"], list) else [target["label"]]
+            rows.append(_row(tokens, *spans, labels))
+    return rows
+
+
+def _sentences(text: str) -> Iterator[tuple[list[dict], list[str]]]:
+    """The words of each sentence of a CoNLL-U text, with all their columns and as plain text."""
+    for sentence in conllu.parse(text):
+        words = words_of(sentence)
+        yield words, [word["form"] for word in words]
+
+
+def parts_of_speech(text: str) -> list[Row]:
+    r"""Each word of a CoNLL-U treebank with its universal part of speech.
+
+    Example:
+        >>> parts_of_speech("1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n\n")[0]["labels"]
+        ['VERB']
+    """
+    return [
+        _row(tokens, (place, place + 1), None, [word["upos"]])
+        for words, tokens in _sentences(text)
+        for place, word in enumerate(words)
+    ]
+
+
+def dependencies(text: str) -> list[Row]:
+    """Each word of a CoNLL-U treebank except the roots, with its head as the second span, and their relation."""
+    return [
+        _row(tokens, (place, place + 1), (word["head"] - 1, word["head"]), [word["deprel"]])
+        for words, tokens in _sentences(text)
+        for place, word in enumerate(words)
+        if word["head"]
+    ]
+
+
+def _mentions(words: list[dict]) -> Iterator[tuple[str, str, tuple[int, int]]]:
+    """The entity, its kind and the span of every mention that is continuous and inside the sentence."""
+    open_mentions: dict[str, list[tuple[str, int]]] = {}
+    for place, word in enumerate(words):
+        for bracket in _MENTION.finditer((word["misc"] or {}).get("Entity") or ""):
+            entity, part, kind, whole, closed, closed_part = bracket.groups()
+            if part or closed_part:
+                continue
+            if closed is None and whole:
+                yield entity, kind, (place, place + 1)
+            elif closed is None:
+                open_mentions.setdefault(entity, []).append((kind, place))
+            elif open_mentions.get(closed):
+                kind, start = open_mentions[closed].pop()
+                yield closed, kind, (start, place + 1)
+
+
+def entities(text: str) -> list[Row]:
+    """Each mention of a GUM document with its kind."""
+    return [
+        _row(tokens, span, None, [kind]) for words, tokens in _sentences(text) for _, kind, span in _mentions(words)
+    ]
+
+
+def coreference(text: str) -> list[Row]:
+    """Pairs of mentions inside a sentence of a GUM document: `coreferent` or `not`.
+
+    A pair is taken if one of the two has a coreferent mention in the sentence, so that negative pairs are close, too.
+    """
+    rows = []
+    for words, tokens in _sentences(text):
+        mentions = sorted(_mentions(words), key=lambda mention: mention[2])
+        named = [entity for entity, _, _ in mentions]
+        repeated = {entity for entity in named if named.count(entity) > 1}
+        for (first, _, span1), (second, _, span2) in combinations(mentions, 2):
+            if {first, second} & repeated and span1 != span2:
+                rows.append(_row(tokens, span1, span2, ["coreferent" if first == second else "not"]))
+    return rows
+
+
+def constituents(bracketed: str, sentences: Iterable[list[str]]) -> list[Row]:
+    """The phrases of a document's trees, without the root; a span that several phrases share has all their labels.
+
+    Args:
+        bracketed: trees in the bracketing of the Penn Treebank, one per sentence.
+        sentences: the document's words, sentence by sentence; a tree with another number of leaves is left out.
+
+    Refused: the numbers of trees and sentences differ.
+
+    Example:
+        >>> constituents("(ROOT (S (NP-SBJ (DT The) (NN hen)) (VP (VBZ sings))))", [["The", "hen", "sings"]])[0]
+        {'tokens': ['The', 'hen', 'sings'], 'span1': [0, 3], 'span2': None, 'labels': ['S']}
+    """
+    trees, sentences = list(_parsed_trees(bracketed)), list(sentences)
+    if len(trees) != len(sentences):
+        raise ValueError(f"{len(trees)} trees for {len(sentences)} sentences: they are not of one document.")
+    rows = []
+    for (phrases, leaves), tokens in zip(trees, sentences, strict=True):
+        if leaves != len(tokens):
+            continue
+        by_span: dict[tuple[int, int], set[str]] = {}
+        for label, span in phrases:
+            if label and label != "ROOT":
+                by_span.setdefault(span, set()).add(label)
+        ordered = sorted(by_span.items(), key=lambda phrase: (phrase[0][0], -phrase[0][1]))
+        rows += [_row(tokens, span, None, labels) for span, labels in ordered]
+    return rows
+
+
+def _parsed_trees(bracketed: str) -> Iterator[tuple[list[tuple[str, tuple[int, int]]], int]]:
+    """The phrases (label without function, span) and the number of leaves of each tree."""
+    stack: list[list] = []
+    phrases, leaves = [], 0
+    for opened, word in re.findall(r"\(\s*([^\s()]*)|([^\s()]+|\))", bracketed):
+        if word == ")":
+            label, start, is_word = stack.pop()
+            if not is_word:
+                phrases.append((label, (start, leaves)))
+            if not stack:
+                yield phrases, leaves
+                phrases, leaves = [], 0
+        elif word:
+            stack[-1][2] = True
+            leaves += 1
+        else:
+            stack.append([re.split(r"[-=]", opened)[0] if opened else "", leaves, False])
+
+
+def semantic_roles(skeleton: str, sentences: dict[str, tuple[list[str], list[str]]]) -> list[Row]:
+    """PropBank's predicates (first span) with their arguments (second span) and roles.
+
+    A sentence is kept where the treebank's sentence has as many words and at least four fifths of the same tags.
+
+    Args:
+        skeleton: PropBank's columns without words.
+        sentences: each sentence's words and their Penn tags, by its id in the treebank.
+    """
+    rows = []
+    for block in skeleton.split("\n\n"):
+        lines = [line.split() for line in block.splitlines() if line.strip()]
+        if not lines:
+            continue
+        genre, name = lines[0][0].split("/")[2], lines[0][0].rpartition("/")[2].removesuffix(".xml")
+        tokens, tags = sentences.get(f"{genre}-{name}-{int(lines[0][1]) + 1:04d}", ([], []))
+        if len(tokens) != len(lines):
+            continue
+        if sum(line[4] == tag for line, tag in zip(lines, tags, strict=True)) < SAME_SENTENCE * len(lines):
+            continue
+        for column in range(8, len(lines[0])):
+            spans = list(_bracketed_spans([line[column] for line in lines]))
+            predicate = next((span for role, span in spans if role == "V"), None)
+            if predicate is not None:
+                rows += [_row(tokens, predicate, span, [role]) for role, span in spans if role != "V"]
+    return rows
+
+
+def _bracketed_spans(column: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Roles and spans of a column of `(ARG1*`, `*`, `*)`."""
+    opened: list[tuple[str, int]] = []
+    for place, cell in enumerate(column):
+        opened += [(role, place) for role in re.findall(r"\(([^*()]+)", cell)]
+        for _ in range(cell.count(")")):
+            role, start = opened.pop()
+            yield role, (start, place + 1)
+
+
 _READERS: dict[str, tuple[Callable[[str], list[dict]], dict[str, RawFile]]] = {
-    "pos": (edge_readers.parts_of_speech, TREEBANKS["ewt"]),
-    "dependencies": (edge_readers.dependencies, TREEBANKS["ewt"]),
-    "entities": (edge_readers.entities, FILES["gum"]),
-    "coreference": (edge_readers.coreference, FILES["gum"]),
+    "pos": (parts_of_speech, TREEBANKS["ewt"]),
+    "dependencies": (dependencies, TREEBANKS["ewt"]),
+    "entities": (entities, FILES["gum"]),
+    "coreference": (coreference, FILES["gum"]),
 }
 
 
@@ -192,7 +347,7 @@ def _of_ontonotes(folder: Path, name: str, split: str) -> list[dict]:
             f"{ONTONOTES} names {folder}, which has no {file.relative_to(folder)}: put the edge-probing suite's file "
             "there, or unset the variable to read open data."
         )
-    return edge_readers.edge_probing_json(file.read_text(encoding="utf-8"))
+    return edge_probing_json(file.read_text(encoding="utf-8"))
 
 
 @cache
@@ -208,7 +363,7 @@ def _constituents(split: str) -> list[dict]:
     for sentence in conllu.parse(raw_text(FILES["gum"][split])):
         name = sentence.metadata["sent_id"].rpartition("-")[0]
         documents.setdefault(name, []).append([word["form"] for word in words_of(sentence)])
-    return [row for name, words in documents.items() for row in edge_readers.constituents(_trees()[name], words)]
+    return [row for name, words in documents.items() for row in constituents(_trees()[name], words)]
 
 
 def _tagged(file: RawFile) -> dict[str, tuple[list[str], list[str]]]:

@@ -1,16 +1,26 @@
-"""Sentences as tokens that know their words.
+"""Sentences as tokens that know their words; and extractive questions as windows: a question with as much of its
+passage as fits, and the answers that windows give.
 
 Tokens are a tokeniser's WordPieces everywhere, except in a treebank's table, whose column ``tokens`` holds words.
+
+A passage that is too long for one window is read in several overlapping ones, so that an answer that is cut in one of
+them is whole in the next (as in the code of Devlin et al. 2019 and in transformers' example for SQuAD).
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import datasets
+import numpy as np
 from tokenizers import normalizers
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 # The word of a token that belongs to none, such as [CLS].
 NO_WORD = -1
+# As in BERT's code.
+MAX_ANSWER_TOKENS = 30
+# Offsets take much memory while they are Python numbers, so questions are encoded in portions.
+_QUESTIONS_PER_CALL = 1_000
 
 
 def word_ids(encoded: BatchEncoding, row: int) -> list[int]:
@@ -60,3 +70,113 @@ def encode_words(
 def select(columns: Mapping[str, list], rows: Sequence[int]) -> dict[str, list]:
     """The given rows of some columns."""
     return {name: [values[row] for row in rows] for name, values in columns.items()}
+
+
+def encode_windows(
+    table: datasets.Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    words: bool = False,
+) -> datasets.Dataset:
+    """Questions with their passages as windows, one row per window.
+
+    A row has `input_ids`, `attention_mask`, `token_type_ids` where used; `row`, the question's row in the table;
+    `offsets`, for each token of the passage its first character and the one after its last, (-1, -1) for other tokens;
+    `start_positions` and `end_positions`, the first and last token of the first gold answer, or 0 and 0 (the token
+    [CLS]) where the window does not hold all of it.
+
+    Args:
+        table: the columns `question`, `context` and `answers` (`text` and `answer_start`).
+        max_length: tokens of a window. A question has at most a third of them and is cut there, and neighbouring
+            windows share a third (128 of 384, as in transformers' example).
+        words: add `word_ids` as :func:`fivelenses.tasks.examples.encode` does.
+
+    Refused: windows without room for a passage, or an answer that is not where its row says.
+    """
+    third = max_length // 3
+    if max_length - third - tokenizer.num_special_tokens_to_add(pair=True) <= third:
+        raise ValueError(f"Windows of {max_length} tokens have no room for a passage: raise max_length.")
+    portions = []
+    for first in range(0, table.num_rows, _QUESTIONS_PER_CALL):
+        rows = table.select(range(first, min(first + _QUESTIONS_PER_CALL, table.num_rows)))
+        encoded = tokenizer(
+            _cut(rows["question"], tokenizer, third),
+            list(rows["context"]),
+            truncation="only_second",
+            max_length=max_length,
+            stride=third,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+        )
+        portions.append(datasets.Dataset.from_dict(_columns(encoded, rows, first, words)))
+    return datasets.concatenate_datasets(portions)
+
+
+def _cut(questions: Sequence[str], tokenizer: PreTrainedTokenizerBase, longest: int) -> list[str]:
+    encoded = tokenizer(list(questions), add_special_tokens=False, return_offsets_mapping=True)
+    ends = [offsets[:longest][-1][1] if offsets else 0 for offsets in encoded["offset_mapping"]]
+    return [question[:end] for question, end in zip(questions, ends, strict=True)]
+
+
+def _columns(encoded: BatchEncoding, rows: datasets.Dataset, first: int, words: bool) -> dict[str, list]:
+    samples = encoded["overflow_to_sample_mapping"]
+    columns = {name: encoded[name] for name in encoded if name not in ("offset_mapping", "overflow_to_sample_mapping")}
+    columns["row"] = [first + sample for sample in samples]
+    columns["offsets"] = [
+        [pair if which == 1 else (-1, -1) for pair, which in zip(pairs, encoded.sequence_ids(window), strict=True)]
+        for window, pairs in enumerate(encoded["offset_mapping"])
+    ]
+    answers = list(_first_answers(rows, first))
+    spans = [
+        _token_span(np.array(offsets), *answers[s]) for offsets, s in zip(columns["offsets"], samples, strict=True)
+    ]
+    columns["start_positions"], columns["end_positions"] = (list(places) for places in zip(*spans, strict=True))
+    if words:
+        columns["word_ids"] = [word_ids(encoded, window) for window in range(len(samples))]
+    return columns
+
+
+def _first_answers(rows: datasets.Dataset, first: int) -> Iterator[tuple[int, int]]:
+    """The first character of each question's first answer, and the one after its last."""
+    for row, (answers, passage) in enumerate(zip(rows["answers"], rows["context"], strict=True), start=first):
+        text, start = next(zip(answers["text"], answers["answer_start"], strict=True), ("", -1))
+        if start < 0 or not text or not passage.startswith(text, start):
+            raise ValueError(
+                f"The answer {text!r} of row {row} is not at character {start} of its passage: correct it."
+            )
+        yield start, start + len(text)
+
+
+def _token_span(offsets: np.ndarray, first: int, end: int) -> tuple[int, int]:
+    """First and last token of the characters from `first` to before `end`; (0, 0) where the window cuts them."""
+    passage = np.flatnonzero(offsets[:, 0] >= 0)
+    if not len(passage) or offsets[passage[0], 0] > first or offsets[passage[-1], 1] < end:
+        return 0, 0
+    inside = passage[(offsets[passage, 0] < end) & (offsets[passage, 1] > first)]
+    return (int(inside[0]), int(inside[-1])) if len(inside) else (0, 0)
+
+
+def best_span(
+    start: np.ndarray, end: np.ndarray, passage: np.ndarray, max_tokens: int = MAX_ANSWER_TOKENS
+) -> tuple[float, int, int]:
+    """The span of a window's passage with the highest sum of logits among those that do not end before they start.
+
+    Args:
+        start, end: (tokens,) logits of an answer's first and last token.
+        passage: (tokens,) True for tokens of the passage.
+        max_tokens: the longest span that is considered.
+
+    Returns:
+        The sum of its two logits, its first token and its last token.
+
+    Example:
+        >>> start, end = np.array([9.0, 0.0, 2.0, 1.0]), np.array([9.0, 2.0, 0.0, 1.0])
+        >>> best_span(start, end, np.array([False, True, True, True]))
+        (3.0, 2, 3)
+    """
+    places = np.flatnonzero(passage)
+    sums = start[places][:, None] + end[places][None, :]
+    widths = places[None, :] - places[:, None]
+    sums = np.where((widths >= 0) & (widths < max_tokens), sums, -np.inf)
+    first, last = np.unravel_index(sums.argmax(), sums.shape)
+    return float(sums[first, last]), int(places[first]), int(places[last])

@@ -33,50 +33,13 @@ def universal(relation: str) -> str:
     return relation.partition(":")[0]
 
 
-def check_tree(heads: Sequence[int]) -> None:
-    """Refuse heads that do not form a tree with one root.
-
-    Args:
-        heads: the number of each word's head, from 1, or 0 for the root.
-
-    Refused: there is no word, a head is no word, there is no root or more than one, or there is a cycle.
-
-    Example:
-        >>> check_tree([2, 0, 2])
-    """
-    if not len(heads):
-        raise ValueError("A sentence has no words: leave it out.")
-    wrong = [word for word, head in enumerate(heads, start=1) if not 0 <= head <= len(heads)]
-    if wrong:
-        raise ValueError(f"The head of word {wrong[0]} is none of the {len(heads)} words: correct it.")
-    roots = [word for word, head in enumerate(heads, start=1) if head == 0]
-    if len(roots) != 1:
-        raise ValueError(f"A tree has one root, and the words {roots} have the head 0: correct them.")
-    reached = {0}
-    for word in range(1, len(heads) + 1):
-        path: list[int] = []
-        while word not in reached:
-            if word in path:
-                raise ValueError(f"The words {sorted(path)} lead to a cycle, not to the root: correct their heads.")
-            path.append(word)
-            word = heads[word - 1]
-        reached.update(path)
-
-
 def tree_table(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     """A treebank's sentences as `tokens`, `heads` and `names`, the universal relations.
 
     Args:
         frame: `tokens`, `heads` and the relations.
         column: the column that holds the relations.
-
-    Refused: the heads of a sentence are no tree; the message names its row.
     """
-    for row, heads in enumerate(frame["heads"]):
-        try:
-            check_tree(heads)
-        except ValueError as error:
-            raise ValueError(f"Row {row} of the treebank: {error}") from error
     names = [[universal(relation) for relation in relations] for relations in frame[column]]
     return pd.DataFrame({"tokens": frame["tokens"], "heads": frame["heads"], "names": names})
 

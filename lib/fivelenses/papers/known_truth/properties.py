@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses import tasks
 from fivelenses.activations import represent
-from fivelenses.checkpoints.evaluation import flat_labels
+from fivelenses.checkpoints.predictions import flat_labels
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list

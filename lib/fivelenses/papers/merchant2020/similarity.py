@@ -19,7 +19,7 @@ from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020.models import Models, pretrained_and_fine_tuned, tuned_seed
 from fivelenses.records import RUNNING_TEXT, TUNED, TWINS
-from fivelenses.tasks.running_text import wikipedia_text
+from fivelenses.tasks.examples import wikipedia_text
 from fivelenses.tasks.subsets import folds
 
 SAMPLE_SEED = 0  # of texts, tokens and permuted tokens

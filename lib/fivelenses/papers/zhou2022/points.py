@@ -12,7 +12,7 @@ import pandas as pd
 from torch import nn
 
 from fivelenses.activations import represent
-from fivelenses.checkpoints.evaluation import flat_labels
+from fivelenses.checkpoints.predictions import flat_labels
 from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.models.encoders import load_weights, locate, tokenizer
