@@ -26,7 +26,7 @@ import torch
 import yaml
 
 from fivelenses import execution, judging, project
-from fivelenses.chapters import ParameterError, check_device, find_chapter, folder_name, settings
+from fivelenses.chapters import ParameterError, check_device, find_chapter, folder_name, read_yaml, settings
 from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.store import MANIFEST, Checkpoint, Store
 from fivelenses.execution import RunError
@@ -115,7 +115,7 @@ def read_grid(texts: Iterable[str]) -> dict[str, list]:
         if name in grid:
             raise ValueError(f"The grid names {name} twice: write all its values after one name.")
         try:
-            grid[name] = yaml.safe_load(f"[{values}]")
+            grid[name] = read_yaml(f"[{values}]")
         except yaml.YAMLError as error:
             raise ValueError(
                 f"The values of {name} are not YAML: {values!r}; write them as a,b or '[a, b],[c]'."
@@ -138,7 +138,7 @@ def expand(grid: Mapping[str, Sequence]) -> list[dict]:
 def read_list(file: Path) -> list[dict]:
     """The points of a YAML file: a list of mappings, parameter to value; anything else is refused."""
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = read_yaml(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"The list of points {file} cannot be read: {' '.join(str(error).split())[:200]}.") from error
     entries = content if isinstance(content, list) else []

@@ -7,8 +7,9 @@ import pytest
 from huggingface_hub import constants
 from typer.testing import CliRunner
 
-from fivelenses.chapters import CHAPTERS, settings
+from fivelenses.chapters import CHAPTERS, parse_parameters, settings
 from fivelenses.cli import app
+from fivelenses.execution import check_inputs
 from fivelenses.tasks import sources
 
 
@@ -18,6 +19,20 @@ def test_a_broken_encoder_is_refused_before_its_notebook_starts(tmp_path, monkey
     result = CliRunner().invoke(app, ["run", "1", "-p", f"encoder={tmp_path}"])
     assert result.exit_code == 2 and f"{tmp_path} cannot be read" in result.stderr
     assert not list((tmp_path / "runs").rglob("*.ipynb"))
+
+
+@pytest.mark.parametrize(
+    ("number", "given"),
+    [(1, {"evaluation_examples": 5}), (1, {"mixed_examples": 3}), (6, {"evaluation_examples": 5})],
+)
+def test_too_few_examples_to_compare_are_refused_before_a_training(number, given):
+    with pytest.raises(ValueError, match="of two layers of width 64 needs more than 128: take more examples"):
+        check_inputs(settings(number, "tiny", tasks=["cola", "rte"], **given))
+
+
+@pytest.mark.parametrize(("written", "read"), [("010", 10), ("[010]", [10]), ("[0,1:30]", [0, "1:30"])])
+def test_numbers_are_those_of_yaml_1_2(written, read):
+    assert parse_parameters([f"value={written}"]) == {"value": read}
 
 
 @pytest.mark.parametrize("number", sorted(CHAPTERS))
