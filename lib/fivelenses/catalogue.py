@@ -220,11 +220,13 @@ def slug(title: str) -> str:
 
 def read_own(name: str) -> Task | None:
     """The task of the reader's own of that name; None where the store has none."""
-    return _read_own(own_folder() / name) if OWN_NAME.fullmatch(name) else None
+    folder = own_folder() / name
+    # A folder comes into its place whole, and one that is not there may come.
+    return _read_own(folder) if OWN_NAME.fullmatch(name) and folder.is_dir() else None
 
 
 @cache
-def _read_whole(folder: Path) -> Task:
+def _read_own(folder: Path) -> Task:
     facts = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     return Task(
         name=folder.name,
@@ -242,11 +244,6 @@ def _read_whole(folder: Path) -> Task:
     )
 
 
-def _read_own(folder: Path) -> Task | None:
-    # A folder comes into its place whole, and one that is not there may come.
-    return _read_whole(folder) if folder.is_dir() else None
-
-
 def is_task(name: str) -> bool:
     """Whether there is a task of that name.
 
@@ -259,9 +256,6 @@ def is_task(name: str) -> bool:
 
 def find(name: str) -> Task:
     """The task of that name: of the catalogue, or of the reader's own.
-
-    Raises:
-        ValueError: there is none; the message lists those there are.
 
     Example:
         >>> find("mrpc").labels

@@ -9,15 +9,7 @@ RUN_FOLDER_VARIABLE, RECORDS_VARIABLE = "FIVELENSES_RUN_FOLDER", "FIVELENSES_REC
 
 
 def root() -> Path:
-    """The folder that holds ``notebooks/``, ``models/`` and ``_toc.yml``: FIVELENSES_HOME, or the clone this runs from.
-
-    Raises:
-        FileNotFoundError: neither is a clone of the project.
-
-    Example:
-        >>> (root() / "notebooks").is_dir()
-        True
-    """
+    """The folder that holds ``notebooks/``, ``models/`` and ``_toc.yml``: FIVELENSES_HOME, or this clone."""
     named = os.environ.get("FIVELENSES_HOME")
     folder = Path(named).expanduser().resolve() if named else Path(__file__).resolve().parents[2]
     if not (folder / "notebooks").is_dir():
@@ -28,20 +20,12 @@ def root() -> Path:
 
 
 def store_folder() -> Path:
-    """Where checkpoints are kept: FIVELENSES_STORE, or ``store/`` in the clone (ignored by git).
-
-    Raises:
-        ValueError: a file is there.
-    """
+    """Where checkpoints are kept: FIVELENSES_STORE, or ``store/`` in the clone (ignored by git)."""
     return _named_folder("FIVELENSES_STORE") or root() / "store"
 
 
 def runs_folder() -> Path:
-    """Where runs are left: FIVELENSES_RUNS, or ``runs/`` in the clone (ignored by git).
-
-    Raises:
-        ValueError: a file is there.
-    """
+    """Where runs are left: FIVELENSES_RUNS, or ``runs/`` in the clone (ignored by git)."""
     return _named_folder("FIVELENSES_RUNS") or root() / "runs"
 
 
@@ -51,22 +35,14 @@ def records_folder() -> Path:
 
 
 def check_environment() -> None:
-    """Refuse variables of the environment that no run could use, before work begins.
-
-    Raises:
-        ValueError: one names a file for a folder, or no number of cores.
-    """
+    """Refuse variables of the environment that no run could use, before work begins."""
     for variable in ("FIVELENSES_STORE", "FIVELENSES_RUNS"):
         _named_folder(variable)
     named_cores()
 
 
 def named_cores() -> int | None:
-    """The cores that FIVELENSES_CORES leaves to a process; None where it names none.
-
-    Raises:
-        ValueError: it is no number of cores.
-    """
+    """The cores that FIVELENSES_CORES leaves to a process; None where it names none."""
     named = os.environ.get(CORES_VARIABLE)
     if not named:
         return None
@@ -76,11 +52,7 @@ def named_cores() -> int | None:
 
 
 def _named_folder(variable: str) -> Path | None:
-    """The folder that a variable of the environment names, which need not exist yet; None where it names none.
-
-    Raises:
-        ValueError: it, or a folder that it would lie in, is a file.
-    """
+    """The folder that a variable of the environment names, which need not exist yet; None where it names none."""
     named = os.environ.get(variable)
     if not named:
         return None

@@ -43,11 +43,6 @@ def test_a_specification_is_hashable_when_given_lists():
     assert one.frozen == (0, 1) and hash(one)
 
 
-def test_zero_examples_are_refused():
-    with pytest.raises(ValueError, match="at least one training example"):
-        specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 8, 1), examples=0)
-
-
 @pytest.mark.parametrize(
     "wrong", [{"learning_rate": 0}, {"batch_size": 0}, {"warmup": 1.0}, {"shape": "cosine"}, {"further_epochs": -1}]
 )

@@ -32,7 +32,6 @@ from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
 from fivelenses.files import disk_named, written_beside
 from fivelenses.models import batches, encoders, heads, layers
-from fivelenses.processes import cores
 from fivelenses.tasks.examples import TaskData, encode, with_examples
 from fivelenses.tasks.subsets import subset
 
@@ -67,8 +66,7 @@ def prepare(
     Returns:
         One checkpoint per specification.
 
-    Raises:
-        SourceError: an encoder among those to be trained has broken weights or a tokeniser that is not its own.
+    Refused: an encoder with broken weights or a tokeniser that is not its own.
     """
     store = store or Store()
     distinct = list(dict.fromkeys(specifications))
@@ -147,10 +145,8 @@ def _report(log, checkpoint: Checkpoint, specification: Specification, count: st
 
 def _workers(missing: Sequence[Specification], device: str) -> int:
     """One process a core where the encoder is so small that one core feeds it; a GPU is never shared."""
-    if not missing or (device != "cpu" and torch.cuda.is_available()):
-        return 1
     widths = [encoders.config(encoders.locate(one.encoder)).hidden_size for one in missing]
-    return cores() if max(widths) <= 256 else 1
+    return 1 if on_gpu(device) or max(widths, default=0) > 256 else processes.cores()
 
 
 def fine_tune(specification: Specification, store: Store, device: str = "auto", wait: bool = True) -> Checkpoint | None:
@@ -284,12 +280,10 @@ def shuffled(encoded: datasets.Dataset, seed: int) -> datasets.Dataset:
         ([3, 1], [0, 1, 2, 3])
     """
     labels = list(encoded["labels"])
-    permuted = np.random.default_rng(seed).permutation(flat_labels(encoded))
+    column = np.random.default_rng(seed).permutation(flat_labels(encoded)).tolist()
     if isinstance(labels[0], list):
         ends = np.cumsum([len(of_row) for of_row in labels])
-        column = [part.tolist() for part in np.split(permuted, ends[:-1])]
-    else:
-        column = permuted.tolist()
+        column = [column[end - len(of_row) : end] for of_row, end in zip(labels, ends, strict=True)]
     return encoded.remove_columns("labels").add_column("labels", column)
 
 

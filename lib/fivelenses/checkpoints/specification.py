@@ -180,16 +180,12 @@ def training_rows(task: str, source: str) -> int:
 
 
 def spaced_steps(last: int, count: int) -> tuple[int, ...]:
-    """At most `count` steps from 0 to `last`, close together at the beginning, where training moves most.
-
-    Refused: fewer than two asked for.
+    """At most `count` steps (two or more) from 0 to `last`, close together at first, where training moves most.
 
     Example:
         >>> spaced_steps(100, 5)
         (0, 6, 25, 56, 100)
     """
-    if count < 2:
-        raise ValueError(f"States along training are at least the first and the last, not {count}.")
     return tuple(sorted({round(last * (place / (count - 1)) ** 2) for place in range(count)}))
 
 
@@ -214,8 +210,6 @@ def specify(
         rest: `examples_seed`, `frozen`, `truncated`, `reinitialised`, `biases_and_norms`, `saved_steps`,
             `shuffled_labels`, `precision`.
 
-    Refused: an encoder, task or source that cannot be had, or labels that cannot be shuffled.
-
     Example:
         >>> one = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1), examples=10**9)
         >>> one.examples is None and one == specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1))
@@ -224,8 +218,6 @@ def specify(
     from fivelenses.models import encoders
 
     digest, rows = _training_split(task, source)
-    if examples is not None and examples < 1:
-        raise ValueError(f"A model needs at least one training example, not {examples}.")
     if examples is None or examples >= rows:
         # Of all examples there is one choice, whatever the seed.
         examples, rest = None, rest | {"examples_seed": 0}

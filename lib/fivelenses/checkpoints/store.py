@@ -89,11 +89,8 @@ def finite(checkpoints: Mapping[Name, Checkpoint]) -> dict[Name, Checkpoint]:
 
 
 def check_finite(checkpoints: Mapping[Name, Checkpoint], where: str) -> None:
-    """Refuse checkpoints of which one has diverged, where none can be left out.
-
-    Args:
-        where: the parameter that names them.
-
+    """Refuse checkpoints of which one has diverged, where none can be left out; `where` is the parameter that names
+    them.
     """
     for name, one in checkpoints.items():
         if one.manifest["diverged"]:
@@ -105,14 +102,10 @@ class Store:
 
     Args:
         folder: where they are kept; FIVELENSES_STORE or ``store/`` in the project when None.
-
-    Refused: there is a file in its place.
     """
 
-    def __init__(self, folder: Path | str | None = None):
-        self.folder = Path(folder).expanduser().resolve() if folder else project.store_folder()
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"The store {self.folder} is a file: set FIVELENSES_STORE to a folder.")
+    def __init__(self, folder: Path | None = None):
+        self.folder = folder or project.store_folder()
 
     def place(self, specification: Specification) -> Path:
         """The folder of a finished checkpoint."""
@@ -129,10 +122,7 @@ class Store:
         return FileLock(folder / f"{made if isinstance(made, str) else made.address}.lock")
 
     def find(self, specification: Specification) -> Checkpoint | None:
-        """The finished checkpoint, its hashes checked; None when there is none.
-
-        Damaged: a file is missing or changed.
-        """
+        """The finished checkpoint, its hashes checked; None when there is none."""
         folder = self.place(specification)
         return read(folder) if folder.is_dir() else None
 
@@ -171,10 +161,7 @@ def _folders(place: Path) -> list[str]:
 
 
 def read(folder: Path) -> Checkpoint:
-    """A checkpoint from its folder, every file's hash checked.
-
-    Damaged: the manifest or a file is missing, unreadable or changed; the sentence names it.
-    """
+    """A checkpoint from its folder, every file's hash checked; the sentence of a `DamagedCheckpoint` names the file."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         files = manifest["files"]
@@ -201,8 +188,6 @@ def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> i
 
     Returns:
         How many damaged checkpoints are left.
-
-    Refused: an address to remove is not in the store, or the store is a file.
     """
     store = Store()
     for address in remove:
