@@ -16,18 +16,19 @@
 # %% [markdown]
 # # Attention and features
 #
-# **The question.** Which layers of an encoder does fine-tuning change, and would another {term}`seed` or other data
-# change the same ones? {cite:t}`hao2020` asked this of BERT-large, with the Jensen–Shannon divergence of *attention*
-# and the SVCCA distance of *features*.
+# **The question.** Which layers of an encoder does fine-tuning change, and would another
+# {term}`seed` or other data change the same ones? {cite:t}`hao2020` asked this of BERT-large, with
+# the Jensen–Shannon divergence of *attention* and the SVCCA distance of *features*.
 #
-# **The answer in numbers.** Attention in the last third of the layers moves {glue:text}`js_last_layers_value` times as
-# much as below (`js-last-layers`: {glue:text}`js_last_layers_verdict`). SVCCA distance is
-# {glue:text}`svcca_grows_value` larger in the last third than in the lower third (`svcca-grows`:
-# {glue:text}`svcca_grows_verdict`). Ranges are over tasks. [The last section](#the-claims) has all claims;
-# {glue:text}`claims_reproduced` are reproduced here.
+# **The answer in numbers.** Attention in the last third of the layers moves
+# {glue:text}`js_last_layers_value` times as much as below (`js-last-layers`:
+# {glue:text}`js_last_layers_verdict`). SVCCA distance is {glue:text}`svcca_grows_value` larger in
+# the last third than in the lower third (`svcca-grows`: {glue:text}`svcca_grows_verdict`). Ranges
+# are over tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are
+# reproduced here.
 #
-# *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 20 minutes. *Running*: 5 minutes
-# on the {term}`toy world` with two cores.
+# *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 20 minutes.
+# *Running*: 5 minutes on the {term}`toy world` with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -65,9 +66,10 @@ DIVERGED = "the training of every model diverged: lower learning_rate"
 # %% [markdown]
 # ## The setting
 #
-# The paper fine-tunes BERT-large (24 layers) on inference with much data (MNLI) and with little (RTE), sentiment
-# (SST-2) and paraphrase (MRPC). We count layers from 1, the paper from 0. Claims are judged on tasks whose score lies
-# clearly (at 95 %) more than two points above the {term}`null rate`.
+# The paper fine-tunes BERT-large (24 layers) on inference with much data (MNLI) and with little
+# (RTE), sentiment (SST-2) and paraphrase (MRPC). We count layers from 1, the paper from 0. Claims
+# are judged on tasks whose score lies clearly (at 95 %) more than two points above the
+# {term}`null rate`.
 
 # %% tags=["hide-input"]
 paper = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
@@ -78,8 +80,8 @@ for place, name in enumerate(names):
 run.table(
     "Table 1",
     table,
-    "Hyperparameters, the paper's in brackets, and the development accuracy that our models reach: mean over seeds and "
-    "half the range. The null rate is the share of the most frequent label.",
+    "Hyperparameters, the paper's in brackets, and the development accuracy that our models reach: "
+    "mean over seeds and half the range. The null rate is the share of the most frequent label.",
     columns={
         "task": "task",
         "learning_rate": "learning rate (paper)",
@@ -99,14 +101,14 @@ words = run.measure("words_by_example", over=settings.training_sets)
 run.gate(models, by_example, words=words)
 
 # %% [markdown]
-# Controls show what is due to learning: a {term}`twin`, whose matrices moved as far as in fine-tuning but at random, a
-# functional twin, which moved on until its last layer had changed as much (where a run has it), and training on
-# {term}`shuffled labels`.
+# Controls show what is due to learning: a {term}`twin`, whose matrices moved as far as in
+# fine-tuning but at random, a functional twin, which moved on until its last layer had changed as
+# much (where a run has it), and training on {term}`shuffled labels`.
 #
-# The paper argues from the shapes of curves and prints no numbers, so thresholds are ours. Layers are taken relative to
-# the depth: the last third of six layers is two of them, of 24 eight. Where the paper says that layers change
-# *drastically*, *hardly*, or agree, the threshold asks for more than a straight line gives, a curve to which every
-# layer adds the same.
+# The paper argues from the shapes of curves and prints no numbers, so thresholds are ours. Layers
+# are taken relative to the depth: the last third of six layers is two of them, of 24 eight. Where
+# the paper says that layers change *drastically*, *hardly*, or agree, the threshold asks for more
+# than a straight line gives, a curve to which every layer adds the same.
 
 # %% tags=["hide-input", "claim"]
 LOW, MIDDLE, LAST, BELOW = (0, 1 / 3), (1 / 3, 2 / 3), (2 / 3, 1), (0, 2 / 3)  # of the depth
@@ -120,7 +122,8 @@ def mean(rows, value, span):
     inside = (layers > above * layers.max() + 1e-9) & (layers <= upto * layers.max() + 1e-9)
     if not inside.any():
         raise CannotTest(
-            f"an encoder of {layers.max()} layers has none between {above:.0%} and {upto:.0%} of its depth"
+            f"an encoder of {layers.max()} layers has none between {above:.0%} and {upto:.0%} of "
+            "its depth"
         )
     return rows[value].to_numpy()[inside].mean()
 
@@ -129,7 +132,8 @@ def ratio(rows, value, upper, lower):
     """The mean over one part of the depth over that of another, neither less than rounding."""
     if rows["layer"].max() < 6:
         raise CannotTest(
-            f"an encoder of {rows['layer'].max()} layers has too few to tell a bend from a straight line, which takes 6"
+            f"an encoder of {rows['layer'].max()} layers has too few to tell a bend from a "
+            "straight line, which takes 6"
         )
     return max(mean(rows, value, upper), 1e-12) / max(mean(rows, value, lower), 1e-12)
 
@@ -137,14 +141,14 @@ def ratio(rows, value, upper, lower):
 # %% [markdown]
 # ## Attention changes
 #
-# Each {term}`attention head` gives every token a distribution over the tokens that it attends to. The
-# {term}`Jensen–Shannon divergence` compares the distributions $P$ and $Q$ of two models with their mean
-# $R = (P + Q)/2$:
+# Each {term}`attention head` gives every token a distribution over the tokens that it attends to.
+# The {term}`Jensen–Shannon divergence` compares the distributions $P$ and $Q$ of two models with
+# their mean $R = (P + Q)/2$:
 #
 # $$D_{JS}(P \,\|\, Q) = \tfrac12 D_{KL}(P \,\|\, R) + \tfrac12 D_{KL}(Q \,\|\, R).$$
 #
-# It is 0 where they agree and $\ln 2 \approx 0.69$ nats where no token receives attention from both. By hand and by
-# {py:func}`fivelenses.lenses.attention.js_divergence`:
+# It is 0 where they agree and $\ln 2 \approx 0.69$ nats where no token receives attention from
+# both. By hand and by {py:func}`fivelenses.lenses.attention.js_divergence`:
 
 # %% tags=["method"]
 import numpy as np
@@ -184,9 +188,10 @@ rows["js_null"] = rows["layer"].map(null)
 run.figure(
     "Figure 1",
     curves(rows, "js", by="task", y_label="JS divergence (nats)", nulls={"js_null": "untrained"}),
-    "JS divergence of attention between the pre-trained and the fine-tuned encoder, per layer, on development examples "
-    f"({in_words(rows)}; bands from least to greatest seed). Dashed: the divergence between the pre-trained and an "
-    f"untrained encoder, {null.min():.2f} to {null.max():.2f} nats.{controls_in_words(rows, 'js')}",
+    "JS divergence of attention between the pre-trained and the fine-tuned encoder, per layer, on "
+    f"development examples ({in_words(rows)}; bands from least to greatest seed). Dashed: the "
+    f"divergence between the pre-trained and an untrained encoder, {null.min():.2f} to "
+    f"{null.max():.2f} nats.{controls_in_words(rows, 'js')}",
     if_empty=DIVERGED,
 )
 
@@ -197,8 +202,8 @@ STRAIGHT = "a straight line that starts at zero or above gives at most 3.3 over 
 
 @run.claim(
     "js-last-layers",
-    says="Fine-tuning hardly changes the attention of low and middle layers, and changes that of the last layers "
-    "drastically.",
+    says="Fine-tuning hardly changes the attention of low and middle layers, and changes that of "
+    "the last layers drastically.",
     place="section 3, Figure 1",
     record=fine_tuned,
     by="task",
@@ -215,13 +220,14 @@ def last_third_over_the_layers_below(rows, lower=BELOW, upper=LAST):
 # %% [markdown]
 # ## Features change
 #
-# {term}`SVCCA` {cite:p}`raghu2017` compares the outputs $X$ and $Y$ of a layer in two models on the same tokens,
-# whatever the basis of each. It keeps the principal directions that hold 99 % of the variance on each side, finds the
-# canonical correlations $\rho_i$ between them, and takes
+# {term}`SVCCA` {cite:p}`raghu2017` compares the outputs $X$ and $Y$ of a layer in two models on the
+# same tokens, whatever the basis of each. It keeps the principal directions that hold 99 % of the
+# variance on each side, finds the canonical correlations $\rho_i$ between them, and takes
 #
 # $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i ,$$
 #
-# where $c$ is the smaller number of directions. The paper keeps all; the table below Figure 2 has both forms.
+# where $c$ is the smaller number of directions. The paper keeps all; the table below Figure 2 has
+# both forms.
 
 # %% tags=["method"]
 from fivelenses.lenses.cca import svcca_distance
@@ -236,8 +242,8 @@ by_hand, library = float(1 - correlations.mean()), svcca_distance(x, y, variance
 {"directions kept": kept, "by hand": round(by_hand, 6), "library": round(library, 6)}
 
 # %% [markdown]
-# Unrelated representations are less than 1 apart, because finitely many tokens correlate by chance (dashed in Figure
-# 2).
+# Unrelated representations are less than 1 apart, because finitely many tokens correlate by chance
+# (dashed in Figure 2).
 
 # %% tags=["hide-input"]
 rows = with_controls(fine_tuned, "svcca")
@@ -245,9 +251,10 @@ null = rows.groupby("layer")["svcca_null"].mean()
 run.figure(
     "Figure 2",
     curves(rows, "svcca", by="task", y_label="SVCCA distance", nulls={"svcca_null": "permuted"}),
-    f"SVCCA distance between the pre-trained and the fine-tuned encoder, per layer ({in_words(rows)}; "
-    f"{rows['tokens'].min():,} to {rows['tokens'].max():,} tokens). Dashed: the distance when the tokens of one side "
-    f"are permuted, {null.min():.2f} to {null.max():.2f} (mean over tasks).",
+    "SVCCA distance between the pre-trained and the fine-tuned encoder, per layer "
+    f"({in_words(rows)}; {rows['tokens'].min():,} to {rows['tokens'].max():,} tokens). Dashed: the "
+    f"distance when the tokens of one side are permuted, {null.min():.2f} to {null.max():.2f} "
+    "(mean over tasks).",
     if_empty=DIVERGED,
 )
 
@@ -280,7 +287,8 @@ measures = {
 run.table(
     "Four measures",
     last.groupby("task", sort=False)[list(measures)].mean().reset_index(),
-    "The last layer, pre-trained against fine-tuned, under four measures of distance in [0, 1] (mean over seeds).",
+    "The last layer, pre-trained against fine-tuned, under four measures of distance in [0, 1] "
+    "(mean over seeds).",
     columns={"task": "task"} | measures,
     formats={"task": title} | dict.fromkeys(measures, "{:.3f}"),
     key="measures",
@@ -290,7 +298,8 @@ run.table(
 # ## Rolling one layer back
 #
 # How much does each layer's change matter to the last layer, which the classifier reads?
-# {term}`Roll back <rolled back>` one layer to its pre-trained values and measure how far the last one moves.
+# {term}`Roll back <rolled back>` one layer to its pre-trained values and measure how far the last
+# one moves.
 
 # %% tags=["hide-input", "claim"]
 rollbacks = run.measure("rollbacks", each=("task", "seed", "shuffled_labels"))
@@ -299,9 +308,15 @@ rollbacks = run.measure("rollbacks", each=("task", "seed", "shuffled_labels"))
 rows = with_controls(rollbacks, "svcca")
 run.figure(
     "Figure 3",
-    curves(rows, "svcca", by="task", y_label="SVCCA distance of last layer", x_label="layer rolled back"),
-    "SVCCA distance of the last layer between the fine-tuned encoder and the same with one layer rolled back to its "
-    f"pre-trained values, by the layer rolled back ({in_words(rows)}).",
+    curves(
+        rows,
+        "svcca",
+        by="task",
+        y_label="SVCCA distance of last layer",
+        x_label="layer rolled back",
+    ),
+    "SVCCA distance of the last layer between the fine-tuned encoder and the same with one layer "
+    f"rolled back to its pre-trained values, by the layer rolled back ({in_words(rows)}).",
     if_empty=DIVERGED,
 )
 
@@ -309,15 +324,16 @@ run.figure(
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "rollback-low-harmless",
-    says="Rolling back any of the lower 11 of 24 layers hardly moves the last layer; rolling back a higher one does.",
+    says="Rolling back any of the lower 11 of 24 layers hardly moves the last layer; rolling back "
+    "a higher one does.",
     place="section 4, Figure 3",
     printed="layers 0–10 of 24, counted from 0",
     record=rollbacks,
     by="task",
     above=8,
     unit="ratio",
-    because="low layers move the last one by an eighth or less: a straight line gives at least a seventh over six "
-    "layers or more",
+    because="low layers move the last one by an eighth or less: a straight line gives at least a "
+    "seventh over six layers or more",
     variants={"halves of the layers": {"border": 1 / 2}},
 )
 def the_other_layers_over_the_low_ones(rows, border=11 / 24):
@@ -328,24 +344,34 @@ def the_other_layers_over_the_low_ones(rows, border=11 / 24):
 # %% [markdown]
 # ## Other seeds
 #
-# Two models of one task share their start and training examples and differ in the seed alone. Intervals count models,
-# not pairs: pairs that share a model are not independent. The paper sets two large data sets, MNLI and SST-2, against a
-# small one, MRPC, whose curves rise earlier; that comparison needs sets at least ten times as large.
+# Two models of one task share their start and training examples and differ in the seed alone.
+# Intervals count models, not pairs: pairs that share a model are not independent. The paper sets
+# two large data sets, MNLI and SST-2, against a small one, MRPC, whose curves rise earlier; that
+# comparison needs sets at least ten times as large.
 
 # %% tags=["hide-input", "claim"]
-LARGE, ONE_SEED = ("mnli", "sst2"), "it compares seeds and this run has one, or one that did not diverge"
+LARGE = ("mnli", "sst2")
+ONE_SEED = "it compares seeds and this run has one, or one that did not diverge"
 LATE, EARLY = "large sets in the last layers", "MRPC from a lower layer on"
 SHARE = "share of the height that is reached before the last sixth, MRPC over the large set"
 WHY = {"last third over the layers below": STRAIGHT, SHARE: "the same share"}
 RATIOS = dict.fromkeys(WHY, "ratio")
+RISES = (
+    "middle third minus lower third",
+    "last third minus middle third",
+    "rise into the last third minus rise into the middle third",
+)
 HALVES_OF_SENTENCE = {
     LATE: [f"{title(task)}, last layers" for task in LARGE],
     EARLY: [f"MRPC before {title(task)}" for task in LARGE],
 }
 
 
+# %% tags=["hide-input", "claim"]
 def both_halves(rows, early, late):
-    """What each large set does in its last layers, and how much more of its height MRPC has reached by then."""
+    """What each large set does in its last layers, and how much more of its height MRPC has reached
+    by then.
+    """
 
     def reached(of_pair):
         rise = mean(of_pair, early, (1 / 2, 5 / 6)) - mean(of_pair, early, LOW)
@@ -356,9 +382,13 @@ def both_halves(rows, early, late):
     for task in LARGE:
         names = (f"{title(task)}, last layers", task), (f"MRPC before {title(task)}", "mrpc", task)
         if lacking := [one for one in (task, "mrpc") if one not in of_tasks]:
-            groups |= dict.fromkeys(names, f"this run does not compare seeds of {title(lacking[0])}")
+            groups |= dict.fromkeys(
+                names, f"this run does not compare seeds of {title(lacking[0])}"
+            )
         elif examples[task] < 10 * examples["mrpc"]:
-            why = f"{title(task)} has {examples[task]:,} training examples here, not 10 times MRPC's"
+            why = (
+                f"{title(task)} has {examples[task]:,} training examples here, not 10 times MRPC's"
+            )
             groups |= dict.fromkeys(names, f"{why} {examples['mrpc']:,}")
         else:
             shares = [estimate(of_tasks[one], reached, PAIR, "ratio") for one in ("mrpc", task)]
@@ -373,7 +403,8 @@ pairs = len(rows[["first", "second"]].drop_duplicates())
 run.figure(
     "Figure 4",
     curves(rows, "js", by="task", y_label="JS divergence (nats)"),
-    f"JS divergence of attention between two seeds of one task, per layer ({pairs} pairs of seeds per task).",
+    f"JS divergence of attention between two seeds of one task, per layer ({pairs} pairs of seeds "
+    "per task).",
     if_empty=ONE_SEED,
 )
 
@@ -381,8 +412,8 @@ run.figure(
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "seeds-js",
-    says="Between seeds, attention agrees in low and middle layers of models of the large sets MNLI and SST-2 and "
-    "diverges in the last; for MRPC it diverges from about layer 10 of 24 on.",
+    says="Between seeds, attention agrees in low and middle layers of models of the large sets "
+    "MNLI and SST-2 and diverges in the last; for MRPC it diverges from about layer 10 of 24 on.",
     place="section 5.1, Figure 4",
     printed="MRPC: from layer 9 of 24, counted from 0",
     record=between_seeds,
@@ -395,12 +426,15 @@ run.figure(
     if_empty=ONE_SEED,
 )
 def attention_between_seeds(rows, lower=BELOW, upper=LAST):
-    """For each set with at least ten times MRPC's training examples, mean JS divergence between seeds of the last third
-    over that of the two thirds below; for MRPC, the rise from the lower third to the layers between 1/2 and 5/6 of the
-    depth as a share of the height of the last sixth (at least 0.01), over that of each large set.
+    """For each set with at least ten times MRPC's training examples, mean JS divergence between
+    seeds of the last third over that of the two thirds below; for MRPC, the rise from the lower
+    third to the layers between 1/2 and 5/6 of the depth as a share of the height of the last sixth
+    (at least 0.01), over that of each large set.
     """
     return both_halves(
-        rows, "js", lambda of_pair: {"last third over the layers below": ratio(of_pair, "js", upper, lower)}
+        rows,
+        "js",
+        lambda of_pair: {"last third over the layers below": ratio(of_pair, "js", upper, lower)},
     )
 
 
@@ -417,13 +451,12 @@ run.figure(
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "seeds-svcca",
-    says="Between seeds, SVCCA distance rises through all layers: for MNLI and SST-2 most in the last, for MRPC from "
-    "about layer 14 of 24.",
+    says="Between seeds, SVCCA distance rises through all layers: for MNLI and SST-2 most in the "
+    "last, for MRPC from about layer 14 of 24.",
     place="section 5.1, Figure 5",
     printed="MRPC: from layer 13 of 24, counted from 0",
     record=between_seeds,
-    unit=dict.fromkeys(("last third minus middle third", "middle third minus lower third"), "SVCCA distance")
-    | {"rise into the last third minus rise into the middle third": "SVCCA distance", SHARE: "ratio"},
+    unit=dict.fromkeys(RISES, "SVCCA distance") | {SHARE: "ratio"},
     because=WHY,
     per="comparison",
     halves=HALVES_OF_SENTENCE,
@@ -431,32 +464,39 @@ run.figure(
     if_empty=ONE_SEED,
 )
 def features_between_seeds(rows, value="svcca"):
-    """Differences of mean SVCCA distance between seeds from third to third; for each set with at least ten times MRPC's
-    training examples, the second difference minus the first; for MRPC, the share as for `seeds-js`.
+    """Differences of mean SVCCA distance between seeds from third to third; for each set with at
+    least ten times MRPC's training examples, the second difference minus the first; for MRPC, the
+    share as for `seeds-js`.
     """
 
     def rises(of_pair):
         low, middle, last = (mean(of_pair, value, third) for third in (LOW, MIDDLE, LAST))
-        return {"middle third minus lower third": middle - low, "last third minus middle third": last - middle}
+        return dict(zip(RISES, (middle - low, last - middle), strict=False))
 
     def steeper(of_pair):
         to_middle, to_last = rises(of_pair).values()
-        return {"rise into the last third minus rise into the middle third": to_last - to_middle}
+        return {RISES[2]: to_last - to_middle}
 
-    groups = {task: estimate(of_task, rises, PAIR) for task, of_task in rows.groupby("task", sort=False)}
+    groups = {
+        task: estimate(of_task, rises, PAIR) for task, of_task in rows.groupby("task", sort=False)
+    }
     return groups | both_halves(rows, value, steeper)
 
 
 # %% [markdown]
 # ## Other data sets
 #
-# The paper compares models of close data sets (RTE and MNLI, both inference), of less close ones (MRPC and RTE, both
-# pairs of sentences) and of distant ones (MRPC and SST-2), on a mixture of their development examples.
+# The paper compares models of close data sets (RTE and MNLI, both inference), of less close ones
+# (MRPC and RTE, both pairs of sentences) and of distant ones (MRPC and SST-2), on a mixture of
+# their development examples.
 
 # %% tags=["hide-input", "claim"]
 compared = settings.dataset_pairs
-between = run.measure("between_datasets", of=settings.models_of, each="seed", over={"pair": compared})
+between = run.measure(
+    "between_datasets", of=settings.models_of, each="seed", over={"pair": compared}
+)
 OF_PAPER = ("rte–mnli", "mrpc–rte", "mrpc–sst2")  # from near to far
+STEPS = ("MRPC–RTE minus RTE–MNLI", "MRPC–SST-2 minus MRPC–RTE")
 NO_PAIR = "this run has no pair of data sets whose trainings ended well"
 
 # %% tags=["hide-input"]
@@ -464,8 +504,9 @@ rows = with_controls(between, "js", by="pair")
 run.figure(
     "Figure 6",
     curves(rows, "js", by="pair", y_label="JS divergence (nats)"),
-    f"JS divergence of attention between models of two data sets, per layer, on {rows['examples'].max()} development "
-    f"examples, up to {settings.mixed_examples} of each set ({in_words(rows, 'pair')}, bands from least to greatest).",
+    "JS divergence of attention between models of two data sets, per layer, on "
+    f"{rows['examples'].max()} development examples, up to {settings.mixed_examples} of each set "
+    f"({in_words(rows, 'pair')}, bands from least to greatest).",
     if_empty=NO_PAIR,
 )
 
@@ -483,7 +524,8 @@ run.figure(
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "datasets-low-agree",
-    says="The lower third of the layers agrees between models of different data sets, whatever the domain.",
+    says="The lower third of the layers agrees between models of different data sets, whatever the "
+    "domain.",
     place="section 5.2, Figures 6 and 7",
     printed="layers 0–7 of 24, counted from 0",
     exhibits=("Figure 6", "Figure 7"),
@@ -491,13 +533,15 @@ run.figure(
     by="pair",
     above=10,
     unit="ratio",
-    because="the lower third differs by a tenth or less of the last: a straight line gives 0.11 to 0.27 over 6, 12 or "
-    "24 layers",
+    because="the lower third differs by a tenth or less of the last: a straight line gives 0.11 to "
+    "0.27 over 6, 12 or 24 layers",
     if_empty="this run compares none of the paper's pairs of data sets",
     variants=HALVES | ALL_VARIANCE,
 )
 def last_third_over_the_lower(rows, lower=LOW, upper=LAST, value="svcca"):
-    """Mean distance in the last third over that in the lower, for JS divergence and for SVCCA distance."""
+    """Mean distance in the last third over that in the lower, for JS divergence and for SVCCA
+    distance.
+    """
     return {
         "attention, last third over the lower third": ratio(rows, "js", upper, lower),
         "features, last third over the lower third": ratio(rows, value, upper, lower),
@@ -507,8 +551,8 @@ def last_third_over_the_lower(rows, lower=LOW, upper=LAST, value="svcca"):
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "datasets-order",
-    says="In middle and last layers models differ more the more their data sets do: RTE–MNLI, then MRPC–RTE, then "
-    "MRPC–SST-2.",
+    says="In middle and last layers models differ more the more their data sets do: RTE–MNLI, then "
+    "MRPC–RTE, then MRPC–SST-2.",
     place="section 5.2, Figures 6 and 7",
     exhibits=("Figure 6", "Figure 7"),
     record=between,
@@ -518,8 +562,8 @@ def last_third_over_the_lower(rows, lower=LOW, upper=LAST, value="svcca"):
     variants={"halves of the layers": {"border": 1 / 2}} | ALL_VARIANCE,
 )
 def order_of_data_sets(rows, border=1 / 3, value="svcca"):
-    """Differences of the mean distance above the lower third between neighbouring pairs in that order. Models and
-    examples that two pairs of data sets share are left out of both together.
+    """Differences of the mean distance above the lower third between neighbouring pairs in that
+    order. Models and examples that two pairs of data sets share are left out of both together.
     """
     rows = rows[rows["pair"].isin(OF_PAPER)]
     counts = rows.groupby("seed")["pair"].nunique()
@@ -528,8 +572,10 @@ def order_of_data_sets(rows, border=1 / 3, value="svcca"):
         raise CannotTest("it needs models of MNLI, RTE, SST-2 and MRPC with one seed")
 
     def steps(of_seed, column):
-        near, further, far = (mean(of_seed[of_seed["pair"] == pair], column, (border, 1)) for pair in OF_PAPER)
-        return {"MRPC–RTE minus RTE–MNLI": further - near, "MRPC–SST-2 minus MRPC–RTE": far - further}
+        near, further, far = (
+            mean(of_seed[of_seed["pair"] == pair], column, (border, 1)) for pair in OF_PAPER
+        )
+        return dict(zip(STEPS, (further - near, far - further), strict=True))
 
     columns, tasks_needed = {"attention": "js", "features": value}, ("mnli", "rte", "sst2", "mrpc")
     return {
@@ -541,14 +587,14 @@ def order_of_data_sets(rows, border=1 / 3, value="svcca"):
 # %% [markdown]
 # ## The claims
 #
-# Each claim becomes one or more numbers per task or pair of tasks, positive in its direction; its card, below its
-# figure, gives the threshold. {doc}`The ledger </claims>` explains the verdicts.
+# Each claim becomes one or more numbers per task or pair of tasks, positive in its direction; its
+# card, below its figure, gives the threshold. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.finish()
 
 # %% [markdown]
-# **Limits.** A third of a small encoder is two or three layers (eight in the paper), so it is only roughly known where
-# a curve begins to rise.
+# **Limits.** A third of a small encoder is two or three layers (eight in the paper), so it is only
+# roughly known where a curve begins to rise.
 #
 # Three [exercises](/exercises.md#chapter-1-attention-and-features) go with this chapter.

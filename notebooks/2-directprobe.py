@@ -16,19 +16,19 @@
 # %% [markdown]
 # # The geometry of labels
 #
-# **The question.** An encoder turns each word or sentence into a point. How does fine-tuning rearrange these points?
-# {cite:t}`zhou2022` ask which labels planes separate, how far apart the labels lie, and how they move while the encoder
-# learns.
+# **The question.** An encoder turns each word or sentence into a point. How does fine-tuning
+# rearrange these points? {cite:t}`zhou2022` ask which labels planes separate, how far apart the
+# labels lie, and how they move while the encoder learns.
 #
 # **The answer in numbers.** In four of five tasks, a probe's accuracy rises by at least
-# {glue:text}`mostly_improves_value` (`mostly-improves`: {glue:text}`mostly_improves_verdict`). Nine in ten labels move
-# at least {glue:text}`pushes_apart_value` away from their nearest neighbour (`pushes-apart`:
-# {glue:text}`pushes_apart_verdict`). The similarity of training and test geometry falls by {glue:text}`diverges_value`
-# (`diverges`: {glue:text}`diverges_verdict`). [The last section](#the-claims) has all claims;
-# {glue:text}`claims_reproduced` are reproduced here.
+# {glue:text}`mostly_improves_value` (`mostly-improves`: {glue:text}`mostly_improves_verdict`). Nine
+# in ten labels move at least {glue:text}`pushes_apart_value` away from their nearest neighbour
+# (`pushes-apart`: {glue:text}`pushes_apart_verdict`). The similarity of training and test geometry
+# falls by {glue:text}`diverges_value` (`diverges`: {glue:text}`diverges_verdict`). [The last
+# section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here.
 #
-# *You need* the {doc}`primer </primer>` and convex sets. *Reading*: 20 minutes. *Running*: 8 minutes on the toy world
-# with two cores.
+# *You need* the {doc}`primer </primer>` and convex sets. *Reading*: 20 minutes. *Running*: 8
+# minutes on the toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -66,9 +66,28 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
-from fivelenses.exhibits import OTHERS, WIDTH, Drawing, Layout, controls_in_words, counted, curves, task_look
+from fivelenses.exhibits import (
+    OTHERS,
+    WIDTH,
+    Drawing,
+    Layout,
+    controls_in_words,
+    counted,
+    curves,
+    task_look,
+)
 from fivelenses.judging import CannotTest, estimate, of_size, over_seeds, score, short, title
-from fivelenses.records import AFTER, BEFORE, CONTROLS, SHARED, TUNED, TWIN, Missing, select, with_controls
+from fivelenses.records import (
+    AFTER,
+    BEFORE,
+    CONTROLS,
+    SHARED,
+    TUNED,
+    TWIN,
+    Missing,
+    select,
+    with_controls,
+)
 from fivelenses.run import begin
 
 run = begin(2, globals())
@@ -77,8 +96,8 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# The paper compares five sizes of BERT, this run the encoders of Table 1 (`english-bert` is our own; see
-# {doc}`the encoders </encoders>`).
+# The paper compares five sizes of BERT, this run the encoders of Table 1 (`english-bert` is our
+# own; see {doc}`the encoders </encoders>`).
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 1, the encoders"}
 run.table(
@@ -89,10 +108,10 @@ run.table(
 )
 
 # %% [markdown]
-# Five tasks label a word (POS, its part of speech), a pair of words (DEP, the relation of a word to its head), a
-# preposition (PS-role, what it contributes to the scene; PS-fxn, what it marks by itself) or a question (TREC-50, the
-# kind of answer that it wants). A word's point is the mean of its tokens' vectors, a pair's joins those of its words, a
-# question's is the vector of its [CLS].
+# Five tasks label a word (POS, its part of speech), a pair of words (DEP, the relation of a word to
+# its head), a preposition (PS-role, what it contributes to the scene; PS-fxn, what it marks by
+# itself) or a question (TREC-50, the kind of answer that it wants). A word's point is the mean of
+# its tokens' vectors, a pair's joins those of its words, a question's is the vector of its [CLS].
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 6, the tasks in numbers"}
 paper = {  # Table 6
@@ -107,16 +126,16 @@ paper = pd.DataFrame.from_dict(paper, orient="index", columns=[f"paper_{name}" f
 run.table(
     "Table 6",
     run.measure("task_sizes").join(paper, on="task"),
-    "Labelled points of each task, counted from the data, with the paper's numbers in brackets. The paper's POS "
-    "includes the treebank's seven empty nodes.",
+    "Labelled points of each task, counted from the data, with the paper's numbers in brackets. "
+    "The paper's POS includes the treebank's seven empty nodes.",
     columns={"task": "task"} | {name: f"{header} (paper)" for name, header in names.items()},
     formats={"task": title} | {name: f"{{{name}:,}} ({{paper_{name}:,.0f}})" for name in names},
 )
 
 # %% [markdown]
-# Every encoder is fine-tuned on every task. Of one, named in the captions, we also keep the weights at several steps
-# (its *states*). Claims are judged on this encoder, and on tasks whose score lies clearly more than two points above
-# the {term}`null rate`.
+# Every encoder is fine-tuned on every task. Of one, named in the captions, we also keep the weights
+# at several steps (its *states*). Claims are judged on this encoder, and on tasks whose score lies
+# clearly more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
@@ -128,16 +147,22 @@ run.gate(run.measure("models"), run.measure("by_example", **by_example), words=w
 #
 # ## Clusters with disjoint hulls
 #
-# {term}`DirectProbe` {cite:p}`zhou2021` groups labelled points into clusters such that each holds one label and the
-# {term}`convex hulls <convex hull>` of clusters with different labels do not meet. With one cluster per label, a plane
-# separates each pair of labels; more clusters mean a more complex boundary.
+# {term}`DirectProbe` {cite:p}`zhou2021` groups labelled points into clusters such that each holds
+# one label and the {term}`convex hulls <convex hull>` of clusters with different labels do not
+# meet. With one cluster per label, a plane separates each pair of labels; more clusters mean a more
+# complex boundary.
 
 # %% tags=["hide-input"]
 from fivelenses.lenses.directprobe import probe
 
 CLOUDS = {  # label, centre and number of points
     "separable": [("A", -1.3, -0.6, 14), ("B", 1.3, 0.7, 14)],
-    "not separable": [("A", -1.5, 0.0, 12), ("A", 1.6, 0.0, 12), ("B", 0.0, 1.4, 10), ("B", 0.0, -1.5, 10)],
+    "not separable": [
+        ("A", -1.5, 0.0, 12),
+        ("A", 1.6, 0.0, 12),
+        ("B", 0.0, 1.4, 10),
+        ("B", 0.0, -1.5, 10),
+    ],
 }
 chance, parts = np.random.default_rng(3), []
 for panel, clouds in CLOUDS.items():
@@ -158,8 +183,12 @@ for axes, (panel, points) in zip(panels, sketch.groupby("panel", sort=False), st
         if len(plane) > 2:
             corners = plane[ConvexHull(plane).vertices]
             axes.fill(*corners.T, facecolor=colour, edgecolor=colour, alpha=0.18, linewidth=1.5)
-        axes.annotate(label, plane.mean(axis=0), color=colour, fontsize=14, fontweight="bold", ha="center")
-    axes.set_title(f"{panel}: {points['cluster'].nunique()} clusters, {points['label'].nunique()} labels")
+        axes.annotate(
+            label, plane.mean(axis=0), color=colour, fontsize=14, fontweight="bold", ha="center"
+        )
+    axes.set_title(
+        f"{panel}: {points['cluster'].nunique()} clusters, {points['label'].nunique()} labels"
+    )
     axes.set(xticks=[], yticks=[], aspect="equal")
     axes.grid(False)
 run.figure(
@@ -167,10 +196,11 @@ run.figure(
     Drawing(
         figure,
         sketch,
-        "Points in a plane with hulls: left one of each label, right two of A, one on either side of B's.",
+        "Points in a plane with hulls: left one of each label, right two of A, one on either side "
+        "of B's.",
     ),
-    "DirectProbe on synthetic points. Left: one cluster per label, a line separates them. Right: more clusters than "
-    "labels, no line does.",
+    "DirectProbe on synthetic points. Left: one cluster per label, a line separates them. Right: "
+    "more clusters than labels, no line does.",
 )
 
 # %% [markdown]
@@ -199,14 +229,15 @@ by_hand, library = float(np.sqrt(nearest.fun)), hull_distance(a, b).distance
 {"by hand": round(by_hand, 5), "library": round(library, 5)}
 
 # %% [markdown]
-# This is twice the margin. {py:func}`fivelenses.lenses.directprobe.probe` proves each answer: for disjoint hulls by a
-# plane, checked on every point; otherwise by a point in both.
+# This is twice the margin. {py:func}`fivelenses.lenses.directprobe.probe` proves each answer: for
+# disjoint hulls by a plane, checked on every point; otherwise by a point in both.
 #
 # ## What a classifier reads
 #
-# A classifier {term}`probe` is a network with two hidden layers on the frozen points. Its sizes and regulariser are
-# chosen on a tenth of the training points; then it is trained from {glue:text}`initialisations` initialisations. The
-# geometries of training and test set are compared on the labels with at least {glue:text}`min_examples` points in both.
+# A classifier {term}`probe` is a network with two hidden layers on the frozen points. Its sizes and
+# regulariser are chosen on a tenth of the training points; then it is trained from
+# {glue:text}`initialisations` initialisations. The geometries of training and test set are compared
+# on the labels with at least {glue:text}`min_examples` points in both.
 
 # %% tags=["hide-input", "claim"]
 geometry = run.measure("geometry", each=("encoder", "task"))
@@ -228,7 +259,9 @@ def means_by_stage(geometry, fits):
     measures = [name for name in rows.columns if name not in keys]
     how = {name: "first" if name.startswith("hidden") else "mean" for name in measures}
     means = rows.groupby(["encoder", "task", "stage"], sort=False).agg(how).unstack(sort=False)
-    return means.set_axis([f"{name}_{stage}" for name, stage in means.columns], axis=1).reset_index()
+    return means.set_axis(
+        [f"{name}_{stage}" for name, stage in means.columns], axis=1
+    ).reset_index()
 
 
 def in_words(values):
@@ -242,7 +275,12 @@ def yes_or_no(share):
     return "yes" if share == 1 else "no"
 
 
-STAGES = {BEFORE: " before", AFTER: " after", "twin": ", moved at random", "shuffled": ", shuffled labels"}
+STAGES = {
+    BEFORE: " before",
+    AFTER: " after",
+    "twin": ", moved at random",
+    "shuffled": ", shuffled labels",
+}
 MEASURES = {
     "clusters": ("clusters", "{:.3g}"),
     "similarity": ("similarity", "{:.2f}"),
@@ -260,9 +298,14 @@ for measure, (header, form) in MEASURES.items():
 
 
 def printed(table, *names):
-    """How `run.table` prints columns of `means_by_stage`; those of controls where they were measured."""
+    """How `run.table` prints columns of `means_by_stage`; those of controls where they were
+    measured.
+    """
     there = [name for name in names if name in table and table[name].notna().any()]
-    return {"columns": {name: HEADERS[name] for name in there}, "formats": {name: FORMATS[name] for name in there}}
+    return {
+        "columns": {name: HEADERS[name] for name in there},
+        "formats": {name: FORMATS[name] for name in there},
+    }
 
 
 # %% tags=["hide-input"]
@@ -272,9 +315,10 @@ similarities = [f"similarity_{stage}" for stage in STAGES]
 run.table(
     "Table 2",
     table,
-    "Accuracy of the classifier probe on the last layer (mean ± standard deviation over initialisations), and "
-    f"similarity of the distances between labels in training and test set (on {points} of {all_points} training "
-    "points). A dash: planes do not separate the labels in one of the two.",
+    "Accuracy of the classifier probe on the last layer (mean ± standard deviation over "
+    "initialisations), and similarity of the distances between labels in training and test set (on "
+    f"{points} of {all_points} training points). A dash: planes do not separate the labels in one "
+    "of the two.",
     **printed(table, "encoder", "task", "accuracy_before", "accuracy_after", *similarities),
 )
 
@@ -295,31 +339,39 @@ changes = merge(own[own["stage"] == AFTER], before, keys, suffixes=("_after", "_
     per="case",
     unit="Pearson correlation",
     printed="to 0.44 at the lowest (BERT-small on PS-fxn)",
-    if_empty="in no case do planes separate the labels that training and test set share, before and after",
+    if_empty="in no case do planes separate the labels that training and test set share, before "
+    "and after",
 )
 def fall_of_similarity(rows):
-    """Fall of the similarity of training and test set, where planes separate the labels of the points measured."""
+    """Fall of the similarity of training and test set, where planes separate the labels of the
+    points measured.
+    """
     return (rows["similarity_before"] - rows["similarity_after"]).item()
 
 
 # %% [markdown]
 # ## Fine-tuning makes the space simpler
 #
-# In $d$ dimensions, planes separate any $d + 1$ points in general position, however labelled. So Table 3 also says
-# whether the points are separable with *permuted* labels.
+# In $d$ dimensions, planes separate any $d + 1$ points in general position, however labelled. So
+# Table 3 also says whether the points are separable with *permuted* labels.
 
 # %% tags=["hide-input"]
-SEPARABLE = ("separable_before", "separable_after", "control_separable_before", "control_separable_after")
+SEPARABLE = (
+    "separable_before",
+    "separable_after",
+    "control_separable_before",
+    "control_separable_after",
+)
 CLUSTERS = ("labels_before", *(f"clusters_{stage}" for stage in STAGES), *SEPARABLE)
 smallest = table[table["encoder"] == settings.encoders[0]]
 points, all_points = in_words(smallest["points_before"]), in_words(smallest["all_points_before"])
 run.table(
     "Table 3",
     smallest,
-    f"The smallest encoder, {short(settings.encoders[0])}: the clusters of its labels in the last layer. Clusters are "
-    f"counted on {points} training points (mean over seeds), separability on all {all_points}, each text once; so "
-    "labels with one cluster each can still be inseparable. Random labels: whether planes separate the same points "
-    "with permuted labels.",
+    f"The smallest encoder, {short(settings.encoders[0])}: the clusters of its labels in the last "
+    f"layer. Clusters are counted on {points} training points (mean over seeds), separability on "
+    f"all {all_points}, each text once; so labels with one cluster each can still be inseparable. "
+    "Random labels: whether planes separate the same points with permuted labels.",
     **printed(smallest, "task", *CLUSTERS),
 )
 
@@ -338,9 +390,12 @@ read = [f"{name}_{stage}" for stage in (BEFORE, AFTER) for name in ("hidden_1", 
 run.table(
     "Table 7",
     table.sort_values("task", key=lambda names: names.map(title), kind="stable"),
-    "All tasks and encoders: hidden sizes of the best probe, its accuracy (mean ± standard deviation over "
-    f"{settings.probe_initialisations} initialisations), and the number of clusters, before and after fine-tuning.",
-    **printed(table, "task", "encoder", *read, "labels_before", "clusters_before", "clusters_after"),
+    "All tasks and encoders: hidden sizes of the best probe, its accuracy (mean ± standard "
+    f"deviation over {settings.probe_initialisations} initialisations), and the number of "
+    "clusters, before and after fine-tuning.",
+    **printed(
+        table, "task", "encoder", *read, "labels_before", "clusters_before", "clusters_after"
+    ),
 )
 
 
@@ -353,10 +408,13 @@ run.table(
     record=changes[changes["clusters_before"] > changes["labels_before"]],
     per="case",
     unit="clusters per label",
-    if_empty="planes separate the labels of all points counted before fine-tuning, or none were counted",
+    if_empty="planes separate the labels of all points counted before fine-tuning, or none were "
+    "counted",
 )
 def fewer_clusters(rows):
-    """Fall of the number of clusters per label, where planes do not separate the points counted before fine-tuning."""
+    """Fall of the number of clusters per label, where planes do not separate the points counted
+    before fine-tuning.
+    """
     groups = {}
     for (encoder, task), of_task in rows.groupby(["encoder", "task"], sort=False):
         case, labels = f"{short(encoder)} on {title(task)}", of_task["labels_before"].iloc[0]
@@ -389,7 +447,8 @@ def gain_of_accuracy(rows):
     if not gains:
         return {}
     excepted = int(EXCEPTIONS * len(gains) + 1e-9)
-    # With k tasks excepted, one of the k + 1 that gain least may pass by chance: their intervals hold together.
+    # With k tasks excepted, one of the k + 1 that gain least may pass by chance: their intervals
+    # hold together.
     least = sorted(gains.values(), key=lambda gain: gain.estimate)[excepted]
     return {(short(settings.encoder), *gains): least.simultaneous(excepted + 1)}
 
@@ -419,9 +478,10 @@ look = dict(by="grows", x="step", y_label="least distance to another label", lay
 run.figure(
     "Figure 2",
     curves(rows[rows["task"].isin(["ps-role", "pos"])], "min_distance", **look),
-    f"Least distance of a label to any other along fine-tuning, last layer of {short(settings.encoder)} "
-    f"({counted(len(settings.seeds), 'seed')}, their mean): the three labels that grow most and the three that grow "
-    "least, in units of the hidden states. Controls are means over all labels."
+    "Least distance of a label to any other along fine-tuning, last layer of "
+    f"{short(settings.encoder)} ({counted(len(settings.seeds), 'seed')}, their mean): the three "
+    "labels that grow most and the three that grow least, in units of the hidden states. Controls "
+    "are means over all labels."
     + controls_in_words(rows[rows["task"].isin(["ps-role", "pos"])], "min_distance"),
     if_empty="neither PS-role nor POS is followed along training",
 )
@@ -452,11 +512,11 @@ def growth(rows):
     if_empty="in no task do planes separate the labels at the first and the last state",
 )
 def growth_of_the_least_distance(rows):
-    """Growth of the least distance that nine in ten labels reach, where planes separate the labels at the first and the
-    last state.
+    """Growth of the least distance that nine in ten labels reach, where planes separate the labels
+    at the first and the last state.
     """
-    # That a label also comes nearer on the way is not judged: the greatest fall of many labels between many states is
-    # above zero whatever they do.
+    # That a label also comes nearer on the way is not judged: the greatest fall of many labels
+    # between many states is above zero whatever they do.
     groups = {}
     for task, of_task in rows.groupby("task", sort=False):
         first, end = of_task["step"].min(), of_task["step"].max()
@@ -474,7 +534,9 @@ def draw_paths(paths):
     sized = dict(figsize=(WIDTH, 3.6), layout="constrained", squeeze=False)
     (figure, (panels,)), said = plt.subplots(1, paths["layer"].nunique(), **sized), []
     for axes, (layer, of_layer) in zip(panels, paths.groupby("layer"), strict=True):
-        for (label, path), (colour, marker) in zip(of_layer.groupby("label", sort=False), OTHERS, strict=False):
+        for (label, path), (colour, marker) in zip(
+            of_layer.groupby("label", sort=False), OTHERS, strict=False
+        ):
             axes.plot(path["x"], path["y"], color=colour, linewidth=1.2, alpha=0.7)
             sizes = np.linspace(12, 60, len(path))
             axes.scatter(path["x"], path["y"], color=colour, marker=marker, s=sizes, label=label)
@@ -493,16 +555,16 @@ paths = along["paths"]
 run.figure(
     "Figure 3",
     draw_paths(paths[(paths["task"] == single_task) & (paths["seed"] == settings.seeds[0])]),
-    f"Paths of the centroids of the three closest labels of {title(single_task)} along fine-tuning, "
-    f"{short(settings.encoder)}, seed {settings.seeds[0]}: markers grow from the first state to the last. Each layer "
-    "has its own components and scale.",
+    f"Paths of the centroids of the three closest labels of {title(single_task)} along "
+    f"fine-tuning, {short(settings.encoder)}, seed {settings.seeds[0]}: markers grow from the "
+    "first state to the last. Each layer has its own components and scale.",
 )
 
 # %% [markdown]
 # ## Fine-tuning on one task, measuring another
 #
-# Fine-tuning on a related task should move the labels of PS-fxn apart, too; fine-tuning on POS, which gives all
-# prepositions one tag, should pull them together.
+# Fine-tuning on a related task should move the labels of PS-fxn apart, too; fine-tuning on POS,
+# which gives all prepositions one tag, should pull them together.
 
 # %% tags=["hide-input", "claim"]
 target_distances = run.measure("target_distances", of=settings.models_for_target, each="seed")
@@ -513,20 +575,28 @@ keys = ["control", "tuned_on", "seed"]
 fits = target_accuracy["fits"]
 table = merge(target_distances, fits[[*keys, "accuracy", "deviation"]], keys)
 change = table["after"] - table["before"]
-how = {"grew": "sum", "shrank": "sum"} | dict.fromkeys(("change", "before", "accuracy", "deviation"), "mean")
-counts = table.assign(change=change, grew=change > 0, shrank=change < 0).groupby(keys, sort=False).agg(how)
+how = {"grew": "sum", "shrank": "sum"} | dict.fromkeys(
+    ("change", "before", "accuracy", "deviation"), "mean"
+)
+counts = (
+    table.assign(change=change, grew=change > 0, shrank=change < 0)
+    .groupby(keys, sort=False)
+    .agg(how)
+)
 counts = counts.groupby(keys[:2], sort=False).mean().reset_index()
 counts["relative"] = counts["change"] / counts["before"]
 # Before fine-tuning nothing changes, and there is nothing to count.
 counts.loc[counts["tuned_on"] == "nothing", ["grew", "shrank", "change", "relative"]] = np.nan
-counts["tuned_on"] = counts["tuned_on"].map(title) + counts["control"].map({TWIN: ", moved at random"}).fillna("")
+counts["tuned_on"] = counts["tuned_on"].map(title) + counts["control"].map(
+    {TWIN: ", moved at random"}
+).fillna("")
 run.table(
     "Table 5",
     table,
-    f"The {table['label'].nunique()} labels of {title(settings.target)} in the last layer of models that were "
-    "fine-tuned on it and on other tasks: for how many of them the least distance to any other label grew or shrank, "
-    "the mean change, and the accuracy of a probe (± standard deviation over initialisations); all means over "
-    f"{counted(len(settings.seeds), 'seed')}.",
+    f"The {table['label'].nunique()} labels of {title(settings.target)} in the last layer of "
+    "models that were fine-tuned on it and on other tasks: for how many of them the least distance "
+    "to any other label grew or shrank, the mean change, and the accuracy of a probe (± standard "
+    f"deviation over initialisations); all means over {counted(len(settings.seeds), 'seed')}.",
     columns={"tuned_on": "fine-tuned on", "grew": "distance grew", "shrank": "shrank"}
     | {"change": "mean change", "relative": "relative", "accuracy": "accuracy"},
     formats={"grew": "{:.3g}", "shrank": "{:.3g}", "change": "{:+.2f}", "relative": "{:+.0%}"}
@@ -544,7 +614,8 @@ ORDER = {
 
 @run.claim(
     "cross-task",
-    says="A related task pushes the labels apart less than the task itself, an opposing one together; accuracy agrees.",
+    says="A related task pushes the labels apart less than the task itself, an opposing one "
+    "together; accuracy agrees.",
     place="§4.4, Table 5",
     exhibits=("Table 5",),
     record={"distances": target_distances, "accuracy": target_accuracy["sentences"]},
@@ -554,8 +625,8 @@ ORDER = {
     printed="−1.68 on average after POS",
 )
 def order_of_tasks(rows):
-    """Differences of the labels' mean least distance, and of a probe's accuracy, between models fine-tuned on each
-    task.
+    """Differences of the labels' mean least distance, and of a probe's accuracy, between models
+    fine-tuned on each task.
     """
     distances, sentences, needed = rows["distances"], rows["accuracy"], ("ps-fxn", "ps-role", "pos")
     if lacking := [task for task in needed if task not in set(distances["tuned_on"])]:
@@ -574,8 +645,8 @@ def order_of_tasks(rows):
 # %% [markdown]
 # ## What stays as it was
 #
-# {term}`Spatial similarity` is the correlation of the distances between all pairs of labels with those before
-# fine-tuning.
+# {term}`Spatial similarity` is the correlation of the distances between all pairs of labels with
+# those before fine-tuning.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -589,7 +660,9 @@ def order_of_tasks(rows):
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 top, fine_tuned = similarities["layer"].max(), similarities["control"].isin([TUNED, SHARED])
 # Controls are drawn of the last layer alone.
-rows = with_controls(similarities[fine_tuned | (similarities["layer"] == top)], "similarity", x="step")
+rows = with_controls(
+    similarities[fine_tuned | (similarities["layer"] == top)], "similarity", x="step"
+)
 sizes = rows.groupby("task", sort=False)[["points", "all_points"]].first().itertuples()
 points = [f"{title(one.Index)} {one.points:,} of {one.all_points:,}" for one in sizes]
 run.figure(
@@ -600,12 +673,14 @@ run.figure(
         by="layer",
         x="step",
         y_label="similarity to itself before",
-        layout=Layout(panels="task", shared=True, names="ends", missing="not separable", height=3.0),
+        layout=Layout(
+            panels="task", shared=True, names="ends", missing="not separable", height=3.0
+        ),
     ),
-    f"Similarity of every other layer of {short(settings.encoder)} to itself before fine-tuning (Pearson correlation "
-    "of the distances between labels). A layer is missing where planes do not separate its labels, before or at that "
-    f"step. Training points followed: {', '.join(points)}. Controls are of layer {top}."
-    f"{controls_in_words(rows, 'similarity')}",
+    f"Similarity of every other layer of {short(settings.encoder)} to itself before fine-tuning "
+    "(Pearson correlation of the distances between labels). A layer is missing where planes do not "
+    f"separate its labels, before or at that step. Training points followed: {', '.join(points)}. "
+    f"Controls are of layer {top}.{controls_in_words(rows, 'similarity')}",
 )
 
 
@@ -624,10 +699,16 @@ run.figure(
     if_empty="in no task do planes separate the labels in the last layer at every state",
 )
 def least_similarity(rows):
-    """Least similarity of the last layer to itself before, where planes separate the labels of the points measured."""
+    """Least similarity of the last layer to itself before, where planes separate the labels of the
+    points measured.
+    """
     groups = {}
     for task, of_task in rows.groupby("task", sort=False):
-        least = of_task.groupby("seed")["similarity"].agg(lambda values: values.min(skipna=False)).dropna()
+        least = (
+            of_task.groupby("seed")["similarity"]
+            .agg(lambda values: values.min(skipna=False))
+            .dropna()
+        )
         if of_task["step"].nunique() > 1 and len(least):
             groups[task] = over_seeds(least)
     return groups
@@ -635,13 +716,17 @@ def least_similarity(rows):
 
 # %% tags=["hide-input"]
 def name_farthest(axes, rows, reach):
-    """Name the labels that moved most, on the side that has fewer points, with lines to their points."""
+    """Name the labels that moved most, on the side that has fewer points, with lines to their
+    points.
+    """
     side = -1 if (rows["x"] < 0).sum() < (rows["x"] > 0).sum() else 1
     farthest = rows.nlargest(3, "length").sort_values("y")
     for row, height in zip(farthest.itertuples(), (-0.75, 0.1, 0.8), strict=False):
         place = dict(xytext=(side * 0.97 * reach, height * reach), va="center", fontsize=8)
         line = dict(arrowstyle="-", color="#777777", linewidth=0.7, shrinkA=1, shrinkB=2)
-        axes.annotate(row.label, (row.x, row.y), ha="left" if side < 0 else "right", arrowprops=line, **place)
+        axes.annotate(
+            row.label, (row.x, row.y), ha="left" if side < 0 else "right", arrowprops=line, **place
+        )
 
 
 # %% tags=["hide-input"]
@@ -664,9 +749,12 @@ def draw_movements(rows):
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     for axes in panels.flat[len(layers) :]:
         axes.set_visible(False)
-    means = [f"{length:.2f} in layer {layer}" for layer, length in rows.groupby("layer")["length"].mean().items()]
-    alt = f"Label movements in a plane, one panel per layer. Mean length of a movement: {', '.join(means)}."
-    return Drawing(figure, rows, alt)
+    means = [
+        f"{length:.2f} in layer {layer}"
+        for layer, length in rows.groupby("layer")["length"].mean().items()
+    ]
+    alt = "Label movements in a plane, one panel per layer. Mean length of a movement: "
+    return Drawing(figure, rows, f"{alt}{', '.join(means)}.")
 
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Figure 5, where labels move"}
@@ -676,10 +764,10 @@ every_other = (rows["layer"].max() - rows["layer"]).mod(2) == 0
 run.figure(
     "Figure 5",
     draw_movements(rows[(rows["task"] == single_task) & every_other]),
-    f"Where fine-tuning on {title(single_task)} moves the centroid of each label in {short(settings.encoder)}, seed "
-    f"{settings.seeds[0]}: the difference vectors of a layer on their two principal directions (not centred), all "
-    "panels on one scale; the labels that move most are named. The percentage is the share of the squared movement "
-    "that lies in the plane.",
+    f"Where fine-tuning on {title(single_task)} moves the centroid of each label in "
+    f"{short(settings.encoder)}, seed {settings.seeds[0]}: the difference vectors of a layer on "
+    "their two principal directions (not centred), all panels on one scale; the labels that move "
+    "most are named. The percentage is the share of the squared movement that lies in the plane.",
 )
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Figures 7 to 10, all layers"}
@@ -710,8 +798,8 @@ for task in settings.followed:
     variants={"halves of the layers": {"share": 1 / 2}},
 )
 def movement(rows, share=1 / 3):
-    """Mean movement of the labels in the upper third of the layers over that in the lower; share of it that lies in two
-    directions, lower third minus upper.
+    """Mean movement of the labels in the upper third of the layers over that in the lower; share of
+    it that lies in two directions, lower third minus upper.
     """
     depth = rows["layer"].max()
     low, high = rows[rows["layer"] <= depth * share], rows[rows["layer"] > depth * (1 - share)]
@@ -727,14 +815,18 @@ def movement(rows, share=1 / 3):
 # %% [markdown]
 # ## The claims
 #
-# Distances and clusters jump when a single point moves, so their intervals cover seeds alone; those of
-# accuracies cover seeds and held-out sentences. Tables 2 to 7 also show other encoders: these take no part in the
-# verdicts, which stand under the name of one. {doc}`The ledger </claims>` explains the verdicts.
+# Distances and clusters jump when a single point moves, so their intervals cover seeds alone; those
+# of accuracies cover seeds and held-out sentences. Tables 2 to 7 also show other encoders: these
+# take no part in the verdicts, which stand under the name of one. {doc}`The ledger </claims>`
+# explains the verdicts.
 
 # %% tags=["hide-input"]
-run.glue(initialisations=str(settings.probe_initialisations), min_examples=str(settings.min_examples))
+run.glue(
+    initialisations=str(settings.probe_initialisations), min_examples=str(settings.min_examples)
+)
 run.finish()
 
 # %% [markdown]
-# **Limits.** Distances and lengths of movements are not scaled: an encoder whose states grow pushes everything apart.
-# Three [exercises](/exercises.md#chapter-2-the-geometry-of-labels) go with this chapter.
+# **Limits.** Distances and lengths of movements are not scaled: an encoder whose states grow pushes
+# everything apart. Three [exercises](/exercises.md#chapter-2-the-geometry-of-labels) go with this
+# chapter.

@@ -16,20 +16,21 @@
 # %% [markdown]
 # # Loss landscapes
 #
-# **The question.** Why does fine-tuning a pre-trained encoder work better than training the same network from scratch?
-# {cite:t}`hao2019` compare their {term}`loss surfaces <loss surface>`: on the line from start to end, on a plane around
-# it, and along the steps of the optimiser.
+# **The question.** Why does fine-tuning a pre-trained encoder work better than training the same
+# network from scratch? {cite:t}`hao2019` compare their {term}`loss surfaces <loss surface>`: on the
+# line from start to end, on a plane around it, and along the steps of the optimiser.
 #
-# **The answer in numbers.** Around its end, the basin of the fine-tuned model fills more of a disc than that from
-# scratch does, by {glue:text}`wider_optima_value` of the disc (`wider-optima`: {glue:text}`wider_optima_verdict`).
-# After a third of its steps, fine-tuning points {glue:text}`straighter_value` degrees closer to its end than training
-# from scratch (`straighter`: {glue:text}`straighter_verdict`). Rolling back the low layers costs less accuracy than the
-# middle ones, by {glue:text}`rollback_value` (`rollback`: {glue:text}`rollback_verdict`). Negative numbers point the
-# other way; ranges are over tasks. [The last section](#the-claims) has all claims;
+# **The answer in numbers.** Around its end, the basin of the fine-tuned model fills more of a disc
+# than that from scratch does, by {glue:text}`wider_optima_value` of the disc (`wider-optima`:
+# {glue:text}`wider_optima_verdict`). After a third of its steps, fine-tuning points
+# {glue:text}`straighter_value` degrees closer to its end than training from scratch (`straighter`:
+# {glue:text}`straighter_verdict`). Rolling back the low layers costs less accuracy than the middle
+# ones, by {glue:text}`rollback_value` (`rollback`: {glue:text}`rollback_verdict`). Negative numbers
+# point the other way; ranges are over tasks. [The last section](#the-claims) has all claims;
 # {glue:text}`claims_reproduced` are reproduced here.
 #
-# *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 20 minutes. *Running*: 5 minutes on the toy
-# world with two cores.
+# *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 20 minutes. *Running*: 5
+# minutes on the toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -77,8 +78,8 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# Each task is trained from the pre-trained encoder and, for more epochs, from random weights. The paper does so with
-# BERT-large on MNLI, RTE, SST-2 and MRPC.
+# Each task is trained from the pre-trained encoder and, for more epochs, from random weights. The
+# paper does so with BERT-large on MNLI, RTE, SST-2 and MRPC.
 
 # %% tags=["hide-input", "claim"]
 models = run.measure("models")
@@ -106,16 +107,23 @@ run.table(
     columns={"task": "task", "init": "start"}
     | dict(zip(columns[1:-1], columns[1:-1], strict=True))
     | {"null_rate": "null rate", "diverged": "diverged"},
-    formats={"task": title, "examples": "{:,}", "epochs": "{:g}", "diverged": {True: "yes", False: "no"}.get}
+    formats={
+        "task": title,
+        "examples": "{:,}",
+        "epochs": "{:g}",
+        "diverged": {True: "yes", False: "no"}.get,
+    }
     | dict.fromkeys(("score", "null_rate"), "{:.3f}"),
 )
 
 # %% [markdown]
-# Claims are judged on tasks whose fine-tuned models score clearly above the {term}`null rate`, by more than a tenth of
-# what the paper's models gain (two points where it has none), and better than a bag of words.
+# Claims are judged on tasks whose fine-tuned models score clearly above the {term}`null rate`, by
+# more than a tenth of what the paper's models gain (two points where it has none), and better than
+# a bag of words.
 
 # %% tags=["hide-input", "claim"]
-# Table 1, page 9: accuracy fine-tuned, and with the low, middle and high third rolled back, in percent.
+# Table 1, page 9: accuracy fine-tuned, and with the low, middle and high third rolled back, in
+# percent.
 PAPER_TABLE_1 = {
     "mnli": (86.54, 86.73, 84.71, 32.85),
     "rte": (75.45, 73.29, 70.04, 47.29),
@@ -129,14 +137,16 @@ scores = run.measure("by_example", of=settings.ordinary_models, each=("task", "s
 words = run.measure("words_by_example", over=settings.training_sets)
 null = models.groupby("task")["null_rate"].first()
 gains = {
-    task: round(PAPER_TABLE_1[task][0] / 100 - float(null[task]), 6) for task in null.index if task in PAPER_TABLE_1
+    task: round(PAPER_TABLE_1[task][0] / 100 - float(null[task]), 6)
+    for task in null.index
+    if task in PAPER_TABLE_1
 }
 run.gate(models[models["init"] == "pre-trained"], scores, gains, words)
 
 # %% [markdown]
 # Training leads from $\theta_0$ to $\theta_1$. Let $\delta_1 = \theta_1 - \theta_0$ and
-# $\delta_2 = \theta_2 - \theta_0$, where $\theta_2$ was trained from the same start on another task. The paper draws
-# the loss $\mathcal{J}$ on a line and on a plane:
+# $\delta_2 = \theta_2 - \theta_0$, where $\theta_2$ was trained from the same start on another
+# task. The paper draws the loss $\mathcal{J}$ on a line and on a plane:
 #
 # $$f(\alpha) = \mathcal{J}(\theta_0 + \alpha \delta_1), \qquad
 # f(\alpha, \beta) = \mathcal{J}\Bigl(\theta_0 + \alpha \delta_1
@@ -163,9 +173,10 @@ library = fivelenses.lenses.basin.half_widths(alphas, losses, at=1, rise=0.1)[1]
 {"by hand": round(float(by_hand), 6), "library": round(library, 6)}
 
 # %% [markdown]
-# The encoder's parameters move, embeddings included; pooler and classifier stay as trained, without dropout.
-# $\mathcal{J}$ is the mean over one random subset of the examples, the same for every cell. Of each model, and without
-# each of ten folds of the examples, the surface and the lines are read in numbers.
+# The encoder's parameters move, embeddings included; pooler and classifier stay as trained, without
+# dropout. $\mathcal{J}$ is the mean over one random subset of the examples, the same for every
+# cell. Of each model, and without each of ten folds of the examples, the surface and the lines are
+# read in numbers.
 
 # %% tags=["hide-input", "claim"]
 RISE, HALF = 0.1, 0.5  # nats above the end; of the drop from start to end
@@ -242,7 +253,10 @@ def agreement(cells):
     where one of the two is constant.
     """
     of_split = dict(list(cells.groupby("split")))
-    training, development = (as_surface(of_split["train"]), as_surface(of_split["validation"], "error"))
+    training, development = (
+        as_surface(of_split["train"]),
+        as_surface(of_split["validation"], "error"),
+    )
     along, across = np.abs(training.alphas - 0.5) <= NEAR, np.abs(training.betas) <= NEAR
     near = np.ix_(across, along)
     return {
@@ -258,7 +272,12 @@ def line_in_numbers(line):
     line = line.sort_values("alpha")
     positions, losses = line["alpha"].to_numpy(), line["loss"].to_numpy(float)
     way, steps = path(positions, losses), ((positions > START) & (positions <= END)).sum()
-    row = {"examples": line["examples"].min(), "falling": way.falling, "climb": way.climb, "steps": int(steps)}
+    row = {
+        "examples": line["examples"].min(),
+        "falling": way.falling,
+        "climb": way.climb,
+        "steps": int(steps),
+    }
     for name, rise in (("width", RISE), ("half_width", HALF * line["drop"].iloc[0])):
         row[name], row[f"{name}_whole"] = width(positions, losses, END, float(rise))
     return row
@@ -277,12 +296,15 @@ ends = ends.merge(landscapes["models"][[*MODEL, "null_loss"]], on=MODEL)
 ends = ends.assign(below=ends["null_loss"] - ends["loss"])
 
 # %% [markdown]
-# A claim about an optimum takes a task only where both models reached one: their loss on all training examples is
-# clearly more than a tenth of a nat below the entropy of the labels. A width that reaches the edge of the grid bounds a
-# difference on one side only; a share of a disc has no such edge.
+# A claim about an optimum takes a task only where both models reached one: their loss on all
+# training examples is clearly more than a tenth of a nat below the entropy of the labels. A width
+# that reaches the edge of the grid bounds a difference on one side only; a share of a disc has no
+# such edge.
 
 # %% tags=["hide-input", "claim"]
-RANDOM_PLANE = "a random plane would take as long as all surfaces; the claim on curves has a random line"
+RANDOM_PLANE = (
+    "a random plane would take as long as all surfaces; the claim on curves has a random line"
+)
 
 
 def by_task(rows, columns, parts):
@@ -336,8 +358,8 @@ def without_optimum(ends):
 # %% [markdown]
 # ## A good place to start
 #
-# A wide {term}`basin` tolerates small changes of the parameters. Each panel of Figure 1 measures in lengths of its own
-# $\delta_1$ (given in the table after Figure 6).
+# A wide {term}`basin` tolerates small changes of the parameters. Each panel of Figure 1 measures in
+# lengths of its own $\delta_1$ (given in the table after Figure 6).
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -469,7 +491,9 @@ def easier(tables):
     start to end, which a line of fewer than 40 steps does not show.
     """
     lower = by_task(tables["ends"], ["loss"], lambda rows: -fine_tuned_minus_scratch(rows, "loss"))
-    smoother = by_task(tables["lines"], ["climb"], lambda rows: -fine_tuned_minus_scratch(rows, "climb"))
+    smoother = by_task(
+        tables["lines"], ["climb"], lambda rows: -fine_tuned_minus_scratch(rows, "climb")
+    )
     groups, least = {}, tables["lines"].groupby("task")["steps"].min()
     for task in lower:
         parts = {"lower at the end": lower[task], "smoother": smoother[task]}
@@ -482,16 +506,18 @@ def easier(tables):
 
 
 # %% [markdown]
-# The paper draws a state $\theta^i$ of the training, with $\delta^i = \theta^i - \theta_0$, at $(d^\alpha, d^\beta)$;
-# $v_{\cos}$ is the cosine of its angle to the final direction:
+# The paper draws a state $\theta^i$ of the training, with $\delta^i = \theta^i - \theta_0$, at
+# $(d^\alpha, d^\beta)$; $v_{\cos}$ is the cosine of its angle to the final direction:
 #
-# $$v_{\cos} = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta^i \rVert \lVert \delta_1 \rVert}, \qquad
-# d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta_1 \rVert^2}, \qquad
+# $$v_{\cos} =
+# \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta^i \rVert \lVert \delta_1 \rVert},
+# \qquad d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta_1 \rVert^2}, \qquad
 # d^\beta = \sqrt{\frac{\lVert \delta^i \rVert^2}{\lVert \delta_1 \rVert^2} - (d^\alpha)^2}.$$
 #
-# $d^\beta$ is a distance from the straight line, without a sign, so we also draw the nearest point of the plane. A
-# random walk turns towards its end, too: its steps are nearly orthogonal in so many dimensions, so after a share $s$ of
-# their summed squared lengths it is at $\alpha = s$, $\beta = \sqrt{s - s^2}$.
+# $d^\beta$ is a distance from the straight line, without a sign, so we also draw the nearest point
+# of the plane. A random walk turns towards its end, too: its steps are nearly orthogonal in so many
+# dimensions, so after a share $s$ of their summed squared lengths it is at $\alpha = s$,
+# $\beta = \sqrt{s - s^2}$.
 
 # %% tags=["hide-input", "claim"]
 paths = run.measure("trajectories", over={"task": settings.followed, "seed": settings.seeds})
@@ -501,7 +527,9 @@ states, seeds = first_seed(by_model(paths))
 trained = states.query("control == ''")
 held = trained[trained["share"] < 1].groupby("init")["in_plane"].median()
 angles = trained.groupby("panel", sort=False).nth(1)
-words = "; ".join(f"{row.panel} {row.angle:.0f}° (epoch {row.epoch:g})" for row in angles.itertuples())
+words = "; ".join(
+    f"{row.panel} {row.angle:.0f}° (epoch {row.epoch:g})" for row in angles.itertuples()
+)
 run.figure(
     "Figure 3",
     surfaces(
@@ -523,7 +551,8 @@ run.figure(
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "straighter",
-    says="Fine-tuning stays near its final direction; from scratch, the first epochs point elsewhere.",
+    says="Fine-tuning stays near its final direction; from scratch, the first epochs point "
+    "elsewhere.",
     place="section 5.2, Figure 3",
     exhibits=("Figure 3",),
     record=paths,
@@ -540,7 +569,8 @@ def straighter(paths):
         nearer = []
         for _, of_seed in of_task.groupby("seed"):
             at_third = {
-                init: np.interp(1 / 3, way["share"], way["angle"], left=np.nan) for init, way in of_seed.groupby("init")
+                init: np.interp(1 / 3, way["share"], way["angle"], left=np.nan)
+                for init, way in of_seed.groupby("init")
             }
             nearer.append(at_third["scratch"] - at_third["pre-trained"])
         groups[task] = (
@@ -552,9 +582,10 @@ def straighter(paths):
 
 
 # %% [markdown]
-# What if training goes on? The paper trains for five epochs, then for twenty more. So do we: the rate falls to a tenth
-# over the first epochs and stays there, and the optimiser keeps its state. A second line is a separate training, whose
-# rate falls over all twenty-five, beside one that finished after five.
+# What if training goes on? The paper trains for five epochs, then for twenty more. So do we: the
+# rate falls to a tenth over the first epochs and stays there, and the optimiser keeps its state. A
+# second line is a separate training, whose rate falls over all twenty-five, beside one that
+# finished after five.
 
 # %% tags=["hide-input", "claim"]
 seeds = settings.seeds if settings.long_task in settings.tasks else ()
@@ -611,17 +642,16 @@ run.figure(
 
 
 # %% tags=["hide-input", "claim"]
-DRAMATIC = "two points: the paper says that the error does not increase dramatically and prints no number"
-
-
 @run.claim(
     "robust-overfitting",
-    says="Many more epochs do not raise the development error much, and end in the same region of low error.",
+    says="Many more epochs do not raise the development error much, and end in the same region of "
+    "low error.",
     place="section 5.3, Figure 4",
     exhibits=("Figure 4",),
     record=longer,
     above=dict.fromkeys(("error kept", "no barrier"), -0.02),
-    because=DRAMATIC,
+    because="two points: the paper says that the error does not increase dramatically and prints "
+    "no number",
     unit="of the development examples",
     per="task",
 )
@@ -636,7 +666,10 @@ def robust_overfitting(longer):
 
     def errors_of(way):
         errors = way["error"].to_numpy()
-        return {"error kept": errors[0] - errors[-1], "no barrier": errors[[0, -1]].max() - errors.max()}
+        return {
+            "error kept": errors[0] - errors[-1],
+            "no barrier": errors[[0, -1]].max() - errors.max(),
+        }
 
     groups = {task: estimate(rows, errors_of) for task, rows in between.groupby("task", sort=False)}
     for parts in groups.values():
@@ -648,8 +681,8 @@ def robust_overfitting(longer):
 # %% [markdown]
 # ## Better on new examples
 #
-# Figure 5 cuts the surface along $\delta_1$. A basin that looks wide there may be wide in every direction, so black
-# curves leave the end in a random direction, for the same length.
+# Figure 5 cuts the surface along $\delta_1$. A basin that looks wide there may be wide in every
+# direction, so black curves leave the end in a random direction, for the same length.
 
 # %% tags=["hide-input"]
 LEAST_FALL = 0.01  # nats; the loss of a model that learned nothing has no shape to be scaled
@@ -659,7 +692,9 @@ least = optimisation.groupby(MODEL)["loss"].min().rename("least")
 unit = optimisation[optimisation["alpha"] == START].set_index(MODEL)["loss"] - least
 along = along.join(least, on=MODEL).join(unit.where(unit >= LEAST_FALL).rename("unit"), on=MODEL)
 along["height"] = (along["loss"] - along["least"]) / along["unit"]
-along = along.assign(line=along["task"].where(along["direction"] == "optimisation", "random direction"))
+along = along.assign(
+    line=along["task"].where(along["direction"] == "optimisation", "random direction")
+)
 along = along.assign(start=along["init"].map(NAMES)).sort_values(["task", "init"], kind="stable")
 
 # %% tags=["hide-input"]
@@ -668,9 +703,17 @@ flat = ", ".join(f"{title(row.task)} {NAMES[row.init]}" for row in flat.itertupl
 missing = f"falls by less than {LEAST_FALL} nats"
 layout = Layout(panels="task", dashes="start", shared=True, height=2.8, missing=missing)
 drawing = curves(
-    along, "height", by="line", x="alpha", x_label="α, along δ₁", y_label="loss, its start as 1", layout=layout
+    along,
+    "height",
+    by="line",
+    x="alpha",
+    x_label="α, along δ₁",
+    y_label="loss, its start as 1",
+    layout=layout,
 )
-if drawing is not None:  # in a random direction the loss can fall below the least of the line from start to end
+if (
+    drawing is not None
+):  # in a random direction the loss can fall below the least of the line from start to end
     drawing.figure.axes[0].set_ylim(1.05 * min(0.0, along["height"].min()), 2)
 run.figure(
     "Figure 5",
@@ -686,7 +729,8 @@ run.figure(
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "sharper-from-scratch",
-    says="On curves with normalised axes, the optima of training from scratch are sharper than those of fine-tuning.",
+    says="On curves with normalised axes, the optima of training from scratch are sharper than "
+    "those of fine-tuning.",
     place="section 6.1, Figure 5",
     exhibits=("Figure 5",),
     record={"lines": lines, "ends": ends},
@@ -699,7 +743,9 @@ def sharper_from_scratch(tables):
     random direction of that length; only where both models reached an optimum, as for
     `wider-optima`.
     """
-    groups = by_task(tables["lines"], ["half_width"], lambda rows: fine_tuned_minus_scratch(rows, "half_width"))
+    groups = by_task(
+        tables["lines"], ["half_width"], lambda rows: fine_tuned_minus_scratch(rows, "half_width")
+    )
     for task, rows in tables["lines"].groupby("task"):
         if not isinstance(groups[task], str):
             which = "half_width_whole", "init", "pre-trained", "scratch"
@@ -713,7 +759,14 @@ drawn, seeds = first_seed(development)
 spread = drawn["error_standard_error"].median()
 run.figure(
     "Figure 6",
-    surfaces(drawn, "error", "panel", label="development error", table=development, contours=Contours(WAY, step=0.05)),
+    surfaces(
+        drawn,
+        "error",
+        "panel",
+        label="development error",
+        table=development,
+        contours=Contours(WAY, step=0.05),
+    ),
     "Share of development examples that are classified wrongly, on the planes of Figure 1; each "
     f"cell is a mean over {drawn['examples'].max():,} examples, with a standard error of "
     f"{spread:.3f} (median), and contours lie no closer. All panels share the shades.{seeds}",
@@ -756,12 +809,10 @@ def error_follows_loss(rows, measure="near_correlation"):
 
 
 # %% tags=["hide-input", "claim"]
-MANY = 10  # times as many training examples: MNLI and SST-2 have 18 to 158 times those of MRPC and RTE
-
-
 @run.claim(
     "scratch-needs-data",
-    says="From scratch, the surfaces of error and loss agree more on large data sets than on small ones.",
+    says="From scratch, the surfaces of error and loss agree more on large data sets than on small "
+    "ones.",
     place="section 6.2, Figure 6",
     exhibits=("Figure 6", "Measures"),
     record={"agreements": agreements, "models": landscapes["models"]},
@@ -774,10 +825,16 @@ def scratch_needs_data(tables, measure="near_correlation"):
     """Rank correlation of the two surfaces from scratch over the cells near the way from start to
     end, on a task with at least 10 times as many training examples minus on the other.
     """
+    # MNLI and SST-2 have 18 to 158 times as many training examples as MRPC and RTE.
     sizes, groups = tables["models"].groupby("task", sort=False)["examples"].max(), {}
-    pairs = [(large, small) for large in sizes.index for small in sizes.index if sizes[large] >= MANY * sizes[small]]
+    pairs = [
+        (large, small)
+        for large in sizes.index
+        for small in sizes.index
+        if sizes[large] >= 10 * sizes[small]
+    ]
     if not pairs:
-        raise CannotTest(f"no task of this run has {MANY} times as many training examples as another")
+        raise CannotTest("no task of this run has 10 times as many training examples as another")
     from_scratch = tables["agreements"].query("init == 'scratch'")
     of_task = by_task(from_scratch, [measure], lambda rows: rows[measure].iloc[0])
     for pair in pairs:
@@ -803,7 +860,9 @@ def marked(table, extents):
 
 
 whole = select(lines.assign(control=""))  # both directions
-at_random = whole[whole["direction"] == "random"].rename(columns=lambda name: name.replace("width", "random_width"))
+at_random = whole[whole["direction"] == "random"].rename(
+    columns=lambda name: name.replace("width", "random_width")
+)
 on_way = whole[whole["direction"] == "optimisation"].drop(columns=["direction", "examples"])
 at_end = select(cells).query("split == 'validation' and alpha == @END and beta == 0")
 measures = merged(
@@ -821,17 +880,36 @@ measures = merged(
 measures = measures.sort_values("task", kind="stable")
 
 # %% tags=["hide-input"]
-columns = {"task": "task", "init": "start", "seed": "seed", "start_loss": "loss, start", "train_loss": "loss, end"}
-columns |= {"climb": "climb", "width": "width along δ₁", "second_width": "along δ₂", "random_width": "random"}
-columns |= {"half_width": "along δ₁, at half", "share_1": "share of discs", "half_share_1": "share, at half"}
-columns |= {"angle": "angle of δ₁, δ₂", "norm": "‖δ₁‖", "sharpness": "sharpness", "correlation": "ρ"}
-columns |= {"near_correlation": "ρ, near"}
+columns = {
+    "task": "task",
+    "init": "start",
+    "seed": "seed",
+    "start_loss": "loss, start",
+    "train_loss": "loss, end",
+    "climb": "climb",
+    "width": "width along δ₁",
+    "second_width": "along δ₂",
+    "random_width": "random",
+    "half_width": "along δ₁, at half",
+    "share_1": "share of discs",
+    "half_share_1": "share, at half",
+    "angle": "angle of δ₁, δ₂",
+    "norm": "‖δ₁‖",
+    "sharpness": "sharpness",
+    "correlation": "ρ",
+    "near_correlation": "ρ, near",
+}
 extents = [name for name in columns if "width" in name]
 measures = marked(measures, {name: f"{name}_whole" for name in extents})
 formats = {name: f"{{{name}_mark}}{{{name}:.2f}}" for name in extents}
 for name in ("share", "half_share"):
     formats[f"{name}_1"] = " ".join(f"{{{name}_{radius}:.2f}}" for radius in RADII)
-formats |= {"task": title, "angle": "{:.0f}°", "climb": "{:.3f}", "norm": "{norm:.2f} ({relative_norm:.1%})"}
+formats |= {
+    "task": title,
+    "angle": "{:.0f}°",
+    "climb": "{:.3f}",
+    "norm": "{norm:.2f} ({relative_norm:.1%})",
+}
 formats |= dict.fromkeys(("start_loss", "train_loss", "correlation", "near_correlation"), "{:.2f}")
 formats["sharpness"] = "{sharpness:.3f} ± {sharpness_standard_error:.3f}"
 
@@ -852,8 +930,8 @@ run.table(
 )
 
 # %% [markdown]
-# A width depends on a direction and its length; the {term}`Hessian` of the loss does not. Its largest eigenvalue is the
-# greatest curvature in any direction, its trace the sum over all.
+# A width depends on a direction and its length; the {term}`Hessian` of the loss does not. Its
+# largest eigenvalue is the greatest curvature in any direction, its trace the sum over all.
 
 # %% tags=["hide-input"]
 curved = settings.examples_of_curvature()
@@ -863,16 +941,23 @@ for name in ("top", "trace"):
     whole = whole.assign(**{f"{name}_in_lengths": whole[name] * whole["norm"] * whole["norm"]})
 thirds = curvatures.query("group != 'all'").pivot(index=MODEL, columns="group", values="top")
 widths = measures[[*MODEL, "width", "width_whole", "width_mark", "sharpness"]]
-table = merged([widths, whole.drop(columns="norm"), thirds.add_prefix("top_").reset_index()], on=MODEL)
+table = merged(
+    [widths, whole.drop(columns="norm"), thirds.add_prefix("top_").reset_index()], on=MODEL
+)
 table = table.sort_values(MODEL, ascending=[True, False, True])
 
 # %% tags=["hide-input"]
 compared = {"sharpness": "sharpness", "top_in_lengths": "λ₁ ‖δ₁‖²", "top": "λ₁"}
-varied = [column for column in compared if len(table) >= 3 and table[["width", column]].nunique().min() > 1]
+varied = [
+    column
+    for column in compared
+    if len(table) >= 3 and table[["width", column]].nunique().min() > 1
+]
 of_width = {one: rank_correlation(table["width"], table[one]) for one in varied}
 words = [f"{printed(of_width[one], '+.2f')} with {compared[one]}" for one in varied]
 agreement_in_words = (
-    f"Rank correlation of the width over {len(table)} models: {', '.join(words)}; −1 if wide basins are always flat."
+    f"Rank correlation of the width over {len(table)} models: {', '.join(words)}; −1 if wide "
+    "basins are always flat."
     if words
     else "Too few models for a rank correlation."
 )
@@ -891,8 +976,15 @@ run.table(
     "of the grid), and the sharpness of the table above; the largest eigenvalue λ₁ and the trace "
     f"of the Hessian of the training loss at the end ({curvatures['examples'].max():,} examples; "
     "nats per squared unit of the parameters; the trace ± its standard error over draws); λ₁ in "
-    "squared lengths of δ₁; and λ₁ of the low, middle and high third of the layers. " + agreement_in_words,
-    columns={"task": "task", "init": "start", "seed": "seed", "width": "width along δ₁", "sharpness": "sharpness"}
+    "squared lengths of δ₁; and λ₁ of the low, middle and high third of the layers. "
+    + agreement_in_words,
+    columns={
+        "task": "task",
+        "init": "start",
+        "seed": "seed",
+        "width": "width along δ₁",
+        "sharpness": "sharpness",
+    }
     | {"top": "λ₁", "trace": "trace", "top_in_lengths": "λ₁ ‖δ₁‖²"}
     | tops,
     formats={"task": title, "width": "{width_mark}{width:.2f}", "sharpness": "{:.3f}"}
@@ -905,8 +997,9 @@ run.table(
 # ## Layers that may stay as they were
 #
 # Now only a third $G$ of the layers moves (low, middle or high), around the fine-tuned model:
-# $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$, where $\delta^G$ is $\delta$ in the
-# layers of $G$ and 0 elsewhere. At $(-1, 0)$ this third is {term}`rolled back`.
+# $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$, where
+# $\delta^G$ is $\delta$ in the layers of $G$ and 0 elsewhere. At $(-1, 0)$ this third is
+# {term}`rolled back`.
 
 # %% tags=["hide-input", "claim"]
 each_third = {"task": settings.grouped, "seed": settings.seeds}
@@ -946,7 +1039,9 @@ run.figure(
         "panel",
         label=LOSS,
         table=shown,
-        contours=Contours({"fine-tuned": (START, 0.0), "group rolled back": (BACK, 0.0)}, RISE, "fine-tuned"),
+        contours=Contours(
+            {"fine-tuned": (START, 0.0), "group rolled back": (BACK, 0.0)}, RISE, "fine-tuned"
+        ),
     ),
     "Training loss around the fine-tuned model (0, 0) when one third of its layers moves: at (−1, "
     "0) these layers are as they were pre-trained; each cell is a mean over "
@@ -997,7 +1092,9 @@ def low_invariant(rows):
     """
     groups = by_task(rows, ["side", "share"], third_by_third)
     for task, of_task in rows.groupby("task", sort=False):
-        for part, other in () if isinstance(groups[task], str) else zip(WIDER, ("middle", "high"), strict=True):
+        for part, other in (
+            () if isinstance(groups[task], str) else zip(WIDER, ("middle", "high"), strict=True)
+        ):
             which = "side_whole", "group", "low", other
             groups[task][part] = bounded(groups[task][part], of_task, *which)
     return groups
@@ -1011,15 +1108,23 @@ def scores_of(rows, group):
     """(models, examples): which examples are right with a group of layers rolled back; "tuned" is
     the model itself.
     """
-    return rows[rows["group"] == group].pivot(index="seed", columns="example", values="score").to_numpy(float)
+    return (
+        rows[rows["group"] == group]
+        .pivot(index="seed", columns="example", values="score")
+        .to_numpy(float)
+    )
 
 
 # %% tags=["hide-input"]
 means = rollbacks.groupby([*GROUP, "control"], sort=False)[["score", "norm", "relative_norm"]]
 means = means.mean().reset_index()
 at_random = means[means["control"] == "twin"][[*GROUP, "score"]].rename(columns={"score": "random"})
-tuned = means[means["group"] == "tuned"][["task", "seed", "score"]].rename(columns={"score": "tuned"})
-rolled_back = means[means["control"] == ""].rename(columns={"score": "accuracy"}).drop(columns="control")
+tuned = means[means["group"] == "tuned"][["task", "seed", "score"]].rename(
+    columns={"score": "tuned"}
+)
+rolled_back = (
+    means[means["control"] == ""].rename(columns={"score": "accuracy"}).drop(columns="control")
+)
 rolled_back = rolled_back.merge(at_random, on=GROUP).merge(tuned, on=["task", "seed"])
 errors = []
 for task, rows in select(rollbacks).groupby("task", sort=False):
@@ -1040,7 +1145,9 @@ def percent(value, before=None, error=None):
 
 
 shown = []
-means = rolled_back.groupby(["task", "group"])[["accuracy", "tuned", "tuned_error", "change_error"]].mean()
+means = rolled_back.groupby(["task", "group"])[
+    ["accuracy", "tuned", "tuned_error", "change_error"]
+].mean()
 for task in dict.fromkeys([*rolled_back["task"], *PAPER_TABLE_1]):
     ours, row = task in set(rolled_back["task"]), {"task": title(task)}
     before, *after = (value / 100 for value in PAPER_TABLE_1.get(task, ()) or (np.nan,))
@@ -1049,8 +1156,16 @@ for task in dict.fromkeys([*rolled_back["task"], *PAPER_TABLE_1]):
     row["paper"] = f"{100 * before:.2f}" if after else "–"
     for place, group in enumerate(GROUPS):
         of_group = means.loc[(task, group)] if ours else None
-        changed = percent(of_group["accuracy"], of_group["tuned"], of_group["change_error"]) if ours else "–"
-        of_paper = f"{100 * after[place]:.2f} ({printed(100 * (after[place] - before), '+.2f')})" if after else "–"
+        changed = (
+            percent(of_group["accuracy"], of_group["tuned"], of_group["change_error"])
+            if ours
+            else "–"
+        )
+        of_paper = (
+            f"{100 * after[place]:.2f} ({printed(100 * (after[place] - before), '+.2f')})"
+            if after
+            else "–"
+        )
         row |= {f"{group} rolled back": changed, f"paper, {group}": of_paper}
     shown.append(row)
 
@@ -1106,7 +1221,9 @@ areas = of_each(select(moved), GROUP, basin_of_start)
 ways = select(on_axis).drop(columns="examples")
 table = merged([ways, areas[[*GROUP, "area", "whole"]], rolled_back], on=GROUP)
 table = marked(table, {"side": "side_whole", "area": "whole"})
-table = table.assign(after=table["accuracy"] - table["tuned"], walked=table["random"] - table["tuned"])
+table = table.assign(
+    after=table["accuracy"] - table["tuned"], walked=table["random"] - table["tuned"]
+)
 run.table(
     "Groups",
     table,
@@ -1114,8 +1231,18 @@ run.table(
     f"loss has risen by {RISE:g} nats, and area of that basin (≥: it reaches the edge of the "
     "grid); what rolling the third back does to training loss and accuracy, beside a random move "
     "as far; and how far fine-tuning had moved it.",
-    columns={"task": "task", "seed": "seed", "group": "layers", "side": "distance to the rim", "area": "area"}
-    | {"rise": "loss rises, rolled back", "after": "accuracy, rolled back", "walked": "accuracy, random move"}
+    columns={
+        "task": "task",
+        "seed": "seed",
+        "group": "layers",
+        "side": "distance to the rim",
+        "area": "area",
+    }
+    | {
+        "rise": "loss rises, rolled back",
+        "after": "accuracy, rolled back",
+        "walked": "accuracy, random move",
+    }
     | {"norm": "‖δ₁‖"},
     formats={"task": title, "rise": "{:+.2f}", "norm": "{norm:.2f} ({relative_norm:.1%})"}
     | {name: f"{{{name}_mark}}{{{name}:.2f}}" for name in ("side", "area")}
@@ -1132,7 +1259,7 @@ run.table(
 run.finish()
 
 # %% [markdown]
-# **Limits.** The same basin can be the wider one in lengths of its own $\delta_1$ and the narrower one in absolute
-# length. One plane says nothing about the other dimensions.
+# **Limits.** The same basin can be the wider one in lengths of its own $\delta_1$ and the narrower
+# one in absolute length. One plane says nothing about the other dimensions.
 #
 # Three [exercises](/exercises.md#chapter-3-loss-landscapes) go with this chapter.

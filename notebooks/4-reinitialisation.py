@@ -16,19 +16,22 @@
 # %% [markdown]
 # # Layers without pre-training
 #
-# **The question.** Does a task need all of pre-training? {cite:t}`singh2020` re-initialise the top layers, fine-tune
-# anyway, and measure what the task loses, with much data and with little. Their paper is a course report, not
-# peer-reviewed, and runs each setting once.
+# **The question.** Does a task need all of pre-training? {cite:t}`singh2020` re-initialise the top
+# layers, fine-tune anyway, and measure what the task loses, with much data and with little. Their
+# paper is a course report, not peer-reviewed, and runs each setting once.
 #
-# **The answer in numbers.** With more data, the score falls later as layers are re-initialised: its curve is more
-# concave by {glue:text}`less_data_more_reliance_value` (`less-data-more-reliance`:
-# {glue:text}`less_data_more_reliance_verdict`). A frozen encoder peaks lower than a re-initialised one by
-# {glue:text}`probing_needs_more_value` (`probing-needs-more`: {glue:text}`probing_needs_more_verdict`). Weights of the
-# top third move further than those of the bottom third by {glue:text}`weights_move_up_value` (`weights-move-up`:
-# {glue:text}`weights_move_up_verdict`). Negative numbers point the other way; ranges are over tasks.
-# [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here.
+# **The answer in numbers.** With more data, the score falls later as layers are re-initialised: its
+# curve is more concave by {glue:text}`less_data_more_reliance_value` (`less-data-more-reliance`:
+# {glue:text}`less_data_more_reliance_verdict`). A frozen encoder peaks lower than a re-initialised
+# one by {glue:text}`probing_needs_more_value` (`probing-needs-more`:
+# {glue:text}`probing_needs_more_verdict`). Weights of the top third move further than those of the
+# bottom third by {glue:text}`weights_move_up_value` (`weights-move-up`:
+# {glue:text}`weights_move_up_verdict`). Negative numbers point the other way; ranges are over
+# tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are
+# reproduced here.
 #
-# *You need* the {doc}`primer </primer>`. *Reading*: 20 minutes. *Running*: 6 minutes on the toy world with two cores.
+# *You need* the {doc}`primer </primer>`. *Reading*: 20 minutes. *Running*: 6 minutes on the toy
+# world with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -71,11 +74,11 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# The paper fine-tunes BERT-base (12 layers) on sentiment (SST-2), question answering as inference (QNLI) and
-# acceptability (CoLA, scored by {term}`Matthews correlation`), with 100, 10 and 1 % of the training examples. It first
-# re-initialises the six linear projections (query, key, value, attention output, intermediate, output) of the top $k$
-# layers, for every $k$. The new weights come from a normal distribution with mean 0 and deviation $\sigma = 0.02$, cut
-# at $\pm 2\sigma$:
+# The paper fine-tunes BERT-base (12 layers) on sentiment (SST-2), question answering as inference
+# (QNLI) and acceptability (CoLA, scored by {term}`Matthews correlation`), with 100, 10 and 1 % of
+# the training examples. It first re-initialises the six linear projections (query, key, value,
+# attention output, intermediate, output) of the top $k$ layers, for every $k$. The new weights come
+# from a normal distribution with mean 0 and deviation $\sigma = 0.02$, cut at $\pm 2\sigma$:
 
 # %% tags=["method"]
 from scipy.stats import truncnorm
@@ -85,22 +88,31 @@ by_hand = 0.02 * chance.standard_normal(100_000)
 while (outside := abs(by_hand) > 0.04).any():  # draw again what lies outside
     by_hand[outside] = 0.02 * chance.standard_normal(outside.sum())
 library = truncnorm(-2, 2, scale=0.02)
-pairs = {"by hand": (by_hand.std(), by_hand.max()), "library": (library.std(), library.support()[1])}
+pairs = {
+    "by hand": (by_hand.std(), by_hand.max()),
+    "library": (library.std(), library.support()[1]),
+}
 {name: [round(float(one), 4) for one in pair] for name, pair in pairs.items()}
 
 # %% [markdown]
-# Each pair is the deviation ($0.0176$ after the cut) and the greatest weight. Biases and LayerNorms, which the report
-# does not mention, stay pre-trained. Training sets are stratified by label, and the smaller ones are drawn again for
-# every seed.
+# Each pair is the deviation ($0.0176$ after the cut) and the greatest weight. Biases and
+# LayerNorms, which the report does not mention, stay pre-trained. Training sets are stratified by
+# label, and the smaller ones are drawn again for every seed.
 
 # %% tags=["hide-input", "claim"]
 data = run.measure("sizes", over={"task": settings.tasks})
 models = run.measure("models", each="task")
 sizes = {row.task: settings.sizes(row.task, row.training_examples) for row in data.itertuples()}
-ALONE = [task for task in settings.tasks if task not in settings.sized]  # at one size, in the appendix
+ALONE = [
+    task for task in settings.tasks if task not in settings.sized
+]  # at one size, in the appendix
 
 # %% tags=["hide-input"]
-paper = {"sst2": ("67k", "1.8k"), "qnli": ("105k", "5.4k"), "cola": ("8.5k", "1k")}  # Table 1, page 4
+paper = {
+    "sst2": ("67k", "1.8k"),
+    "qnli": ("105k", "5.4k"),
+    "cola": ("8.5k", "1k"),
+}  # Table 1, page 4
 definitions = {task: find(task) for task in data["task"]}
 run.table(
     "Table 1",
@@ -111,8 +123,8 @@ run.table(
         paper_training=[paper.get(task, (None, None))[0] for task in definitions],
         paper_evaluation=[paper.get(task, (None, None))[1] for task in definitions],
     ),
-    "Tasks, with the paper's sizes in brackets. We evaluate on the development examples, as the labels of the test "
-    "sets are not public.",
+    "Tasks, with the paper's sizes in brackets. We evaluate on the development examples, as the "
+    "labels of the test sets are not public.",
     columns={
         "task": "task",
         "training_data": "training examples (paper)",
@@ -144,7 +156,9 @@ stacks = {
 rows = []
 for way, starts in stacks.items():
     blocks = {"embeddings": FROZEN if FROZEN in starts else TRAINED}
-    blocks |= {f"layer {number}": start for number, start in enumerate(starts, 1)} | {"classifier": FRESH}
+    blocks |= {f"layer {number}": start for number, start in enumerate(starts, 1)} | {
+        "classifier": FRESH
+    }
     rows += [{"way": way, "block": block, "starts_as": start} for block, start in blocks.items()]
 ways = pd.DataFrame(rows)
 figure, panels = plt.subplots(1, 3, figsize=(7.2, 3.8), layout="constrained")
@@ -158,19 +172,25 @@ for axes, (way, stack) in zip(panels, ways.groupby("way", sort=False), strict=Tr
     axes.axis("off")
 
 # %% tags=["hide-input"]
-handles = [plt.Rectangle((0, 0), 1, 1, color=colour, label=start) for start, colour in COLOURS.items()]
+handles = [
+    plt.Rectangle((0, 0), 1, 1, color=colour, label=start) for start, colour in COLOURS.items()
+]
 figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)
-alt = "Three stacks of layers whose colours tell which are pre-trained and trained, random and trained, or frozen."
+alt = (
+    "Three stacks of layers whose colours tell which are pre-trained and trained, random and "
+    "trained, or frozen."
+)
 run.figure(
     "Figure 4",
     Drawing(figure, ways, alt),
-    "Three ways to use a pre-trained encoder: all of it fine-tuned; its top layers re-initialised and all of it "
-    "fine-tuned; its top layers removed and the rest frozen, with only a classifier trained.",
+    "Three ways to use a pre-trained encoder: all of it fine-tuned; its top layers re-initialised "
+    "and all of it fine-tuned; its top layers removed and the rest frozen, with only a classifier "
+    "trained.",
 )
 
 # %% [markdown]
-# What was not learned with all layers kept does not say what a layer is worth: claims are judged on the tasks and sizes
-# that these models learned, better than a bag of words where a run has one.
+# What was not learned with all layers kept does not say what a layer is worth: claims are judged on
+# the tasks and sizes that these models learned, better than a bag of words where a run has one.
 
 # %% tags=["hide-input", "claim"]
 predictions = run.measure("by_example", of=settings.ordinary_models, each=("task", "seed"))
@@ -182,18 +202,33 @@ run.gate(models, predictions, words=words)
 # %% [markdown]
 # ## Re-initialised layers
 #
-# Where a curve stays flat and then falls, the task itself can teach the upper layers. Where it falls at once, the task
-# needs what pre-training put into the top. At the right end all layers are {term}`re-initialised`: only embeddings,
-# biases and LayerNorms are pre-trained.
+# Where a curve stays flat and then falls, the task itself can teach the upper layers. Where it
+# falls at once, the task needs what pre-training put into the top. At the right end all layers are
+# {term}`re-initialised`: only embeddings, biases and LayerNorms are pre-trained.
 
 
 # %% tags=["hide-input", "claim"]
 def with_equal_steps(table):
-    """Whether a model was trained for more steps than others of its task and examples, in `equal_steps`."""
-    return table.assign(equal_steps=table["steps"] > table.groupby(["task", "examples"])["steps"].transform("min"))
+    """Whether a model was trained for more steps than others of its task and examples, in
+    `equal_steps`.
+    """
+    return table.assign(
+        equal_steps=table["steps"] > table.groupby(["task", "examples"])["steps"].transform("min")
+    )
 
 
-OF_MODEL = ["task", "examples", "seed", "layers", "reinitialised", "steps", "score", "null_rate", "diverged", "address"]
+OF_MODEL = [
+    "task",
+    "examples",
+    "seed",
+    "layers",
+    "reinitialised",
+    "steps",
+    "score",
+    "null_rate",
+    "diverged",
+    "address",
+]
 scores = models[~models["shuffled_labels"].astype(bool)] if "shuffled_labels" in models else models
 scores = with_equal_steps(scores.assign(layers=scores["reinitialised"].max())[OF_MODEL])
 
@@ -207,7 +242,9 @@ def spread(table, of="seed"):
     """How many models a curve is the mean of, in words."""
     words = f"mean of {counted(table['seed'].nunique(), of)}, band from least to greatest"
     by_size = table.groupby("examples")["seed"].nunique()
-    alone = " and ".join(f"{size:,}" for size in by_size.index[(by_size == 1) & (by_size.max() > 1)])
+    alone = " and ".join(
+        f"{size:,}" for size in by_size.index[(by_size == 1) & (by_size.max() > 1)]
+    )
     return words + (f"; with {alone} examples, all of this run's sample, one {of}" if alone else "")
 
 
@@ -227,14 +264,26 @@ def by_size(table, kind, task, y, caption, **axes):
 
 
 def reinitialisation(task, of_sizes):
-    table = scores[(scores["task"] == task) & scores["examples"].isin(of_sizes) & ~scores["equal_steps"]]
+    table = scores[
+        (scores["task"] == task) & scores["examples"].isin(of_sizes) & ~scores["equal_steps"]
+    ]
     metric, null = find(task).score_name, table["null_rate"].iloc[0]
     zero = "always the most frequent label" if metric == "accuracy" else "any constant label"
     caption = (
-        f"{metric} on the development examples after fine-tuning, by number of re-initialised top layers and of "
-        f"training examples ({spread(table)}). Dashed: the null rate ({zero}), {null:.2f}."
+        f"{metric} on the development examples after fine-tuning, by number of re-initialised top "
+        f"layers and of training examples ({spread(table)}). Dashed: the null rate ({zero}), "
+        f"{null:.2f}."
     )
-    return by_size(table, KINDS[0], task, "score", caption, y_label=metric, x="reinitialised", x_label=REINITIALISED)
+    return by_size(
+        table,
+        KINDS[0],
+        task,
+        "score",
+        caption,
+        y_label=metric,
+        x="reinitialised",
+        x_label=REINITIALISED,
+    )
 
 
 # %% [markdown]
@@ -252,14 +301,17 @@ for task in settings.sized:
     run.figure(**reinitialisation(task, sizes[task]))
 
 # %% [markdown]
-# A curve's shape is told by numbers that are weighted sums of its scores, or ratios of two such sums $C = \sum_p w_p
-# \bar s_p / \sum_p v_p \bar s_p$ of the mean curve. Each model's part in a ratio is its linearisation,
-# $C + \sum_p (w_p - C v_p)\, s_p / \sum_p v_p \bar s_p$ (the delta method), so that a model whose own curve hardly
-# falls does not blow up. *Concavity* is the area between a curve and the straight line between its ends, over its drop.
+# A curve's shape is told by numbers that are weighted sums of its scores, or ratios of two such
+# sums $C = \sum_p w_p \bar s_p / \sum_p v_p \bar s_p$ of the mean curve. Each model's part in a
+# ratio is its linearisation, $C + \sum_p (w_p - C v_p)\, s_p / \sum_p v_p \bar s_p$ (the delta
+# method), so that a model whose own curve hardly falls does not blow up. *Concavity* is the area
+# between a curve and the straight line between its ends, over its drop.
 
 # %% tags=["hide-input", "claim"]
 MIN_DROP = 0.03  # a curve that falls by less has no shape to speak of
-by_place = scores_by_fold(predictions, ["address"]).merge(scores.drop(columns="score"), on="address")
+by_place = scores_by_fold(predictions, ["address"]).merge(
+    scores.drop(columns="score"), on="address"
+)
 by_place = by_place.rename(columns={"reinitialised": "place"})
 
 
@@ -268,14 +320,23 @@ def mean_curve(curve):
 
 
 def numbers(curve, weights, over=None):
-    """A number of each model's curve, on all examples and without each fold: a weighted sum, or a linearised ratio."""
+    """A number of each model's curve, on all examples and without each fold: a weighted sum, or a
+    linearised ratio.
+    """
     shift = 0.0
     if over is not None:
         mean = mean_curve(curve)
         shift, below = float(weights @ mean / (over @ mean)), float(over @ mean)
         weights = (weights - shift * over) / below
-    wide = curve.pivot(index=["seed", "fold", "scored_examples"], columns="place", values="score")[weights.index]
-    return (shift + wide @ weights).rename("value").reset_index().rename(columns={"scored_examples": "examples"})
+    wide = curve.pivot(index=["seed", "fold", "scored_examples"], columns="place", values="score")[
+        weights.index
+    ]
+    return (
+        (shift + wide @ weights)
+        .rename("value")
+        .reset_index()
+        .rename(columns={"scored_examples": "examples"})
+    )
 
 
 def interval(values, reference=None):
@@ -295,7 +356,9 @@ def drop(places):
 
 
 def area(places):
-    """Between a curve and the line between its ends, places scaled to [0, 1]: over the drop, concavity."""
+    """Between a curve and the line between its ends, places scaled to [0, 1]: over the drop,
+    concavity.
+    """
     index = pd.Index(sorted(places))
     gaps = np.diff(index) / (index[-1] - index[0])
     inside = pd.Series(np.append(gaps, 0) + np.append(0, gaps), index) / 2
@@ -321,8 +384,8 @@ def concavity(curve):
 
 # %% tags=["hide-input", "claim"]
 def departure(curve, side=0):
-    """Where the mean curve lies farthest from the line between its ends, and how far, over the drop: on either side,
-    or above (1) or below (-1) alone.
+    """Where the mean curve lies farthest from the line between its ends, and how far, over the
+    drop: on either side, or above (1) or below (-1) alone.
     """
     mean = mean_curve(curve)
     first, last = mean.index[0], mean.index[-1]
@@ -350,7 +413,9 @@ def most(table):
 
 
 def two_sizes(table):
-    """Of each task that is compared, usual trainings on few and on the most examples, and what they stand on."""
+    """Of each task that is compared, usual trainings on few and on the most examples, and what they
+    stand on.
+    """
     for task in COMPARED:
         rows = table[(table["task"] == task) & ~table["equal_steps"]]
         if rows["examples"].nunique() > 1:
@@ -369,11 +434,11 @@ FROM_SCRATCH = "SST-2 against no pre-training"
 # %% tags=["hide-cell", "claim"] mystnb={"code_prompt_show": "Show what the paper claims"}
 @run.claim(
     "less-data-more-reliance",
-    says="With less data, more layers' pre-training is needed: the score drops sooner, and 1 % of SST-2 with the "
-    "pre-trained layers beats all of it without them.",
+    says="With less data, more layers' pre-training is needed: the score drops sooner, and 1 % of "
+    "SST-2 with the pre-trained layers beats all of it without them.",
     place="abstract and section 6.1, Figures 1a and 1b",
     exhibits=("Figure 1a", "Figure 1b"),
-    printed="QNLI: the rapid drop begins at the first three (100 %), four (10 %), five (1 %) layers",
+    printed="QNLI: the rapid drop begins at three (100 %), four (10 %) and five (1 %) layers",
     record=by_place,
     unit={LATER: SHARE, BEATS: POINTS},
     per="case",
@@ -385,8 +450,8 @@ FROM_SCRATCH = "SST-2 against no pre-training"
     if_empty="this run has trained neither SST-2 nor QNLI on two numbers of examples",
 )
 def fewer_examples_need_more_layers(table):
-    """Concavity of the curve with the most data minus that with few (−1 to 1); on SST-2, score with few and all layers
-    minus that with the most data and none.
+    """Concavity of the curve with the most data minus that with few (−1 to 1); on SST-2, score with
+    few and all layers minus that with the most data and none.
     """
     groups = {}
     for task, few, many, on in two_sizes(table):
@@ -398,7 +463,8 @@ def fewer_examples_need_more_layers(table):
         else:
             groups[title(task), *on] = {LATER: interval(concavity(many), concavity(few))}
         if task == "sst2":
-            kept, none = numbers(few, at(shared, min(shared))), numbers(many, at(shared, max(shared)))
+            kept = numbers(few, at(shared, min(shared)))
+            none = numbers(many, at(shared, max(shared)))
             groups[FROM_SCRATCH, *on] = {BEATS: interval(kept, none)}
     return groups
 
@@ -410,15 +476,19 @@ def fewer_examples_need_more_layers(table):
 matched = settings.matched
 if matched:
     examples = min(settings.matched_examples, *(sizes[task][0] for task in matched))
-    table = scores[scores["task"].isin(matched) & (scores["examples"] == examples) & ~scores["equal_steps"]]
+    table = scores[
+        scores["task"].isin(matched) & (scores["examples"] == examples) & ~scores["equal_steps"]
+    ]
     table = table.assign(rise=table["score"] - table["null_rate"], null=0.0)
     axes = dict(y_label="accuracy above null rate", x="reinitialised", x_label=REINITIALISED)
     names = " and ".join(map(title, table["task"].unique()))
     run.figure(
         "Figure 1c",
-        curves(table, "rise", "task", nulls={"null": "null rate"}, layout=Layout(bottom=None), **axes),
-        f"{names} with {counted(examples, 'training example')} each: accuracy above the null rate of the task, by the "
-        f"number of re-initialised layers ({spread(table)}).",
+        curves(
+            table, "rise", "task", nulls={"null": "null rate"}, layout=Layout(bottom=None), **axes
+        ),
+        f"{names} with {counted(examples, 'training example')} each: accuracy above the null rate "
+        f"of the task, by the number of re-initialised layers ({spread(table)}).",
     )
 
 
@@ -426,11 +496,13 @@ if matched:
 def shape(curve, task):
     """A curve whose shape can be spoken of."""
     if curve["place"].nunique() < 3:
-        raise CannotTest(f"the curve of {title(task)} has no place between none and all layers re-initialised")
+        raise CannotTest(
+            f"the curve of {title(task)} has no place between none and all layers re-initialised"
+        )
     if not falls(curve):
         raise CannotTest(
-            f"the curve of {title(task)} does not clearly fall, by {MIN_DROP:g} or more, from none to all layers "
-            "re-initialised: it has no shape"
+            f"the curve of {title(task)} does not clearly fall, by {MIN_DROP:g} or more, from none "
+            "to all layers re-initialised: it has no shape"
         )
     return curve
 
@@ -441,6 +513,19 @@ QNLI_CONCAVE = "QNLI's curve is concave"
 SST_NEARER = "SST-2's curve is nearer to a line than QNLI's"
 SST_MIDDLE = "the middle third of the layers matters to SST-2"
 TWO_POINTS = "two points: less is no considerable drop (the report sees about five)"
+
+
+# %% tags=["hide-input", "claim"]
+def of_as_many_examples(table):
+    """The number of examples nearest to 670 that both tasks have, and the curves with as many."""
+    if lacking := set(COMPARED) - set(table["task"]):
+        raise CannotTest(f"this run has not trained {' and '.join(map(title, sorted(lacking)))}")
+    sizes = [set(table.loc[table["task"] == task, "examples"]) for task in COMPARED]
+    if not (shared := set.intersection(*sizes)):
+        raise CannotTest("SST-2 and QNLI have no number of training examples in common")
+    size = nearest(sorted(shared))
+    alike = table[table["examples"] == size]
+    return size, *(shape(alike[alike["task"] == task], task) for task in COMPARED)
 
 
 # %% tags=["hide-input", "claim"]
@@ -458,23 +543,20 @@ TWO_POINTS = "two points: less is no considerable drop (the report sees about fi
     no_twin=NEEDS_HEAD,
 )
 def qnli_is_concave(table):
-    """Concavity of QNLI (−1/2 to 1/2); greatest distance from a line, QNLI's minus SST-2's, as a share of the drop;
-    what SST-2 loses with the middle third of the layers: at the number of examples nearest to 670 that both have.
+    """Concavity of QNLI (−1/2 to 1/2); greatest distance from a line, QNLI's minus SST-2's, as a
+    share of the drop; what SST-2 loses with the middle third of the layers: at the number of
+    examples nearest to 670 that both have.
     """
-    table = table[~table["equal_steps"]]
-    if lacking := set(COMPARED) - set(table["task"]):
-        raise CannotTest(f"this run has not trained {' and '.join(map(title, sorted(lacking)))}")
-    if not (shared := set.intersection(*(set(table.loc[table["task"] == task, "examples"]) for task in COMPARED))):
-        raise CannotTest("SST-2 and QNLI have no number of training examples in common")
-    size = nearest(sorted(shared))
-    sst2, qnli = (shape(table[(table["task"] == task) & (table["examples"] == size)], task) for task in COMPARED)
-    middle, last = (at(sst2["place"].unique(), sst2["layers"].iloc[0] * share) for share in (1 / 3, 2 / 3))
+    size, sst2, qnli = of_as_many_examples(table[~table["equal_steps"]])
+    layers, places = sst2["layers"].iloc[0], sst2["place"].unique()
+    middle, last = (at(places, layers * share) for share in (1 / 3, 2 / 3))
     parts = {
         QNLI_CONCAVE: interval(concavity(qnli)),
         SST_NEARER: interval(departure(qnli)[1]) - interval(departure(sst2)[1]),
         SST_MIDDLE: interval(numbers(sst2, middle - last)),
     }
-    return {(f"QNLI against SST-2, {size:,} examples each", *(of_size(task, size) for task in COMPARED)): parts}
+    on = [of_size(task, size) for task in COMPARED]
+    return {(f"QNLI against SST-2, {size:,} examples each", *on): parts}
 
 
 # %% tags=["hide-input"]
@@ -499,8 +581,9 @@ ABOVE, BELOW = "minus the height above a line", "minus the depth below a line"
     no_twin=NEEDS_HEAD,
 )
 def cola_is_a_line(table):
-    """Minus the mean curve's greatest distance above and below the line between its ends, as a share of the drop. The
-    places are chosen where the distances are greatest, so the intervals are simultaneous over places (Bonferroni).
+    """Minus the mean curve's greatest distance above and below the line between its ends, as a
+    share of the drop. The places are chosen where the distances are greatest, so the intervals are
+    simultaneous over places (Bonferroni).
     """
     table = table[(table["task"] == "cola") & ~table["equal_steps"]]
     if table.empty:
@@ -514,16 +597,21 @@ def cola_is_a_line(table):
 
 
 # %% [markdown]
-# Fewer examples at equal epochs mean fewer steps, so we also train on the smaller sets for as many steps as on the
-# largest.
+# Fewer examples at equal epochs mean fewer steps, so we also train on the smaller sets for as many
+# steps as on the largest.
 
 # %% tags=["hide-input"]
 again = settings.sized if settings.equal_steps_depth is not None else []
 
 
 def at_equal_steps(table, y, y_label, **axes):
-    """The smaller sets trained for as many steps as the largest, beside it, in a panel for each task."""
-    longer, largest = table["equal_steps"], table["examples"] == table.groupby("task")["examples"].transform("max")
+    """The smaller sets trained for as many steps as the largest, beside it, in a panel for each
+    task.
+    """
+    longer, largest = (
+        table["equal_steps"],
+        table["examples"] == table.groupby("task")["examples"].transform("max"),
+    )
     table = table[longer | (largest & table["task"].isin(set(table.loc[longer, "task"])))]
     table = table.sort_values(["task", "examples"], ascending=False, kind="stable")
     table = table.assign(size=[f"{examples:,} examples" for examples in table["examples"]])
@@ -532,8 +620,8 @@ def at_equal_steps(table, y, y_label, **axes):
     run.figure(
         f"{'Scores' if nulls else 'Distances'} at equal steps",
         curves(table, y, "size", y_label=y_label, nulls=nulls, layout=layout, **axes),
-        f"{y_label[0].upper()}{y_label[1:]} when fewer examples are read more often, until the steps are those of the "
-        f"most examples ({spread(table)}).",
+        f"{y_label[0].upper()}{y_label[1:]} when fewer examples are read more often, until the "
+        f"steps are those of the most examples ({spread(table)}).",
         key=f"equal-steps-{y}",
     )
 
@@ -563,7 +651,9 @@ def of_shape(curve):
         place, away = departure(curve)
         found |= {"concavity": interval(concavity(curve)), "departure": interval(away)}
     ends = {"kept": mean.iloc[0], "none": mean.iloc[-1], "null_rate": curve["null_rate"].iloc[0]}
-    ends |= {"seeds": curve["seed"].nunique()} | ({"departs_at": place} if "departure" in found else {})
+    ends |= {"seeds": curve["seed"].nunique()} | (
+        {"departs_at": place} if "departure" in found else {}
+    )
     for name, one in found.items():
         ends |= {name: one.estimate, f"{name}_low": one.low, f"{name}_high": one.high}
     return ends
@@ -591,19 +681,26 @@ if len(shapes):
     order = scores[["task", "examples", "equal_steps"]].drop_duplicates()
     shapes = order.merge(shapes, on=list(order))
 shown = {
-    "task": [title(row["task"]) + ", equal steps" * row["equal_steps"] for row in shapes.to_dict("records")],
+    "task": [
+        title(row["task"]) + ", equal steps" * row["equal_steps"]
+        for row in shapes.to_dict("records")
+    ],
     "examples": [f"{row['examples']:,}" for row in shapes.to_dict("records")],
     "all layers kept": [printed(row["kept"], "z.3f") for row in shapes.to_dict("records")],
     "all re-initialised": [printed(row["none"], "z.3f") for row in shapes.to_dict("records")],
 }
-shown |= {words: [with_interval(row, name) for row in shapes.to_dict("records")] for name, words in SHAPES.items()}
+shown |= {
+    words: [with_interval(row, name) for row in shapes.to_dict("records")]
+    for name, words in SHAPES.items()
+}
 run.table(
     "Shapes",
     shapes,
-    "What the score loses with each third of the layers, from the top, with 95 % intervals over seeds and examples; "
-    "concavity, the area between the mean curve and the straight line between its ends, over its drop (positive falls "
-    "late, negative early); and the greatest distance from that line, over the drop. A dash: the curve does not "
-    f"clearly fall, by {MIN_DROP:g} or more, or no model was trained within that third.",
+    "What the score loses with each third of the layers, from the top, with 95 % intervals over "
+    "seeds and examples; concavity, the area between the mean curve and the straight line between "
+    "its ends, over its drop (positive falls late, negative early); and the greatest distance from "
+    f"that line, over the drop. A dash: the curve does not clearly fall, by {MIN_DROP:g} or more, "
+    "or no model was trained within that third.",
     shown=pd.DataFrame(shown),
     if_empty="no curve of this run has a place between none and all layers re-initialised",
 )
@@ -611,10 +708,11 @@ run.table(
 # %% [markdown]
 # ## Frozen layers
 #
-# Fine-tuning can repair what re-initialisation broke. To see what the layers hold as they are, we remove the top $k$,
-# freeze the rest, and train only a classifier on [CLS]. The paper's three epochs are too few (on CoLA its probe hardly
-# leaves the null rate); ours is a logistic regression on standardised features, trained to convergence. A size that
-# uses all examples of the run has one probe, with an interval over development examples only.
+# Fine-tuning can repair what re-initialisation broke. To see what the layers hold as they are, we
+# remove the top $k$, freeze the rest, and train only a classifier on [CLS]. The paper's three
+# epochs are too few (on CoLA its probe hardly leaves the null rate); ours is a logistic regression
+# on standardised features, trained to convergence. A size that uses all examples of the run has one
+# probe, with an interval over development examples only.
 
 # %% tags=["hide-input", "claim"]
 probes = run.measure("frozen_probes", over=settings.probed(sizes))
@@ -622,14 +720,22 @@ probes = run.measure("frozen_probes", over=settings.probed(sizes))
 
 def own_draws(table):
     """Draws that are the same examples count once."""
-    wide = table.pivot(index=["task", "examples", "seed"], columns="removed", values="score").reset_index("seed")
-    own = wide[~wide.reset_index().drop(columns="seed").duplicated().to_numpy()].set_index("seed", append=True).index
+    wide = table.pivot(
+        index=["task", "examples", "seed"], columns="removed", values="score"
+    ).reset_index("seed")
+    own = (
+        wide[~wide.reset_index().drop(columns="seed").duplicated().to_numpy()]
+        .set_index("seed", append=True)
+        .index
+    )
     return table[pd.MultiIndex.from_frame(table[own.names]).isin(own)]
 
 
 OF_PROBE = ["task", "examples", "seed", "removed"]
 probed = probes["scores"].pipe(own_draws)
-frozen = scores_by_fold(probes["by_example"], OF_PROBE).merge(probed.drop(columns="score"), on=OF_PROBE)
+frozen = scores_by_fold(probes["by_example"], OF_PROBE).merge(
+    probed.drop(columns="score"), on=OF_PROBE
+)
 frozen = frozen.rename(columns={"removed": "place"})
 
 
@@ -637,9 +743,9 @@ frozen = frozen.rename(columns={"removed": "place"})
 def probing(task):
     table = probed[probed["task"] == task]
     caption = (
-        f"{find(task).score_name} of a logistic regression on [CLS] of the frozen encoder, by number of removed top "
-        f"layers and of training examples ({spread(table, 'draw')}). Dashed: null rate, "
-        f"{table['null_rate'].iloc[0]:.2f}."
+        f"{find(task).score_name} of a logistic regression on [CLS] of the frozen encoder, by "
+        f"number of removed top layers and of training examples ({spread(table, 'draw')}). Dashed: "
+        f"null rate, {table['null_rate'].iloc[0]:.2f}."
     )
     axes = dict(y_label=find(task).score_name, x="removed", x_label="layers removed, from the top")
     return by_size(table, KINDS[1], task, "score", caption, **axes)
@@ -660,18 +766,21 @@ def above_null(curve):
 
 
 def rise_kept(curve):
-    """How much of its rise a curve has with few layers: the best score with so many layers or fewer, from one to all,
-    meant over them, and the best score of all, of which it is a share. Both as weights.
+    """How much of its rise a curve has with few layers: the best score with so many layers or
+    fewer, from one to all, meant over them, and the best score of all, of which it is a share. Both
+    as weights.
 
-    A curve that has all of its rise with one layer is 1; one minus it is the mean number of further layers needed, over
-    all shares of the rise, per layer.
+    A curve that has all of its rise with one layer is 1; one minus it is the mean number of further
+    layers needed, over all shares of the rise, per layer.
     """
     mean, depth = mean_curve(curve), int(curve["layers"].iloc[0])
     by_kept = [at(mean.index, depth - kept) for kept in range(1, depth + 1)]
     reached = np.array([weights @ mean for weights in by_kept])
     best = [int(reached[:kept].argmax()) for kept in range(1, depth + 1)]
     lengths = np.r_[0.5, np.ones(depth - 2), 0.5] / (depth - 1)
-    return sum(length * by_kept[place] for length, place in zip(lengths, best, strict=True)), by_kept[best[-1]]
+    return sum(
+        length * by_kept[place] for length, place in zip(lengths, best, strict=True)
+    ), by_kept[best[-1]]
 
 
 # %% tags=["hide-input", "claim"]
@@ -686,22 +795,25 @@ def rise_kept(curve):
     no_twin=NEEDS_HEAD,
 )
 def probing_against_tuning(tables):
-    """Best score, tuned minus frozen; layers needed beyond the first, over all shares of the rise over the null rate,
-    frozen minus tuned, as a share of these layers. Both with the most data, and read from one layer kept to all.
+    """Best score, tuned minus frozen; layers needed beyond the first, over all shares of the rise
+    over the null rate, frozen minus tuned, as a share of these layers. Both with the most data, and
+    read from one layer kept to all.
     """
     tuned, groups = tables["tuned"][~tables["tuned"]["equal_steps"]], {}
     if tuned["layers"].min() < 2:
         raise CannotTest("an encoder of one layer has no curve from one layer kept to all")
     for task in [task for task in COMPARED if task in set(tuned["task"])]:
-        both = [above_null(most(table[table["task"] == task])) for table in (tuned, tables["frozen"])]
+        both = [
+            above_null(most(table[table["task"] == task])) for table in (tuned, tables["frozen"])
+        ]
         weights = [rise_kept(curve) for curve in both]
         peaks = [numbers(curve, best) for curve, (_, best) in zip(both, weights, strict=True)]
         if all(clear(interval(peak)) for peak in peaks):
             kept = [numbers(curve, *pair) for curve, pair in zip(both, weights, strict=True)]
             groups[task] = {PEAKS_LOWER: interval(*peaks), NEEDS_MORE: interval(*kept)}
         else:
-            why = f"a curve of {title(task)} does not clearly rise above the null rate, by {MIN_DROP:g} or more"
-            groups[task] = why
+            unclear = f"a curve of {title(task)} does not clearly rise above the null rate"
+            groups[task] = f"{unclear}, by {MIN_DROP:g} or more"
     return groups
 
 
@@ -721,8 +833,8 @@ TOP_HURTS = "the probe gains without the top sixth of the layers"
     no_twin="it is measured on the pre-trained encoder, and nothing has moved",
 )
 def without_the_top_sixth(table):
-    """Probing score without the top sixth of the layers minus that with all, with the most data, where the better of
-    both lies clearly more than two points above the null rate.
+    """Probing score without the top sixth of the layers minus that with all, with the most data,
+    where the better of both lies clearly more than two points above the null rate.
     """
     groups = {}
     for task in [task for task in COMPARED if task in set(table["task"])]:
@@ -740,8 +852,9 @@ def without_the_top_sixth(table):
 # %% [markdown]
 # ## Weights that move
 #
-# The distance is $\lVert W - W' \rVert_F$ between each layer's pre-trained and fine-tuned output projection, in models
-# with all layers kept. The control is training on {term}`shuffled labels` (dash-dotted).
+# The distance is $\lVert W - W' \rVert_F$ between each layer's pre-trained and fine-tuned output
+# projection, in models with all layers kept. The control is training on {term}`shuffled labels`
+# (dash-dotted).
 
 # %% tags=["hide-input", "claim"]
 distances = run.measure("weight_distances", of=settings.with_all_layers, each="task")
@@ -752,17 +865,24 @@ DISTANCE = "Frobenius distance"
 
 
 def weight_distance(task):
-    """With the most data, that of models trained on shuffled labels is drawn like a null, where there are any."""
+    """With the most data, that of models trained on shuffled labels is drawn like a null, where
+    there are any.
+    """
     every = with_equal_steps(outputs[outputs["task"] == task])
     table, largest = select(every[~every["equal_steps"]]), every["examples"].max()
     if "control" in every:
         shuffled = every[(every["control"] == SHUFFLED) & (every["examples"] == largest)]
         if len(shuffled):
-            table = table.assign(shuffled=table["layer"].map(shuffled.groupby("layer")["absolute"].mean()))
-    steps = [f"{row.steps} steps with {row.examples:,}" for row in table.drop_duplicates("examples").itertuples()]
+            table = table.assign(
+                shuffled=table["layer"].map(shuffled.groupby("layer")["absolute"].mean())
+            )
+    steps = [
+        f"{row.steps} steps with {row.examples:,}"
+        for row in table.drop_duplicates("examples").itertuples()
+    ]
     caption = (
-        "Frobenius norm of the change of each layer's output projection in fine-tuning, by the number of training "
-        f"examples ({spread(table)}; {', '.join(steps)})."
+        "Frobenius norm of the change of each layer's output projection in fine-tuning, by the "
+        f"number of training examples ({spread(table)}; {', '.join(steps)})."
     )
     caption += f" Dashed: {largest:,} examples with shuffled labels." * ("shuffled" in table)
     return by_size(table, KINDS[2], task, "absolute", caption, y_label=DISTANCE)
@@ -781,20 +901,22 @@ STEEPER = "top and bottom third lie further apart with more data"
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "weights-move-up",
-    says="Weights move further in higher layers, and all layers further, and more steeply, with more data.",
+    says="Weights move further in higher layers, and all layers further, and more steeply, with "
+    "more data.",
     place="section 6.3, Figure 3",
     exhibits=("Figure 3a", "Figure 3b"),
     record=distances,
     unit="Frobenius norm",
     per="task",
-    no_twin="a twin's matrices have moved exactly as far, by construction; the control is a training on shuffled "
-    "labels",
+    no_twin="a twin's matrices have moved exactly as far, by construction; the control is a "
+    "training on shuffled labels",
     if_empty="this run has trained neither SST-2 nor QNLI on two numbers of examples",
     variants={"halves of the layers": {"parts": 2}},
 )
 def weights_of_thirds(table, parts=3):
-    """Distance of the output projections: top minus bottom third with the most data; mean, and top minus bottom third,
-    with the most minus with few. Distances have no examples, so seeds alone give intervals.
+    """Distance of the output projections: top minus bottom third with the most data; mean, and top
+    minus bottom third, with the most minus with few. Distances have no examples, so seeds alone
+    give intervals.
     """
 
     def top_minus_bottom(by_layer):
@@ -821,15 +943,23 @@ if again:
 largest = select(distances)
 largest = largest[largest["examples"] == largest.groupby("task")["examples"].transform("max")]
 half = largest["layer"].gt(largest["layer"].max() / 2).map({False: "lower", True: "upper"})
-table = largest.assign(half=half).groupby(["part", "task", "half"], sort=False)["relative"].mean().reset_index()
+table = (
+    largest.assign(half=half)
+    .groupby(["part", "task", "half"], sort=False)["relative"]
+    .mean()
+    .reset_index()
+)
 several = table["part"].nunique() > 1
-wide = table.pivot(index="part", columns=["task", "half"], values="relative").loc[table["part"].unique()]
+wide = table.pivot(index="part", columns=["task", "half"], values="relative").loc[
+    table["part"].unique()
+]
 wide.columns = [f"{title(task)}, {half} half" for task, half in wide.columns]
 run.table(
     "All six projections",
     table if several else table.iloc[:0],
-    "How far every projection moves, relative to the norm that it had before: mean over the layers of either half of "
-    "the encoder and over seeds, with the most data. The paper measures the output projection alone.",
+    "How far every projection moves, relative to the norm that it had before: mean over the layers "
+    "of either half of the encoder and over seeds, with the most data. The paper measures the "
+    "output projection alone.",
     formats=dict.fromkeys(wide.columns, "{:.1%}"),
     shown=wide.rename_axis(index="projection").reset_index(),
     if_empty="this run recorded the output projections alone",
@@ -847,14 +977,14 @@ for task in ALONE:
 # %% [markdown]
 # ## The claims
 #
-# Intervals cover seeds and development examples. Probes are compared with fine-tuned models where at least one layer is
-# kept. {doc}`The ledger </claims>` explains the verdicts.
+# Intervals cover seeds and development examples. Probes are compared with fine-tuned models where
+# at least one layer is kept. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.finish()
 
 # %% [markdown]
-# **Limits.** A model at the null rate may only have had too few steps, above all where a frozen probe on the same
-# examples does better.
+# **Limits.** A model at the null rate may only have had too few steps, above all where a frozen
+# probe on the same examples does better.
 #
 # Three [exercises](/exercises.md#chapter-4-layers-without-pre-training) go with this chapter.

@@ -16,18 +16,19 @@
 # %% [markdown]
 # # What is kept, and where it changes
 #
-# **The question.** Does an encoder that is fine-tuned on inference or on questions forget the syntax and the semantic
-# roles that it learned in pre-training? And which of its layers change? {cite:t}`merchant2020` ask with
-# {term}`probes <probe>`, with representational similarity, and by freezing or removing layers.
+# **The question.** Does an encoder that is fine-tuned on inference or on questions forget the
+# syntax and the semantic roles that it learned in pre-training? And which of its layers change?
+# {cite:t}`merchant2020` ask with {term}`probes <probe>`, with representational similarity, and by
+# freezing or removing layers.
 #
-# **The answer in numbers.** The paper claims that probes lose little by fine-tuning (`no-forgetting`:
-# {glue:text}`no_forgetting_verdict`, in {glue:text}`no_forgetting_held` cases), that mainly the top layers change
-# (`top-layers-change`: {glue:text}`top_layers_change_verdict`), and that few need to (`few-layers-suffice`:
-# {glue:text}`few_layers_suffice_verdict`). [The last section](#the-claims) has all claims;
-# {glue:text}`claims_reproduced` are reproduced here.
+# **The answer in numbers.** The paper claims that probes lose little by fine-tuning
+# (`no-forgetting`: {glue:text}`no_forgetting_verdict`, in {glue:text}`no_forgetting_held` cases),
+# that mainly the top layers change (`top-layers-change`: {glue:text}`top_layers_change_verdict`),
+# and that few need to (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). [The last
+# section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here.
 #
-# *You need* the {doc}`primer </primer>` and dependency trees. *Reading*: 20 minutes. *Running*: about 5 minutes on the
-# toy world with two cores.
+# *You need* the {doc}`primer </primer>` and dependency trees. *Reading*: 20 minutes. *Running*:
+# about 5 minutes on the toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
@@ -73,7 +74,15 @@ import pandas as pd
 from fivelenses import catalogue
 from fivelenses.catalogue import find_edge_task
 from fivelenses.exhibits import Layout, controls_in_words, counted, curves, printed, table_of_models
-from fivelenses.judging import RATIO, CannotTest, estimate, jackknife, of_size, scores_by_fold, title
+from fivelenses.judging import (
+    RATIO,
+    CannotTest,
+    estimate,
+    jackknife,
+    of_size,
+    scores_by_fold,
+    title,
+)
 from fivelenses.records import (
     BASE,
     LEXICAL,
@@ -89,6 +98,7 @@ from fivelenses.records import (
 )
 from fivelenses.run import begin
 
+# %% tags=["hide-input", "claim"]
 run = begin(5, globals())
 settings = run.settings
 models = run.measure("models", each=("encoder", "task"))
@@ -98,16 +108,20 @@ TASKS = (*PAIRS, PARSER)
 # %% [markdown]
 # ## The setting
 #
-# One pre-trained encoder learns three tasks: inference (MNLI, a label for a pair of sentences), question answering
-# (SQuAD, a span of a passage, read in overlapping windows) and dependency parsing (a tree by a biaffine parser, scored
-# by {term}`LAS`). Encoders are also fine-tuned with their bottom layers {term}`frozen`, and with their top layers
-# removed. Of several pre-trainings, similarity is measured in all, the rest in the first.
+# One pre-trained encoder learns three tasks: inference (MNLI, a label for a pair of sentences),
+# question answering (SQuAD, a span of a passage, read in overlapping windows) and dependency
+# parsing (a tree by a biaffine parser, scored by {term}`LAS`). Encoders are also fine-tuned with
+# their bottom layers {term}`frozen`, and with their top layers removed. Of several pre-trainings,
+# similarity is measured in all, the rest in the first.
 
 # %% tags=["hide-input"]
 whole = models.query("frozen == -1 and truncated == -1")
 table = table_of_models(whole, ["task", "encoder"])
 of_models = whole.groupby(["task", "encoder"], sort=False)
-table["seeds"], table["steps"] = of_models["seed"].nunique().to_numpy(), of_models["steps"].first().to_numpy()
+table["seeds"], table["steps"] = (
+    of_models["seed"].nunique().to_numpy(),
+    of_models["steps"].first().to_numpy(),
+)
 table["metric"] = [catalogue.find(task).score_name for task in table["task"]]
 run.table(
     "Appendix C",
@@ -123,13 +137,18 @@ run.table(
         "score": "score",
         "null_rate": "null rate",
     },
-    formats={"task": title, "steps": "{:,.0f}", "score": "{score:.3f} ± {score_spread:.3f}", "null_rate": "{:.3f}"},
+    formats={
+        "task": title,
+        "steps": "{:,.0f}",
+        "score": "{score:.3f} ± {score_spread:.3f}",
+        "null_rate": "{:.3f}",
+    },
     key="models",
 )
 
 # %% [markdown]
-# A task takes part in the claims only if its score is above the {term}`null rate` by clearly more than a tenth of what
-# the paper's models gain, and, where a run has one, above a bag of words.
+# A task takes part in the claims only if its score is above the {term}`null rate` by clearly more
+# than a tenth of what the paper's models gain, and, where a run has one, above a bag of words.
 
 # %% tags=["hide-input", "claim"]
 words = run.measure("words_by_example", over=settings.training_sets)
@@ -138,22 +157,29 @@ by_example = run.measure("by_example", each=("task", "seed"))
 # %% tags=["hide-input"]
 scores = {"mnli": 0.833, "squad": 0.892, "parsing": 0.963}  # section 3: accuracy, F1, LAS
 nulls = models.groupby("task")["null_rate"].first().items()
-run.gate(models, by_example, {task: scores[task] - null for task, null in nulls if task in scores}, words)
+run.gate(
+    models, by_example, {task: scores[task] - null for task, null in nulls if task in scores}, words
+)
 
 # %% [markdown]
-# Records have a column for what every claim compares: `model`, the pre-trained encoder (`base`), its baselines, and
-# what was fine-tuned from it. Intervals count pre-trainings where there are several, and seeds of fine-tuning
-# otherwise; seeds of a probe say nothing about other fine-tunings.
+# Records have a column for what every claim compares: `model`, the pre-trained encoder (`base`),
+# its baselines, and what was fine-tuned from it. Intervals count pre-trainings where there are
+# several, and seeds of fine-tuning otherwise; seeds of a probe say nothing about other
+# fine-tunings.
 
 # %% tags=["hide-input", "claim"]
 SHARED_BY_ALL = [BASE, LEXICAL, RANDOMISED]
 
 
 def side_by_side(record, value, *by):
-    """A column per encoder; the pre-trained one and its baselines are the same for all seeds of fine-tuning."""
+    """A column per encoder; the pre-trained one and its baselines are the same for all seeds of
+    fine-tuning.
+    """
     rows = record.assign(tuned_seed=record.get("tuned_seed", 0))
     shared = rows["model"].isin(SHARED_BY_ALL)
-    copies = [rows[shared].assign(tuned_seed=seed) for seed in rows.loc[~shared, "tuned_seed"].unique()]
+    copies = [
+        rows[shared].assign(tuned_seed=seed) for seed in rows.loc[~shared, "tuned_seed"].unique()
+    ]
     index = [name for name in (*by, "tuned_seed", "fold", "examples") if name in rows]
     wide = pd.concat([rows[~shared], *copies]).pivot(index=index, columns="model", values=value)
     return wide.reset_index()
@@ -166,8 +192,11 @@ def over_models(rows, function):
     return estimate(rows, function, "pretrained" if several else "tuned_seed")
 
 
+# %% tags=["hide-input", "claim"]
 def of_probes(rows, x, log=False):
-    """The interval of the mean of x, a value per fine-tuned model, probe and fold; of a ratio by its logarithm."""
+    """The interval of the mean of x, a value per fine-tuned model, probe and fold; of a ratio by
+    its logarithm.
+    """
     wide = rows.assign(x=x.map(math.log) if log else x).dropna(subset=["x"])
     wide = wide.pivot(index=["tuned_seed", "seed"], columns="fold", values="x")
     theta, left_out = wide[WHOLE].to_numpy(), wide.drop(columns=WHOLE).to_numpy()
@@ -184,13 +213,14 @@ def check_present(found, wanted, what):
 # %% [markdown]
 # ## What can be read: edge probes
 #
-# An {term}`edge probe` {cite:p}`tenney2019` predicts the label of one or two spans from a frozen encoder. It mixes the
-# layers with learned weights, pools a span by attention, and has one hidden layer
-# ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much comes from the encoder: its embeddings
-# without context (lexical), and the same network with random weights (randomised). Where a run has it, the
-# {term}`twin` of the parser's encoder shows the effect of distance alone. SRL are semantic roles, SPR asks what holds
-# of a role's filler (such as being aware), and DPR to which noun a pronoun refers. A probe whose lexical baseline is
-# within four points of the encoder cannot show forgetting.
+# An {term}`edge probe` {cite:p}`tenney2019` predicts the label of one or two spans from a frozen
+# encoder. It mixes the layers with learned weights, pools a span by attention, and has one hidden
+# layer ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much comes from the
+# encoder: its embeddings without context (lexical), and the same network with random weights
+# (randomised). Where a run has it, the {term}`twin` of the parser's encoder shows the effect of
+# distance alone. SRL are semantic roles, SPR asks what holds of a role's filler (such as being
+# aware), and DPR to which noun a pronoun refers. A probe whose lexical baseline is within four
+# points of the encoder cannot show forgetting.
 
 # %% tags=["hide-input", "claim"]
 names = ("base", *settings.tasks)
@@ -221,7 +251,9 @@ def edge_title(task):
 
 # %% tags=["hide-input"]
 def table_of_probes(rows):
-    """Micro-F1 of each encoder, how far it differs from the pre-trained one in points, and the same in the paper."""
+    """Micro-F1 of each encoder, how far it differs from the pre-trained one in points, and the same
+    in the paper.
+    """
     if isinstance(rows, Missing):
         return rows
     twins = select(rows[rows["control"] == TWIN], TWIN).assign(model="twin")
@@ -241,12 +273,16 @@ def show_probes(name, key, read, rows, with_paper=""):
     forms = {one: f"{{{one}_points:+.1f}}" + with_paper.replace("model", one) for one in shown}
     forms |= {BASE: forms.get(BASE, "").replace("+", ""), "twin": "{twin_points:+.1f}"}
     shown += ["twin"] * ("twin" in table)
-    headers = {one: title(one) for one in shown} | {BASE: PRETRAINED, "twin": f"{title(PARSER)}, moved at random"}
+    headers = {one: title(one) for one in shown} | {
+        BASE: PRETRAINED,
+        "twin": f"{title(PARSER)}, moved at random",
+    }
     run.table(
         name,
         table,
-        f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how far the others differ "
-        f"from it (mean over {counted(len(set(rows['seed'])), 'probing seed')}; at most {rows['targets'].max():,} "
+        f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how "
+        "far the others differ from it (mean over "
+        f"{counted(len(set(rows['seed'])), 'probing seed')}; at most {rows['targets'].max():,} "
         "training targets)" + (", with the paper's in brackets." if with_paper else "."),
         columns={"task": "task", "data": "data"} | {one: headers[one] for one in shown},
         formats={"task": edge_title} | {one: forms[one] for one in shown},
@@ -268,14 +304,16 @@ def edge_probes(rows):
         if scores.empty:
             continue
         room = of_probes(scores, scores[BASE] - scores[LEXICAL])
-        above = f"on {edge_title(task)} the encoder is {printed(room.estimate, '.3f')} above its lexical baseline"
-        yield task, scores, "" if room.low > ROOM else f"{above}, not clearly more than {ROOM}"
+        above = f"{printed(room.estimate, '.3f')} above its lexical baseline"
+        why = f"on {edge_title(task)} the encoder is {above}, not clearly more than {ROOM}"
+        yield task, scores, "" if room.low > ROOM else why
 
 
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "no-forgetting",
-    says="Fine-tuning costs edge probes little, and far less than taking context or pre-training away does.",
+    says="Fine-tuning costs edge probes little, and far less than taking context or pre-training "
+    "away does.",
     place="section 4.1, Table 1",
     printed="−2.9 to +4.4 points; lexical −20.7 to −5.8, randomised −40.5 to −6.2",
     record=mixed,
@@ -285,7 +323,9 @@ def edge_probes(rows):
     per="case",
 )
 def what_fine_tuning_costs_probes(rows):
-    """Change of micro-F1 in a fine-tuned encoder; half of the smaller fall of the two baselines minus the fall."""
+    """Change of micro-F1 in a fine-tuned encoder; half of the smaller fall of the two baselines
+    minus the fall.
+    """
     groups = {}
     for task, scores, no_room in edge_probes(rows):
         for model in [name for name in TASKS if name in scores]:
@@ -293,7 +333,9 @@ def what_fine_tuning_costs_probes(rows):
             fall_of_baselines = scores[BASE] - scores[[LEXICAL, RANDOMISED]].max(axis=1)
             groups[f"{edge_title(task)} after {title(model)}", model] = no_room or {
                 "change of F1": of_probes(scores, change),
-                "half of the baselines' fall, minus the fall": of_probes(scores, fall_of_baselines / 2 + change),
+                "half of the baselines' fall, minus the fall": of_probes(
+                    scores, fall_of_baselines / 2 + change
+                ),
             }
     return groups
 
@@ -305,8 +347,8 @@ PROBING_NOISE = 0.005  # Table 1's caption: half a point between probing runs
 
 @run.claim(
     "dep-helps-syntax",
-    says="The parser's encoder gains on constituents and dependencies and loses on coreference, proto-roles and "
-    "relations.",
+    says="The parser's encoder gains on constituents and dependencies and loses on coreference, "
+    "proto-roles and relations.",
     place="section 4.1, Table 1",
     printed="+0.2 to +4.4 points; the others −2.5 to −1.2",
     record=mixed,
@@ -318,8 +360,9 @@ PROBING_NOISE = 0.005  # Table 1's caption: half a point between probing runs
     },
 )
 def what_parsing_does_to_probes(rows):
-    """Change of micro-F1 in the parser's encoder: up for the two syntactic tasks, down for the others. One run of each
-    probe decides nothing that lies within the paper's own spread between probing runs.
+    """Change of micro-F1 in the parser's encoder: up for the two syntactic tasks, down for the
+    others. One run of each probe decides nothing that lies within the paper's own spread between
+    probing runs.
     """
     check_present(rows["model"], [PARSER], "model of")
     groups = {}
@@ -342,8 +385,8 @@ show_probes("Appendix A", "top", "the top layer alone", probes.query("layers == 
 
 # %% [markdown]
 # A {term}`codelength` {cite:p}`voita2020` also counts how much data a probe needs
-# ({py:func}`fivelenses.lenses.mdl.online_code`). Labels are sent in growing blocks, each coded by a probe that was
-# trained on all blocks before it.
+# ({py:func}`fivelenses.lenses.mdl.online_code`). Labels are sent in growing blocks, each coded by a
+# probe that was trained on all blocks before it.
 
 # %% tags=["hide-input", "claim"]
 over = {"edge_task": settings.codelength_tasks, "model": names}
@@ -351,14 +394,20 @@ sample = {"targets": settings.probe_targets, "seeds": settings.probe_seeds}
 codes = run.measure("codelengths", of=settings.tuned_on, each="seed", over=over, probe=sample)
 
 # %% tags=["hide-input"]
-table = select(codes).pivot_table(index=["task", "uniform"], columns="model", values="bits", sort=False) / 1000
+table = (
+    select(codes).pivot_table(index=["task", "uniform"], columns="model", values="bits", sort=False)
+    / 1000
+)
 table = table.reset_index().assign(uniform=lambda rows: rows["uniform"] / 1000)
 run.table(
     "Appendix B",
     table,
-    "Codelengths of the labels, in thousands of bits: an online code with the published fractions, by a perceptron "
-    "that reads the mean vector of each span, averaged over all layers.",
-    columns={one: {BASE: PRETRAINED, "uniform": "uniform code"}.get(one, title(one)) for one in table.columns},
+    "Codelengths of the labels, in thousands of bits: an online code with the published fractions, "
+    "by a perceptron that reads the mean vector of each span, averaged over all layers.",
+    columns={
+        one: {BASE: PRETRAINED, "uniform": "uniform code"}.get(one, title(one))
+        for one in table.columns
+    },
     formats={one: edge_title if one == "task" else "{:.2f}" for one in table.columns},
     key="codelengths",
 )
@@ -372,19 +421,26 @@ SAVED = f"{LONGER}, dependencies after parsing"
 A_TENTH = "a tenth: the paper speaks of minimal differences and draws them"
 
 
+# %% tags=["hide-input", "claim"]
 @run.claim(
     "mdl-same",
-    says="Codelengths hardly change, except that the parser makes dependencies, and only them, cheaper.",
+    says="Codelengths hardly change, except that the parser makes dependencies, and only them, "
+    "cheaper.",
     place="section 4.1, appendix B",
     record=codes,
     above={LONGER: 1 / 1.1, SHORTER: 1 / 1.1, SAVED: 1.1},
     because={LONGER: A_TENTH, SHORTER: A_TENTH, SAVED: "more than what counts as no difference"},
     unit=RATIO,
     per="code",
-    halves={"codelengths hardly change": OTHER_CODES, "parsing makes dependencies cheaper": [CHEAPER]},
+    halves={
+        "codelengths hardly change": OTHER_CODES,
+        "parsing makes dependencies cheaper": [CHEAPER],
+    },
 )
 def how_codelengths_change(rows):
-    """Bits before fine-tuning over bits after, and the other way round; the former for dependencies after parsing."""
+    """Bits before fine-tuning over bits after, and the other way round; the former for dependencies
+    after parsing.
+    """
     check_present(rows["model"], [PARSER], "model of")
     groups = {}
     for task, of_task in rows[rows["task"].isin(PAPER)].groupby("task", sort=False):
@@ -404,11 +460,13 @@ def how_codelengths_change(rows):
 # %% [markdown]
 # ## Is the tree still there? Structural probes
 #
-# A {term}`structural probe` {cite:p}`hewitt2019` is a linear map $B$, trained so that $\lVert B(h_i - h_j) \rVert^2$ is
-# the distance of words $i$ and $j$ in the syntax tree, or $\lVert B h_i + b \rVert^2$ the depth of word $i$
-# ({py:func}`fivelenses.lenses.structural_probe.fit`). The offset $b$ is ours: a length depends on where the
-# origin lies, a distance does not. Depths of the published runs were still measured without it. Each layer of each
-# encoder has its own probe; its {term}`UUAS` says how much of the tree it finds.
+# A {term}`structural probe` {cite:p}`hewitt2019` is a linear map $B$, trained so that
+# $\lVert B(h_i - h_j) \rVert^2$ is the distance of words $i$ and $j$ in the syntax tree, or
+# $\lVert B h_i + b \rVert^2$ the depth of word $i$
+# ({py:func}`fivelenses.lenses.structural_probe.fit`). The offset $b$ is ours: a length depends on
+# where the origin lies, a distance does not. Depths of the published runs were still measured
+# without it. Each layer of each encoder has its own probe; its {term}`UUAS` says how much of the
+# tree it finds.
 
 # %% tags=["hide-input", "claim"]
 structure = run.measure("structure", of=settings.tuned_on, each="seed", over={"model": names})
@@ -427,10 +485,13 @@ def draw_structure(kind, name, tree):
     )
     run.figure(
         name,
-        curves(rows, "spearman", by="model", y_label=f"Spearman, {kind}", layout=Layout(bottom=None)),
-        f"Spearman's correlation of predicted and true {kind}s in the syntax tree, for a linear probe of each layer "
-        "(0: embeddings), averaged over sentences of each length from 5 to 50. "
-        f"Best {tree} of a layer: {best(rows, 'tree')}.{controls_in_words(rows, 'spearman', 'model')}",
+        curves(
+            rows, "spearman", by="model", y_label=f"Spearman, {kind}", layout=Layout(bottom=None)
+        ),
+        f"Spearman's correlation of predicted and true {kind}s in the syntax tree, for a linear "
+        "probe of each layer (0: embeddings), averaged over sentences of each length from 5 to 50. "
+        f"Best {tree} of a layer: "
+        f"{best(rows, 'tree')}.{controls_in_words(rows, 'spearman', 'model')}",
     )
 
 
@@ -442,8 +503,12 @@ draw_structure("depth", "Figure 1b", "root accuracy")
 
 # %% tags=["hide-input", "claim"]
 KEPT = ("change of the correlation", "minus the change of the correlation")
-OTHER_CURVES = [f"{title(model)}, {kind}" for model in PAIRS for kind in ("distance", "depth")]
-PARSER_CURVES = [f"{title(PARSER)}, {kind}" for kind in ("distance", "depth")]
+HALVES_OF_CURVES = {
+    "hardly changes after MNLI and SQuAD": [
+        f"{title(model)}, {kind}" for model in PAIRS for kind in ("distance", "depth")
+    ],
+    "improves after parsing": [f"{title(PARSER)}, {kind}" for kind in ("distance", "depth")],
+}
 
 
 def context(rows):
@@ -472,8 +537,8 @@ def structure_changes(rows, model, last):
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "structure-kept",
-    says="Structural probes hardly change for MNLI and SQuAD, except at the top, and improve for the parser from about "
-    "layer 5 of 12.",
+    says="Structural probes hardly change for MNLI and SQuAD, except at the top, and improve for "
+    "the parser from about layer 5 of 12.",
     place="section 4.1, Figure 1",
     printed="the parser improves from layer 5 of 12",
     exhibits=("Figure 1a", "Figure 1b"),
@@ -482,11 +547,12 @@ def structure_changes(rows, model, last):
     because=dict.fromkeys(KEPT, A_TENTH),
     unit=dict.fromkeys(KEPT, "share of what context adds to the correlation"),
     per="curve",
-    halves={"hardly changes after MNLI and SQuAD": OTHER_CURVES, "improves after parsing": PARSER_CURVES},
+    halves=HALVES_OF_CURVES,
 )
 def how_structure_changes(rows):
-    """Mean change of Spearman's correlation below the last sixth of the layers, as a share of what context adds (the
-    best layer of the pre-trained encoder minus its embeddings); for the parser, from 5/12 of the depth on.
+    """Mean change of Spearman's correlation below the last sixth of the layers, as a share of what
+    context adds (the best layer of the pre-trained encoder minus its embeddings); for the parser,
+    from 5/12 of the depth on.
     """
     check_present(rows["model"], [PARSER], "model of")
     last, groups = rows["layer"].max(), {}
@@ -496,20 +562,21 @@ def how_structure_changes(rows):
         wide = side_by_side(of_kind, "spearman", "layer")
         adds = over_models(wide, context)
         too_little = f"context adds {printed(adds.estimate, '.3f')} to the correlation of {kind}s"
+        too_little += f", not clearly more than {ROOM}"
         for model in [name for name in TASKS if name in wide]:
             changed = wide.assign(x=wide[model] - wide[BASE]).dropna(subset=["x"])
             judged = model == PARSER or adds.low > ROOM
-            groups[f"{title(model)}, {kind}", model] = (
-                structure_changes(changed, model, last) if judged else f"{too_little}, not clearly more than {ROOM}"
-            )
+            parts = structure_changes(changed, model, last) if judged else too_little
+            groups[f"{title(model)}, {kind}", model] = parts
     return groups
 
 
 # %% [markdown]
 # ## Where it changes: representational similarity
 #
-# {term}`Representational similarity <RSA>` {cite:p}`kriegeskorte2008` trains nothing: do two encoders find the same
-# pairs of tokens alike? It is Pearson's correlation of their two matrices of cosines, in ten lines:
+# {term}`Representational similarity <RSA>` {cite:p}`kriegeskorte2008` trains nothing: do two
+# encoders find the same pairs of tokens alike? It is Pearson's correlation of their two matrices of
+# cosines, in ten lines:
 
 # %% tags=["method"]
 import numpy as np
@@ -543,17 +610,21 @@ similarities = run.measure("similarities", of=settings.whole, each=("encoder", "
 rows = with_controls(similarities, "similarity", by="model")
 run.figure(
     "Figure 2",
-    curves(rows, "similarity", by="model", y_label="RSA to pre-trained", nulls={"null": "permuted"}),
+    curves(
+        rows, "similarity", by="model", y_label="RSA to pre-trained", nulls={"null": "permuted"}
+    ),
     "RSA of each fine-tuned encoder to its pre-trained one, per layer (0: embeddings), on "
     f"{rows['tokens'].max():,} tokens of running text, special ones left out "
-    f"({counted(len(set(rows['pretrained'])), 'pre-training')}; bands from least to greatest). Dashed: the same with "
-    f"tokens permuted.{controls_in_words(rows, 'similarity', 'model')}",
+    f"({counted(len(set(rows['pretrained'])), 'pre-training')}; bands from least to greatest). "
+    f"Dashed: the same with tokens permuted.{controls_in_words(rows, 'similarity', 'model')}",
 )
 
 
 # %% tags=["hide-cell", "claim"] mystnb={"code_prompt_show": "Show how the claim is measured"}
 def thirds(rows, model):
-    """Mean loss of similarity, and mean layer over the depth, in the bottom, middle and top third of the layers."""
+    """Mean loss of similarity, and mean layer over the depth, in the bottom, middle and top third
+    of the layers.
+    """
     layers, loss = rows["layer"].to_numpy(), 1 - rows[model].to_numpy()
     depth = layers.max()
     third = (layers > depth / 3).astype(int) + (layers > depth * 2 / 3)
@@ -562,9 +633,13 @@ def thirds(rows, model):
 
 
 def gathers_on_top(rows, model):
-    """One slope minus twice the other, per third of the depth: thirds of 8 layers are not equally far apart."""
+    """One slope minus twice the other, per third of the depth: thirds of 8 layers are not equally
+    far apart.
+    """
     (low, middle, top), places = thirds(rows, model)
-    return ((top - middle) / (places[2] - places[1]) - 2 * (middle - low) / (places[1] - places[0])) / 3
+    return (
+        (top - middle) / (places[2] - places[1]) - 2 * (middle - low) / (places[1] - places[0])
+    ) / 3
 
 
 def losses_of_similarity(rows, model):
@@ -576,12 +651,16 @@ def losses_of_similarity(rows, model):
     return {part: gathers_on_top(rows, model)} | grows
 
 
+# %% tags=["hide-input", "claim"]
 def before(first, second):
     return f"{title(first)} before {title(second)}"
 
 
+ORDER = {before(*pair): pair for pair in combinations(TASKS, 2)}
+
+
 def one_before_other(rows, first, second):
-    """How much more the other loses below the last layer, which depends on the form of the output."""
+    """How much more the other loses below the last layer, which depends on the output's form."""
     layers = rows["layer"].to_numpy()
     difference = (rows[first].to_numpy() - rows[second].to_numpy())[layers < layers.max()].mean()
     return {"the other's loss minus this one's, without the last layer": difference}
@@ -590,8 +669,8 @@ def one_before_other(rows, first, second):
 # %% tags=["hide-cell", "claim"] mystnb={"code_prompt_show": "Show what the paper claims"}
 @run.claim(
     "top-layers-change",
-    says="Similarity to the pre-trained encoder falls in the top layers: least for MNLI, then SQuAD, most for the "
-    "parser.",
+    says="Similarity to the pre-trained encoder falls in the top layers: least for MNLI, then "
+    "SQuAD, most for the parser.",
     place="section 5.1, Figure 2",
     printed="0.84 ± 0.02 in MNLI's last layer but one; the parser departs at layers 4 and 5 of 12",
     record=similarities,
@@ -599,27 +678,29 @@ def one_before_other(rows, first, second):
     per="case",
     halves={
         "in the top layers": list(map(title, TASKS)),
-        "least for MNLI, then SQuAD, most for the parser": [before(*pair) for pair in combinations(TASKS, 2)],
+        "least for MNLI, then SQuAD, most for the parser": list(ORDER),
     },
 )
 def where_similarity_is_lost(rows):
-    """Loss of similarity between thirds of the layers: the rise from the middle to the top minus twice that from the
-    bottom to the middle (MNLI and SQuAD; 0 on a straight line), and top minus bottom; difference of two tasks.
+    """Loss of similarity between thirds of the layers: the rise from the middle to the top minus
+    twice that from the bottom to the middle (MNLI and SQuAD; 0 on a straight line), and top minus
+    bottom; difference of two tasks.
     """
     check_present(rows["model"], [PARSER], "model of")
     if rows["layer"].max() < 3:
-        raise CannotTest("an encoder of fewer than three layers has no bottom, middle and top third")
+        raise CannotTest("an encoder of one or two layers has no bottom, middle and top third")
     leading, groups = rows["pretrained"].iloc[0], {}
     wide = side_by_side(rows[rows["layer"] > 0], "similarity", "pretrained", "layer")
     cases = {title(task): ((task,), losses_of_similarity) for task in TASKS}
-    cases |= {before(*pair): (pair, one_before_other) for pair in combinations(TASKS, 2)}
+    cases |= {name: (pair, one_before_other) for name, pair in ORDER.items()}
     for name, (on, measure) in cases.items():
         curves_of = wide.dropna(subset=list(on)) if set(on) <= set(wide) else wide[:0]
         if curves_of.empty:
             continue
-        runs = curves_of["pretrained"].unique()
-        stands_on = [of_size(task, None, "" if one == leading else one) for one in runs for task in on]
-        groups[name, *stands_on] = over_models(curves_of, lambda one, on=on, measure=measure: measure(one, *on))
+        encoders = ["" if one == leading else one for one in curves_of["pretrained"].unique()]
+        tasks_needed = [of_size(task, None, encoder) for encoder in encoders for task in on]
+        lost = over_models(curves_of, lambda one, on=on, measure=measure: measure(one, *on))
+        groups[name, *tasks_needed] = lost
     return groups
 
 
@@ -637,12 +718,17 @@ on_inputs = pd.concat(both) if on_inputs is None else on_inputs
 INPUTS = {RUNNING_TEXT: "running text", "mnli, premise alone": "MNLI, premise alone"}
 INPUTS |= {"squad, question alone": "SQuAD, question alone"}
 for task in [one for one in PAIRS if one in settings.tasks]:
-    rows = with_controls(on_inputs.query("model == @task"), "similarity", by="input").replace({"input": INPUTS})
+    rows = with_controls(on_inputs.query("model == @task"), "similarity", by="input").replace(
+        {"input": INPUTS}
+    )
     run.figure(
         f"Figure 5, {title(task)}",
-        curves(rows, "similarity", by="input", y_label="RSA to pre-trained", layout=Layout(bottom=None)),
-        f"RSA of the encoder fine-tuned on {title(task)} to its pre-trained one, by the input on which it is taken (at "
-        f"most {rows['tokens'].max():,} tokens of each).{controls_in_words(rows, 'similarity', 'input')}",
+        curves(
+            rows, "similarity", by="input", y_label="RSA to pre-trained", layout=Layout(bottom=None)
+        ),
+        f"RSA of the encoder fine-tuned on {title(task)} to its pre-trained one, by the input on "
+        f"which it is taken (at most {rows['tokens'].max():,} tokens of "
+        f"each).{controls_in_words(rows, 'similarity', 'input')}",
         if_empty=f"no encoder that was fine-tuned on {title(task)} was measured on its input",
     )
 
@@ -653,14 +739,18 @@ THAN_OTHER = "similarity on the other task's input minus that on the task's own"
 
 
 def less_on_own(rows, own):
-    """How much less similar a model is on its own input; the folds of both inputs are left out together."""
+    """How much less similar a model is on its own input; the folds of both inputs are left out
+    together.
+    """
     similarity, of_own = rows["similarity"].to_numpy(), (rows["input"] == own).to_numpy()
     return similarity[~of_own].mean() - similarity[of_own].mean()
 
 
+# %% tags=["hide-input", "claim"]
 @run.claim(
     "in-domain-changes-more",
-    says="Representations change more on the task's own kind of input than on running text or on another task's.",
+    says="Representations change more on the task's own kind of input than on running text or on "
+    "another task's.",
     place="section 6, Figure 5",
     exhibits=("Figure 5, MNLI", "Figure 5, SQuAD"),
     record=on_inputs,
@@ -673,10 +763,10 @@ def how_much_more_changes_on_own_input(rows, share=1 / 2):
     """Similarity in the upper half of the layers on other input minus that on the task's own."""
     upper, groups = rows[rows["layer"] > rows["layer"].max() * (1 - share)], {}
     for model in rows.loc[rows["input"] != RUNNING_TEXT, "model"].unique():
-        of_model, other_task = upper[upper["model"] == model], next(name for name in PAIRS if name != model)
-        check_present(
-            of_model["input"], [RUNNING_TEXT, other_task, model], f"similarity of the encoder of {title(model)} on"
-        )
+        of_model = upper[upper["model"] == model]
+        other_task = next(name for name in PAIRS if name != model)
+        what = f"similarity of the encoder of {title(model)} on"
+        check_present(of_model["input"], [RUNNING_TEXT, other_task, model], what)
         parts = {}
         for other, part in ((RUNNING_TEXT, THAN_TEXT), (other_task, THAN_OTHER)):
             inputs = of_model[of_model["input"].isin([other, model])]
@@ -693,8 +783,8 @@ def how_much_more_changes_on_own_input(rows, share=1 / 2):
 
 # %% tags=["hide-input", "claim"]
 def varied(position):
-    """The models of the run's encoder that differ from a whole one in `frozen` or `kept` (layers) alone, of the tasks
-    that have such.
+    """The models of the run's encoder that differ from a whole one in `frozen` or `kept` (layers)
+    alone, of the tasks that have such.
     """
     if isinstance(similarities, Missing):
         return similarities  # which have a row for every layer
@@ -707,8 +797,9 @@ def varied(position):
 
 # %% tags=["hide-input", "claim"]
 def half_lost(position):
-    """With half of the layers frozen or kept, the share lost of what fine-tuning gains over the null rate, a ratio of
-    means over seeds; a seed's part in it is linearised, so that one that hardly gains does not blow it up.
+    """With half of the layers frozen or kept, the share lost of what fine-tuning gains over the
+    null rate, a ratio of means over seeds; a seed's part in it is linearised, so that one that
+    hardly gains does not blow it up.
     """
     rows = varied(position)
     if lacking := [one for one in (rows, by_example) if isinstance(one, Missing)]:
@@ -724,7 +815,10 @@ def half_lost(position):
     rows = rows[["task", "seed", position, "whole", "address"]].merge(scored, on="address")
     whole, half = rows[rows["whole"]], rows[~rows["whole"]]
     lost = half.merge(whole, on=["task", "seed", "fold"], suffixes=("", "_whole"))
-    lost["drop"], lost["gain"] = lost["score_whole"] - lost["score"], lost["score_whole"] - lost["null_whole"]
+    lost["drop"], lost["gain"] = (
+        lost["score_whole"] - lost["score"],
+        lost["score_whole"] - lost["null_whole"],
+    )
     means = lost[lost["fold"] == WHOLE].groupby(["task", position])[["drop", "gain"]].mean()
     mean = lost[["task", position]].join(means, on=["task", position])
     share, gain = mean["drop"] / mean["gain"], mean["gain"].where(mean["gain"] > 0)
@@ -742,7 +836,8 @@ def draw_ablated(name, position, label, caption):
     run.figure(
         name,
         curves(rows, "score", by="task", **drawn),
-        f"{caption} {', '.join(metrics)}; {counted(len(set(rows['seed'])), 'seed')}, bands from least to greatest.",
+        f"{caption} {', '.join(metrics)}; {counted(len(set(rows['seed'])), 'seed')}, bands from "
+        "least to greatest.",
         if_empty="only whole encoders were fine-tuned",
     )
 
@@ -751,12 +846,15 @@ draw_ablated(
     "Figure 3",
     "frozen",
     "highest frozen layer",
-    "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest frozen layer k (−1: "
-    "nothing frozen; 0: embeddings alone). The paper counts layers from 0: its k is ours minus 1.",
+    "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest "
+    "frozen layer k (−1: nothing frozen; 0: embeddings alone). The paper counts layers from 0: its "
+    "k is ours minus 1.",
 )
 
 # %% tags=["hide-input", "claim"]
-NOT_HALVED = "no encoders of the parser and of another task were fine-tuned with half of their layers"
+NOT_HALVED = (
+    "no encoders of the parser and of another task were fine-tuned with half of their layers"
+)
 MORE = "the parser's loss minus this task's, or minus nothing where this task gains"
 AT_HALF = dict(
     above={"minus the loss": -0.1},
@@ -771,18 +869,24 @@ AT_HALF = dict(
 )
 
 
+# %% tags=["hide-input", "claim"]
 def loss(rows, sign=1):
     return estimate(rows, lambda one: sign * one["lost"].mean())
 
 
 def lost_at_half(rows, position):
-    """Minus the loss of MNLI and of SQuAD, and the parser's loss minus theirs, or minus nothing where a task gains."""
+    """Minus the loss of MNLI and of SQuAD, and the parser's loss minus theirs, or minus nothing
+    where a task gains.
+    """
     lost, groups = {task: of_task for task, of_task in rows.groupby("task")}, {}
     others = [task for task in PAIRS if task in lost]
     if PARSER not in lost or not others:
         raise CannotTest(f"{NOT_HALVED} {position}")
     for task in others:
-        for name, on in ((title(task), [task]), (f"{title(PARSER)} beside {title(task)}", [task, PARSER])):
+        for name, on in (
+            (title(task), [task]),
+            (f"{title(PARSER)} beside {title(task)}", [task, PARSER]),
+        ):
             if idle := [title(one) for one in on if lost[one]["lost"].isna().any()]:
                 groups[name, *on] = f"no gain over the null rate in {' and '.join(idle)}"
             elif on == [task]:
@@ -804,7 +908,9 @@ def lost_at_half(rows, position):
     **AT_HALF,
 )
 def lost_with_half_frozen(rows):
-    """Share of the gain over the null rate that is lost with half of the layers frozen, and the parser's minus that."""
+    """Share of the gain over the null rate that is lost with half of the layers frozen, and the
+    parser's minus that.
+    """
     return lost_at_half(rows, "frozen")
 
 
@@ -823,7 +929,8 @@ draw_ablated(
 # %% tags=["hide-input", "claim"]
 @run.claim(
     "shallow-truncation",
-    says="Half of the layers come near the full score on MNLI and SQuAD; the parser needs more of them.",
+    says="Half of the layers come near the full score on MNLI and SQuAD; the parser needs more of "
+    "them.",
     place="section 5.2, Figure 4",
     printed="near the full score by layer 6 of 12; three layers suffice for MNLI, five for SQuAD",
     record=half_lost("kept"),
@@ -831,7 +938,9 @@ draw_ablated(
     **AT_HALF,
 )
 def lost_with_half_kept(rows):
-    """Share of the gain over the null rate that is lost with half of the layers, and the parser's minus that."""
+    """Share of the gain over the null rate that is lost with half of the layers, and the parser's
+    minus that.
+    """
     return lost_at_half(rows, "kept")
 
 
@@ -844,7 +953,7 @@ def lost_with_half_kept(rows):
 run.finish()
 
 # %% [markdown]
-# **Limits.** The published runs probed one model per task; other seeds of a probe say nothing about other fine-tunings.
-# In the paper, probes of one model differ by about half a point.
+# **Limits.** The published runs probed one model per task; other seeds of a probe say nothing about
+# other fine-tunings. In the paper, probes of one model differ by about half a point.
 #
 # Three [exercises](/exercises.md#chapter-5-what-is-kept-and-where-it-changes) go with this chapter.

@@ -274,7 +274,7 @@ def by_task(gaps, part):
     return {task: {part: interval} for task, interval in found.items() if interval is not None}
 
 
-def differences_of_thirds(rows, parts):
+def differences_of_thirds(rows, *pairs):
     """The mean change in one third of the layers less that in another, per measure."""
     rows = varying(rows)
     of_third = {}
@@ -284,8 +284,9 @@ def differences_of_thirds(rows, parts):
     means = rows.groupby(columns, sort=False)["value"].mean().unstack("layer").reset_index()
     groups = {}
     for key, of_measure in means.groupby("measure", sort=False):
-        for part, (upper, lower) in parts.items():
-            gaps = of_measure.assign(gap=of_measure[upper] - of_measure[lower])
+        for third, other in pairs:
+            gaps = of_measure.assign(gap=of_measure[third] - of_measure[other])
+            part = f"{third} third over {other} third"
             groups.setdefault(name(key), {})[part] = over_models(gaps, "gap")
     return groups
 
@@ -300,11 +301,7 @@ def differences_of_thirds(rows, parts):
 )
 def rise_from_third_to_third(rows):
     """Change in a third of the layers less that in the third below."""
-    parts = {
-        "middle third over low third": ("middle", "low"),
-        "high third over middle third": ("high", "middle"),
-    }
-    return differences_of_thirds(rows, parts)
+    return differences_of_thirds(rows, ("middle", "low"), ("high", "middle"))
 
 
 # %% tags=["claim", "hide-input"]
@@ -317,11 +314,7 @@ def rise_from_third_to_third(rows):
 )
 def high_third_over_the_others(rows):
     """Change in the high third of the layers less that in the middle, and less that in the low."""
-    parts = {
-        "high third over middle third": ("high", "middle"),
-        "high third over low third": ("high", "low"),
-    }
-    return differences_of_thirds(rows, parts)
+    return differences_of_thirds(rows, ("high", "middle"), ("high", "low"))
 
 
 # %% [markdown]
@@ -342,7 +335,8 @@ library = pd.Series(one).corr(pd.Series(other), "spearman")
 # Two measures that rise with depth agree for that alone. The partial correlation holds the layer's
 # number $d$ fixed:
 #
-# $$\rho_{ab \cdot d} = \frac{\rho_{ab} - \rho_{ad} \rho_{bd}}{\sqrt{(1 - \rho_{ad}^2)(1 - \rho_{bd}^2)}}.$$
+# $$\rho_{ab \cdot d} =
+# \frac{\rho_{ab} - \rho_{ad} \rho_{bd}}{\sqrt{(1 - \rho_{ad}^2)(1 - \rho_{bd}^2)}}.$$
 #
 # It is undefined for a measure that rises, or falls, at every layer.
 
@@ -438,7 +432,8 @@ run.figure(
 # %% tags=["claim", "hide-input"]
 @run.claim(
     "outputs-agree-more",
-    says="What is read of attention and features agrees more with itself than with how far the weights moved.",
+    says="What is read of attention and features agrees more with itself than with how far the "
+    "weights moved.",
     place=OURS,
     record=changes,
     per="task",
@@ -658,7 +653,8 @@ run.figure(
 # %% tags=["claim", "hide-input"]
 @run.claim(
     "layers-inherit",
-    says="Features part from weights because a layer inherits what changed below it: what it adds agrees better.",
+    says="Features part from weights because a layer inherits what changed below it: what it adds "
+    "agrees better.",
     place=OURS,
     record=changes,
     per="task",

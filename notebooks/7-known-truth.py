@@ -522,7 +522,8 @@ run.figure(
 # %% tags=["claim", "hide-input"]
 @run.claim(
     "lens-tells-learning",
-    says="Whatever the lens, it sees more where something was learned than where weights only moved.",
+    says="Whatever the lens, it sees more where something was learned than where weights only "
+    "moved.",
     **PER_MEASURE,
 )
 def area_under_the_curve_over_one_half(rows):
@@ -695,7 +696,9 @@ def with_interval(row):
 shown = table.assign(printed=[with_interval(row) for row in table.itertuples()])
 shown = shown.pivot(index="measure", columns="question", values="printed")
 shown = shown.loc[measured, list(QUESTIONS)].rename(index=name, columns=QUESTIONS).reset_index()
-run.table("Scores", table, "The scores of the picture, with 95 % intervals over models.", shown=shown)
+run.table(
+    "Scores", table, "The scores of the picture, with 95 % intervals over models.", shown=shown
+)
 
 # %% [markdown]
 # The four claims are ours. Intervals cover seeds, not examples.

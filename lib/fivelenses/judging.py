@@ -42,14 +42,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import nctdtr, stdtrit
+from pydantic import TypeAdapter
+from scipy.special import stdtrit
 
 from fivelenses import catalogue, tasks
 from fivelenses.files import written_beside
 from fivelenses.records import CONTROLS, FOLDS, TWINS, WHOLE, Missing, select
 from fivelenses.tasks.subsets import folds
 
-LEVEL, POWER = 0.95, 0.8
+LEVEL = 0.95
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 REPRODUCED, CONTRADICTED, MIXED, CANNOT_BE_TESTED = "reproduced", "contradicted", "mixed", "cannot be tested"
 OUTCOMES = (REPRODUCED, CONTRADICTED, MIXED, OPEN, CANNOT_BE_TESTED)  # of a claim
@@ -115,16 +116,16 @@ class Interval:
     @property
     def variance(self) -> Source:
         """V, with Satterthwaite's degrees."""
-        return total(self.by_model, self.by_example, self.interaction)
+        own = [one.variance > EQUAL * self.interaction.variance for one in (self.by_model, self.by_example)]
+        return added(self._sources, (*own, 1 - sum(own)))
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """mean ± t √V, in the measure's own units; infinite where an end does not stand."""
-        ends = zip(self.seen(level), self.bounded, (-math.inf, math.inf), strict=True)
-        low, high = (end if stands else infinite for end, stands, infinite in ends)
-        return low, high
+        low, high = self.uncensored(level)
+        return low if self.bounded[0] else -math.inf, high if self.bounded[1] else math.inf
 
-    def seen(self, level: float = LEVEL) -> tuple[float, float]:
-        """The ends as if no value lay at the edge of a grid."""
+    def uncensored(self, level: float = LEVEL) -> tuple[float, float]:
+        """The bounds as if no value lay at the edge of a grid."""
         variance = self.variance
         reach = stdtrit(variance.degrees, 1 - (1 - level) / self.tests / 2) * math.sqrt(variance.variance)
         least, most = self.within
@@ -163,8 +164,7 @@ class Interval:
         """The difference of two that share neither models nor examples, such as two tasks: each variance adds. Of two
         ratios it is the first over the second.
         """
-        pairs = zip(self._sources, other._sources, strict=True)
-        sources = [added(pair) for pair in pairs]
+        sources = map(added, zip(self._sources, other._sources, strict=True))
         counts = min(self.models, other.models), min(self.examples, other.examples)
         return Interval(self.mean - other.mean, *sources, *counts, self.log)
 
@@ -180,21 +180,13 @@ class Interval:
         return f"{self.estimate:.3g} [{self.low:.2f}, {self.high:.2f}]"
 
 
-def total(by_model: Source, by_example: Source, interaction: Source) -> Source:
-    """V = M + E − I, a source that is no larger than the interaction left out; of numbers, or of arrays alike."""
-    sources = by_model, by_example, interaction
-    own = [np.greater(one.variance, EQUAL * interaction.variance) for one in sources[:2]]
-    return added(sources, (*own, 1 - own[0] - own[1]))
-
-
-def added(sources: Sequence[Source], signs: Sequence = (1, 1)) -> Source:
+def added(sources: Sequence[Source], signs: Sequence[int] = (1, 1)) -> Source:
     """Sources added (1), subtracted (−1) or left out (0), with degrees V² / Σ part²/degrees, at least 1."""
-    terms = [(sign * np.asarray(one.variance), one.degrees) for one, sign in zip(sources, signs, strict=True)]
-    variance = np.asarray(sum(term for term, _ in terms))
-    scale = np.where((variance > 0) & np.isfinite(variance), variance, 1.0)
-    inverse = sum(np.square(term / scale) / np.fmax(degrees, 1e-9) for term, degrees in terms)
-    degrees = 1 / np.where(inverse > 0, np.fmin(inverse, 1.0), 1.0)
-    return Source(variance, degrees) if variance.ndim else Source(float(variance), float(degrees))
+    terms = [(sign * one.variance, one.degrees) for one, sign in zip(sources, signs, strict=True)]
+    variance = sum(term for term, _ in terms)
+    scale = variance if 0 < variance < math.inf else 1.0
+    inverse = sum((term / scale) ** 2 / max(degrees, 1e-9) for term, degrees in terms)
+    return Source(variance, 1 / min(inverse, 1.0) if inverse > 0 else 1.0)
 
 
 def crossed(values: np.ndarray) -> Interval:
@@ -463,37 +455,6 @@ def _finite(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def needed(interval: Interval, threshold: float, of: str, level: float = LEVEL, limit: int = 1_000_000) -> int | None:
-    """How many models (or examples) would decide an effect of the size seen with a power of 80 %; those it has if it is
-    decided already, None where no number up to the limit would, or it cannot be known.
-
-    It is the smallest count (to half a percent) at which a noncentral t, about abs(estimate − threshold)/√V, exceeds
-    the interval's quantile of Student's t in four cases of five. f times the models and h times the examples have
-    V = max(M−I, 0)/f + max(E−I, 0)/h + I/fh; the models' degrees grow to (d+1)f − 1.
-
-    >>> needed(over_seeds([4, 6, 5]), 4, "models")
-    10
-    """
-    count = interval.models if of == "models" else interval.examples
-    if count == 0 or (of == "models" and count == 1):
-        return None
-    low, high = interval.seen(level)
-    if not low <= threshold <= high:
-        return count
-    sizes = np.unique(np.geomspace(count + 1, max(limit, count + 1), 4000).astype(int))
-    f, h = (sizes / count, 1.0) if of == "models" else (1.0, sizes / count)
-    (models, first), (examples, second), (both, third) = interval._sources
-    shared, more = both / (f * h), (first + 1) * f - 1
-    variances = max(models - both, 0) / f + shared, max(examples - both, 0) / h + shared, shared
-    variance, degrees = total(*map(Source, variances, (more, second, third)))
-    distance = abs(interval.mean - (math.log(threshold) if interval.log else threshold))
-    error = np.sqrt(variance)
-    shift = np.minimum(np.divide(distance, error, out=np.full(sizes.shape, 30.0), where=error > 0), 30.0)
-    quantile = stdtrit(degrees, 1 - (1 - level) / interval.tests / 2)
-    enough = sizes[(1 - nctdtr(degrees, shift, quantile) >= POWER) & (sizes <= limit)]
-    return int(enough[0]) if enough.size else None
-
-
 # --- the gate ---------------------------------------------------------------------------------------------------------
 
 ORDINARY = {"frozen": -1, "truncated": -1, "reinitialised": 0, "shuffled_labels": False}
@@ -595,30 +556,11 @@ class Part:
     unit: str = ""
     outcome: str = OPEN
 
-    @property
-    def ends(self) -> tuple[bool, bool]:
-        """Whether it can hold, and whether it can fail."""
-        low, high = self.interval.bounds()
-        return low > -math.inf, high < math.inf
-
-    def needed(self, parts: int) -> tuple[float, float]:
-        """Models, and examples, at which an effect of the size seen would be decided, one of so many parts; infinite
-        where none would.
-        """
-        below, tie = self.interval.estimate < self.above, ROUNDING * max(1.0, abs(self.above))
-        if abs(self.interval.estimate - self.above) <= tie or not self.ends[below]:
-            return math.inf, math.inf
-        level = 1 - (1 - LEVEL) / parts if below else LEVEL
-        counts = (needed(self.interval, self.above, of, level) for of in ("models", "examples"))
-        models, examples = (math.inf if one is None else one for one in counts)
-        return models, examples
-
 
 @dataclass(frozen=True)
 class Group:
     """What became of one group: it holds, fails, or is open; `half` names the half of the sentence that it is about,
-    `tasks` those that it stands on, by `of_size`, and `needed` the models, and examples, that would decide it with a
-    power of 80 %, None where none would.
+    `tasks` those that it rests on, by `of_size`.
     """
 
     name: str
@@ -626,7 +568,6 @@ class Group:
     parts: tuple[Part, ...]
     half: str = ""
     tasks: tuple[str, ...] = ()
-    needed: tuple[int | None, int | None] = (None, None)
 
     @property
     def models(self) -> int:
@@ -636,9 +577,10 @@ class Group:
     @property
     def chance(self) -> float:
         """At most this is the probability of a decision if every effect lay at its threshold."""
-        can_hold, can_fail = zip(*(part.ends for part in self.parts), strict=True)
+        bounds = [part.interval.bounds() for part in self.parts]
+        can_hold, can_fail = all(low > -math.inf for low, _ in bounds), sum(high < math.inf for _, high in bounds)
         tests = min(part.interval.tests for part in self.parts)
-        return (1 - LEVEL) / 2 / tests * (all(can_hold) + sum(can_fail) / len(self.parts))
+        return (1 - LEVEL) / 2 / tests * (can_hold + can_fail / len(bounds))
 
 
 @dataclass(frozen=True)
@@ -811,7 +753,6 @@ def _judge(claim: Claim, record: Record, control: str, excluded: Mapping[str, st
     except CannotTest as reason:
         return Verdict(CANNOT_BE_TESTED, left_out=pooled_out, reason=str(reason))
     groups = [judge_group(claim, *key, intervals) for key, intervals in sorted(found.items())]
-    groups = [replace(group, needed=needed_by_group(group)) for group in groups]
     return replace(as_verdict(claim, groups, left_out), left_out=left_out | pooled_out)
 
 
@@ -866,17 +807,6 @@ def judge_group(
     of_group = FAILS if FAILS in outcomes else OPEN if OPEN in outcomes else HOLDS
     half = next((half for half, names in claim.halves.items() if name in names), "")
     return Group(name, of_group, tuple(parts), half, tasks_needed)
-
-
-def needed_by_group(group: Group) -> tuple[int | None, int | None]:
-    """Models, and examples, that would decide an open group: one part suffices to fail, all must hold."""
-    undecided = [part for part in group.parts if part.outcome == OPEN]
-    if group.outcome != OPEN:
-        return None, None
-    downwards = [part for part in undecided if part.interval.estimate < part.above]
-    counts = zip(*(part.needed(len(group.parts)) for part in downwards or undecided), strict=True)
-    models, examples = (min(way) if downwards else max(way) for way in counts)
-    return None if math.isinf(models) else models, None if math.isinf(examples) else examples
 
 
 def as_verdict(claim: Claim, groups: Sequence[Group], left_out: Mapping[str, str]) -> Verdict:
@@ -1011,64 +941,9 @@ def statement(claim: Claim, verdict: Verdict) -> Statement:
 
 def save(claims: Iterable[tuple[Statement, Verdict]], folder: Path) -> None:
     """Write ``claims.json`` into a run's folder, beside and renamed: what the claims are, and what became of them."""
-    entries = [_verdict_as_json(said.key, verdict) | {"declared": asdict(said)} for said, verdict in claims]
+    entries = [[asdict(said), asdict(verdict)] for said, verdict in claims]
     with written_beside(folder / "claims.json") as place:
         place.write_text(json.dumps(entries, indent=1), encoding="utf-8")
-
-
-def _verdict_as_json(key: str, verdict: Verdict) -> dict:
-    what = ("outcome", "left_out", "reason", "alone", "untested", "left_of_half")
-    of_verdict = {name: getattr(verdict, name) for name in what} | {"groups": list(map(_group, verdict.groups))}
-    effects = [_effect(group, part) for group in verdict.groups for part in group.parts]
-    controls = {name: _verdict_as_json(key, one) for name, one in verdict.controls.items()}
-    return {"claim": key, "verdict": of_verdict, "effects": effects, "controls": controls} | {
-        "settings": dict(verdict.settings)
-    }
-
-
-def _group(group: Group) -> dict:
-    by_outcome = {name: [one.name for one in group.parts if one.outcome == name] for name in (FAILS, OPEN)}
-    models, examples = group.needed
-    return {
-        "name": group.name,
-        "outcome": group.outcome,
-        "failed": by_outcome[FAILS],
-        "undecided": by_outcome[OPEN],
-        "of_this_model": group.models == 1,
-        "models_needed": models,
-        "examples_needed": examples,
-        "chance": group.chance,
-        "models": group.models,
-        "halves": [group.half] if group.half else [],
-    }
-
-
-TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
-TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"bound": "string", "outcome": "string"}
-BOUNDS = {(True, True): "exact", (True, False): "at least", (False, True): "at most", (False, False): "unbounded"}
-
-
-def _effect(group: Group, part: Part) -> dict:
-    interval, (low, high) = part.interval, part.interval.seen()
-    variance, degrees = interval.variance
-    of_sources = zip(("M", "E", "I"), interval._sources, strict=True)
-    sources = {f"{name}_{what}": getattr(one, what) for name, one in of_sources for what in ("variance", "degrees")}
-    return {
-        "group": group.name,
-        "part": part.name,
-        "bound": BOUNDS[interval.bounded],
-        "stands_on": "; ".join(group.tasks),
-        "estimate": interval.estimate,
-        "low": low,
-        "high": high,
-        "standard_error": math.sqrt(variance),
-        "degrees": degrees,
-        "level": 1 - (1 - LEVEL) / interval.tests,
-        "models": interval.models,
-        "examples": interval.examples,
-        "of_this_model": interval.models == 1,
-        "log": interval.log,
-    } | sources
 
 
 def load(folder: Path) -> list[tuple[Statement, Verdict]]:
@@ -1080,44 +955,14 @@ def load(folder: Path) -> list[tuple[Statement, Verdict]]:
     file = folder / "claims.json"
     try:
         entries = json.loads(file.read_text(encoding="utf-8"))
-        said = [_as_statement(entry["declared"]) for entry in entries]
-        return [(one, _as_verdict(entry, one)) for entry, one in zip(entries, said, strict=True)]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file} holds no verdicts of this version ({error}): run its chapter again.") from error
+        return TypeAdapter(list[tuple[Statement, Verdict]]).validate_python(entries)
+    except ValueError as error:
+        raise ValueError(f"{file} holds no verdicts of this version: run its chapter again.") from error
 
 
-def _as_statement(entry: Mapping) -> Statement:
-    parts = tuple(Threshold(**part | {"groups": tuple(part["groups"])}) for part in entry["parts"])
-    return Statement(**entry | {"exhibits": tuple(entry["exhibits"]), "parts": parts})
-
-
-def _as_verdict(entry: Mapping, said: Statement) -> Verdict:
-    groups = tuple(_as_group(one, entry["effects"], said.parts) for one in entry["verdict"]["groups"])
-    controls = {name: _as_verdict(control, said) for name, control in entry["controls"].items()}
-    read = {"groups": groups, "untested": tuple(entry["verdict"]["untested"])}
-    return Verdict(**entry["verdict"] | read, controls=controls, settings=entry["settings"])
-
-
-def _as_group(entry: Mapping, effects: Sequence[Mapping], thresholds: Sequence[Threshold]) -> Group:
-    asked, parts = {one.name: one for one in thresholds}, []
-    for effect in (one for one in effects if one["group"] == entry["name"]):
-        name, on = effect["part"], tuple(filter(None, effect["stands_on"].split("; ")))
-        outcome = FAILS if name in entry["failed"] else OPEN if name in entry["undecided"] else HOLDS
-        parts.append(Part(name, _as_interval(effect), asked[name].threshold, asked[name].unit, outcome))
-    needed = entry["models_needed"], entry["examples_needed"]
-    return Group(entry["name"], entry["outcome"], tuple(parts), "".join(entry["halves"]), on, needed)
-
-
-def _as_interval(effect: Mapping) -> Interval:
-    sources = [Source(effect[f"{name}_variance"], effect[f"{name}_degrees"]) for name in ("M", "E", "I")]
-    mean = math.log(effect["estimate"]) if effect["log"] else effect["estimate"]
-    bounded = next(ends for ends, name in BOUNDS.items() if name == effect["bound"])
-    tests = round((1 - LEVEL) / (1 - effect["level"]))
-    whole = Interval(mean, *sources, effect["models"], effect["examples"], effect["log"], bounded, tests=tests)
-    # What goes less far than the variance says was cut at what the measure can be.
-    (low, high), saved = whole.seen(), (effect["low"], effect["high"])
-    least = -math.inf if math.isclose(low, saved[0], abs_tol=ROUNDING) else saved[0]
-    return whole.cut(least, math.inf if math.isclose(high, saved[1], abs_tol=ROUNDING) else saved[1])
+TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
+TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"bound": "string", "outcome": "string"}
+BOUNDS = {(True, True): "exact", (True, False): "at least", (False, True): "at most", (False, False): "unbounded"}
 
 
 def as_table(claims: Iterable[tuple[Statement, Verdict]]) -> pd.DataFrame:
@@ -1133,7 +978,7 @@ def as_table(claims: Iterable[tuple[Statement, Verdict]]) -> pd.DataFrame:
         of_claim = {"claim": said.key, "verdict": verdict.outcome, "reason": verdict.reason}
         for group in verdict.groups:
             for part in group.parts:
-                low, high = part.interval.seen()
+                low, high = part.interval.uncensored()
                 of_part = {"group": group.name, "group_outcome": group.outcome, "part": part.name}
                 of_part |= {"estimate": part.interval.estimate, "low": low, "high": high}
                 rows.append(of_claim | of_part | {"bound": BOUNDS[part.interval.bounded], "outcome": part.outcome})

@@ -78,7 +78,7 @@ def test_the_interval_is_around_the_score_above_the_null_rate(trained):
     above = judging.score(rows, minus_null=True)
     assert above.estimate == pytest.approx(checkpoint.score - checkpoint.manifest["null_rate"], abs=1e-6)
     assert above.models == 1 and above.examples == len(rows)
-    low, high = above.seen()
+    low, high = above.uncensored()
     assert 0 < high - low < 1
 
 

@@ -16,7 +16,6 @@ from fivelenses.judging import (
     Verdict,
     as_verdict,
     judge_group,
-    needed_by_group,
     over_seeds,
 )
 
@@ -43,7 +42,6 @@ def verdict_on(
             halves.setdefault(part.half, []).extend(part.groups)
     claim = Claim("rises", "p", "It rises.", "§1", len, above=above, because=because, unit=unit, halves=halves)
     groups = [judge_group(claim, name, (), of_group) for name, of_group in intervals.items()]
-    groups = [replace(group, needed=needed_by_group(group)) for group in groups]
     left_out = left_out or {}
     return replace(as_verdict(claim, groups, left_out), left_out=left_out)
 

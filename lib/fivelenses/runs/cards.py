@@ -28,7 +28,6 @@ NAMES = {TWIN: "the twin that moved at random", SHUFFLED: "models trained on shu
 NAMES[FUNCTIONAL_TWIN] = "the twin that moved at random until its last layer had changed as much"
 MEANING = dict.fromkeys(TWINS, "it does not speak of what training does")
 MEANING[SHUFFLED] = "it does not need a task that can be learned"
-MOST_TOLD = 100_000  # models, or examples: whoever reads of more learns that it will not be decided
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,7 @@ def figure_name(key: str) -> str:
 
 
 def sentence(verdict: Verdict, unit: str = "group") -> str:
-    """A verdict in words for a card, whose plot names the parts: counts, halves, what would decide, whether it is of
-    one model.
+    """A verdict in words for a card, whose plot names the parts: counts, halves, whether it is of one model.
 
     >>> sentence(Verdict(CANNOT_BE_TESTED, reason="nothing moved"))
     'Cannot be tested: nothing moved.'
@@ -156,37 +154,13 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
         halves = "half" if len(verdict.untested) == 1 else "halves"
         said.append(f"No group is about the {halves} {listed([f'“{half}”' for half in verdict.untested])}.")
     said += [f"The half “{half}” rests on {group} alone." for half, group in verdict.left_of_half.items()]
-    open_groups = verdict.of(OPEN) if verdict.outcome == OPEN else []
-    deciding, untold = [], []
-    for one in open_groups:
-        counts = dict(zip(("models", "examples"), one.needed, strict=True))
-        ways = [f"{_as_told(count)} {of}" for of, count in counts.items() if count is not None]
-        if ways and one.models > 1:
-            deciding.append(f"{' or '.join(ways)} {'would decide ' * (not deciding)}{one.name}")
-        elif one.models > 1:
-            untold.append(one.name)
-    if deciding:
-        effect = "the effect is" if len(deciding) == 1 else "effects are"
-        said.append(f"If {effect} as large as seen, {listed(deciding)} with a power of 80 %.")
-    if untold:
-        said.append(f"How many models or examples would decide {listed(untold)} cannot be told.")
-    if wanting := [one.name for one in open_groups if one.models == 1]:
+    wanting = [one.name for one in verdict.of(OPEN) if one.models == 1] if verdict.outcome == OPEN else []
+    if wanting:
         said.append(f"More than one model is needed to decide {listed(wanting)}.")
     if of_one := [one.name for one in verdict.groups if one.models == 1 and one.name not in wanting]:
         which = "Each result" if 1 < len(of_one) == len(verdict.groups) else f"The result for {listed(of_one)}"
         said.append(f"{which} is of this model and says nothing about other seeds.")
     return " ".join(said)
-
-
-def _as_told(count: int) -> str:
-    """A count that rests on an effect's estimate, with no more digits than that bears.
-
-    >>> _as_told(16), _as_told(3462), _as_told(236879)
-    ('16', 'about 3,500', 'more than 100,000')
-    """
-    if count > MOST_TOLD:
-        return f"more than {MOST_TOLD:,}"
-    return f"{count}" if count < 100 else f"about {float(f'{count:.1e}'):,.0f}"
 
 
 def _models(groups: Sequence[Group]) -> str:

@@ -175,7 +175,7 @@ def _of_claim(source: Mapping, verdicts: Mapping[str, Verdict]) -> object:
         return ({"outcome": verdict.outcome, "failing": len(verdict.of(FAILS))} | counts)[take]
     groups = [group for group in verdict.groups if group.name == source.get("group", group.name)]
     parts = [part for group in groups for part in group.parts if part.name == source.get("part", part.name)]
-    ends = [dict(zip(OF_EFFECT, (part.interval.estimate, *part.interval.seen()), strict=True)) for part in parts]
+    ends = [dict(zip(OF_EFFECT, (part.interval.estimate, *part.interval.uncensored()), strict=True)) for part in parts]
     values = pd.Series([one[take if take in OF_EFFECT else "estimate"] for one in ends], dtype=float)
     return float(TAKES["only" if take in OF_EFFECT else _known(take, TAKES)](values))
 

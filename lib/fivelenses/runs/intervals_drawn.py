@@ -83,7 +83,7 @@ def scale(part: Threshold, intervals: Sequence[Interval]) -> Scale:
     [(4.0, '0'), (34.73, '2.5'), (65.46, '5')]
     """
     seen = [part.threshold, *(one.estimate for one in intervals)]
-    ends = [(one.estimate, end) for one in intervals for end in one.seen() if math.isfinite(end)]
+    ends = [(one.estimate, end) for one in intervals for end in one.uncensored() if math.isfinite(end)]
     reach = [abs(end - estimate) for estimate, end in ends]
     ends = [end for _, end in ends]
     room = max(max(seen) - min(seen), 1.5 * float(np.median(reach)) if reach else 0.0)
@@ -103,7 +103,7 @@ def printed(interval: Interval) -> str:
     >>> printed(over_seeds([4, -6, 5])), printed(over_seeds([4, 3.9, 4]).at_least()), printed(over_seeds([2.5]))
     ('1 [−14, 16]', 'at least 3.97 [3.82, ∞]', '2.50 [−∞, ∞]')
     """
-    low, high = interval.seen()
+    low, high = interval.uncensored()
     half = (high - low) / 2
     # Two digits of half the width; three of the number where there is no width, or none that ends.
     known = math.isfinite(half) and half > ROUNDING
