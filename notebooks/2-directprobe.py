@@ -473,8 +473,8 @@ rank, labels = growths.rank(method="first"), growths.transform("size")
 count = labels.floordiv(2).clip(upper=3)  # labels that grow most, and least
 grows = (rank > labels - count).map({True: "most"}).fillna((rank <= count).map({True: "least"}))
 rows = rows.join(grows.rename("grows"), on=["task", "label"]).dropna(subset="grows")
-layout = Layout(panels="task", each="label", names="ends", height=3.2)
-look = dict(by="grows", x="step", y_label="least distance to another label", layout=layout)
+layout = Layout(panels="task", each="label", names="ends", height=2.7)
+look = dict(by="grows", x="step", y_label="distance to nearest label", layout=layout)
 run.figure(
     "Figure 2",
     curves(rows[rows["task"].isin(["ps-role", "pos"])], "min_distance", **look),
@@ -674,7 +674,7 @@ run.figure(
         x="step",
         y_label="similarity to itself before",
         layout=Layout(
-            panels="task", shared=True, names="ends", missing="not separable", height=3.0
+            panels="task", shared=True, names="ends", missing="not separable", height=2.5
         ),
     ),
     f"Similarity of every other layer of {short(settings.encoder)} to itself before fine-tuning "
@@ -735,9 +735,11 @@ def draw_movements(rows):
     if not len(rows):
         return rows
     layers, reach = sorted(rows["layer"].unique()), 1.15 * rows[["x", "y"]].abs().to_numpy().max()
-    count, (colour, _) = -(-len(layers) // 3), task_look(rows["task"].iloc[0])
-    sized = dict(figsize=(WIDTH, 2.5 * count + 0.3), layout="constrained", squeeze=False)
-    figure, panels = plt.subplots(count, min(3, len(layers)), **sized, sharex=True, sharey=True)
+    count, (colour, _) = -(-len(layers) // 2), task_look(rows["task"].iloc[0])
+    sized = dict(figsize=(WIDTH, 2.8 * count + 0.3), layout="constrained", squeeze=False)
+    figure, panels = plt.subplots(count, min(2, len(layers)), **sized, sharex=True, sharey=True)
+    figure.supxlabel("along the first direction", fontsize="medium")
+    figure.supylabel("along the second direction", fontsize="medium")
     for axes, layer in zip(panels.flat, layers, strict=False):
         of_layer = rows[rows["layer"] == layer]
         axes.axhline(0, color="#CCCCCC", linewidth=0.8)

@@ -62,7 +62,7 @@ device = None
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import MISSING, OTHERS, Drawing, Layout, counted, curves, printed
+from fivelenses.exhibits import MISSING, OTHERS, WIDTH, Drawing, Layout, counted, curves, printed
 from fivelenses.judging import CannotTest, estimate, of_size, over_seeds, scores_by_fold, title
 from fivelenses.records import SHUFFLED, WHOLE, select
 from fivelenses.run import begin
@@ -161,7 +161,7 @@ for way, starts in stacks.items():
     }
     rows += [{"way": way, "block": block, "starts_as": start} for block, start in blocks.items()]
 ways = pd.DataFrame(rows)
-figure, panels = plt.subplots(1, 3, figsize=(7.2, 3.8), layout="constrained")
+figure, panels = plt.subplots(1, 3, figsize=(WIDTH, 3.8), layout="constrained")
 for axes, (way, stack) in zip(panels, ways.groupby("way", sort=False), strict=True):
     for height, (block, start) in enumerate(zip(stack["block"], stack["starts_as"], strict=True)):
         box = dict(boxstyle="round,pad=0,rounding_size=0.06", linewidth=0, facecolor=COLOURS[start])

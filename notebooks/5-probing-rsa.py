@@ -832,7 +832,8 @@ def draw_ablated(name, position, label, caption):
         f"{title(task)} {catalogue.find(task).score_name} (null {null:.2f})"
         for task, null in rows.groupby("task", sort=False)["null_rate"].first().items()
     ]
-    drawn = dict(x=position, x_label=label, y_label="score", layout=Layout(bottom=None))
+    layout = Layout(panels="task", bottom=None)  # each task has a score of its own kind
+    drawn = dict(x=position, x_label=label, y_label="score", layout=layout)
     run.figure(
         name,
         curves(rows, "score", by="task", **drawn),

@@ -221,7 +221,14 @@ for control, words in zip(TWINS, ("moved at random", "functional twin"), strict=
         rows, nulls[column] = rows.merge(twins, how="left"), words
 run.figure(
     "All curves",
-    curves(rows, "value", by="task", y_label="", nulls=nulls, layout=Layout(panels="panel", far=2)),
+    curves(
+        rows,
+        "value",
+        by="task",
+        y_label="change",
+        nulls=nulls,
+        layout=Layout(panels="panel", far=2),
+    ),
     f"Every measure in its own unit, more change upwards ({in_words}, bands from least to "
     "greatest seed). Dashed: the null of the table of instruments, mean over the models. Other "
     "broken lines are the twins.",

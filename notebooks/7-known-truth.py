@@ -331,10 +331,10 @@ run.figure(
         table.assign(panel=table["measure"].map(name)),
         "value",
         by="task",
-        y_label="",
+        y_label="change",
         x="dose",
         x_label="share of the usual steps",
-        layout=Layout(panels="panel", columns=3, height=1.75),
+        layout=Layout(panels="panel", height=1.75),
     ),
     "Each measure in its own unit, mean over the layers, after trainings of different length "
     f"({number(FULL)}; bands from least to greatest seed).",

@@ -73,9 +73,10 @@ def test_names_beside_curves_keep_clear_of_each_other_and_of_the_axis(ends):
     figure, axes = plt.subplots()
     axes.set_ylim(0, 1)
     label_ends(axes, 6, {f"curve {place}": (end, "black") for place, end in enumerate(ends)}, 3.6)
-    heights, least = [text.xy[1] for text in axes.texts], 0.17 / 2.7  # a line of text
+    heights, least = [text.xyann[1] for text in axes.texts], 0.17 / 2.7  # a line of text
     assert min(heights) >= least / 2 - 1e-9
-    assert len(heights) == len(ends) and (np.diff(sorted(heights)) >= least - 1e-9).all()
+    assert [text.xy[1] for text in axes.texts] == sorted(ends), "a name belongs to the end of its curve"
+    assert (np.diff(sorted(heights)) >= least - 1e-9).all()
     plt.close(figure)
 
 
@@ -94,9 +95,9 @@ def test_groups_that_are_no_tasks_have_colours_of_their_own():
 
 def test_dots_have_a_row_per_group_and_what_it_has_once():
     table = pd.DataFrame({"task": "rte", "start": ["scratch", "tuned"], "score": [0.5, 0.7], "chance": 0.5})
-    style = Dots(open=["scratch"], marks={"chance": "majority"})
+    style = Dots(null="chance")
     drawing = dots(table, "score", "task", "start", value_label="accuracy", style=style)
-    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["scratch", "tuned", "majority"]
+    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["scratch", "tuned", "chance"]
     assert drawing.alt == "Dots of accuracy. RTE: scratch 0.500, tuned 0.700."
 
 
@@ -105,6 +106,13 @@ def test_a_shaded_table_writes_its_numbers_and_says_where_it_is_greatest():
     drawing = heat_maps({"": matrix}, matrix, label="correlation", limits=(-1, 1), cells=Cells(written="{:.1f}"))
     assert texts(drawing) == ["0.9", "−0.2", "0.8"]
     assert drawing.alt == "A shaded table of correlation. JS most at JS (0.90); RSA most at RSA (0.80)."
+
+
+@pytest.mark.parametrize(("values", "ends"), [([0.2, 0.9], ("0", "1")), ([-0.2, 4.5], ("≤ 0", "≥ 1"))])
+def test_a_bar_says_where_values_lie_beyond_its_ends(values, ends):
+    drawing = heat_maps({"": pd.DataFrame([values])}, rows(), label="share")
+    labels = [text.get_text() for text in drawing.figure.axes[-1].get_xticklabels()]
+    assert (labels[0], labels[-1]) == ends
 
 
 @pytest.mark.parametrize("kind", ["lines", "shades"])

@@ -18,7 +18,7 @@ import json
 import numbers
 import re
 import string
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -74,9 +74,8 @@ CONTROL_LINES = {
     SHUFFLED: ("shuffled labels", GREY, "-."),
 }
 KINDS = ("", (4, 2), (1, 1.5))  # of lines: whole, dashed, dotted
-WIDTH = 7.2  # inches: a page's text
+WIDTH = 5.4  # inches; a phone shows such a picture whole, with letters of 10 pixels
 MAX_TICKS, MAX_LAYERS = 13, 48
-NARROW = 640  # pixels; a phone shows such a picture whole, with letters of 10 pixels
 MISSING = "–"
 SHADES, SIGNED, SURFACE = "YlGnBu", "PuOr_r", "viridis"  # they read the same in grey and to colour-blind readers
 
@@ -158,10 +157,10 @@ class Drawing:
         """An image whose class says whether it is drawn in lines, which a dark page inverts, or in shades."""
         shaded = self.figure.findobj(lambda one: isinstance(one, ScalarMappable) and one.get_array() is not None)
         width, height = Image.open(io.BytesIO(self.png)).size
-        kind = ("shades" if shaded else "lines") + " narrow" * (width <= NARROW)
+        kind = "shades" if shaded else "lines"
         source = f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
         about = f'alt="{escape(self.alt)}" width="{width}" height="{height}" loading="lazy"'
-        return f'<div class="picture {kind}" tabindex="0"><img src="{source}" {about}></div>'
+        return f'<div class="picture {kind}"><img src="{source}" {about}></div>'
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,8 @@ class Layout:
     """The panels and axes of curves.
 
     Attributes:
-        panels, columns: the column that panels are told apart by, and how many stand side by side.
+        panels, columns: the column that panels are told apart by, and how many stand side by side where no names of
+            curves stand between them.
         height: of a panel, in inches.
         shared: whether panels have one vertical axis.
         log_x: a logarithmic horizontal axis.
@@ -224,6 +224,7 @@ def curves(
     lines, found, panels = null_lines(table, y, nulls), looks(table[by]), layout.panels
     count = table[panels].nunique() if panels else 1
     columns, height = min(layout.columns, count), layout.height or (2.3 if panels else 3.6)
+    columns = 1 if layout.names == "ends" else columns
     wrapping = dict(col=panels, col_order=list(dict.fromkeys(table[panels])), col_wrap=columns) if panels else {}
     grid = sns.FacetGrid(table, sharex=False, sharey=layout.shared, despine=False, **wrapping)
     grid.figure.set_size_inches(WIDTH, height * -(-count // columns))
@@ -327,8 +328,8 @@ def position_axis(axes: Axes, positions: pd.Series, log: bool) -> None:
 
 
 def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], height: float) -> None:
-    """Write a name at the end of each curve; names that would touch are moved apart, upwards, and written smaller where
-    there is no room.
+    """Write a name at the end of each curve; names that would touch are moved apart, upwards, with lines to their
+    curves, and written smaller where there is no room.
     """
     low, high = axes.get_ylim()
     room = 0.17 / max(height - 0.9, 0.5)  # a line of text
@@ -343,8 +344,13 @@ def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], heig
     shift = max((places[-1] - ends[names[-1]][0]) / 2, places[-1] - high)
     shift = max(0.0, min(shift, places[0] - low - least / 2))
     for name, y in zip(names, places, strict=True):
-        place = dict(xytext=(9, 0), textcoords="offset points", va="center", annotation_clip=False)
-        axes.annotate(name, (x, y - shift), color=ends[name][1], fontsize=size, fontweight="bold", **place)
+        end, colour = ends[name]
+        place = dict(xytext=(16, y - shift), textcoords=("offset points", "data"), va="center", annotation_clip=False)
+        moved = abs(y - shift - end) > least / 3
+        line = dict(arrowstyle="-", color=colour, linewidth=0.8, relpos=(0, 0.5), shrinkA=1, shrinkB=3)
+        axes.annotate(
+            name, (x, end), color=colour, fontsize=size, fontweight="bold", arrowprops=line if moved else None, **place
+        )
 
 
 def handles_of(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[Line2D]:
@@ -441,29 +447,19 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-# What one row of dots has once: marker, edge, face, size.
-MARKS = (("x", GREY, GREY, 7), ("|", INK, INK, 16), *((marker, INK, "#F0E442", 9) for marker in "D*PX"))
-
-
 @dataclass(frozen=True)
 class Dots:
     """How dots are drawn.
 
     Attributes:
-        open: the groups whose dots are open.
-        marks: column to name of what a row has once, such as baselines; NaN is not drawn.
-        spread: a dot at the mean with a bar from the least to the greatest, instead of all dots.
+        null: a column that a row has once, such as a null rate, drawn as a grey cross.
         mean: a black bar at the mean of each row.
-        joined: groups at one height, their means joined by a line: before and after.
         line: where a dashed grey line stands.
         height: inches.
     """
 
-    open: Collection[str] = ()
-    marks: Mapping[str, str] = field(default_factory=dict)
-    spread: bool = False
+    null: str = ""
     mean: bool = False
-    joined: bool = False
     line: float | None = None
     height: float | None = None
 
@@ -493,48 +489,29 @@ def dots(
     found = looks(groups)
     figure, axes = plt.subplots(figsize=(WIDTH, style.height or 0.5 * len(rows) + 0.8), layout="constrained")
     named = table.assign(**{row: table[row].map(title)})
-    order, dodge = list(map(title, rows)), not style.joined and len(groups) > 1
+    order = list(map(title, rows))
     if style.line is not None:
         axes.axvline(style.line, color=GREY, linestyle="--", linewidth=1.4)
-    if style.joined:
-        means = named.groupby([row, by])[value].mean().groupby(row).agg(["min", "max"]).loc[order]
-        axes.hlines(order, means["min"], means["max"], color=PALE, linewidth=2, zorder=1)
     for key, part in named.groupby(by, sort=False):
         colour, marker = found[key]
         placed = dict(x=value, y=row, order=order, hue=by, hue_order=groups, legend=False, ax=axes)
-        if style.spread:
-            drawn = dict(errorbar=("pi", 100), linestyle="none", err_kws=dict(linewidth=1.5), markersize=6)
-            face = "white" if key in style.open else colour
-            drawn |= dict(palette=[colour] * len(groups), markers=marker, markerfacecolor=face)
-            sns.pointplot(part, **placed, **drawn, dodge=dodge and 0.8 * (1 - 1 / len(groups)))
-        else:
-            face = "white" if key in style.open else colour
-            drawn = dict(palette=[face] * len(groups), edgecolor=colour, linewidth=1.3, marker=marker, size=6)
-            sns.stripplot(part, **placed, **drawn, dodge=dodge, jitter=False)
+        drawn = dict(palette=[colour] * len(groups), edgecolor=colour, linewidth=1.3, marker=marker, size=6)
+        sns.stripplot(part, **placed, **drawn, dodge=len(groups) > 1, jitter=False)
     if style.mean:
         bar = dict(marker="|", markersize=26, markeredgewidth=2.5, color="black", linestyle="none")
         sns.pointplot(named, x=value, y=row, order=order, errorbar=None, ax=axes, **bar)
     handles = [
         Line2D([], [], label=title(key), color=found[key][0], marker=found[key][1], linestyle="none") for key in groups
     ]
-    for handle, key in zip(handles, groups, strict=True):
-        handle.set_markerfacecolor("white" if key in style.open else found[key][0])
-    legend(figure, handles + draw_marks(axes, named.groupby(row, sort=False).first(), style.marks))
+    if style.null:
+        firsts = named.groupby(row, sort=False)[style.null].first()
+        name, cross = style.null.replace("_", " "), dict(color=GREY, marker="x", linestyle="none", markersize=7)
+        handles += axes.plot(firsts, firsts.index, label=name, zorder=2.5, **cross)
+    legend(figure, handles)
     for place in range(1, len(rows)):
         axes.axhline(place - 0.5, color="#E5E5E5", linewidth=0.8, zorder=0)
     axes.set(xlabel=value_label, ylabel="", ylim=(len(rows) - 0.5, -0.5))
     return Drawing(figure, table, dots_in_words(named, value, row, by, value_label))
-
-
-def draw_marks(axes: Axes, firsts: pd.DataFrame, marks: Mapping[str, str]) -> list[Line2D]:
-    """What a row has once, and what the legend says of it."""
-    handles = []
-    for (column, name), (marker, edge, face, size) in zip(marks.items(), MARKS, strict=False):
-        drawn = dict(linestyle="none", marker=marker, color=edge, mfc=face, markersize=size)
-        drawn["markeredgewidth"] = 2 if marker == "|" else 1
-        axes.plot(firsts[column], firsts.index, zorder=2.5 if marker in "x|" else 1.9, **drawn)
-        handles.append(Line2D([], [], label=name, **drawn | {"markersize": min(size, 12)}))
-    return handles
 
 
 def dots_in_words(table: pd.DataFrame, value: str, row: str, by: str, label: str) -> str:
@@ -553,7 +530,7 @@ class Cells:
     Attributes:
         written: the format of the number in each cell; a missing value is a dash, or blank in an empty upper triangle.
         bold, framed: which numbers are bold, which cells framed; in one matrix.
-        peaks: a white dot in the greatest cell of each row without missing values.
+        peaks: a white dot with a dark rim in the greatest cell of each row without missing values.
         breaks: numbers of the rows above which a gap parts them.
         ticks: of the bar, with their words.
         columns, width, height: panels side by side, inches of the picture, and of one panel.
@@ -605,13 +582,26 @@ def heat_maps(
     for axes in grid.flat[len(matrices) :]:
         axes.set_visible(False)
     figure.supxlabel(x_label, fontsize="medium")
-    placed = dict(ax=list(grid.flat), location="top", shrink=0.6, aspect=30, label=label)
-    bar = figure.colorbar(grid.flat[0].collections[0], **placed)
-    if cells.ticks:
-        bar.set_ticks(list(cells.ticks), labels=list(cells.ticks.values()))
+    values = np.concatenate([matrix.to_numpy(float).ravel() for matrix in matrices.values()])
+    extent = float(np.nanmin(values)), float(np.nanmax(values))
+    draw_bar(figure, list(grid.flat), label, limits, cells.ticks, extent)
+    return Drawing(figure, table, " ".join(said))
+
+
+def draw_bar(
+    figure: Figure, axes: list[Axes], label: str, limits: tuple[float, float], ticks: Mapping, extent: tuple
+) -> None:
+    """The bar of shades, with a tip and ≤ or ≥ at an end beyond which values lie."""
+    below, above = extent[0] < limits[0] - 1e-9, extent[1] > limits[1] + 1e-9
+    extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
+    placed = dict(location="top", shrink=0.6, aspect=30, label=label, extend=extend)
+    bar = figure.colorbar(axes[0].collections[0], ax=axes, **placed)
+    ticks = dict(ticks) or {place: printed(place, ".3g") for place in np.linspace(*limits, 5)}
+    names = list(ticks.values())
+    names[0], names[-1] = "≤ " * below + names[0], "≥ " * above + names[-1]
+    bar.set_ticks(list(ticks), labels=names)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
-    return Drawing(figure, table, " ".join(said))
 
 
 def draw_cells(axes: Axes, matrix: pd.DataFrame, limits: tuple[float, float], cells: Cells) -> None:
@@ -634,7 +624,8 @@ def draw_cells(axes: Axes, matrix: pd.DataFrame, limits: tuple[float, float], ce
         axes.add_patch(Rectangle((column + 0.06, row + 0.06), 0.88, 0.88, fill=False, color="black"))
     if cells.peaks:
         whole = np.flatnonzero(~missing.any(axis=1))
-        axes.plot(matrix.to_numpy()[whole].argmax(axis=1) + 0.5, whole + 0.5, "o", color="white", markersize=5.5)
+        places = matrix.to_numpy()[whole].argmax(axis=1) + 0.5
+        axes.plot(places, whole + 0.5, "o", color="white", markeredgecolor=INK, markeredgewidth=0.8, markersize=5.5)
     for place in cells.breaks:
         axes.axhline(place, color="white", linewidth=5)
     axes.set(xlabel="", ylabel="")
@@ -718,7 +709,7 @@ def surfaces(
     }
     levels = contour_levels(cells[value].to_numpy(float), cells[f"{value}_standard_error"], contours.step)
     rows, columns = -(-len(grids) // 2), min(2, len(grids))
-    sized = dict(figsize=(WIDTH, (3.35 if columns == 2 else 5.2) * rows + 1.1), layout="constrained", squeeze=False)
+    sized = dict(figsize=(WIDTH, (2.55 if columns == 2 else 4.2) * rows + 1.2), layout="constrained", squeeze=False)
     figure, axes = plt.subplots(rows, columns, **sized, sharex=True, sharey=True)
     for place, (name, grid) in zip(axes.flat, grids.items(), strict=False):
         place.set_title(name, fontsize=10)
@@ -829,7 +820,7 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
     # White marks would not be seen on white.
     handles = [Line2D([], [], label=name, **look) for name, look in drawn.items()]
     box = dict(facecolor="#4A5468", edgecolor="none", framealpha=1, labelcolor="white", frameon=True)
-    figure.legend(handles=handles, loc="outside upper center", ncols=max(1, len(handles)), fontsize=10, **box)
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(max(1, len(handles)), 3), fontsize=10, **box)
 
 
 def bar_ticks(levels: np.ndarray) -> np.ndarray:

@@ -179,5 +179,5 @@ def _dots(models: pd.DataFrame, parameter: str, label: str) -> Drawing:
     groups = [f"{parameter} {value}" for value in models["value"]]
     named = models.assign(group="model" if (models["task"] == models["value"].astype(str)).all() else groups)
     height = max(0.5, 0.16 * named["group"].nunique()) * models["task"].nunique() + 0.8
-    style = Dots(marks={"null_rate": "null rate"}, height=height)
+    style = Dots(null="null_rate", height=height)
     return dots(named, "score", "task", "group", value_label=label, style=style)
