@@ -247,6 +247,7 @@ def rank_correlation(one, other):
     return columns.corr("spearman").loc["one", "other"]
 
 
+# %% tags=["hide-input", "claim"]
 def agreement(cells):
     """The rank correlation of training loss and development error over all cells, and over those
     near the way from start to end: far away both lie on plateaus where chance orders them. NaN
@@ -1217,6 +1218,7 @@ def basin_of_start(cells):
     return dict(zip(("area", "whole"), area(as_surface(cells), (START, 0.0), RISE), strict=True))
 
 
+# %% tags=["hide-input"]
 areas = of_each(select(moved), GROUP, basin_of_start)
 ways = select(on_axis).drop(columns="examples")
 table = merged([ways, areas[[*GROUP, "area", "whole"]], rolled_back], on=GROUP)
