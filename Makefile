@@ -61,7 +61,7 @@ bench: $(READY)
 toy-bert: $(READY)
 	@printf '%s\n' 0 1 2 | xargs -P 2 -I SEED $(BIN)/python -m pretraining --toy --seed SEED --folder models/toy-bert/seed-SEED
 
-# On text of one's own: CORPUS is a folder of files (plain or .xz, a paragraph a line, an empty line between documents),
+# On text of one's own: CORPUS is a folder of files (plain or .xz, one paragraph per line, an empty line between documents),
 # the last of which is held out. Hours; a seed that was interrupted goes on.
 english-bert: $(READY)
 	@test -d "$(CORPUS)" || { echo "make: name the folder of the text with 'make english-bert CORPUS=FOLDER'"; exit 2; }

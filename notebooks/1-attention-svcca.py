@@ -14,20 +14,20 @@
 # ---
 
 # %% [markdown]
-# # Attention and features
+# # Attention and features (Hao et al., 2020)
 #
 # **The question.** Which layers of an encoder does fine-tuning change, and would another
 # {term}`seed` or other data change the same ones? {cite:t}`hao2020` asked this of BERT-large, with
 # the Jensen–Shannon divergence of *attention* and the SVCCA distance of *features*.
 #
-# **The answer in numbers.** Attention in the last third of the layers moves
-# {glue:text}`js_last_layers_value` times as much as below (`js-last-layers`:
-# {glue:text}`js_last_layers_verdict`). SVCCA distance is {glue:text}`svcca_grows_value` larger in
-# the last third than in the lower third (`svcca-grows`: {glue:text}`svcca_grows_verdict`). Ranges
-# are over tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are
-# reproduced here.
+# **The answer in numbers.** Ranges are over tasks. [The last section](#the-claims) has all claims;
+# {glue:text}`claims_reproduced` are reproduced here.
+# - `js-last-layers`: {glue:text}`js_last_layers_verdict` (change of attention, last third of the
+#   layers over those below: {glue:text}`js_last_layers_value`).
+# - `svcca-grows`: {glue:text}`svcca_grows_verdict` (SVCCA distance, last third of the layers minus
+#   the lower third: {glue:text}`svcca_grows_value`).
 #
-# *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 20 minutes.
+# *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 15 minutes.
 # *Running*: 5 minutes on the {term}`toy world` with two cores.
 
 # %% tags=["parameters", "hide-input"]
@@ -67,9 +67,9 @@ DIVERGED = "the training of every model diverged: lower learning_rate"
 # ## The setting
 #
 # The paper fine-tunes BERT-large (24 layers) on inference with much data (MNLI) and with little
-# (RTE), sentiment (SST-2) and paraphrase (MRPC). We count layers from 1, the paper from 0. Claims
-# are judged on tasks whose score lies clearly (at 95 %) more than two points above the
-# {term}`null rate`.
+# (RTE), sentiment (SST-2) and paraphrase (MRPC). We count layers from 1, the paper from 0. Figures
+# and tables have the paper's numbers. Claims are judged on tasks whose score lies clearly (at 95%)
+# more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 paper = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
@@ -101,7 +101,7 @@ words = run.measure("words_by_example", over=settings.training_sets)
 run.gate(models, by_example, words=words)
 
 # %% [markdown]
-# Controls show what is due to learning: a {term}`twin`, whose matrices moved as far as in
+# Controls show what is due to learning. They are a {term}`twin`, whose matrices moved as far as in
 # fine-tuning but at random, a functional twin, which moved on until its last layer had changed as
 # much (where a run has it), and training on {term}`shuffled labels`.
 #
@@ -218,10 +218,14 @@ def last_third_over_the_layers_below(rows, lower=BELOW, upper=LAST):
 
 
 # %% [markdown]
+# *Your prediction*: c is right where `js-last-layers` is reproduced. In this run:
+# {glue:text}`js_last_layers_verdict`.
+
+# %% [markdown]
 # ## Features change
 #
 # {term}`SVCCA` {cite:p}`raghu2017` compares the outputs $X$ and $Y$ of a layer in two models on the
-# same tokens, whatever the basis of each. It keeps the principal directions that hold 99 % of the
+# same tokens, whatever the basis of each. It keeps the principal directions that hold 99% of the
 # variance on each side, finds the canonical correlations $\rho_i$ between them, and takes
 #
 # $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i ,$$
@@ -242,8 +246,8 @@ by_hand, library = float(1 - correlations.mean()), svcca_distance(x, y, variance
 {"directions kept": kept, "by hand": round(by_hand, 6), "library": round(library, 6)}
 
 # %% [markdown]
-# Unrelated representations are less than 1 apart, because finitely many tokens correlate by chance
-# (dashed in Figure 2).
+# Unrelated representations are less than 1 apart, because a finite number of tokens correlate by
+# chance (dashed in Figure 2).
 
 # %% tags=["hide-input"]
 rows = with_controls(fine_tuned, "svcca")
@@ -486,9 +490,9 @@ def features_between_seeds(rows, value="svcca"):
 # %% [markdown]
 # ## Other data sets
 #
-# The paper compares models of close data sets (RTE and MNLI, both inference), of less close ones
-# (MRPC and RTE, both pairs of sentences) and of distant ones (MRPC and SST-2), on a mixture of
-# their development examples.
+# The paper compares models of similar data sets (RTE and MNLI, both inference), of less similar
+# ones (MRPC and RTE, both pairs of sentences) and of dissimilar ones (MRPC and SST-2), on a mixture
+# of their development examples.
 
 # %% tags=["hide-input", "claim"]
 compared = settings.dataset_pairs
@@ -594,7 +598,7 @@ def order_of_data_sets(rows, border=1 / 3, value="svcca"):
 run.finish()
 
 # %% [markdown]
-# **Limits.** A third of a small encoder is two or three layers (eight in the paper), so it is only
-# roughly known where a curve begins to rise.
+# **Limits.** A third of a small encoder is two or three layers (eight in the paper), so we know
+# only roughly where a curve begins to rise.
 #
 # Three [exercises](/exercises.md#chapter-1-attention-and-features) go with this chapter.

@@ -14,20 +14,21 @@
 # ---
 
 # %% [markdown]
-# # Loss landscapes
+# # Loss landscapes (Hao et al., 2019)
 #
 # **The question.** Why does fine-tuning a pre-trained encoder work better than training the same
 # network from scratch? {cite:t}`hao2019` compare their {term}`loss surfaces <loss surface>`: on the
 # line from start to end, on a plane around it, and along the steps of the optimiser.
 #
-# **The answer in numbers.** Around its end, the basin of the fine-tuned model fills more of a disc
-# than that from scratch does, by {glue:text}`wider_optima_value` of the disc (`wider-optima`:
-# {glue:text}`wider_optima_verdict`). After a third of its steps, fine-tuning points
-# {glue:text}`straighter_value` degrees closer to its end than training from scratch (`straighter`:
-# {glue:text}`straighter_verdict`). Rolling back the low layers costs less accuracy than the middle
-# ones, by {glue:text}`rollback_value` (`rollback`: {glue:text}`rollback_verdict`). Negative numbers
-# point the other way; ranges are over tasks. [The last section](#the-claims) has all claims;
-# {glue:text}`claims_reproduced` are reproduced here.
+# **The answer in numbers.** A positive number points in the paper's direction; ranges are over
+# tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are
+# reproduced here.
+# - `wider-optima`: {glue:text}`wider_optima_verdict` (share of a disc around the end with low
+#   loss, fine-tuned minus from scratch: {glue:text}`wider_optima_value`).
+# - `straighter`: {glue:text}`straighter_verdict` (degrees by which fine-tuning is nearer to its
+#   final direction after a third of the steps: {glue:text}`straighter_value`).
+# - `rollback`: {glue:text}`rollback_verdict` (accuracy lost with the middle layers rolled back,
+#   minus that with the low ones: {glue:text}`rollback_value`).
 #
 # *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 20 minutes. *Running*: 5
 # minutes on the toy world with two cores.
@@ -79,7 +80,8 @@ settings = run.settings
 # ## The setting
 #
 # Each task is trained from the pre-trained encoder and, for more epochs, from random weights. The
-# paper does so with BERT-large on MNLI, RTE, SST-2 and MRPC.
+# paper does so with BERT-large on MNLI, RTE, SST-2 and MRPC. Figures and tables have the paper's
+# numbers. Lengths are in units of $\lVert \delta_1 \rVert$, how far a training moved the encoder.
 
 # %% tags=["hide-input", "claim"]
 models = run.measure("models")
@@ -175,8 +177,8 @@ library = fivelenses.lenses.basin.half_widths(alphas, losses, at=1, rise=0.1)[1]
 # %% [markdown]
 # The encoder's parameters move, embeddings included; pooler and classifier stay as trained, without
 # dropout. $\mathcal{J}$ is the mean over one random subset of the examples, the same for every
-# cell. Of each model, and without each of ten folds of the examples, the surface and the lines are
-# read in numbers.
+# cell. From each surface and line we read numbers, on all examples and without each of ten folds of
+# them.
 
 # %% tags=["hide-input", "claim"]
 RISE, HALF = 0.1, 0.5  # nats above the end; of the drop from start to end
@@ -357,7 +359,7 @@ def without_optimum(ends):
 
 
 # %% [markdown]
-# ## A good place to start
+# ## Basins and paths
 #
 # A wide {term}`basin` tolerates small changes of the parameters. Each panel of Figure 1 measures in
 # lengths of its own $\delta_1$ (given in the table after Figure 6).
@@ -422,6 +424,10 @@ def wider_optima(tables, level="half_share", most=RADII[-1]):
 
     return by_task(tables["basins"], [column], wider) | without_optimum(tables["ends"])
 
+
+# %% [markdown]
+# *Your prediction*: a is right where `wider-optima` is reproduced, b where it is contradicted.
+# In this run: {glue:text}`wider_optima_verdict`.
 
 # %% tags=["hide-input", "claim"]
 histories = run.measure("histories")[["address", "steps", "step", "loss"]]
@@ -516,8 +522,8 @@ def easier(tables):
 # d^\beta = \sqrt{\frac{\lVert \delta^i \rVert^2}{\lVert \delta_1 \rVert^2} - (d^\alpha)^2}.$$
 #
 # $d^\beta$ is a distance from the straight line, without a sign, so we also draw the nearest point
-# of the plane. A random walk turns towards its end, too: its steps are nearly orthogonal in so many
-# dimensions, so after a share $s$ of their summed squared lengths it is at $\alpha = s$,
+# of the plane. A random walk turns towards its end, too. In so many dimensions its steps are nearly
+# orthogonal. After a share $s$ of their summed squared lengths it is therefore at $\alpha = s$,
 # $\beta = \sqrt{s - s^2}$.
 
 # %% tags=["hide-input", "claim"]
@@ -585,8 +591,7 @@ def straighter(paths):
 # %% [markdown]
 # What if training goes on? The paper trains for five epochs, then for twenty more. So do we: the
 # rate falls to a tenth over the first epochs and stays there, and the optimiser keeps its state. A
-# second line is a separate training, whose rate falls over all twenty-five, beside one that
-# finished after five.
+# second line compares two separate trainings, one of five epochs and one of twenty-five.
 
 # %% tags=["hide-input", "claim"]
 seeds = settings.seeds if settings.long_task in settings.tasks else ()
@@ -680,7 +685,7 @@ def robust_overfitting(longer):
 
 
 # %% [markdown]
-# ## Better on new examples
+# ## Generalisation
 #
 # Figure 5 cuts the surface along $\delta_1$. A basin that looks wide there may be wide in every
 # direction, so black curves leave the end in a random direction, for the same length.
@@ -995,7 +1000,7 @@ run.table(
 )
 
 # %% [markdown]
-# ## Layers that may stay as they were
+# ## Rolling back a third of the layers
 #
 # Now only a third $G$ of the layers moves (low, middle or high), around the fine-tuned model:
 # $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$, where

@@ -14,21 +14,21 @@
 # ---
 
 # %% [markdown]
-# # Layers without pre-training
+# # Layers without pre-training (Singh and Giovanardi, 2020)
 #
 # **The question.** Does a task need all of pre-training? {cite:t}`singh2020` re-initialise the top
 # layers, fine-tune anyway, and measure what the task loses, with much data and with little. Their
 # paper is a course report, not peer-reviewed, and runs each setting once.
 #
-# **The answer in numbers.** With more data, the score falls later as layers are re-initialised: its
-# curve is more concave by {glue:text}`less_data_more_reliance_value` (`less-data-more-reliance`:
-# {glue:text}`less_data_more_reliance_verdict`). A frozen encoder peaks lower than a re-initialised
-# one by {glue:text}`probing_needs_more_value` (`probing-needs-more`:
-# {glue:text}`probing_needs_more_verdict`). Weights of the top third move further than those of the
-# bottom third by {glue:text}`weights_move_up_value` (`weights-move-up`:
-# {glue:text}`weights_move_up_verdict`). Negative numbers point the other way; ranges are over
+# **The answer in numbers.** A positive number points in the paper's direction; ranges are over
 # tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are
 # reproduced here.
+# - `less-data-more-reliance`: {glue:text}`less_data_more_reliance_verdict` (how much more concave
+#   the curve is with more data: {glue:text}`less_data_more_reliance_value`).
+# - `probing-needs-more`: {glue:text}`probing_needs_more_verdict` (best score of a fine-tuned model
+#   minus that of a frozen one: {glue:text}`probing_needs_more_value`).
+# - `weights-move-up`: {glue:text}`weights_move_up_verdict` (movement of the top third of the
+#   layers minus that of the bottom third: {glue:text}`weights_move_up_value`).
 #
 # *You need* the {doc}`primer </primer>`. *Reading*: 20 minutes. *Running*: 6 minutes on the toy
 # world with two cores.
@@ -75,7 +75,7 @@ settings = run.settings
 # ## The setting
 #
 # The paper fine-tunes BERT-base (12 layers) on sentiment (SST-2), question answering as inference
-# (QNLI) and acceptability (CoLA, scored by {term}`Matthews correlation`), with 100, 10 and 1 % of
+# (QNLI) and acceptability (CoLA, scored by {term}`Matthews correlation`), with 100, 10 and 1% of
 # the training examples. It first re-initialises the six linear projections (query, key, value,
 # attention output, intermediate, output) of the top $k$ layers, for every $k$. The new weights come
 # from a normal distribution with mean 0 and deviation $\sigma = 0.02$, cut at $\pm 2\sigma$:
@@ -97,7 +97,8 @@ pairs = {
 # %% [markdown]
 # Each pair is the deviation ($0.0176$ after the cut) and the greatest weight. Biases and
 # LayerNorms, which the report does not mention, stay pre-trained. Training sets are stratified by
-# label, and the smaller ones are drawn again for every seed.
+# label, and the smaller ones are drawn again for every seed. Figures and tables have the paper's
+# numbers.
 
 # %% tags=["hide-input", "claim"]
 data = run.measure("sizes", over={"task": settings.tasks})
@@ -189,8 +190,9 @@ run.figure(
 )
 
 # %% [markdown]
-# What was not learned with all layers kept does not say what a layer is worth: claims are judged on
-# the tasks and sizes that these models learned, better than a bag of words where a run has one.
+# A model that learned nothing with all layers kept does not show what a layer is worth. So claims
+# are judged on the tasks and sizes that these models learned, better than a bag of words where a
+# run has one.
 
 # %% tags=["hide-input", "claim"]
 predictions = run.measure("by_example", of=settings.ordinary_models, each=("task", "seed"))
@@ -301,9 +303,9 @@ for task in settings.sized:
     run.figure(**reinitialisation(task, sizes[task]))
 
 # %% [markdown]
-# A curve's shape is told by numbers that are weighted sums of its scores, or ratios of two such
-# sums $C = \sum_p w_p \bar s_p / \sum_p v_p \bar s_p$ of the mean curve. Each model's part in a
-# ratio is its linearisation, $C + \sum_p (w_p - C v_p)\, s_p / \sum_p v_p \bar s_p$ (the delta
+# We describe a curve's shape by numbers, which are weighted sums of its scores, or ratios of two
+# such sums $C = \sum_p w_p \bar s_p / \sum_p v_p \bar s_p$ of the mean curve. Each model's part in
+# a ratio is its linearisation, $C + \sum_p (w_p - C v_p)\, s_p / \sum_p v_p \bar s_p$ (the delta
 # method), so that a model whose own curve hardly falls does not blow up. *Concavity* is the area
 # between a curve and the straight line between its ends, over its drop.
 

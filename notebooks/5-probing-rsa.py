@@ -14,7 +14,7 @@
 # ---
 
 # %% [markdown]
-# # What is kept, and where it changes
+# # What is kept, and where it changes (Merchant et al., 2020)
 #
 # **The question.** Does an encoder that is fine-tuned on inference or on questions forget the
 # syntax and the semantic roles that it learned in pre-training? And which of its layers change?
@@ -22,12 +22,12 @@
 # freezing or removing layers.
 #
 # **The answer in numbers.** The paper claims that probes lose little by fine-tuning
-# (`no-forgetting`: {glue:text}`no_forgetting_verdict`, in {glue:text}`no_forgetting_held` cases),
-# that mainly the top layers change (`top-layers-change`: {glue:text}`top_layers_change_verdict`),
-# and that few need to (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). [The last
-# section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here.
+# (`no-forgetting`: {glue:text}`no_forgetting_verdict`), that mainly the top layers change
+# (`top-layers-change`: {glue:text}`top_layers_change_verdict`), and that few need to
+# (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). [The last section](#the-claims)
+# has all claims; {glue:text}`claims_reproduced` are reproduced here.
 #
-# *You need* the {doc}`primer </primer>` and dependency trees. *Reading*: 20 minutes. *Running*:
+# *You need* the {doc}`primer </primer>` and dependency trees. *Reading*: 15 minutes. *Running*:
 # about 5 minutes on the toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]
@@ -111,8 +111,9 @@ TASKS = (*PAIRS, PARSER)
 # One pre-trained encoder learns three tasks: inference (MNLI, a label for a pair of sentences),
 # question answering (SQuAD, a span of a passage, read in overlapping windows) and dependency
 # parsing (a tree by a biaffine parser, scored by {term}`LAS`). Encoders are also fine-tuned with
-# their bottom layers {term}`frozen`, and with their top layers removed. Of several pre-trainings,
-# similarity is measured in all, the rest in the first.
+# their bottom layers {term}`frozen`, and with their top layers removed. With several pre-trained
+# encoders, similarity is measured on all of them, everything else on the first. Figures and tables
+# have the paper's numbers.
 
 # %% tags=["hide-input"]
 whole = models.query("frozen == -1 and truncated == -1")

@@ -24,7 +24,7 @@
 # {glue:text}`lenses_agree_held` pairs (`lenses-agree`: {glue:text}`lenses_agree_verdict`). Each
 # claim is below its exhibit.
 #
-# *You need* chapters 1 to 5, at least their figures. *Reading*: 20 minutes. *Running*: about 4
+# *You need* chapters 1 to 5, at least their figures. *Reading*: 10 minutes. *Running*: about 4
 # minutes on the toy world with two cores, after chapter 1.
 
 # %% tags=["parameters", "hide-input"]
@@ -93,7 +93,7 @@ words = run.measure("words_by_example", over=run.settings.training_sets)
 run.gate(models, run.measure("by_example", each="task"), words=words)
 
 # %% [markdown]
-# Models that hardly beat the {term}`null rate` are in the pictures, not in the claims.
+# Models that hardly beat the {term}`null rate` are drawn and not judged.
 #
 # We take one or two measures of each paper, on the same development examples (a loss on training
 # examples). A layer's *activations* contain what changed below it; its own *parameters* do not.
@@ -240,10 +240,9 @@ run.figure(
 # ({py:func}`fivelenses.lenses.directprobe.probe`). So a distance of labels counts only by its
 # excess over that of permuted labels.
 #
-# Is it the higher layers that change? We ask by thirds of the depth. A mean over tasks and seeds
-# has two kinds of draws: models of one task have much in common, so that tasks are the draws where
-# there are several; but few tasks may agree by chance, so that models are the draws where their
-# interval is wider.
+# Is it the higher layers that change? We ask by thirds of the depth. Intervals of a mean over tasks
+# and seeds count tasks, because models of one task have much in common. A few tasks may agree by
+# chance, so we count models instead where that gives the wider interval.
 
 
 # %% tags=["claim", "hide-input"]
@@ -678,7 +677,7 @@ def gain_of_what_a_layer_adds(rows):
 
 
 # %% [markdown]
-# ## The statements
+# ## The claims
 #
 # The five claims are ours. Intervals cover tasks, or seeds where the group is a task, and sentences
 # in the claims on thirds, except for label distance, syntax and weights.
@@ -690,7 +689,7 @@ run.finish()
 # What to keep in mind:
 #
 # - **Which lens is right?** This chapter cannot say. [Chapter 7](7-known-truth.ipynb) tries the
-#   lenses on encoders of   which we know where they changed.
+#   lenses on encoders of which we know where they changed.
 # - **Few layers.** Averages over models add no layers, and all models share one pre-trained
 #   encoder.
 # - **Scaled rows.** In the first picture and the centres, a measure that hardly varies looks as

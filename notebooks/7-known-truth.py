@@ -163,8 +163,8 @@ def by_measure(rows, column, least, most, of_counts=False):
 #
 # All but one layer are frozen. Those above it keep their weights and see other input. We ask each
 # lens for the layer at which the model departs most from the pre-trained encoder, in either
-# direction; several equal ones share the vote. A lens is read in two ways: by its value $v_l$ at a
-# layer, and by what the layer *adds*, $|v_l| - |v_{l-1}|$.
+# direction; equal layers share the vote. A lens is read in two ways: by its value $v_l$ at a layer,
+# and by what the layer *adds*, $|v_l| - |v_{l-1}|$.
 
 
 # %% tags=["claim", "hide-input"]
@@ -367,10 +367,10 @@ def rank_correlation_with_the_dose(rows):
 
 
 # %% [markdown]
-# A measure that levels off still orders the doses; one that uses the labels may not rise until
-# something is learned.
+# A measure that levels off still orders the doses. A measure that uses the labels may not rise
+# until something is learned.
 #
-# ## Nothing
+# ## Nothing: changes that no output shows
 #
 # A layer computes the same function after its heads or its intermediate neurons change places,
 # after a rotation of a head's values that its output projection undoes, and after a scaling of
@@ -464,7 +464,7 @@ run.table(
 )
 
 # %% [markdown]
-# ## Anything
+# ## Anything: movement without learning
 #
 # Weights also move when nothing is learned: in a {term}`twin`
 # ({py:func}`fivelenses.models.twins.moved_at_random`), and in a model of {term}`shuffled labels`,
@@ -542,7 +542,7 @@ def area_under_the_curve_over_one_half(rows):
 # %% [markdown]
 # Weight distances cannot tell a model from its twin, by construction.
 #
-# ## What?
+# ## What: which annotation was trained?
 #
 # Each of these models was trained on one kind of annotation. Do probes, the geometry of labels and
 # structural probes see this kind rise, and not the others?
@@ -682,8 +682,8 @@ run.figure(
 )
 
 # %% [markdown]
-# A lens should not be asked a question whose cell is not bold. “Last layer after rollback” is
-# how far the features of the last layer move when one layer is rolled back (chapter 1, Figure 3).
+# Trust a lens only where its cell is bold. “Last layer after rollback” is how far the features of
+# the last layer move when one layer is rolled back (chapter 1, Figure 3).
 
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show the scores with their intervals"}

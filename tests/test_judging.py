@@ -553,7 +553,7 @@ def test_chance_decides_by_both_ends_that_stand():
         ((-0.5, 12.0, 3.0), "−0.5 to 12"),
         ((2.0, 2.0), "2"),
         ((-1e-300, 0.0), "−1e−300 to 0"),
-        ((), "–"),
+        ((), "no value"),
     ],
 )
 def test_the_range_over_groups_is_said(numbers, said):

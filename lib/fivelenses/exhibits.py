@@ -169,7 +169,7 @@ class Layout:
 
     Attributes:
         panels, columns: the column that panels are told apart by, and how many stand side by side where no names of
-            curves stand between them.
+            curves lie between them.
         height: of a panel, in inches.
         shared: whether panels have one vertical axis.
         log_x: a logarithmic horizontal axis.

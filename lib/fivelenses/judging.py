@@ -630,7 +630,7 @@ class Verdict:
         parts = [part for group in self.groups for part in group.parts]
         estimates = sorted(part.interval.estimate for part in parts if part.name == parts[0].name)
         ends = dict.fromkeys(f"{value:z.3g}".replace("-", "−") for value in (estimates[:1] + estimates[-1:]))
-        return " to ".join(ends) or "–"
+        return " to ".join(ends) or "no value"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, required=True, help="where the checkpoint goes; it holds no other")
     text = parser.add_mutually_exclusive_group(required=True)
     text.add_argument("--toy", action="store_true", help="the toy world's text and the toy BERT's recipe")
-    text.add_argument("--text", type=Path, action="append", help="a paragraph a line, empty lines between documents")
+    text.add_argument("--text", type=Path, action="append", help="one paragraph per line, an empty line per document")
     parser.add_argument("--held-out", type=Path, action="append", help="not trained on; the loss on it is recorded")
     parser.add_argument("--half-precision", action="store_true", help="store the weights in float16")
     for name, default in FIELDS.items():
