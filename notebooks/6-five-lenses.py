@@ -426,7 +426,7 @@ run.figure(
         pairs,
         label="mean rank correlation",
         limits=(-1, 1),
-        cells=Cells("{:.2f}", bold, framed, columns=1, width=5.6),
+        cells=Cells("{:.2f}", bold, framed, columns=1),
     ),
     f"How alike two measures order the layers of a model, averaged over models ({in_words}); bold "
     "where the 95 % interval over models excludes 0. Framed: a measure with itself in two seeds "

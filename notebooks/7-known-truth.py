@@ -403,7 +403,7 @@ run.figure(
         {"": matrix.round(2) + 0.0},
         table,
         label="share of what fine-tuning shows",
-        cells=Cells("{:.2f}", columns=1, width=5.6),
+        cells=Cells("{:.2f}", columns=1),
     ),
     "What each measure reports of these changes of the pre-trained weights that change nothing "
     "that the encoder computes: mean over the layers, as a share of the same for fine-tuned "
@@ -660,7 +660,8 @@ def matrix(column):
 
 costs = run.measure("seconds", of=settings.first)
 seconds = costs.set_index("measure")["seconds"]
-titles = {key: f"{name(key)}, {seconds[key]:.1f} s" for key in order}
+titles = {key: f"{name(key)} ({seconds[key]:.1f} s)" for key in order}
+above_chance = matrix("above_chance")
 chance = table.drop_duplicates("question").set_index("question")["by_chance"]
 run.figure(
     "What each lens can see",
@@ -668,16 +669,17 @@ run.figure(
         {"": (matrix("score").round(2) + 0.0).rename(index=titles, columns=QUESTIONS)},
         costs.merge(table, "right"),
         label="1 is right in all cases",
-        cells=Cells("{:.2f}", matrix("above_chance"), columns=1, width=4.7),
+        cells=Cells("{:.2f}", above_chance, above_chance, columns=1, width=4.7),
     ),
     f"Scores of each measure, from models with frozen layers ({number(FROZEN)}) and models of "
     f"which all layers were trained, some longer than others ({number(FULL)}). Columns: the share "
     "of cases in which it names a trained layer, by its value and by what each layer adds; rank "
     "correlation with the dose; 1 minus the share of fine-tuning's change that it reports where "
-    "nothing changed; and the probability that it is larger after learning than after weights "
-    "only moved (the harder of the two controls). Bold: the 95 % interval over models lies above "
-    f"chance ({'; '.join(f'{words}: {chance[key]:.2f}' for key, words in QUESTIONS.items())}). "
-    "Beside each name: its seconds for one model.",
+    "nothing changed; and the probability that it is larger after learning than after weights only "
+    "moved (the harder of the two controls). Bold, in a frame: the 95 % interval over models lies "
+    "above chance "
+    f"({'; '.join(f'{words}: {chance[key]:.2f}' for key, words in QUESTIONS.items())}). In "
+    "brackets: its seconds for one model.",
     key="summary",
 )
 
