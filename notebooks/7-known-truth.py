@@ -658,6 +658,7 @@ def matrix(column):
     return wide.loc[order, list(QUESTIONS)]
 
 
+# %% tags=["hide-input"]
 costs = run.measure("seconds", of=settings.first)
 seconds = costs.set_index("measure")["seconds"]
 titles = {key: f"{name(key)} ({seconds[key]:.1f} s)" for key in order}
