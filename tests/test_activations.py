@@ -48,12 +48,6 @@ def test_attention_rows_sum_to_one_over_the_pieces(toy_model, toy_examples):
         torch.testing.assert_close(over_pieces[queries], torch.ones(int(queries.sum())))
 
 
-def test_fused_attention_is_put_back_after_the_pass(toy_model, toy_examples):
-    before = toy_model.config._attn_implementation
-    list(stream(toy_model, toy_examples, attention=[1]))
-    assert toy_model.config._attn_implementation == before
-
-
 @pytest.mark.parametrize("architecture", ["bert", "mpnet"])
 def test_a_layer_rolled_back_gives_what_a_copy_with_its_parameters_gives(
     architecture, toy_model, toy_encoder, toy_examples
@@ -78,23 +72,12 @@ def test_a_layer_rolled_back_gives_what_a_copy_with_its_parameters_gives(
             torch.testing.assert_close(one.tokens(depth), reference.tokens(depth), atol=1e-5, rtol=0)
 
 
-def test_every_example_comes_once(toy_model, toy_examples):
-    rows = np.concatenate([batch.rows for batch in stream(toy_model, toy_examples, hidden=[0], batch_size=7)])
-    assert sorted(rows) == list(range(40))
-
-
 def test_word_means_are_means_of_pieces(toy_model, toy_examples):
     batch = next(stream(toy_model, toy_examples, hidden=[3], batch_size=3))
     expected = []
     for states, words in zip(batch.hidden[3], batch.words, strict=True):
         expected += [states[words == word].mean(0) for word in range(int(words.max()) + 1)]
     torch.testing.assert_close(batch.word_means(3), torch.stack(expected))
-
-
-def test_words_need_word_ids(toy_model, toy_examples):
-    batch = next(stream(toy_model, toy_examples.remove_columns("word_ids"), hidden=[3]))
-    with pytest.raises(ValueError, match="words=True"):
-        batch.word_means(3)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +105,6 @@ def test_a_unit_is_its_words_laid_end_to_end(toy_model, toy_examples):
     words = batch.words[0]
     torch.testing.assert_close(single[1], batch.hidden[2][0][words == 2].mean(0))
     torch.testing.assert_close(pairs[1], torch.cat([single[1], batch.hidden[2][0][words == 0].mean(0)]))
-
-
-def test_a_unit_without_tokens_is_refused(toy_model, toy_examples):
-    batch = next(iter(stream(toy_model, toy_examples.select(range(2)), hidden=[0])))
-    with pytest.raises(ValueError, match="no tokens"):
-        batch.words[batch.words == 1] = 0
-        batch.unit_means(0, [[[1]], [[0]]])
 
 
 def test_representations_come_in_the_order_of_the_examples(toy_model, toy_examples, toy_tokenizer):

@@ -52,7 +52,8 @@ def test_layers_that_do_not_fit_into_memory_at_once_are_read_in_several_passes_t
     pairs = [("seed 0", "seed 2"), ("seed 1", "seed 0")]
     whole = compare_with(lenses, models, pairs, toy_examples, **settings)
     assert len(passes) == len(models)
-    in_parts = compare_with(lenses, models, pairs, toy_examples, memory=0, **settings)
+    monkeypatch.setattr(comparison, "memory_at_hand", lambda device: 0)
+    in_parts = compare_with(lenses, models, pairs, toy_examples, **settings)
     # The embeddings are read with the first layer.
     assert len(passes) == len(models) * (1 + several)
     pd.testing.assert_frame_equal(in_parts, whole, check_exact=True)

@@ -217,7 +217,6 @@ def compare_with(
     batch_rows: int = 32,
     device: str | None = None,
     fold_of: np.ndarray | None = None,
-    memory: float | None = None,
 ) -> pd.DataFrame:
     """Compare pairs of models on the same examples with several lenses; every model reads each example once, or once
     for as many layers as fit into memory.
@@ -231,8 +230,6 @@ def compare_with(
         batch_rows: examples per batch.
         device: a GPU when there is one, by default.
         fold_of: (examples,) the fold of each example, of `tasks.subsets.folds`; no fold is left out when None.
-        memory: bytes for what the lenses gather and one batch of all models, of one layer at least; `memory_at_hand`
-            by default.
 
     Returns:
         One row per pair and layer, with `first`, `second`, `layer`, `examples`, and the columns of each lens. With
@@ -251,7 +248,7 @@ def compare_with(
     positions = {pair: (names.index(pair[0]), names.index(pair[1])) for pair in pairs}
     of_layer = _bytes_per_layer(lenses, models, positions, examples, batch_rows, _count(parted))
     rows = {}
-    for part in _in_passes(layers, of_layer, memory_at_hand(device) if memory is None else memory):
+    for part in _in_passes(layers, of_layer, memory_at_hand(device)):
         _read(lenses, models, positions, examples, part, batch_rows, device, parted)
         for left_out, pair, layer in product(left_out_once, positions, part):
             row = dict(zip(("first", "second"), pair, strict=True)) | {"layer": layer} | left_out_once[left_out]
@@ -317,7 +314,6 @@ def compare(
     examples: datasets.Dataset,
     variance_kept: float = 0.99,
     layers: Iterable[int] | None = None,
-    with_attention: bool = True,
     batch_rows: int = 32,
     device: str | None = None,
     fold_of: np.ndarray | None = None,
@@ -327,17 +323,14 @@ def compare(
     Args:
         models, pairs, examples, layers, batch_rows, device, fold_of: as in `compare_with`.
         variance_kept: the share of variance that SVCCA and PWCCA keep.
-        with_attention: also compare attentions.
 
     Returns:
         One row per pair and layer (and fold left out), with `first`, `second`, `layer`, the columns of `AttentionJS`
-        (unless `with_attention` is False) and of `CCA`, and `examples`.
+        and of `CCA`, and `examples`.
     """
     check_tokens(examples, next(iter(models.values())).config.hidden_size, fold_of)
-    lenses = [AttentionJS()] if with_attention else []
-    return compare_with(
-        [*lenses, CCA(variance_kept=variance_kept)], models, pairs, examples, layers, batch_rows, device, fold_of
-    )
+    lenses = [AttentionJS(), CCA(variance_kept=variance_kept)]
+    return compare_with(lenses, models, pairs, examples, layers, batch_rows, device, fold_of)
 
 
 def check_tokens(examples: datasets.Dataset, width: int, fold_of: np.ndarray | None = None) -> None:

@@ -241,7 +241,6 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
         SourceError, ValueError: in one sentence.
     """
     from fivelenses import tasks
-    from fivelenses.checkpoints import soundness
     from fivelenses.models import encoders
     from fivelenses.tasks.own import described
 
@@ -249,7 +248,7 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
         if task.own:
             log(described(task.name))
     for name in dict.fromkeys(parameters.encoders_read()):
-        most = encoders.positions(soundness.check_encoder(name, parameters.six_projections, parameters.fewest_layers))
+        most = encoders.positions(encoders.check_encoder(name, parameters.six_projections, parameters.fewest_layers))
         if most is not None and most < getattr(parameters, "max_tokens", 0):
             raise ParameterError(
                 f"max_tokens is {parameters.max_tokens} and {name} reads {most} tokens at most: "

@@ -6,7 +6,6 @@ import transformers
 from tests.conftest import short_schedule
 
 from fivelenses.chapters import settings
-from fivelenses.checkpoints import soundness
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
@@ -51,7 +50,7 @@ def encoder(request, tmp_path, toy_tokenizer):
 @pytest.mark.parametrize("encoder", CONFIGURATIONS, indirect=True)
 def test_an_addressed_architecture_is_trained_cut_and_re_initialised(encoder, tmp_path):
     assert encoders.positions(encoders.config(encoders.locate(encoder))) == 64
-    assert soundness.check_encoder(encoder, projections=True).num_hidden_layers == DEPTH
+    assert encoders.check_encoder(encoder, projections=True).num_hidden_layers == DEPTH
     schedule = short_schedule(max_length=64)
     one = specify(encoder, "rte", "toyworld", 0, schedule, examples=32, truncated=2, reinitialised=(2,), frozen=(0, 1))
     model = prepare([one], Store(tmp_path / "store"), workers=1, log=lambda line: None)[0].model()

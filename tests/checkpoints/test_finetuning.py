@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from distributed import Client
 from safetensors.torch import load_file
 from tests.conftest import ENCODER, short_schedule
 from transformers import DataCollatorWithPadding
@@ -84,15 +83,6 @@ def test_saved_steps_hold_weights_along_the_way(toy_checkpoint):
         toy_checkpoint.model_at(2)
 
 
-def test_frozen_layers_do_not_move(tmp_path, toy_model):
-    frozen = specify(ENCODER, "rte", "toyworld", 0, short_schedule(), examples=32, frozen=(0, 1, 2))
-    model = prepare([frozen], Store(tmp_path), workers=1, log=silent)[0].model()
-    assert torch.equal(model.bert.encoder.layer[1].output.dense.weight, toy_model.encoder.layer[1].output.dense.weight)
-    assert not torch.equal(
-        model.bert.encoder.layer[2].output.dense.weight, toy_model.encoder.layer[2].output.dense.weight
-    )
-
-
 @pytest.mark.parametrize("damage", ["flipped byte", "lost file", "broken manifest"])
 def test_a_damaged_checkpoint_is_found_and_made_anew(tmp_path, damage):
     store = Store(tmp_path)
@@ -141,33 +131,6 @@ def test_a_checkpoint_that_was_made_anew_meanwhile_is_kept(toy_specification, to
     monkeypatch.setattr(Store, "find", find)
     assert prepare([toy_specification], Store(toy_checkpoint.folder.parent)) == [toy_checkpoint]
     assert toy_checkpoint.folder.is_dir()
-
-
-def test_after_a_training_that_failed_none_is_begun(monkeypatch, toy_specification, session_store, tmp_path):
-    def fails(specification, *_):
-        (tmp_path / str(specification.seed)).touch()
-        time.sleep(0.2)
-        raise ValueError("it failed")
-
-    def one_thread(count):
-        return Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
-
-    monkeypatch.setattr(finetuning, "fine_tune", fails)
-    monkeypatch.setattr(finetuning.processes, "workers", one_thread)
-    many = [dataclasses.replace(toy_specification, seed=seed) for seed in range(1000, 1100)]
-    with pytest.raises(ValueError, match="it failed"):
-        prepare(many, session_store, workers=2)
-    assert 1 <= len(list(tmp_path.iterdir())) < len(many)
-
-
-def test_two_processes_train_one_checkpoint_once(tmp_path):
-    one = specify(ENCODER, "rte", "toyworld", 5, short_schedule(), examples=32)
-    processes = [begin_training(one, tmp_path) for _ in range(2)]
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0, 0]
-    assert Store(tmp_path).addresses() == [one.address]
-    assert not Store(tmp_path).unfinished()
 
 
 def test_a_checkpoint_that_another_process_trains_is_waited_for_last(tmp_path):

@@ -6,7 +6,6 @@ from tests.conftest import ENCODER, short_schedule
 from tests.trees import is_tree
 
 from fivelenses import tasks
-from fivelenses.activations import stream
 from fivelenses.checkpoints import specification
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.predictions import predict, scores
@@ -73,30 +72,6 @@ def test_states_along_the_way_are_read_back_with_their_head(trained, toy_model):
     ours, theirs = before.state_dict(), after.state_dict()
     of_head = [name for name in ours if name.startswith(("qa_outputs", "biaffine"))]
     assert of_head and all(not torch.equal(ours[name], theirs[name]) for name in of_head)
-
-
-def test_the_model_is_streamed_as_any_other(trained, toy_examples):
-    model = trained.model()
-    batch = next(stream(model, toy_examples, hidden=[0, 6], attention=[6], batch_size=4))
-    inputs = {name: torch.tensor([toy_examples[int(batch.rows[0])][name]]) for name in ("input_ids", "token_type_ids")}
-    with torch.no_grad():
-        expected = model.base_model(**inputs).last_hidden_state[0]
-    torch.testing.assert_close(batch.hidden[6][0][batch.mask[0]], expected, atol=2e-5, rtol=0)
-
-
-@pytest.mark.parametrize("name", sorted(SECOND))
-def test_frozen_and_truncated_models_change_where_they_may(name, tmp_path, toy_model):
-    short = made(name, tmp_path, examples=32, truncated=3, frozen=(0, 1), reinitialised=(3,), saved_steps=(0,))
-    model, before = short.model(), short.model_at(0)
-    assert model.config.num_hidden_layers == len(layers.layer_list(model)) == 3
-    original = dict(toy_model.named_parameters())
-    for parameter, value in model.base_model.named_parameters():
-        if parameter.startswith(("embeddings", "encoder.layer.0")):
-            assert torch.equal(value, original[parameter])
-        elif parameter.startswith(("encoder.layer.1", "encoder.layer.2")) and not parameter.endswith("key.bias"):
-            assert not torch.equal(value, original[parameter])
-    drawn, pretrained = (layers.projections(one, 3)["query"].weight for one in (before, toy_model))
-    assert not torch.allclose(drawn, pretrained, atol=1e-2)
 
 
 def test_what_was_cut_off_is_read_in_windows_or_counts_as_wrong(trained, toy_tokenizer):

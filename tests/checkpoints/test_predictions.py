@@ -47,16 +47,6 @@ def trained(request, tmp_path_factory):
     return checkpoint, by_example([checkpoint])
 
 
-def test_there_is_a_row_per_development_example(trained):
-    checkpoint, rows = trained
-    table = tasks.load(rows["task"][0], "toyworld").splits["validation"]
-    assert rows["example"].tolist() == list(range(table.num_rows)) and not rows.isna().any(axis=None)
-    assert set(rows["address"]) == {checkpoint.specification.address} and set(rows["seed"]) == {0}
-    if "tokens" in table.column_names and rows["metric"][0] != "f1":
-        assert (rows["weight"] <= [len(words) for words in table["tokens"]]).all()
-    assert ((rows["score"] >= 0) & (rows["score"] <= rows["weight"])).all()
-
-
 def test_they_add_up_to_the_score_and_the_null_rate(trained):
     checkpoint, rows = trained
     manifest = checkpoint.manifest

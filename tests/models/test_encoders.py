@@ -18,11 +18,6 @@ from fivelenses.models import encoders, heads
 from fivelenses.tasks.sources import SourceError
 
 
-def test_the_shipped_encoders_differ_in_identity():
-    identities = {encoders.locate(f"toy-bert/seed-{seed}").identity for seed in (0, 1, 2)}
-    assert len(identities) == 3
-
-
 def test_identity_is_content_not_place(tmp_path, toy_encoder):
     shutil.copytree(toy_encoder.place, tmp_path / "moved")
     assert encoders.locate(str(tmp_path / "moved")).identity == toy_encoder.identity
@@ -44,11 +39,6 @@ def test_a_name_that_is_nothing_says_what_to_give(name):
     encoders.locate.cache_clear()
     with pytest.raises(SourceError, match="There is no encoder at"):
         encoders.locate(name)
-
-
-def test_without_a_network_a_hub_encoder_says_what_to_do():
-    with pytest.raises(SourceError, match="connect to the network, or set FIVELENSES_MIRROR"):
-        encoders.config(encoders.locate("owner/name"))
 
 
 def test_a_mirror_serves_encoders(tmp_path, monkeypatch, toy_encoder):
@@ -123,12 +113,6 @@ def test_each_file_that_makes_tokens_or_weights_is_part_of_an_identity(tmp_path,
     before = located(folder).identity
     (folder / file).write_text(content)
     assert located(folder).identity != before
-
-
-def test_a_file_that_makes_neither_tokens_nor_weights_changes_no_identity(tmp_path, toy_encoder):
-    folder, _ = copied(toy_encoder, tmp_path / "copy")
-    (folder / "README.md").write_text("words")
-    assert located(folder).identity == toy_encoder.identity
 
 
 @pytest.mark.parametrize("labels", [2, 3])

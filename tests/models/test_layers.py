@@ -36,29 +36,6 @@ def test_rolling_a_layer_back_changes_that_layer_alone(toy_model, other_model):
         assert states_equal(layers.part(other_model, layer), layers.part(expected, layer))
 
 
-def test_models_of_different_shapes_are_refused(toy_model):
-    wider = AutoModel.from_config(type(toy_model.config)(hidden_size=32, num_hidden_layers=6, num_attention_heads=2))
-    with pytest.raises(ValueError, match="does not have the same parts"):
-        layers.roll_back(toy_model, wider, [1])
-
-
-def test_freezing_keeps_named_layers_out_of_training(toy_model):
-    layers.freeze(toy_model, [0, 2])
-    frozen = {
-        layer for layer in range(7) if not any(p.requires_grad for p in layers.part(toy_model, layer).parameters())
-    }
-    assert frozen == {0, 2}
-
-
-def test_truncation_keeps_the_lower_layers(toy_model):
-    below = copy.deepcopy(layers.part(toy_model, 2))
-    layers.truncate(toy_model, 2)
-    assert len(layers.layer_list(toy_model)) == 2
-    assert states_equal(layers.part(toy_model, 2), below)
-    with pytest.raises(ValueError, match="keeps 1 to 2 layers, not 3"):
-        layers.truncate(toy_model, 3)
-
-
 def test_reinitialisation_changes_exactly_the_six_projections(toy_model):
     before = copy.deepcopy(toy_model)
     layers.reinitialise(toy_model, [5, 6], seed=0)

@@ -16,7 +16,6 @@ from transformers import (
     RobertaModel,
 )
 
-from fivelenses.lenses import weights
 from fivelenses.models import encoders
 from fivelenses.models.symmetries import SYMMETRIES, _derangement, symmetries_of
 
@@ -67,16 +66,6 @@ def test_other_architectures_compute_the_same_also_with_biases(architecture, kin
     changed = SYMMETRIES[kind](model, 1)
     assert torch.allclose(outputs(changed, tokens), outputs(model, tokens), atol=1e-10)
     assert changed.training == model.training
-
-
-@pytest.mark.parametrize("kind", SYMMETRIES)
-def test_the_named_projections_of_all_layers_move_and_no_others(original, kind):
-    before = {name: tensor.clone() for name, tensor in original.state_dict().items()}
-    moved = weights.distance(original, SYMMETRIES[kind](original, 0))
-    for column, part in enumerate(moved.parts):
-        far = moved.relative[:, column]
-        assert (far > 0.3).all() if part in MOVED[kind] else (far == 0).all(), part
-    assert all(torch.equal(tensor, before[name]) for name, tensor in original.state_dict().items())
 
 
 @given(count=st.integers(2, 30), seed=st.integers(0, 2**31))

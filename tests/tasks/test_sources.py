@@ -29,7 +29,7 @@ def test_a_part_of_a_split_is_called_a_sample(mirror):
 
 
 def test_what_the_mirror_lacks_is_named(mirror):
-    with pytest.raises(SourceError, match=r"mirror has no nyu-mll/glue rte train .*train\.parquet"):
+    with pytest.raises(SourceError, match=r"RTE .* could not be read from .*train\.parquet"):
         tasks.load("rte", "hub")
 
 

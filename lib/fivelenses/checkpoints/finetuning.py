@@ -25,7 +25,6 @@ from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, Trai
 from transformers.trainer_callback import PrinterCallback
 
 from fivelenses import processes, tasks
-from fivelenses.checkpoints import soundness
 from fivelenses.checkpoints.predictions import FILE, flat_labels, predict, rows_of, scores
 from fivelenses.checkpoints.saved_states import OrderSaver, StepSaver, last_whole_state
 from fivelenses.checkpoints.specification import Schedule, Specification
@@ -73,8 +72,7 @@ def prepare(
     ready = {one: checkpoint for one in distinct if (checkpoint := _checked(store, one, log)) is not None}
     missing = [specification for specification in distinct if specification not in ready]
     for one in missing:
-        soundness.check_encoder(one.encoder, projections=bool(one.reinitialised))
-        soundness.check_tokenizer(one.encoder, one.task, one.source)
+        encoders.check_encoder(one.encoder, projections=bool(one.reinitialised))
     workers = min(len(missing), workers or _workers(missing, device))
     started, total = time.monotonic(), len(missing)
     with processes.logged_every_half_minute(lambda: _progress(distinct, ready, store), log):

@@ -34,10 +34,12 @@ from transformers import (
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import has_file, logging
 
 from fivelenses import project
 from fivelenses.files import disk_named, folder_beside, sha256
+from fivelenses.models import layers
 from fivelenses.tasks.sources import SourceError, ask_hub_once, cache_folder, mirror
 
 # Progress is logged in plain lines, which a bar for every load or a warning for every retry would drown.
@@ -64,6 +66,7 @@ SHAPES = {
     "bert-large-uncased": dict(num_hidden_layers=24, hidden_size=1024, num_attention_heads=16, intermediate_size=4096),
 }
 
+ADDRESSED = ("BERT", "DistilBERT", "ELECTRA", "MPNet", "RoBERTa", "XLM-R")
 # These count positions from the one after the padding token's number, MPNet's being always 1.
 LATE_POSITIONS = ("camembert", "mpnet", "roberta", "xlm-roberta")
 # What an export of sentence-transformers, or a training on several GPUs, writes before the names of weights.
@@ -350,3 +353,49 @@ def load(encoder: Encoder, model_class=AutoModel):
 def load_weights(encoder: Encoder):
     """The encoder without a head, as transformers' AutoModel for it, in evaluation mode."""
     return load(encoder).eval()
+
+
+@functools.cache
+def check_encoder(name: str, projections: bool = False, fewest_layers: int = 1) -> PretrainedConfig:
+    """The configuration of an encoder that can be studied.
+
+    Args:
+        name: as `locate` understands it.
+        projections: whether the six projections of each layer are needed.
+        fewest_layers: that it has to have.
+
+    Refused: one whose layers cannot be addressed, whose tokeniser is not its own, or whose weights are not finite.
+
+    Example:
+        >>> check_encoder("toy-bert/seed-0", projections=True).num_hidden_layers
+        6
+    """
+    encoder = locate(name)
+    shape = config(encoder)
+    kind, count = shape.model_type, getattr(shape, "num_hidden_layers", 0)
+    continues = kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    try:
+        if continues or shape.is_encoder_decoder or getattr(shape, "is_decoder", False):
+            raise ValueError("it is a decoder, whose tokens do not read those after them, or has one.")
+        with torch.device("meta"):
+            model = AutoModel.from_config(shape)
+        for layer in range(1, 1 + len(layers.layer_list(model)) if projections else 1):
+            layers.projections(model, layer)
+    except ValueError as error:
+        raise ValueError(
+            f"The encoder {name!r} is of the architecture {kind!r}, which cannot be studied layer by layer: {error} "
+            f"Take one of {', '.join(ADDRESSED)}."
+        ) from error
+    if count < fewest_layers:
+        raise ValueError(
+            f"This chapter compares parts of an encoder that {name}, of {count} layer{'' if count == 1 else 's'}, "
+            f"does not have: give it one of at least {fewest_layers}."
+        )
+    tokenizer(encoder)
+    for weight, values in load_weights(encoder).named_parameters():
+        if bad := values.numel() - int(torch.isfinite(values).sum()):
+            raise SourceError(
+                f"The weights of the encoder {name!r} are not finite ({weight} has {bad:,} bad values of "
+                f"{values.numel():,}): its training diverged or the file is damaged, so take another copy."
+            )
+    return shape

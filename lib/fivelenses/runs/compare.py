@@ -27,7 +27,6 @@ from torch import nn
 
 from fivelenses import comparison, exhibits
 from fivelenses.activations import Activations
-from fivelenses.checkpoints.soundness import check_encoder
 from fivelenses.exhibits import counted
 from fivelenses.files import folder_beside
 from fivelenses.judging import Interval, jackknife, listed
@@ -36,6 +35,7 @@ from fivelenses.lenses.cka import debiased_linear_cka
 from fivelenses.lenses.rsa import similarity
 from fivelenses.lenses.similarities import mutual_neighbours, permuted_null
 from fivelenses.models import encoders, twins
+from fivelenses.models.encoders import check_encoder
 from fivelenses.models.layers import layer_list, part, projections
 from fivelenses.papers.measures import name
 from fivelenses.papers.merchant2020.similarity import drawn_positions

@@ -12,11 +12,11 @@ import pandas as pd
 from fivelenses import execution, judging, project
 from fivelenses.catalogue import find, is_task
 from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, check_profile, positions, settings
-from fivelenses.checkpoints import soundness
 from fivelenses.execution import EXECUTED, RunError
 from fivelenses.exhibits import counted
 from fivelenses.files import folder_beside
 from fivelenses.judging import OUTCOMES, Statement, Verdict
+from fivelenses.models.encoders import check_encoder
 from fivelenses.models.layers import PARTS
 from fivelenses.runs import ledger
 from fivelenses.runs.cards import Card, View, as_html, figure_name
@@ -126,7 +126,7 @@ def report(
         ValueError, RunError: what cannot be run, before anything is; or every chapter failed.
     """
     parts = plan(encoder, profile, tasks, seeds, examples)
-    read = soundness.check_encoder(encoder, projections=True)
+    read = check_encoder(encoder, projections=True)
     shape = f"{counted(read.num_hidden_layers, 'layer')} of width {read.hidden_size}, {len(PARTS)} projections each"
     log(f"{encoder}: {shape}")
     deep = [part for part in parts if read.num_hidden_layers >= part.chapter.parameters.fewest_layers]

@@ -8,7 +8,6 @@ import hashlib
 import lzma
 import os
 import socket
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from functools import cache
@@ -94,29 +93,20 @@ def hub_table(task: Task, split: str) -> "datasets.Dataset":
         task: the catalogue's entry.
         split: our name for the split (`train`, `validation`, `test`).
 
-    Refused: the split does not exist, the mirror lacks it, or the hub cannot be reached.
+    Refused: the mirror lacks it or holds it damaged, or the hub cannot be reached.
     """
-    if split not in task.splits:
-        raise SourceError(f"{task.title} has no split {split!r}: it has {', '.join(task.splits)}.")
-    name = task.splits[split]
-    folder = mirror()
+    name, folder, where = task.splits[split], mirror(), "the hub"
+    asked = dict(path=task.repository, name=task.config, revision=task.revision, split=name)
     if folder is not None:
-        path = folder / "datasets" / task.repository / task.config / f"{name}.parquet"
-        if not path.is_file():
-            raise SourceError(
-                f"The mirror has no {task.repository} {task.config} {name} (looked for {path}): "
-                "add that file, or unset FIVELENSES_MIRROR to read from the hub."
-            )
-        try:
-            return quiet_datasets().load_dataset("parquet", data_files={split: str(path)}, split=split)
-        except hub_errors() as error:
-            raise SourceError(f"{path} is damaged or cut short ({type(error).__name__}): copy it again.") from error
-    ask_hub_once()
+        where = str(folder / "datasets" / task.repository / task.config / f"{name}.parquet")
+        asked = dict(path="parquet", data_files={split: where}, split=split)
+    else:
+        ask_hub_once()
     try:
-        return quiet_datasets().load_dataset(task.repository, task.config, revision=task.revision, split=name)
+        return quiet_datasets().load_dataset(**asked)
     except hub_errors() as error:
         raise SourceError(
-            f"{task.title} ({task.repository}, {task.config}, {name}) could not be read from the hub "
+            f"{task.title} ({task.repository}, {task.config}, {name}) could not be read from {where} "
             f"({type(error).__name__}): connect to the network, or set FIVELENSES_MIRROR to a folder laid out "
             "like the hub, or choose the source toyworld."
         ) from error
@@ -172,14 +162,10 @@ def raw_bytes(file: RawFile) -> bytes:
     folder = mirror()
     if folder is not None:
         path = folder / "raw" / file.repository / file.tag / f"{file.path}.xz"
-        if not path.is_file():
-            raise SourceError(
-                f"The mirror has no {file.repository} {file.tag} {file.path} (looked for {path}): add it."
-            )
         try:
             content = lzma.decompress(path.read_bytes())
-        except (lzma.LZMAError, EOFError) as error:
-            raise SourceError(f"{path} is damaged or cut short ({error}): copy it again.") from error
+        except (OSError, lzma.LZMAError, EOFError) as error:
+            raise SourceError(f"{path} is missing or damaged ({error}): copy it again.") from error
         place = str(path)
     else:
         content, place = _downloaded(file)
@@ -191,18 +177,15 @@ def raw_bytes(file: RawFile) -> bytes:
 
 
 def _downloaded(file: RawFile) -> tuple[bytes, str]:
-    if file.assembled:
-        raise SourceError(
-            f"{file.path} of {file.repository} is put together from many files and cannot be fetched: set "
-            "FIVELENSES_MIRROR to a folder that holds it."
-        )
     cached = cache_folder() / "raw" / file.repository / file.tag / file.path
     if not cached.is_file():
         address = f"{RAW_HOST}/{file.repository}/{file.tag or 'HEAD'}/{file.path}"
         try:
+            if file.assembled:
+                raise OSError("it is put together from many files")
             with urllib.request.urlopen(address, timeout=60) as answer:
                 content = answer.read()
-        except (urllib.error.URLError, TimeoutError) as error:
+        except OSError as error:
             raise SourceError(
                 f"{file.path} of {file.repository} {file.tag} could not be fetched ({error}): connect to the network, "
                 "or set FIVELENSES_MIRROR to a folder that holds it."
