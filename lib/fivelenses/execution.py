@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from unittest import mock
 
@@ -44,6 +45,7 @@ PROGRESS = "progress.log"  # beside the executed notebook, while it runs: a line
 OUTPUT_PATIENCE = 600
 # Until Python 3.11.9, two threads that parse at the same time may fail ("AST constructor recursion depth mismatch").
 ONE_PARSES = threading.Lock()
+FINE_TUNED = ("Classification", "QuestionAnswering", "MultipleChoice")  # ends of names of models with such heads
 MIN_DISK = 2 * 10**9  # bytes that must be free before a run starts
 
 
@@ -235,7 +237,8 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
 
     Args:
         parameters: of the run.
-        log: called with one line on each table of the reader's own, with the examples of each class.
+        log: called with one line on each table of the reader's own, with the examples of each class, and on each
+            encoder that was fine-tuned before.
 
     Raises:
         SourceError, ValueError: in one sentence.
@@ -248,14 +251,17 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
         if task.own:
             log(described(task.name))
     for name in dict.fromkeys(parameters.encoders_read()):
-        most = encoders.positions(encoders.check_encoder(name, parameters.six_projections, parameters.fewest_layers))
+        shape = encoders.check_encoder(name, parameters.six_projections, parameters.fewest_layers)
+        if heads := [one for one in shape.architectures or () if one.endswith(FINE_TUNED)]:
+            log(f"{name}: its old head ({heads[0]}) is left out, and each model's new one is drawn by its seed")
+        most = encoders.positions(shape)
         if most is not None and most < getattr(parameters, "max_tokens", 0):
             raise ParameterError(
                 f"max_tokens is {parameters.max_tokens} and {name} reads {most} tokens at most: "
                 f"pass -p max_tokens={most}."
             )
-        for compared, limit in parameters.sets_compared():
-            _check_compared(name, compared, limit, parameters)
+    for name, (compared, limit) in product(parameters.encoders_used(), parameters.sets_compared()):
+        _check_compared(name, compared, limit, parameters)
 
 
 def _check_compared(name: str, compared: Sequence[str], limit: int | None, parameters: ChapterParameters) -> None:

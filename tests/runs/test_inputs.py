@@ -1,15 +1,18 @@
 """What a run could not read or compare is refused before its notebook starts."""
 
 import os
+import shutil
 import socket
 
 import pytest
 from huggingface_hub import constants
+from transformers import AutoModelForSequenceClassification
 from typer.testing import CliRunner
 
 from fivelenses.chapters import CHAPTERS, parse_parameters, settings
 from fivelenses.cli import app
 from fivelenses.execution import check_inputs
+from fivelenses.models import encoders
 from fivelenses.tasks import sources
 
 
@@ -28,6 +31,17 @@ def test_a_broken_encoder_is_refused_before_its_notebook_starts(tmp_path, monkey
 def test_too_few_examples_to_compare_are_refused_before_a_training(number, given):
     with pytest.raises(ValueError, match="of two layers of width 64 needs more than 128: take more examples"):
         check_inputs(settings(number, "tiny", tasks=["cola", "rte"], **given))
+
+
+def test_a_head_of_an_earlier_training_is_named(tmp_path):
+    folder = shutil.copytree(encoders.locate("toy-bert/seed-0").place, tmp_path / "fine-tuned")
+    AutoModelForSequenceClassification.from_pretrained(folder, num_labels=3).save_pretrained(folder)
+    lines = []
+    check_inputs(settings(1, "tiny", encoder=str(folder)), lines.append)
+    assert lines == [
+        f"{folder}: its old head (BertForSequenceClassification) is left out, and each model's new one is "
+        "drawn by its seed"
+    ]
 
 
 @pytest.mark.parametrize(("written", "read"), [("010", 10), ("[010]", [10]), ("[0,1:30]", [0, "1:30"])])
