@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 EXTRAS := $(VENV)/.ready-extras
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: all run book test extras pair check bench toy-bert english-bert lab links look browser release bad-days clean
+.PHONY: all run book test extras pair check bench toy-bert english-bert lab links look browser release clean
 
 all: book
 
@@ -99,10 +99,6 @@ release: book
 	@cd build/book && ../../$(BIN)/python -m zipfile -c ../release/five-lenses-book.zip html/
 	@cd book && ../$(BIN)/python -m zipfile -c ../build/release/five-lenses-records.zip records/
 	@cd build/release && sha256sum *.zip verdicts.csv > SHA256SUMS
-
-# `make`, a sweep and a run are killed at fifty random moments each, in a copy of the project; hours.
-bad-days: $(READY)
-	@$(BIN)/python tests/bad_days.py
 
 clean:
 	rm -rf build runs

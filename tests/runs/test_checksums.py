@@ -37,10 +37,9 @@ def test_a_run_as_it_was_written_is_whole(run):
 
 
 @pytest.mark.parametrize("name", ["table.parquet", "figure.png", "claims.json", EXECUTED])
-@pytest.mark.parametrize("bit", [0, 7])
-def test_one_flipped_bit_is_found_and_named_with_the_command_that_mends_it(run, name, bit):
+def test_one_flipped_bit_is_found_and_named_with_the_command_that_mends_it(run, name):
     content = bytearray((run / name).read_bytes())
-    content[len(content) // 2] ^= 1 << bit
+    content[len(content) // 2] ^= 1
     (run / name).write_bytes(content)
     assert damaged(run, json.loads((run / "run.json").read_text())["files"]) == [name]
     with pytest.raises(

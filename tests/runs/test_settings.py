@@ -44,10 +44,6 @@ def test_the_parameters_cell_names_every_parameter_once(number):
     assert not any(values.values())
 
 
-def test_overrides_that_are_none_leave_the_profile_as_it_is():
-    assert settings(1, "tiny", seeds=None) == settings(1, "tiny")
-
-
 def test_one_learning_rate_for_all_tasks():
     parameters = settings(1, "tiny", learning_rate=5e-4)
     assert {parameters.schedule(task).learning_rate for task in parameters.tasks} == {5e-4}
@@ -55,14 +51,6 @@ def test_one_learning_rate_for_all_tasks():
 
 def test_pairs_of_tasks_that_are_not_run_are_left_out():
     assert settings(1, "tiny", tasks=["rte", "sst2"]).dataset_pairs == (("rte", "sst2"),)
-
-
-def test_values_are_yaml():
-    assert parse_parameters(["tasks=[rte, mrpc]", "keep=0.5", "encoder=a/b"]) == {
-        "tasks": ["rte", "mrpc"],
-        "keep": 0.5,
-        "encoder": "a/b",
-    }
 
 
 @pytest.mark.parametrize("number", sorted(CHAPTERS))
