@@ -230,7 +230,7 @@ over = [
     for task in settings.edge_tasks
     for name in names
 ]
-probes = run.measure("edge_probing", of=settings.tuned_on, each="seed", over=over)
+probes = run.measure("edge_probing", of=settings.fine_tuned_on, each="seed", over=over)
 mixed = probes.query("layers == 'mix'")
 # Table 1, page 4: micro-F1 of the pre-trained encoder, and differences to it in points.
 COLUMNS = (BASE, LEXICAL, RANDOMISED, *TASKS)
@@ -392,7 +392,7 @@ show_probes("Appendix A", "top", "the top layer alone", probes.query("layers == 
 # %% tags=["hide-input", "claim"]
 over = {"edge_task": settings.codelength_tasks, "model": names}
 sample = {"targets": settings.probe_targets, "seeds": settings.probe_seeds}
-codes = run.measure("codelengths", of=settings.tuned_on, each="seed", over=over, probe=sample)
+codes = run.measure("codelengths", of=settings.fine_tuned_on, each="seed", over=over, probe=sample)
 
 # %% tags=["hide-input"]
 table = (
@@ -470,7 +470,7 @@ def how_codelengths_change(rows):
 # tree it finds.
 
 # %% tags=["hide-input", "claim"]
-structure = run.measure("structure", of=settings.tuned_on, each="seed", over={"model": names})
+structure = run.measure("structure", of=settings.fine_tuned_on, each="seed", over={"model": names})
 
 
 # %% tags=["hide-input"]

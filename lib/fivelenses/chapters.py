@@ -643,7 +643,7 @@ class Merchant2020(ChapterParameters):
         """Those of `whole` that were fine-tuned from `encoder`."""
         return [one for one in self.whole() if one.encoder == self.encoder]
 
-    def tuned_on(self, model: str) -> "list[Specification]":
+    def fine_tuned_on(self, model: str) -> "list[Specification]":
         """Those of `probed` that are behind the name of a probed model: none for the pre-trained encoder."""
         return [one for one in self.probed() if one.task == model]
 
@@ -903,8 +903,9 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
 
 
 def _sentence(error: ValidationError, number: int, profile: str, overrides: Mapping[str, object]) -> str:
-    """Which value does not fit, and why: the first that pydantic names."""
-    first = error.errors()[0]
+    """Which value does not fit, and why: the first that pydantic names, and what is deepest in it."""
+    errors = error.errors()
+    first = max((one for one in errors if one["loc"][:1] == errors[0]["loc"][:1]), key=lambda one: len(one["loc"]))
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
     if first["type"] == "extra_forbidden":
         known = ", ".join(sorted(find_chapter(number).parameters.model_fields))

@@ -15,8 +15,6 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from fivelenses import project
-
 app = typer.Typer(no_args_is_help=True)
 
 Profile = Annotated[
@@ -71,7 +69,6 @@ def main(
         from fivelenses.processes import end_with_caller
 
         end_with_caller()
-    project.check_environment()
 
 
 @app.command()
@@ -175,7 +172,7 @@ def sweep(
         return
     swept = sweeps.sweep(chapter, profile, points, name, sweeps.Cluster(workers, scheduler, slurm), retries)
     if swept.missing:
-        typer.echo(sweeps.complaint(swept), err=True)
+        typer.echo(sweeps.failures(swept), err=True)
         raise typer.Exit(1)
 
 

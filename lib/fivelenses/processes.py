@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from fivelenses import project
-
 if TYPE_CHECKING:
     from distributed import Client
 
 SECONDS_BETWEEN_LINES = 30.0
+CORES_VARIABLE = "FIVELENSES_CORES"
 MAX_LOST_WORKERS = 2  # the task of a lost worker goes to another; one that loses more has failed
 
 
@@ -54,9 +53,10 @@ def logged_every_half_minute(line: Callable[[], str], log: Callable[[str], None]
 
 def cores() -> int:
     """The cores that this process may use: FIVELENSES_CORES, or those that the system gives it."""
-    named = project.named_cores()
-    if named is not None:
-        return named
+    if named := os.environ.get(CORES_VARIABLE):
+        if not named.isdecimal() or int(named) < 1:
+            raise ValueError(f"{CORES_VARIABLE} is {named!r}: name a number of cores, 1 or more, or unset it.")
+        return int(named)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -82,6 +82,6 @@ def workers(count: int) -> Iterator["Client"]:
             memory_limit=0,
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
-            env={"OMP_NUM_THREADS": threads, project.CORES_VARIABLE: threads},
+            env={"OMP_NUM_THREADS": threads, CORES_VARIABLE: threads},
         )
         yield stack.enter_context(Client(stack.enter_context(cluster)))

@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-CORES_VARIABLE = "FIVELENSES_CORES"
 # By these a runner says to a notebook where it writes, and which committed records it reads.
 RUN_FOLDER_VARIABLE, RECORDS_VARIABLE = "FIVELENSES_RUN_FOLDER", "FIVELENSES_RECORDS"
 
@@ -21,12 +20,12 @@ def root() -> Path:
 
 def store_folder() -> Path:
     """Where checkpoints are kept: FIVELENSES_STORE, or ``store/`` in the clone (ignored by git)."""
-    return _named_folder("FIVELENSES_STORE") or root() / "store"
+    return _folder("FIVELENSES_STORE", "store")
 
 
 def runs_folder() -> Path:
     """Where runs are left: FIVELENSES_RUNS, or ``runs/`` in the clone (ignored by git)."""
-    return _named_folder("FIVELENSES_RUNS") or root() / "runs"
+    return _folder("FIVELENSES_RUNS", "runs")
 
 
 def records_folder() -> Path:
@@ -34,31 +33,6 @@ def records_folder() -> Path:
     return runs_folder() / "records"
 
 
-def check_environment() -> None:
-    """Refuse variables of the environment that no run could use, before work begins."""
-    for variable in ("FIVELENSES_STORE", "FIVELENSES_RUNS"):
-        _named_folder(variable)
-    named_cores()
-
-
-def named_cores() -> int | None:
-    """The cores that FIVELENSES_CORES leaves to a process; None where it names none."""
-    named = os.environ.get(CORES_VARIABLE)
-    if not named:
-        return None
-    if not named.isdecimal() or int(named) < 1:
-        raise ValueError(f"{CORES_VARIABLE} is {named!r}: name a number of cores, 1 or more, or unset it.")
-    return int(named)
-
-
-def _named_folder(variable: str) -> Path | None:
-    """The folder that a variable of the environment names, which need not exist yet; None where it names none."""
+def _folder(variable: str, usual: str) -> Path:
     named = os.environ.get(variable)
-    if not named:
-        return None
-    folder = Path(named).expanduser().resolve()
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    if not there.is_dir():
-        where = "" if there == folder else f" a place in {there}, which is"
-        raise ValueError(f"{variable} is {named},{where} a file: set it to a folder, or unset it.")
-    return folder
+    return Path(named).expanduser().resolve() if named else root() / usual

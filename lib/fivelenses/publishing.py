@@ -17,8 +17,8 @@ from fivelenses.files import checksums, folder_beside, written_beside
 from fivelenses.runs.findings import FILE as FINDINGS
 
 # Of a run's facts, those that its committed records keep.
-KEPT_FACTS = (
-    *("chapter", "profile", "parameters", "not_measured", "specifications", "encoder_identities"),
+PUBLISHED_FACTS = (
+    *("chapter", "profile", "parameters", "not_measured", "specifications"),
     *("device", "python", "versions", "seconds", "training_seconds", "peak_memory"),
 )
 MAX_RECORDS = 8 * 10**6  # bytes of all published records together
@@ -97,9 +97,9 @@ def commit(number: int, name: str, measured: dict[str, records.Record], facts: d
             raise RunError(
                 f"With chapter {number} the published records would have {size / 1e6:.1f} MB: they take at most 8 MB."
             )
-        told = {one: facts[one] for one in KEPT_FACTS if one in facts}
-        told |= {"leads": leads, "files": checksums(partial)}
-        (partial / "run.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        published = {one: facts[one] for one in PUBLISHED_FACTS if one in facts}
+        published |= {"leads": leads, "files": checksums(partial)}
+        (partial / "run.json").write_text(json.dumps(published, indent=1) + "\n", encoding="utf-8")
         if (place / FINDINGS).is_file():
             shutil.copy(place / FINDINGS, partial)
     return place

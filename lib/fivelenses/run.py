@@ -64,13 +64,13 @@ class Run:
         else:
             print(line)
 
-    def measure(self, function: str, **asked) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
+    def measure(self, function: str, **arguments) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
         """The record that a function of this name measures: read if it is there and current, measured otherwise, and
         missing where a run does not have it or has nothing to measure.
 
         :meth:`fivelenses.measurements.Measurements.measure` says what can be asked.
         """
-        record = self.measurements.measure(function, **asked)
+        record = self.measurements.measure(function, **arguments)
         if isinstance(record, pd.DataFrame) and not len(record.columns):
             return Missing(function, self.measurements.not_measured.get(function, NOTHING))
         return record
@@ -197,11 +197,6 @@ class Run:
         facts["parameters"] = self.settings.model_dump(mode="json")
         facts["exhibits"] = sorted(one.key for one in self.exhibits)
         facts |= self.measurements.summary()
-        if self.committed is None:
-            from fivelenses.models import encoders
-
-            names = self.settings.encoders_read()
-            facts["encoder_identities"] = {name: encoders.locate(name).identity for name in names}
         with written_beside(self.folder / "run.json") as place:
             place.write_text(json.dumps(facts, indent=1), encoding="utf-8")
         lines = [
@@ -212,7 +207,7 @@ class Run:
         display(HTML(f'<ul class="claims">{"".join(lines)}</ul>'))
 
 
-def begin(number: int, given: Mapping) -> Run:
+def begin(number: int, namespace: Mapping) -> Run:
     """Begin a run of a chapter: its parameters checked, its folder made.
 
     The folder is the one that the runner in front names. A notebook that is run by hand has a place of its own, and
@@ -220,7 +215,7 @@ def begin(number: int, given: Mapping) -> Run:
 
     Args:
         number: the chapter.
-        given: the notebook's `globals()`, after its cell of parameters: None means as the profile says.
+        namespace: the notebook's `globals()`, after its cell of parameters: None means as the profile says.
 
     Raises:
         ParameterError: a parameter that does not exist or fit, or a GPU asked for where there is none.
@@ -231,8 +226,8 @@ def begin(number: int, given: Mapping) -> Run:
         facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
         parameters, profile, overrides = chapter.parameters(**facts["parameters"]), facts["profile"], {}
     else:
-        profile = given.get("profile", "tiny")
-        overrides = resolved(number, profile, set_by_hand(given))
+        profile = namespace.get("profile", "tiny")
+        overrides = resolved(number, profile, set_by_hand(namespace))
         parameters = settings(number, profile, **overrides)
         check_device(parameters, profile)
     named = os.environ.get(RUN_FOLDER_VARIABLE)

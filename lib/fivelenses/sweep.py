@@ -31,7 +31,7 @@ from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.store import MANIFEST, Checkpoint, Store
 from fivelenses.execution import RunError
 from fivelenses.files import written_beside
-from fivelenses.processes import cores, logged_every_half_minute, workers
+from fivelenses.processes import CORES_VARIABLE, cores, logged_every_half_minute, workers
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -346,7 +346,7 @@ def _run(
     environment = {name: value for name, value in os.environ.items() if name.startswith("FIVELENSES_")}
     environment |= {"FIVELENSES_HOME": str(project.root()), "FIVELENSES_RUNS": str(project.runs_folder())}
     environment |= {"FIVELENSES_STORE": str(project.store_folder())}
-    environment.pop(project.CORES_VARIABLE, None)
+    environment.pop(CORES_VARIABLE, None)
     shared = dict(number=number, profile=profile, folder=folder, environment=environment)
     gpu = torch.cuda.is_available() and settings(number, profile, **points[0].overrides).device != "cpu"
     reasons: dict[str, str] = {}
@@ -402,8 +402,8 @@ def run_point(point: Point, number: int, profile: str, folder: Path, environment
         raise
 
 
-def complaint(sweep: Sweep) -> str:
-    """What a sweep lacks, with the end of each point's log; the reason alone for a point that was never begun."""
+def failures(sweep: Sweep) -> str:
+    """The points of a sweep that have no run, each with the end of its log, or the reason why it was never begun."""
     parts = []
     for name, reason in sweep.missing.items():
         log = sweep.folder / f"{name}.log"

@@ -193,7 +193,7 @@ def test_whole_models_are_probed_and_those_of_all_pretrainings_compared():
     assert {one.encoder for one in whole} == set(chosen.pretrained) and len(whole) == 9
     assert not any(one.frozen or one.truncated for one in whole)
     assert {one.encoder for one in chosen.probed()} == {ENCODER} and len(chosen.probed()) == 3
-    assert [one.task for one in chosen.tuned_on("mnli")] == ["mnli"] and chosen.tuned_on("base") == []
+    assert [one.task for one in chosen.fine_tuned_on("mnli")] == ["mnli"] and chosen.fine_tuned_on("base") == []
 
 
 def test_the_first_encoder_is_ablated_and_other_pretrainings_are_not():
