@@ -140,9 +140,6 @@ def sweep(
     more: Annotated[list[str] | None, Argument(metavar="[NAME=VALUE,VALUE]...", help="More names of the grid.")] = None,
     profile: Profile = "tiny",
     grid: Annotated[list[str], Option("--grid", help="name=value,value; every combination is a point.")] = [],  # noqa: B006
-    points_file: Annotated[
-        Path | None, Option("--list", help="Instead of a grid: a YAML list of mappings, one per point.")
-    ] = None,
     parameter: Annotated[list[str], Option("-p", "--parameter", help="name=value, the same at all points.")] = [],  # noqa: B006
     name: Annotated[str | None, Option(help="Of its folder under runs/sweeps; made from the points.")] = None,
     workers: Annotated[
@@ -161,10 +158,9 @@ def sweep(
     from fivelenses.chapters import parse_parameters
     from fivelenses.dry_run import dry_sweep
 
-    named = [*grid, *(more or [])]
-    if bool(named) == (points_file is not None):
-        raise ValueError("Give the points of a sweep either as --grid name=value,value or as --list FILE.")
-    entries = sweeps.expand(sweeps.read_grid(named)) if named else sweeps.read_list(points_file)
+    if not grid:
+        raise ValueError("Give the points of a sweep as --grid name=value,value.")
+    entries = sweeps.expand(sweeps.read_grid([*grid, *(more or [])]))
     points = sweeps.points(chapter, profile, entries, parse_parameters(parameter))
     if dry_run:
         current = [point.name for point in points if not sweeps.reason_to_run(chapter, profile, point.overrides)]

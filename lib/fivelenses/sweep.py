@@ -135,18 +135,6 @@ def expand(grid: Mapping[str, Sequence]) -> list[dict]:
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
 
-def read_list(file: Path) -> list[dict]:
-    """The points of a YAML file: a list of mappings, parameter to value; anything else is refused."""
-    try:
-        content = read_yaml(file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"The list of points {file} cannot be read: {' '.join(str(error).split())[:200]}.") from error
-    entries = content if isinstance(content, list) else []
-    if not entries or not all(isinstance(entry, dict) and entry for entry in entries):
-        raise ValueError(f"The list of points {file} has to be a list of mappings, one `- task: rte` per line.")
-    return entries
-
-
 def points(number: int, profile: str, entries: Sequence[Mapping], fixed: Mapping | None = None) -> list[Point]:
     """The points of a sweep, one per entry, each with what all share (`fixed`), checked against the chapter.
 
@@ -158,7 +146,7 @@ def points(number: int, profile: str, entries: Sequence[Mapping], fixed: Mapping
         [{'tasks': ['rte'], 'seeds': [0]}, {'tasks': ['rte'], 'seeds': [1]}]
     """
     if not entries:
-        raise ParameterError("A sweep needs at least one point: give it a grid or a list.")
+        raise ParameterError("A sweep needs at least one point: give it a grid.")
     swept = list(dict.fromkeys(name for entry in entries for name in entry))
     checked: dict[str, Point] = {}
     for entry in entries:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from fivelenses.chapters import ParameterError
-from fivelenses.sweep import MAX_NAME_LENGTH, expand, points, read_grid, read_list
+from fivelenses.sweep import MAX_NAME_LENGTH, expand, points, read_grid
 
 words = some.text("abcdefgh", min_size=1, max_size=3)
 values = some.lists(some.integers(-9, 9) | words, min_size=1, max_size=4, unique=True)
@@ -41,10 +41,8 @@ def test_a_grid_of_two_names_by_hand():
     assert made[1].values == {"task": "rte", "learning_rate": 0.0005}
 
 
-def test_a_list_of_points_has_a_column_for_every_name_in_it(tmp_path):
-    file = tmp_path / "points.yaml"
-    file.write_text("- {task: rte, epochs: 1}\n- {tasks: [rte, mrpc]}\n- {seed: 4}\n", encoding="utf-8")
-    made = points(1, "tiny", read_list(file))
+def test_a_list_of_points_has_a_column_for_every_name_in_it():
+    made = points(1, "tiny", [{"task": "rte", "epochs": 1}, {"tasks": ["rte", "mrpc"]}, {"seed": 4}])
     assert [point.overrides for point in made][1:] == [{"tasks": ["rte", "mrpc"]}, {"seeds": [4]}]
     assert made[0].values == {"task": "rte", "epochs": 1.0, "tasks": '["rte"]', "seed": "[0, 1]"}
     # A name that a point does not give has the profile's value there.
@@ -94,22 +92,3 @@ def test_a_point_that_does_not_fit_is_named_before_anything_starts(wanted, fixed
 def test_a_grid_that_is_not_written_as_one_is_refused(grid, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         read_grid(grid)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "cannot be read: .*No such file"),
-        ("- [", "cannot be read"),
-        ("task: rte", "has to be a list of mappings"),
-        ("[]", "has to be a list of mappings"),
-        ("- {task: rte}\n- mrpc", "has to be a list of mappings"),
-        ("- {}", "has to be a list of mappings"),
-    ],
-)
-def test_a_list_that_is_not_one_is_refused(tmp_path, content, message):
-    if content is not None:
-        (tmp_path / "points.yaml").write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match=message) as refusal:
-        read_list(tmp_path / "points.yaml")
-    assert "\n" not in str(refusal.value)
