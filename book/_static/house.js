@@ -5,6 +5,8 @@ document.addEventListener("DOMContentLoaded", () => {
     const chapter = toggle.closest("li").querySelector("a").textContent.trim();
     toggle.setAttribute("aria-label", `More under ${chapter}`);
   });
+  // What the list around them asks for: screen readers take the bibliography's entries for none.
+  document.querySelectorAll('[role="doc-biblioentry"]').forEach((entry) => entry.setAttribute("role", "listitem"));
   const reach = () => document.querySelectorAll("article table, article dd, article pre, article .exhibit-table").forEach((one) => {
     if (one.scrollWidth > one.clientWidth && getComputedStyle(one).overflowX !== "visible") one.tabIndex = 0;
   });

@@ -23,14 +23,32 @@ document.addEventListener("DOMContentLoaded", () => {
     const verdict = untested || (unheld && whole === "reproduced") ? "open" : whole;
     return { verdict, counted: `holds in ${held}, fails in ${failed} of ${outcomes.length}` };
   };
+  const finite = (text) => (text.endsWith("inf") ? null : Number(text));
   for (const place of document.querySelectorAll(".thresholds-moved")) {
-    const cases = JSON.parse(place.querySelector("script").textContent);
-    const thresholds = Object.fromEntries(cases.parts.map((part) => [part.name, part.threshold]));
+    const card = place.closest("details.claim");
+    const parts = [...card.querySelectorAll(".thresholds li")].map((item) => {
+      const { part: name, half, unit, threshold } = item.dataset;
+      const plot = [...card.querySelectorAll("table.intervals")].find((table) => table.dataset.part === name);
+      return { name, half, unit, threshold: Number(threshold), ...(plot && { least: Number(plot.dataset.least), most: Number(plot.dataset.most) }) };
+    });
+    const halves = [...new Set(parts.map((part) => part.half).filter(Boolean))].map(
+      (half) => parts.filter((part) => part.half === half).map((part) => part.name),
+    );
+    const runs = {};
+    for (const view of card.querySelectorAll(".view")) {
+      for (const row of view.querySelectorAll("tbody tr[data-group]")) {
+        const groups = (runs[view.dataset.run] ??= {});
+        const { group, low, high } = row.dataset;
+        (groups[group] ??= {})[row.closest("table").dataset.part] = [finite(low), finite(high)];
+      }
+    }
+    if (!Object.keys(runs).length) continue;
+    const thresholds = Object.fromEntries(parts.map((part) => [part.name, part.threshold]));
     const said = document.createElement("ul");
     said.setAttribute("aria-live", "polite");
     const show = () => {
-      said.replaceChildren(...Object.entries(cases.runs).map(([run, groups]) => {
-        const { verdict, counted } = ofRun(groups, cases.halves, thresholds);
+      said.replaceChildren(...Object.entries(runs).map(([run, groups]) => {
+        const { verdict, counted } = ofRun(groups, halves, thresholds);
         const line = document.createElement("li");
         line.dataset.run = run;
         line.dataset.verdict = verdict;
@@ -38,7 +56,8 @@ document.addEventListener("DOMContentLoaded", () => {
         return line;
       }));
     };
-    for (const part of cases.parts) {
+    for (const part of parts.filter((one) => "least" in one)) {
+      const step = 10 ** Math.floor(Math.log10((part.most - part.least) / 50));
       const label = document.createElement("label");
       const input = document.createElement("input");
       const number = document.createElement("output");
@@ -47,7 +66,7 @@ document.addEventListener("DOMContentLoaded", () => {
         number.textContent = `${String(+thresholds[part.name].toPrecision(3)).replace("-", "\u2212")} ${part.unit}`;
       };
       input.addEventListener("input", () => {
-        thresholds[part.name] = Math.round(input.valueAsNumber / part.step) * part.step;
+        thresholds[part.name] = Math.round(input.valueAsNumber / step) * step;
         tell();
         show();
       });

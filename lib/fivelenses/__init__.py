@@ -9,7 +9,7 @@ warnings.filterwarnings("ignore", message="IProgress not found")
 def __getattr__(name: str):
     """`from fivelenses import compare`, whose libraries take seconds to load."""
     if name == "compare":
-        from fivelenses.runs.compare import compare
+        from fivelenses.two_checkpoints import compare
 
         return compare
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -795,7 +795,6 @@ class Chapter:
         paper: its paper's key, empty for a chapter without one.
         parameters: what it takes.
         measures: the modules whose functions it measures with, by name, see :meth:`fivelenses.run.Run.measure`.
-        telling: the key of its headline exhibit, which other runs of the chapter are compared by.
         profiles: the profiles it has.
     """
 
@@ -804,7 +803,6 @@ class Chapter:
     paper: str
     parameters: type[ChapterParameters]
     measures: tuple[str, ...]
-    telling: str
     profiles: tuple[str, ...] = ("tiny", "small", "paper")
 
     @property
@@ -832,13 +830,13 @@ MEASURES = {
 CHAPTERS = {
     chapter.number: chapter
     for chapter in (
-        Chapter(1, "1-attention-svcca", "hao2020", Hao2020, MEASURES[1], "hao2020-figure-1"),
-        Chapter(2, "2-directprobe", "zhou2022", Zhou2022, MEASURES[2], "zhou2022-figure-4"),
-        Chapter(3, "3-landscapes", "hao2019", Hao2019, MEASURES[3], "hao2019-figure-1"),
-        Chapter(4, "4-reinitialisation", "singh2020", Singh2020, MEASURES[4], "singh2020-figure-1a"),
-        Chapter(5, "5-probing-rsa", "merchant2020", Merchant2020, MEASURES[5], "merchant2020-figure-2"),
-        Chapter(6, "6-five-lenses", "", FiveLenses, MEASURES[6], "five-lenses-overview"),
-        Chapter(7, "7-known-truth", "", KnownTruth, MEASURES[7], "known-truth-summary", ("tiny", "small")),
+        Chapter(1, "1-attention-svcca", "hao2020", Hao2020, MEASURES[1]),
+        Chapter(2, "2-directprobe", "zhou2022", Zhou2022, MEASURES[2]),
+        Chapter(3, "3-landscapes", "hao2019", Hao2019, MEASURES[3]),
+        Chapter(4, "4-reinitialisation", "singh2020", Singh2020, MEASURES[4]),
+        Chapter(5, "5-probing-rsa", "merchant2020", Merchant2020, MEASURES[5]),
+        Chapter(6, "6-five-lenses", "", FiveLenses, MEASURES[6]),
+        Chapter(7, "7-known-truth", "", KnownTruth, MEASURES[7], ("tiny", "small")),
     )
 }
 

@@ -102,8 +102,8 @@ def run(
 
         finished = execute(int(chapter), profile, overrides, force, typer.echo)
         if page:
-            from fivelenses.runs.book import build_page
-            from fivelenses.runs.pages import run_here
+            from fivelenses.book.build import build_page
+            from fivelenses.book.pages import run_here
 
             typer.echo(f"Its page: {build_page(run_here(find_chapter(int(chapter)), finished.folder))}")
 
@@ -184,7 +184,7 @@ def report(
     examples: Annotated[int | None, Option("--examples", help="Training examples per task, at most.")] = None,
 ) -> None:
     """Run every chapter on an encoder, and write one page that says which of the claims hold for it."""
-    from fivelenses.runs.report import report as run_report
+    from fivelenses.report import report as run_report
 
     try:
         numbers = [int(seed) for seed in seeds.split(",") if seed.strip()]
@@ -215,7 +215,7 @@ def compare(
     folder: Annotated[Path, Option("--folder", help="Where the page and the numbers go.")] = Path("comparison"),
 ) -> None:
     """Compare two checkpoints without training: what changed, in which layers, and whether it is more than chance."""
-    from fivelenses.runs.compare import compare as compared
+    from fivelenses.two_checkpoints import compare as compared
 
     found = compared(before, after, texts, other, log=typer.echo)
     typer.echo("\n".join([*found.facts, found.summary, f"The page: {found.save(folder)}"]))
@@ -229,23 +229,15 @@ def book(
     ] = False,
 ) -> None:
     """Build the book from the published records and this machine's own, and print where it is."""
-    from fivelenses.runs import unchanged
-
-    if run and unchanged.is_unchanged():
-        typer.echo(f"Nothing has changed. The book is at {unchanged.first_page()}")
-        return
+    from fivelenses.book.build import build, first_page
+    from fivelenses.book.pages import LOCAL_PROFILE, published_runs
     from fivelenses.execution import run_all
-    from fivelenses.runs.book import build
-    from fivelenses.runs.pages import LOCAL_PROFILE, published_runs
 
     if run:
-        if not unchanged.first_page().is_file():
+        if not first_page().is_file():
             typer.echo(f"A first look, the published chapters, is at {build(typer.echo, published_alone=True)}")
         run_all(LOCAL_PROFILE, committed=[shown.committed for shown in published_runs()])
-    page = build(typer.echo)
-    if run:
-        unchanged.remember()
-    typer.echo(f"The book is at {page}")
+    typer.echo(f"The book is at {build(typer.echo)}")
 
 
 @app.command()

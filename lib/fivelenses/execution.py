@@ -37,7 +37,7 @@ from fivelenses.pairing import read_cells
 from fivelenses.processes import cores, workers
 from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 
-CARDS = [Path(__file__).parent / "runs" / "templates" / name for name in ("cards.html", "macros.html")]
+CARDS = [Path(__file__).parent / "book" / "templates" / name for name in ("cards.html", "macros.html")]
 EXECUTED = "notebook.ipynb"
 PROGRESS = "progress.log"  # beside the executed notebook, while it runs: a line for each event
 # Seconds for what a cell printed to arrive. On a busy machine it can be late, and papermill gives it four, after

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from fivelenses import project, records
+from fivelenses.book.findings import FILE as FINDINGS
 from fivelenses.catalogue import find
 from fivelenses.chapters import ChapterParameters, find_chapter, resolved, settings
 from fivelenses.execution import RunError, find_run
 from fivelenses.files import checksums, folder_beside, written_beside
-from fivelenses.runs.findings import FILE as FINDINGS
 
 # Of a run's facts, those that its committed records keep.
 PUBLISHED_FACTS = (

@@ -16,6 +16,7 @@ from IPython.display import HTML, Markdown, display
 from myst_nb import glue
 
 from fivelenses import judging, project
+from fivelenses.book.cards import card
 from fivelenses.chapters import Chapter, ChapterParameters, check_device, find_chapter, folder_name, resolved, settings
 from fivelenses.exhibits import Drawing, Exhibit, Format, slug
 from fivelenses.files import written_beside
@@ -23,7 +24,6 @@ from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
 from fivelenses.measurements import Measurements
 from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 from fivelenses.records import Missing
-from fivelenses.runs.cards import cards
 
 NOTHING = "there is nothing to measure"
 # What a parameter's value can be; everything else in a notebook's namespace is none.
@@ -170,8 +170,8 @@ class Run:
             name, held = key.replace("-", "_"), f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"
             values = {"verdict": verdict.outcome, "value": verdict.range, "held": held}
             self.glue(**{f"{name}_{what}": value for what, value in values.items()})
-            said = [judging.statement(claim, verdict)]
-            display(HTML(cards(said, [verdict], [one.key for one in self.exhibits])))
+            shown = [one.key for one in self.exhibits]
+            display(HTML(card(judging.statement(claim, verdict), verdict, shown)))
             return function
 
         return declare

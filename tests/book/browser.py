@@ -54,7 +54,7 @@ CUT_CAPTIONS = """() => [...document.querySelectorAll(".exhibit-table caption")]
   const box = caption.closest(".exhibit-table").getBoundingClientRect();
   return caption.getBoundingClientRect().right > box.right + 1;
 }).map((caption) => caption.textContent.trim().slice(0, 40))"""
-BRIGHT = """() => [...document.querySelectorAll("article :is(.picture, .pair) img")].filter((one) =>
+BRIGHT = """() => [...document.querySelectorAll("article .picture img")].filter((one) =>
   one.offsetParent && !getComputedStyle(one).filter.includes("invert") && !parseFloat(getComputedStyle(one).borderWidth)
 ).map((one) => one.alt.slice(0, 40))"""
 PALE = """() => [...document.querySelectorAll("article .cell_output *")].filter((one) => {

@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 
 from fivelenses import project, records
+from fivelenses.book import build, pages
 from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.records import Identity, Record
-from fivelenses.runs import book, pages
 
 MODEL = {"task": "sst2", "examples": 100, "epochs": 1.0, "null_rate": 0.5, "shuffled_labels": False}
 MODEL |= {"frozen": -1, "truncated": -1, "reinitialised": 0}
@@ -21,7 +21,7 @@ def published(folder, number, **tables):
     """A run with these records."""
     for name, rows in tables.items():
         records.write(folder / f"{name}.parquet", Record(pd.DataFrame(rows), Identity(name, "code"), {}))
-    return pages.Shown(CHAPTERS[number], "small", pages.PUBLISHED, folder, committed=folder)
+    return pages.BookRun(CHAPTERS[number], "small", pages.PUBLISHED, folder, committed=folder)
 
 
 def model(score, encoder="owner/small", **other):
@@ -42,18 +42,18 @@ def runs(tmp_path):
 
 
 def test_an_encoder_s_score_is_the_mean_of_its_ordinary_models_on_its_largest_training_set(runs):
-    table = book.encoder_scores(runs).set_index("task")
+    table = build.encoder_scores(runs).set_index("task")
     assert table.loc["SST-2", ["small", "own"]].tolist() == pytest.approx([0.7, 0.53])
     assert table.loc["SST-2", ["score (null rate)", "examples", "epochs"]].tolist() == ["accuracy (0.500)", "100", "1"]
     assert table.loc["CoLA", "own"] == pytest.approx(0.1) and pd.isna(table.loc["CoLA", "small"])
 
 
 def test_the_bag_of_words_lies_beside_the_task_it_was_measured_on(runs):
-    table = book.encoder_scores(runs).set_index("task")
+    table = build.encoder_scores(runs).set_index("task")
     assert table.loc["SST-2", "bag of words"] == 0.75 and pd.isna(table.loc["CoLA", "bag of words"])
     (runs[0].committed / "words_by_example.parquet").unlink()
     (runs[1].committed / "words_by_example.parquet").unlink()
-    assert "bag of words" not in book.encoder_scores(runs)
+    assert "bag of words" not in build.encoder_scores(runs)
 
 
 def test_the_page_names_every_encoder_of_the_book():

@@ -6,8 +6,8 @@ from posixpath import dirname, normpath
 import nbformat
 import pytest
 
-from fivelenses.runs.book import linked
-from fivelenses.runs.pages import published_runs
+from fivelenses.book.build import linked
+from fivelenses.book.pages import published_runs
 
 RUNS = published_runs()
 PAGES = {run.page for run in RUNS}

@@ -6,11 +6,10 @@ import re
 import jupytext
 import numpy as np
 import pytest
-import yaml
 
 from fivelenses import project
+from fivelenses.book import build, ledger, pages
 from fivelenses.chapters import CHAPTERS
-from fivelenses.runs import book, ledger, pages
 
 ROOT = project.root()
 OF_PAPERS = [chapter for chapter in CHAPTERS.values() if chapter.paper]
@@ -101,8 +100,7 @@ def test_terms_are_in_the_glossary_and_linked_once_a_chapter_at_most():
 
 
 def test_what_the_papers_show_is_said_of_exhibits_of_papers():
-    said = yaml.safe_load((ROOT / "lib" / "fivelenses" / "papers" / pages.IN_THE_PAPERS).read_text(encoding="utf-8"))
-    assert {key.split("-")[0] for key in said} == set(ledger.PAPERS)
+    assert {key.split("-")[0] for key in pages.in_the_papers()} == set(ledger.PAPERS)
 
 
 def test_every_source_but_the_course_report_has_a_link():
@@ -117,6 +115,6 @@ def test_a_link_to_a_term_carries_its_meaning(tmp_path):
     link = '<a class="reference internal" href="../glossary.html#term-twin"><span>twin</span></a>'
     (tmp_path / "published").mkdir()
     (tmp_path / "published" / "page.html").write_text(f"<p>{link}</p>")
-    book._hover_over_terms(tmp_path)
+    build.hover_over_terms(tmp_path)
     written = (tmp_path / "published" / "page.html").read_text()
     assert '#term-twin" title="Moved as far, &quot;at random&quot;."><span>' in written

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 from bs4 import BeautifulSoup
-from tests.runs.judged import CLAIMS, in_turn, verdict_on
+from tests.book.judged import CLAIMS, in_turn, verdict_on
 
 from fivelenses import project
+from fivelenses.book.cards import View, as_cards
 from fivelenses.judging import Threshold, over_seeds
-from fivelenses.runs.cards import Card, View, as_html
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 MOVE = """<script>document.addEventListener("DOMContentLoaded", () => {
@@ -24,10 +24,10 @@ MOVE = """<script>document.addEventListener("DOMContentLoaded", () => {
 
 
 def verdicts_on_page(folder, judged, to=""):
-    cards = [Card(claim, (View(verdict, "toy"),)) for claim, verdict in judged]
+    cards = as_cards([(claim, [View(verdict, "toy")]) for claim, verdict in judged])
     script = (project.root() / "book" / "_static" / "thresholds.js").read_text(encoding="utf-8")
     page = folder / "cards.html"
-    written = f"<!doctype html><meta charset='utf-8'><script>{script}</script>{MOVE}{as_html(cards)}"
+    written = f"<!doctype html><meta charset='utf-8'><script>{script}</script>{MOVE}{cards}"
     page.write_text(written, encoding="utf-8")
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"{page.as_uri()}?to={to}"]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120)

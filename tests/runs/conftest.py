@@ -1,5 +1,6 @@
 """Small notebooks that stand for a chapter, in a home of their own."""
 
+import shutil
 from pathlib import Path
 
 import jupytext
@@ -12,13 +13,11 @@ KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "languag
 
 
 def make_home(folder: Path, monkeypatch) -> None:
-    """A home, runs folder and store in `folder`, with the profile `tiny` and the project's models."""
-    profile = (project.root() / "notebooks" / "profiles" / "tiny.yaml").read_text(encoding="utf-8")
-    models = project.root() / "models"
+    """A home, runs folder and store in `folder`, with the project's profiles and models."""
+    profiles, models = project.root() / "notebooks" / "profiles", project.root() / "models"
     for variable, name in (("HOME", ""), ("RUNS", "runs"), ("STORE", "store")):
         monkeypatch.setenv(f"FIVELENSES_{variable}", str(folder / name))
-    (folder / "notebooks" / "profiles").mkdir(parents=True)
-    (folder / "notebooks" / "profiles" / "tiny.yaml").write_text(profile, encoding="utf-8")
+    shutil.copytree(profiles, folder / "notebooks" / "profiles")
     (folder / "models").symlink_to(models)
 
 

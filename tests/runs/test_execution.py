@@ -1,6 +1,6 @@
-import dataclasses
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import nbformat
@@ -8,16 +8,15 @@ import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from IPython.core.inputtransformer2 import TransformerManager
 from matplotlib.figure import Figure
 from tests.runs.conftest import make_home, write_notebook
 
 from fivelenses import execution, judging, project
+from fivelenses.book import build, pages
 from fivelenses.chapters import find_chapter, folder_name, settings
 from fivelenses.execution import RunError
 from fivelenses.exhibits import Drawing, Exhibit
 from fivelenses.files import FullDisk, checksums
-from fivelenses.runs import book, pages
 
 BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
 
@@ -123,7 +122,7 @@ def executed_copy(chapter, tmp_path, change=lambda notebook: None):
     folder.mkdir(exist_ok=True)
     nbformat.write(notebook, folder / execution.EXECUTED)
     judging.save([], folder)
-    return pages.Shown(chapter, "tiny", pages.HERE, folder, "tiny-toy-bert-seed-0")
+    return pages.BookRun(chapter, "tiny", pages.HERE, folder, "tiny-toy-bert-seed-0")
 
 
 def finish(shown):
@@ -168,42 +167,19 @@ def test_a_page_takes_outputs_from_the_run_and_its_pictures_are_files_of_the_boo
 
 def test_a_page_says_what_run_it_shows_and_offers_the_clean_notebook(chapter, tmp_path):
     shown = finish(executed_copy(chapter, tmp_path))
-    page = pages.assemble(shown, tmp_path / "_static", "https://github.com/owner/name")
+    page = pages.assemble(shown, tmp_path / "_static")
     (run,) = (cell.source for cell in page.cells if cell.cell_type == "markdown")
     assert 'href="../_static/notebooks/1-attention-svcca.ipynb" download' in run
     assert "The code that measures `rollbacks` has changed since" in run
-    assert "mybinder.org/v2/gh/owner/name/HEAD?labpath=notebooks/1-attention-svcca.ipynb" in run
-    assert "colab.research.google.com/github/owner/name/blob/colab/1-attention-svcca.ipynb" in run
-
-
-def test_a_notebook_to_take_away_fetches_the_project_on_colab_and_nowhere_else(chapter, tmp_path):
-    shown, place = finish(executed_copy(chapter, tmp_path)), Path("_static", "notebooks", chapter.notebook.name)
-    pages.assemble(shown, tmp_path / "_static")
-    clean = nbformat.read(tmp_path / place, as_version=4)
+    assert "| `training_examples` |" in run and "| `schedules, rte` |" in run and "learning_rate 1e-05" in run
+    clean = nbformat.read(tmp_path / "_static" / "notebooks" / chapter.notebook.name, as_version=4)
     assert clean == nbformat.read(chapter.notebook, as_version=4)
-    pages.assemble(shown, tmp_path / "_static", "https://github.com/owner/name")
-    first, *others = nbformat.read(tmp_path / place, as_version=4).cells
-    assert (
-        others == clean.cells
-        and "git clone --quiet --depth 1 https://github.com/owner/name five-lenses" in first.source
-    )
-    names = {"get_ipython": lambda: pytest.fail("not on Colab")}
-    exec(TransformerManager().transform_cell(first.source), names)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda notebook: notebook.cells[2].update(source="other"), "out of step"),
-        (lambda notebook: notebook.cells[2].update(execution_count=None), "did not run"),
-        (lambda notebook: notebook.cells[2].outputs.append(nbformat.v4.new_output("error")), "cell that failed"),
-        (lambda notebook: notebook.cells[2].outputs.append(nbformat.v4.new_output("stream", text="warn")), "printed"),
-    ],
-    ids=["out of step", "unfinished", "failed", "warning"],
-)
-def test_a_page_that_cannot_stand_breaks_the_build_with_the_command_to_run(chapter, tmp_path, change, message):
-    shown = finish(executed_copy(chapter, tmp_path, change))
-    with pytest.raises(RunError, match=f"{message}.*fivelenses run 1 --profile tiny --force"):
+def test_a_page_with_a_warning_breaks_the_build_with_the_command_to_run(chapter, tmp_path):
+    warning = nbformat.v4.new_output("stream", text="warn")
+    shown = finish(executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[2].outputs.append(warning)))
+    with pytest.raises(RunError, match="printed a warning: run `fivelenses run 1 --profile tiny --force`"):
         pages.assemble(shown, tmp_path / "_static")
 
 
@@ -211,16 +187,7 @@ def test_a_missing_page_breaks_the_build(chapter, tmp_path):
     (tmp_path / "book").mkdir()
     (tmp_path / "_config.yml").write_text("title: A book\n")
     with pytest.raises(RunError, match="cannot be shown on profile tiny .there is no run.*fivelenses run 1"):
-        book.stage(tmp_path / "staged", pages.local_runs())
-
-
-def test_a_missing_page_is_named_before_a_published_one_is_set_beside_it(chapter, tmp_path):
-    (tmp_path / "book").mkdir()
-    (tmp_path / "_config.yml").write_text("title: A book\n")
-    published = finish(executed_copy(chapter, tmp_path, lambda notebook: None))
-    runs = [dataclasses.replace(published, part=pages.PUBLISHED, committed=tmp_path), *pages.local_runs()]
-    with pytest.raises(RunError, match="cannot be shown on profile tiny .there is no run"):
-        book.stage(tmp_path / "staged", runs)
+        build.stage(tmp_path / "staged", pages.local_runs())
 
 
 @pytest.mark.parametrize("failed", [False, True])
@@ -232,20 +199,21 @@ def test_a_page_by_itself_is_a_book_of_one_page_or_says_why_not(chapter, tmp_pat
     for name in ("glossary.md", "references.md", "references.bib"):
         (tmp_path / "book" / name).touch()
 
-    def builder(source, output):
+    def builder(command, **options):
+        source, output = Path(command[command.index("build") + 1]), Path(command[-1])
         contents = yaml.safe_load((source / "_toc.yml").read_text())
-        pages_there = [contents["root"], *(entry["file"] for entry in contents["chapters"])]
-        assert [page for page in pages_there if list(source.glob(f"{page}.*"))] == pages_there
+        named = [contents["root"], *(entry["file"] for entry in contents["chapters"])]
+        assert [page for page in named if list(source.glob(f"{page}.*"))] == named
         (output / "_build" / "html" / "here").mkdir(parents=True)
+        (output / "_build" / "html" / "glossary.html").touch()
         (output / "_build" / "html" / f"{contents['root']}.html").touch()
-        return failed, "reading\nAn error of the builder"
+        return subprocess.CompletedProcess(command, int(failed), "reading\n", "WARNING: a link leads nowhere")
 
-    monkeypatch.setattr(book, "_jupyter_book", builder)
-    monkeypatch.setattr(book, "_complete", lambda html: None)
+    monkeypatch.setattr(build.subprocess, "run", builder)
     if failed:
-        with pytest.raises(RunError, match=r"page of chapter 1 \(tiny\) did not build: An error of the builder"):
-            book.build_page(shown)
+        with pytest.raises(RunError, match="did not build: WARNING: a link leads nowhere"):
+            build.build_page(shown)
         assert not (shown.folder / "page").exists()
     else:
-        page = book.build_page(shown)
+        page = build.build_page(shown)
         assert page.is_file() and page.is_relative_to(shown.folder / "page")

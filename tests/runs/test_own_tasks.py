@@ -3,14 +3,13 @@
 import pandas as pd
 import pytest
 
-from fivelenses import catalogue, exhibits
+from fivelenses import catalogue, exhibits, report
 from fivelenses.chapters import ParameterError, settings
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.store import Store
 from fivelenses.dry_run import dry_run
 from fivelenses.execution import RunError, check_inputs
 from fivelenses.publishing import publish
-from fivelenses.runs import report
 from fivelenses.sweep import points
 from fivelenses.tasks.own import name_of
 

@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from tests.runs.judged import in_turn
+from tests.book.judged import in_turn
 
 from fivelenses import judging
+from fivelenses.book import sweeps
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.execution import RunError
 from fivelenses.judging import Statement, Threshold
-from fivelenses.runs import sweep_page
 from fivelenses.sweep import Point, collect, gather, run_folder
 
 
@@ -118,17 +118,16 @@ def test_claims_have_a_row_per_point_group_and_part(collected):
 
 
 def test_the_page_shows_every_sweep_with_picture_alternative_text_and_claims(collected, tmp_path):
-    sweep_page.stage(tmp_path / "book")
+    sweeps.write_page(tmp_path / "book")
     page = (tmp_path / "book" / "here" / "sweeps.md").read_text()
     assert "## Chapter 1 against learning_rate\n\nThe sweep `by-hand`" in page
-    assert "Verdicts by learning_rate, in brackets at how many points where there are several." in page
-    assert "2 of its 2 points have no run of the code as it is now" in page
+    assert "Verdicts by learning_rate, in brackets at how many points." in page
     table = BeautifulSoup(page, "html.parser")
     picture = table.select_one("figure#by-hand-learning_rate img")
     assert "RTE: 0.600 at 0.001, 0.700 at 0.002." in picture["alt"]
     assert [cell.text for cell in table.select("thead th")] == ["claim", "learning_rate 0.001", "learning_rate 0.002"]
     verdicts = [[cell.text for cell in row.select("td")] for row in table.select("tbody tr")]
-    assert verdicts == [["rises", "reproduced", "reproduced"], ["falls", "contradicted", "–"]]
+    assert verdicts == [["rises", "reproduced (1)", "reproduced (1)"], ["falls", "contradicted (1)", "–"]]
 
 
 def test_several_points_at_one_value_have_their_verdicts_counted():
@@ -136,20 +135,13 @@ def test_several_points_at_one_value_have_their_verdicts_counted():
     rows = [
         dict(point=f"{rate} {seed}", rate=rate, seed=seed, claim="rises", verdict=one) for rate, seed, one in points
     ]
-    table = BeautifulSoup(sweep_page._claims(pd.DataFrame(rows), "rate"), "html.parser")
-    assert [cell.text for cell in table.select("tbody td")] == ["rises", "mixed (1), open (1)", "open (2)"]
-
-
-def test_a_sweep_of_a_parameter_that_is_no_more_is_shown_as_it_was(collected, tmp_path):
-    file = collected[0] / "sweep.yaml"
-    file.write_text(file.read_text().replace("learning_rate: 0.002", "colour: red"))
-    sweep_page.stage(tmp_path / "book")
-    assert "2 of its 2 points have no run" in (tmp_path / "book" / "here" / "sweeps.md").read_text()
+    table = BeautifulSoup(sweeps.verdicts_by(pd.DataFrame(rows), "rate"), "html.parser")
+    assert [cell.text for cell in table.select("tbody td")] == ["rises", "open (1), mixed (1)", "open (2)"]
 
 
 def test_without_a_sweep_there_is_no_page(tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
-    sweep_page.stage(tmp_path / "book")
+    sweeps.write_page(tmp_path / "book")
     assert not (tmp_path / "book" / "here" / "sweeps.md").exists()
 
 
@@ -158,4 +150,4 @@ def test_a_damaged_sweep_is_named(collected, name, tmp_path):
     folder, _ = collected
     (folder / name).write_bytes(b"{damaged")
     with pytest.raises(RunError, match="by-hand is damaged .*make it again, or remove the folder"):
-        sweep_page.stage(tmp_path / "book")
+        sweeps.write_page(tmp_path / "book")

@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests import chapters
-from tests.conftest import ENCODER
 from transformers import BertForSequenceClassification
 from typer.testing import CliRunner
 
@@ -22,9 +20,11 @@ from fivelenses.lenses.cka import debiased_linear_cka
 from fivelenses.models import encoders
 from fivelenses.models.layers import roll_back
 from fivelenses.models.symmetries import permuted_neurons, rescaled_queries, rotated_values
-from fivelenses.runs.compare import ANSWERS, LENSES, MEASURED, PermutedAttention, Words, read_texts
 from fivelenses.tasks.sources import SourceError
 from fivelenses.tasks.subsets import folds
+from fivelenses.two_checkpoints import ANSWERS, LENSES, MEASURED, PermutedAttention, Words, read_texts
+from tests import chapters
+from tests.conftest import ENCODER
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import nbformat
 import pytest
 
 from fivelenses import records
+from fivelenses.book.pages import published_runs
 from fivelenses.chapters import CHAPTERS
 from fivelenses.execution import code_cells
 from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
-from fivelenses.runs.pages import published_runs
 
 # What takes seconds to load; seaborn is loaded where something is drawn.
 HEAVY = ("torch", "transformers", "datasets", "sklearn", "seaborn")

@@ -1,51 +1,26 @@
 """A report on an encoder: what would run is known before it runs, and the page holds its claims and pictures."""
 
-from html.parser import HTMLParser
-
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
-from tests.runs.judged import CLAIMS, as_judged, in_turn
+from bs4 import BeautifulSoup
 from transformers import BertConfig, BertModel
 
-from fivelenses import judging
+from fivelenses import judging, report
+from fivelenses.book.pages import HERE, PUBLISHED, BookRun
 from fivelenses.chapters import CHAPTERS, ParameterError, settings
 from fivelenses.execution import EXECUTED, Finished, RunError
-from fivelenses.exhibits import Drawing, Exhibit
 from fivelenses.judging import CONTRADICTED
 from fivelenses.models import encoders
-from fivelenses.runs import report
-from fivelenses.runs.pages import HERE, PUBLISHED, Shown
 from fivelenses.tasks.sources import SourceError
-
-
-class Page(HTMLParser):
-    """Sources of pictures, their alternative texts, and the addresses a page refers to."""
-
-    def __init__(self, text: str):
-        super().__init__()
-        self.pictures, self.links = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        if tag == "img":
-            self.pictures.append((found["src"], found["alt"]))
-        if tag == "a":
-            self.links.append(found["href"])
-        assert tag not in ("link", "iframe") and (tag != "script" or "src" not in found)
+from tests.book.judged import CLAIMS, as_judged
 
 
 @pytest.fixture
 def run_folder(tmp_path):
-    """A run of chapter 1 with one picture and a verdict."""
+    """A run of chapter 1 with a verdict."""
     folder = tmp_path / "run"
     folder.mkdir()
     judging.save([(CLAIMS[0], as_judged(CLAIMS[0], CONTRADICTED))], folder)
-    figure, table = Figure(), pd.DataFrame({"x": [1]})
-    figure.subplots().plot([0, 1])
-    drawing = Drawing(figure, table, "A curve & its end.")
-    Exhibit("hao2020-figure-1", "Figure 1", "What moves.", table, drawing).save(folder)
     return folder
 
 
@@ -75,42 +50,36 @@ def test_a_task_that_no_chapter_has_is_refused():
         report.plan("toy-bert/seed-0", tasks=["sst3"])
 
 
-def test_the_page_holds_everything_inside_itself(run_folder):
-    part = report.Part(CHAPTERS[1], {}, ("rte",), True)
-    page = report.report_page("a/<b>", "6 layers", "tiny", [(part, run_folder)], ["Chapter 2 failed."])
-    read = Page(page)
-    assert read.pictures[0][1] == "A curve & its end."
-    assert all(source.startswith("data:image/png;base64,") for source, _ in read.pictures)
-    assert all(link.startswith("#") for link in read.links)
+def here(folder, name="tiny-a/<b>"):
+    return BookRun(CHAPTERS[1], "tiny", HERE, folder, name, leads=False)
+
+
+def test_the_page_holds_everything_inside_itself(run_folder, monkeypatch):
+    monkeypatch.setattr(report, "book_run", lambda chapter, profile: None)
+    page = report.report_page("a/<b>", "6 layers", "tiny", [here(run_folder)], ["Chapter 2 failed."])
+    read = BeautifulSoup(page, "html.parser")
+    assert not read.select("link, iframe, script") and "url(" not in read.style.text
+    assert {link["href"] for link in read.select("a")} == {"#claim-claim-0", "#claim-0-tiny-a/<b>"}
+    assert all(read.find(id=link["href"][1:]) for link in read.select("a"))
     assert "a/&lt;b&gt; under five lenses" in page and "RTE was not &lt;learned&gt;" in page
-    assert "Chapter 2 failed." in page and "What moves." in page
-    assert "1 contradicted" in page and "this encoder" in page and "the book’s run" in page
+    assert "Chapter 2 failed." in page and "Contradicted: it fails in both tasks" in page
 
 
 def test_like_is_compared_with_like(monkeypatch, tmp_path):
-    monkeypatch.setattr(report, "published_runs", lambda: [Shown(CHAPTERS[1], "small", PUBLISHED, tmp_path)])
-    monkeypatch.setattr(report, "local_runs", lambda: [Shown(CHAPTERS[1], "tiny", HERE, tmp_path)])
-    assert report._book_run(CHAPTERS[1], "tiny") is None
+    monkeypatch.setattr(report, "published_runs", lambda: [BookRun(CHAPTERS[1], "small", PUBLISHED, tmp_path)])
+    monkeypatch.setattr(report, "local_runs", lambda: [BookRun(CHAPTERS[1], "tiny", HERE, tmp_path)])
+    assert report.book_run(CHAPTERS[1], "tiny") is None
     (tmp_path / EXECUTED).write_text("{}")
-    assert report._book_run(CHAPTERS[1], "tiny").part == HERE
-    assert report._book_run(CHAPTERS[1], "paper").part == PUBLISHED
+    assert report.book_run(CHAPTERS[1], "tiny").part == HERE
+    assert report.book_run(CHAPTERS[1], "paper").part == PUBLISHED
 
 
-def test_the_books_run_stands_beside_unless_it_judged_other_claims(run_folder, monkeypatch, tmp_path):
-    book = Shown(CHAPTERS[1], "tiny", HERE, tmp_path, "tiny-toy-bert-seed-0")
-    monkeypatch.setattr(report, "_book_run", lambda chapter, profile: book)
-    part = report.Part(CHAPTERS[1], {}, ("rte",), True)
-    views = []
-    for judged in (in_turn(CLAIMS), []):
-        judging.save(judged, tmp_path)
-        page = report.report_page("encoder", "6 layers", "tiny", [(part, run_folder)], [])
-        views.append(page.count('<section class="view"'))
-    assert views == [2, 1]
-
-
-def test_figures_are_shown_in_the_order_of_their_numbers():
-    keys = ["p-figure-10", "p-figure-2", "p-figure-1"]
-    assert sorted(keys, key=report._order) == ["p-figure-1", "p-figure-2", "p-figure-10"]
+@pytest.mark.parametrize(("name", "views"), [("tiny-toy-bert-seed-0", 2), ("tiny-a/<b>", 1)])
+def test_the_books_run_stands_beside_unless_it_is_the_same(run_folder, monkeypatch, tmp_path, name, views):
+    monkeypatch.setattr(report, "book_run", lambda chapter, profile: BookRun(CHAPTERS[1], "tiny", HERE, tmp_path, name))
+    judging.save([(CLAIMS[0], as_judged(CLAIMS[0], CONTRADICTED))], tmp_path)
+    page = report.report_page("encoder", "6 layers", "tiny", [here(run_folder)], [])
+    assert page.count('<section class="view"') == views
 
 
 def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path, monkeypatch):

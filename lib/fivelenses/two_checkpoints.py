@@ -27,6 +27,7 @@ from torch import nn
 
 from fivelenses import comparison, exhibits
 from fivelenses.activations import Activations
+from fivelenses.book.cards import render
 from fivelenses.exhibits import counted
 from fivelenses.files import folder_beside
 from fivelenses.judging import Interval, jackknife, listed
@@ -40,7 +41,6 @@ from fivelenses.models.layers import layer_list, part, projections
 from fivelenses.papers.measures import name
 from fivelenses.papers.merchant2020.similarity import drawn_positions
 from fivelenses.records import WHOLE
-from fivelenses.runs.side_by_side import render
 from fivelenses.tasks.own import FILES, read_table
 from fivelenses.tasks.sources import SourceError
 from fivelenses.tasks.subsets import folds

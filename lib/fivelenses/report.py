@@ -1,27 +1,24 @@
-"""One encoder under all lenses: every chapter run on it, and one page that says which claims hold for it."""
+"""One encoder under all lenses: every chapter run on it, and the ledger of these runs next to the book's."""
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 import pandas as pd
 
 from fivelenses import execution, judging, project
+from fivelenses.book import ledger
+from fivelenses.book.cards import render
+from fivelenses.book.pages import HERE, PUBLISHED, BookRun, local_runs, published_runs
 from fivelenses.catalogue import find, is_task
 from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, check_profile, positions, settings
 from fivelenses.execution import EXECUTED, RunError
 from fivelenses.exhibits import counted
 from fivelenses.files import folder_beside
-from fivelenses.judging import OUTCOMES, Statement, Verdict
 from fivelenses.models.encoders import check_encoder
 from fivelenses.models.layers import PARTS
-from fivelenses.runs import ledger
-from fivelenses.runs.cards import Card, View, as_html, figure_name
-from fivelenses.runs.pages import PUBLISHED, Shown, local_runs, published_runs
-from fivelenses.runs.side_by_side import pictures, render
 from fivelenses.tasks import own
 from fivelenses.tasks.sources import SourceError
 
@@ -95,8 +92,8 @@ def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) 
     most = positions(encoder)
     if most is not None and most < getattr(usual, "max_tokens", 0):
         overrides["max_tokens"] = most
-    own = [task for task in tasks if is_task(task) and find(task).own]
-    of_interest = [*own, *(task for task in usual.tasks if task in tasks)]
+    of_reader = [task for task in tasks if is_task(task) and find(task).own]
+    of_interest = [*of_reader, *(task for task in usual.tasks if task in tasks)]
     with contextlib.suppress(ParameterError):
         if of_interest:
             narrowed = settings(chapter.number, profile, **overrides, tasks=of_interest)
@@ -130,125 +127,58 @@ def report(
     shape = f"{counted(read.num_hidden_layers, 'layer')} of width {read.hidden_size}, {len(PARTS)} projections each"
     log(f"{encoder}: {shape}")
     deep = [part for part in parts if read.num_hidden_layers >= part.chapter.parameters.fewest_layers]
-    left_out = [
-        f"Chapter {part.chapter.number} is left out: it needs more layers." for part in parts if part not in deep
-    ]
-    kept = [part for part in deep if tasks and not part.narrowed]
-    for line in (*left_out, *(f"chapter {part.chapter.number} keeps its own tasks" for part in kept)):
-        log(line)
-    runs, failures = _run(deep, profile, log)
-    if not runs:
-        raise RunError(f"No chapter could be run on {encoder}: {failures[0]}")
-    place = project.runs_folder() / "reports" / f"{_folder_name(encoder)}-{profile}"
-    sections = [(part, runs[part.chapter.number]) for part in deep if part.chapter.number in runs]
-    page = report_page(encoder, shape, profile, sections, [*left_out, *failures])
-    with folder_beside(place) as partial:
-        (partial / "index.html").write_text(page, encoding="utf-8")
-        _verdicts(encoder, profile, runs).to_parquet(partial / "claims.parquet", index=False)
-    return place / "index.html", failures
-
-
-def _run(parts: Sequence[Part], profile: str, log: Callable[[str], None]) -> tuple[dict[int, Path], list[str]]:
-    """The folders of the chapters that ran, by their numbers, and a sentence for each that failed."""
-    runs, failures = {}, []
-    for part in parts:
+    notes = [f"Chapter {part.chapter.number} is left out: it needs more layers." for part in parts if part not in deep]
+    notes += [f"Chapter {part.chapter.number} keeps its own tasks." for part in deep if tasks and not part.narrowed]
+    for note in notes:
+        log(note)
+    runs, failures, name = [], [], f"{profile}-{encoder.replace('/', '-')}"
+    for part in deep:
         number = part.chapter.number
         try:
-            runs[number] = execution.run(number, profile, part.overrides, log=log).folder
+            folder = execution.run(number, profile, part.overrides, log=log).folder
+            runs.append(BookRun(part.chapter, profile, HERE, folder, name, leads=False))
         except (RunError, SourceError, ValueError) as error:
             # What a notebook says names its chapter.
             failures.append(str(error) if isinstance(error, RunError) else f"Chapter {number}, {profile}: {error}")
             log(failures[-1])
-    return runs, failures
+    if not runs:
+        raise RunError(f"No chapter could be run on {encoder}: {failures[0]}")
+    place = project.runs_folder() / "reports" / (re.sub(r"[^\w.-]|_", "-", encoder).strip("-.") + f"-{profile}")
+    with folder_beside(place) as partial:
+        page = report_page(encoder, shape, profile, runs, [*notes, *failures])
+        (partial / "index.html").write_text(page, encoding="utf-8")
+        verdicts(encoder, profile, runs).to_parquet(partial / "claims.parquet", index=False)
+    return place / "index.html", failures
 
 
-def report_page(
-    encoder: str, shape: str, profile: str, sections: Sequence[tuple[Part, Path]], failures: Sequence[str]
-) -> str:
-    """The report as one HTML file with its pictures and its style inside, that can be sent as it is.
-
-    The claims come first, what this encoder says next to what the book's runs say; then every picture, likewise.
+def report_page(encoder: str, shape: str, profile: str, runs: Sequence[BookRun], notes: Sequence[str]) -> str:
+    """The matrix and the cards of these runs next to the book's of the same chapters, as one HTML file with its style
+    inside, that can be sent as it is.
 
     Args:
         encoder: its name.
         shape: in words.
         profile: whose data and schedules were used.
-        sections: the chapters that ran, with their folders.
-        failures: a sentence for each that did not, or was left out.
+        runs: of the chapters that ran.
+        notes: a sentence for each that did not, or was left out.
     """
-    outcomes, chapters = [], []
-    for part, folder in sections:
-        number, book = part.chapter.number, _book_run(part.chapter, profile)
-        in_book = {} if book is None else _in_book(book)
-        judged = judging.load(folder)
-        outcomes += [verdict.outcome for _, verdict in judged]
-        beside = "" if book is None else f" Next to it the book’s run, {book.title}."
-        views = [(folder, "this encoder")] + ([] if book is None else [(book.folder, "the book’s")])
-        drawn = [file.stem for file in folder.glob("*.png")]
-        shown = [_card(*one, in_book, drawn) for one in judged]
-        chapters.append(
-            {
-                "number": number,
-                "cards": as_html(shown),
-                "title": nbformat.read(part.chapter.notebook, as_version=4).cells[0].source.splitlines()[0][2:],
-                "tasks": (
-                    f"Tasks: {', '.join(map(_words, part.tasks))}{'.' if part.narrowed else ', the chapter’s own.'}"
-                    f"{beside}"
-                ),
-                "pictures": {key: pictures(key, views) for key in sorted(drawn, key=_order)},
-            }
-        )
-    counts = {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
-    facts = dict(encoder=encoder, shape=shape, profile=profile, failures=failures)
-    return render("report.html", **facts, counts=counts, sections=chapters)
+    of_book = [book_run(run.chapter, profile) for run in runs]
+    compared = [*runs, *(run for run in of_book if run and run.title not in {one.title for one in runs})]
+    style = (project.root() / "book" / "_static" / "house.css").read_text(encoding="utf-8")
+    tables = dict(matrix=ledger.matrix_html(compared, ledger=""), ledger=ledger.ledger_html(compared, figures=False))
+    return render("report.html", encoder=encoder, shape=shape, profile=profile, notes=notes, style=style, **tables)
 
 
-def _words(task: str) -> str:
-    """A task's name, of a table of the reader's own its title."""
-    return find(task).title if find(task).own else task
-
-
-def _in_book(run: Shown) -> dict[str, Verdict]:
-    """What the book's run says, nothing where it was made by other code: a report does not wait for it."""
-    try:
-        return {key: verdict for key, (_, verdict) in ledger.judged_in(run).items()}
-    except RunError:
-        return {}
-
-
-def _card(claim: Statement, verdict: Verdict, in_book: Mapping[str, Verdict], drawn: Iterable[str]) -> Card:
-    """A claim with what this encoder says of it, and the book's run where it has one."""
-    figures = tuple((figure_name(key), f"#{key}") for key in claim.exhibits if key in drawn)
-    views = [View(verdict, "this encoder", figures=figures)]
-    if claim.key in in_book:
-        views.append(View(in_book[claim.key], "the book’s run"))
-    return Card(claim, tuple(views))
-
-
-def _book_run(chapter: Chapter, profile: str) -> Shown | None:
+def book_run(chapter: Chapter, profile: str) -> BookRun | None:
     """The run of a chapter that the book shows: one of the same profile where there is one, else the published one."""
     runs = [run for run in (*published_runs(), *local_runs()) if run.chapter == chapter and run.leads]
     runs = [run for run in runs if (run.folder / EXECUTED).is_file()]
     return min(runs, key=lambda run: (run.profile != profile, run.part != PUBLISHED), default=None)
 
 
-def _order(key: str) -> list[tuple[int, str]]:
-    """Figures in the order of their numbers: 2 before 10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in key.split("-")]
-
-
-def _folder_name(encoder: str) -> str:
-    return re.sub(r"[^\w.-]|_", "-", encoder).strip("-.")
-
-
-def _verdicts(encoder: str, profile: str, runs: dict[int, Path]) -> pd.DataFrame:
+def verdicts(encoder: str, profile: str, runs: Sequence[BookRun]) -> pd.DataFrame:
     """All verdicts as a table, one row per claim, group and part."""
-    tables = []
-    for number, folder in runs.items():
-        table = judging.as_table(judging.load(folder))
-        table.insert(0, "chapter", number)
-        tables.append(table)
-    whole = pd.concat(tables, ignore_index=True)
-    whole.insert(0, "profile", profile)
-    whole.insert(0, "encoder", encoder)
-    return whole
+    tables = [judging.as_table(judging.load(run.folder)).assign(chapter=run.chapter.number) for run in runs]
+    whole = pd.concat(tables, ignore_index=True).assign(encoder=encoder, profile=profile)
+    first = ["encoder", "profile", "chapter"]
+    return whole[[*first, *(name for name in whole if name not in first)]]

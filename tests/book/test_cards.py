@@ -6,26 +6,15 @@ import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.runs.judged import in_turn, verdict_on
+from tests.book.judged import in_turn, verdict_on
 
-from fivelenses.judging import (
-    CANNOT_BE_TESTED,
-    FAILS,
-    HOLDS,
-    OPEN,
-    OURS,
-    Statement,
-    Threshold,
-    Verdict,
-    crossed,
-    over_seeds,
-)
-from fivelenses.runs.cards import cards, sentence
-from fivelenses.runs.intervals_drawn import EDGE, drawn, plots, printed, scale
+from fivelenses.book.cards import EDGE, as_cards, card, plots, printed, sentence
+from fivelenses.judging import FAILS, HOLDS, OPEN, OURS, Statement, Threshold, Verdict, crossed, over_seeds
 
 GROWTH = Threshold("growth", unit="nats")
 LIMIT = Threshold("size", 0.5, "half a layer matters", "layers")
 NUMBERS = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
+SEEDS = {HOLDS: [1.0, 1.1, 0.9], FAILS: [-1.0, -1.1, -0.9], OPEN: [-1.0, 1.5, 0.2]}
 
 
 def judged(*intervals, part=GROWTH, names=()) -> Verdict:
@@ -40,57 +29,43 @@ def claim(**changes) -> Statement:
     return Statement(**usual | changes)
 
 
-# Plots
-
-
-def row(*intervals):
-    return drawn(GROWTH, judged(*intervals), scale(GROWTH, intervals)).rows[0]
+def read(html: str) -> BeautifulSoup:
+    return BeautifulSoup(html, "html.parser")
 
 
 @given(st.lists(st.lists(NUMBERS, min_size=1, max_size=4), min_size=1, max_size=4), NUMBERS)
 def test_every_dot_and_the_threshold_lie_inside_in_order(values, threshold):
     part = Threshold("growth", threshold, "a matter of the test")
-    intervals = list(map(over_seeds, values))
-    plot = drawn(part, judged(*intervals, part=part), scale(part, intervals))
-    for interval, of_row in zip(intervals, plot.rows, strict=True):
-        assert EDGE <= of_row.low <= of_row.at <= of_row.high <= 100 - EDGE
-        if interval.estimate > threshold:
-            assert of_row.at >= plot.threshold
-    assert EDGE <= plot.threshold <= 100 - EDGE
-    assert all(EDGE <= at <= 100 - EDGE for at, _ in plot.scale.marks)
+    ((plot,),) = plots([part], [judged(*map(over_seeds, values), part=part)])
+    for _, of_row in plot.rows:
+        low, at, high = (plot.at(end) for end in (of_row.interval.low, of_row.interval.estimate, of_row.interval.high))
+        assert EDGE <= low <= at <= high <= 100 - EDGE
+        assert at >= plot.at(threshold) or of_row.interval.estimate <= threshold
+    assert EDGE <= plot.at(threshold) <= 100 - EDGE
+    assert all(EDGE <= at <= 100 - EDGE for at in plot.ticks.values())
 
 
-def test_a_bar_ends_where_the_interval_does():
-    interval = over_seeds([1.0, 1.1, 0.9])
-    one, axis = row(interval), scale(GROWTH, [interval])
-    assert (one.goes_on_left, one.goes_on_right, one.outcome) == (False, False, "holds")
-    assert (one.low, one.high) == tuple(map(axis.at, interval.bounds()))
-
-
-@pytest.mark.parametrize("bounded", [(True, False), (False, True), (False, False)])
-def test_a_censored_end_has_an_arrow_at_the_edge(bounded):
-    one = row(replace(over_seeds([1.0, 1.1, 0.9]), bounded=bounded), over_seeds([-1.0, -1.1, -0.9]))
-    assert (one.goes_on_left, one.goes_on_right) == (not bounded[0], not bounded[1])
-    assert (one.low == EDGE or bounded[0]) and (one.high == 100 - EDGE or bounded[1])
-
-
-def test_one_model_has_arrows():
-    one = row(over_seeds([2.0]))
-    assert one.goes_on_left and one.goes_on_right and one.outcome == "open"
+@pytest.mark.parametrize(
+    ("interval", "arrows"),
+    [(over_seeds([1.0, 1.1, 0.9]), 0), (over_seeds([1.0, 1.1, 0.9]).at_least(), 1), (over_seeds([2.0]), 2)],
+)
+def test_an_end_that_is_not_known_has_an_arrow_at_the_edge(interval, arrows):
+    page = read(card(claim(parts=(GROWTH,)), judged(interval)))
+    assert len(page.select(".arrow")) == arrows
 
 
 def test_one_wide_interval_does_not_hide_the_others():
-    found = [over_seeds([0.1, 0.11, 0.09])] * 4 + [over_seeds([900.0, -900.0])]
-    rows = drawn(GROWTH, judged(*found), scale(GROWTH, found)).rows
-    assert rows[-1].goes_on_left and rows[-1].goes_on_right
-    assert rows[0].high - rows[0].low > 5
+    ((plot,),) = plots([GROWTH], [judged(*[over_seeds([0.1, 0.11, 0.09])] * 4, over_seeds([900.0, -900.0]))])
+    narrow, wide = plot.rows[0][1].interval, plot.rows[-1][1].interval
+    assert wide.low < plot.low and plot.high < wide.high
+    assert plot.at(narrow.high) - plot.at(narrow.low) > 5
 
 
 def test_a_part_has_one_axis_in_all_runs():
-    first, second = judged(over_seeds([1.0, 1.1, 0.9])), judged(over_seeds([9.0, 9.1, 8.9]))
-    (one,), (two,) = plots([GROWTH], [first, second])
-    assert one.scale == two.scale and one.threshold == two.threshold and one.rows[0].at < two.rows[0].at
-    assert plots([GROWTH], [Verdict(CANNOT_BE_TESTED)]) == [[]]
+    (one,), (two,), none = plots(
+        [GROWTH], [judged(over_seeds([1.0, 1.1, 0.9])), judged(over_seeds([9.0])), Verdict("open")]
+    )
+    assert (one.low, one.high) == (two.low, two.high) and none == []
 
 
 @pytest.mark.parametrize(
@@ -113,11 +88,6 @@ def test_what_is_said_can_be_read_back(values):
     text = printed(one).replace("−", "-").replace(",", "")
     half = (one.high - one.low) / 2
     assert float(text.split(" ")[0]) == pytest.approx(one.estimate, abs=max(half / 10, abs(one.estimate) / 100, 1e-9))
-
-
-# What a verdict says
-
-SEEDS = {HOLDS: [1.0, 1.1, 0.9], FAILS: [-1.0, -1.1, -0.9], OPEN: [-1.0, 1.5, 0.2]}
 
 
 def on(*outcomes, left_out=None) -> Verdict:
@@ -150,60 +120,68 @@ def test_a_sentence_counts_groups_and_names_those_in_which_it_does_not_hold():
 
 def test_an_open_verdict_on_one_model_says_that_more_are_needed():
     of_one = judged(over_seeds([1.0]), names=["MRPC"])
-    assert sentence(of_one) == "Open on MRPC alone. More than one model is needed to decide MRPC."
+    assert sentence(of_one) == "Open on MRPC alone. One model says nothing about other seeds."
     assert sentence(on(OPEN, OPEN)) == "Open: it is open in both groups, with 3 models each."
 
 
-# Cards
-
-
 @pytest.fixture
-def card():
+def one():
     """The card of a claim of two parts: one group holds, one fails by its second part."""
     high, low = over_seeds([1.0, 1.1, 0.9]), over_seeds([0.3, 0.31, 0.29])
-    found = {"mrpc": {"growth": high, "size": high}, "rte": {"growth": high, "size": low}}
-    html = cards([claim(printed="0.42")], [verdict_on((GROWTH, LIMIT), found)], ["p-figure-1", "another"])
-    return BeautifulSoup(html, "html.parser").select_one("details.claim")
+    intervals = {"mrpc": {"growth": high, "size": high}, "rte": {"growth": high, "size": low}}
+    html = card(claim(printed="0.42"), verdict_on((GROWTH, LIMIT), intervals), ["p-figure-1", "another"])
+    return read(html).select_one("details.claim")
 
 
-def test_a_card_names_claim_place_measure_thresholds_and_code(card):
-    text = " ".join(card.text.split())
-    assert card["id"] == "claim-rises" and "rises It rises." in text
+def test_a_card_names_claim_place_measure_thresholds_and_code(one):
+    text = " ".join(one.text.split())
+    assert one["id"] == "claim-rises" and "rises It rises." in text
     assert "The paper, section 1. It prints 0.42. Measured as change, per pair of tasks" in text
-    assert [" ".join(one.text.split()) for one in card.select(".thresholds li")] == [
+    assert [" ".join(item.text.split()) for item in one.select(".thresholds li")] == [
         "growth above 0 nats",
         "size above 0.5 layers: half a layer matters",
     ]
     assert "Code: notebook.growth." in text
-    assert [link["href"] for link in card.select("a")] == ["#p-figure-1"]
+    assert [link["href"] for link in one.select("a")] == ["#p-figure-1"]
 
 
-def test_the_first_line_says_the_verdict_with_the_part_that_failed(card):
-    assert "mixed (1 of 2)" in " ".join(card.select_one("summary").text.split())
-    said = " ".join(card.select_one(".said").text.split())
+def test_the_first_line_says_the_verdict_with_the_part_that_failed(one):
+    assert "mixed (1 of 2)" in " ".join(one.select_one("summary").text.split())
+    said = " ".join(one.select_one(".said").text.split())
     assert "Mixed: it holds in 1 of 2 pairs of tasks and fails in 1 (rte), with 3 models each." in said
 
 
-def test_numbers_and_outcomes_stand_beside_each_plot_as_text(card):
-    tables = card.select("table.intervals")
+def test_numbers_and_outcomes_stand_beside_each_plot_as_text(one):
+    tables = one.select("table.intervals")
     assert [table.caption.text for table in tables] == ["growth, nats", "size, layers"]
     cells = [[cell.text for cell in row.select("th, td")] for row in tables[1].select("tbody tr")]
-    assert [[one[0], one[2], one[3]] for one in cells] == [
+    assert [[row[0], row[2], row[3]] for row in cells] == [
         ["mrpc", "1.00 [0.75, 1.25]", "holds"],
         ["rte", "0.300 [0.275, 0.325]", "fails"],
     ]
-    assert all(picture["aria-hidden"] == "true" for picture in card.select("tbody td > svg"))
-    assert len(card.select("circle")) == len(card.select("line.threshold")) == 4
+    assert all(picture["aria-hidden"] == "true" for picture in one.select("tbody td > svg"))
+    assert len(one.select("circle")) == len(one.select("line.threshold")) == 4
 
 
 def test_a_statement_of_ours_is_called_so_and_a_twin_that_cannot_be_is_explained():
     ours = claim(place=OURS, parts=(GROWTH,), no_twin="it is about a head")
-    text = BeautifulSoup(cards([ours], [judged(over_seeds([1.0, 1.1, 0.9]))]), "html.parser").text
+    text = read(card(ours, judged(over_seeds([1.0, 1.1, 0.9])))).text
     assert "Our statement." in text and "No twin: it is about a head." in text and "prints" not in text
 
 
+def test_a_card_says_in_which_settings_the_verdict_is_another():
+    moved = replace(
+        judged(over_seeds([1.0, 1.1, 0.9])), settings={"90 % intervals": "reproduced", "99 % intervals": "open"}
+    )
+    text = " ".join(read(card(claim(parts=(GROWTH,)), moved)).text.split())
+    assert "stays in 1/2 other settings (90 % intervals, 99 % intervals); 99 % intervals: open." in text
+
+
 def test_every_outcome_has_a_sign_of_its_own():
-    of_each = [claim(key=f"c{place}") for place in range(5)]
-    page = BeautifulSoup(cards(*zip(*in_turn(of_each), strict=True)), "html.parser")
+    page = read("".join(card(*one) for one in in_turn([claim(key=f"c{place}") for place in range(5)])))
     signs = page.select("summary .sign")
     assert len({sign.text for sign in signs}) == len({sign["class"][1] for sign in signs}) == 5
+
+
+def test_a_card_without_a_run_is_none():
+    assert read(as_cards([])).select("details") == []

@@ -6,13 +6,12 @@ import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from tests.runs.judged import CLAIMS, in_turn
+from tests.book.judged import CLAIMS, in_turn
 
 from fivelenses import judging
+from fivelenses.book import ledger, pages
 from fivelenses.chapters import CHAPTERS
-from fivelenses.execution import RunError
 from fivelenses.judging import OPEN, OUTCOMES
-from fivelenses.runs import ledger, pages
 
 TITLE = "toy-bert-seed-0, toy world, this machine"
 
@@ -26,7 +25,7 @@ def run(tmp_path):
     """A run of chapter 1 whose claims have one outcome after another, and one exhibit."""
     judging.save(in_turn(CLAIMS), tmp_path)
     (tmp_path / "hao2020-figure-1.parquet").touch()
-    return pages.Shown(CHAPTERS[1], "tiny", pages.HERE, tmp_path, "tiny-toy-bert-seed-0")
+    return pages.BookRun(CHAPTERS[1], "tiny", pages.HERE, tmp_path, "tiny-toy-bert-seed-0")
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_every_paper_of_a_chapter_has_its_name_in_the_ledger():
 
 
 def test_the_matrix_has_a_sign_per_claim_and_run_that_leads_to_its_place(run, other):
-    page = read(ledger.matrix([run, other]))
+    page = read(ledger.matrix_html([run, other]))
     matrix = page.select_one(".ledger-overview")
     assert [cell.text for cell in matrix.select("thead th")] == ["claim", "some-encoder, real data", TITLE, "stays"]
     signs = matrix.select("td.signs a")
@@ -60,7 +59,7 @@ def test_the_matrix_has_a_sign_per_claim_and_run_that_leads_to_its_place(run, ot
     said = [sign["aria-label"].split(": ")[1] for sign in signs]
     assert said[::2] == said[1::2] == [OUTCOMES[place % 5] for place in range(len(CLAIMS))]
     assert len({sign.text for sign in signs}) == 5
-    places = {element["id"] for element in read(ledger.page([run, other])).select(".view")}
+    places = {element["id"] for element in read(ledger.ledger_html([run, other])).select(".view")}
     assert {sign["href"] for sign in signs} == {f"claims.html#{place}" for place in places}
     counts = [cell.text for cell in matrix.select("tbody th")]
     assert counts == ["Hao et al. (2020)", "2 of 7", "2 of 7", ""]
@@ -76,7 +75,7 @@ def test_the_table_of_verdicts_has_a_row_per_claim_and_run_whatever_the_order_of
 
 
 def test_there_is_a_card_per_claim_that_can_be_filtered(run, other):
-    cards = read(ledger.page([run, other])).select(".claim-cards > details.claim")
+    cards = read(ledger.ledger_html([run, other])).select(".claim-cards > details.claim")
     assert [card["id"] for card in cards] == [f"claim-{claim.key}" for claim in CLAIMS]
     assert {card["data-paper"] for card in cards} == {"hao2020"}
     for place, card in enumerate(cards):
@@ -86,13 +85,12 @@ def test_there_is_a_card_per_claim_that_can_be_filtered(run, other):
 
 
 def test_a_card_says_what_was_left_out_and_what_controls_show(run, other):
-    views = read(ledger.page([run, other])).select(".view")
+    views = read(ledger.ledger_html([run, other])).select(".view")
     reproduced, contradicted, untested = views[0].text, views[2].text, views[8].text
     assert "Left out: rte, because RTE was not <learned>." in reproduced
-    assert "It holds for the twin that moved at random, too (reproduced: it holds in 2 of 2)" in reproduced
-    assert "It does not hold for models trained on shuffled labels (contradicted" in reproduced
-    assert "It does not hold for the twin that moved at random" in contradicted
-    assert "Whether it holds for models trained on shuffled labels is not clear (mixed" in contradicted
+    assert "On the twin that moved at random: reproduced (it holds in 2 of 2), so it does not speak of" in reproduced
+    assert "On models trained on shuffled labels: contradicted (it holds in 0 of 2)." in reproduced
+    assert "On the twin that moved at random: contradicted" in contradicted
     assert "Cannot be tested: this run has not measured <it>." in untested
     assert f"No twin: {CLAIMS[0].no_twin or 'this run has none'}." in views[1].text
     assert "Records: book/records/small-some-encoder/1-attention-svcca" in " ".join(views[0].text.split())
@@ -100,65 +98,37 @@ def test_a_card_says_what_was_left_out_and_what_controls_show(run, other):
 
 
 def test_links_lead_to_exhibits_that_the_run_has(run, other):
-    links = {link["href"] for link in read(ledger.page([run, other])).select(".view a")}
+    links = {link["href"] for link in read(ledger.ledger_html([run, other])).select(".view a")}
     assert links == {"here/1-attention-svcca.html#hao2020-figure-1"}
 
 
-def test_the_page_says_how_many_tests_it_holds(run, other):
+def test_the_page_says_how_many_tests_it_holds_and_how_many_verdicts_hold_for_the_twin_too(run, other):
     groups = [group for _, verdict in in_turn(CLAIMS) * 2 for group in verdict.groups]
     decided, by_chance = sum(group.outcome != OPEN for group in groups), sum(group.chance for group in groups)
-    text = " ".join(read(ledger.page([run, other])).text.split())
-    assert f"Group tests with an interval in the ledger: {len(groups)}; decided: {decided}." in text
+    text = " ".join(read(ledger.ledger_html([run, other])).text.split())
+    assert f"Group tests with an interval: {len(groups)}; decided: {decided}." in text
     assert f"chance alone would decide at most {by_chance:.0f} of them on average" in text
-
-
-def test_controls_stand_in_a_table(run, other):
-    page = read(ledger.page([run, other]))
-    table = page.select_one(".ledger-controls")
-    rows = [
-        [cell.select_one(".named")["title"].split(": ")[1] for cell in row.select("td")[1:]]
-        for row in table.select("tbody tr")
-    ]
-    assert rows[:4] == [[OUTCOMES[place], OUTCOMES[place], OUTCOMES[place + 1]] for place in range(4)]
-    assert len(rows) == sum(place % 5 < 4 for place in range(len(CLAIMS)))
-    assert "2 of the 2 reproduced verdicts with a twin hold for the twin, too." in page.select_one(".controls").text
+    assert "2 of the 2 reproduced verdicts with a twin hold for the twin, too" in text
 
 
 def test_what_a_run_says_is_written_as_text(run):
-    page = ledger.page([run])
+    page = ledger.ledger_html([run])
     assert "&lt;it&gt;" in page and "<it>" not in page and "&lt;learned&gt;" in page and "<learned>" not in page
 
 
-def test_verdicts_of_an_older_version_are_refused_with_the_command_to_run(run):
-    (run.folder / "claims.json").write_text('[{"claim": "a", "verdict": "partly"}]')
-    with pytest.raises(RunError, match="cannot be read: run `fivelenses run 1 --profile tiny --force`"):
-        ledger.page([run])
-
-
-def test_a_chapter_of_several_runs_sets_them_side_by_side(run, other):
-    page = read(ledger.other_runs(other, [run, other]))
+def test_a_chapter_of_several_runs_has_their_matrix_whose_signs_lead_to_the_cards_on_their_pages(run, other):
+    page = read(ledger.matrix_html([run, other], None, other.up))
     links = {link["href"] for link in page.select("a")}
-    assert "../../here/1-attention-svcca.html" in links and "../../here/1-attention-svcca.html#claim-claim-0" in links
-    assert [code.text for code in page.select("td > code")] == [claim.key for claim in CLAIMS]
-    assert len(page.select("td.signs > a.sign")) == 2 * len(CLAIMS)
-    assert not page.select("details.claim"), "the page has its own cards above"
-    assert ledger.other_runs(other, [other]) == ""
-
-
-def test_the_matrix_on_the_first_page_leads_to_the_ledgers_cards(run, other):
-    page = read(ledger.matrix([run, other]))
-    addresses = {link["href"] for link in page.select("a")}
-    assert {f"claims.html#claim-{claim.key}" for claim in CLAIMS} <= addresses
-    assert all(address.startswith("claims.html#") for address in addresses)
+    assert "../../here/1-attention-svcca.html#claim-claim-0" in links and len(links) == 2 * len(CLAIMS)
 
 
 def test_the_first_page_tells_findings_that_are_for_it_and_leads_to_their_exhibits(run, other):
-    assert ledger.told_first([run]).strip() == ""
+    assert ledger.findings_html([run]).strip() == ""
     pd.DataFrame({"js": [0.5, 0.1]}).to_parquet(other.folder / "hao2020-figure-1.parquet")
     entry = {"exhibit": "hao2020-figure-1", "numbers": {"top": {"column": "js", "take": "max"}}, "holds": "top > 0.4"}
     entries = [entry | {"says": "It moves {top:.1f}.", "introduction": True}, entry | {"says": "Not for here."}]
     other.committed.mkdir(parents=True)
     (other.committed / "findings.yaml").write_text(yaml.safe_dump(entries))
-    page = read(ledger.told_first([run, other]))
+    page = read(ledger.findings_html([run, other]))
     assert [item.p.text for item in page.select("li")] == ["It moves 0.5."]
     assert page.a["href"] == "published/small-some-encoder/1-attention-svcca.html#hao2020-figure-1"

@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 from fivelenses import judging, records
+from fivelenses.book import findings, pages
+from fivelenses.book.findings import FindingError, evaluate
 from fivelenses.chapters import find_chapter
 from fivelenses.judging import Claim, over_seeds, statement
 from fivelenses.records import Identity, Record
-from fivelenses.runs import findings, pages
-from fivelenses.runs.findings import FindingError, evaluate
 
 ENTRY = {
     "exhibit": "paper-figure-1",
@@ -56,7 +56,7 @@ def test_a_sentence_is_filled_with_numbers_of_exhibits_records_claims_and_expres
     assert findings.findings(committed, page) == []
     write_entry(committed)
     (found,) = findings.findings(committed, page)
-    assert found.sentence == "Over 40 tokens the top moves 0.70 nats, the bottom −0.6 more: reproduced, by 5."
+    assert found.says == "Over 40 tokens the top moves 0.70 nats, the bottom −0.6 more: reproduced, by 5."
     assert (found.exhibit, found.answer, found.introduction) == ("paper-figure-1", True, False)
 
 
@@ -71,20 +71,19 @@ def test_a_changed_record_fails_and_names_the_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"holds": "open('x')"}, "cannot be checked: .* 'open' is undefined"),
+        ({"holds": "open('x')"}, "cannot be checked, .* 'open' is undefined"),
         ({"holds": "top"}, "does not hold"),
         ({"holds": "tip > 1"}, "'tip' is undefined"),
-        ({"numbers": {None: {"column": "js", "take": "max"}}}, "that YAML reads as None, not as a name: rename it"),
-        ({"numbers": {"none": {"column": "js", "take": "max"}}}, "name none, a word of expressions: rename it"),
-        ({"says": "It is {tip}."}, "asks for the unknown number 'tip'"),
-        ({"says": "It is {top.real}."}, "asks for the unknown number 'top.real'"),
-        ({"exhibit": "paper-figure-9"}, "follows the exhibit 'paper-figure-9', which this run does not have"),
-        ({"when": "top > 1"}, "has an unknown when"),
-        ({"numbers": {"top": {"column": "jsd"}}}, "no number top: there is no 'jsd' among js, layer"),
-        ({"numbers": {"top": {"column": "js", "where": {"layer": 9}, "take": "mean"}}}, "no row of the table is left"),
-        ({"numbers": {"top": {"column": "js", "take": "only"}}}, "2 values are left where one is asked for"),
-        ({"numbers": {"top": {"column": "js", "take": "mode"}}}, "there is no 'mode' among only, count"),
-        ({"numbers": {"top": {"claim": "falls"}}}, "there is no 'falls' among rises"),
+        ({"numbers": {None: {"column": "js", "take": "max"}}}, "wrong entry, numbers"),
+        ({"numbers": {"top": {"column": "js", "take": "max"}, "none": "top + 1"}, "holds": "none > 1"}, "cannot be"),
+        ({"says": "It is {tip}."}, "KeyError: 'tip'"),
+        ({"exhibit": "paper-figure-9"}, "FileNotFoundError: .*paper-figure-9"),
+        ({"when": "top > 1"}, "wrong entry, when: Extra inputs"),
+        ({"numbers": {"top": {"column": "jsd"}}}, "KeyError: 'jsd'"),
+        ({"numbers": {"top": {"column": "js", "where": {"layer": 9}, "take": "mean"}}}, "no row is left"),
+        ({"numbers": {"top": {"column": "js"}}}, "2 values are left"),
+        ({"numbers": {"top": {"column": "js", "take": "mode"}}}, "there is no 'mode' among mean, min"),
+        ({"numbers": {"top": {"claim": "falls"}}}, "KeyError: 'falls'"),
     ],
 )
 def test_what_is_not_well_formed_is_refused_and_the_sentence_named(tmp_path, changes, message):
@@ -105,16 +104,20 @@ def test_conditions_run_no_code(code):
 def test_a_page_says_after_an_exhibit_what_the_paper_shows_and_what_the_run_shows(tmp_path):
     committed, page = write_run(tmp_path)
     write_entry(committed)
-    shown = pages.Shown(find_chapter(1), "small", pages.PUBLISHED, page, "small-a", True, committed)
+    run = pages.BookRun(find_chapter(1), "small", pages.PUBLISHED, page, "small-a", True, committed)
     written = [f'<{tag} class="exhibit" id="paper-{key}">' for tag, key in (("figure", "figure-1"), ("div", "table-1"))]
     outputs = [nbformat.v4.new_output("display_data", {"text/html": one}) for one in (*written, "<p>Other.</p>")]
-    beside = pages.beside_exhibits(pages.findings_of(shown)) | {"paper-table-1": "*In the paper*: It falls."}
-    after = list(pages.with_words_beside(outputs, beside))
+    below = pages.below_exhibits(pages.findings_of(run)) | {"paper-table-1": "*In the paper*: It falls."}
+    after = [one for output in outputs for one in pages.with_words(output, below, tmp_path, "")]
     assert [list(output.data) for output in after] == [["text/html"], ["text/markdown"]] * 2 + [["text/html"]]
-    assert after[1].data["text/markdown"].startswith("*In this run*: Over 40 tokens")
-    assert after[3].data["text/markdown"] == "*In the paper*: It falls."
-    both = pages.beside_exhibits(
-        [findings.Finding("hao2020-figure-1", "One."), findings.Finding("hao2020-figure-1", "Two.")]
+    assert (
+        after[1]
+        .data["text/markdown"]
+        .endswith(
+            "</span>*In this run*: Over 40 tokens the top moves 0.70 nats, the bottom −0.6 more: reproduced, by 5."
+        )
     )
-    assert both["hao2020-figure-1"].startswith("*In the paper*: ")
-    assert both["hao2020-figure-1"].endswith("\n\n*In this run*: One. Two.")
+    assert after[3].data["text/markdown"] == "*In the paper*: It falls."
+    two = [findings.Finding(exhibit="hao2020-figure-1", says=one, holds="true") for one in ("One.", "Two.")]
+    both = pages.below_exhibits(two)["hao2020-figure-1"]
+    assert both.startswith("*In the paper*: ") and both.endswith("*In this run*: One. Two.")

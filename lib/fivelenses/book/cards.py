@@ -1,0 +1,260 @@
+"""A claim and what runs say of it, as a card: sentence and measure, and per run the outcome, the effects with their
+intervals, groups that were left out, and whether it holds for controls, too.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from matplotlib.ticker import MaxNLocator
+
+from fivelenses.judging import (
+    CANNOT_BE_TESTED,
+    CONTRADICTED,
+    FAILS,
+    HOLDS,
+    LEVEL,
+    MIXED,
+    OPEN,
+    OURS,
+    REPRODUCED,
+    Group,
+    Interval,
+    Part,
+    Statement,
+    Threshold,
+    Verdict,
+    listed,
+)
+from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN, TWINS
+
+# A sign beside the colour, for readers to whom colours look alike.
+SIGNS = {REPRODUCED: "●", CONTRADICTED: "✕", MIXED: "◐", OPEN: "○", CANNOT_BE_TESTED: "–"}
+CONTROLS = {
+    TWIN: "the twin that moved at random",
+    FUNCTIONAL_TWIN: "the twin that moved at random until its last layer had changed as much",
+    SHUFFLED: "models trained on shuffled labels",
+}
+EDGE = 4.0  # percent of a plot's width on either side that no mark but an arrow reaches
+TICKS = 3
+ROUNDING = 1e-9  # a width or number below it is one of floating point
+CENSORED = {(True, False): "at least ", (False, True): "at most "}
+
+
+@dataclass(frozen=True)
+class View:
+    """What one run says of a claim: what became of it, the run in a reader's words (empty where the page has one run),
+    the name of its place on the page, texts and addresses of the exhibits that show it, and where the records are
+    that it is judged on; empty where a page says so elsewhere.
+    """
+
+    verdict: Verdict
+    run: str = ""
+    anchor: str = ""
+    figures: tuple[tuple[str, str], ...] = ()
+    record: str = ""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """The effects of one part in one run, a row per group, on an axis from `low` to `high` that all runs share."""
+
+    part: Threshold
+    low: float
+    high: float
+    rows: tuple[tuple[Group, Part], ...]
+
+    def at(self, number: float) -> float:
+        """Where a number lies, in percent of the width; what lies outside is at the edge.
+
+        >>> Plot(Threshold("growth"), 0, 2, ()).at(1), Plot(Threshold("growth"), 0, 2, ()).at(-7)
+        (50.0, 4.0)
+        """
+        share = (min(max(number, self.low), self.high) - self.low) / (self.high - self.low)
+        return round(EDGE + (100 - 2 * EDGE) * share, 2)
+
+    @property
+    def ticks(self) -> dict[str, float]:
+        """Numbers in words, and where they lie."""
+        ticks = MaxNLocator(nbins=TICKS, steps=[1, 2, 2.5, 4, 5, 10]).tick_values(self.low, self.high)
+        inside = (float(tick) for tick in ticks if self.low <= tick <= self.high)
+        return {f"{tick:z.6g}".replace("-", "−"): self.at(tick) for tick in inside}
+
+
+@cache
+def environment() -> Environment:
+    """Jinja on this package's templates; what ends in .html is escaped, Markdown is not."""
+    loader = FileSystemLoader(Path(__file__).with_name("templates"))
+    of_templates = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined)
+    of_templates.filters["kind"] = lambda outcome: outcome.replace(" ", "-")
+    of_templates.filters["markdown"] = lambda text: Markup(MarkdownIt("commonmark").render(text))
+    return of_templates
+
+
+def render(template: str, **content) -> str:
+    """A template of this package, filled; it is refused where it asks for something that was not given."""
+    return environment().get_template(template).render(signs=SIGNS, **content)
+
+
+def as_cards(judged: Iterable[tuple[Statement, Sequence[View]]]) -> str:
+    """Claims with the views of their runs as HTML, folded to their first line."""
+    drawn = [(claim, views, plots(claim.parts, [view.verdict for view in views])) for claim, views in judged]
+    functions = dict(sentence=sentence, on_controls=on_controls, by_value=by_value, printed=printed)
+    return render("cards.html", cards=drawn, ours=OURS, corrected_end=corrected_end, **functions)
+
+
+def card(claim: Statement, verdict: Verdict, exhibits: Iterable[str] = ()) -> str:
+    """A claim with what the run of its page says of it; `exhibits` are the keys of those on the page."""
+    shown = set(exhibits)
+    figures = tuple((figure_name(key), f"#{key}") for key in claim.exhibits if key in shown)
+    return as_cards([(claim, [View(verdict, figures=figures)])])
+
+
+def figure_name(key: str) -> str:
+    """An exhibit's key in a reader's words.
+
+    >>> figure_name("hao2020-figure-1")
+    'figure 1'
+    """
+    return key.split("-", 1)[-1].replace("-", " ")
+
+
+def by_value(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """The names that have each value.
+
+    >>> by_value({"a": "why", "b": "why"})
+    {'why': ['a', 'b']}
+    """
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return names
+
+
+# --- plots ------------------------------------------------------------------------------------------------------------
+
+
+def plots(parts: Sequence[Threshold], verdicts: Sequence[Verdict]) -> list[list[Plot]]:
+    """The plots of a claim: for each run that judged it, one per part, each part on one axis in all runs."""
+    of_runs: list[list[Plot]] = [[] for _ in verdicts]
+    for part in parts:
+        rows = [rows_of(part, verdict) for verdict in verdicts]
+        ends = extent(part, [one.interval for of_run in rows for _, one in of_run])
+        for place, of_run in enumerate(rows):
+            of_runs[place] += [Plot(part, *ends, of_run)] if of_run else []
+    return of_runs
+
+
+def rows_of(part: Threshold, verdict: Verdict) -> tuple[tuple[Group, Part], ...]:
+    """The groups of a verdict that have a part, with it."""
+    return tuple((group, one) for group in verdict.groups for one in group.parts if one.name == part.name)
+
+
+def extent(part: Threshold, intervals: Sequence[Interval]) -> tuple[float, float]:
+    """The ends of an axis on which all estimates and the threshold lie, and the intervals as far as they are not much
+    wider.
+
+    >>> from fivelenses.judging import over_seeds
+    >>> extent(Threshold("growth"), [over_seeds([4, 6, 5])])
+    (0.0, 7.484...)
+    """
+    estimates = [part.threshold, *(one.estimate for one in intervals)]
+    least, most = min(estimates), max(estimates)
+    ends = [(one.estimate, end) for one in intervals for end in one.uncensored() if math.isfinite(end)]
+    usual = 1.5 * float(np.median([abs(end - estimate) for estimate, end in ends])) if ends else 0.0
+    room = max(most - least, usual) or max(abs(part.threshold), 1.0)
+    low = max(min([least, *(end for _, end in ends)]), least - room)
+    high = min(max([most, *(end for _, end in ends)]), most + room)
+    return (float(low), float(high)) if low < high else (float(low - room), float(high + room))
+
+
+def corrected_end(group: Group, part: Part) -> float:
+    """The upper end below whose threshold a part fails, at the level corrected for the number of parts."""
+    return part.interval.bounds(1 - (1 - LEVEL) / len(group.parts))[1]
+
+
+def printed(interval: Interval) -> str:
+    """An estimate with its interval in words, as exactly as the interval allows: two digits of half its width; three of
+    the number where there is no width, or none that ends.
+
+    >>> from fivelenses.judging import over_seeds
+    >>> printed(over_seeds([4, -6, 5])), printed(over_seeds([4, 3.9, 4]).at_least()), printed(over_seeds([2.5]))
+    ('1 [−14, 16]', 'at least 3.97 [3.82, ∞]', '2.50 [−∞, ∞]')
+    """
+    low, high = interval.uncensored()
+    half = (high - low) / 2
+    wide = math.isfinite(half) and half > ROUNDING
+    size = half if wide else abs(interval.estimate)
+    digits = (1 if wide else 2) - math.floor(math.log10(size)) if size > ROUNDING else 0
+    estimate, low, high = (_rounded(number, digits) for number in (interval.estimate, *interval.bounds()))
+    return f"{CENSORED.get(interval.bounded, '')}{estimate} [{low}, {high}]"
+
+
+def _rounded(number: float, digits: int) -> str:
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    return f"{round(number, digits):z,.{max(digits, 0)}f}".replace("-", "−")
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def sentence(verdict: Verdict, unit: str = "group") -> str:
+    """A verdict in words for a card, whose plot names the parts: counts, halves, and whether it is of one model.
+
+    >>> sentence(Verdict(CANNOT_BE_TESTED, reason="nothing moved"))
+    'Cannot be tested: nothing moved.'
+    """
+    if verdict.outcome == CANNOT_BE_TESTED:
+        return f"{verdict.outcome.capitalize()}: {verdict.reason}."
+    counts = sorted({group.models for group in verdict.groups})
+    each = " each" if len(verdict.groups) > 1 and len(counts) == 1 else ""
+    models = f", with {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} models{each}"
+    said = [f"{verdict.outcome.capitalize()}{_counts(verdict, unit)}{models if counts[0] > 1 else ''}."]
+    said += [f"No group is about the half “{half}”." for half in verdict.untested]
+    said += [f"The half “{half}” rests on {group} alone." for half, group in verdict.left_of_half.items()]
+    if counts[0] == 1:
+        said.append("One model says nothing about other seeds.")
+    return " ".join(said)
+
+
+def _counts(verdict: Verdict, unit: str) -> str:
+    """In how many groups a claim holds, fails and is open, and in which of them it does not hold.
+
+    >>> groups = (Group("MRPC", HOLDS, ()), Group("RTE", FAILS, ()))
+    >>> _counts(Verdict("mixed", groups), "pair of tasks")
+    ': it holds in 1 of 2 pairs of tasks and fails in 1 (RTE)'
+    """
+    groups = verdict.groups
+    alone = f" on {listed([group.name for group in groups])} alone" if verdict.alone else ""
+    if len(groups) == 1:
+        return alone
+    units, counts = re.sub(r"\b(?= (?:of|on|at|with) |$)", "s", unit, count=1), []
+    for outcome, verb in ((HOLDS, "holds"), (FAILS, "fails"), (OPEN, "is open")):
+        names = [one.name for one in groups if one.outcome == outcome]
+        if len(names) == len(groups):
+            return f"{alone}: it {verb} in {'both' if len(groups) == 2 else f'all {len(groups)}'} {units}"
+        if names:
+            of_all = "" if counts else f" of {len(groups)} {units}"
+            counts.append(f"{verb} in {len(names)}{of_all}" + ("" if outcome == HOLDS else f" ({', '.join(names)})"))
+    return f"{alone}: it {listed(counts)}"
+
+
+def on_controls(claim: Statement, verdict: Verdict) -> list[str]:
+    """What became of the claim on each control, a sentence each, and why there is no twin."""
+    said = []
+    for name, control in verdict.controls.items():
+        held = control.reason or f"it holds in {len(control.of(HOLDS))} of {len(control.groups)}"
+        meaning = "it does not speak of what training does" if name in TWINS else "it needs no task that can be learned"
+        so = f", so {meaning}" if control.outcome == REPRODUCED else ""
+        said.append(f"On {CONTROLS[name]}: {control.outcome} ({held}){so}.")
+    if not any(name in verdict.controls for name in TWINS):
+        said.append(f"No twin: {claim.no_twin or 'this run has none'}.")
+    return said

@@ -1,0 +1,250 @@
+"""A chapter's page: the notebook as it stands (prose and code) with the outputs of an executed copy whose code is the
+same.
+
+After each exhibit come what the paper's own shows (``papers/in_the_papers.yaml``) and what this run shows (the findings
+beside a published run's records).
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import nbformat
+import yaml
+
+from fivelenses import papers, project, records
+from fivelenses.book.cards import by_value
+from fivelenses.book.findings import Finding, findings
+from fivelenses.chapters import CHAPTERS, Chapter, folder_name, settings
+from fivelenses.execution import EXECUTED, RunError, code_cells, committed_page
+
+LOCAL_PROFILE, LOCAL_RUN = "tiny", "tiny-toy-bert-seed-0"
+TOY_ENCODERS = "toy-bert"  # encoders that have read nothing but the toy world, whatever the profile
+PUBLISHED, HERE = "published", "here"  # the book's two parts: committed runs, and this machine's own
+EXHIBIT = re.compile(r'<(?:figure|div) class="exhibit" id="([^"]+)">')
+PICTURE = re.compile(r'(?<=src=")data:image/png;base64,([^"]+)')
+# A chapter's head has a paragraph that fits any run; its last sentence counts the claims.
+OF_ANY_RUN = re.compile(r"\*\*The answer (?:in numbers|here)\.\*\*.*?(?=\n\n|\Z)", re.DOTALL)
+COUNTED = re.compile(r"\[The\s+last\s+section\][^.]*`claims_reproduced`.*?\.(?=\s|$)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class BookRun:
+    """A run that the book has a page of.
+
+    Attributes:
+        chapter, profile: what was run.
+        part: `published` or `here`.
+        folder: of the executed page, its exhibits and verdicts.
+        name: of the run, `small-all-MiniLM-L6-v2`.
+        leads: whether it is the run that its chapter's page shows; other encoders have pages of their own.
+        committed: the folder of its committed records, None for a run of this machine.
+    """
+
+    chapter: Chapter
+    profile: str
+    part: str
+    folder: Path
+    name: str = ""
+    leads: bool = True
+    committed: Path | None = None
+
+    @property
+    def page(self) -> str:
+        """The address of its page from the book's first page, without suffix."""
+        return f"{self.part}/{self.chapter.slug}" if self.leads else f"{self.part}/{self.name}/{self.chapter.slug}"
+
+    @property
+    def up(self) -> str:
+        """The way from its page to the folder of the book's first page."""
+        return "../" * self.page.count("/")
+
+    @property
+    def title(self) -> str:
+        """The run in a reader's words."""
+        encoder = self.name.removeprefix(f"{self.profile}-")
+        world = "toy world" if self.profile == LOCAL_PROFILE or encoder.startswith(TOY_ENCODERS) else "real data"
+        return f"{encoder}, {world}{', this machine' if self.part == HERE else ''}"
+
+
+def published_runs() -> list[BookRun]:
+    """The runs whose records are committed: by chapter, the leading run of each first."""
+    chapters, runs = {chapter.slug: chapter for chapter in CHAPTERS.values()}, []
+    for file in sorted(records.committed_folder().glob("*/[!.]*/run.json")):
+        facts, folder = json.loads(file.read_text(encoding="utf-8")), file.parent
+        of_run = chapters[folder.name], facts["profile"], PUBLISHED, committed_page(folder)
+        runs.append(BookRun(*of_run, folder.parent.name, facts["leads"], folder))
+    return sorted(runs, key=lambda run: (run.chapter.number, not run.leads, run.name))
+
+
+def local_runs() -> list[BookRun]:
+    """This machine's own runs on the toy world, whether they have been made or not."""
+    places = {chapter: project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {}) for chapter in CHAPTERS.values()}
+    return [BookRun(chapter, LOCAL_PROFILE, HERE, place, LOCAL_RUN) for chapter, place in places.items()]
+
+
+def run_here(chapter: Chapter, folder: Path) -> BookRun:
+    """A run of this machine that the book does not show."""
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    encoder = facts["parameters"]["encoder"].replace("/", "-")
+    return BookRun(chapter, facts["profile"], HERE, folder, f"{facts['profile']}-{encoder}")
+
+
+def assemble(run: BookRun, static: Path) -> nbformat.NotebookNode:
+    """The page of a finished run: the notebook with outputs, the run in its title, what the run shows at its head with
+    the facts of the run, and after each exhibit what the paper and what this run show.
+
+    Args:
+        run: is current (`execution.state`).
+        static: the book's folder of static files; pictures are written to its folder `exhibits`, named by content, and
+            the notebook without outputs to its folder `notebooks`.
+
+    Raises:
+        RunError: a cell printed a warning.
+    """
+    page = nbformat.read(run.chapter.notebook, as_version=4)
+    (static / "notebooks").mkdir(parents=True, exist_ok=True)
+    nbformat.write(page, static / "notebooks" / run.chapter.notebook.name)
+    said = findings_of(run)
+    below = below_exhibits(said)
+    copy = nbformat.read(run.folder / EXECUTED, as_version=4)
+    for cell, executed in zip(code_cells(page), code_cells(copy), strict=True):
+        if any(output.output_type == "stream" for output in executed.outputs):
+            raise RunError(
+                f"A cell of chapter {run.chapter.number} ({run.profile}) printed a warning: "
+                f"run `fivelenses run {run.chapter.number} --profile {run.profile} --force`."
+            )
+        cell.execution_count = executed.execution_count
+        cell.outputs = [one for output in executed.outputs for one in with_words(output, below, static, run.up)]
+    # A name of its own for this cell, not one from chance: equal content is an equal page.
+    page.cells.insert(1, nbformat.v4.new_markdown_cell(the_run(run), id="the-run"))
+    if page.cells[0].cell_type == "markdown":
+        heading, _, rest = page.cells[0].source.partition("\n")
+        heading = f"{heading}{'' if heading.endswith('?') else ':'} {run.title}"
+        page.cells[0].source = f"{heading}\n{answered(rest, [one.says for one in said if one.answer])}"
+    return page
+
+
+def answered(head: str, sentences: Iterable[str]) -> str:
+    """The head of a chapter with sentences about one run in the place of those that fit any run.
+
+    Example:
+        >>> counted = "[The last section](#the-claims) has all, of which `claims_reproduced` hold."
+        >>> head = f"**The answer in numbers.** It is 1 to 2. {counted}\\n\\n*You need* it."
+        >>> print(answered(head, ["It is 2."]))
+        **The answer of this run.**
+        <BLANKLINE>
+        - It is 2.
+        <BLANKLINE>
+        [The last section](#the-claims) has all, of which `claims_reproduced` hold.
+        <BLANKLINE>
+        *You need* it.
+    """
+    points = "\n".join(f"- {sentence}" for sentence in sentences)
+    of_any_run = OF_ANY_RUN.search(head)
+    if not points or of_any_run is None:
+        return head
+    counted = COUNTED.search(of_any_run.group())
+    answer = f"**The answer of this run.**\n\n{points}" + (f"\n\n{counted.group()}" if counted else "")
+    return head[: of_any_run.start()] + answer + head[of_any_run.end() :]
+
+
+def findings_of(run: BookRun) -> list[Finding]:
+    """The findings of a published run; none of a run of this machine."""
+    return findings(run.committed, run.folder) if run.committed else []
+
+
+def in_the_papers() -> dict[str, str]:
+    """What the exhibits of the papers show, by our exhibit's key."""
+    return yaml.safe_load(Path(papers.__file__).with_name("in_the_papers.yaml").read_text(encoding="utf-8"))
+
+
+def below_exhibits(said: Iterable[Finding]) -> dict[str, str]:
+    """What is printed below each exhibit, by its key, in Markdown."""
+    of_run: dict[str, list[str]] = {}
+    for one in said:
+        of_run.setdefault(one.exhibit, []).append(one.says)
+    below = {key: f"*In the paper*: {sentence}" for key, sentence in in_the_papers().items()}
+    for key, sentences in of_run.items():
+        paragraph = f'<span id="finding-{key}" class="finding"></span>*In this run*: {" ".join(sentences)}'
+        below[key] = "\n\n".join(filter(None, (below.get(key), paragraph)))
+    return below
+
+
+def with_words(output: nbformat.NotebookNode, below: dict[str, str], static: Path, up: str) -> list:
+    """An output and what is said below its exhibit; its pictures are written to the static files, named by content."""
+    html = output.get("data", {}).get("text/html")
+    if html is None:
+        return [output]
+
+    def address(picture: re.Match) -> str:
+        content = base64.b64decode(picture[1])
+        place = static / "exhibits" / f"{hashlib.sha256(content).hexdigest()[:16]}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        return f"{up}_static/exhibits/{place.name}"
+
+    exhibit = EXHIBIT.match(html)
+    shown = [{"text/html": PICTURE.sub(address, html)}]
+    shown += [{"text/markdown": below[exhibit[1]]}] if exhibit and exhibit[1] in below else []
+    return [nbformat.v4.new_output("display_data", data) for data in shown]
+
+
+def the_run(run: BookRun) -> str:
+    """What a page says of its run: one paragraph, and the settings beside the paper's, folded below."""
+    facts = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
+    trained, measured = (timedelta(seconds=round(facts[name])) for name in ("training_seconds", "seconds"))
+    took = (
+        f"training took {trained}, measuring {measured} (h:mm:ss)" if trained or measured else "its times were not kept"
+    )
+    said = [f"*This run*: {took}, on {facts['device']}, with {facts['peak_memory'] / 1e9:.1f} GB."]
+    for reason, names in by_value(facts["not_measured"]).items():
+        said.append(f"It has not measured {' and '.join(f'`{name}`' for name in names)}, because {reason}.")
+    if facts["outdated"]:
+        outdated = ", ".join(f"`{name}`" for name in facts["outdated"])
+        said.append(f"The code that measures {outdated} has changed since; these numbers come from the earlier code.")
+    notebook = f"{run.up}_static/notebooks/{run.chapter.notebook.name}"
+    said.append(f'<a href="{notebook}" download>The notebook without outputs</a>.')
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    table = settings_table(run.chapter, facts["parameters"])
+    return f"{' '.join(said)}\n\n:::{{dropdown}} Settings and versions\n{table}\n\n{versions}.\n:::"
+
+
+def settings_table(chapter: Chapter, parameters: dict) -> str:
+    """All settings of a run beside the paper's (the profile `paper`), as a table in Markdown."""
+    columns = {"this run": in_words(parameters)}
+    if "paper" in chapter.profiles:
+        columns["profile `paper`"] = in_words(settings(chapter.number, "paper").model_dump(mode="json"))
+    rows = [["setting", *columns], ["---"] * (1 + len(columns))]
+    for name in dict.fromkeys(name for column in columns.values() for name in column):
+        rows.append([f"`{name}`", *(column.get(name, "–") for column in columns.values())])
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return f"```{{table}} The settings of this run{', and the paper’s' if len(columns) > 1 else ''}.\n{lines}\n```"
+
+
+def in_words(parameters: Mapping) -> dict[str, str]:
+    """Parameters as texts, those of a mapping one by one; nothing of what is not set.
+
+    >>> in_words({"seeds": [0, 1], "epochs": None, "schedules": {"rte": {"epochs": 3.0}}})
+    {'seeds': '0, 1', 'schedules, rte': 'epochs 3'}
+    """
+    words = {}
+    for name, value in parameters.items():
+        if isinstance(value, Mapping):
+            words |= {f"{name}, {key}": _text(one) for key, one in value.items()}
+        elif value is not None:
+            words[name] = _text(value)
+    return words
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_text(one)}" for name, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_text, value)) or "–"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,1 +1,0 @@
-"""Runs: parameters and profiles, notebooks executed with papermill, dry runs, sweeps, and the book."""
