@@ -403,7 +403,7 @@ def departure(curve, side=0):
 
 # %% tags=["hide-input", "claim"]
 COMPARED = ("sst2", "qnli")  # the report's figures 1 to 3; CoLA has an appendix of its own
-FEW = 673  # 1 % of SST-2: the report's smallest
+FEW = 673  # 1% of SST-2: the report's smallest
 
 
 def nearest(sizes):
@@ -436,11 +436,11 @@ FROM_SCRATCH = "SST-2 against no pre-training"
 # %% tags=["hide-cell", "claim"] mystnb={"code_prompt_show": "Show what the paper claims"}
 @run.claim(
     "less-data-more-reliance",
-    says="With less data, more layers' pre-training is needed: the score drops sooner, and 1 % of "
+    says="With less data, more layers' pre-training is needed: the score drops sooner, and 1% of "
     "SST-2 with the pre-trained layers beats all of it without them.",
     place="abstract and section 6.1, Figures 1a and 1b",
     exhibits=("Figure 1a", "Figure 1b"),
-    printed="QNLI: the rapid drop begins at three (100 %), four (10 %) and five (1 %) layers",
+    printed="QNLI: the rapid drop begins at three (100%), four (10%) and five (1%) layers",
     record=by_place,
     unit={LATER: SHARE, BEATS: POINTS},
     per="case",

@@ -3,7 +3,7 @@
 Each lens gives one number per layer, 0 where nothing changed, with
 
 - its null: the same with the rows of one side permuted, which independent encoders come near to;
-- its interval over folds of the texts, 95 %;
+- its interval over folds of the texts, 95%;
 - the smallest change that it can tell from nothing here: one whose interval, as wide in proportion as that of the
   change at hand, would lie above what storing BEFORE in half precision gives;
 - what both twins of AFTER give (`models.twins`), which have moved from BEFORE at random.
@@ -109,7 +109,7 @@ class Comparison:
         """Facts, summary, picture and table, as a piece of a page."""
         parts = [f"<p>{exhibits.escape(sentence, quote=False)}</p>" for sentence in (*self.facts, self.summary)]
         if not self.measures.empty:
-            columns = {"lens": "lens", "layer": "layer", "value": "change (95 %)", "null": "null"}
+            columns = {"lens": "lens", "layer": "layer", "value": "change (95%)", "null": "null"}
             columns |= {"smallest_told": "smallest told", TWIN: "twin", FUNCTIONAL_TWIN: "functional twin"}
             columns |= {OTHER: "other encoder"} if self.measures[OTHER].notna().any() else {}
             forms = {one: "{:.2g}" for one in columns if one != "layer"}
