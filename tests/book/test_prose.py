@@ -6,6 +6,7 @@ import re
 
 import jupytext
 import pytest
+import yaml
 
 from fivelenses import project, records
 from fivelenses.book import build
@@ -63,3 +64,9 @@ def test_the_table_of_what_a_chapter_takes_has_every_published_run_as_it_was():
         run = file.parent.parent.name.removeprefix("small-"), str(facts["chapter"])
         took[run] = [str(len(facts["specifications"])), *(f"{number:.1f}" for number in numbers)]
     assert printed == took
+
+
+def test_the_entry_to_cite_has_the_version_that_the_citation_file_has():
+    cited = yaml.safe_load((project.root() / "CITATION.cff").read_text(encoding="utf-8"))
+    page = (project.root() / "book" / "references.md").read_text(encoding="utf-8")
+    assert f"version = {{{cited['version']}}}" in page and f"year    = {{{cited['date-released'][:4]}}}" in page
