@@ -288,7 +288,7 @@ def line_in_numbers(line):
 
 # %% tags=["hide-input", "claim"]
 each_model = {"init": INITS, "task": settings.tasks, "seed": settings.seeds}
-landscapes = run.measure("landscapes", over=each_model)
+landscapes = run.measure("landscapes", over=each_model, grid=settings.grid())
 cells = landscapes["surfaces"]
 basins = of_each(cells.query("split == 'train'"), [*MODEL, "fold"], basin_in_numbers)
 agreements = of_each(cells, [*MODEL, "fold"], agreement)
@@ -595,7 +595,7 @@ def straighter(paths):
 
 # %% tags=["hide-input", "claim"]
 seeds = settings.seeds if settings.long_task in settings.tasks else ()
-longer = run.measure("long_training", over={"seed": seeds})
+longer = run.measure("long_training", over={"seed": seeds}, grid=settings.grid())
 if "training" not in longer:  # a record that has the separate training alone
     longer = longer.assign(training="separate")
 
@@ -1009,7 +1009,7 @@ run.table(
 
 # %% tags=["hide-input", "claim"]
 each_third = {"task": settings.grouped, "seed": settings.seeds}
-moved = run.measure("group_surfaces", over=each_third)
+moved = run.measure("group_surfaces", over=each_third, grid=settings.grid())
 
 
 def way_in_numbers(line):

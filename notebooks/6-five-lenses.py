@@ -99,7 +99,7 @@ run.gate(models, run.measure("by_example", each="task"), words=words)
 # examples). A layer's *activations* contain what changed below it; its own *parameters* do not.
 
 # %% tags=["claim", "hide-input"]
-changes = run.measure("changes_by_layer", each="task")
+changes = run.measure("changes_by_layer", each="task", limits=run.settings.limits())
 whole = select(changes)  # the fine-tuned models, on all sentences
 
 # %% tags=["hide-input"]

@@ -437,6 +437,11 @@ class Hao2019(ChapterParameters):
     def encoders_used(self) -> tuple[str, ...]:
         return (self.encoder, f"random:{self.encoder}")
 
+    def grid(self) -> dict:
+        """Where losses are measured, as `papers.hao2019` takes it."""
+        kept = {"low", "high", "points", "line_points", "bfloat16"}
+        return self.model_dump(include=kept) | {"examples": self.grid_examples}
+
     def examples_of_curvature(self) -> int | None:
         """How many training examples the curvature is measured on; None for all."""
         return self.grid_examples if self.curvature_examples is None else self.curvature_examples
@@ -648,7 +653,7 @@ class Merchant2020(ChapterParameters):
         return [one for one in self.probed() if one.task == model]
 
     def probe_of(self, edge_task: str) -> dict:
-        """The settings of an edge probe, as `papers.merchant2020.probes.edge_probing` takes them."""
+        """The settings of an edge probe, as `papers.merchant2020_probes.edge_probing` takes them."""
         return {
             "targets": self.probe_targets,
             "seeds": self.probe_seeds,
@@ -705,6 +710,11 @@ class FiveLenses(ChapterParameters):
                 f"independent is the encoder itself, {self.encoder}: name another or random:{self.encoder}"
             )
         return self
+
+    def limits(self) -> dict:
+        """How much is read, as `papers.five_lenses.changes_by_layer` takes it."""
+        names = {"evaluation_examples", "variance_kept", "similarity_tokens"}
+        return self.model_dump(include=names | {"probe_points", "structural_sentences", "random_directions"})
 
     def encoders_read(self) -> tuple[str, ...]:
         return (self.encoder, self.independent)
@@ -811,21 +821,20 @@ class Chapter:
         return project.root() / "notebooks" / f"{self.slug}.ipynb"
 
 
-def _measures(paper: str, *modules: str) -> tuple[str, ...]:
-    """What every chapter measures with, and a paper's module, or these modules of its package."""
+def _measures(*modules: str) -> tuple[str, ...]:
+    """What every chapter measures with, and these modules of papers."""
     shared = [f"fivelenses.checkpoints.{name}" for name in ("tables", "predictions", "bag_of_words")]
-    package = f"fivelenses.papers.{paper}"
-    return *shared, *([f"{package}.{name}" for name in modules] or [package])
+    return *shared, *(f"fivelenses.papers.{name}" for name in modules)
 
 
 MEASURES = {
     1: _measures("hao2020"),
-    2: _measures("zhou2022", "points", "geometry", "probes"),
-    3: _measures("hao2019", "surfaces", "curvature", "training_paths"),
+    2: _measures("zhou2022", "zhou2022_geometry", "zhou2022_probes"),
+    3: _measures("hao2019", "hao2019_curvature", "hao2019_paths"),
     4: _measures("singh2020"),
-    5: _measures("merchant2020", "probes", "similarity"),
+    5: _measures("merchant2020", "merchant2020_probes"),
     6: _measures("five_lenses"),
-    7: _measures("known_truth", "changes", "properties"),
+    7: _measures("known_truth"),
 }
 CHAPTERS = {
     chapter.number: chapter

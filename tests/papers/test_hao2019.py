@@ -1,20 +1,39 @@
-"""Chapter 3 on made records: each claim is reproduced on one and contradicted on another, none on a trivial shape, the
-paper's own table holds, and every exhibit is made.
+"""Chapter 3: its claims on made records (reproduced on one, contradicted on another, none on a trivial shape), its
+exhibits, and what it measures on models of seconds.
 """
 
+import copy
+import dataclasses
 import functools
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from tests import chapters
+from tests.conftest import ENCODER, short_schedule
+from transformers import set_seed
 
+from fivelenses import tasks
+from fivelenses.chapters import ParameterError, settings
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.checkpoints.specification import specify
+from fivelenses.checkpoints.store import Store
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, OPEN, REPRODUCED
+from fivelenses.lenses.classifier_loss import ClassifierLoss
+from fivelenses.lenses.directions import layer_parameters, project
+from fivelenses.models import encoders, heads, layers, thirds
+from fivelenses.papers import hao2019, hao2019_curvature, hao2019_paths
+from fivelenses.papers.hao2019 import Models
+from fivelenses.papers.models import encoded
 from fivelenses.records import (
+    ALL,
     BETWEEN,
     CELL,
     CONTINUED,
+    FULL,
+    INITS,
     OPTIMISATION,
     PRETRAINED,
     RANDOM,
@@ -22,6 +41,8 @@ from fivelenses.records import (
     SEPARATE,
     STATE,
     TWIN,
+    WHOLE,
+    select,
 )
 
 TASKS = {"cola": 9_000, "trec": 900}
@@ -338,12 +359,6 @@ def test_no_trivial_shape_reproduces_a_claim(judge, key, name, record):
     assert judge({name: record})[key].outcome not in (REPRODUCED, CANNOT_BE_TESTED)
 
 
-def test_one_seed_that_stands_out_does_not_decide(judge):
-    table = trajectories(**SAME)
-    table.loc[(table["init"] == SCRATCH) & (table["seed"] == 0), "angle"] += 60
-    assert judge({"trajectories": table})["straighter"].outcome == OPEN
-
-
 def test_only_a_training_that_was_continued_is_judged(judge):
     def verdict(**shapes):
         return judge({"long_training": long_training(**shapes)})["robust-overfitting"]
@@ -377,12 +392,6 @@ def test_agreement_is_judged_near_the_way_where_no_plateau_is(judge, passing):
     assert verdict.groups == passing["error-follows-loss"].groups
 
 
-def test_controls_say_nothing_of_training(passing):
-    for key in ("straighter", "sharper-from-scratch"):
-        assert passing[key].controls[TWIN].outcome == OPEN, "a random walk, and a random direction"
-    assert passing["wider-optima"].controls == {}, "its records have a control, which is not its own"
-
-
 @pytest.mark.parametrize(
     ("cut", "bounded"),
     [((PRETRAINED,), (True, False)), ((SCRATCH,), (False, True)), ((PRETRAINED, SCRATCH), (False, False))],
@@ -398,18 +407,6 @@ def test_a_width_cut_by_the_grid_decides_on_one_side_only_and_a_share_of_a_disc_
     }
     assert all(one.bounded == bounded for one in intervals["sharper-from-scratch"])
     assert all(one.bounded == (True, True) and -1 <= one.estimate <= 1 for one in intervals["wider-optima"])
-
-
-def test_the_largest_disc_that_the_grid_holds_is_compared(judge, passing):
-    record = landscapes()
-    table = record["surfaces"]
-    small = record | {"surfaces": table[table["alpha"].le(3) & table["beta"].abs().le(3)]}
-    narrow, wide = judge({"landscapes": small})["wider-optima"], passing["wider-optima"]
-    assert narrow.outcome == REPRODUCED
-    assert {"radius 1", "radius 2", "0.1 nats above the end"} <= set(narrow.settings)
-    shares = [one.groups[0].parts[0].interval.estimate for one in (narrow, wide)]
-    # Discs of radius 1 around the end, four in an area of radius 2 and nine in one of radius 3.
-    assert shares[0] > shares[1] > 0
 
 
 def test_a_model_from_scratch_without_an_optimum_is_named_and_left_out(judge):
@@ -489,12 +486,283 @@ def test_a_run_that_lacks_records_says_so_of_each_exhibit(tmp_path):
     assert made == {"models", "figure-2", "table-1"}
 
 
-def test_a_loss_that_does_not_fall_is_named_and_not_scaled(tmp_path):
-    record = landscapes()
-    lines = record["lines"]
-    lines.loc[(lines["task"] == "trec") & (lines["init"] == SCRATCH), "loss"] = 0.7
-    made = {one.key: one for one in execute({"models": trained(), "landscapes": record}, tmp_path)["run"].exhibits}
-    exhibit = made["hao2019-figure-5"]
-    assert exhibit.caption.endswith("falls by less than 0.01 nats: TREC-50 from scratch.")
-    missing = exhibit.table[exhibit.table["height"].isna()]
-    assert set(zip(missing["task"], missing["init"], strict=True)) == {("trec", SCRATCH)}
+# --- measurements -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory):
+    """Two tasks, both inits, and one task that is also trained for longer, twice, and continued after two epochs."""
+    wanted = [
+        specify(encoder, task, "toyworld", 0, short_schedule(epochs=epochs), examples=48, saved_steps=steps)
+        for encoder, task, epochs, steps in (
+            (ENCODER, "rte", 1, (0, 3)),
+            (ENCODER, "mrpc", 1, (0, 3)),
+            (ENCODER, "mrpc", 2, (0,)),
+            (ENCODER, "mrpc", 3, (0, 3, 6, 9)),
+            (f"random:{ENCODER}", "rte", 2, (0, 3, 6)),
+            (f"random:{ENCODER}", "mrpc", 2, (0, 3, 6)),
+        )
+    ]
+    further = short_schedule(epochs=2, further_epochs=1)
+    wanted.append(specify(ENCODER, "mrpc", "toyworld", 0, further, examples=48, saved_steps=(0, 3, 6, 9)))
+    return prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
+
+
+@pytest.fixture(scope="module")
+def models(checkpoints):
+    return Models(checkpoints, SECOND, "cpu")
+
+
+@pytest.fixture
+def with_diverged(checkpoints):
+    """The models of a second seed, of which some have diverged: task, encoder, and epochs where these matter."""
+
+    def second_seed(*which):
+        again = []
+        for one in checkpoints:
+            made = one.manifest["specification"] | {"seed": 1}
+            key = made["task"], SCRATCH if made["encoder"].startswith("random:") else PRETRAINED
+            diverged = (*key, made["schedule"]["epochs"]) in which or key in which
+            manifest = one.manifest | {"specification": made, "diverged": diverged}
+            again.append(dataclasses.replace(one, manifest=manifest))
+        return again
+
+    return second_seed
+
+
+@pytest.fixture(autouse=True)
+def forty_development_examples(monkeypatch):
+    load = tasks.load
+
+    def few(name, source, splits=None):
+        data = load(name, source, splits)
+        validation = {split: table.select(range(40)) for split, table in data.splits.items() if split == "validation"}
+        return dataclasses.replace(data, splits=data.splits | validation)
+
+    monkeypatch.setattr(tasks, "load", few)
+
+
+SECOND = {"rte": "mrpc", "mrpc": "rte"}
+GRID = {"low": -1, "high": 2, "points": 4, "line_points": 7, "examples": 20, "bfloat16": False}
+HOW = {"second": SECOND, "grid": GRID, "device": "cpu"}
+
+
+def quiet(line: str) -> None:
+    """Takes a line of progress."""
+
+
+def test_models_are_told_apart(models, checkpoints):
+    assert models.ordinary("mrpc", PRETRAINED, 0).manifest["steps"] == 3
+    assert models.ordinary("mrpc", SCRATCH, 0).manifest["steps"] == 6
+    longest = models.finished_and_long("mrpc", 0)
+    assert [one.manifest["steps"] for one in longest] == [6, 9]
+    assert {one.specification.encoder for one in longest} == {ENCODER}
+    continued = models.continued("mrpc", 0)
+    assert continued.specification.schedule.further_epochs == 1 and continued.manifest["steps"] == 9
+    two = Models([one for one in checkpoints if one.specification.schedule.epochs < 3], SECOND, "cpu")
+    finished, long = two.finished_and_long("mrpc", 0)
+    assert finished == two.ordinary("mrpc", PRETRAINED, 0) and long.manifest["steps"] == 6, "it has the first epochs"
+
+
+def test_the_start_from_scratch_is_the_drawn_one_to_half_precision(models, toy_data):
+    set_seed(0)
+    drawn = heads.build(encoders.locate(f"random:{ENCODER}"), "sequence", toy_data.labels)
+    kept = models.start("rte", SCRATCH, 0, range(7))
+    for name, tensor in layer_parameters(drawn, range(7)).items():
+        assert torch.allclose(kept[name], tensor, rtol=2**-11, atol=1e-7), name
+
+
+def test_both_directions_begin_at_one_point_and_are_of_one_length(models):
+    plane = models.plane("rte", PRETRAINED, 0)
+    lengths = [sum(float(part.square().sum()) for part in one.values()) for one in (plane.first, plane.second)]
+    assert lengths[0] == pytest.approx(lengths[1], rel=1e-4)
+    starts = [models.start(task, SCRATCH, 0, range(7)) for task in ("rte", "mrpc")]
+    assert all(torch.equal(starts[0][name], starts[1][name]) for name in starts[0])
+
+
+def test_start_and_end_of_a_surface_are_the_models_themselves(models, checkpoints, tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+    one = {"task": "mrpc", "init": PRETRAINED, "seed": 0} | HOW
+    landscapes = hao2019.landscapes(checkpoints, **one, log=quiet)
+    assert len(select(landscapes["surfaces"])) == 2 * 16 and len(landscapes["models"]) == 1
+    cells = select(landscapes["surfaces"]).query("split == 'train'")
+    model = models.ordinary("mrpc", PRETRAINED, 0).model()
+    examples = encoded(models.ordinary("mrpc", PRETRAINED, 0), "train")
+    assert examples.num_rows == 48
+    evaluate = ClassifierLoss(model, examples, range(7), limit=20)
+    pretrained, axis = encoders.load_weights(encoders.locate(ENCODER)), cells[cells["beta"] == 0].set_index("alpha")
+    for alpha, there in ((0, pretrained), (1, model)):
+        direct = evaluate(layer_parameters(there, range(7)))
+        assert axis.loc[alpha, "loss"] == pytest.approx(direct.loss, abs=1e-5)
+    table = landscapes["models"]
+    assert table["angle"].between(1, 179).all() and (table["norm"] > 0).all()
+    everything = ClassifierLoss(model, examples, range(7))(layer_parameters(model, range(7)))
+    end = select(landscapes["ends"]).query("split == 'train'")
+    assert end["loss"].item() == pytest.approx(everything.loss, abs=1e-5)
+    # Twenty examples in ten folds: each is left out once, so that the replicates have the mean of all.
+    for split, value in (("train", "loss"), ("validation", "error")):
+        cells = landscapes["surfaces"]
+        by_fold = cells[cells["split"] == split].pivot(index=["alpha", "beta"], columns="fold", values=value)
+        assert by_fold.columns.tolist() == [WHOLE, *range(10)]
+        assert by_fold.drop(columns=WHOLE).mean(axis=1).to_numpy() == pytest.approx(by_fold[WHOLE].to_numpy(), abs=1e-5)
+    lines = select(landscapes["lines"].assign(control=""))
+    along = lines[lines["direction"] == OPTIMISATION]["alpha"]
+    assert along.between(0, 1).sum() >= 41 and along.is_unique and {-1.0, 0.0, 1.0, 2.0} <= set(along)
+    assert lines[lines["direction"] == RANDOM]["alpha"].between(0, 1).sum() < 5
+
+    logged = []
+    again = hao2019.landscapes(checkpoints, **one, log=logged.append)
+    assert logged == [], "a finished surface is read, not measured again"
+    pd.testing.assert_frame_equal(again["surfaces"], landscapes["surfaces"])
+    assert len(list((tmp_path / "surfaces").glob("*.npz"))) == 2
+
+
+def test_trajectories_end_at_the_end(checkpoints):
+    both = hao2019_paths.trajectories(checkpoints, "mrpc", 0, SECOND, "cpu")
+    table, walk = both[both["control"] == ""], both[both["control"] == TWIN]
+    assert walk["step"].tolist() == table["step"].tolist()
+    assert walk.groupby("init")["angle"].last().eq(0).all() and walk["alpha"].isna().all()
+    ends = table.groupby("init").last()
+    assert set(ends.index) == set(INITS)
+    assert ends["alpha"].between(0.99, 1.01).all() and (ends["beta"] < 0.05).all() and (ends["share"] == 1).all()
+    starts = table.groupby("init").first()
+    assert (starts["alpha"] == 0).all() and table[table["step"] == 0]["angle"].isna().all()
+
+
+def test_the_way_to_a_long_training_leads_from_the_state_after_its_first_part_or_from_a_finished_one(
+    models, checkpoints, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+    loss_of, limits = hao2019_paths.loss_of, []
+    monkeypatch.setattr(hao2019_paths, "loss_of", lambda *given: limits.append(given[2]) or loss_of(*given))
+    whole = hao2019_paths.long_training(checkpoints, "mrpc", 0, **HOW, log=quiet)
+    assert limits == [GRID["examples"]] + 2 * [None] * (4 + 2 * 11), "four states and two ways are on all, twice"
+    assert whole[whole["kind"] == CELL]["training"].eq(CONTINUED).all()
+    continued, (finished, _) = models.continued("mrpc", 0), models.finished_and_long("mrpc", 0)
+    references = {CONTINUED: continued.model_at(6), SEPARATE: finished.model()}
+    for training, reference in references.items():
+        rows = whole[whole["training"] == training]
+        table = select(rows)
+        states, between = table[table["kind"] == STATE], table[table["kind"] == BETWEEN]
+        assert states["epoch"].tolist() == [0, 1, 2, 3] and between["epoch"].eq(2).all()
+        assert between["error"].iloc[0] == pytest.approx(1 - accuracy(reference, encoded(finished, "validation")))
+        assert between["error"].iloc[-1] == pytest.approx(states["error"].iloc[-1]), "heads are on the way, too"
+        at_random = rows[(rows["kind"] == BETWEEN) & (rows["control"] == TWIN) & (rows["fold"] == WHOLE)]
+        assert at_random["error"].iloc[0] == between["error"].iloc[0] and len(at_random) == len(between)
+
+
+@torch.no_grad()
+def accuracy(model, examples) -> float:
+    """The share of right answers, one example at a time."""
+    right = []
+    for row in examples:
+        inputs = {name: torch.tensor([row[name]]) for name in ("input_ids", "attention_mask", "token_type_ids")}
+        right.append(int(model(**inputs).logits.argmax()) == row["labels"])
+    return float(np.mean(right))
+
+
+def test_rollback_is_the_accuracy_of_a_model_with_these_layers_rolled_back(models, checkpoints):
+    record = hao2019.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu")
+    means = record.groupby(["group", "control"])["score"].mean()
+    checkpoint = models.ordinary("mrpc", PRETRAINED, 0)
+    examples = encoded(checkpoint, "validation")
+    tuned, pretrained = checkpoint.model(), encoders.load_weights(encoders.locate(ENCODER))
+    for group, of_group in thirds(6).items():
+        rolled = copy.deepcopy(tuned)
+        layers.roll_back(rolled, pretrained, of_group)
+        assert means[group, ""] == pytest.approx(accuracy(rolled, examples))
+    right = record[record["group"] == FULL].sort_values("example")
+    assert right["score"].tolist() == [accuracy(tuned, examples.select([row])) for row in range(40)]
+
+
+def test_the_surfaces_of_all_groups_pass_through_the_model(checkpoints, tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+    record = hao2019.group_surfaces(checkpoints, "mrpc", 0, **HOW, log=quiet)
+    cells = select(record)
+    assert cells["group"].unique().tolist() == ["low", "middle", "high"]
+    at_end = cells[(cells["alpha"] == 0) & (cells["beta"] == 0)]["loss"]
+    assert np.ptp(at_end) < 1e-5
+    at_random = record[(record["control"] == TWIN) & (record["fold"] == WHOLE)]
+    assert (at_random["beta"] == 0).all() and len(at_random) == 3 * 4
+    assert at_random[at_random["alpha"] == 0]["loss"].to_numpy() == pytest.approx(at_end.to_numpy(), abs=1e-5)
+
+
+def test_a_random_walk_turns_as_steps_in_many_dimensions_do():
+    steps = np.random.default_rng(0).normal(size=(4, 200_000)) * np.array([[3.0], [1.0], [2.0], [1.0]])
+    points = np.vstack([np.zeros(200_000), steps.cumsum(axis=0)])
+    trajectory = [{"x": torch.from_numpy(point)} for point in points]
+    angles = hao2019_paths.turn_of_random_walk(np.array([0.0, *np.linalg.norm(steps, axis=1)]))
+    cosines = project(trajectory, trajectory[0], trajectory[-1]).cosines
+    assert np.degrees(np.arccos(cosines))[1:] == pytest.approx(angles[1:], abs=0.5)
+    for seed in range(20):
+        long = np.append(0.0, np.random.default_rng(seed).exponential(size=300))
+        assert hao2019_paths.turn_of_random_walk(long)[-1] == 0, "a walk ends at its end"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"tasks": ["cola"]}, "second gives"),
+        ({"second": {"cola": "cola", "trec": "cola"}}, "name another of the tasks"),
+        ({"scratch_epochs": {}}, "scratch_epochs has none for"),
+        ({"high": 1}, "high"),
+        ({"low": 0}, "low"),
+        ({"long_epochs": [1, 1]}, "long_epochs are no more than"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused(overrides, message):
+    with pytest.raises(ParameterError) as refusal:
+        settings(3, "tiny", **overrides)
+    assert message in str(refusal.value)
+
+
+def test_a_finished_training_of_its_own_is_made_where_the_usual_one_has_fewer_epochs():
+    def epochs(**overrides):
+        chosen = settings(3, "tiny", **overrides)
+        long, other = (chosen.trainings(task, chosen.encoder, 10_000, 6) for task in ("cola", "trec"))
+        assert [one["schedule"].epochs for one in other] == [chosen.schedule("trec").epochs]
+        *schedules, continued = [one["schedule"] for one in long]
+        assert (continued.epochs, continued.further_epochs) == tuple(chosen.long_epochs)
+        assert chosen.schedule("cola") in schedules and continued.all_epochs == schedules[-1].epochs
+        an_epoch = -(-chosen.training_examples // continued.batch_size)
+        assert an_epoch * chosen.long_epochs[0] in long[-1]["saved_steps"], "the state that it is compared with"
+        return [schedule.epochs for schedule in schedules]
+
+    assert epochs() == [3, 9], "the usual one has the first of long_epochs"
+    assert epochs(long_epochs=[5, 20]) == [3, 5, 25]
+    assert epochs(epochs=2) == [2, 3, 9]
+    assert epochs(epochs=4) == [4, 9], "the usual one has more"
+
+
+def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged(checkpoints, with_diverged):
+    both = [*checkpoints, *with_diverged(("rte", SCRATCH))]
+    found = Models(both, SECOND, "cpu")
+    assert found.converged("rte", 0) and not found.converged("rte", 1) and not found.converged("mrpc", 1)
+    assert hao2019.rollbacks(both, "mrpc", 1, SECOND, device="cpu").empty
+    assert hao2019_paths.trajectories(both, "mrpc", 1, SECOND, "cpu").empty
+    assert hao2019.group_surfaces(both, "rte", 1, **HOW).empty
+    landscapes = hao2019.landscapes(both, "rte", PRETRAINED, 1, **HOW)
+    assert set(landscapes) == {"surfaces", "lines", "ends", "models"} and all(
+        table.empty for table in landscapes.values()
+    )
+
+
+@pytest.mark.parametrize("epochs", [2, 3])
+def test_a_long_training_or_a_finished_one_that_diverged_leaves_itself_out_alone(epochs, with_diverged):
+    again = with_diverged(("mrpc", PRETRAINED, epochs))
+    assert Models(again, SECOND, "cpu").converged("mrpc", 1)
+    assert hao2019_paths.long_training(again, "mrpc", 1, **HOW).empty
+
+
+def test_a_run_in_which_all_diverged_is_refused_with_what_to_do(with_diverged):
+    with pytest.raises(ValueError, match="lower learning_rate"):
+        Models(with_diverged(("rte", SCRATCH), ("mrpc", PRETRAINED)), SECOND, "cpu")
+
+
+def test_every_group_of_a_model_has_the_curvature_of_the_examples_of_a_cell(checkpoints):
+    table = hao2019_curvature.end_curvature(checkpoints, "rte", PRETRAINED, 0, SECOND, grid_examples=12, device="cpu")
+    assert table["group"].tolist() == [ALL, "low", "middle", "high"] and (table["examples"] == 12).all()
+    measured = table.set_index("group")
+    assert (measured["top"] > 0).all() and (measured["top"][1:] <= measured["top"][ALL] * 1.01).all()
+    # A length over all layers is that of its parts, the embeddings among them.
+    assert np.sqrt((measured["norm"][1:] ** 2).sum()) < measured["norm"][ALL]

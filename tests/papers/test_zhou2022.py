@@ -1,4 +1,8 @@
-"""What chapter 2 measures, on toy models and cases worked by hand, and its exhibits, from a small record."""
+"""Chapter 2: its claims on the paper's own numbers, on trivial shapes and on records that settle them either way; what
+it measures on toy models and cases worked by hand; its exhibits from a small record.
+"""
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,8 +13,305 @@ from fivelenses import records
 from fivelenses.chapters import ParameterError, settings
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, MIXED, OPEN, REPRODUCED
 from fivelenses.lenses import directprobe, mlp_probe
-from fivelenses.papers.zhou2022 import geometry, points, probes
+from fivelenses.papers import zhou2022, zhou2022_geometry, zhou2022_probes
+
+SEEDS = (0, 1, 2)
+TASKS = ("pos", "dep", "ps-role", "ps-fxn", "trec")
+
+
+def judged(key: str, excluded=None, **tables):
+    return chapters.verdicts(2, tables, Path(), excluded, key)[key]
+
+
+def outcome(key: str, **tables) -> str:
+    return judged(key, **tables).outcome
+
+
+def test_the_paper_has_seven_claims():
+    judged = chapters.verdicts(2, {}, Path())
+    assert len(judged) == 7 and {one.outcome for one in judged.values()} == {CANNOT_BE_TESTED}
+
+
+# --- mostly-improves --------------------------------------------------------------------------------------------------
+
+
+def sentences_read(gain: float, seed: int, sentences: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Which sentences a probe has right before and after; a tenth of them change in vain, the gain comes on top."""
+    before = np.random.default_rng(9).permutation(sentences) < 0.6 * sentences
+    after, generator = before.copy(), np.random.default_rng(seed)
+    for right, share in ((False, 0.05 + max(gain, 0)), (True, 0.05 + max(-gain, 0))):
+        after[generator.choice(np.flatnonzero(before == right), round(share * sentences), replace=False)] = not right
+    return before, after
+
+
+def probes(gains: dict[str, float], seeds=SEEDS) -> dict:
+    parts = []
+    for task, gain in gains.items():
+        for seed in seeds:
+            for stage, right in zip(("before", "after"), sentences_read(gain, seed), strict=True):
+                row = {"encoder": "toy-bert/seed-0", "task": task, "seed": seed, "stage": stage, "metric": "accuracy"}
+                row["control"] = "all" if stage == "before" else ""
+                scored = {"example": np.arange(len(right)), "score": right * 2.0, "weight": 2.0, "null": 1.0}
+                parts.append(pd.DataFrame(scored | row))
+    return {"sentences": pd.concat(parts, ignore_index=True)}
+
+
+@pytest.mark.parametrize(
+    ("gains", "expected"),
+    [
+        ([0.2, 0.2, 0.2, 0.2, 0.2], REPRODUCED),
+        ([0.2, 0.2, 0.2, 0.2, -0.2], REPRODUCED),  # there are exceptions, as BERT-small on PS-fxn in the paper
+        ([0.2, 0.2, 0.2, -0.2, -0.2], CONTRADICTED),
+        ([-0.2, -0.2, -0.2, -0.2, -0.2], CONTRADICTED),
+        ([0.0, 0.0, 0.0, 0.0, 0.0], OPEN),
+        ([0.3, 0.0, 0.0, 0.0, 0.0], OPEN),
+    ],
+)
+def test_nearly_all_tasks_improve(gains, expected):
+    assert outcome("mostly-improves", probe_accuracy=probes(dict(zip(TASKS, gains, strict=True)))) == expected
+
+
+def test_an_encoder_is_left_out_with_a_task_that_it_did_not_learn():
+    record = probes(dict.fromkeys(TASKS, 0.2))
+    found = judged("mostly-improves", {"trec on toy-bert/seed-0": "TREC-50 was not learned"}, probe_accuracy=record)
+    assert found.outcome == CANNOT_BE_TESTED and "TREC-50" in found.reason
+
+
+# --- diverges, simplifies ---------------------------------------------------------------------------------------------
+
+
+def geometry(seeds=SEEDS, control: str = "", labels: int = 10, **cases) -> pd.DataFrame:
+    """Rows of one encoder: a measure's values before and after by task, a fifth higher or lower with the seed after."""
+    rows = []
+    for task, measures in cases.items():
+        for seed in seeds:
+            model = {"encoder": "toy-bert/seed-0", "task": task, "seed": seed, "labels": labels}
+            for place, stage in enumerate(("before", "after")):
+                values = {name: pair[place] + place * spread * (seed - 1) for name, (pair, spread) in measures.items()}
+                of_stage = {"stage": stage, "control": "all" if stage == "before" else control}
+                rows.append(model | of_stage | {"similarity": np.nan, "clusters": labels} | values)
+    return pd.DataFrame(rows)
+
+
+def similar(before: float, after: float, spread: float = 0.01) -> dict:
+    return {"similarity": ((before, after), spread)}
+
+
+def clustered(before: float, after: float, spread: float = 0.0) -> dict:
+    return {"clusters": ((before, after), spread)}
+
+
+@pytest.mark.parametrize(
+    ("pos", "dep", "trec", "expected"),
+    [
+        (similar(0.9, 0.5), similar(0.9, 0.6), similar(0.9, 0.1), REPRODUCED),
+        (similar(0.5, 0.9), similar(0.5, 0.6), similar(0.1, 0.9), CONTRADICTED),
+        (similar(0.9, 0.5), similar(0.9, 0.95), similar(0.9, 0.1), MIXED),
+        (similar(0.9, 0.9, 0.0), similar(0.8, 0.8, 0.0), similar(0.7, 0.7, 0.0), OPEN),
+        (similar(0.9, 0.9, 0.1), similar(0.9, 0.88, 0.1), similar(0.9, 0.86, 0.1), OPEN),
+        (similar(0.9, 0.3), similar(0.9, 0.9), similar(0.9, 0.9), OPEN),
+        (similar(0.9, np.nan), similar(np.nan, 0.9), similar(np.nan, np.nan), CANNOT_BE_TESTED),
+    ],
+)
+def test_training_and_test_set_become_less_alike(pos, dep, trec, expected):
+    assert outcome("diverges", geometry=geometry(pos=pos, dep=dep, trec=trec)) == expected
+
+
+@pytest.mark.parametrize(
+    ("pos", "dep", "expected"),
+    [
+        (clustered(20, 10), clustered(15, 12), REPRODUCED),
+        (clustered(20, 25), clustered(15, 16), CONTRADICTED),
+        (clustered(20, 10), clustered(15, 19), MIXED),
+        (clustered(20, 20), clustered(15, 15), OPEN),
+        (clustered(20, 19.7), clustered(15, 14.8), OPEN),  # no count is as exact as equal ones of three seeds look
+        (clustered(20, 19, 3), clustered(15, 16, 3), OPEN),
+        # As many clusters as labels before: there is nothing to become fewer.
+        (clustered(10, 10), clustered(10, 10), CANNOT_BE_TESTED),
+    ],
+)
+def test_clusters_become_fewer_where_labels_were_not_separable(pos, dep, expected):
+    assert outcome("simplifies", geometry=geometry(pos=pos, dep=dep)) == expected
+
+
+def test_a_case_is_left_out_by_the_name_of_its_encoder():
+    found = judged("diverges", {"pos on toy-bert/seed-0": "not learned"}, geometry=geometry(pos=similar(0.9, 0.5)))
+    assert found.left_out == {"toy-bert/seed-0 on POS": "not learned"}
+
+
+# --- along training ---------------------------------------------------------------------------------------------------
+
+
+def followed(measure: str, curves: dict, seeds=SEEDS, task: str = "pos", control: str = "", **columns) -> pd.DataFrame:
+    """Curves by label or layer along steps, a little higher or lower with the seed but for the first state."""
+    by = "label" if measure == "min_distance" else "layer"
+    rows = [
+        {"task": task, "seed": seed, "control": control if step else "all", "step": step, "layer": 6, by: key}
+        | {measure: value + 0.01 * (seed - 1) * (step > 0)}
+        for key, values in curves.items()
+        for step, value in enumerate(values)
+        for seed in seeds
+    ]
+    return pd.DataFrame(rows).assign(**columns)
+
+
+WAVERING, RAMP, FLAT, SHRINKING = [1.0, 3.0, 2.0], [1.0, 2.0, 3.0], [1.0, 1.0, 1.0], [3.0, 3.5, 1.0]
+NOISE_OF_LABELS = {"A": [1.0, 1.3, 0.9], "B": [2.0, 1.9, 2.1], "C": [1.5, 1.2, 1.5]}
+
+
+@pytest.mark.parametrize(
+    ("curves", "expected"),
+    [
+        ({"A": WAVERING, "B": RAMP, "C": RAMP}, REPRODUCED),
+        ({"A": SHRINKING, "B": SHRINKING, "C": RAMP}, CONTRADICTED),
+        ({"A": RAMP, "B": RAMP, "C": RAMP}, REPRODUCED),
+        (NOISE_OF_LABELS, CONTRADICTED),
+        ({"A": FLAT, "B": FLAT, "C": FLAT}, OPEN),
+        ({"A": [1.0, 9.0, 20.0], "B": [2.0, 1.0, 2.0], "C": FLAT}, OPEN),  # one outlier
+    ],
+)
+def test_labels_are_pushed_apart(curves, expected):
+    assert (
+        outcome("pushes-apart", along_training={"distances": followed("min_distance", curves, separable=True)})
+        == expected
+    )
+
+
+def test_distances_of_clusters_are_not_compared():
+    record = followed("min_distance", {"A": WAVERING, "B": RAMP}, separable=True)
+    record.loc[record["step"] == 2, "separable"] = False
+    assert outcome("pushes-apart", along_training={"distances": record}) == CANNOT_BE_TESTED
+
+
+def test_a_control_that_was_not_trained_on_a_task_is_not_judged_by_the_state_before():
+    curves = {"A": WAVERING, "B": RAMP}
+    shuffled = followed("min_distance", curves, control="shuffled labels", separable=True)
+    other = followed("min_distance", curves, task="dep", separable=True)
+    record = pd.concat([shuffled[shuffled["step"] > 0], other])
+    found = judged("pushes-apart", along_training={"distances": record})
+    assert [group.name for group in found.groups] == ["DEP"]
+    control = judged("pushes-apart", along_training={"distances": pd.concat([other, shuffled])}).controls
+    assert [group.name for group in control["shuffled labels"].groups] == ["POS"]
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        ([1.0, 0.9, 0.7], REPRODUCED),
+        ([1.0, 1.0, 1.0], REPRODUCED),  # nothing that moves keeps the order best
+        ([1.0, 0.3, 0.9], CONTRADICTED),  # one state is enough: it is asked of all
+        ([1.0, 0.5, 0.2], CONTRADICTED),
+        ([1.0, 0.5, 0.5], OPEN),
+        ([1.0, np.nan, 0.9], CANNOT_BE_TESTED),
+    ],
+)
+def test_the_last_layer_keeps_the_order(last, expected):
+    record = followed("similarity", {6: last, 4: [1.0, 0.1, 0.1]})
+    record["layer"] = record["layer"].astype(int)
+    assert outcome("keeps-order", along_training={"similarities": record}) == expected
+
+
+def moved(lengths, in_two, seeds=SEEDS, spread: float = 2.0) -> dict:
+    rows = [
+        {"task": "pos", "seed": seed, "control": "", "layer": layer, "label": "NOUN", "spread": spread}
+        | {"length": length * (1 + 0.02 * (seed - 1)) + 0.001 * seed, "in_two": share + 0.01 * (seed - 1) * layer / 6}
+        for layer, (length, share) in enumerate(zip(lengths, in_two, strict=True), start=1)
+        for seed in seeds
+    ]
+    return {"movements": pd.DataFrame(rows)}
+
+
+NARROW, EVEN, NOISE = [0.9, 0.8, 0.7, 0.5, 0.4, 0.3], [0.5] * 6, [0.5, 0.2, 0.8, 0.1, 0.9, 0.3]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "in_two", "expected"),
+    [
+        ([0.5, 1, 3, 5, 8, 9], NARROW, REPRODUCED),
+        ([1, 2, 3, 4, 5, 6], NARROW, CONTRADICTED),  # a straight line
+        ([3, 3.5, 4, 4.5, 5, 5.5], NARROW, CONTRADICTED),
+        ([9, 8, 5, 3, 1.5, 1], NARROW, CONTRADICTED),
+        ([0.5, 1, 3, 5, 8, 9], NARROW[::-1], CONTRADICTED),
+        ([3] * 6, EVEN, CONTRADICTED),
+        ([0.5, 1, 3, 5, 8, 9], EVEN, OPEN),
+        ([3, 1, 4, 1, 5, 2], NOISE, CONTRADICTED),
+        ([1, 1, 30, 1, 1, 1], NARROW, CONTRADICTED),
+    ],
+)
+def test_low_layers_move_little_and_in_few_directions(lengths, in_two, expected):
+    assert outcome("low-moves-little", along_training=moved(lengths, in_two)) == expected
+
+
+@pytest.mark.parametrize("depth", [3, 6, 12, 24, 48])
+def test_no_straight_line_from_zero_moves_low_layers_little(depth):
+    line = list(range(1, depth + 1))
+    assert outcome("low-moves-little", along_training=moved(line, [1 - layer / 100 for layer in line])) != REPRODUCED
+
+
+def test_two_layers_have_no_lower_third():
+    found = judged("low-moves-little", along_training=moved([1, 5], [0.9, 0.1]))
+    assert found.outcome == CANNOT_BE_TESTED and "2 layers" in found.reason
+
+
+# --- cross-task -------------------------------------------------------------------------------------------------------
+
+
+def across(changes: dict, gains: dict, seeds=SEEDS, separable: bool = True) -> dict:
+    """Records of PS-fxn in models fine-tuned on each task, with the change of its least distances and the gain."""
+    distances, sentences = [], []
+    for task in ("nothing", *changes):
+        change, gain = (0.0, 0.0) if task == "nothing" else (changes[task], gains[task])
+        named = {"tuned_on": task, "control": "all" if task == "nothing" else ""}
+        for seed in seeds:
+            after = 2.0 + change + (task != "nothing") * 0.01 * (seed - 1) * len(task)
+            row = named | {"seed": seed, "label": "Goal", "before": 2.0, "after": after, "separable": separable}
+            distances.append(row)
+        read = probes({"ps-fxn": gain}, seeds=seeds)["sentences"]
+        sentences.append(read[read["stage"] == ("before" if task == "nothing" else "after")].assign(**named))
+    return {"target_distances": pd.DataFrame(distances), "target_accuracy": {"sentences": pd.concat(sentences)}}
+
+
+CHANGES, GAINS = {"ps-fxn": 3.0, "ps-role": 1.0, "pos": -1.68}, {"ps-fxn": 0.3, "ps-role": 0.15, "pos": -0.15}
+
+
+@pytest.mark.parametrize(
+    ("changes", "gains", "failed"),
+    [
+        ({"pos": 0.5}, {}, "distances, pre-trained over POS"),
+        ({"ps-role": 4.0}, {}, "distances, PS-fxn over PS-role"),
+        ({"ps-role": -1.0}, {}, "distances, PS-role over pre-trained"),
+        ({}, {"pos": 0.15}, "accuracy, pre-trained over POS"),
+        ({}, {"ps-role": -0.15}, "accuracy, PS-role over pre-trained"),
+        ({}, {"ps-fxn": 0.0, "ps-role": 0.15}, "accuracy, PS-fxn over PS-role"),
+    ],
+)
+def test_each_part_of_the_order_across_tasks_can_fail(changes, gains, failed):
+    found = judged("cross-task", **across(CHANGES | changes, GAINS | gains))
+    fails = [part.name for part in found.groups[0].parts if part.outcome == FAILS]
+    assert found.outcome == CONTRADICTED and fails == [failed]
+
+
+def test_the_papers_order_across_tasks_holds():
+    assert outcome("cross-task", **across(CHANGES, GAINS)) == REPRODUCED
+
+
+def test_related_and_own_task_that_read_alike_stay_open():
+    assert outcome("cross-task", **across(CHANGES, GAINS | {"ps-role": 0.3})) == OPEN
+    flat = dict.fromkeys(CHANGES, 0.0)
+    assert outcome("cross-task", **across(flat, flat)) == OPEN
+
+
+def test_across_tasks_nothing_is_compared_without_a_model_or_where_labels_are_not_separable():
+    few = {task: CHANGES[task] for task in ("ps-fxn", "ps-role")}
+    found = judged("cross-task", **across(few, GAINS))
+    assert found.outcome == CANNOT_BE_TESTED and "POS" in found.reason
+    found = judged("cross-task", **across(CHANGES, GAINS, separable=False))
+    assert found.outcome == CANNOT_BE_TESTED and "planes do not separate" in found.reason
+
+
+# --- measurements -----------------------------------------------------------------------------------------------------
 
 
 def centroids_worked_by_hand() -> dict[tuple[int, int], np.ndarray]:
@@ -20,7 +321,7 @@ def centroids_worked_by_hand() -> dict[tuple[int, int], np.ndarray]:
 
 
 def moved_by_hand(task: str = "pos") -> pd.DataFrame:
-    return geometry.movements(centroids_worked_by_hand(), ["A", "B", "C", "D"]).assign(task=task, seed=0)
+    return zhou2022_geometry.movements(centroids_worked_by_hand(), ["A", "B", "C", "D"]).assign(task=task, seed=0)
 
 
 def test_movements_of_a_case_worked_by_hand():
@@ -33,7 +334,7 @@ def test_movements_of_a_case_worked_by_hand():
 
 
 def test_the_closest_labels_are_followed():
-    table = geometry.closest_paths(centroids_worked_by_hand(), ["A", "B", "C", "D"])
+    table = zhou2022_geometry.closest_paths(centroids_worked_by_hand(), ["A", "B", "C", "D"])
     assert set(table["label"]) == {"A", "B", "C"}
     assert set(table["layer"]) == {1, 2}
     start, end = (table[(table["layer"] == 2) & (table["label"] == "C") & (table["step"] == step)] for step in (0, 7))
@@ -42,37 +343,33 @@ def test_the_closest_labels_are_followed():
     )
 
 
-# --- measurements -----------------------------------------------------------------------------------------------------
-
-
 def toy(task: str):
     return specify("toy-bert/seed-0", task, "toyworld", 0, Schedule(1e-3, 32, 1, max_length=64))
 
 
 def test_all_labels_are_kept_and_a_sentence_is_measured_once():
-    splits = points.splits(toy("dep"), points=30)
-    whole = points.splits(toy("dep"), None)
+    splits = zhou2022.splits(toy("dep"), points=30)
+    whole = zhou2022.splits(toy("dep"), None)
     assert set(splits["train"].labels) == set(whole["train"].labels)
     assert 30 <= len(splits["train"].labels) < 100 and splits["train"].size == len(whole["train"].labels)
-    assert set(geometry.common_labels(whole, 10)) < set(geometry.common_labels(whole, 1))
+    assert set(zhou2022_geometry.common_labels(whole, 10)) < set(zhou2022_geometry.common_labels(whole, 1))
     _, counts = np.unique(whole["validation"].labels, return_counts=True)
-    assert len(geometry.common_labels(whole, 10)) <= (counts >= 10).sum()
+    assert len(zhou2022_geometry.common_labels(whole, 10)) <= (counts >= 10).sum()
     texts = [tuple(tokens) for tokens in splits["train"].examples["input_ids"]]
     assert len(texts) == len(set(texts))
 
 
-def test_points_are_those_of_their_sentences_though_the_others_are_not_read():
-    few, whole = (points.splits(toy("dep"), count)["train"] for count in (40, None))
+def test_points_are_those_of_their_sentences_though_the_others_are_not_read(toy_model):
+    few, whole = (zhou2022.splits(toy("dep"), count)["train"] for count in (40, None))
     assert len(few.examples) < len(whole.examples) and np.array_equal(
         np.unique(few.sentences), range(len(few.examples))
     )
-    model = points.pretrained(toy("dep"))
     texts = [tuple(tokens) for tokens in whole.examples["input_ids"]]
     for point in (0, len(few.labels) // 2, len(few.labels) - 1):
         sentence = texts.index(tuple(few.examples[int(few.sentences[point])]["input_ids"]))
         labels = np.array(whole.labels[whole.sentences == sentence])
-        alone = points.Split(whole.examples.select([sentence]), labels, np.arange(len(labels)), labels, 0)
-        near = np.abs(alone.last_layer(model, "cpu") - few.last_layer(model, "cpu")[point]).max(axis=1)
+        alone = zhou2022.Split(whole.examples.select([sentence]), labels, np.arange(len(labels)), labels, 0)
+        near = np.abs(alone.last_layer(toy_model, "cpu") - few.last_layer(toy_model, "cpu")[point]).max(axis=1)
         assert labels[near.argmin()] == few.labels[point] and near.min() < 1e-4
 
 
@@ -82,17 +379,17 @@ def test_a_label_that_is_in_one_split_alone_counts_in_the_training_set_and_not_i
     states = generator.standard_normal((19, 4)) * 0.1 + np.repeat(np.eye(4), [6, 6, 6, 1], axis=0) * 9
     probed = directprobe.probe(states, labels)
     test = states[:18] * [1.0, 2.0, 1.0, 1.0], labels[:18]
-    similarity = geometry._similarity((states, labels), test, ["A", "B", "C"], probed)
+    similarity = zhou2022_geometry._similarity((states, labels), test, ["A", "B", "C"], probed)
     of_three = directprobe.probe(states[:18], labels[:18])
     expected = directprobe.spatial_similarity(of_three, directprobe.probe(*test))
     assert probed.n_clusters == 4 and similarity == pytest.approx(expected)
-    assert np.isnan(geometry._similarity((states, labels), test, ["A", "B"], probed))
+    assert np.isnan(zhou2022_geometry._similarity((states, labels), test, ["A", "B"], probed))
 
 
-def test_what_a_probe_has_right_is_kept_by_sentence():
-    splits, model = points.splits(toy("ps-fxn"), points=60), points.pretrained(toy("ps-fxn"))
+def test_what_a_probe_has_right_is_kept_by_sentence(toy_model):
+    splits = zhou2022.splits(toy("ps-fxn"), points=60)
     grid = mlp_probe.grid([8], [1e-3])
-    found = probes._accuracies([([{"seed": 0}, {"seed": 1}], model)], splits, grid, 2, 5, "cpu")
+    found = zhou2022_probes._accuracies([([{"seed": 0}, {"seed": 1}], toy_model)], splits, grid, 2, 5, "cpu")
     fit, read = found["fits"].iloc[1], found["sentences"].query("seed == 1")
     assert found["fits"]["seed"].tolist() == [0, 1]
     assert read["score"].sum() / read["weight"].sum() == pytest.approx(fit["accuracy"])
@@ -101,8 +398,8 @@ def test_what_a_probe_has_right_is_kept_by_sentence():
 
 
 def test_words_and_sentences_of_a_task_are_counted():
-    sizes = points.task_sizes(["dep", "trec"], "toyworld").set_index("task")
-    whole = points.splits(toy("dep"), None)
+    sizes = zhou2022.task_sizes(["dep", "trec"], "toyworld").set_index("task")
+    whole = zhou2022.splits(toy("dep"), None)
     # Repeated sentences are counted here, and measured once there.
     assert sizes.loc["dep", "training"] >= len(whole["train"].labels) > 1000
     assert sizes.loc["trec", "labels"] > 2 and sizes.loc["trec", "test"] > 100
@@ -112,29 +409,33 @@ def diverged(task: str) -> Checkpoint:
     return Checkpoint(None, {"specification": toy(task).as_dict(), "diverged": True})
 
 
-def test_states_along_a_training_that_diverged_are_refused_before_any_is_read():
-    with pytest.raises(ValueError, match="training of toy-bert/seed-0, pos, seed 0 diverged: .* out of followed"):
-        geometry.along_training([diverged("pos")])
+GRID = {"probe_sizes": [8], "probe_regularisers": [0.1]}
 
 
-@pytest.mark.parametrize("function", [geometry.target_distances, probes.target_accuracy])
-def test_a_target_is_not_measured_in_a_model_whose_training_diverged(function):
-    given = {} if function is geometry.target_distances else {"probe_sizes": [8], "probe_regularisers": [0.1]}
-    with pytest.raises(ValueError, match="training of pos diverged: .* out of tuned_on"):
-        function([diverged("pos")], "ps-fxn", **given)
+@pytest.mark.parametrize(
+    ("function", "given", "name"),
+    [
+        (zhou2022_geometry.along_training, {}, "followed"),
+        (zhou2022_geometry.target_distances, {"target": "ps-fxn"}, "tuned_on"),
+        (zhou2022_probes.target_accuracy, {"target": "ps-fxn"} | GRID, "tuned_on"),
+    ],
+)
+def test_a_training_that_diverged_is_refused_where_none_can_be_left_out(function, given, name):
+    with pytest.raises(ValueError, match=f"training of .*pos.* diverged: .* out of {name}"):
+        function([diverged("pos")], **given)
 
 
 def test_a_model_whose_training_diverged_is_left_out():
-    read = probes.probe_accuracy([diverged("pos")], [8], [0.1])
-    for table in (geometry.geometry([diverged("pos")]), *read.values()):
+    read = zhou2022_probes.probe_accuracy([diverged("pos")], **GRID)
+    for table in (zhou2022_geometry.geometry([diverged("pos")]), *read.values()):
         assert table.empty and {"encoder", "task", "stage", "seed", "control"} <= set(table)
 
 
 def test_a_change_of_directprobe_leaves_the_probes_records_as_they_are():
     lens = "fivelenses.lenses.directprobe"
-    assert lens in records.closure([geometry.__name__], records.KNOWN_OTHERWISE)
-    assert lens not in records.closure([probes.__name__], records.KNOWN_OTHERWISE)
-    assert "fivelenses.lenses.mlp_probe" not in records.closure([geometry.__name__], records.KNOWN_OTHERWISE)
+    assert lens in records.closure([zhou2022_geometry.__name__], records.KNOWN_OTHERWISE)
+    assert lens not in records.closure([zhou2022_probes.__name__], records.KNOWN_OTHERWISE)
+    assert "fivelenses.lenses.mlp_probe" not in records.closure([zhou2022_geometry.__name__], records.KNOWN_OTHERWISE)
 
 
 # --- exhibits ---------------------------------------------------------------------------------------------------------
@@ -174,7 +475,7 @@ def small_record() -> dict:
         for seed in (0, 1)
         for name in ("", "twin")
     ]
-    paths = geometry.closest_paths(centroids_worked_by_hand(), ["A", "B", "C", "D"]).assign(task="pos", seed=0)
+    paths = zhou2022_geometry.closest_paths(centroids_worked_by_hand(), ["A", "B", "C", "D"]).assign(task="pos", seed=0)
     rows = [("nothing", "Goal", 2.0, 2.0), ("pos", "Goal", 2.0, 1.0), ("pos", "Source", 2.0, 3.5)]
     target = pd.DataFrame(rows, columns=["tuned_on", "label", "before", "after"]).assign(control="", seed=0)
     read = pd.DataFrame({"tuned_on": ["nothing", "pos"], "control": "", "seed": 0, "accuracy": [0.5, 0.6]})
@@ -205,16 +506,6 @@ def test_all_exhibits_are_made_from_a_small_record(exhibits):
     assert set(exhibits) == {*names, "figure-8", "figure-9", "figure-10"}
 
 
-def test_without_records_the_sketch_is_all_there_is(tmp_path):
-    run, _ = chapters.executed(2, {}, tmp_path, tag="")
-    assert [one.title for one in run.exhibits] == ["Figure 1"]
-
-
-def test_the_sketch_shows_one_case_that_planes_separate_and_one_that_they_do_not(exhibits):
-    clusters = exhibits["figure-1"].table.groupby("panel")["cluster"].nunique()
-    assert clusters.to_dict() == {"separable": 2, "not separable": 3}
-
-
 def test_tables_have_a_row_per_encoder_and_task_with_the_twins_beside(exhibits):
     table = exhibits["table-7"].table.set_index("task")
     assert (
@@ -238,14 +529,6 @@ def test_labels_that_grow_most_and_least_are_drawn_with_what_the_twins_do(exhibi
     assert grows.to_dict() == {"A": "most", "B": "most", "C": "most", "D": "least", "E": "least", "F": "least"}
     assert {text.get_text() for text in figure.axes[0].texts} == {*"ABCDEF", "moved at random"}
     assert table.groupby("step")["min_distance_twin"].unique().loc[1].tolist() == [1.5]
-
-
-def test_labels_that_moved_most_are_named_clear_of_the_points(exhibits):
-    for axes in exhibits["figure-7"].drawing.figure.axes:
-        sides, heights = zip(*(name.get_position() for name in axes.texts), strict=True)
-        points = axes.collections[0].get_offsets()
-        assert {name.get_text() for name in axes.texts} == {"B", "C", "D"} and (np.diff(sorted(heights)) > 0.2).all()
-        assert len(set(sides)) == 1 and np.sign(sides[0]) != np.sign(points[:, 0].sum())
 
 
 @pytest.mark.parametrize("name", ["followed", "tuned_on"])

@@ -1,6 +1,7 @@
 """Pre-training: WordPiece, segment pairs, masks, the objective, the run with its state, the written checkpoint."""
 
 import json
+import lzma
 import math
 import os
 import random
@@ -19,18 +20,18 @@ from transformers import AutoTokenizer, BertForPreTraining
 
 import fivelenses
 from pretraining import (
-    TOY_BERT,
     PretrainingSpecification,
     held_out_loss,
     pretrain,
-    steps_per_pass,
+    text_files,
     tokenise,
+    toy_text,
     train_wordpiece,
 )
 from pretraining.masking import IGNORED, SpecialPieces, lay_out, make_batch, mask_pieces
 from pretraining.objective import masked_losses
 from pretraining.text_blocks import plan_pass
-from pretraining.training_run import PretrainingRun, configuration, plan_text
+from pretraining.training_run import PretrainingRun, plan_text
 
 PEOPLE = ("anna", "bert", "carla", "david")
 ANIMALS = {"anna": "dogs", "bert": "cats", "carla": "horses", "david": "parrots"}
@@ -124,17 +125,18 @@ def test_rare_characters_and_the_words_they_write_become_unknown():
     assert tokenizer.tokenize("ab a♞b") == ["ab", "[UNK]"]
 
 
-def test_wordpiece_refuses_a_vocabulary_too_large_or_too_small_for_the_text():
-    with pytest.raises(ValueError, match="yields only .* set vocabulary_size to"):
-        train_wordpiece(DOCUMENTS, 5000)
-    with pytest.raises(ValueError, match="set vocabulary_size to more"):
-        train_wordpiece(DOCUMENTS, 10)
-
-
-@pytest.mark.parametrize("documents", [[], [[]], [["", "  "]]])
-def test_wordpiece_refuses_text_without_words(documents):
-    with pytest.raises(ValueError, match="no words"):
-        train_wordpiece(documents, 60)
+@pytest.mark.parametrize(
+    ("documents", "size", "message"),
+    [
+        (DOCUMENTS, 5000, "yields only .* set vocabulary_size to"),
+        (DOCUMENTS, 10, "set vocabulary_size to more"),
+        ([[]], 60, "no words"),
+        ([["", "  "]], 60, "no words"),
+    ],
+)
+def test_wordpiece_refuses_a_text_without_words_or_a_vocabulary_that_does_not_fit_it(documents, size, message):
+    with pytest.raises(ValueError, match=message):
+        train_wordpiece(documents, size)
 
 
 # Segment pairs
@@ -143,22 +145,17 @@ def test_wordpiece_refuses_text_without_words(documents):
 def test_every_piece_is_read_in_some_pass_and_half_of_the_second_segments_are_random():
     text = tokenise(trivial_language(400), TOKENIZER, 48)
     read = torch.zeros(len(text.pieces), dtype=torch.bool)
+    bounds = torch.tensor([text.sentence_offsets[sentence] for sentence in text.document_offsets])
     for seed in range(12):
         plan = plan_pass(text, 48, 480, 0.3, seed)
+        documents = [torch.bucketize(plan.pairs[:, column].contiguous(), bounds, right=True) for column in (0, 2)]
+        assert torch.equal(documents[0] != documents[1], plan.pairs[:, 4].bool())
         for start_a, length_a, start_b, length_b, is_random in plan.pairs.tolist():
             read[start_a : start_a + length_a] = True
             read[start_b : start_b + length_b] = True
             assert is_random or start_b == start_a + length_a
         assert abs(plan.pairs[:, 4].float().mean() - 0.5) < 0.06
     assert read.all()
-
-
-def test_the_second_segment_comes_from_the_same_document_exactly_where_it_is_the_next():
-    text = tokenise(DOCUMENTS, TOKENIZER, 48)
-    bounds = torch.tensor([text.sentence_offsets[sentence] for sentence in text.document_offsets])
-    pairs = plan_pass(text, 48, 480, 0.3, seed=4).pairs
-    first, second = (torch.bucketize(pairs[:, column].contiguous(), bounds, right=True) for column in (0, 2))
-    assert torch.equal(first != second, pairs[:, 4].bool())
 
 
 @settings(max_examples=25, deadline=None)
@@ -172,14 +169,6 @@ def test_batches_hold_each_pair_once_and_fit(length, tokens, short, seed):
     assert int(lengths.max()) <= length and int(plan.pairs[:, [1, 3]].min()) >= 1
     assert sorted(torch.cat(plan.batches).tolist()) == list(range(len(plan.pairs)))
     assert all(len(rows) * int(lengths[rows].max()) <= tokens for rows in plan.batches)
-
-
-def test_little_of_a_pass_is_padding():
-    text = tokenise(trivial_language(400), TOKENIZER, 48)
-    plan = plan_pass(text, 48, 480, 0.5, seed=0)
-    lengths = plan.pairs[:, 1] + plan.pairs[:, 3] + 3
-    laid_out = sum(len(rows) * int(lengths[rows].max()) for rows in plan.batches)
-    assert int(lengths.sum()) > 0.95 * laid_out
 
 
 def test_a_row_is_what_the_tokenizer_makes_of_the_two_segments():
@@ -196,13 +185,6 @@ def test_a_row_is_what_the_tokenizer_makes_of_the_two_segments():
         assert TOKENIZER.convert_ids_to_tokens(ids[row].tolist()) == expected + ["[PAD]"] * padding
         assert types[row].tolist() == [0] * (length_a + 2) + [1] * (length_b + 1) + [0] * padding
         assert mask[row].tolist() == [True] * len(expected) + [False] * padding
-
-
-def test_a_sentence_longer_than_half_a_sequence_is_cut_and_kept():
-    text = tokenise([["dogs " * 100], ["cats"]], TOKENIZER, 24)
-    longest = max(b - a for a, b in zip(text.sentence_offsets, text.sentence_offsets[1:], strict=False))
-    assert longest == 10
-    assert len(text.pieces) == len(TOKENIZER("dogs " * 100 + "cats", add_special_tokens=False).input_ids)
 
 
 # Masks
@@ -228,21 +210,6 @@ def test_masks_real_pieces_at_the_stated_rate_with_80_10_10():
     assert not torch.isin(at_places, torch.tensor([0, 1, 2, 3])).any()
     untouched = torch.ones_like(ids, dtype=torch.bool).scatter(1, places, ~predicted)
     assert torch.equal(ids[untouched], masked[untouched])
-
-
-def test_masks_are_drawn_afresh_each_time():
-    text = tokenise(DOCUMENTS, TOKENIZER, 24)
-    pairs = plan_pass(text, 24, 480, 0.0, seed=1).pairs
-    generator = torch.Generator().manual_seed(0)
-    first, second = (make_batch(text.pieces, pairs, SPECIAL, 0.15, generator) for _ in range(2))
-    assert not torch.equal(first.input_ids, second.input_ids)
-
-
-def test_special_tokens_written_out_in_the_text_are_not_predicted():
-    text = tokenise([["anna [MASK] the [SEP] dogs"], ["bert feeds [CLS]"]], TOKENIZER, 24)
-    pairs = plan_pass(text, 24, 480, 0.0, seed=0).pairs
-    batch = make_batch(text.pieces, pairs, SPECIAL, 1.0, torch.Generator().manual_seed(0))
-    assert not torch.isin(batch.masked_labels, torch.tensor(TOKENIZER.all_special_ids)).any()
 
 
 def test_unknown_pieces_are_never_predicted_and_a_row_of_them_has_nothing_to_predict():
@@ -283,33 +250,20 @@ def test_the_loss_falls_on_a_trivial_language(tmp_path):
     assert record["held_out"]["masked_loss"] < 1.6
 
 
-def test_held_out_loss_is_fixed_by_its_seed_and_leaves_the_mode_alone(tmp_path):
-    folder = pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, log=silent)
-    model = BertForPreTraining.from_pretrained(folder).train()
-    first = held_out_loss(model, TOKENIZER, DOCUMENTS, seed=3)
-    assert first == held_out_loss(model, TOKENIZER, DOCUMENTS, seed=3)
-    assert first != held_out_loss(model, TOKENIZER, DOCUMENTS, seed=4)
-    assert model.training
-
-
 # The run
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
     first, second, third = (
         pretrain(DOCUMENTS, replace(SMALL, seed=seed), tmp_path / name, TOKENIZER, log=silent)
         for name, seed in (("first", 0), ("second", 0), ("third", 1))
     )
+    assert torch.equal(torch.rand(3), expected), "the caller's random numbers are left alone"
     assert same_weights(first, second)
     assert not same_weights(first, third)
-
-
-def test_the_callers_random_numbers_are_left_alone(tmp_path):
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    pretrain(DOCUMENTS, replace(SMALL, steps=2), tmp_path / "bert", TOKENIZER, log=silent)
-    assert torch.equal(torch.rand(3), expected)
 
 
 def test_a_killed_run_resumes_to_the_same_losses_and_the_same_weights(tmp_path):
@@ -332,11 +286,13 @@ def test_a_killed_run_resumes_to_the_same_losses_and_the_same_weights(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "whole"]
 
 
-def test_a_damaged_state_is_remade_with_a_line_of_notice(tmp_path):
+def test_a_damaged_state_is_remade_with_a_line_of_notice_and_that_of_another_run_is_refused(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         pretrain(
             DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, save_every=4, seconds_between_lines=0.0, log=stop_at(6)
         )
+    with pytest.raises(FileExistsError, match="state of another run"):
+        pretrain(DOCUMENTS, replace(SMALL, seed=1), tmp_path / "bert", TOKENIZER, log=silent)
     state = tmp_path / ".bert.partial" / "state.pt"
     state.write_bytes(state.read_bytes()[:1000])
     lines: list[str] = []
@@ -352,29 +308,10 @@ def test_a_finished_folder_is_returned_and_another_run_does_not_overwrite_it(tmp
     assert (folder / "model.safetensors").stat().st_mtime_ns == changed
     with pytest.raises(FileExistsError, match="something other than this run"):
         pretrain(DOCUMENTS, replace(SMALL, seed=9), folder, TOKENIZER, log=silent)
-
-
-def test_the_state_of_another_run_is_not_resumed(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        pretrain(
-            DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, save_every=4, seconds_between_lines=0.0, log=stop_at(6)
-        )
-    with pytest.raises(FileExistsError, match="state of another run"):
-        pretrain(DOCUMENTS, replace(SMALL, seed=1), tmp_path / "bert", TOKENIZER, log=silent)
-
-
-def test_a_line_says_step_loss_speed_and_time_left(tmp_path):
-    lines: list[str] = []
-    pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, seconds_between_lines=0.0, log=lines.append)
-    assert len(lines) == SMALL.steps
-    for word in ("step 1 of 12", "masked words", "next sentence", "tokens a second", "minutes left"):
-        assert word in lines[0]
-
-
-def test_steps_per_pass_counts_the_batches_of_the_first_pass(tmp_path):
-    steps = steps_per_pass(DOCUMENTS, SMALL, TOKENIZER)
-    folder = pretrain(DOCUMENTS, replace(SMALL, steps=steps), tmp_path / "bert", TOKENIZER, log=silent)
-    assert json.loads((folder / "pretraining.json").read_text())["passes"] == 1
+    partial = tmp_path / ".other.partial"
+    partial.mkdir()
+    with FileLock(partial / "lock"), pytest.raises(RuntimeError, match="another process is pre-training"):
+        pretrain(DOCUMENTS, SMALL, tmp_path / "other", TOKENIZER)
 
 
 def test_the_first_steps_read_short_pairs_and_the_others_long_ones():
@@ -385,33 +322,13 @@ def test_the_first_steps_read_short_pairs_and_the_others_long_ones():
     assert lengths[0] <= 12 < lengths[1] <= 24
 
 
-def test_padding_does_not_change_what_a_row_says():
-    torch.manual_seed(0)
-    model = BertForPreTraining(configuration(SMALL, TOKENIZER)).eval()
-    text = tokenise(DOCUMENTS, TOKENIZER, 24)
-    plan = plan_pass(text, 24, 480, 0.5, seed=1)
-    ids, types, mask = lay_out(text.pieces, plan.pairs[:8], SPECIAL)
-    together = model.bert(ids, mask, types).last_hidden_state
-    for row in range(8):
-        alone, kinds, _ = lay_out(text.pieces, plan.pairs[row : row + 1], SPECIAL)
-        states = model.bert(alone, None, kinds).last_hidden_state[0]
-        torch.testing.assert_close(together[row, : len(states)], states, rtol=1e-5, atol=1e-5)
-
-
 # The checkpoint
 
 
 @pytest.mark.parametrize("half_precision", [False, True])
 def test_a_checkpoint_loads_in_float32_with_its_tokenizer_and_measures_what_it_says(tmp_path, half_precision):
-    folder = pretrain(
-        DOCUMENTS,
-        SMALL,
-        tmp_path / "bert",
-        TOKENIZER,
-        held_out=DOCUMENTS[:20],
-        half_precision=half_precision,
-        log=silent,
-    )
+    how = dict(held_out=DOCUMENTS[:20], half_precision=half_precision, log=silent)
+    folder = pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER, **how)
     model, tokenizer = BertForPreTraining.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     assert model.dtype == torch.float32 and model.config.hidden_dropout_prob == 0.1
     assert tokenizer.get_vocab() == TOKENIZER.get_vocab() and tokenizer.model_max_length == 24
@@ -423,15 +340,6 @@ def test_a_checkpoint_loads_in_float32_with_its_tokenizer_and_measures_what_it_s
     # Tied weights are stored once.
     assert sum(tensor.numel() for tensor in stored) == record["parameters"]
     assert {tensor.dtype for tensor in stored} == {torch.float16 if half_precision else torch.float32}
-
-
-def test_half_precision_does_not_change_what_the_model_says(tmp_path):
-    full = pretrain(DOCUMENTS, SMALL, tmp_path / "full", TOKENIZER, held_out=DOCUMENTS, log=silent)
-    half = pretrain(DOCUMENTS, SMALL, tmp_path / "half", TOKENIZER, held_out=DOCUMENTS, half_precision=True, log=silent)
-    losses = [
-        json.loads((folder / "pretraining.json").read_text())["held_out"]["masked_loss"] for folder in (full, half)
-    ]
-    assert losses[0] == pytest.approx(losses[1], abs=2e-3)
 
 
 def test_weight_decay_spares_biases_and_layer_norms(tmp_path):
@@ -450,11 +358,6 @@ def test_the_learning_rate_rises_to_its_peak_and_falls_and_is_never_zero(steps, 
     peak = rates.index(max(rates))
     assert max(rates) == pytest.approx(SMALL.learning_rate) and min(rates) > 0
     assert rates[: peak + 1] == sorted(rates[: peak + 1]) and rates[peak:] == sorted(rates[peak:], reverse=True)
-
-
-def test_the_toy_bert_is_six_layers_of_64():
-    assert (TOY_BERT.layers, TOY_BERT.hidden, TOY_BERT.heads, TOY_BERT.intermediate) == (6, 64, 4, 256)
-    assert (TOY_BERT.vocabulary_size, TOY_BERT.sequence_length) == (1000, 128)
 
 
 # Hostile input
@@ -478,20 +381,18 @@ def test_an_impossible_specification_is_refused(wrong, words):
         replace(SMALL, **wrong)
 
 
-@pytest.mark.parametrize("documents", [[], [["anna feeds the dogs"]], [["anna feeds"], ["", " "]]])
-def test_fewer_than_two_documents_are_refused(tmp_path, documents):
-    with pytest.raises(ValueError, match="needs two or more"):
-        pretrain(documents, SMALL, tmp_path / "bert", TOKENIZER)
-
-
-def test_a_document_given_as_a_string_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="document 1 is a string"):
-        pretrain([["anna"], "bert feeds the cats"], SMALL, tmp_path / "bert", TOKENIZER)
-
-
-def test_a_tokenizer_of_another_size_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="the tokenizer has 60 pieces and the specification says 61"):
-        pretrain(DOCUMENTS, replace(SMALL, vocabulary_size=61), tmp_path / "bert", TOKENIZER)
+@pytest.mark.parametrize(
+    ("documents", "wrong", "message"),
+    [
+        ([], {}, "needs two or more"),
+        ([["anna feeds"], ["", " "]], {}, "needs two or more"),
+        ([["anna"], "bert feeds the cats"], {}, "document 1 is a string"),
+        (DOCUMENTS, {"vocabulary_size": 61}, "the tokenizer has 60 pieces and the specification says 61"),
+    ],
+)
+def test_documents_and_tokenizers_that_do_not_fit_are_refused(tmp_path, documents, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        pretrain(documents, replace(SMALL, **wrong), tmp_path / "bert", TOKENIZER)
 
 
 def test_a_run_that_diverges_says_so_and_leaves_nothing(tmp_path):
@@ -501,16 +402,28 @@ def test_a_run_that_diverges_says_so_and_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_with_other_content_is_refused(tmp_path):
-    (tmp_path / "bert").mkdir()
-    (tmp_path / "bert" / "letter.txt").write_text("dear reader")
-    with pytest.raises(FileExistsError, match="something other than this run"):
-        pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER)
-    assert [path.name for path in tmp_path.iterdir()] == ["bert"]
+# Text
 
 
-def test_two_processes_do_not_work_on_one_folder(tmp_path):
-    partial = tmp_path / ".bert.partial"
-    partial.mkdir()
-    with FileLock(partial / "lock"), pytest.raises(RuntimeError, match="another process is pre-training"):
-        pretrain(DOCUMENTS, SMALL, tmp_path / "bert", TOKENIZER)
+def test_empty_lines_part_documents_and_stops_part_sentences(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("One. Two!\nThree?\n\nFour.\n", encoding="utf-8")
+    assert text_files([file]) == [["One.", "Two!", "Three?"], ["Four."]]
+    compressed = tmp_path / "a.txt.xz"
+    compressed.write_bytes(lzma.compress(file.read_bytes()))
+    assert text_files([compressed]) == text_files([file])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "no text file"), (b"\xff\xfe", "not UTF-8"), (b"\n \n", "no text")]
+)
+def test_files_that_are_no_text_are_refused(tmp_path, content, message):
+    file = tmp_path / "a.txt"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        text_files([file])
+
+
+def test_toy_documents_are_stories_without_overlap():
+    assert not {tuple(story) for story in toy_text("train")} & {tuple(story) for story in toy_text("validation")}

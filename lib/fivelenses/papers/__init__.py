@@ -1,1 +1,1 @@
-"""What each paper measures, draws and claims, one folder per paper; the project's own chapters stand beside them."""
+"""What each paper measures, one module per paper, or one more where it is costly; the project's own chapters, too."""

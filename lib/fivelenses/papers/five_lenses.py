@@ -8,7 +8,7 @@ are taken of each model's twins, which moved as far in random directions, but fo
 the model.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import product
 
@@ -19,8 +19,8 @@ from torch import nn
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_with
 from fivelenses.models import encoders
-from fivelenses.papers.hao2020 import untrained
-from fivelenses.papers.merchant2020.similarity import drawn_positions
+from fivelenses.papers.merchant2020 import drawn_positions
+from fivelenses.papers.models import Log, converged, model_of, untrained
 from fivelenses.papers.readings import (
     Setting,
     label_reading,
@@ -29,7 +29,6 @@ from fivelenses.papers.readings import (
     tree_correlations,
     weight_distances,
 )
-from fivelenses.papers.twins import model_of
 from fivelenses.records import FOLDS, PRETRAINED, TUNED, TWINS, WHOLE
 from fivelenses.tasks.subsets import folds
 
@@ -44,40 +43,34 @@ Models = Mapping[tuple[str, int], nn.Module]  # by control and seed
 def changes_by_layer(
     checkpoints: Sequence[Checkpoint],
     independent: str,
-    structural_sentences: int,
-    evaluation_examples: int | None = None,
-    variance_kept: float = 0.99,
-    similarity_tokens: int = 5000,
-    probe_points: int = 600,
-    random_directions: int = 3,
+    limits: Mapping[str, float | None],
     device: str | None = None,
-    log: Callable[[str], None] = print,
+    log: Log = print,
 ) -> pd.DataFrame:
     """All measures of the models of one task.
 
     Args:
         checkpoints: the models of one task and encoder, one per seed; one whose training diverged is left out.
         independent: of `independent_encoder`.
-        structural_sentences: training sentences of a structural probe, at most.
-        evaluation_examples: development examples, and training examples of the loss, at most; None for all.
-        variance_kept: the share of variance that SVCCA keeps.
-        similarity_tokens: tokens of words on which RSA is taken, at most.
-        probe_points: training examples of a classifier probe and of the loss, at most.
-        random_directions: in which a layer is moved as far as fine-tuning moved it, to be averaged.
+        limits: `evaluation_examples`, development examples, and training examples of the loss, at most (None for all);
+            `variance_kept`, the share of variance that SVCCA keeps; `similarity_tokens`, tokens of words on which RSA
+            is taken, at most; `probe_points`, training examples of a classifier probe and of the loss, at most;
+            `structural_sentences`, training sentences of a structural probe, at most; `random_directions`, in which a
+            layer is moved as far as fine-tuning moved it, to be averaged.
 
     Returns:
         One row per model, measure, fold and layer, with `task`, `seed`, `control` (empty, `twin` or `functional twin`),
         `measure`, `fold` (the one left out, −1 for none), `layer` (1…L), `value` (larger is more change), `null`, and
         `entering` (the same measure of what enters the layer, where it is taken). No row when every training diverged.
 
-    Raises:
-        ValueError: encoders that cannot be compared, or too few tokens for SVCCA, before any model runs.
+    Refused before any model runs: encoders that cannot be compared, or too few tokens for SVCCA.
     """
-    finite = [one for one in checkpoints if not one.manifest["diverged"]]
+    finite = converged(checkpoints)
     if not finite:
         return pd.DataFrame(columns=COLUMNS)
     made = checkpoints[0].specification
-    of_task = setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
+    examples, sentences = limits["evaluation_examples"], limits["structural_sentences"]
+    of_task = setting(checkpoints[0], examples, limits["probe_points"], sentences, device)
     other = independent_encoder(made.encoder, independent)
     check_tokens(of_task.examples, of_task.pretrained.config.hidden_size, folds(of_task.examples["labels"]))
     tried = {
@@ -85,12 +78,13 @@ def changes_by_layer(
         for control, one in product((TUNED, *TWINS), finite)
     }
     models = {name: model for name, model in tried.items() if model is not None}
-    words = drawn_positions(of_task.examples, of_task.tokenizer, similarity_tokens)
+    words = drawn_positions(of_task.examples, of_task.tokenizer, limits["similarity_tokens"])
+    lenses = [AttentionJS(), CCA(("svcca",), limits["variance_kept"]), RSA(words)]
     table = pd.concat(
         [
-            _outputs(models, of_task, other, [AttentionJS(), CCA(("svcca",), variance_kept), RSA(words)]),
+            _outputs(models, of_task, other, lenses),
             _labels(models, of_task, untrained(made.encoder)),
-            _rollbacks(models, of_task, evaluation_examples, random_directions),
+            _rollbacks(models, of_task, examples, limits["random_directions"]),
             _weights(models, of_task, other),
             _syntax(models, of_task, made.encoder),
         ]
@@ -109,8 +103,7 @@ def independent_encoder(encoder: str, independent: str) -> nn.Module:
         encoder: the pre-trained encoder's name.
         independent: the other's name; `random:` and a name for random weights.
 
-    Raises:
-        ValueError: encoders that cannot be compared.
+    Refused: encoders of different shapes or vocabularies.
     """
     located = [encoders.locate(name) for name in (encoder, independent)]
     shapes = [

@@ -9,45 +9,20 @@ all. Each comparison is made on all examples (`fold` −1) and without each of t
 divergence are measured; see `comparison`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 import datasets
-import numpy as np
 import pandas as pd
-import torch
-from torch import nn
 
-from fivelenses import tasks
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import compare, layers_rolled_back
-from fivelenses.models import encoders
-from fivelenses.papers.twins import controls, model_of
+from fivelenses.papers.models import Log, controls, converged, development_examples, model_of, pretrained, untrained
 from fivelenses.records import PRETRAINED, SHARED, TUNED, TWINS, UNTRAINED
-from fivelenses.tasks.examples import encode
-from fivelenses.tasks.subsets import folds, subset
+from fivelenses.tasks.subsets import folds
 
-Log = Callable[[str], None]
 NAMES = ["task", "pair", "seed", "first", "second", "layer", "fold", "control", "examples", "tokens"]
 MEASURES = ["js", "svcca", "svcca_all", "pwcca", "cka", "svcca_null"]
-NOTHING = pd.DataFrame(columns=NAMES + MEASURES)  # where there is no model to compare
-
-
-def evaluation_part(checkpoint: Checkpoint, limit: int | None) -> datasets.Dataset:
-    """Development examples of a model's task, encoded; a stratified subset of `limit` when there are more."""
-    made = checkpoint.specification
-    tokenizer = encoders.tokenizer(encoders.locate(made.encoder))
-    data = tasks.load(made.task, made.source, ("validation",))
-    encoded = encode(data, "validation", tokenizer, made.schedule.max_length)
-    return encoded if limit is None else encoded.select(subset(np.array(encoded["labels"]), limit, seed=0))
-
-
-def untrained(encoder: str) -> nn.Module:
-    """The encoder's shape with random weights: what attention that learned nothing looks like, for the null of
-    JS divergence.
-    """
-    torch.manual_seed(0)
-    return encoders.load_weights(encoders.locate(encoder if encoder.startswith("random:") else f"random:{encoder}"))
 
 
 def changes_by_layer(
@@ -58,8 +33,8 @@ def changes_by_layer(
     device: str | None = None,
     log: Log = print,
 ) -> pd.DataFrame:
-    """Figures 1, 2, 4 and 5: on a task's development set, pre-trained against tuned and against untrained, and seed
-    against seed; the same of the models' twins.
+    """Figures 1, 2, 4 and 5: on a task's development set, pre-trained against fine-tuned and against untrained, and
+    seed against seed; the same of the models' twins.
 
     Args:
         checkpoints: the models of one task and encoder, all with true or all with shuffled labels, one per seed; one
@@ -69,17 +44,17 @@ def changes_by_layer(
         log: takes a line where there is no functional twin.
 
     Returns:
-        The columns of `comparison.compare` with `task` before them and `control`; `first` and `second` are
-        `pre-trained`, `untrained`, or a seed.
+        The columns of `comparison.compare` with `task` and `control`; `first` and `second` are `pre-trained`,
+        `untrained`, or a seed.
     """
-    made = checkpoints[0].specification
-    original, parts = encoders.load_weights(encoders.locate(made.encoder)), []
-    examples = evaluation_part(checkpoints[0], evaluation_examples)
+    made, original, parts = checkpoints[0].specification, pretrained(checkpoints[0]), []
+    examples = development_examples(checkpoints[0], evaluation_examples)
     how = dict(batch_rows=batch_rows, device=device, fold_of=folds(examples["labels"]))
-    finite = [one for one in checkpoints if not one.manifest["diverged"]]
     # One control at a time: what is gathered of all of them takes several times the memory.
     for control in controls(checkpoints[0]):
-        named = {str(one.specification.seed): model_of(one, control, original, device, log) for one in finite}
+        named = {
+            str(one.specification.seed): model_of(one, control, original, device, log) for one in converged(checkpoints)
+        }
         models = {seed: model for seed, model in named.items() if model is not None}
         pairs = [(PRETRAINED, seed) for seed in models] + list(combinations(models, 2))
         models[PRETRAINED] = original
@@ -88,12 +63,9 @@ def changes_by_layer(
             pairs.append((PRETRAINED, UNTRAINED))
         if pairs:
             parts.append(compare(models, pairs, examples, variance_kept, **how).assign(control=control))
-    if not parts:
-        return NOTHING
-    table = pd.concat(parts, ignore_index=True)
+    table = _joined(parts)
     table.loc[table["second"] == UNTRAINED, "control"] = SHARED
-    table.insert(0, "task", made.task)
-    return table
+    return table.assign(task=made.task)
 
 
 def rollbacks(
@@ -104,29 +76,20 @@ def rollbacks(
     device: str | None = None,
     log: Log = print,
 ) -> pd.DataFrame:
-    """Figure 3: the last layer of each tuned model, and of its twins, against itself with one layer rolled back;
+    """Figure 3: the last layer of each fine-tuned model, and of its twins, against itself with one layer rolled back;
     arguments as `changes_by_layer`.
     """
     parts = []
-    for checkpoint in checkpoints:
-        if checkpoint.manifest["diverged"]:
-            continue
-        made = checkpoint.specification
-        original = encoders.load_weights(encoders.locate(made.encoder))
-        examples = evaluation_part(checkpoint, evaluation_examples)
-        fold_of = folds(examples["labels"])
+    for checkpoint in converged(checkpoints):
+        made, original = checkpoint.specification, pretrained(checkpoint)
+        examples = development_examples(checkpoint, evaluation_examples)
+        how = (examples, variance_kept, batch_rows, device, folds(examples["labels"]))
         for control in controls(checkpoint):
             model = model_of(checkpoint, control, original, device, log)
-            if model is None:
-                continue
-            measured = layers_rolled_back(model, original, examples, variance_kept, batch_rows, device, fold_of)
-            parts.append(measured.assign(task=made.task, seed=made.seed, control=control))
-    return pd.concat(parts, ignore_index=True) if parts else NOTHING
-
-
-def _labels_of_sets(of_sets: Sequence[datasets.Dataset]) -> list[str]:
-    """Labels of a mixture, those of each data set apart."""
-    return [f"{place} {label}" for place, of_set in enumerate(of_sets) for label in of_set["labels"]]
+            if model is not None:
+                measured = layers_rolled_back(model, original, *how)
+                parts.append(measured.assign(task=made.task, seed=made.seed, control=control))
+    return _joined(parts)
 
 
 def between_datasets(
@@ -149,20 +112,28 @@ def between_datasets(
         The columns of `comparison.compare` with `pair` (`rte–mnli`), `seed` and `control`; no row where one of the two
         trainings diverged.
     """
-    by_name = {
-        (one.specification.task, one.specification.seed): one for one in checkpoints if not one.manifest["diverged"]
-    }
-    original, parts = encoders.load_weights(encoders.locate(checkpoints[0].specification.encoder)), []
+    by_name = {(one.specification.task, one.specification.seed): one for one in converged(checkpoints)}
+    original, parts = pretrained(checkpoints[0]), []
     for seed in dict.fromkeys(seed for _, seed in by_name):
         if any((task, seed) not in by_name for task in pair):
             continue
         of_pair = {task: by_name[task, seed] for task in pair}
-        of_sets = [evaluation_part(one, mixed_examples) for one in of_pair.values()]
-        mixed, labels = datasets.concatenate_datasets(of_sets), _labels_of_sets(of_sets)
-        how = dict(batch_rows=batch_rows, device=device, fold_of=folds(labels))
+        mixed, fold_of = _mixture([development_examples(one, mixed_examples) for one in of_pair.values()])
         for control in (TUNED, *TWINS):
             models = {task: model_of(one, control, original, device, log) for task, one in of_pair.items()}
             if None not in models.values():
+                how = dict(batch_rows=batch_rows, device=device, fold_of=fold_of)
                 measured = compare(models, [tuple(pair)], mixed, variance_kept, **how)
                 parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
-    return pd.concat(parts, ignore_index=True) if parts else NOTHING
+    return _joined(parts)
+
+
+def _mixture(of_sets: Sequence[datasets.Dataset]) -> tuple[datasets.Dataset, list[int]]:
+    """The examples of several data sets, and the fold of each: labels of each data set are apart."""
+    labels = [f"{place} {label}" for place, of_set in enumerate(of_sets) for label in of_set["labels"]]
+    return datasets.concatenate_datasets(of_sets), folds(labels)
+
+
+def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """One table; without a row where there is no model to compare."""
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=NAMES + MEASURES)

@@ -25,8 +25,9 @@ from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import layer_direction, layer_parameters
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.hao2020 import evaluation_part
-from fivelenses.papers.merchant2020.probes import structural_probes
+from fivelenses.papers.merchant2020_probes import structural_probes
+from fivelenses.papers.models import development_examples
+from fivelenses.records import WHOLE
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import folds, subset
@@ -77,7 +78,7 @@ def setting(
     rows = subset(np.array(data.splits["train"][data.task.label]), training_examples, seed=0)
     part = TaskData(data.task, data.source, {"train": data.splits["train"].select(rows)}, data.labels)
     training = encode(part, "train", tokenizer, made.schedule.max_length)
-    held_out = evaluation_part(checkpoint, examples)
+    held_out = development_examples(checkpoint, examples)
     return Setting(pretrained, tokenizer, held_out, training, made.source, sentences, device)
 
 
@@ -192,4 +193,4 @@ def tree_correlations(
         sentences: that train the probe, at most.
     """
     table = structural_probes({"": model}, tokenizer, treebank_of(source), sentences, device=device)
-    return table.groupby("layer")["spearman"].mean().iloc[1:].to_numpy()
+    return table[table["fold"] == WHOLE].groupby("layer")["spearman"].mean().iloc[1:].to_numpy()

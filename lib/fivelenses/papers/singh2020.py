@@ -17,11 +17,14 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import weights
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
+from fivelenses.papers.models import converged, pretrained
+from fivelenses.records import SHUFFLED, TUNED
 from fivelenses.tasks.examples import TaskData, encode
 from fivelenses.tasks.scores import majority_rate
 from fivelenses.tasks.subsets import subset
 
 MAX_ITERATIONS = 2_000
+DISTANCES = ["task", "examples", "seed", "layer", "part", "absolute", "relative", "steps", "control"]
 
 
 def sizes(task: str, source: str) -> pd.DataFrame:
@@ -60,7 +63,7 @@ def frozen_probes(
         encoder: its name.
         task, source: a task with one label per text.
         sizes: numbers of training examples; of all but the most, the subsets are those on which the models of the same
-            seeds are tuned.
+            seeds are fine-tuned.
         seeds: of the subsets. A subset that is the whole is the same for all of them, and measured for the first alone.
         max_length: tokens that a text is cut to.
         device: a GPU when there is one, by default.
@@ -112,17 +115,14 @@ def weight_distances(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
         One row per model, layer and projection, with `task`, `examples`, `seed`, `layer`, `part`, `absolute`,
         `relative`, `steps` (of its training), `control` (`shuffled labels` where it was trained on such).
     """
-    original = encoders.load_weights(encoders.locate(checkpoints[0].specification.encoder))
-    columns = ["task", "examples", "seed", "layer", "part", "absolute", "relative", "steps", "control"]
-    rows = []
-    for checkpoint in checkpoints:
+    original, rows = pretrained(checkpoints[0]), []
+    for checkpoint in converged(checkpoints):
         made, manifest = checkpoint.specification, checkpoint.manifest
-        if made.reinitialised or manifest["diverged"]:
+        if made.reinitialised:
             continue
         moved = weights.distance(original, checkpoint.model())
-        control = "shuffled labels" if made.shuffled_labels else ""
         model = (made.task, manifest["training_examples"], made.seed)
+        how = (manifest["steps"], SHUFFLED if made.shuffled_labels else TUNED)
         for (row, place), absolute in np.ndenumerate(moved.absolute):
-            lengths = absolute, moved.relative[row, place]
-            rows.append((*model, row + 1, moved.parts[place], *lengths, manifest["steps"], control))
-    return pd.DataFrame(rows, columns=columns)
+            rows.append((*model, row + 1, moved.parts[place], absolute, moved.relative[row, place], *how))
+    return pd.DataFrame(rows, columns=DISTANCES)

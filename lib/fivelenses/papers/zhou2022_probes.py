@@ -1,4 +1,4 @@
-"""What classifier probes read from the last layer (Tables 2, 5 and 7)."""
+"""What classifier probes read from the last layer (Tables 2, 5 and 7 of Zhou and Srikumar 2022)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from torch import nn
 
 from fivelenses.checkpoints.store import Checkpoint, check_finite
 from fivelenses.lenses import mlp_probe
-from fivelenses.papers.zhou2022.points import HELD_OUT, TRAINING, Split, after_each_task, before_and_after, splits
+from fivelenses.papers.zhou2022 import HELD_OUT, TRAINING, Split, after_each_task, before_and_after, splits
 
 FITS = ["encoder", "task", "stage", "seed", "control", "accuracy", "deviation"]
 SENTENCES = [*FITS[:5], "example", "score", "weight", "null", "metric"]
@@ -34,9 +34,8 @@ def probe_accuracy(
         probe_epochs: at most, of every fit.
 
     Returns:
-        fits: one row per model: the columns of `before_and_after`; `hidden_1`, `hidden_2` and `regulariser` of the best
-        probe, its mean `accuracy` on the held-out split over so many `initialisations` with the standard `deviation`,
-        and the training `points`.
+        fits: one row per model: the columns of `before_and_after`; `hidden_1` and `hidden_2` of the best probe, and its
+        mean `accuracy` on the held-out split over its initialisations with the standard `deviation`.
         sentences: one row per model and held-out sentence: `score` (points that are right, the mean over
         initialisations), `weight` (points), `null` (those of the most frequent label).
     """
@@ -83,11 +82,8 @@ def _accuracies(
         training, test = (parts[split].last_layer(model, device) for split in (TRAINING, HELD_OUT))
         points = (training, parts[TRAINING].labels, test, parts[HELD_OUT].labels)
         best = mlp_probe.fit_grid(*points, grid, range(initialisations), max_epochs=epochs)
-        fit = dict(zip(("hidden_1", "hidden_2"), best.selected.hidden, strict=True)) | {
-            "regulariser": best.selected.alpha
-        }
+        fit = dict(zip(("hidden_1", "hidden_2"), best.selected.hidden, strict=True))
         fit |= {"accuracy": best.mean, "deviation": best.deviation}
-        fit |= {"initialisations": initialisations, "points": len(training)}
         fits += [place | fit for place in places]
         read = _by_sentence(best.right.mean(0), parts[HELD_OUT])
         sentences += [read.assign(**place) for place in places]

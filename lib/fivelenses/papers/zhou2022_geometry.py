@@ -1,5 +1,5 @@
-"""What DirectProbe measures: the geometry of labels before, after and along fine-tuning, and what fine-tuning on one
-task does to the labels of another.
+"""The geometry of labels before, after and along fine-tuning, and what fine-tuning on one task does to the labels of
+another, as DirectProbe measures them (Tables 2 to 5 and 7 and all figures of Zhou and Srikumar 2022).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,13 +13,13 @@ from torch import nn
 from fivelenses.checkpoints.store import Checkpoint, check_finite
 from fivelenses.lenses import directprobe
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.zhou2022.points import (
+from fivelenses.papers.models import pretrained
+from fivelenses.papers.zhou2022 import (
     HELD_OUT,
     TRAINING,
     Split,
     after_each_task,
     before_and_after,
-    pretrained,
     sample,
     splits,
     with_control,
@@ -45,8 +45,8 @@ def geometry(
 
     Returns:
         One row per model: the columns of `before_and_after`; `points`, `dimensions`, `labels`, `clusters`;
-        `all_points`, `separable`, `control_separable` (with permuted labels); `common_labels`, and the `similarity` of
-        their distances in both splits, NaN where planes do not separate them in both.
+        `all_points`, `separable`, `control_separable` (with permuted labels); the `similarity` of the distances of
+        common labels in both splits, NaN where planes do not separate them in both.
     """
     parts, rows = splits(checkpoints[0].specification), []
     whole, held_out = parts[TRAINING].labels, parts[HELD_OUT].labels
@@ -62,7 +62,6 @@ def geometry(
             "all_points": len(whole),
             "separable": directprobe.linearly_separable(states, whole),
             "control_separable": directprobe.random_label_control(states, whole, PERMUTATION),
-            "common_labels": len(common),
             "similarity": _similarity((states[kept], whole[kept]), (test, held_out), common, training),
         }
         rows += [place | counted for place in places]
@@ -148,7 +147,7 @@ def _followed(part: Split, checkpoints: Sequence[Checkpoint], device: str | None
 
 def _states(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[str, int, nn.Module]]:
     """The state before training, which all controls share, then the others, by `control` and `step`."""
-    original = pretrained(checkpoints[0].specification)
+    original = pretrained(checkpoints[0])
     yield SHARED, checkpoints[0].steps()[0], original
     for checkpoint in checkpoints:
         for step in checkpoint.steps()[1:]:

@@ -1,13 +1,17 @@
-"""Similarity to the pre-trained encoder (Figures 2 and 5 of Merchant et al. 2020).
+"""What Merchant, Rahimtoroghi, Pavlick and Tenney (2020), "What Happens To BERT Embeddings During
+Fine-tuning?", measure:
+similarity to the pre-trained encoder (Figures 2 and 5). Probes are in `merchant2020_probes`.
 
 Special tokens do not count: every text has two or three of them, of which short texts have a larger share.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 
 import datasets
 import numpy as np
 import pandas as pd
+from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from fivelenses import tasks
@@ -17,8 +21,8 @@ from fivelenses.comparison import RSA, compare_with
 from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.merchant2020.models import Models, pretrained_and_fine_tuned, tuned_seed
-from fivelenses.records import RUNNING_TEXT, TUNED, TWINS
+from fivelenses.papers.models import Log, converged, model_of
+from fivelenses.records import BASE, RUNNING_TEXT, SHARED, TUNED, TWINS
 from fivelenses.tasks.examples import wikipedia_text
 from fivelenses.tasks.subsets import folds
 
@@ -27,6 +31,35 @@ SIDES = {"mnli": ("premise", "hypothesis"), "squad": ("question", "context")}  #
 COLUMNS = ["pretrained", "input", "model", "control", "tuned_seed", "layer", "fold", "similarity", "null", "tokens"]
 COLUMNS += ["examples"]
 
+Models = dict[tuple[str, str], nn.Module]  # by the task that they were fine-tuned on, and by control
+
+
+def pretrained_and_fine_tuned(
+    encoder: str,
+    checkpoints: Sequence[Checkpoint],
+    controls: Sequence[str] = (TUNED,),
+    device: str | None = None,
+    log: Log = print,
+) -> Models:
+    """The pre-trained encoder, and what was fine-tuned from it with its twins.
+
+    Args:
+        checkpoints: at most one per task; one whose training diverged is left out, as is a twin that does not exist.
+        controls: TUNED, and of TWINS.
+    """
+    original = encoders.load_weights(encoders.locate(encoder))
+    models = {(BASE, SHARED): original}
+    for control, checkpoint in product(controls, converged(checkpoints)):
+        model = model_of(checkpoint, control, original, device, log)
+        if model is not None:
+            models[checkpoint.specification.task, control] = model
+    return models
+
+
+def tuned_seed(checkpoints: Sequence[Checkpoint]) -> int:
+    """The seed of the fine-tuning that is measured; −1 for what all seeds share, such as the pre-trained encoder."""
+    return checkpoints[0].specification.seed if checkpoints else -1
+
 
 def similarities(
     checkpoints: Sequence[Checkpoint],
@@ -34,7 +67,7 @@ def similarities(
     similarity_examples: int = 1000,
     device: str | None = None,
     names: Sequence[str] = (RUNNING_TEXT,),
-    log: Callable[[str], None] = print,
+    log: Log = print,
 ) -> pd.DataFrame:
     """Figure 2: similarity of encoders to the one that they were fine-tuned from, and of their twins, on running text.
 
@@ -63,7 +96,7 @@ def similarities_by_input(
     similarity_tokens: int = 5000,
     similarity_examples: int = 1000,
     device: str | None = None,
-    log: Callable[[str], None] = print,
+    log: Log = print,
 ) -> pd.DataFrame:
     """Figure 5: as `similarities` on the inputs of MNLI and SQuAD, for the models of these two tasks."""
     of_pairs = [one for one in checkpoints if one.specification.task in SIDES]

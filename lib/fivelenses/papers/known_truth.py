@@ -1,4 +1,4 @@
-"""What all lenses show of models of which it is known where, how much and what changed, as one tidy table.
+"""What all lenses show of models of which it is known where, how much and what changed.
 
 For one task and seed there are these models, told apart by `kind`, `trained` and `dose`:
 
@@ -10,18 +10,26 @@ For one task and seed there are these models, told apart by `kind`, `trained` an
   with the head of `tuned`.
 
 All are compared with the pre-trained encoder, on the same development examples; `readings` says what else is read.
+
+Other models are trained on one kind of annotation alone (`properties_read`): what do probes, the geometry of labels and
+structural probes read of it, and of the kinds that were not asked for?
 """
 
 import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
+import datasets
 import numpy as np
 import pandas as pd
 import torch
 from torch import nn
+from transformers import PreTrainedTokenizerBase
 
-from fivelenses.activations import Activations
+from fivelenses import tasks
+from fivelenses.activations import Activations, represent
+from fivelenses.checkpoints.predictions import flat_labels
 from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import (
@@ -38,26 +46,36 @@ from fivelenses.comparison import (
 from fivelenses.lenses.cka import DebiasedCKA
 from fivelenses.lenses.moments import Moments
 from fivelenses.lenses.similarities import mutual_neighbours, procrustes_distance
-from fivelenses.models.layers import roll_back
+from fivelenses.models import encoders
+from fivelenses.models.layers import layer_list, roll_back
 from fivelenses.models.symmetries import symmetries_of
 from fivelenses.models.twins import moved_at_random
-from fivelenses.papers.merchant2020.similarity import drawn_positions
+from fivelenses.papers.merchant2020 import drawn_positions
+from fivelenses.papers.models import Log, converged, pretrained
 from fivelenses.papers.readings import (
     Setting,
+    label_distance,
     label_reading,
+    probe,
     rollback,
+    separable,
     setting,
     tree_correlations,
     weight_distances,
 )
-from fivelenses.records import ALL, FROZEN, FULL, PRETRAINED, SHUFFLED, TWIN
+from fivelenses.records import ALL, FROZEN, FULL, PRETRAINED, SHUFFLED, TREES, TWIN
+from fivelenses.tasks import TaskData
+from fivelenses.tasks.examples import encode
+from fivelenses.tasks.subsets import subset
 
-COLUMNS = ["task", "seed", "kind", "trained", "dose", "measure", "layer", "value"]
+CHANGES = ["task", "seed", "kind", "trained", "dose", "measure", "layer", "value"]
+PROPERTIES = ["trained_on", "seed", "property", "measure", "layer", "before", "after"]
 SIMILARITIES = ("cka", "rsa", "cka_debiased", "neighbours")  # 1 minus which is a change
 # Those that one pass over two models gives, in the order of the record.
 COMPARED = ("js", "svcca", "pwcca", "cka", "rsa", "cka_debiased", "procrustes", "neighbours")
 PROBE_SEEDS, PROBE_EPOCHS = range(2), 60
 NEIGHBOURS = 10
+MAX_LENGTH = 128  # tokens of a sentence whose annotation is read
 PRIME = 10_007  # keeps the noise of one seed's twin apart from that of another's symmetries
 
 
@@ -69,7 +87,7 @@ def changes_seen(
     similarity_tokens: int = 500,
     probe_points: int = 300,
     device: str | None = None,
-    log: Callable[[str], None] = print,
+    log: Log = print,
 ) -> pd.DataFrame:
     """All measures of the models of one task and seed.
 
@@ -87,8 +105,7 @@ def changes_seen(
         usual), `measure`, `layer` (1…L), `value` (larger departs more from the pre-trained encoder). No row when the
         usual training diverged.
 
-    Raises:
-        ValueError: two tasks or seeds at once, trainings that are not the doses, or too few tokens for SVCCA.
+    Refused: two tasks or seeds at once, trainings that are not the doses, or too few tokens for SVCCA.
     """
     if len({(one.specification.task, one.specification.seed) for one in checkpoints}) > 1:
         raise ValueError("The models of one task and seed are measured together: give those of one alone.")
@@ -96,12 +113,12 @@ def changes_seen(
     check_tokens(of_task.examples, of_task.pretrained.config.hidden_size)
     models = models_with_controls(checkpoints, doses, of_task)
     if (FULL, ALL, 1.0) not in models:
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame(columns=CHANGES)
     named = {str(place): model for place, model in enumerate(models.values())}
     table = pd.concat([_compared(named, of_task, similarity_tokens), *(read(named, of_task) for read in READERS)])
     kinds = pd.DataFrame(list(models), list(named), ["kind", "trained", "dose"])
     made = checkpoints[0].specification
-    table = table.join(kinds, on="model").assign(task=made.task, seed=made.seed)[COLUMNS].reset_index(drop=True)
+    table = table.join(kinds, on="model").assign(task=made.task, seed=made.seed)[CHANGES].reset_index(drop=True)
     log(f"{made.task}, seed {made.seed}: {len(models)} models measured")
     return table.astype({"value": np.float32, "dose": np.float32, "layer": np.int8})
 
@@ -143,11 +160,7 @@ def _time(read: Callable, *arguments) -> float:
 
 
 def trained_layers(made: Specification, depth: int) -> str:
-    """The layers that a training changes: `all`, `3`, or `3-4`.
-
-    Raises:
-        ValueError: free layers that are not neighbours.
-    """
+    """The layers that a training changes: `all`, `3`, or `3-4`; refused where free layers are no neighbours."""
     free = [layer for layer in range(depth + 1) if layer not in made.frozen]
     if not made.frozen:
         return ALL
@@ -159,20 +172,14 @@ def trained_layers(made: Specification, depth: int) -> str:
 def models_with_controls(
     checkpoints: Sequence[Checkpoint], doses: Sequence[float], of_task: Setting
 ) -> dict[tuple[str, str, float], nn.Module]:
-    """Models by kind, trained layers and dose; those that no training made are made here.
-
-    Raises:
-        ValueError: trainings of all layers that are not one for each dose.
-    """
+    """Models by kind, trained layers and dose; those that no training made are made here."""
     ordinary = [one for one in checkpoints if not one.specification.frozen and not one.specification.shuffled_labels]
     lengths = sorted({one.specification.schedule.epochs for one in ordinary})
     if len(lengths) != len(doses):
         raise ValueError(f"{len(lengths)} lengths of training are not the {len(doses)} doses: train each dose once.")
     dose_of, depth, models = dict(zip(lengths, sorted(doses), strict=True)), len(of_task.layers), {}
-    for one in checkpoints:
+    for one in converged(checkpoints):
         made = one.specification
-        if one.manifest["diverged"]:
-            continue
         kind = SHUFFLED if made.shuffled_labels else FROZEN if made.frozen else FULL
         dose = dose_of[made.schedule.epochs] if kind == FULL else 1.0
         models[kind, trained_layers(made, depth), float(dose)] = one.model()
@@ -271,6 +278,86 @@ READERS = {
 }
 
 
+# --- properties of which one was planted ------------------------------------------------------------------------------
+
+
+class Words(NamedTuple):
+    """Encoded sentences, the labels of all their words (or pairs of words), and which of these are read."""
+
+    sentences: datasets.Dataset
+    labels: np.ndarray
+    rows: np.ndarray
+
+
+def properties_read(
+    checkpoints: Sequence[Checkpoint],
+    planted: Sequence[str],
+    probe_points: int = 300,
+    structural_sentences: int = 60,
+    device: str | None = None,
+    log: Log = print,
+) -> pd.DataFrame:
+    """What is read of each kind of annotation in the pre-trained encoder and in models that were trained on one kind.
+
+    Args:
+        checkpoints: models of one planted task, one per seed; one whose training diverged is left out.
+        planted: the kinds of annotation that are read in each, as tasks on words.
+        probe_points: words (or pairs) that a probe learns from, and that it is scored on, at most.
+        structural_sentences: training sentences of the structural probes, at most.
+
+    Returns:
+        One row per model, property and layer: `trained_on` (a task), `seed`, `property` (a task, or `trees`), `measure`
+        (`probe`: accuracy; `labels`: mean distance of a label to its nearest; `structure`: rank correlation), `layer`
+        (1…L), `before` (pre-trained encoder), `after`.
+    """
+    made = checkpoints[0].specification
+    tokenizer = encoders.tokenizer(encoders.locate(made.encoder))
+    words = {task: _words(task, made.source, tokenizer, probe_points) for task in planted}
+    trees = (tokenizer, made.source, structural_sentences, device)
+
+    def read(model: nn.Module) -> pd.DataFrame:
+        rows = [row for task, of_task in words.items() for row in _of_words(model, task, *of_task, device)]
+        correlations = tree_correlations(model, *trees)
+        rows += [(TREES, "structure", layer, value) for layer, value in enumerate(correlations, 1)]
+        return pd.DataFrame(rows, columns=["property", "measure", "layer", "value"])
+
+    before = read(pretrained(checkpoints[0])).rename(columns={"value": "before"})
+    tables = [
+        before.assign(after=read(one.model())["value"], trained_on=made.task, seed=one.specification.seed)
+        for one in converged(checkpoints)
+    ]
+    log(f"{made.task}: {len(tables)} models read")
+    return pd.concat(tables, ignore_index=True)[PROPERTIES] if tables else pd.DataFrame(columns=PROPERTIES)
+
+
+def _words(task: str, source: str, tokenizer: PreTrainedTokenizerBase, points: int) -> tuple[Words, Words]:
+    """The training and the development words of a task."""
+    data = tasks.load(task, source, ("train", "validation"))
+    splits = []
+    for split in ("train", "validation"):
+        table = data.splits[split]
+        part = table.select(subset(np.zeros(table.num_rows), min(points, table.num_rows), seed=0))
+        encoded = encode(TaskData(data.task, source, {split: part}, data.labels), split, tokenizer, MAX_LENGTH)
+        labels = flat_labels(encoded)
+        splits.append(Words(encoded, labels, subset(labels, points, seed=0)))
+    return splits[0], splits[1]
+
+
+def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, device: str | None) -> list[tuple]:
+    """Rows of (property, measure, layer, value): what probes and distances say of a task's words at each layer."""
+    layers = range(1, len(layer_list(model)) + 1)
+    x, y = (represent(model, words.sentences, layers, device=device) for words in (training, held_out))
+    labels, gold = training.labels[training.rows], held_out.labels[held_out.rows]
+    points = separable(gold, y[1].shape[1])
+    rows = []
+    for layer in layers:
+        states = y[layer][held_out.rows]
+        right = probe(x[layer][training.rows], labels, states, gold, PROBE_SEEDS, PROBE_EPOCHS)
+        rows.append((task, "probe", layer, right.mean()))
+        rows.append((task, "labels", layer, label_distance(states[points], gold[points])))
+    return rows
+
+
 # --- streaming comparisons that no other chapter has ------------------------------------------------------------------
 
 
@@ -280,9 +367,6 @@ class Alignment:
 
     Args:
         column: which of the two.
-
-    Raises:
-        ValueError: another column.
     """
 
     reads_attention = False

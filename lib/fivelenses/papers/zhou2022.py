@@ -1,6 +1,9 @@
-"""Labelled points of models, and the sizes of encoders and tasks (Tables 1 and 6).
+"""Zhou and Srikumar (2022), "A Closer Look at How Fine-tuning Changes BERT": labelled points, the models that they are
+in, and the sizes of encoders and tasks (Tables 1 and 6).
 
-A point is a word, a pair of words or a sentence in one layer of one model.
+A point is a word, a pair of words or a sentence in one layer of one model. Their geometry is measured in
+`zhou2022_geometry`, and what classifiers read in `zhou2022_probes`: a change of one lens leaves the records of the
+other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +21,7 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.models.encoders import load_weights, locate, tokenizer
 from fivelenses.models.layers import layer_list
 from fivelenses.models.twins import moved_at_random
+from fivelenses.papers.models import converged, pretrained
 from fivelenses.records import AFTER, BEFORE, SHARED, SHUFFLED, TUNED, TWIN
 from fivelenses.tasks.examples import encode, load
 from fivelenses.tasks.subsets import subset
@@ -97,11 +101,6 @@ def sample(labels: np.ndarray, points: int | None) -> np.ndarray:
     return np.union1d(rows, rare.groupby(rare).head(FEW).index)
 
 
-def pretrained(made: Specification) -> nn.Module:
-    """The encoder before fine-tuning."""
-    return load_weights(locate(made.encoder))
-
-
 def with_control(
     checkpoint: Checkpoint, original: nn.Module, step: int | None = None
 ) -> Iterator[tuple[str, nn.Module]]:
@@ -124,10 +123,10 @@ def before_and_after(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[list[d
     """The pre-trained encoder, then the fine-tuned models of one encoder and task that did not diverge, with controls;
     each with where it stands in a record (`encoder`, `task`, `stage`, `seed`, `control`), once for each seed before.
     """
-    finished = [one for one in checkpoints if not one.manifest["diverged"]]
+    finished = converged(checkpoints)
     if not finished:
         return
-    made, original = finished[0].specification, pretrained(finished[0].specification)
+    made, original = finished[0].specification, pretrained(finished[0])
     case = {"encoder": made.encoder, "task": made.task}
     seeds = dict.fromkeys(one.specification.seed for one in finished)
     yield [case | {"stage": BEFORE, "seed": seed, "control": SHARED} for seed in seeds], original
@@ -140,7 +139,7 @@ def after_each_task(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[list[di
     """The pre-trained encoder, then models of one seed that were fine-tuned on different tasks, with their twins; each
     with where it stands in a record (`tuned_on`, `seed`, `control`).
     """
-    seed, original = checkpoints[0].specification.seed, pretrained(checkpoints[0].specification)
+    seed, original = checkpoints[0].specification.seed, pretrained(checkpoints[0])
     yield [{"tuned_on": "nothing", "seed": seed, "control": SHARED}], original
     for one in checkpoints:
         for control, model in with_control(one, original):

@@ -1,18 +1,29 @@
-"""Each claim of chapter 1 on records with known shapes: the paper's own, its opposite, and trivial ones."""
+"""Chapter 1: its claims on records of known shapes (the paper's own, its opposite, trivial ones), and its measures."""
 
+import dataclasses
 from itertools import combinations
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from tests import chapters
+from tests.conftest import ENCODER
 
-from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIXED, OPEN, REPRODUCED
-from fivelenses.records import PRETRAINED, SHUFFLED, TWIN
+from fivelenses.chapters import settings
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, OPEN, REPRODUCED
+from fivelenses.models import encoders
+from fivelenses.papers import models as papers_models
+from fivelenses.papers.hao2020 import between_datasets, changes_by_layer, rollbacks
+from fivelenses.records import FOLDS, FUNCTIONAL_TWIN, PRETRAINED, SHARED, SHUFFLED, TWIN, TWINS, UNTRAINED
 
 TASKS = ("mnli", "rte", "sst2", "mrpc")
 PAIRS = ("rte–mnli", "mrpc–rte", "mrpc–sst2")
 SIZES = {"mnli": 392_702, "rte": 2_490, "sst2": 67_349, "mrpc": 3_668}
+EXAMPLES = 40  # that are measured
 
 
 @pytest.fixture
@@ -121,41 +132,23 @@ def reversed_order(layer, place):
     return ordered(layer, 2 - place)
 
 
-PAPERS_SHAPES = {
-    "js-last-layers": step,
-    "svcca-grows": rising,
-    "rollback-low-harmless": low_harmless,
-    "seeds-js": seeds_in_attention,
-    "seeds-svcca": seeds_in_features,
-    "datasets-low-agree": ordered,
-    "datasets-order": ordered,
-}
-OPPOSITES = {
-    "js-last-layers": flat,
-    "svcca-grows": falling,
-    "rollback-low-harmless": falling,
-    "seeds-js": late_mrpc,
-    "seeds-svcca": sinking,
-    "datasets-low-agree": flat,
-    "datasets-order": reversed_order,
+# What the paper draws, and the opposite.
+SHAPES = {
+    "js-last-layers": (step, flat),
+    "svcca-grows": (rising, falling),
+    "rollback-low-harmless": (low_harmless, falling),
+    "seeds-js": (seeds_in_attention, late_mrpc),
+    "seeds-svcca": (seeds_in_features, sinking),
+    "datasets-low-agree": (ordered, flat),
+    "datasets-order": (ordered, reversed_order),
 }
 
 
-def test_each_claim_of_the_paper_has_a_shape(tmp_path):
-    assert list(chapters.verdicts(1, records(flat, 6, folds=2), tmp_path)) == list(PAPERS_SHAPES) == list(OPPOSITES)
-
-
-@pytest.mark.parametrize("key", PAPERS_SHAPES)
-def test_the_papers_shape_is_reproduced(judge, key):
-    verdict = judge(key, records(PAPERS_SHAPES[key]))
-    assert verdict.outcome == REPRODUCED, verdict
-    assert not verdict.left_out
-
-
-@pytest.mark.parametrize("key", PAPERS_SHAPES)
-def test_the_opposite_is_contradicted(judge, key):
-    verdict = judge(key, records(OPPOSITES[key]))
-    assert verdict.outcome == CONTRADICTED, verdict
+@pytest.mark.parametrize("key", SHAPES)
+def test_the_papers_shape_is_reproduced_and_its_opposite_contradicted(judge, key):
+    found = [judge(key, records(shape)) for shape in SHAPES[key]]
+    assert [one.outcome for one in found] == [REPRODUCED, CONTRADICTED]
+    assert not found[0].left_out
 
 
 # What the sentence itself says: distance that grows with depth.
@@ -164,39 +157,22 @@ TRUE_OF_A_LINE = {"svcca-grows"}
 
 @pytest.mark.parametrize("depth", [6, 24])
 @pytest.mark.parametrize("shape", [flat, ramp, ramp_from_the_first_layer, falling, outlier])
-@pytest.mark.parametrize("key", PAPERS_SHAPES)
+@pytest.mark.parametrize("key", SHAPES)
 def test_a_trivial_shape_is_not_reproduced(judge, key, shape, depth):
     outcome = judge(key, records(shape, depth)).outcome
     lines = (ramp, ramp_from_the_first_layer)
     assert (outcome == REPRODUCED) == (key in TRUE_OF_A_LINE and shape in lines)
 
 
-@pytest.mark.parametrize("key", PAPERS_SHAPES)
+@pytest.mark.parametrize("key", SHAPES)
 def test_noise_and_ties_are_not_reproduced(judge, key):
-    noisy, tied = records(flat, noise=0.5), records(flat, noise=0)
-    assert judge(key, noisy).outcome != REPRODUCED
-    assert judge(key, tied).outcome != REPRODUCED
-
-
-def test_one_seed_that_lies_out_leaves_a_claim_open(judge):
-    tables = records(ramp, 6)
-    one = (tables["changes_by_layer"]["second"] == "2") & (tables["changes_by_layer"]["layer"] > 4)
-    tables["changes_by_layer"].loc[one, "js"] *= 10
-    assert judge("js-last-layers", tables).outcome == OPEN
-
-
-def test_mrpc_that_begins_later_than_large_data_fails_there(judge):
-    def late(layer, place):
-        return 0.3 if layer > (23 if place == 3 else 18) else 0.01
-
-    verdict = judge("seeds-js", records(late))
-    failed = {group.name for group in verdict.groups if group.outcome == FAILS}
-    assert failed == {"MRPC before MNLI", "MRPC before SST-2"} and verdict.outcome == MIXED
+    for noise in (0.5, 0):
+        assert judge(key, records(flat, noise=noise)).outcome != REPRODUCED
 
 
 @pytest.mark.parametrize("key", ["seeds-js", "seeds-svcca"])
 def test_a_set_of_a_few_thousand_examples_is_not_large(judge, key):
-    verdict = judge(key, records(PAPERS_SHAPES[key], sizes=SIZES | {"mnli": 3000}))
+    verdict = judge(key, records(SHAPES[key][0], sizes=SIZES | {"mnli": 3000}))
     assert set(verdict.left_out) == {"MRPC before MNLI", "MNLI, last layers"}
     reason = "MNLI has 3,000 training examples here, not 10 times MRPC's 3,668"
     assert set(verdict.left_out.values()) == {reason}
@@ -211,11 +187,6 @@ def test_without_a_large_set_neither_half_is_tested(judge):
     features = judge("seeds-svcca", records(seeds_in_features, sizes=sizes))
     assert features.outcome == OPEN and {group.outcome for group in features.groups} == {HOLDS}
     assert features.untested == ("large sets in the last layers", "MRPC from a lower layer on")
-
-
-def test_without_mrpc_its_half_is_named(judge):
-    verdict = judge("seeds-js", records(seeds_in_attention), {"mrpc": "MRPC was not learned"})
-    assert verdict.outcome == OPEN and verdict.untested == ("MRPC from a lower layer on",)
 
 
 def test_pairs_that_the_paper_does_not_compare_are_not_judged(judge):
@@ -239,10 +210,7 @@ def test_each_setting_of_the_multiverse_is_judged(judge):
 
 
 def test_controls_are_judged_apart(judge):
-    def both(layer, place):
-        return step(layer, place)
-
-    tables = records(both, control="")
+    tables = records(step, control="")
     for name, table in records(ramp, control=TWIN).items():
         if name != "models":
             tables[name] = pd.concat([tables[name], table])
@@ -270,6 +238,86 @@ def test_what_a_run_lacks_cannot_be_tested(judge):
     assert shallow.outcome == CANNOT_BE_TESTED and "3 layers has too few" in shallow.reason
 
 
-def test_two_seeds_are_one_pair(judge):
-    verdict = judge("seeds-js", records(seeds_in_attention, seeds=2))
-    assert verdict.outcome == REPRODUCED and all(group.models == 1 for group in verdict.groups)
+# --- measurements -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checkpoints(toy_specification, session_store):
+    """Two seeds, and one model of shuffled labels."""
+    second = dataclasses.replace(toy_specification, seed=1)
+    shuffled = dataclasses.replace(toy_specification, shuffled_labels=True)
+    return prepare([toy_specification, second, shuffled], session_store, workers=1, log=lambda line: None)
+
+
+@pytest.fixture(scope="module")
+def changes(checkpoints):
+    return changes_by_layer(checkpoints[:2], EXAMPLES, device="cpu")
+
+
+def test_each_comparison_of_models_is_made_of_their_twins(changes):
+    whole = changes[(changes["fold"] == -1) & (changes["layer"] == 6)]
+    pairs = [(PRETRAINED, "0"), (PRETRAINED, "1"), ("0", "1")]
+    expected = [(control, *pair) for control in ("", *TWINS) for pair in pairs]
+    expected.insert(3, (SHARED, PRETRAINED, UNTRAINED))
+    assert list(zip(whole["control"], whole["first"], whole["second"], strict=True)) == expected
+    assert (whole["js"] > 0).all() and (whole["svcca"] > 0).all()
+    # A twin moved as far, and elsewhere.
+    tuned, *twins = (whole.loc[whole["control"] == control, "svcca"] for control in ("", *TWINS))
+    assert not any(np.allclose(tuned, one, rtol=0.01) for one in twins)
+
+
+def test_examples_are_left_out_in_folds(changes):
+    assert set(changes["fold"]) == {-1, *range(FOLDS)} and changes.groupby("fold").size().nunique() == 1
+    assert set(changes["examples"]) == {EXAMPLES, EXAMPLES * 9 // 10}
+    left_out = changes[changes["fold"] >= 0]
+    assert left_out[["js", "svcca"]].notna().all(axis=None) and left_out["svcca_null"].isna().all()
+
+
+def test_models_of_shuffled_labels_have_no_twins(checkpoints):
+    table = changes_by_layer(checkpoints[2:], EXAMPLES, device="cpu")
+    assert set(table["control"]) == {SHUFFLED} and set(table["second"]) == {"0"}
+    assert set(rollbacks(checkpoints[2:], EXAMPLES, device="cpu")["control"]) == {SHUFFLED}
+
+
+def test_every_layer_of_a_twin_is_rolled_back(checkpoints):
+    table = rollbacks(checkpoints[:1], EXAMPLES, device="cpu")
+    assert table.groupby(["control", "fold"]).size().eq(6).all() and set(table["control"]) == {"", *TWINS}
+
+
+def test_twins_of_two_data_sets_share_no_noise(checkpoints):
+    other = dataclasses.replace(checkpoints[1].specification, task="mrpc", seed=0)
+    other = SimpleNamespace(specification=other, manifest={"diverged": False}, model=checkpoints[0].model)
+    table = between_datasets([checkpoints[0], other], ("rte", "mrpc"), 20, device="cpu")
+    last = table[(table["fold"] == -1) & (table["layer"] == 6)].set_index("control")
+    assert last["examples"].tolist() == [40, 40, 40]
+    # The models are one and the same, and their twins are not.
+    assert last.loc["", "svcca"] < 1e-6 < last.loc[list(TWINS), "svcca"].min()
+
+
+def test_a_model_without_a_functional_twin_is_measured_without_and_said(checkpoints, monkeypatch):
+    monkeypatch.setattr(papers_models, "_scales", {checkpoints[0].specification.address: None})
+    lines = []
+    table = changes_by_layer(checkpoints[:2], EXAMPLES, device="cpu", log=lines.append)
+    (line,) = lines
+    assert line.startswith("rte, seed 0: no functional twin")
+    pairs = table[(table["control"] == FUNCTIONAL_TWIN) & (table["fold"] == -1) & (table["layer"] == 6)]
+    assert pairs[["first", "second"]].to_numpy().tolist() == [[PRETRAINED, "1"]]
+
+
+def test_a_functional_twin_is_found_once(checkpoints, monkeypatch):
+    monkeypatch.setattr(papers_models, "_scales", {})
+    searches = Mock(wraps=papers_models.scale_of_equal_movement)
+    monkeypatch.setattr(papers_models, "scale_of_equal_movement", searches)
+    original = encoders.load_weights(encoders.locate(ENCODER))
+    first, second = (papers_models.model_of(checkpoints[0], FUNCTIONAL_TWIN, original, "cpu") for _ in range(2))
+    assert searches.call_count == 1
+    assert all(map(torch.equal, first.state_dict().values(), second.state_dict().values()))
+
+
+def test_shuffled_models_are_named_apart_from_the_ordinary_ones():
+    chosen = settings(1, "tiny", shuffled=["sst2"])
+    ordinary, every = chosen.ordinary_models(), chosen.specifications()
+    assert not any(one.shuffled_labels for one in ordinary) and every[: len(ordinary)] == ordinary
+    assert {(one.task, one.seed) for one in every[len(ordinary) :]} == {("sst2", 0), ("sst2", 1)}
+    assert ordinary == settings(1, "tiny", shuffled=[]).specifications()
+    assert all(one.shuffled_labels for one in every[len(ordinary) :])

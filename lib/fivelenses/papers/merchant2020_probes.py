@@ -20,8 +20,9 @@ from fivelenses.lenses import edge_probe, mdl, structural_probe
 from fivelenses.lenses.edge_probe import Target
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.merchant2020.models import Models, pretrained_and_fine_tuned, randomised, tuned_seed
-from fivelenses.records import BASE, FOLDS, LEXICAL, PARSER, SHARED, TUNED, TWIN, WHOLE
+from fivelenses.papers.merchant2020 import Models, pretrained_and_fine_tuned, tuned_seed
+from fivelenses.papers.models import untrained
+from fivelenses.records import BASE, FOLDS, LEXICAL, PARSER, RANDOMISED, SHARED, TUNED, TWIN, WHOLE
 from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
 from fivelenses.tasks.encoding import NO_WORD, encode_words
 from fivelenses.tasks.subsets import subset
@@ -30,11 +31,9 @@ from fivelenses.tasks.treebanks import treebank_of
 SAMPLE_SEED = 0  # of the sentences that are drawn from a table
 PUNCTUATION = "PUNCT"
 MIN_WORDS, MAX_WORDS = 5, 50  # of a sentence in the structural probes
-EDGES = ["task", "model", "control", "tuned_seed", "seed", "layers", "fold", "micro_f1", "targets", "left_out"]
-EDGES += ["examples", "data"]
-CODES = ["task", "model", "control", "tuned_seed", "seed", "fold", "bits", "uniform", "compression", "targets"]
-CODES += ["left_out", "examples"]
-TREES = ["model", "control", "tuned_seed", "layer", "kind", "fold", "spearman", "tree", "examples", "left_out"]
+EDGES = ["task", "model", "control", "tuned_seed", "seed", "layers", "fold", "micro_f1", "targets", "examples", "data"]
+CODES = ["task", "model", "control", "tuned_seed", "seed", "fold", "bits", "uniform", "examples"]
+TREES = ["model", "control", "tuned_seed", "layer", "kind", "fold", "spearman", "tree", "examples"]
 
 
 # --- edge probes and codelengths --------------------------------------------------------------------------------------
@@ -42,11 +41,10 @@ TREES = ["model", "control", "tuned_seed", "layer", "kind", "fold", "spearman", 
 
 @dataclass(frozen=True)
 class Split:
-    """Encoded sentences, their targets whose words all have tokens, and how many targets have not."""
+    """Encoded sentences, and their targets whose words all have tokens."""
 
     sentences: datasets.Dataset
     targets: list[Target]
-    left_out: int
 
     @property
     def places(self) -> list[int]:
@@ -75,7 +73,7 @@ def edge_probing(
 
     Returns:
         EDGES: `seed` is the probe's, `layers` is `mix` or `top` (which has no folds), `targets` are those for training,
-        `left_out` those of all splits with a word that has no tokens, `examples` test sentences.
+        `examples` test sentences, `data` where these come from.
     """
     models = probed_models(encoder, checkpoints, model, device)
     if not models:
@@ -86,9 +84,9 @@ def edge_probing(
     rows += edge_scores(without_context(vectors), splits, "mix", probe, device)
     rows += edge_scores(vectors, splits, "top", probe, device)
     table = pd.DataFrame(rows, columns=["model", "control", "seed", "layers", "fold", "micro_f1"])
-    table["targets"], table["left_out"] = len(splits[0].targets), sum(split.left_out for split in splits)
-    table["examples"], table["data"] = len(set(splits[-1].places)), data_behind(edge_task, source)
-    return table.assign(task=edge_task, tuned_seed=tuned_seed(checkpoints))[EDGES]
+    sizes = {"targets": len(splits[0].targets), "examples": len(set(splits[-1].places))}
+    sizes |= {"data": data_behind(edge_task, source)}
+    return table.assign(task=edge_task, tuned_seed=tuned_seed(checkpoints), **sizes)[EDGES]
 
 
 def probed_models(encoder: str, checkpoints: Sequence[Checkpoint], model: str, device: str | None) -> Models:
@@ -97,7 +95,7 @@ def probed_models(encoder: str, checkpoints: Sequence[Checkpoint], model: str, d
     Of twins only the parser's is read, which training moves most: probes take long.
     """
     models = pretrained_and_fine_tuned(encoder, checkpoints, (TUNED, TWIN) if model == PARSER else (TUNED,), device)
-    return models | randomised(encoder) if model == BASE else fine_tuned(models)
+    return models | {(RANDOMISED, SHARED): untrained(encoder)} if model == BASE else fine_tuned(models)
 
 
 def fine_tuned(models: Models) -> Models:
@@ -112,7 +110,7 @@ def targets_of_splits(tables: Mapping, encoder: str, most: int, max_tokens: int)
         encoded = encoded_words(sentences, tokenizer, max_tokens)
         with_tokens = words_with_tokens(encoded)
         read = [one for one in targets if with_tokens[one.sentence].issuperset(words_of(one))]
-        splits.append(Split(encoded, read, len(targets) - len(read)))
+        splits.append(Split(encoded, read))
     return splits
 
 
@@ -214,8 +212,8 @@ def codelengths(
     averaged over all layers; arguments as for `edge_probing`, `probe` with `targets` and `seeds`.
 
     Returns:
-        CODES: `seed` of the order that is sent and of the perceptron, `bits` and `uniform` of the `targets` that are
-        not of the fold (`uniform` of a code that knows nothing), `compression` their ratio, `examples` all sentences.
+        CODES: `seed` of the order that is sent and of the perceptron, `bits` and `uniform` of the targets that are not
+        of the fold (`uniform` of a code that knows nothing), `examples` all sentences.
     """
     models, codes = probed_models(encoder, checkpoints, model, device), []
     if not models:
@@ -228,11 +226,10 @@ def codelengths(
         x = span_means(vectors_of(one, splits, device)[0], targets)
         for seed in probe["seeds"]:
             code = mdl.online_code(x, y, classes, seed)
-            uniform = counted * (code.uniform / len(y))
-            columns = {"fold": range(WHOLE, FOLDS), "bits": without_each_fold(code.bits, places), "uniform": uniform}
-            codes.append(pd.DataFrame(columns | {"targets": counted}).assign(model=name, control=control, seed=seed))
+            bits, uniform = without_each_fold(code.bits, places), counted * (code.uniform / len(y))
+            columns = {"model": name, "control": control, "seed": seed, "fold": range(WHOLE, FOLDS)}
+            codes.append(pd.DataFrame(columns | {"bits": bits, "uniform": uniform}))
     table = pd.concat(codes, ignore_index=True).assign(task=edge_task, tuned_seed=tuned_seed(checkpoints))
-    table["compression"], table["left_out"] = table["uniform"] / table["bits"], splits[0].left_out
     return table.assign(examples=len(set(places)))[CODES]
 
 
@@ -278,7 +275,7 @@ def structure(
         return pd.DataFrame(columns=TREES)
     tokenizer = encoders.tokenizer(encoders.locate(encoder))
     how = (tokenizer, treebank_of(source), structural_sentences, max_tokens, device)
-    table = structural_probes(models, *how, with_folds=True)
+    table = structural_probes(models, *how)
     table["model"], table["control"] = zip(*table["model"], strict=True)
     return table.assign(tuned_seed=tuned_seed(checkpoints))[TREES]
 
@@ -290,36 +287,33 @@ def structural_probes(
     sentences: int,
     max_length: int = 128,
     device: str | None = None,
-    with_folds: bool = False,
 ) -> pd.DataFrame:
     """How well a projection of each layer gives distances and depths in the syntax tree.
 
     Args:
         models: name to encoder.
         treebank: splits `train`, `validation`, `test` with `tokens`, `upos`, `heads`.
-        sentences: of the training split at most, half as many of the others, drawn at random.
-        with_folds: also without each fold of the test sentences.
+        sentences: of the training split at most, half as many of the others, drawn at random; one with a word that has
+            no tokens is left out.
 
     Returns:
-        One row per model, layer (0…L) and kind (`distance`, `depth`): `spearman` over sentences of 5 to 50 words,
-        `tree` (UUAS for distances, root accuracy for depths, without punctuation); with folds, `fold`, `examples` (test
-        sentences) and `left_out` (sentences of all splits with a word that has no tokens).
+        One row per model, kind (`distance`, `depth`), fold of the test sentences left out (−1: none) and layer (0…L):
+        `spearman` over sentences of 5 to 50 words, `tree` (UUAS for distances, root accuracy for depths, without
+        punctuation), and `examples` (test sentences).
     """
-    tables, encoded, left_out = {}, {}, 0
+    tables, encoded, rows = {}, {}, []
     for split in SPLITS:
         drawn = drawn_sentences(treebank[split], sentences if split == "train" else sentences // 2)
         words = encoded_words(list(drawn["tokens"]), tokenizer, max_length)
         whole = np.flatnonzero(drawn["tokens"].map(len) == list(map(len, words_with_tokens(words))))
         tables[split], encoded[split] = drawn.iloc[whole], words.select(whole)
-        left_out += len(drawn) - len(whole)
-    folds, rows = range(WHOLE, FOLDS) if with_folds else [WHOLE], []
     for name, model in models.items():
         layers = every_layer(model)
         vectors = {split: word_vectors(model, words, layers, device=device) for split, words in encoded.items()}
         for kind in ("distance", "depth"):
-            rows += [(name, *row) for row in tree_scores(kind, vectors, tables, folds, device)]
+            rows += [(name, *row) for row in tree_scores(kind, vectors, tables, device)]
     table = pd.DataFrame(rows, columns=["model", "layer", "kind", "fold", "spearman", "tree"])
-    return table.assign(examples=len(tables["test"]), left_out=left_out) if with_folds else table.drop(columns="fold")
+    return table.assign(examples=len(tables["test"]))
 
 
 def drawn_sentences(table: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -328,7 +322,7 @@ def drawn_sentences(table: pd.DataFrame, most: int) -> pd.DataFrame:
     return table.iloc[subset(np.zeros(len(table)), most, SAMPLE_SEED)].reset_index(drop=True)
 
 
-def tree_scores(kind: str, vectors: Mapping, tables: Mapping, folds: Iterable[int], device: str | None) -> list:
+def tree_scores(kind: str, vectors: Mapping, tables: Mapping, device: str | None) -> list:
     """Rows of layer, kind, fold, Spearman's correlation and the tree that is found, of one model's probes."""
     geometry = structural_probe.tree_distances if kind == "distance" else structural_probe.tree_depths
     truth = {split: [geometry(heads) for heads in table["heads"]] for split, table in tables.items()}
@@ -337,7 +331,7 @@ def tree_scores(kind: str, vectors: Mapping, tables: Mapping, folds: Iterable[in
     counted = [np.array(tags) != PUNCTUATION for tags in tables["test"]["upos"]]
     of_sentences = structural_probe.sentence_scores(kind, probe.predict(vectors["test"]), truth["test"], counted)
     rows = []
-    for fold in folds:
+    for fold in range(WHOLE, FOLDS):
         scores = structural_probe.summary(of_sentences[of_sentences["sentence"] % FOLDS != fold])
         layers = enumerate(zip(scores["spearman"], scores["tree"], strict=True))
         rows += [(layer, kind, fold, *of_layer) for layer, of_layer in layers]

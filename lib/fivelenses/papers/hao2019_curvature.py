@@ -11,7 +11,8 @@ from fivelenses.lenses.directions import layer_parameters
 from fivelenses.lenses.hessian import curvatures
 from fivelenses.models import thirds
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.hao2019.planes import Models, encoded
+from fivelenses.papers.hao2019 import Models
+from fivelenses.papers.models import encoded
 from fivelenses.records import ALL
 
 DRAWS = 5
@@ -55,14 +56,8 @@ def end_curvature(
     model = plane.model
     del plane  # three vectors as long as the parameters, where Lanczos' method needs nine
     rows = [
-        {
-            "group": group,
-            "examples": examples.num_rows,
-            "top": curvature.top,
-            "trace": curvature.trace,
-            "trace_standard_error": curvature.trace_standard_error,
-            "norm": norms[group],
-        }
-        for group, curvature in curvatures(model, examples, groups, DRAWS).items()
+        (group, one.top, one.trace, one.trace_standard_error, norms[group])
+        for group, one in curvatures(model, examples, groups, DRAWS).items()
     ]
-    return pd.DataFrame(rows).assign(task=task, init=init, seed=seed)
+    table = pd.DataFrame(rows, columns=["group", "top", "trace", "trace_standard_error", "norm"])
+    return table.assign(examples=examples.num_rows, task=task, init=init, seed=seed)

@@ -1,6 +1,7 @@
 """Figures 3 and 4 of Hao et al. (2019): states of a training in its plane, and what a long training leads to.
 
-The control of a trajectory is a random walk (`random_walk`), that of a way between two models a random direction.
+The control of a trajectory is a random walk (`turn_of_random_walk`), that of a way between two models a random
+direction. Planes, grids and folds are those of `hao2019`.
 """
 
 import copy
@@ -14,10 +15,10 @@ import torch
 from transformers import PreTrainedModel
 
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.lenses import directions, landscape
+from fivelenses.lenses import directions
 from fivelenses.lenses.directions import Parameters, layer_parameters
-from fivelenses.papers.hao2019.planes import Models, Plane, encoded, loss_of
-from fivelenses.papers.hao2019.surfaces import Log, at_point, surface
+from fivelenses.papers.hao2019 import Grid, Models, Plane, at_point, cells_of, loss_of, surface
+from fivelenses.papers.models import Log, encoded
 from fivelenses.records import BETWEEN, CELL, CONTINUED, INITS, PRETRAINED, SEPARATE, STATE, TWIN, WHOLE
 
 POSITIONS_BETWEEN = 11
@@ -46,7 +47,7 @@ def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
         One row per state with `step`, `epoch`, `share` (of all steps), `angle` (degrees, to the first direction; NaN at
         the start), `alpha` and `beta` (the paper's coordinates), `plane_alpha` and `plane_beta` (the nearest point of
         the plane), `in_plane` (share of the squared displacement that the plane holds; NaN at the start), `control`.
-        The control is a `random_walk` with steps of the same lengths, of which only the first six columns are known.
+        Of the control, a random walk with steps of the same lengths, only the `angle` is known.
     """
     steps, moves, before = checkpoint.steps(), [], plane.start
 
@@ -76,27 +77,29 @@ def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
         "in_plane": path.share,
         "control": "",
     }
-    walk = random_walk(np.array(moves)) | {"control": TWIN}
+    walk = {"angle": turn_of_random_walk(np.array(moves)), "control": TWIN}
     return pd.concat([pd.DataFrame(when | columns) for columns in (training, walk)], ignore_index=True)
 
 
-def random_walk(moves: np.ndarray) -> dict[str, np.ndarray]:
-    """Where a random walk in very many dimensions lies, whose steps are orthogonal.
+def turn_of_random_walk(moves: np.ndarray) -> np.ndarray:
+    r"""The angle to its end of each point of a random walk in very many dimensions, whose steps are orthogonal.
+
+    A point at which the walk has made a share :math:`s` of its summed squared steps lies at
+    :math:`\arccos \sqrt{s}`.
 
     Args:
         moves: (t,) how far each point is from the one before it; 0 for the start.
 
     Returns:
-        `angle` (degrees, to the end; NaN at the start), `alpha` and `beta` (equations 4 and 5, to the end).
+        (t,) degrees; NaN at the start.
 
     Example:
-        >>> {name: values.round(3).tolist() for name, values in random_walk(np.array([0.0, 1.0, 1.0])).items()}
-        {'angle': [nan, 45.0, 0.0], 'alpha': [0.0, 0.5, 1.0], 'beta': [0.0, 0.5, 0.0]}
+        >>> turn_of_random_walk(np.array([0.0, 1.0, 1.0])).round(3).tolist()
+        [nan, 45.0, 0.0]
     """
     walked = np.cumsum(np.square(moves))
     walked /= walked[-1]  # not their sum, which rounds in another order, so that the end could lie beyond 1
-    angle = np.where(walked > 0, np.degrees(np.arccos(np.sqrt(walked))), np.nan)
-    return {"angle": angle, "alpha": walked, "beta": np.sqrt(walked * (1 - walked))}
+    return np.where(walked > 0, np.degrees(np.arccos(np.sqrt(walked))), np.nan)
 
 
 def long_training(
@@ -104,18 +107,14 @@ def long_training(
     long_task: str,
     seed: int,
     second: Mapping[str, str],
-    low: float,
-    high: float,
-    points: int,
-    grid_examples: int | None = None,
-    bfloat16: bool = False,
+    grid: Grid,
     device: str | None = None,
     log: Log = print,
 ) -> pd.DataFrame:
     """Figure 4: a training that is continued, in the plane of its first epochs, and a separate one as long.
 
     Args:
-        long_task: that is trained for longer, too. The other arguments are those of `landscapes`.
+        long_task: that is trained for longer, too. The other arguments are those of `hao2019.landscapes`.
 
     Returns:
         Rows of three kinds, which `kind` tells apart, with `task`, `seed` and `training`: `continued`, whose reference
@@ -134,16 +133,16 @@ def long_training(
     schedule, development = continued.specification.schedule, encoded(finished, "validation")
     first = schedule.steps(continued.manifest["training_examples"], further=False)
     plane = models.plane(long_task, PRETRAINED, seed, model=continued.model_at(first))
-    evaluate = loss_of(plane, development, grid_examples, bfloat16)
-    name, positions = f"{long_task}, continued, seed {seed}, development examples", landscape.grid(low, high, points)
-    cells = surface(plane, plane.start, evaluate, positions, "error", name, log)
+    evaluate, lower = loss_of(plane, development, grid["examples"], grid["bfloat16"]), grid["bfloat16"]
+    name = f"{long_task}, continued, seed {seed}, development examples"
+    cells = surface(plane, plane.start, evaluate, cells_of(grid), "error", name, log)
     parts = [
         cells.assign(kind=CELL, control="", training=CONTINUED),
-        errors_along(continued, plane, schedule.epochs, development, bfloat16).assign(training=CONTINUED),
+        errors_along(continued, plane, schedule.epochs, development, lower).assign(training=CONTINUED),
     ]
     plane = models.plane(long_task, PRETRAINED, seed, model=finished.model())
     epochs = finished.specification.schedule.epochs
-    parts.append(errors_along(long, plane, epochs, development, bfloat16).assign(training=SEPARATE))
+    parts.append(errors_along(long, plane, epochs, development, lower).assign(training=SEPARATE))
     return pd.concat(parts, ignore_index=True).assign(task=long_task, seed=seed)
 
 
@@ -167,7 +166,7 @@ def errors_along(
             place = directions.moved(plane.end(), [direction], [share])
             errors = at_point(loss_of(of_model, development, None, bfloat16), place, "error")
             way = {"share": share, "control": control, "kind": BETWEEN, "epoch": epochs}
-            parts.append(errors[["fold", "error", "examples"]].assign(**way))
+            parts.append(errors.assign(**way))
     return pd.concat(parts, ignore_index=True)
 
 
