@@ -111,36 +111,36 @@ def stream(
 
 @torch.no_grad()
 def stream_rolled_back(
-    tuned: nn.Module,
-    original: nn.Module,
+    fine_tuned: nn.Module,
+    pretrained: nn.Module,
     examples: datasets.Dataset,
     batch_size: int = 32,
     device: str | torch.device | None = None,
 ) -> Iterator[list[Activations]]:
-    """The last layer of a model, and of the same model with each layer in turn reset to that of `original`.
+    """The last layer of a model, and of the same model with each layer in turn reset to that of `pretrained`.
 
     What enters a layer does not depend on it: a model with layer l rolled back is computed from layer l upwards, so
     that all L of them together take (L + 1) / 2 passes.
 
     Args:
-        tuned, original: models of one architecture.
+        fine_tuned, pretrained: models of one architecture.
         examples, batch_size, device: as `stream`.
 
     Yields:
         Per batch the model's last layer, then those with layer 1…L rolled back.
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    own, others = (layer_list(model.to(device).eval()) for model in (tuned, original))
+    own, others = (layer_list(model.to(device).eval()) for model in (fine_tuned, pretrained))
     depth = len(own)
     for layer in range(1, depth + 1):
-        check_same_parts(tuned, original, layer)
+        check_same_parts(fine_tuned, pretrained, layer)
     order = stream_order(examples)
     for begin in range(0, len(order), batch_size):
         rows = order[begin : begin + batch_size]
-        inputs = _inputs(tuned, examples.select(rows), device)
+        inputs = _inputs(fine_tuned, examples.select(rows), device)
         inputs.pop("word_ids", None)
-        with _captured(tuned, [depth]) as states, _entering(own) as entering:
-            tuned.base_model(**inputs)
+        with _captured(fine_tuned, [depth]) as states, _entering(own) as entering:
+            fine_tuned.base_model(**inputs)
         last = [states[depth]]
         last += [_upwards([others[layer], *own[layer + 1 :]], entering[layer:]) for layer in range(depth)]
         mask = inputs["attention_mask"].bool()

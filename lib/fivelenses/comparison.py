@@ -348,19 +348,19 @@ def check_tokens(examples: datasets.Dataset, width: int, fold_of: np.ndarray | N
 
 
 def last_layer_movement(
-    original: nn.Module, examples: datasets.Dataset, batch_rows: int = 32, device: str | None = None
+    pretrained: nn.Module, examples: datasets.Dataset, batch_rows: int = 32, device: str | None = None
 ) -> Callable[[nn.Module], float]:
-    """How far the last layer of a model has moved from that of `original`, as a function of the model.
+    """How far the last layer of a model has moved from that of `pretrained`, as a function of the model.
 
     It is 1 − RSA over all tokens of the examples, 0 to 2, and 1 for a model whose tokens have all become one direction,
-    as a large random movement makes them: nothing of the original's similarities is left. The original reads them once.
+    as a large random movement makes them: nothing of its similarities is left. `pretrained` reads the examples once.
     """
-    depth = len(layer_list(original))
+    depth = len(layer_list(pretrained))
 
     def tokens(model: nn.Module) -> torch.Tensor:
         return torch.cat([batch.tokens(depth) for batch in stream(model, examples, [depth], (), batch_rows, device)])
 
-    before = tokens(original)
+    before = tokens(pretrained)
 
     def movement(model: nn.Module) -> float:
         after = tokens(model)
@@ -371,25 +371,25 @@ def last_layer_movement(
 
 
 def layers_rolled_back(
-    tuned: nn.Module,
-    original: nn.Module,
+    fine_tuned: nn.Module,
+    pretrained: nn.Module,
     examples: datasets.Dataset,
     variance_kept: float = 0.99,
     batch_rows: int = 32,
     device: str | None = None,
     fold_of: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    """How far the last layer of a fine-tuned model moves when one of its layers is rolled back to the original.
+    """How far the last layer of a fine-tuned model moves when one of its layers is rolled back.
 
     Returns:
         One row per layer rolled back (and fold left out, see `compare_with`), with `layer`, `fold` where there are
         folds, `svcca`, `tokens` and `examples`, for the last layer.
     """
-    check_tokens(examples, tuned.config.hidden_size, fold_of)
-    lens, depth = CCA(("svcca",), variance_kept), len(layer_list(tuned))
+    check_tokens(examples, fine_tuned.config.hidden_size, fold_of)
+    lens, depth = CCA(("svcca",), variance_kept), len(layer_list(fine_tuned))
     parted, left_out_once = _parted(examples, fold_of)
-    lens.begin([(0, layer) for layer in range(1, depth + 1)], [depth], tuned.config.num_attention_heads, parted)
-    for batches in stream_rolled_back(tuned, original, examples, batch_rows, device):
+    lens.begin([(0, layer) for layer in range(1, depth + 1)], [depth], fine_tuned.config.num_attention_heads, parted)
+    for batches in stream_rolled_back(fine_tuned, pretrained, examples, batch_rows, device):
         lens.update(batches)
     return pd.DataFrame(
         {"layer": layer} | left_out_once[left_out] | lens.row((0, layer), depth, left_out)

@@ -109,32 +109,32 @@ def freeze(model: nn.Module, layers: Iterable[int]) -> None:
         one.requires_grad_(False)
 
 
-def truncate(model: nn.Module, kept: int) -> None:
-    """Keep layers 1…`kept` and drop those above, in place.
+def truncate(model: nn.Module, depth: int) -> None:
+    """Keep layers 1…`depth` and drop those above, in place.
 
-    Refused: `kept` is less than one or more than there are layers.
+    Refused: `depth` is less than one or more than there are layers.
     """
     layers = layer_list(model)
-    if kept not in range(1, len(layers) + 1):
-        raise ValueError(f"A truncated encoder keeps 1 to {len(layers)} layers, not {kept!r}.")
-    del layers[kept:]
-    model.config.num_hidden_layers = kept
+    if depth not in range(1, len(layers) + 1):
+        raise ValueError(f"A truncated encoder keeps 1 to {len(layers)} layers, not {depth!r}.")
+    del layers[depth:]
+    model.config.num_hidden_layers = depth
 
 
 @torch.no_grad()
-def roll_back(model: nn.Module, original: nn.Module, layers: Iterable[int]) -> None:
-    """Reset the parameters and buffers of these layers of `model` to those of `original`, in place."""
+def roll_back(model: nn.Module, pretrained: nn.Module, layers: Iterable[int]) -> None:
+    """Reset the parameters and buffers of these layers of `model` to those of `pretrained`, in place."""
     layers = list(layers)
     for layer in layers:
-        check_same_parts(model, original, layer)
+        check_same_parts(model, pretrained, layer)
     for layer in layers:
-        part(model, layer).load_state_dict(part(original, layer).state_dict())
+        part(model, layer).load_state_dict(part(pretrained, layer).state_dict())
 
 
-def check_same_parts(model: nn.Module, original: nn.Module, layer: int) -> None:
+def check_same_parts(model: nn.Module, pretrained: nn.Module, layer: int) -> None:
     """Refuse two models of which this layer is not alike in its parameters and their shapes."""
     shapes = [
-        {name: tensor.shape for name, tensor in part(one, layer).state_dict().items()} for one in (model, original)
+        {name: tensor.shape for name, tensor in part(one, layer).state_dict().items()} for one in (model, pretrained)
     ]
     if shapes[0] != shapes[1]:
         raise ValueError(f"Layer {layer} of the two models does not have the same parts: they are not comparable.")
@@ -163,10 +163,10 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
         for projection in of_layer.values():
             weight = projection.weight
             bound = 2 * INITIAL_DEVIATION
-            drawn = nn.init.trunc_normal_(
+            initial = nn.init.trunc_normal_(
                 torch.empty(weight.shape), 0.0, INITIAL_DEVIATION, -bound, bound, generator=generator
             )
-            weight.copy_(drawn)
+            weight.copy_(initial)
             if biases_and_norms == "reset" and projection.bias is not None:
                 projection.bias.zero_()
         if biases_and_norms == "reset":

@@ -28,40 +28,41 @@ STEPS = (math.log(1.5), math.log(8))  # by which the scale changes before it is 
 
 
 @torch.no_grad()
-def moved_at_random(tuned: nn.Module, original: nn.Module, seed: int, scale: float = 1.0) -> nn.Module:
+def moved_at_random(fine_tuned: nn.Module, pretrained: nn.Module, seed: int, scale: float = 1.0) -> nn.Module:
     """A copy of a fine-tuned model whose encoder has moved from the pre-trained one by noise of the same norm.
 
     Every matrix and every vector of embeddings and layers moves by its own norm; one that training left alone stays.
-    The head is kept as tuned, and so is the pooler, which is part of a head here, as are buffers. The noise is spread
-    over a whole tensor: rows of the embeddings that no training example used move like the others.
+    The head stays as fine-tuned, and so does the pooler, which is part of a head here, as do buffers. The noise is
+    spread over a whole tensor: rows of the embeddings that no training example used move like the others.
 
     Norms are equal up to the rounding of the weights' precision, which counts where a move is hardly larger.
 
     Args:
-        tuned: a fine-tuned transformers model, with or without a head.
-        original: the pre-trained model that it came from, with or without a head.
+        fine_tuned: a fine-tuned transformers model, with or without a head.
+        pretrained: the pre-trained model that it came from, with or without a head.
         seed: of the noise; the draw for a parameter depends on the seed and the parameter's name alone, and is the
             same on every device.
         scale: s, the norm of the noise in norms of the model's own move.
 
     Returns:
-        The twin, in the mode and on the device of `tuned`, which is unchanged.
+        The twin, in the mode and on the device of `fine_tuned`, which is unchanged.
 
     Refused: encoders with different parameters or shapes, or a value that is NaN or infinite.
 
     Example:
         >>> from transformers import BertConfig, BertModel
         >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-        >>> tuned, original = BertModel(shape), BertModel(shape)
-        >>> twin = moved_at_random(tuned, original, seed=0)
-        >>> before, after, other = (model.encoder.layer[0].output.dense.weight for model in (original, tuned, twin))
+        >>> fine_tuned, pretrained = BertModel(shape), BertModel(shape)
+        >>> twin = moved_at_random(fine_tuned, pretrained, seed=0)
+        >>> models = pretrained, fine_tuned, twin
+        >>> before, after, other = (model.encoder.layer[0].output.dense.weight for model in models)
         >>> torch.allclose((other - before).norm(), (after - before).norm()), torch.equal(other, after)
         (True, False)
     """
-    for model in (tuned, original):
+    for model in (fine_tuned, pretrained):
         layer_list(model)
-    twin = copy.deepcopy(tuned)
-    targets, origins = _encoder_parameters(twin), _encoder_parameters(original)
+    twin = copy.deepcopy(fine_tuned)
+    targets, origins = _encoder_parameters(twin), _encoder_parameters(pretrained)
     unshared = sorted(set(targets) ^ set(origins))
     if unshared:
         raise ValueError(f"The models are not of one architecture: {unshared[0]!r} is in one only.")
@@ -84,19 +85,19 @@ def moved_at_random(tuned: nn.Module, original: nn.Module, seed: int, scale: flo
 
 @torch.no_grad()
 def scale_of_equal_movement(
-    tuned: nn.Module, original: nn.Module, seed: int, movement: Callable[[nn.Module], float]
+    fine_tuned: nn.Module, pretrained: nn.Module, seed: int, movement: Callable[[nn.Module], float]
 ) -> float | None:
     """The scale at which the noise of `moved_at_random` moves a model as far as it was moved by training.
 
     Args:
-        tuned, original, seed: of `moved_at_random`.
-        movement: how far a model has moved from `original`, at least 0.
+        fine_tuned, pretrained, seed: of `moved_at_random`.
+        movement: how far a model has moved from `pretrained`, at least 0.
 
     Returns:
-        s, with a movement within `TOLERANCE` of that of `tuned`; None where no scale that was tried comes as near.
+        s, with a movement within `TOLERANCE` of that of `fine_tuned`; None where no scale that was tried comes as near.
     """
-    twin = moved_at_random(tuned, original, seed)
-    targets, origins = _encoder_parameters(twin), _encoder_parameters(original)
+    twin = moved_at_random(fine_tuned, pretrained, seed)
+    targets, origins = _encoder_parameters(twin), _encoder_parameters(pretrained)
     ends = {name: target.clone() for name, target in targets.items()}
 
     def moved(scale: float) -> float:
@@ -104,7 +105,7 @@ def scale_of_equal_movement(
             torch.lerp(origins[name].to(target.device), ends[name].to(target.device), scale, out=target)
         return movement(twin)
 
-    return _scale(moved, movement(tuned))
+    return _scale(moved, movement(fine_tuned))
 
 
 def _scale(moved: Callable[[float], float], goal: float) -> float | None:
@@ -116,10 +117,10 @@ def _scale(moved: Callable[[float], float], goal: float) -> float | None:
     """
     place, low, high = 0.0, None, None
     for tried in range(1, 1 + PASSES):
-        found = moved(math.exp(place))
-        if abs(found - goal) <= max(TOLERANCE * goal, UNMOVED):
+        movement = moved(math.exp(place))
+        if abs(movement - goal) <= max(TOLERANCE * goal, UNMOVED):
             return math.exp(place)
-        miss = math.log(max(found, UNMOVED) / max(goal, UNMOVED))
+        miss = math.log(max(movement, UNMOVED) / max(goal, UNMOVED))
         low, high = ((place, miss), high) if miss < 0 else (low, (place, miss))
         if low and high:
             # Some way from either end, so that a bend does not hold one of them.

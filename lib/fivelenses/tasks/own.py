@@ -141,8 +141,8 @@ def _with_class_names(split: "datasets.Dataset") -> pd.DataFrame:
 def _file_tables(file: Path) -> tuple[str, dict[str, pd.DataFrame]]:
     """The title of a file, and its training and development rows by where they come from."""
     title = TRAIN.sub("", file.stem).strip("-_. ") or file.resolve().parent.name
-    beside = file.with_name(TRAIN.sub("dev", file.name))
-    files = [file, *([beside] if beside != file and beside.is_file() else [])]
+    development = file.with_name(TRAIN.sub("dev", file.name))
+    files = [file, *([development] if development != file and development.is_file() else [])]
     return title, {str(one): read_table(one) for one in files}
 
 
@@ -230,15 +230,15 @@ def _examples(table: pd.DataFrame, columns: dict[str, str], where: str) -> pd.Da
         raise SourceError(f"{where} is to give one column for two of {', '.join(columns)}: name different ones.")
     examples = pd.DataFrame({role: table[column].tolist() for role, column in columns.items()}, dtype=object)
     for role, values in examples.items():
-        given = [_label(value) if role == "label" else value for value in values]
-        bad = [row for row, value in enumerate(given) if not isinstance(value, str) or not value.strip()]
+        readable = [_label(value) if role == "label" else value for value in values]
+        bad = [row for row, value in enumerate(readable) if not isinstance(value, str) or not value.strip()]
         if bad:
             kind = "a text or a whole number" if role == "label" else "a text"
             raise SourceError(
                 f"{where} has {values[bad[0]]!r} as {columns[role]} in {table.index.name or 'row'} "
                 f"{table.index[bad[0]]:,} (of {len(bad):,} such rows the first): give {kind}, or remove them."
             )
-        examples[role] = given
+        examples[role] = readable
     return examples
 
 

@@ -96,14 +96,14 @@ def hub_table(task: Task, split: str) -> "datasets.Dataset":
     Refused: the mirror lacks it or holds it damaged, or the hub cannot be reached.
     """
     name, folder, where = task.splits[split], mirror(), "the hub"
-    asked = dict(path=task.repository, name=task.config, revision=task.revision, split=name)
+    arguments = dict(path=task.repository, name=task.config, revision=task.revision, split=name)
     if folder is not None:
         where = str(folder / "datasets" / task.repository / task.config / f"{name}.parquet")
-        asked = dict(path="parquet", data_files={split: where}, split=split)
+        arguments = dict(path="parquet", data_files={split: where}, split=split)
     else:
         ask_hub_once()
     try:
-        return quiet_datasets().load_dataset(**asked)
+        return quiet_datasets().load_dataset(**arguments)
     except hub_errors() as error:
         raise SourceError(
             f"{task.title} ({task.repository}, {task.config}, {name}) could not be read from {where} "

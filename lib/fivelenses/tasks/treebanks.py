@@ -176,14 +176,14 @@ def encode_units(
     """
     number = {name: place for place, name in enumerate(labels)}
     columns = encode_words(table["tokens"], tokenizer, max_length)
-    kept: dict[int, list[tuple[list[int], int]]] = {}
+    labelled: dict[int, list[tuple[list[int], int]]] = {}
     for row, (units, names) in enumerate(zip(table["units"], table["names"], strict=True)):
         present = set(columns["word_ids"][row])
         for unit, name in zip(units, names, strict=True):
             if present.issuperset(unit):
-                kept.setdefault(row, []).append((unit, number[name]))
+                labelled.setdefault(row, []).append((unit, number[name]))
     targets = {
-        "units": [[unit for unit, _ in of_row] for of_row in kept.values()],
-        "labels": [[label for _, label in of_row] for of_row in kept.values()],
+        "units": [[unit for unit, _ in of_row] for of_row in labelled.values()],
+        "labels": [[label for _, label in of_row] for of_row in labelled.values()],
     }
-    return datasets.Dataset.from_dict(select(columns, list(kept)) | targets)
+    return datasets.Dataset.from_dict(select(columns, list(labelled)) | targets)
