@@ -39,7 +39,7 @@ from fivelenses.models import encoders, twins
 from fivelenses.models.encoders import check_encoder
 from fivelenses.models.layers import layer_list, part, projections
 from fivelenses.papers.measures import name
-from fivelenses.papers.merchant2020.similarity import drawn_positions
+from fivelenses.papers.merchant2020 import drawn_positions
 from fivelenses.records import WHOLE
 from fivelenses.tasks.own import FILES, read_table
 from fivelenses.tasks.sources import SourceError
