@@ -106,9 +106,9 @@ def test_the_page_says_how_many_tests_it_holds_and_how_many_verdicts_hold_for_th
     groups = [group for _, verdict in in_turn(CLAIMS) * 2 for group in verdict.groups]
     decided, by_chance = sum(group.outcome != OPEN for group in groups), sum(group.chance for group in groups)
     text = " ".join(read(ledger.ledger_html([run, other])).text.split())
-    assert f"Group tests with an interval: {len(groups)}; decided: {decided}." in text
+    assert f"Of {len(groups)} group tests with an interval, {decided} are decided." in text
     assert f"chance alone would decide at most {by_chance:.0f} of them on average" in text
-    assert "2 of the 2 reproduced verdicts with a twin hold for the twin, too" in text
+    assert "Of 2 reproduced verdicts that have a twin, 2 also hold for it" in text
 
 
 def test_what_a_run_says_is_written_as_text(run):
