@@ -95,7 +95,7 @@ class Run:
         learned = judging.ordinary(models), predictions, self.settings.encoder
         self.excluded = judging.unlearned(*learned, gains, words)
         reasons = "; ".join(dict.fromkeys(self.excluded.values()))
-        all_learned = "*Every task was learned*: all take part."
+        all_learned = "All tasks were learned, so all are judged."
         display(Markdown(f"*Not clearly learned, so left out of the claims*: {reasons}." if reasons else all_learned))
 
     def figure(

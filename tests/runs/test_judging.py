@@ -55,7 +55,7 @@ def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
 
 def test_a_run_in_which_all_was_learned_says_so(run, shown):
     run.gate(MODELS[1:], PREDICTED)
-    assert shown[0] == ["*Every task was learned*: all take part."] and run.excluded == {}
+    assert shown[0] == ["All tasks were learned, so all are judged."] and run.excluded == {}
 
 
 def test_a_bag_of_words_of_the_run_decides_too(run, shown):

@@ -137,7 +137,7 @@ def answered(head: str, sentences: Iterable[str]) -> str:
         >>> counted = "[The last section](#the-claims) has all, of which `claims_reproduced` hold."
         >>> head = f"**The answer in numbers.** It is 1 to 2. {counted}\\n\\n*You need* it."
         >>> print(answered(head, ["It is 2."]))
-        **The answer of this run.**
+        **What this run shows.**
         <BLANKLINE>
         - It is 2.
         <BLANKLINE>
@@ -150,7 +150,7 @@ def answered(head: str, sentences: Iterable[str]) -> str:
     if not points or of_any_run is None:
         return head
     counted = COUNTED.search(of_any_run.group())
-    answer = f"**The answer of this run.**\n\n{points}" + (f"\n\n{counted.group()}" if counted else "")
+    answer = f"**What this run shows.**\n\n{points}" + (f"\n\n{counted.group()}" if counted else "")
     return head[: of_any_run.start()] + answer + head[of_any_run.end() :]
 
 
@@ -200,7 +200,7 @@ def the_run(run: BookRun) -> str:
     facts = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
     trained, measured = (timedelta(seconds=round(facts[name])) for name in ("training_seconds", "seconds"))
     took = (
-        f"training took {trained}, measuring {measured} (h:mm:ss)" if trained or measured else "its times were not kept"
+        f"training took {trained}, measuring {measured} (h:mm:ss)" if trained or measured else "its times are unknown"
     )
     said = [f"*This run*: {took}, on {facts['device']}, with {facts['peak_memory'] / 1e9:.1f} GB."]
     for reason, names in by_value(facts["not_measured"]).items():
