@@ -14,9 +14,9 @@ They lie beside the run's records, in ``book/records/<profile>-<encoder>/<chapte
       holds: ratio > 2 and verdict == "reproduced"
 
 A number is taken from a table: that of the entry's exhibit, of another `exhibit`, or of a `record`; `where` keeps the
-rows whose columns have these values, and `take` is one of `TAKES` (without it, there has to be one value). Or it is taken
-from what became of a `claim`, with a `part` and a `group` where it is about an effect. Or it is an expression of the
-numbers above it.
+rows whose columns have these values, and `take` is one of `TAKES` (without it, there has to be one value). Or it is
+taken from what became of a `claim`, with a `part` and a `group` where it is about an effect. Or it is an expression of
+the numbers above it.
 """
 
 import string
