@@ -219,10 +219,6 @@ class ChapterParameters(BaseModel):
         shared = {"schedule": self.schedule_of(task, encoder), "examples": self.examples_of(task)}
         return [{"seed": seed} | shared for seed in self.seeds]
 
-    def specification(self, task: str, seed: int, encoder: str) -> "Specification":
-        """The specification of one model of this run, where one seed is one model."""
-        return next(one for one in self.specifications_of(task, encoder) if one.seed == seed)
-
     def specifications_of(self, task: str, encoder: str) -> "list[Specification]":
         """The specifications of the models of one task and encoder."""
         from fivelenses.checkpoints.finetuning import resolved_precision
@@ -375,7 +371,8 @@ class Zhou2022(ChapterParameters):
 
     def models_for_target(self) -> "list[Specification]":
         """The specifications of the models in which `target` is measured."""
-        return [self.specification(task, seed, self.encoder) for task in self.tuned_on for seed in self.seeds]
+        trained = [one for task in self.tuned_on for one in self.specifications_of(task, self.encoder)]
+        return [one for one in trained if not one.shuffled_labels]
 
 
 class Hao2019(ChapterParameters):

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -18,9 +19,11 @@ from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.exhibits import counted
 from fivelenses.models import encoders
-from fivelenses.sweep import Point
 from fivelenses.tasks.own import described
 from fivelenses.tasks.sources import SourceError, mirror
+
+if TYPE_CHECKING:
+    from fivelenses.sweep import Point
 
 # Layers and width of encoders that may not be at hand, by a part of their names; those of Turc et al. say theirs.
 SHAPES = {"bert-base": (12, 768), "bert-large": (24, 1024), "multiberts": (12, 768), "mpnet-base": (12, 768)}
@@ -37,7 +40,7 @@ def dry_run(number: int, profile: str, overrides: dict | None = None) -> list[st
     return [f"chapter {number}, profile {profile}: {of_run}", *_inputs(parameters), *lines, *_time(number, work)]
 
 
-def dry_sweep(number: int, profile: str, points: Sequence[Point], current: Collection[str]) -> list[str]:
+def dry_sweep(number: int, profile: str, points: "Sequence[Point]", current: Collection[str]) -> list[str]:
     """The lines that `sweep --dry-run` prints: what is read, each point's models, and about how long all take.
 
     A model that several points share is counted at the first of them.

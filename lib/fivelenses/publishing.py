@@ -45,8 +45,8 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
             of the chapter shows.
 
     Raises:
-        ParameterError: there is no run.
-        RunError: it is not current, or the published records would become too large to commit.
+        ParameterError: there is no current run.
+        RunError: it read a table of the reader's own, or the published records would become too large to commit.
     """
     chapter, overrides = find_chapter(number), resolved(number, profile, overrides or {})
     parameters = settings(number, profile, **overrides)
