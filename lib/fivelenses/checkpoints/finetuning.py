@@ -55,15 +55,11 @@ def prepare(
     be given the same list at the same time: each takes what no other is training, and waits at the end for the rest.
 
     Args:
-        specifications: what is needed.
-        store: where checkpoints are kept; the project's when None.
-        workers: processes that train side by side; by default one a core for small encoders without a GPU, one
+        store: the project's when None.
+        workers: processes that train side by side; by default one per core for small encoders without a GPU, one
             otherwise.
-        log: called with one line of plain text for each event.
+        log: called with one line of plain text for each event, and every half minute.
         device: `auto` (a GPU when there is one), `cpu` or `cuda`.
-
-    Returns:
-        One checkpoint per specification.
 
     Refused: an encoder with broken weights or a tokeniser that is not its own.
     """

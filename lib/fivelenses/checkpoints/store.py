@@ -179,15 +179,12 @@ def read(folder: Path) -> Checkpoint:
 
 
 def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> int:
-    """List and verify the store; a folder whose name is no address is named and left alone.
+    """List and verify the store, and count the damaged checkpoints that are left in it.
 
     Args:
         remove: addresses of checkpoints that are removed first.
-        prune: whether damaged and unfinished checkpoints are removed.
-        log: told one line a checkpoint, and a last one with their number and size.
-
-    Returns:
-        How many damaged checkpoints are left.
+        prune: whether damaged and unfinished checkpoints are removed; a folder whose name is no address stays.
+        log: called with one line per checkpoint, and a last one with their number and size.
     """
     store = Store()
     for address in remove:

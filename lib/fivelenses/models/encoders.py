@@ -392,10 +392,14 @@ def check_encoder(name: str, projections: bool = False, fewest_layers: int = 1) 
             f"does not have: give it one of at least {fewest_layers}."
         )
     tokenizer(encoder)
+    _check_finite(encoder)
+    return shape
+
+
+def _check_finite(encoder: Encoder) -> None:
     for weight, values in load_weights(encoder).named_parameters():
         if bad := values.numel() - int(torch.isfinite(values).sum()):
             raise SourceError(
-                f"The weights of the encoder {name!r} are not finite ({weight} has {bad:,} bad values of "
+                f"The weights of the encoder {encoder.name!r} are not finite ({weight} has {bad:,} bad values of "
                 f"{values.numel():,}): its training diverged or the file is damaged, so take another copy."
             )
-    return shape
