@@ -11,8 +11,6 @@ from pathlib import Path
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-from markdown_it import MarkdownIt
-from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 
 from fivelenses.judging import (
@@ -94,7 +92,6 @@ def environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).with_name("templates"))
     of_templates = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined)
     of_templates.filters["kind"] = lambda outcome: outcome.replace(" ", "-")
-    of_templates.filters["markdown"] = lambda text: Markup(MarkdownIt("commonmark").render(text))
     return of_templates
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
+from markdown_it import MarkdownIt
 
 from fivelenses import judging
 from fivelenses.book.cards import View, as_cards, figure_name, render
@@ -127,5 +128,6 @@ def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
 
 def findings_html(runs: Iterable[BookRun]) -> str:
     """The findings for the book's first page, each with a link to its exhibit; empty where there are none."""
-    of_runs = [(run, finding) for run in runs for finding in findings_of(run) if finding.introduction]
+    markdown = MarkdownIt("commonmark")
+    of_runs = [(run, one, markdown.render(one.says)) for run in runs for one in findings_of(run) if one.introduction]
     return render("findings.html", findings=of_runs, papers=PAPERS)
