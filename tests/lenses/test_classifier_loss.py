@@ -5,12 +5,12 @@ import datasets
 import numpy as np
 import pytest
 import torch
-from tests.lenses.test_directions import MODELS, assert_as_before, seeded, snapshot
+from tests.lenses.test_directions import MODELS, assert_as_before, layer_direction, seeded, snapshot
 
 from fivelenses.lenses import classifier_loss
 from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.directions import layer_direction, layer_parameters, moved
-from fivelenses.lenses.landscape import curve, surface
+from fivelenses.lenses.directions import layer_parameters, moved
+from fivelenses.lenses.landscape import surface
 from fivelenses.models import heads, thirds
 from fivelenses.models.layers import part, roll_back
 
@@ -92,20 +92,6 @@ def test_a_part_of_the_states_is_kept_where_memory_ends(examples, monkeypatch):
     assert sum(batch.entering[0][0].numel() * 4 for batch in loss._batches if batch.entering) <= 0.01 * 2**20
 
 
-def test_start_and_end_of_a_curve_are_the_two_models(classifier, toy_examples):
-    start, end = classifier
-    layers = range(1, 7)
-    end = copy.deepcopy(end)
-    head_and_embeddings = {
-        name: tensor for name, tensor in start.state_dict().items() if not name.startswith("bert.encoder")
-    }
-    end.load_state_dict(head_and_embeddings, strict=False)
-    loss = ClassifierLoss(start, toy_examples, layers)
-    found = curve(loss, layer_parameters(start, layers), layer_direction(start, end, layers), [0, 1])
-    assert found.losses == pytest.approx([direct(model, toy_examples)[0].mean() for model in (start, end)], rel=1e-5)
-    assert found.errors == pytest.approx([direct(model, toy_examples)[1].mean() for model in (start, end)])
-
-
 @pytest.mark.parametrize("group", ["low", "middle", "high"])
 def test_minus_one_on_a_surface_around_the_tuned_model_is_rollback(group, classifier, toy_examples):
     pretrained, tuned = classifier
@@ -113,6 +99,7 @@ def test_minus_one_on_a_surface_around_the_tuned_model_is_rollback(group, classi
     way = layer_direction(pretrained, tuned, layers)
     across = {name: tensor.flip(0) for name, tensor in way.items()}
     loss = ClassifierLoss(tuned, toy_examples, layers)
+    assert "token_type_ids" in toy_examples.column_names
     found = surface(loss, layer_parameters(tuned, layers), (way, across), [-1, 0], [0, 1])
     rolled_back = copy.deepcopy(tuned)
     roll_back(rolled_back, pretrained, layers)
@@ -229,10 +216,3 @@ def test_hostile_inputs_are_refused_in_one_sentence(examples, toy_model):
     point = layer_parameters(model, [2])
     with pytest.raises(ValueError, match="in the point"):
         loss(moved(point, [], []) | {next(iter(point)): torch.zeros(1)})
-
-
-def test_real_pieces_and_types_of_segments_are_read(classifier, toy_examples):
-    model, _ = classifier
-    assert "token_type_ids" in toy_examples.column_names
-    found = ClassifierLoss(model, toy_examples, [6])(layer_parameters(model, [6]))
-    assert found.loss == pytest.approx(direct(model, toy_examples)[0].mean(), rel=1e-5)

@@ -1,11 +1,9 @@
-import copy
 import math
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -26,7 +24,6 @@ from fivelenses.lenses.directions import (
     direction_at,
     filter_normalised,
     inner,
-    layer_direction,
     layer_parameters,
     moved,
     norm,
@@ -35,9 +32,8 @@ from fivelenses.lenses.directions import (
     rescaled,
     vector,
 )
-from fivelenses.lenses.landscape import curve
 from fivelenses.models import thirds
-from fivelenses.models.layers import layer_list, part, roll_back
+from fivelenses.models.layers import part
 
 numbers = st.floats(-100, 100).filter(lambda number: abs(number) > 1e-3)
 triples = st.lists(numbers, min_size=3, max_size=3)
@@ -163,6 +159,10 @@ def seeded(kind="bert", seed=0):
     return MODELS[kind]().eval()
 
 
+def layer_direction(origin, target, layers):
+    return difference(layer_parameters(target, layers), layer_parameters(origin, layers))
+
+
 def snapshot(model):
     return {name: tensor.clone() for name, tensor in model.state_dict(keep_vars=False).items()}
 
@@ -229,41 +229,6 @@ def test_a_failure_inside_the_block_leaves_the_model_as_before():
     with pytest.raises(KeyboardInterrupt), placed(model, layer_parameters(seeded(seed=1), range(4))):
         raise KeyboardInterrupt
     assert_as_before(model, before)
-
-
-@pytest.mark.parametrize("group", ["low", "middle", "high"])
-def test_rollback_is_loading_the_pretrained_layers(group):
-    pretrained, tuned = seeded(seed=0), seeded(seed=0)
-    torch.manual_seed(1)
-    with torch.no_grad():
-        for parameter in tuned.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    layers = thirds(len(layer_list(tuned)))[group]
-    way = layer_direction(pretrained, tuned, layers)
-    loaded = copy.deepcopy(tuned)
-    roll_back(loaded, pretrained, layers)
-    pieces = torch.arange(12).reshape(2, 6)
-    with torch.no_grad(), placed(tuned, moved(layer_parameters(tuned, layers), [way], [-1.0])):
-        torch.testing.assert_close(tuned(pieces).logits, loaded(pieces).logits)
-        for mine, theirs in zip(tuned.parameters(), loaded.parameters(), strict=True):
-            torch.testing.assert_close(mine, theirs, atol=1e-7, rtol=1e-6)
-
-
-def test_a_model_that_is_no_transformer_has_a_landscape_too():
-    model = nn.Linear(2, 1).double()
-    with torch.no_grad():
-        model.weight.copy_(torch.tensor([[1.0, 2.0]]))
-        model.bias.zero_()
-    inputs = torch.tensor([[1.0, 1.0]], dtype=torch.float64)
-
-    def squared(point):
-        with placed(model, point):
-            return model(inputs).square().item()
-
-    way = {"weight": torch.tensor([[1.0, 0.0]], dtype=torch.float64)}
-    start = {"weight": model.weight.detach()}
-    assert curve(squared, start, way, [-3, 0, 1]).losses.tolist() == pytest.approx([0, 9, 16])
-    assert model.weight.tolist() == [[1, 2]]
 
 
 def test_what_does_not_fit_the_model_is_refused_in_one_sentence():

@@ -200,22 +200,6 @@ def test_a_range_that_is_no_grid_is_refused(arguments):
         grid(*arguments)
 
 
-def test_hostile_directions_are_refused_by_name():
-    nothing = {name: torch.zeros_like(tensor) for name, tensor in START.items()}
-    holed = ALONG_X | {"y": torch.tensor([math.nan])}
-    for direction, sentence in (
-        (nothing, "is 0 in all its parameters"),
-        (holed, "NaN or infinity in 'y'"),
-        ({"x": ALONG_X["x"]}, "'y' is in one only"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            curve(quadratic, START, direction, [0])
-        with pytest.raises(ValueError, match=f"The second direction.*{sentence}"):
-            surface(quadratic, START, (ALONG_X, direction), [0], [0])
-        with pytest.raises(ValueError, match=f"The first direction.*{sentence}"):
-            project([START], START, direction)
-
-
 def test_a_trajectory_without_points_and_a_plane_without_width_are_refused():
     with pytest.raises(ValueError, match="has no points"):
         project([], START, ALONG_X)

@@ -266,17 +266,6 @@ def test_a_constant_vector_added_to_every_word_does_not_change_how_much_depth_is
     assert moved.tree == pytest.approx(still.tree, abs=0.1)
 
 
-def test_distances_need_no_offset_since_a_constant_changes_none():
-    words, _ = centred_depths(1, 20, 0)
-    gold = [tree_distances(heads) for heads in treebank(1, 20)[0]]
-    moved = [sentence + np.float32(4) for sentence in words]
-    probe, of_moved = (fit("distance", (part, gold), (part, gold), max_epochs=2) for part in (words, moved))
-    assert probe.projection.shape == (1, 24, 24)
-    torch.testing.assert_close(probe.projection, of_moved.projection, atol=1e-4, rtol=0)
-    for one, other in zip(probe.predict(words), probe.predict(moved), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-4)
-
-
 @pytest.mark.parametrize("kind", GEOMETRY)
 def test_layers_side_by_side_are_trained_as_each_alone_is(kind):
     vectors, trees = noisy(1, 60)

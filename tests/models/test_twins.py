@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import ENCODER
+from tests.lenses.test_directions import layer_direction
 
 from fivelenses.activations import stream
 from fivelenses.comparison import last_layer_movement
-from fivelenses.lenses.directions import angle, layer_direction, layer_parameters
+from fivelenses.lenses.directions import angle, layer_parameters
 from fivelenses.models import encoders, heads
 from fivelenses.models.twins import PASSES, TOLERANCE, _scale, moved_at_random, scale_of_equal_movement
 

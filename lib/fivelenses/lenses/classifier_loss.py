@@ -211,17 +211,12 @@ class ClassifierLoss:
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:
-        """No gradients, no dropout, and the given precision; each module's mode is restored."""
-        modes = {module: module.training for module in self._model.modules()}
-        device = self._model.device.type
-        lower = torch.autocast(device, self._autocast or torch.bfloat16, enabled=self._autocast is not None)
-        try:
-            self._model.eval()
-            with torch.no_grad(), lower:
-                yield
-        finally:
-            for module, mode in modes.items():
-                module.training = mode
+        """No gradients, no dropout, and the given precision."""
+        lower = torch.autocast(
+            self._model.device.type, self._autocast or torch.bfloat16, enabled=self._autocast is not None
+        )
+        with evaluating(self._model), torch.no_grad(), lower:
+            yield
 
     @contextmanager
     def _first_piece_alone(self) -> Iterator[None]:
@@ -233,6 +228,18 @@ class ClassifierLoss:
                 hook = module.register_forward_pre_hook(lambda _, states: tuple(state[:, :1] for state in states))
                 hooks.callback(hook.remove)
             yield
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """A model without dropout within a ``with`` block; each module's mode is restored."""
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
 
 
 def _drawn(rows: int, limit: int | None) -> np.ndarray:

@@ -299,14 +299,6 @@ def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch
     }
 
 
-def layer_direction(origin: nn.Module, target: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
-    """The direction from one model to another of its architecture in some of their layers: α = 0 is the origin, 1 the
-    target.
-    """
-    layers = list(layers)
-    return difference(layer_parameters(target, layers), layer_parameters(origin, layers))
-
-
 @contextmanager
 def placed(model: nn.Module, point: Parameters) -> Iterator[nn.Module]:
     """A model with a point's values in the parameters that the point names, within a ``with`` block.

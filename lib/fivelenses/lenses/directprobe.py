@@ -57,16 +57,6 @@ class DirectProbe:
         return self.n_clusters == len(self.labels)
 
     @property
-    def distance_vector(self) -> np.ndarray:
-        """(k(k-1)/2,) distances of the pairs of labels (0, 1), (0, 2), …, (1, 2), …; refused if not separable."""
-        if not self.linearly_separable:
-            raise ValueError(
-                f"{self.n_clusters} clusters for {len(self.labels)} labels: the labels are not linearly separable, "
-                "so that there is no distance per pair of labels; read min_distances."
-            )
-        return self.distances[np.triu_indices(self.n_clusters, 1)]
-
-    @property
     def min_distances(self) -> np.ndarray:
         """(k,) per label the smallest distance of its clusters to any cluster of another label."""
         other = self.cluster_labels[:, None] != self.cluster_labels
@@ -142,7 +132,8 @@ def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
         raise ValueError(f"The results have {len(common)} labels in common: a correlation needs at least 3.")
     vectors = []
     for name, result in (("first", p), ("second", q)):
-        result.distance_vector  # noqa: B018  # refuses labels that are not separable
+        if not result.linearly_separable:
+            raise ValueError(f"The labels of the {name} result are not linearly separable: no pair has one distance.")
         rows = np.flatnonzero(np.isin(result.labels, common))
         distances = result.distances[np.ix_(rows, rows)][np.triu_indices(len(common), 1)]
         if np.ptp(distances) <= RELATIVE_GAP * distances.max():

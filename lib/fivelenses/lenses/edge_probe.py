@@ -39,7 +39,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, embedding_bag, layer_norm
 
 from fivelenses.lenses.arrays import Array, as_tensor, check_counts, check_positive, check_sentence
-from fivelenses.lenses.training import Gradient, Plan, Stack, by_autograd, train
+from fivelenses.lenses.training import Batches, Gradient, Plan, Stack, by_autograd, train
 
 DROPOUT, MAX_GRADIENT_NORM = 0.3, 5.0
 TOLERANCE, HALVE_AFTER, STOP_AFTER = 1e-4, 5, 20
@@ -181,7 +181,7 @@ def fit(
         return -_micro_f1(stack, [of_model[probe] for probe in running], held_out, device)
 
     plan = Plan(how.learning_rate, how.max_validations, STOP_AFTER, TOLERANCE, 0.5, HALVE_AFTER)
-    batches = _Batches(train_on, of_model, how, device)
+    batches = _batches(train_on, of_model, how, device)
     gradient = _clipped(_loss(of_model, of_seed, how.hidden, random, device))
     best, history = train(stack, batches, gradient, score, plan)
     probes = []
@@ -195,21 +195,22 @@ def fit(
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-class _Batches:
+def _batches(split: "SpanTargets", of_model: list[int], how: Configuration, device: torch.device) -> Batches:
     """The batches up to a validation, of a stream of all sentences, in a new order each time."""
+    order, read = torch.Generator().manual_seed(0), list(range(split.shape[0]))
 
-    def __init__(self, split: "SpanTargets", of_model: list[int], how: Configuration, device: torch.device) -> None:
-        self._of_model, self._every, self._read = of_model, how.validate_every, sorted(set(of_model))
-        self._stream = self._endless(split, how, device)
-
-    def __call__(self, running: np.ndarray) -> Iterator["SpanBatch"]:
-        self._read = sorted({self._of_model[probe] for probe in running})
-        return islice(self._stream, self._every)
-
-    def _endless(self, split: "SpanTargets", how: Configuration, device: torch.device) -> Iterator["SpanBatch"]:
-        order = torch.Generator().manual_seed(0)
+    def endless() -> Iterator["SpanBatch"]:
         while True:
-            yield from split.batches(how.batch_size, self._read, order, device)
+            yield from split.batches(how.batch_size, read, order, device)
+
+    stream = endless()
+
+    def until_validation(running: np.ndarray) -> Iterator["SpanBatch"]:
+        # The stream reads the words of the models whose probes still train.
+        read[:] = sorted({of_model[probe] for probe in running})
+        return islice(stream, how.validate_every)
+
+    return until_validation
 
 
 def _loss(of_model: list[int], of_seed: list[int], hidden: int, random: dict, device: torch.device):

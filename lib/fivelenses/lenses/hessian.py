@@ -28,6 +28,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
+from fivelenses.lenses.classifier_loss import evaluating
 from fivelenses.models.batches import labelled_batches
 
 TOKENS_AT_ONCE = 2**11  # per batch, padding included: what the two backward passes keep of a batch stays small
@@ -184,14 +185,11 @@ def _limits(length: int, name: str) -> dict[str, int]:
 @contextmanager
 def _twice_differentiable(model: nn.Module) -> Iterator[None]:
     """No dropout, and attention as plain products: the fused kernels have no second derivative."""
-    modes = {module: module.training for module in model.modules()}
     wanted = {parameter: parameter.requires_grad for parameter in model.parameters()}
     try:
-        model.eval().requires_grad_(True)
-        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+        model.requires_grad_(True)
+        with evaluating(model), torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
             yield
     finally:
-        for module, mode in modes.items():
-            module.training = mode
         for parameter, mode in wanted.items():
             parameter.requires_grad_(mode)

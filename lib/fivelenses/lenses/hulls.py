@@ -50,7 +50,6 @@ class HullDistance:
         lower: min(a @ normal) - max(b @ normal), a checked lower bound; 0 if the hulls meet.
         separable: whether the hulls do not meet.
         normal: (d,) unit vector from b to a, normal to a separating hyperplane; None if the hulls meet.
-        offset: b @ normal < offset < a @ normal; None if the hulls meet.
         weights_a: (n_a,) weights of the points of a whose convex combination is the nearest point found.
         weights_b: (n_b,) those of b. If the hulls meet, the two nearest points are equal within ``tolerance``.
         tolerance: the distance, in the points' units, below which hulls meet.
@@ -60,15 +59,9 @@ class HullDistance:
     lower: float
     separable: bool
     normal: np.ndarray | None
-    offset: float | None
     weights_a: np.ndarray
     weights_b: np.ndarray
     tolerance: float
-
-    @property
-    def gap(self) -> float:
-        """The duality gap, the largest possible error of the distance."""
-        return self.distance - self.lower
 
 
 @one_thread
@@ -129,10 +122,10 @@ class _Pair:
     def __init__(self, a: np.ndarray, b: np.ndarray) -> None:
         self.n_a, n = len(a), len(a) + len(b)
         # Weights sum to 1 on either side, so that the origin is free; near the points, rounding errors are smallest.
-        self.origin = (a.sum(0) + b.sum(0)) / n
+        origin = (a.sum(0) + b.sum(0)) / n
         self.z = np.empty((n, a.shape[1]))
-        np.subtract(a, self.origin, out=self.z[: self.n_a])
-        np.subtract(self.origin, b, out=self.z[self.n_a :])
+        np.subtract(a, origin, out=self.z[: self.n_a])
+        np.subtract(origin, b, out=self.z[self.n_a :])
         self.radius = float(np.sqrt(np.einsum("ij,ij->i", self.z, self.z).max()))
         self.tolerance = TOLERANCE * self.radius
         self.side = np.zeros((n, 2))
@@ -156,12 +149,9 @@ class _Pair:
     def answer(self, separable: bool) -> HullDistance:
         x_a, x_b = self.x[: self.n_a], self.x[self.n_a :]
         if not separable:
-            return HullDistance(0.0, 0.0, False, None, None, x_a, x_b, self.tolerance)
+            return HullDistance(0.0, 0.0, False, None, x_a, x_b, self.tolerance)
         distance = float(np.linalg.norm(self.x @ self.z))
-        # Halfway between the two hulls' supports, in the coordinates of the caller.
-        lows = (self.z[: self.n_a] @ self.normal).min(), (self.z[self.n_a :] @ self.normal).min()
-        offset = float(self.origin @ self.normal + (lows[0] - lows[1]) / 2)
-        return HullDistance(distance, min(self.lower, distance), True, self.normal, offset, x_a, x_b, self.tolerance)
+        return HullDistance(distance, min(self.lower, distance), True, self.normal, x_a, x_b, self.tolerance)
 
 
 def _descend(pair: _Pair, scores: np.ndarray, exact: bool, weights: np.ndarray | None) -> bool | None:

@@ -46,8 +46,6 @@ class Moments:
             within blocks, so that 1/``block`` of them stay where they are on average.
         block: rows multiplied and permuted at once; at least 2.
 
-    Refused: no pair, a negative position, a pair of one position, or a block of fewer than 2 rows.
-
     Example:
         >>> moments = Moments()
         >>> for rows in torch.tensor([[1.0, 5.0], [3.0, 5.0], [2.0, 8.0], [2.0, 2.0]]).split(3):
@@ -59,10 +57,6 @@ class Moments:
     def __init__(
         self, pairs: Sequence[tuple[int, int]] = ((0, 1),), null_seed: int | None = None, block: int = 1024
     ) -> None:
-        if not pairs or any(i == j or min(i, j) < 0 for i, j in pairs):
-            raise ValueError(f"pairs = {pairs} must each name two representations by their positions 0, 1, ….")
-        if block < 2:
-            raise ValueError(f"block = {block} is too small: give at least 2 rows.")
         self.n = 0
         self.pairs, self.null_seed, self.block = tuple(pairs), null_seed, block
         self.sides = 1 + max(max(pair) for pair in self.pairs)
@@ -102,19 +96,14 @@ class Moments:
 
     @torch.inference_mode(False)
     def merge(self, other: Self) -> None:
-        """Add the rows of another pass of the same pairs, whose own result does not change."""
+        """Add the rows of another pass of the same pairs and widths, whose own result does not change."""
         self._finish()
         other._finish()
-        if self.pairs != other.pairs or (self._random is None) != (other._random is None):
-            raise ValueError("Only moments of the same pairs, with a null on both sides or on neither, can be merged.")
         if not other.n:
             return
         if not self.n:
             self._start([shift.clone() for shift in other._shifts])
             self._waiting = _no_rows(other._waiting)
-        widths, others = ([shift.shape[0] for shift in moments._shifts] for moments in (self, other))
-        if widths != others:
-            raise ValueError(f"Moments of {widths} features cannot be merged with moments of {others}.")
         self._add(other, 1)
 
     @torch.inference_mode(False)
@@ -125,8 +114,8 @@ class Moments:
         """
         self._finish()
         other._finish()
-        if self.pairs != other.pairs or other.n >= self.n:
-            raise ValueError(f"Of {self.n} rows, {other.n} cannot be left out: give a part of these rows and pairs.")
+        if other.n >= self.n:
+            raise ValueError(f"Of {self.n} rows, {other.n} cannot be left out: give a part of them.")
         rest = Moments(self.pairs, block=self.block)
         rest._start([shift.clone() for shift in self._shifts])
         rest._add(self, 1)
@@ -151,14 +140,10 @@ class Moments:
         return self._scatter(i, j, self._products)
 
     def null(self, i: int = 0, j: int = 1) -> Scatter:
-        """As :meth:`pair`, with the rows of j permuted."""
-        if self._random is None:
-            raise ValueError("No null was gathered: give Moments a null_seed when it is made.")
+        """As :meth:`pair`, with the rows of j permuted, where there is a ``null_seed``."""
         return self._scatter(i, j, self._null_products)
 
     def _scatter(self, i: int, j: int, crossed: dict[tuple[int, int], torch.Tensor]) -> Scatter:
-        if (i, j) not in self.pairs:
-            raise ValueError(f"The pair {(i, j)} was not gathered, only {', '.join(map(str, self.pairs))}.")
         self._finish()
         if not self.n:
             raise ValueError("No rows were given: update the moments before comparing.")

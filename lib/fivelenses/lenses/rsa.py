@@ -99,7 +99,7 @@ class RSAAccumulator:
         self._folds = [Moments(pairs, null_seed) for _ in range(folds)]
         self._read: dict[int | None, Moments] = {}
         self._sums: list[torch.Tensor] = []
-        self._positions = None if positions is None else _checked_positions(positions)
+        self._positions = None if positions is None else as_array(positions)
         self._seen = 0
 
     @property
@@ -144,10 +144,7 @@ class RSAAccumulator:
         return _correlation(scatter, *self._means(left_out, scatter.n, i, j))
 
     def null(self, i: int = 0, j: int = 1) -> float:
-        """As :meth:`similarity`, with the rows of j permuted.
-
-        Refused: no null was gathered, or as :meth:`similarity`.
-        """
+        """As :meth:`similarity`, with the rows of j permuted, where there is a ``null_seed``."""
         self._check_complete(i, j)
         return _correlation(self._moments(None).null(i, j), *self._means(None, self.n, i, j))
 
@@ -252,12 +249,3 @@ def _correlation(scatter: Scatter, mean_x: torch.Tensor, mean_y: torch.Tensor) -
     together = over_pairs(scatter.xy, (mean_x, mean_y), above_x * above_y)
     # Bounded by Cauchy and Schwarz, so that only the rounding of the last digit is cut.
     return float(np.clip(together / np.sqrt(spreads[0] * spreads[1]), -1, 1))
-
-
-def _checked_positions(positions: Array) -> np.ndarray:
-    positions = as_array(positions)
-    if positions.ndim != 1 or not len(positions) or positions.dtype.kind not in "iu":
-        raise ValueError(f"positions has shape {positions.shape} of {positions.dtype}: give a list of whole numbers.")
-    if positions[0] < 0 or (np.diff(positions) <= 0).any():
-        raise ValueError("positions must increase from 0, so that each token is taken once: sort and deduplicate.")
-    return positions.astype(np.int64)

@@ -22,7 +22,7 @@ from fivelenses.activations import represent
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, directprobe, mlp_probe, weights
 from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.directions import layer_direction, layer_parameters
+from fivelenses.lenses.directions import layer_parameters
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020_probes import structural_probes
@@ -165,8 +165,9 @@ def rollback(model: nn.Module, setting: Setting, examples: int | None = None, ra
         # One object per layer: what lies below it is computed once, and not for each of its directions.
         loss = ClassifierLoss(model, setting.training, [layer], limit=examples, folds=folds)
         before = loss.by_example({})[0] if before is None else before
-        rises.append(loss.by_example(layer_parameters(setting.pretrained, [layer]))[0] - before)
-        here, back = layer_parameters(model, [layer]), layer_direction(model, setting.pretrained, [layer])
+        here, there = (layer_parameters(one, [layer]) for one in (model, setting.pretrained))
+        back = directions.difference(there, here)
+        rises.append(loss.by_example(there)[0] - before)
         # A layer that did not move has no distance by which to move it elsewhere.
         seeds = range(random_directions if directions.norm(back) else 0)
         steps = [directions.rescaled(directions.random_direction(here, seed), back) for seed in seeds]
