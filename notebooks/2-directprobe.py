@@ -730,7 +730,7 @@ def name_farthest(axes, rows, reach):
     side = -1 if (rows["x"] < 0).sum() < (rows["x"] > 0).sum() else 1
     farthest = rows.nlargest(3, "length").sort_values("y")
     for row, height in zip(farthest.itertuples(), (-0.75, 0.1, 0.8), strict=False):
-        place = dict(xytext=(side * 0.97 * reach, height * reach), va="center", fontsize=8)
+        place = dict(xytext=(side * 0.97 * reach, height * reach), va="center", fontsize=9)
         line = dict(arrowstyle="-", color="#777777", linewidth=0.7, shrinkA=1, shrinkB=2)
         axes.annotate(
             row.label, (row.x, row.y), ha="left" if side < 0 else "right", arrowprops=line, **place
@@ -744,7 +744,7 @@ def draw_movements(rows):
         return rows
     layers, reach = sorted(rows["layer"].unique()), 1.15 * rows[["x", "y"]].abs().to_numpy().max()
     count, (colour, _) = -(-len(layers) // 2), task_look(rows["task"].iloc[0])
-    sized = dict(figsize=(WIDTH, 2.8 * count + 0.3), layout="constrained", squeeze=False)
+    sized = dict(figsize=(WIDTH, 2.55 * count + 0.3), layout="constrained", squeeze=False)
     figure, panels = plt.subplots(count, min(2, len(layers)), **sized, sharex=True, sharey=True)
     figure.supxlabel("along the first direction", fontsize="medium")
     figure.supylabel("along the second direction", fontsize="medium")

@@ -97,9 +97,6 @@ matplotlib.rcParams.update(
         "lines.linewidth": 1.8,
         "lines.markersize": 5,
         "legend.frameon": False,
-        "svg.fonttype": "none",
-        # Element names inside an SVG come from this salt, not from chance: equal figures are equal files.
-        "svg.hashsalt": "fivelenses",
     }
 )
 
@@ -918,7 +915,7 @@ class Exhibit:
         return f'<figure class="exhibit" id="{self.key}">{self.drawing.html}{caption}</figure>{self.drawing.after}'
 
     def save(self, folder: Path) -> None:
-        """Write ``<key>.parquet`` and ``<key>.html``, and of a picture ``.png`` and ``.svg``, beside and renamed."""
+        """Write ``<key>.parquet`` and ``<key>.html``, and of a picture ``.png``, beside and renamed."""
         with written_beside(folder / f"{self.key}.parquet") as place:
             self.table.to_parquet(place, index=False)
         with written_beside(folder / f"{self.key}.html") as place:
@@ -926,8 +923,6 @@ class Exhibit:
         if self.drawing is not None:
             with written_beside(folder / f"{self.key}.png") as place:
                 place.write_bytes(self.drawing.png)
-            with written_beside(folder / f"{self.key}.svg") as place:
-                self.drawing.figure.savefig(place, format="svg", metadata={"Date": None})
             plt.close(self.drawing.figure)
 
 

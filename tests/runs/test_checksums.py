@@ -19,7 +19,6 @@ def run(tmp_path):
     (tmp_path / "table.parquet").write_bytes(bytes(range(256)))
     (tmp_path / "figure.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (tmp_path / "figure.html").write_text("<figure>A caption.</figure>\n")
-    (tmp_path / "figure.svg").write_text("<svg/>")
     (tmp_path / EXECUTED).write_text("{}")
     judging.save([(CLAIMS[0], Verdict(CANNOT_BE_TESTED, reason="it is a test"))], tmp_path)
     facts = {"files": checksums(tmp_path)}
