@@ -532,7 +532,7 @@ def test_ties_at_the_threshold_decide_nothing(threshold):
 def test_noise_is_decided_as_often_as_chance_says():
     noise = np.random.default_rng(1).normal(size=(400, 5))
     found = {f"g{place}": over_seeds(seeds) for place, seeds in enumerate(noise)}
-    groups = [judging.judge_group(claim(), name, (), interval) for name, interval in found.items()]
+    groups = [judging.judge_group(claim(), name, interval) for name, interval in found.items()]
     assert sum(group.chance for group in groups) == pytest.approx(20)
     assert abs(sum(group.outcome != OPEN for group in groups) - 20) < 3 * math.sqrt(19)
 

@@ -553,21 +553,17 @@ class Part:
     name: str
     interval: Interval
     above: float = 0.0
-    unit: str = ""
     outcome: str = OPEN
 
 
 @dataclass(frozen=True)
 class Group:
-    """What became of one group: it holds, fails, or is open; `half` names the half of the sentence that it is about,
-    `tasks` those that it rests on, by `of_size`.
-    """
+    """What became of one group: it holds, fails, or is open; `half` is the half of the sentence that it is about."""
 
     name: str
     outcome: str
     parts: tuple[Part, ...]
     half: str = ""
-    tasks: tuple[str, ...] = ()
 
     @property
     def models(self) -> int:
@@ -752,12 +748,12 @@ def _judge(claim: Claim, record: Record, control: str, excluded: Mapping[str, st
         found, left_out = _groups(claim, rows, excluded, setting)
     except CannotTest as reason:
         return Verdict(CANNOT_BE_TESTED, left_out=pooled_out, reason=str(reason))
-    groups = [judge_group(claim, *key, intervals) for key, intervals in sorted(found.items())]
+    groups = [judge_group(claim, name, intervals) for name, intervals in sorted(found.items())]
     return replace(as_verdict(claim, groups, left_out), left_out=left_out | pooled_out)
 
 
 def _groups(claim: Claim, rows, excluded: Mapping[str, str], setting: Mapping) -> tuple[dict, dict[str, str]]:
-    """By name and tasks, the intervals of each group that takes part; by name, why the others are left out."""
+    """By name, the intervals of each group that takes part, and why the others are left out."""
     if claim.by:
         by = claim.by if isinstance(claim.by, str) else list(claim.by)
         given = {key: of_group for key, of_group in rows.groupby(by, sort=False)}
@@ -771,9 +767,9 @@ def _groups(claim: Claim, rows, excluded: Mapping[str, str], setting: Mapping) -
         if isinstance(one, str) or reasons:
             left_out[name] = "; ".join(reasons) or one
         elif claim.by:
-            found[name, tuple(on)] = estimate(one, partial(claim.function, **setting), claim.models, claim.unit)
+            found[name] = estimate(one, partial(claim.function, **setting), claim.models, claim.unit)
         else:
-            found[name, tuple(on)] = one
+            found[name] = one
     return found, left_out
 
 
@@ -786,7 +782,6 @@ def _encoder_on_task(key: tuple[str, str]) -> tuple[str, str]:
 def judge_group(
     claim: Claim,
     name: str,
-    tasks_needed: tuple[str, ...],
     intervals: Interval | Mapping[str, Interval],
     factor: float = 1.0,
     level: float = LEVEL,
@@ -802,11 +797,11 @@ def judge_group(
         tie = ROUNDING * max(1.0, abs(above))
         low, high = interval.bounds(level)[0], interval.bounds(corrected)[1]
         outcome = HOLDS if low > above + tie else FAILS if high < above - tie else OPEN
-        parts.append(Part(part, interval, above, of_part(claim.unit, part) or "", outcome))
+        parts.append(Part(part, interval, above, outcome))
     outcomes = {part.outcome for part in parts}
     of_group = FAILS if FAILS in outcomes else OPEN if OPEN in outcomes else HOLDS
     half = next((half for half, names in claim.halves.items() if name in names), "")
-    return Group(name, of_group, tuple(parts), half, tasks_needed)
+    return Group(name, of_group, tuple(parts), half)
 
 
 def as_verdict(claim: Claim, groups: Sequence[Group], left_out: Mapping[str, str]) -> Verdict:
@@ -843,7 +838,7 @@ def _multiverse(claim: Claim, record: Record, verdict: Verdict, excluded: Mappin
     outcomes = {}
     for name, setting in settings.items():
         moved = [
-            judge_group(claim, one.name, one.tasks, {part.name: part.interval for part in one.parts}, **setting)
+            judge_group(claim, one.name, {part.name: part.interval for part in one.parts}, **setting)
             for one in verdict.groups
         ]
         outcomes[name] = as_verdict(claim, moved, verdict.left_out).outcome

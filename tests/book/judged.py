@@ -41,7 +41,7 @@ def verdict_on(
         if part.half:
             halves.setdefault(part.half, []).extend(part.groups)
     claim = Claim("rises", "p", "It rises.", "§1", len, above=above, because=because, unit=unit, halves=halves)
-    groups = [judge_group(claim, name, (), of_group) for name, of_group in intervals.items()]
+    groups = [judge_group(claim, name, of_group) for name, of_group in intervals.items()]
     left_out = left_out or {}
     return replace(as_verdict(claim, groups, left_out), left_out=left_out)
 
