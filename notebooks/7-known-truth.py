@@ -168,7 +168,7 @@ def by_measure(rows, column, least, most, of_counts=False):
 
 
 # %% tags=["claim", "hide-input"]
-READINGS = {"value": "by its value", "adds": "by what the layer adds"}
+READINGS = {"value": "by its value", "adds": "by what it adds"}
 CASE = [*MODEL, "trained", "measure", "reading"]
 
 

@@ -593,7 +593,7 @@ def draw_bar(
     extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
     placed = dict(location="top", shrink=0.6, aspect=30, label=label, extend=extend)
     bar = figure.colorbar(axes[0].collections[0], ax=axes, **placed)
-    ticks = dict(ticks) or {place: printed(place, ".3g") for place in np.linspace(*limits, 5)}
+    ticks = dict(ticks) or {place: printed(place, ".3g") for place in np.linspace(*limits, 3)}
     names = list(ticks.values())
     names[0], names[-1] = "≤ " * below + names[0], "≥ " * above + names[-1]
     bar.set_ticks(list(ticks), labels=names)
