@@ -176,7 +176,7 @@ for axes, (way, stack) in zip(panels, ways.groupby("way", sort=False), strict=Tr
 handles = [
     plt.Rectangle((0, 0), 1, 1, color=colour, label=start) for start, colour in COLOURS.items()
 ]
-figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)
+figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9)
 alt = (
     "Three stacks of layers whose colours tell which are pre-trained and trained, random and "
     "trained, or frozen."

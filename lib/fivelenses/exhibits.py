@@ -210,8 +210,6 @@ def curves(
         nulls: columns that are drawn dashed, and what they are called: their means over all groups. Those of controls
             (`records.with_controls`) are drawn without being asked for.
     """
-    import seaborn as sns
-
     if isinstance(table, Missing):
         return table
     if table.empty:
@@ -219,13 +217,7 @@ def curves(
     if layout.missing is None and table[y].isna().any():
         raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
     lines, found, panels = null_lines(table, y, nulls), looks(table[by]), layout.panels
-    count = table[panels].nunique() if panels else 1
-    columns, height = min(layout.columns, count), layout.height or (2.3 if panels else 3.6)
-    columns = 1 if layout.names == "ends" else columns
-    wrapping = dict(col=panels, col_order=list(dict.fromkeys(table[panels])), col_wrap=columns) if panels else {}
-    grid = sns.FacetGrid(table, sharex=False, sharey=layout.shared, despine=False, **wrapping)
-    grid.figure.set_size_inches(WIDTH, height * -(-count // columns))
-    grid.figure.set_layout_engine("constrained")
+    grid, columns, height = panel_grid(table, layout)
     ends, said = {}, []
     for (_, place, _), rows in grid.facet_data():
         axes = grid.axes.flat[place]
@@ -239,7 +231,10 @@ def curves(
         said += words + words_of_nulls
         position_axis(axes, rows[x], layout.log_x)
         ends[axes] = rows[x].max(), names | names_of_nulls
-    grid.set_axis_labels(x_label or x.replace("_", " "), y_label)
+    x_title = x_label or x.replace("_", " ")
+    grid.set_axis_labels(x_title if columns == 1 else "", y_label)
+    if columns > 1:  # one title for panels side by side, which are narrow
+        grid.figure.supxlabel(x_title, fontsize="medium")
     for axes in ends:
         if layout.bottom is not None and axes.dataLim.y0 >= layout.bottom:
             axes.set_ylim(bottom=layout.bottom)
@@ -251,6 +246,20 @@ def curves(
         for axes, (last, names) in ends.items():
             label_ends(axes, last, names, height)
     return Drawing(grid.figure, table, " ".join([f"Curves of {y_label} over {x_label or x}.", *said]))
+
+
+def panel_grid(table: pd.DataFrame, layout: Layout):
+    """The empty panels of curves, how many stand side by side, and the height of one in inches."""
+    import seaborn as sns
+
+    order = list(dict.fromkeys(table[layout.panels])) if layout.panels else [""]
+    columns = 1 if layout.names == "ends" else min(layout.columns, len(order))
+    height = layout.height or (2.3 if layout.panels else 3.6)
+    wrapping = dict(col=layout.panels, col_order=order, col_wrap=columns) if layout.panels else {}
+    grid = sns.FacetGrid(table, sharex=False, sharey=layout.shared, despine=False, **wrapping)
+    grid.figure.set_size_inches(WIDTH, height * -(-len(order) // columns))
+    grid.figure.set_layout_engine("constrained")
+    return grid, columns, height
 
 
 def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: Mapping, layout: Layout):
