@@ -304,12 +304,6 @@ def test_a_size_that_was_not_learned_with_all_layers_says_nothing_of_a_layer(jud
         assert set(found.left_out.values()) == set(unlearned.values())
 
 
-def test_a_curve_that_bends_a_little_is_not_late(judge):
-    bent = lambda share: 0.9 - 0.3 * share**1.3  # noqa: E731
-    found = judge("qnli-concave-sst-linear", records({("sst2", LEAST, 9): line, ("qnli", LEAST, 9): bent}))
-    assert [one.name for one in found.groups[0].parts if one.outcome == FAILS] == ["QNLI's curve is concave"]
-
-
 def test_a_probe_that_reads_nothing_gains_nothing(judge):
     chance = {("sst2", MOST): lambda share: 0.5 + 0.01 * (share > 0)}
     found = judge("top-two-hurt-probing", records({("sst2", MOST, 90): late}, chance))

@@ -1,5 +1,5 @@
 """Chapter 2: its claims on the paper's own numbers, on trivial shapes and on records that settle them either way; what
-it measures on toy models and cases worked by hand; its exhibits from a small record.
+it measures on toy models and cases worked by hand.
 """
 
 from pathlib import Path
@@ -320,12 +320,8 @@ def centroids_worked_by_hand() -> dict[tuple[int, int], np.ndarray]:
     return {(step, layer): states for layer in (1, 2) for step, states in ((0, start), (7, end))}
 
 
-def moved_by_hand(task: str = "pos") -> pd.DataFrame:
-    return zhou2022_geometry.movements(centroids_worked_by_hand(), ["A", "B", "C", "D"]).assign(task=task, seed=0)
-
-
 def test_movements_of_a_case_worked_by_hand():
-    table = moved_by_hand()
+    table = zhou2022_geometry.movements(centroids_worked_by_hand(), ["A", "B", "C", "D"])
     last = table[table["layer"] == 2]
     assert last["length"].tolist() == [3, 4, 5, 6]
     np.testing.assert_allclose(last["x"].abs(), [3, 4, 5, 6])
@@ -436,99 +432,6 @@ def test_a_change_of_directprobe_leaves_the_probes_records_as_they_are():
     assert lens in records.closure([zhou2022_geometry.__name__], records.KNOWN_OTHERWISE)
     assert lens not in records.closure([zhou2022_probes.__name__], records.KNOWN_OTHERWISE)
     assert "fivelenses.lenses.mlp_probe" not in records.closure([zhou2022_geometry.__name__], records.KNOWN_OTHERWISE)
-
-
-# --- exhibits ---------------------------------------------------------------------------------------------------------
-
-ENDS = {"A": 9.0, "B": 8.0, "C": 7.0, "D": 3.0, "E": 2.0, "F": 1.0, "G": 5.0}  # least distances after training
-
-
-def with_controls(rows: list[dict], moved: dict) -> pd.DataFrame:
-    """Rows of two seeds: of the first state, of fine-tuned models, and with other values of their twins."""
-    table = pd.DataFrame(rows).merge(pd.DataFrame({"seed": [0, 1]}), how="cross")
-    after = table.get("stage", table.get("step")).isin(["after", 1])
-    table["control"] = np.where(after, "", "all")
-    return pd.concat([table, table[after].assign(control="twin", **moved)], ignore_index=True)
-
-
-def small_record() -> dict:
-    cases, fits, labels, states = [], [], [], []
-    for stage, clusters in (("before", 5), ("after", 3)):
-        for task in ("pos", "trec"):
-            case = {"encoder": "toy-bert/seed-0", "task": task, "stage": stage}
-            case |= dict.fromkeys(("separable", "control_separable"), stage == "after") | {"labels": 3}
-            counted = {"points": 90, "all_points": 100, "dimensions": 64, "clusters": clusters, "similarity": 0.5}
-            cases.append(case | counted)
-            probe = {"hidden_1": 32, "hidden_2": 64, "accuracy": 0.5, "deviation": 0.1, "points": 90}
-            fits.append({name: case[name] for name in ("encoder", "task", "stage")} | probe)
-    for step in (0, 1):
-        row = {"task": "pos", "step": step}
-        labels += [
-            row | {"layer": 2, "label": name, "min_distance": 1 + step * (end - 1)} for name, end in ENDS.items()
-        ]
-        sizes = {"points": 60, "all_points": 100}
-        states += [row | {"layer": layer, "similarity": 1 - step * layer / 10} | sizes for layer in (1, 2)]
-    tasks = ("pos", "dep", "ps-role", "ps-fxn")
-    moved = [
-        moved_by_hand(task).assign(seed=seed, control=name)
-        for task in tasks
-        for seed in (0, 1)
-        for name in ("", "twin")
-    ]
-    paths = zhou2022_geometry.closest_paths(centroids_worked_by_hand(), ["A", "B", "C", "D"]).assign(task="pos", seed=0)
-    rows = [("nothing", "Goal", 2.0, 2.0), ("pos", "Goal", 2.0, 1.0), ("pos", "Source", 2.0, 3.5)]
-    target = pd.DataFrame(rows, columns=["tuned_on", "label", "before", "after"]).assign(control="", seed=0)
-    read = pd.DataFrame({"tuned_on": ["nothing", "pos"], "control": "", "seed": 0, "accuracy": [0.5, 0.6]})
-    return {
-        "encoder_sizes": pd.DataFrame({"encoder": ["toy-bert/seed-0"], "layers": 2, "hidden": 64, "parameters": 9999}),
-        "task_sizes": pd.DataFrame({"task": ["pos"], "training": 16854, "test": 4322, "labels": 17}),
-        "geometry": with_controls(cases, {"clusters": 7}),
-        "probe_accuracy": {"fits": with_controls(fits, {"accuracy": 0.4})},
-        "along_training": {
-            "distances": with_controls(labels, {"min_distance": 1.5}).assign(separable=True),
-            "similarities": with_controls(states, {"similarity": 0.95}),
-            "movements": pd.concat(moved, ignore_index=True),
-            "paths": paths,
-        },
-        "target_distances": target,
-        "target_accuracy": {"fits": read.assign(deviation=0.1)},
-    }
-
-
-@pytest.fixture(scope="module")
-def exhibits(tmp_path_factory):
-    run, _ = chapters.executed(2, small_record(), tmp_path_factory.mktemp("page"), tag="", seeds=[0, 1])
-    return {one.key.removeprefix("zhou2022-"): one for one in run.exhibits}
-
-
-def test_all_exhibits_are_made_from_a_small_record(exhibits):
-    names = [f"table-{number}" for number in range(1, 8)] + [f"figure-{number}" for number in range(1, 8)]
-    assert set(exhibits) == {*names, "figure-8", "figure-9", "figure-10"}
-
-
-def test_tables_have_a_row_per_encoder_and_task_with_the_twins_beside(exhibits):
-    table = exhibits["table-7"].table.set_index("task")
-    assert (
-        len(table) == 2
-        and (table.loc["pos", ["clusters_before", "clusters_after", "clusters_twin"]] == [5, 3, 7]).all()
-    )
-    assert "clusters_twin" in exhibits["table-4"].columns and "all" not in exhibits["table-3"].columns
-    assert "0.400" not in exhibits["table-2"].html and "16,854 (16,860)" in exhibits["table-6"].html
-
-
-def test_nothing_is_counted_where_nothing_was_fine_tuned(exhibits):
-    table = exhibits["table-5"].shown.set_index("tuned_on")
-    assert table.loc["nothing", ["grew", "shrank", "change"]].isna().all()
-    assert table.loc["POS", ["grew", "shrank", "change", "relative"]].tolist() == [1, 1, 0.25, 0.125]
-    assert table["accuracy"].tolist() == [0.5, 0.6]
-
-
-def test_labels_that_grow_most_and_least_are_drawn_with_what_the_twins_do(exhibits):
-    table, figure = exhibits["figure-6"].table, exhibits["figure-6"].drawing.figure
-    grows = table.groupby("label")["grows"].first()
-    assert grows.to_dict() == {"A": "most", "B": "most", "C": "most", "D": "least", "E": "least", "F": "least"}
-    assert {text.get_text() for text in figure.axes[0].texts} == {*"ABCDEF", "moved at random"}
-    assert table.groupby("step")["min_distance_twin"].unique().loc[1].tolist() == [1.5]
 
 
 @pytest.mark.parametrize("name", ["followed", "tuned_on"])

@@ -31,7 +31,7 @@ from pretraining import (
 from pretraining.masking import IGNORED, SpecialPieces, lay_out, make_batch, mask_pieces
 from pretraining.objective import masked_losses
 from pretraining.text_blocks import plan_pass
-from pretraining.training_run import PretrainingRun, plan_text
+from pretraining.training_run import PretrainingRun
 
 PEOPLE = ("anna", "bert", "carla", "david")
 ANIMALS = {"anna": "dogs", "bert": "cats", "carla": "horses", "david": "parrots"}
@@ -312,14 +312,6 @@ def test_a_finished_folder_is_returned_and_another_run_does_not_overwrite_it(tmp
     partial.mkdir()
     with FileLock(partial / "lock"), pytest.raises(RuntimeError, match="another process is pre-training"):
         pretrain(DOCUMENTS, SMALL, tmp_path / "other", TOKENIZER)
-
-
-def test_the_first_steps_read_short_pairs_and_the_others_long_ones():
-    specification = replace(SMALL, first_length=12, first_share=0.5)
-    assert [specification.length_at(step) for step in (0, 5, 6, 11)] == [12, 12, 24, 24]
-    text = tokenise(DOCUMENTS, TOKENIZER, specification.length_at(0))
-    lengths = [plan_text(text, specification, 0, step).pairs[:, [1, 3]].sum(1).max() + 3 for step in (0, 6)]
-    assert lengths[0] <= 12 < lengths[1] <= 24
 
 
 # The checkpoint
