@@ -715,7 +715,7 @@ def surfaces(
     }
     levels = contour_levels(cells[value].to_numpy(float), cells[f"{value}_standard_error"], contours.step)
     rows, columns = -(-len(grids) // 2), min(2, len(grids))
-    sized = dict(figsize=(WIDTH, (2.55 if columns == 2 else 4.2) * rows + 1.2), layout="constrained", squeeze=False)
+    sized = dict(figsize=(WIDTH, (2.55 if columns == 2 else 4.2) * rows + 1.45), layout="constrained", squeeze=False)
     figure, axes = plt.subplots(rows, columns, **sized, sharex=True, sharey=True)
     for place, (name, grid) in zip(axes.flat, grids.items(), strict=False):
         place.set_title(name, fontsize=10)
