@@ -7,7 +7,10 @@ warnings.filterwarnings("ignore", message="IProgress not found")
 
 
 def __getattr__(name: str):
-    """`from fivelenses import compare`, whose libraries take seconds to load."""
+    """`from fivelenses import compare`, whose libraries take seconds to load.
+
+    Its module has another name, since it would take the place of the function.
+    """
     if name == "compare":
         from fivelenses.two_checkpoints import compare
 

@@ -28,8 +28,7 @@ from torch import nn
 from fivelenses import comparison, exhibits
 from fivelenses.activations import Activations
 from fivelenses.book.cards import render
-from fivelenses.exhibits import counted
-from fivelenses.files import folder_beside
+from fivelenses.files import written_beside
 from fivelenses.judging import Interval, jackknife, listed
 from fivelenses.lenses import weights
 from fivelenses.lenses.cka import debiased_linear_cka
@@ -53,17 +52,21 @@ ANSWERS = {
     "learning": ("svcca", "neighbours", "last"),
 }
 # Similarities of a sample of words; 1 minus them is the change.
-EVERY_PAIR = partial(similarity, sample=None)
-SAMPLED = {"cka_debiased": debiased_linear_cka, "rsa": EVERY_PAIR, "neighbours": mutual_neighbours}
+SAMPLED = dict(cka_debiased=debiased_linear_cka, rsa=partial(similarity, sample=None), neighbours=mutual_neighbours)
 STREAMED = ("js", "svcca", *SAMPLED)
 LENSES = (*STREAMED, "weights", "last")
 TWIN, FUNCTIONAL_TWIN, OTHER, ROUNDED = "twin", "functional_twin", "other", "rounded"
 MEASURED = ["layer", "lens", "value", "null", "low", "high", "smallest_told", TWIN, FUNCTIONAL_TWIN, OTHER]
 LONGEST, WORDS = 128, 1_000  # tokens of a text, and words of the sample, at most
 SEARCHED = 64  # texts on which the scale of the functional twin is found
+VARIANCE_KEPT = 1.0  # of SVCCA: directions at the edge of less would come and go with a fold
 TOKENS_PER_FEATURE = 10  # on which a layer is rolled back; SVCCA warns of fewer
 UNRELATED = 0.5  # of the distance of permuted embeddings: a child of an encoder keeps nearly all of them
 SEED = 0
+UNRELATED_ENCODERS = (
+    "They are no parent and child: their embeddings are nearly as far apart as permuted ones. A layer of one does not "
+    "fit into the other, so that no lens says where they differ."
+)
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,10 @@ class Comparison:
     summary: str
     measures: pd.DataFrame
 
-    def drawing(self) -> exhibits.Drawing | None:
+    def _drawing(self) -> exhibits.Drawing:
         """A panel per lens: the change at each layer with its interval, its null and both twins."""
-        if self.measures.empty:
-            return None
-        table = self.measures.assign(lens=self.measures["lens"].map(name), change="AFTER")
+        titles = self.measures["lens"].map(lambda lens: "rolled back" if lens == "last" else name(lens))
+        table = self.measures.assign(lens=titles, change="AFTER")
         table = table.rename(columns={TWIN: "value_twin", FUNCTIONAL_TWIN: "value_functional_twin"})
         nulls = {"null": "rows permuted"} | ({OTHER: "another encoder"} if table[OTHER].notna().any() else {})
         layout = exhibits.Layout(panels="lens", columns=2, height=2.1, far=3)
@@ -114,7 +116,7 @@ class Comparison:
             columns |= {OTHER: "other encoder"} if self.measures[OTHER].notna().any() else {}
             forms = {one: "{:.2g}" for one in columns if one != "layer"}
             forms |= {"lens": name, "value": "{value:.2g} ({low:.2g} to {high:.2g})"}
-            drawing, caption = self.drawing(), "The change from BEFORE to AFTER at each layer; 0 is none."
+            drawing, caption = self._drawing(), "The change from BEFORE to AFTER at each layer; 0 is none."
             parts += [drawing.html, exhibits.table_html(self.measures.round(12), caption, columns, forms)]
             exhibits.plt.close(drawing.figure)
         return "\n".join(parts)
@@ -124,11 +126,12 @@ class Comparison:
     def save(self, folder: Path) -> Path:
         """Write `comparison.html`, `comparison.parquet` and `comparison.json`, and return the first's path."""
         said = vars(self) | {"measures": json.loads(self.measures.to_json(orient="records", double_precision=15))}
-        with folder_beside(Path(folder)) as place:
-            page = render("compare.html", before=self.before, after=self.after, body=self.html)
-            (place / "comparison.html").write_text(page, encoding="utf-8")
-            self.measures.to_parquet(place / "comparison.parquet", index=False)
-            (place / "comparison.json").write_text(json.dumps(said, indent=1, ensure_ascii=False), encoding="utf-8")
+        page = render("compare.html", before=self.before, after=self.after, body=self.html)
+        text = json.dumps(said, indent=1, ensure_ascii=False)
+        contents = {"html": page.encode(), "json": text.encode(), "parquet": self.measures.to_parquet(index=False)}
+        for kind, content in contents.items():
+            with written_beside(Path(folder) / f"comparison.{kind}") as place:
+                place.write_bytes(content)
         return Path(folder) / "comparison.html"
 
 
@@ -151,14 +154,13 @@ def compare(
         log: takes a line of progress.
 
     Refused: encoders of other shapes or tokenisers, and texts with fewer tokens than SVCCA needs.
-
-    Example:
-        >>> compare("toy-bert/seed-0", "toy-bert/seed-0", ["The baker sees a cat."]).identical
-        True
     """
     names = [before, after, *([other] if other else [])]
-    models = dict(zip(("before", "after", OTHER), map(_encoder, names), strict=False))
-    _check_shapes(names, list(models.values()))
+    for encoder in names:
+        check_encoder(encoder, projections=True)
+    loaded = [encoders.load_weights(encoders.locate(encoder)) for encoder in names]
+    _check_shapes(names, loaded)
+    models = dict(zip(("before", "after", OTHER), loaded, strict=False))
     examples, words, facts = _encoded(read_texts(texts), names)
     changed = _changed_layers(models["before"], models["after"])
     facts += [*_heads(names[:2]), _weights_in_words(models["before"], models["after"], changed)]
@@ -166,40 +168,29 @@ def compare(
         summary = "The two encoders are one: no lens can find a difference, whatever the texts."
         return Comparison(before, after, True, (), (), tuple(facts), summary, pd.DataFrame(columns=MEASURED))
     related = _related(models["before"], models["after"])
-    if not related:
-        facts.append(
-            "They are no parent and child: their embeddings are nearly as far apart as permuted ones. A layer of one "
-            "does not fit into the other, so that no lens says where they differ."
-        )
+    facts += [] if related else [UNRELATED_ENCODERS]
     comparison.check_tokens(examples, models["before"].config.hidden_size, folds(np.zeros(examples.num_rows)))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*rows")  # a fact says how many tokens there are
         measures, where, scale = _measured(models, examples, words, device, log)
-    where = where if related else ()
     summary = _summary(measures, where, related, scale)
-    return Comparison(before, after, False, changed, where, tuple(facts), summary, measures)
+    return Comparison(before, after, False, changed, where if related else (), tuple(facts), summary, measures)
 
 
 # --- what is compared -------------------------------------------------------------------------------------------------
 
 
-def _encoder(encoder: str) -> nn.Module:
-    check_encoder(encoder, projections=True)
-    return encoders.load_weights(encoders.locate(encoder))
-
-
 def _check_shapes(names: Sequence[str], models: Sequence[nn.Module]) -> None:
     """Refuse encoders that are not of the first one's shape."""
     shapes = []
-    for model in models:
+    for encoder, model in zip(names, models, strict=True):
         shape, rows = model.config, model.get_input_embeddings().num_embeddings
-        depth, width, heads = shape.num_hidden_layers, shape.hidden_size, shape.num_attention_heads
-        shapes.append(f"{shape.model_type} of {depth} layers × {width}, {heads} heads and {rows:,} tokens")
-    for encoder, shape in zip(names, shapes, strict=True):
-        if shape != shapes[0]:
+        size = f"{shape.num_hidden_layers} layers × {shape.hidden_size}, {shape.num_attention_heads} heads"
+        shapes.append(f"{shape.model_type} of {size} and {rows:,} tokens")
+        if shapes[-1] != shapes[0]:
             raise ValueError(
-                f"{names[0]} is {shapes[0]}, and {encoder} is {shape}: only encoders of one shape and vocabulary are "
-                "compared, so name a checkpoint that was fine-tuned from the first."
+                f"{names[0]} is {shapes[0]}, and {encoder} is {shapes[-1]}: only encoders of one shape and vocabulary "
+                "are compared, so name a checkpoint that was fine-tuned from the first."
             )
 
 
@@ -222,7 +213,7 @@ def read_texts(texts: str | Path | Sequence[str]) -> list[str]:
 def _encoded(texts: Sequence[str], names: Sequence[str]) -> tuple[datasets.Dataset, np.ndarray, list[str]]:
     """The texts as tokens, refused where tokenisers differ; positions of a sample of words; and what is to be said."""
     if len(texts) < 2:
-        raise ValueError(f"{counted(len(texts), 'text')} to compare on: give a few hundred different ones.")
+        raise ValueError(f"{exhibits.counted(len(texts), 'text')} to compare on: give a few hundred different ones.")
     located = [encoders.locate(one) for one in names]
     most = min(LONGEST, encoders.positions(encoders.config(located[0])) or LONGEST)
     tokenizers = [encoders.tokenizer(one) for one in located]
@@ -235,10 +226,9 @@ def _encoded(texts: Sequence[str], names: Sequence[str]) -> tuple[datasets.Datas
                 f"texts, such as {differing[0][:60]!r}: models are compared on the same tokens alone."
             )
     examples = datasets.Dataset.from_dict(dict(columns[0]))
-    cut = sum(len(tokens) == most for tokens in examples["input_ids"])
-    tokens = sum(map(len, examples["input_ids"]))
-    said = f"{counted(len(texts), 'text')}, {tokens:,} tokens; the tokenisers are equal on them"
-    facts = [f"{said}{f', and cut {cut:,} at {most} tokens' if cut else ''}."]
+    cut = (lengths := list(map(len, examples["input_ids"]))).count(most)
+    said = f"{exhibits.counted(len(texts), 'text')}, {sum(lengths):,} tokens; the tokenisers are equal on them"
+    facts = [f"{said}{f'; {cut:,} reach {most} tokens, where texts are cut' if cut else ''}."]
     return examples, drawn_positions(examples, tokenizers[0], WORDS), facts
 
 
@@ -258,7 +248,7 @@ def _heads(names: Sequence[str]) -> list[str]:
     for encoder in names:
         shape = encoders.config(encoders.locate(encoder))
         for kind in shape.architectures or ():
-            labels = f" with {counted(shape.num_labels, 'label')}" if "Classification" in kind else ""
+            labels = f" with {exhibits.counted(shape.num_labels, 'label')}" if "Classification" in kind else ""
             heads += [f"that of {encoder} ({kind}{labels})"] if not kind.endswith("Model") else []
     return [f"Heads are ignored: {listed(heads)}."] if heads else []
 
@@ -287,18 +277,15 @@ def _related(before: nn.Module, after: nn.Module) -> bool:
 class PermutedAttention(comparison.AttentionJS):
     """Attention divergence with the rows of the second model permuted among the tokens of a text; column `js_null`."""
 
-    def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+    def __init__(self) -> None:
         self._draw = torch.Generator().manual_seed(SEED)
-        super().begin(pairs, layers, heads, fold_of)
 
     def update(self, batches: Sequence[Activations]) -> None:
-        mask = batches[1].mask
+        mask, rows = batches[1].mask, {}
         # Padding comes last in each text, and stays there.
         order = (torch.rand(mask.shape, generator=self._draw).to(mask.device) + (~mask).float()).argsort(dim=1)
-        rows = {
-            layer: values.gather(2, order[:, None, :, None].expand_as(values))
-            for layer, values in batches[1].attention.items()
-        }
+        for layer, values in batches[1].attention.items():
+            rows[layer] = values.gather(2, order[:, None, :, None].expand_as(values))
         super().update([batches[0], replace(batches[1], attention=rows)])
 
     def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
@@ -306,11 +293,9 @@ class PermutedAttention(comparison.AttentionJS):
 
 
 class Words:
-    """Changes of a sample of words, 1 − similarity; columns as in `SAMPLED`, and `<column>_null` for permuted rows.
+    """Changes of a sample of words, 1 − similarity: columns as in `SAMPLED`, and `<column>_null` for permuted rows.
 
-    Args:
-        positions: of the words in the stream of tokens, increasing; their vectors are kept.
-        null: whether to measure the null, with all folds.
+    `positions` are those of the words in the stream of tokens, increasing.
     """
 
     reads_attention = False
@@ -343,9 +328,7 @@ class Words:
         return 4 * models * len(self._positions) * width
 
 
-def _measured(
-    models: Mapping[str, nn.Module], examples: datasets.Dataset, words: np.ndarray, device: str | None, log: Callable
-) -> tuple[pd.DataFrame, tuple[int, ...], float | None]:
+def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple[int, ...], float | None]:
     """All measures, the layers that rolling back names, and the scale of the functional twin."""
     before, after, count = models["before"], models["after"], examples.num_rows
     fold_of, searched = folds(np.zeros(count)), examples.select(range(min(SEARCHED, count)))
@@ -355,16 +338,19 @@ def _measured(
     controls = {TWIN: twins.moved_at_random(after, before, SEED), ROUNDED: copy.deepcopy(before).half().float()}
     controls |= {FUNCTIONAL_TWIN: twins.moved_at_random(after, before, SEED, scale)} if scale else {}
     controls |= {OTHER: models[OTHER]} if OTHER in models else {}
-    log(f"2 of 4: reading {counted(count, 'text')} with both encoders")
-    lenses = [comparison.AttentionJS(), comparison.CCA(("svcca", "svcca_null")), Words(words, null=True)]
+    log(f"2 of 4: reading {exhibits.counted(count, 'text')} with both encoders")
+    lenses = [comparison.AttentionJS(), comparison.CCA(("svcca", "svcca_null"), VARIANCE_KEPT), Words(words, null=True)]
     every, pairs = {"before": before, "after": after}, [("before", "after")]
     table = comparison.compare_with([*lenses, PermutedAttention()], every, pairs, examples, None, 32, device, fold_of)
-    log(f"3 of 4: reading them with {counted(len(controls), 'control')}: {listed(list(controls))}")
-    lenses = [comparison.AttentionJS(), comparison.CCA(("svcca",)), Words(words, null=False)]
+    log(f"3 of 4: reading them with {exhibits.counted(len(controls), 'control')}: {listed(list(controls))}")
+    lenses = [comparison.AttentionJS(), comparison.CCA(("svcca",), VARIANCE_KEPT), Words(words, null=False)]
     every, pairs = {"before": before, **controls}, [("before", one) for one in controls]
     beside = comparison.compare_with(lenses, every, pairs, examples, device=device)
     log("4 of 4: rolling layers back one by one")
-    measured = [_of_stream(lens, table, beside) for lens in STREAMED] + [_of_weights(before, after, controls)]
+    beside, measured = beside.pivot(index="layer", columns="second").reset_index(drop=True), []
+    for lens in STREAMED:
+        measured.append(_with_intervals(table.assign(null=table[f"{lens}_null"]), lens, lens).join(beside[lens]))
+    measured.append(_of_weights(before, after, controls))
     last, where = _rolled_back(before, after, controls, examples, measured[1].iloc[-1], device)
     measures = pd.concat([*measured, last], ignore_index=True).reindex(columns=[*MEASURED, ROUNDED])
     spread = (1 - measures["low"] / measures["value"]).where(measures["value"] > measures[ROUNDED], 0)
@@ -372,43 +358,32 @@ def _measured(
     return measures[MEASURED], where, scale
 
 
-def _rolled_back(
-    before: nn.Module, after: nn.Module, controls: Mapping, examples: datasets.Dataset, svcca: pd.Series, device
-) -> tuple[pd.DataFrame, tuple[int, ...]]:
-    """How far the last layer moves with each layer rolled back, on as many texts as SVCCA needs, and which it names.
-
-    Args:
-        svcca: of the last layer, its null and what rounding gives.
-    """
+def _rolled_back(before, after, controls, examples, svcca, device) -> tuple[pd.DataFrame, tuple[int, ...]]:
+    """How far the last layer moves with each layer rolled back, on as many texts as SVCCA needs, and which it names."""
     tokens, wanted = np.cumsum(list(map(len, examples["input_ids"]))), TOKENS_PER_FEATURE * before.config.hidden_size
     some = examples.select(range(min(np.searchsorted(tokens, wanted) + 1, len(tokens))))
     fold_of = folds(np.zeros(some.num_rows))
-    rolled = comparison.layers_rolled_back(after, before, some, device=device, fold_of=fold_of)
+    rolled = comparison.layers_rolled_back(after, before, some, VARIANCE_KEPT, device=device, fold_of=fold_of)
     last = _with_intervals(rolled.assign(null=svcca["null"]), "svcca", "last").assign(**{ROUNDED: svcca[ROUNDED]})
     for twin in (one for one in (TWIN, FUNCTIONAL_TWIN) if one in controls):
-        last[twin] = comparison.layers_rolled_back(controls[twin], before, some, device=device)["svcca"]
-    return last, _named(rolled, svcca[ROUNDED])
+        last[twin] = comparison.layers_rolled_back(controls[twin], before, some, VARIANCE_KEPT, device=device)["svcca"]
+    # The layer that moves the last one most, and those that the texts do not tell apart from it.
+    wide = rolled.pivot(index="layer", columns="fold", values="svcca")
+    most, moving = wide.loc[wide[WHOLE].idxmax()], wide[wide[WHOLE] > svcca[ROUNDED]]
+    return last, tuple(layer for layer, values in moving.iterrows() if _interval(most - values, rolled).low <= 0)
 
 
 def _with_intervals(table: pd.DataFrame, column: str, lens: str) -> pd.DataFrame:
     """Value, null and interval of a lens at each layer, from a table by layer and fold."""
     wide = table.pivot(index="layer", columns="fold", values=column)
-    bounds = [_interval(values, table).bounds() for _, values in wide.iterrows()]
-    low, high = np.clip(bounds, 0, None).T
-    columns = {"layer": wide.index, "lens": lens, "value": wide[WHOLE].to_numpy()}
-    null = table.loc[table["fold"] == WHOLE, "null"].to_numpy()
-    return pd.DataFrame(columns | {"null": null, "low": low, "high": high})
+    low, high = np.clip([_interval(values, table).bounds() for _, values in wide.iterrows()], 0, None).T
+    of_all = table.loc[table["fold"] == WHOLE, ["layer", column, "null"]].reset_index(drop=True)
+    return of_all.set_axis(["layer", "value", "null"], axis=1).assign(lens=lens, low=low, high=high)
 
 
 def _interval(values: pd.Series, table: pd.DataFrame) -> Interval:
     """The interval of a value by fold left out."""
     return jackknife(values[[WHOLE]].to_numpy(), values.drop(WHOLE).to_numpy()[None], int(table["examples"].max()))
-
-
-def _of_stream(lens: str, table: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
-    """A lens that reads texts, with the controls beside."""
-    controls = beside.pivot(index="layer", columns="second", values=lens).reset_index(drop=True)
-    return _with_intervals(table.assign(null=table[f"{lens}_null"]), lens, lens).join(controls)
 
 
 def _of_weights(before: nn.Module, after: nn.Module, controls: Mapping[str, nn.Module]) -> pd.DataFrame:
@@ -424,48 +399,35 @@ def _of_weights(before: nn.Module, after: nn.Module, controls: Mapping[str, nn.M
     return table.assign(low=table["value"], high=table["value"])
 
 
-def _named(rolled: pd.DataFrame, floor: float) -> tuple[int, ...]:
-    """The layer whose roll-back moves the last layer most, and those that the texts do not tell apart from it."""
-    wide = rolled.pivot(index="layer", columns="fold", values="svcca")
-    most = wide.loc[wide[WHOLE].idxmax()]
-    moving = wide[wide[WHOLE] > floor]
-    return tuple(int(layer) for layer, values in moving.iterrows() if _interval(most - values, rolled).low <= 0)
-
-
 # --- what is said -----------------------------------------------------------------------------------------------------
+
+
+UNSEEN = (
+    "Not seen by any lens here: the heads; what shows on other texts alone; and what a change is good for, which takes "
+    "labels. Attention and weights also change where a layer is only written in another way."
+)
 
 
 def _summary(measures: pd.DataFrame, where: Sequence[int], related: bool, scale: float | None) -> str:
     """Where, how much, whether it is more than chance, and what no lens here could have seen."""
     by_lens = {lens: rows.set_index("layer") for lens, rows in measures.groupby("lens", sort=False)}
-    moved = by_lens["weights"]["value"]
+    moved, last = by_lens["weights"]["value"], by_lens["last"]
     of_weights = f"the weights moved most in layer {moved.idxmax()}, by {moved.max():.2g} of their norm"
     told = measures[measures["lens"].isin(ANSWERS["whether"]) & (measures["value"] > measures["smallest_told"])]
     if told.empty:
-        said = [
+        return (
             "On these texts both compute the same: no lens that is silent where nothing changed tells them apart from "
-            f"one encoder stored in half precision, though {of_weights}."
-        ]
-    elif related:
-        said = [_where(by_lens["last"], where, of_weights), _how_much(by_lens), _learning(by_lens, scale)]
-    else:
-        said = [_how_much(by_lens)]
-    unseen = (
-        "Not seen by any lens here: the heads; what shows on other texts alone; and what a change is good for, which "
-        "takes labels. Attention and weights also change where a layer is only written in another way."
-    )
-    return " ".join([*said, unseen])
-
-
-def _where(last: pd.DataFrame, where: Sequence[int], of_weights: str) -> str:
-    if not where:
-        return f"Where: no single layer, rolled back, moves the last one; {of_weights}."
+            f"one encoder stored in half precision, though {of_weights}. {UNSEEN}"
+        )
+    if not related:
+        return f"{_how_much(by_lens)} {UNSEEN}"
     most = last.loc[last["value"].idxmax()]
+    size = f"SVCCA distance {most['value']:.2g}, {most['low']:.2g} to {most['high']:.2g}"
     tied = ", which these texts do not tell apart," if len(where) > 1 else ""
-    return (
-        f"Where: rolling back layer {' or '.join(map(str, where))}{tied} moves the last layer most (SVCCA distance "
-        f"{most['value']:.2g}, {most['low']:.2g} to {most['high']:.2g}); {of_weights}."
-    )
+    layers = listed(list(map(str, where))).replace(" and ", " or ")
+    rolled = f"rolling back layer {layers}{tied} moves the last layer most ({size})"
+    place = rolled if where else "no single layer, rolled back, moves the last one"
+    return f"Where: {place}; {of_weights}. {_how_much(by_lens)} {_learning(by_lens, scale)} {UNSEEN}"
 
 
 def _how_much(by_lens: Mapping[str, pd.DataFrame]) -> str:
