@@ -359,7 +359,7 @@ def _progress(futures: "Sequence[Future]", started: float) -> str:
     """How many points are done, and what the others take if they take as long."""
     done, passed = sum(future.done() for future in futures), time.monotonic() - started
     left = f", about {passed / done * (len(futures) - done):,.0f} s left" if done else ""
-    return f"{done} of {len(futures)} points done in {passed:,.0f} s{left}"
+    return f"after {passed:,.0f} s {done} of {len(futures)} points are done{left}"
 
 
 def run_point(point: Point, number: int, profile: str, folder: Path, environment: Mapping[str, str]) -> float:
