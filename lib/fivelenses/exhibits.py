@@ -165,8 +165,7 @@ class Layout:
     """The panels and axes of curves.
 
     Attributes:
-        panels, columns: the column that panels are told apart by, and how many stand side by side where no names of
-            curves lie between them.
+        panels: the column that panels are told apart by, two side by side where no names of curves lie between them.
         height: of a panel, in inches.
         shared: whether panels have one vertical axis.
         log_x: a logarithmic horizontal axis.
@@ -180,7 +179,6 @@ class Layout:
     """
 
     panels: str = ""
-    columns: int = 2
     height: float | None = None
     shared: bool = False
     log_x: bool = False
@@ -253,7 +251,7 @@ def panel_grid(table: pd.DataFrame, layout: Layout):
     import seaborn as sns
 
     order = list(dict.fromkeys(table[layout.panels])) if layout.panels else [""]
-    columns = 1 if layout.names == "ends" else min(layout.columns, len(order))
+    columns = 1 if layout.names == "ends" else min(2, len(order))
     height = layout.height or (2.3 if layout.panels else 3.6)
     wrapping = dict(col=layout.panels, col_order=order, col_wrap=columns) if layout.panels else {}
     grid = sns.FacetGrid(table, sharex=False, sharey=layout.shared, despine=False, **wrapping)
@@ -461,13 +459,11 @@ class Dots:
         null: a column that a row has once, such as a null rate, drawn as a grey cross.
         mean: a black bar at the mean of each row.
         line: where a dashed grey line stands.
-        height: inches.
     """
 
     null: str = ""
     mean: bool = False
     line: float | None = None
-    height: float | None = None
 
 
 def dots(
@@ -493,7 +489,7 @@ def dots(
         return None
     rows, groups, found = (list(dict.fromkeys(table[column])) for column in (row, by, by))
     found = looks(groups)
-    figure, axes = plt.subplots(figsize=(WIDTH, style.height or 0.5 * len(rows) + 0.8), layout="constrained")
+    figure, axes = plt.subplots(figsize=(WIDTH, 0.5 * len(rows) + 0.8), layout="constrained")
     named = table.assign(**{row: table[row].map(title)})
     order = list(map(title, rows))
     if style.line is not None:
