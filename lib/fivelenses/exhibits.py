@@ -600,7 +600,7 @@ def draw_bar(
     bar = figure.colorbar(axes[0].collections[0], ax=axes, **placed)
     ticks = dict(ticks) or {place: printed(place, ".3g") for place in np.linspace(*limits, 3)}
     names = list(ticks.values())
-    names[0], names[-1] = "≤ " * below + names[0], "≥ " * above + names[-1]
+    names[0], names[-1] = ("≤ " if below else "") + names[0], ("≥ " if above else "") + names[-1]
     bar.set_ticks(list(ticks), labels=names)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
