@@ -614,7 +614,7 @@ def test_start_and_end_of_a_surface_are_the_models_themselves(models, checkpoint
     again = hao2019.landscapes(checkpoints, **one, log=logged.append)
     assert logged == [], "a finished surface is read, not measured again"
     pd.testing.assert_frame_equal(again["surfaces"], landscapes["surfaces"])
-    assert len(list((tmp_path / "surfaces").glob("*.npz"))) == 2
+    assert len(list((tmp_path / "surfaces").glob("*.npy"))) == 2
 
 
 def test_trajectories_end_at_the_end(checkpoints):
