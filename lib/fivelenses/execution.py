@@ -34,7 +34,7 @@ from fivelenses.chapters import (
 )
 from fivelenses.files import checksums, damaged, disk_named
 from fivelenses.pairing import read_cells
-from fivelenses.processes import cores, workers
+from fivelenses.processes import cores, repeated, workers
 from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 
 CARDS = [Path(__file__).parent / "book" / "templates" / name for name in ("cards.html", "macros.html")]
@@ -406,7 +406,7 @@ def _failure(
 @contextmanager
 def _followed(file: Path, log: Callable[[str], None]) -> Iterator[None]:
     """Pass on the lines of a file that grows while the block runs."""
-    ended, passed = threading.Event(), 0
+    passed = 0
 
     def pass_on() -> None:
         nonlocal passed
@@ -416,15 +416,8 @@ def _followed(file: Path, log: Callable[[str], None]) -> Iterator[None]:
                 log(line)
             passed = len(lines)
 
-    def follow() -> None:
-        while not ended.wait(0.5):
-            pass_on()
-        pass_on()
-
-    thread = threading.Thread(target=follow, daemon=True)
-    thread.start()
     try:
-        yield
+        with repeated(pass_on, 0.5):
+            yield
     finally:
-        ended.set()
-        thread.join()
+        pass_on()

@@ -191,9 +191,8 @@ class Measurements:
         if "log" in names:
             arguments = arguments | {"log": self.log}
         started = time.monotonic()
-        with processes.logged_every_half_minute(
-            lambda: f"{function.__name__} is being measured, for {time.monotonic() - started:.0f} s so far", self.log
-        ):
+        progress = f"{function.__name__} is being measured, for {{:.0f}} s so far"
+        with processes.repeated(lambda: self.log(progress.format(time.monotonic() - started))):
             result = function(**arguments)
         tables = result if isinstance(result, dict) else {"": result}
         seconds = round(time.monotonic() - started, 1)

@@ -34,13 +34,13 @@ def end_with_caller() -> None:
 
 
 @contextmanager
-def logged_every_half_minute(line: Callable[[], str], log: Callable[[str], None]) -> Iterator[None]:
-    """Log what `line` returns every half minute while the block runs."""
+def repeated(action: Callable[[], None], seconds: float | None = None) -> Iterator[None]:
+    """Do something every so many seconds while the block runs: by default a line of progress every half minute."""
     ended = threading.Event()
 
     def follow() -> None:
-        while not ended.wait(SECONDS_BETWEEN_LINES):
-            log(line())
+        while not ended.wait(seconds or SECONDS_BETWEEN_LINES):
+            action()
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()

@@ -31,7 +31,7 @@ from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.store import MANIFEST, Checkpoint, Store
 from fivelenses.execution import RunError
 from fivelenses.files import written_beside
-from fivelenses.processes import CORES_VARIABLE, cores, logged_every_half_minute, workers
+from fivelenses.processes import CORES_VARIABLE, cores, repeated, workers
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -343,7 +343,7 @@ def _run(
         print(f"dashboard: {client.dashboard_link}", flush=True)
         futures = client.map(run_point, points, **shared, retries=retries, pure=False)
         names = dict(zip(futures, (point.name for point in points), strict=True))
-        with logged_every_half_minute(lambda: _progress(futures, started), lambda line: print(line, flush=True)):
+        with repeated(lambda: print(_progress(futures, started), flush=True)):
             for done, future in enumerate(as_completed(futures), 1):
                 if future.status == "cancelled":
                     raise RunError("The cluster went away: the same command continues with what is left.")

@@ -71,7 +71,7 @@ def prepare(
         encoders.check_encoder(one.encoder, projections=bool(one.reinitialised))
     workers = min(len(missing), workers or _workers(missing, device))
     started, total = time.monotonic(), len(missing)
-    with processes.logged_every_half_minute(lambda: _progress(distinct, ready, store), log):
+    with processes.repeated(lambda: log(_progress(distinct, ready, store))):
         for wait in (False, True):
             # Closed at once when this process is interrupted, and its workers with it.
             with contextlib.closing(_trained(missing, store, device, wait, workers)) as trained:
