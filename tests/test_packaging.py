@@ -127,7 +127,7 @@ def test_a_notebook_is_kept_without_outputs_and_its_cells_are_short(percent):
 
 def test_the_chain_of_modules_runs_one_way():
     left = ["tasks", "models", "checkpoints", "activations", "lenses", "comparison"]
-    order = [*left, "judging", "exhibits", "papers", "runs", "run", "cli"]
+    order = [*left, "judging", "exhibits", "papers", "book", "run", "report", "cli"]
     package = ROOT / "lib" / "fivelenses"
     for place, name in enumerate(order):
         files = (package / name).rglob("*.py") if (package / name).is_dir() else [package / f"{name}.py"]
