@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import json
 import re
 import shutil
 import subprocess
@@ -194,9 +195,18 @@ def write_generated(folder: Path, runs: Sequence[BookRun]) -> None:
         "findings.html": ledger.findings_html(runs),
         "encoder-scores.csv": encoder_scores(runs).to_csv(index=False, float_format="%.3f", na_rep="–"),
         "invariances.csv": invariance_table().to_csv(index=False),
+        "comparison.html": comparison_html(),
     }
     for name, text in generated.items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+def comparison_html() -> str:
+    """The comparison of two checkpoints that a page shows, from the file that the command wrote."""
+    from fivelenses.two_checkpoints import Comparison  # its libraries take seconds, and only a whole book needs them
+
+    read = json.loads((project.root() / "book" / "comparison.json").read_text(encoding="utf-8"))
+    return Comparison(**read | {"measures": pd.DataFrame(read["measures"])}).html
 
 
 def write_notebook(page: nbformat.NotebookNode, place: Path) -> None:
