@@ -97,10 +97,12 @@ class Comparison:
     def _drawing(self) -> exhibits.Drawing:
         """A panel per lens: the change at each layer with its interval, its null and both twins."""
         titles = self.measures["lens"].map(lambda lens: "rolled back" if lens == "last" else name(lens))
-        table = self.measures.assign(lens=titles, change="AFTER")
-        table = table.rename(columns={TWIN: "value_twin", FUNCTIONAL_TWIN: "value_functional_twin"})
-        nulls = {"null": "rows permuted"} | ({OTHER: "another encoder"} if table[OTHER].notna().any() else {})
-        layout = exhibits.Layout(panels="lens", columns=2, height=2.1, far=3)
+        table = self.measures.assign(lens=titles, change="AFTER", value_twin=self.measures[TWIN])
+        table["value_functional_twin"] = table[FUNCTIONAL_TWIN].where(
+            titles != "weights"
+        )  # a longer twin's, by definition
+        nulls = {"null": "permuted"} | ({OTHER: "another encoder"} if table[OTHER].notna().any() else {})
+        layout = exhibits.Layout(panels="lens", height=2.1, far=3)
         drawing = exhibits.curves(table, "value", by="change", y_label="", nulls=nulls, layout=layout)
         for axes, (_, rows) in zip(drawing.figure.axes, table.groupby("lens", sort=False), strict=True):
             axes.fill_between(rows["layer"], rows["low"], rows["high"], color="black", alpha=0.18, linewidth=0)
