@@ -98,9 +98,7 @@ class Comparison:
         """A panel per lens: the change at each layer with its interval, its null and both twins."""
         titles = self.measures["lens"].map(lambda lens: "rolled back" if lens == "last" else name(lens))
         table = self.measures.assign(lens=titles, change="AFTER", value_twin=self.measures[TWIN])
-        table["value_functional_twin"] = table[FUNCTIONAL_TWIN].where(
-            titles != "weights"
-        )  # a longer twin's, by definition
+        table["value_functional_twin"] = table[FUNCTIONAL_TWIN].where(titles != "weights")  # far, by construction
         nulls = {"null": "permuted"} | ({OTHER: "another encoder"} if table[OTHER].notna().any() else {})
         layout = exhibits.Layout(panels="lens", height=2.1, far=3)
         drawing = exhibits.curves(table, "value", by="change", y_label="", nulls=nulls, layout=layout)
