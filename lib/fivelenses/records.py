@@ -374,7 +374,8 @@ def load(profile: str, chapter: int, encoder: str = "") -> dict[str, pd.DataFram
         >>> {"changes_by_layer", "rollbacks"} <= set(load("small", 1))
         True
     """
-    files = sorted(committed_folder().glob(f"{profile}-*{encoder}*/{chapter}-*/run.json"))
+    files = sorted(committed_folder().glob(f"{profile}-*/{chapter}-*/run.json"))
+    files = [file for file in files if encoder in file.parents[1].name.removeprefix(f"{profile}-")]
     if not files:
         there = sorted(
             str(one.parent.relative_to(committed_folder())) for one in committed_folder().glob("*/*/run.json")
