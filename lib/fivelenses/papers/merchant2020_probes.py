@@ -293,8 +293,8 @@ def structural_probes(
     Args:
         models: name to encoder.
         treebank: splits `train`, `validation`, `test` with `tokens`, `upos`, `heads`.
-        sentences: of the training split at most, half as many of the others, drawn at random; one with a word that has
-            no tokens is left out.
+        sentences: of the training split at most, half as many of the others, drawn at random; a sentence is left out
+            where a word has no tokens.
 
     Returns:
         One row per model, kind (`distance`, `depth`), fold of the test sentences left out (−1: none) and layer (0…L):
