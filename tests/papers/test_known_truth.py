@@ -221,7 +221,7 @@ def test_a_chapter_trains_every_layer_alone_and_every_dose_once(profile):
     assert set(alone) <= set(places) and len(places) == (11 if chosen.neighbours else 6)
     lengths = [one.schedule.epochs for one in of_one if not one.frozen and not one.shuffled_labels]
     assert [length / 3 for length in lengths] == list(chosen.doses)
-    assert len(chosen.ordinary()) == len(chosen.seeds) and sum(one.shuffled_labels for one in of_one) == 1
+    assert len(chosen.ordinary_models()) == len(chosen.seeds) and sum(one.shuffled_labels for one in of_one) == 1
     assert len(chosen.with_property()) == len(chosen.planted) * len(chosen.seeds)
 
 
