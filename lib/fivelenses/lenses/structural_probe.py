@@ -123,7 +123,7 @@ def sentence_scores(
             tree of the gold distances between the remaining words.
 
     Returns:
-        One row per sentence and probe: `sentence`, `probe`, `length` (words), `spearman` (missing for one word),
+        One row per sentence and probe, with `sentence`, `probe`, `length` (words), `spearman` (missing for one word),
         `correct` and `possible` (edges of spanning trees, or roots).
     """
     gold = _checked_gold(kind, gold, [one.shape[-1] for one in predicted], "gold")
@@ -153,8 +153,8 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
     """The measures over some sentences, from their rows of :func:`sentence_scores`.
 
     Returns:
-        One row per probe: `spearman`, the mean over the sentence lengths 5 to 50 of the mean correlation at that length
-        (NaN where no sentence has such a length), and `tree`, UUAS or the share of roots that are right.
+        One row per probe, with `spearman`, the mean over the sentence lengths 5 to 50 of the mean correlation at that
+        length (NaN where no sentence has such a length), and `tree`, UUAS or the share of roots that are right.
 
     Example:
         >>> gold = tree_distances([2, 0, 2])
