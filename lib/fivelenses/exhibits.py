@@ -294,17 +294,20 @@ def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: 
 
 def draw_nulls(axes: Axes, rows: pd.DataFrame, x: str, y: str, lines: Mapping, far: float | None):
     """Nulls and controls of one panel, as `draw_curves`."""
-    ends, said = {}, []
+    ends, said, notes = {}, [], []
     for column, (name, colour, line) in lines.items():
         null = rows.groupby(x)[column].mean().dropna()
         if null.empty:
             continue
         said.append(f"{name.capitalize()}: {ends_in_words(null)}.")
         if far is not None and null.min() > far * rows[y].max():
-            axes.set_title(f"{name}: {null.min():.2f} to {null.max():.2f}", loc="right", color=colour, fontsize=9)
+            notes.append(f"{name}: {null.min():.2f} to {null.max():.2f}")
         else:
             axes.plot(null.index, null, color=colour, linestyle=line, linewidth=1.4, zorder=1.9)
             ends[name] = float(null.iloc[-1]), colour
+    if notes:  # below the panel's title: both side by side are wider than a narrow panel
+        axes.set_title("\n".join(notes), loc="right", color=GREY, fontsize=9)
+        axes.set_title(axes.get_title("left") + "\n" * len(notes), loc="left")
     return ends, said
 
 
