@@ -16,6 +16,7 @@ from itertools import product
 from pathlib import Path
 from unittest import mock
 
+import jupytext
 import nbformat
 from filelock import FileLock
 
@@ -33,7 +34,6 @@ from fivelenses.chapters import (
     settings,
 )
 from fivelenses.files import checksums, damaged, disk_named
-from fivelenses.pairing import read_cells
 from fivelenses.processes import cores, repeated, workers
 from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 
@@ -299,8 +299,13 @@ def check_pair(chapter: Chapter) -> None:
                 f"The notebook {file.name} is missing from {file.parent}: restore it with git, or make it from its "
                 "other half with `make pair`."
             )
-    if read_cells(chapter.notebook) != read_cells(percent):
+    if _sources(chapter.notebook) != _sources(percent):
         raise RunError(f"{chapter.notebook.name} and {percent.name} differ: run `make pair`.")
+
+
+def _sources(half: Path) -> list[tuple[str, str]]:
+    """Kind and source of each cell."""
+    return [(cell.cell_type, cell.source) for cell in jupytext.read(half).cells]
 
 
 def _check_disk(folder: Path) -> None:
