@@ -83,8 +83,8 @@ from fivelenses.records import (
     AFTER,
     BEFORE,
     CONTROLS,
+    FINE_TUNED,
     SHARED,
-    TUNED,
     TWIN,
     Missing,
     select,
@@ -661,7 +661,7 @@ def order_of_tasks(rows):
 # :::
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
-top, fine_tuned = similarities["layer"].max(), similarities["control"].isin([TUNED, SHARED])
+top, fine_tuned = similarities["layer"].max(), similarities["control"].isin([FINE_TUNED, SHARED])
 # Controls are drawn of the last layer alone.
 rows = with_controls(
     similarities[fine_tuned | (similarities["layer"] == top)], "similarity", x="step"

@@ -104,7 +104,7 @@ whole = select(changes)  # the fine-tuned models, on all sentences
 
 # %% tags=["hide-input"]
 INDEPENDENT = "the distance between the pre-trained and an independent encoder"
-UNTRAINED = "an untrained encoder in place of the fine-tuned one"
+RANDOM_ENCODER = "an untrained encoder in place of the fine-tuned one"
 MEANING = {  # what a larger value is, and the null
     "js": ("JS divergence from the pre-trained encoder's attention (nats)", INDEPENDENT),
     "svcca": ("SVCCA distance from the pre-trained encoder's output (0 to 1)", INDEPENDENT),
@@ -113,7 +113,10 @@ MEANING = {  # what a larger value is, and the null
         "before; negative where they moved together)",
         "the same with permuted labels",
     ),
-    "probe": ("accuracy of a classifier probe minus that on the pre-trained encoder", UNTRAINED),
+    "probe": (
+        "accuracy of a classifier probe minus that on the pre-trained encoder",
+        RANDOM_ENCODER,
+    ),
     "rollback": (
         "rise of the training loss with this layer alone reset to pre-trained parameters (nats)",
         "the layer moved as far in random directions",
@@ -125,7 +128,7 @@ MEANING = {  # what a larger value is, and the null
     "rsa": ("1 minus RSA similarity to the pre-trained encoder", INDEPENDENT),
     "structure": (
         "fall of a structural probe's rank correlation with tree distances and depths",
-        UNTRAINED,
+        RANDOM_ENCODER,
     ),
 }
 

@@ -46,11 +46,11 @@ METADATA = b"fivelenses"
 WHOLE, FOLDS = -1, 10
 # In the column `control`: fine-tuned models; what moved at random, as far in its parameters or in its last layer;
 # models of shuffled labels; rows that belong to all of them, such as the pre-trained encoder's.
-TUNED, TWIN, FUNCTIONAL_TWIN, SHUFFLED, SHARED = "", "twin", "functional twin", "shuffled labels", "all"
+FINE_TUNED, TWIN, FUNCTIONAL_TWIN, SHUFFLED, SHARED = "", "twin", "functional twin", "shuffled labels", "all"
 TWINS = (TWIN, FUNCTIONAL_TWIN)
 CONTROLS = {TWIN: "twin", FUNCTIONAL_TWIN: "functional_twin", SHUFFLED: "shuffled"}  # and the suffixes of columns
 # Kinds of encoders: where a model starts, and what it is compared with.
-PRETRAINED, UNTRAINED, SCRATCH = "pre-trained", "untrained", "scratch"
+PRETRAINED, RANDOMLY_INITIALISED, SCRATCH = "pre-trained", "untrained", "scratch"
 INITS = (SCRATCH, PRETRAINED)
 BASE, LEXICAL, RANDOMISED = "base", "lexical", "randomised"
 RANDOM_ENCODER = "random:"  # begins the name of an encoder that starts from scratch
@@ -240,7 +240,7 @@ class Missing:
         return "–"
 
 
-def select(record: pd.DataFrame, control: str = TUNED, folds: bool = False) -> pd.DataFrame:
+def select(record: pd.DataFrame, control: str = FINE_TUNED, folds: bool = False) -> pd.DataFrame:
     """The rows of the fine-tuned models, or of one control, on all examples; with `folds` also those without a fold.
 
     >>> rows = pd.DataFrame({"fold": [-1, 0, -1], "control": ["", "", "twin"], "js": [0.3, 0.2, 0.1]})

@@ -38,7 +38,7 @@ from fivelenses.models import encoders, twins
 from fivelenses.models.encoders import check_encoder
 from fivelenses.models.layers import layer_list, part, projections
 from fivelenses.papers.measures import name
-from fivelenses.papers.merchant2020 import drawn_positions
+from fivelenses.papers.merchant2020 import random_positions
 from fivelenses.records import WHOLE
 from fivelenses.tasks.own import FILES, read_table
 from fivelenses.tasks.sources import SourceError
@@ -229,7 +229,7 @@ def _encoded(texts: Sequence[str], names: Sequence[str]) -> tuple[datasets.Datas
     cut = (lengths := list(map(len, examples["input_ids"]))).count(most)
     said = f"{exhibits.counted(len(texts), 'text')}, {sum(lengths):,} tokens; the tokenisers are equal on them"
     facts = [f"{said}{f'; {cut:,} reach {most} tokens, where texts are cut' if cut else ''}."]
-    return examples, drawn_positions(examples, tokenizers[0], WORDS), facts
+    return examples, random_positions(examples, tokenizers[0], WORDS), facts
 
 
 def _changed_layers(before: nn.Module, after: nn.Module) -> tuple[int, ...]:

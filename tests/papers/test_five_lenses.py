@@ -20,8 +20,8 @@ from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.five_lenses import MEASURES, changes_by_layer, independent_encoder
 from fivelenses.papers.measures import BY_KEY, LENSES, lens
-from fivelenses.papers.merchant2020 import drawn_positions
-from fivelenses.papers.models import development_examples, untrained
+from fivelenses.papers.merchant2020 import random_positions
+from fivelenses.papers.models import development_examples, randomly_initialised
 from fivelenses.records import TWIN, TWINS, WHOLE
 from fivelenses.tasks.subsets import folds
 
@@ -330,7 +330,7 @@ def test_without_a_fold_a_measure_is_that_of_the_other_examples(measured, toy_ch
     models = {"start": toy_model, "tuned": toy_checkpoint.model()}
     lengths = np.array([len(one) for one in examples["input_ids"]])
     order = np.argsort(-lengths, kind="stable")
-    positions = drawn_positions(examples, toy_tokenizer, 300)
+    positions = random_positions(examples, toy_tokenizer, 300)
     rows = np.repeat(order, lengths[order])
     drawn = np.concatenate([examples["input_ids"][row] for row in order])[positions]
     assert len(drawn) == 300 and not np.isin(drawn, toy_tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])).any()
@@ -360,7 +360,7 @@ def test_too_few_tokens_are_said_before_any_model_runs(toy_checkpoint):
 
 
 def test_random_weights_take_the_place_of_an_independent_encoder():
-    first, second = independent_encoder(ENCODER, f"random:{ENCODER}"), untrained(ENCODER)
+    first, second = independent_encoder(ENCODER, f"random:{ENCODER}"), randomly_initialised(ENCODER)
     assert weights.distance(first, second).relative.max() == 0
 
 

@@ -18,7 +18,7 @@ from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, OPEN, REPR
 from fivelenses.models import encoders
 from fivelenses.papers import models as papers_models
 from fivelenses.papers.hao2020 import between_datasets, changes_by_layer, rollbacks
-from fivelenses.records import FOLDS, FUNCTIONAL_TWIN, PRETRAINED, SHARED, SHUFFLED, TWIN, TWINS, UNTRAINED
+from fivelenses.records import FOLDS, FUNCTIONAL_TWIN, PRETRAINED, RANDOMLY_INITIALISED, SHARED, SHUFFLED, TWIN, TWINS
 
 TASKS = ("mnli", "rte", "sst2", "mrpc")
 PAIRS = ("rte–mnli", "mrpc–rte", "mrpc–sst2")
@@ -258,7 +258,7 @@ def test_each_comparison_of_models_is_made_of_their_twins(changes):
     whole = changes[(changes["fold"] == -1) & (changes["layer"] == 6)]
     pairs = [(PRETRAINED, "0"), (PRETRAINED, "1"), ("0", "1")]
     expected = [(control, *pair) for control in ("", *TWINS) for pair in pairs]
-    expected.insert(3, (SHARED, PRETRAINED, UNTRAINED))
+    expected.insert(3, (SHARED, PRETRAINED, RANDOMLY_INITIALISED))
     assert list(zip(whole["control"], whole["first"], whole["second"], strict=True)) == expected
     assert (whole["js"] > 0).all() and (whole["svcca"] > 0).all()
     # A twin moved as far, and elsewhere.

@@ -22,14 +22,14 @@ from fivelenses.lenses.edge_probe import SpanTargets
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers import merchant2020_probes as probes
 from fivelenses.papers.merchant2020 import (
-    drawn,
     inputs,
     pretrained_and_fine_tuned,
+    random_rows,
     similarities,
     similarity_to_first,
 )
-from fivelenses.papers.merchant2020_probes import drawn_targets, encoded_words
-from fivelenses.papers.models import converged, untrained
+from fivelenses.papers.merchant2020_probes import encoded_words, random_targets
+from fivelenses.papers.models import converged, randomly_initialised
 from fivelenses.records import BASE, FUNCTIONAL_TWIN, LEXICAL, RANDOMISED, SHARED, TWIN
 from fivelenses.tasks.edge_tasks import edge_table
 
@@ -379,13 +379,13 @@ def test_seeds_of_one_pre_training_are_models_and_of_several_are_parts_of_one(ju
 
 @pytest.fixture(scope="module")
 def models(toy_checkpoint):
-    return pretrained_and_fine_tuned(ENCODER, []) | {(RANDOMISED, SHARED): untrained(ENCODER)}
+    return pretrained_and_fine_tuned(ENCODER, []) | {(RANDOMISED, SHARED): randomly_initialised(ENCODER)}
 
 
 def test_drawn_targets_are_whole_sentences_and_the_same_each_time():
     table = edge_table("dependencies", "toyworld")["train"]
-    sentences, targets = drawn_targets(table, 50)
-    again = drawn_targets(table, 50)
+    sentences, targets = random_targets(table, 50)
+    again = random_targets(table, 50)
     assert targets == again[1] and 50 <= len(targets) < 80
     counts = table["tokens"].map(tuple).value_counts()
     of_sentence = pd.Series([target.sentence for target in targets]).value_counts()
@@ -421,7 +421,7 @@ def test_edge_probes_read_more_from_a_pretrained_encoder(toy_checkpoint):
 
 
 def test_scores_without_a_fold_are_those_of_the_other_targets(toy_checkpoint, models, toy_tokenizer):
-    sentences, targets = drawn_targets(edge_table("srl", "toyworld")["train"], 150)
+    sentences, targets = random_targets(edge_table("srl", "toyworld")["train"], 150)
     vectors = word_vectors(models[BASE, SHARED], encoded_words(sentences, toy_tokenizer, 64), [0, 6])
     split = ([vectors], targets)
     probe, *_ = probes.edge_probe.fit(split, split, validate_every=15, max_validations=2, learning_rate=5e-3)
@@ -509,8 +509,8 @@ def test_texts_are_drawn_at_random_and_pairs_stay_together():
     few, many = (inputs("toyworld", ["mnli", "wikipedia"], most) for most in (20, 10**6))
     pairs = list(zip(*many["mnli"], strict=True))
     assert set(zip(*few["mnli"], strict=True)) <= set(pairs) and few["mnli"][0] == few["mnli, premise alone"][0]
-    ten = drawn(list(range(100)), 10)
-    assert ten != sorted(ten) and ten == drawn(list(range(100)), 20)[:10]
+    ten = random_rows(list(range(100)), 10)
+    assert ten != sorted(ten) and ten == random_rows(list(range(100)), 20)[:10]
 
 
 def diverged(checkpoint):

@@ -19,8 +19,8 @@ from torch import nn
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_with
 from fivelenses.models import encoders
-from fivelenses.papers.merchant2020 import drawn_positions
-from fivelenses.papers.models import Log, converged, model_of, untrained
+from fivelenses.papers.merchant2020 import random_positions
+from fivelenses.papers.models import Log, converged, model_of, randomly_initialised
 from fivelenses.papers.readings import (
     Setting,
     label_reading,
@@ -29,7 +29,7 @@ from fivelenses.papers.readings import (
     tree_correlations,
     weight_distances,
 )
-from fivelenses.records import FOLDS, PRETRAINED, TUNED, TWINS, WHOLE
+from fivelenses.records import FINE_TUNED, FOLDS, PRETRAINED, TWINS, WHOLE
 from fivelenses.tasks.subsets import folds
 
 MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "structure")
@@ -75,22 +75,22 @@ def changes_by_layer(
     check_tokens(of_task.examples, of_task.pretrained.config.hidden_size, folds(of_task.examples["labels"]))
     tried = {
         (control, one.specification.seed): model_of(one, control, of_task.pretrained, device, log)
-        for control, one in product((TUNED, *TWINS), finite)
+        for control, one in product((FINE_TUNED, *TWINS), finite)
     }
     models = {name: model for name, model in tried.items() if model is not None}
-    words = drawn_positions(of_task.examples, of_task.tokenizer, limits["similarity_tokens"])
+    words = random_positions(of_task.examples, of_task.tokenizer, limits["similarity_tokens"])
     lenses = [AttentionJS(), CCA(("svcca",), limits["variance_kept"]), RSA(words)]
     table = pd.concat(
         [
             _outputs(models, of_task, other, lenses),
-            _labels(models, of_task, untrained(made.encoder)),
+            _labels(models, of_task, randomly_initialised(made.encoder)),
             _rollbacks(models, of_task, examples, limits["random_directions"]),
             _weights(models, of_task, other),
             _syntax(models, of_task, made.encoder),
         ]
     )
     log(f"{made.task}: {len(finite)} models and their twins measured")
-    orders = {"control": [TUNED, *TWINS], "seed": [one.specification.seed for one in finite], "measure": MEASURES}
+    orders = {"control": [FINE_TUNED, *TWINS], "seed": [one.specification.seed for one in finite], "measure": MEASURES}
     table = table.sort_values(list(orders), key=lambda column: column.map(orders[column.name].index), kind="stable")
     table = table.assign(task=made.task)[COLUMNS].reset_index(drop=True)
     return table.astype(dict.fromkeys(["value", "null", "entering"], np.float32) | {"fold": np.int8, "layer": np.int8})
@@ -116,7 +116,7 @@ def independent_encoder(encoder: str, independent: str) -> nn.Module:
             f"an independent encoder of the same shape, or random:{encoder}."
         )
     if located[1].random:
-        return untrained(independent)
+        return randomly_initialised(independent)
     vocabularies = [encoders.tokenizer(one).get_vocab() for one in located]
     if vocabularies[0] != vocabularies[1]:
         raise ValueError(
@@ -147,7 +147,7 @@ def _outputs(models: Models, of_task: Setting, independent: nn.Module, lenses: S
     # One control at a time: what is gathered of all of them takes several times the memory.
     for control in dict.fromkeys(control for control, _ in models):
         others = {str(name): model for name, model in models.items() if name[0] == control}
-        others |= {INDEPENDENT: independent} if control == TUNED else {}
+        others |= {INDEPENDENT: independent} if control == FINE_TUNED else {}
         pairs = [(PRETRAINED, name) for name in others]
         tables.append(compare_with(lenses, {PRETRAINED: of_task.pretrained, **others}, pairs, of_task.examples, **how))
     table = pd.concat(tables)
@@ -161,11 +161,11 @@ def _outputs(models: Models, of_task: Setting, independent: nn.Module, lenses: S
     return pd.concat(parts)
 
 
-def _labels(models: Models, of_task: Setting, untrained_encoder: nn.Module) -> pd.DataFrame:
+def _labels(models: Models, of_task: Setting, random_encoder: nn.Module) -> pd.DataFrame:
     """How much further apart labels lie than in the pre-trained encoder, and how much better a probe reads them."""
     how = (of_task, PROBE_SEEDS, PROBE_EPOCHS)
     before, fold_of = label_reading(of_task.pretrained, *how, permuted=True), folds(of_task.examples["labels"])
-    null, parts = (label_reading(untrained_encoder, *how).right - before.right).mean(0), []
+    null, parts = (label_reading(random_encoder, *how).right - before.right).mean(0), []
     for name, model in models.items():
         after = label_reading(model, *how, permuted=True)
         parts.append(_rows("labels", name, *np.log(after.distances / before.distances)))
@@ -177,7 +177,7 @@ def _rollbacks(models: Models, of_task: Setting, examples: int | None, random_di
     """The rise of the training loss with each layer rolled back, and with it moved as far in random directions."""
     parts = []
     for name, model in models.items():
-        if name[0] == TUNED:
+        if name[0] == FINE_TUNED:
             rises, elsewhere, fold_of = rollback(model, of_task, examples, random_directions)
             parts.append(_in_folds("rollback", name, rises, elsewhere, fold_of))
     return pd.concat(parts)
@@ -192,9 +192,9 @@ def _weights(models: Models, of_task: Setting, independent: nn.Module) -> pd.Dat
 def _syntax(models: Models, of_task: Setting, encoder: str) -> pd.DataFrame:
     """How much of the syntax trees a structural probe no longer reads."""
     how = (of_task.source, of_task.sentences, of_task.device)
-    before, untrained_reads = _syntax_of_references(encoder, *how)
+    before, without_training = _syntax_of_references(encoder, *how)
     return pd.concat(
-        _rows("structure", name, before - tree_correlations(model, of_task.tokenizer, *how), before - untrained_reads)
+        _rows("structure", name, before - tree_correlations(model, of_task.tokenizer, *how), before - without_training)
         for name, model in models.items()
     )
 
@@ -204,4 +204,5 @@ def _syntax_of_references(encoder: str, source: str, sentences: int, device: str
     """What the probes read from the pre-trained and the untrained encoder: the same for all tasks of a run."""
     located = encoders.locate(encoder)
     how = (encoders.tokenizer(located), source, sentences, device)
-    return tuple(tree_correlations(model, *how) for model in (encoders.load_weights(located), untrained(encoder)))
+    models = encoders.load_weights(located), randomly_initialised(encoder)
+    return tuple(tree_correlations(model, *how) for model in models)

@@ -17,8 +17,16 @@ import pandas as pd
 
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import compare, layers_rolled_back
-from fivelenses.papers.models import Log, controls, converged, development_examples, model_of, pretrained, untrained
-from fivelenses.records import PRETRAINED, SHARED, TUNED, TWINS, UNTRAINED
+from fivelenses.papers.models import (
+    Log,
+    controls,
+    converged,
+    development_examples,
+    model_of,
+    pretrained,
+    randomly_initialised,
+)
+from fivelenses.records import FINE_TUNED, PRETRAINED, RANDOMLY_INITIALISED, SHARED, TWINS
 from fivelenses.tasks.subsets import folds
 
 NAMES = ["task", "pair", "seed", "first", "second", "layer", "fold", "control", "examples", "tokens"]
@@ -58,13 +66,13 @@ def changes_by_layer(
         models = {seed: model for seed, model in named.items() if model is not None}
         pairs = [(PRETRAINED, seed) for seed in models] + list(combinations(models, 2))
         models[PRETRAINED] = original
-        if control == TUNED:
-            models[UNTRAINED] = untrained(made.encoder)
-            pairs.append((PRETRAINED, UNTRAINED))
+        if control == FINE_TUNED:
+            models[RANDOMLY_INITIALISED] = randomly_initialised(made.encoder)
+            pairs.append((PRETRAINED, RANDOMLY_INITIALISED))
         if pairs:
             parts.append(compare(models, pairs, examples, variance_kept, **how).assign(control=control))
     table = _joined(parts)
-    table.loc[table["second"] == UNTRAINED, "control"] = SHARED
+    table.loc[table["second"] == RANDOMLY_INITIALISED, "control"] = SHARED
     return table.assign(task=made.task)
 
 
@@ -119,7 +127,7 @@ def between_datasets(
             continue
         of_pair = {task: by_name[task, seed] for task in pair}
         mixed, fold_of = _mixture([development_examples(one, mixed_examples) for one in of_pair.values()])
-        for control in (TUNED, *TWINS):
+        for control in (FINE_TUNED, *TWINS):
             models = {task: model_of(one, control, original, device, log) for task, one in of_pair.items()}
             if None not in models.values():
                 how = dict(batch_rows=batch_rows, device=device, fold_of=fold_of)

@@ -50,7 +50,7 @@ from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list, roll_back
 from fivelenses.models.symmetries import symmetries_of
 from fivelenses.models.twins import moved_at_random
-from fivelenses.papers.merchant2020 import drawn_positions
+from fivelenses.papers.merchant2020 import random_positions
 from fivelenses.papers.models import Log, converged, pretrained
 from fivelenses.papers.readings import (
     Setting,
@@ -212,7 +212,7 @@ def _lens(key: str, of_task: Setting, tokens: int) -> PairLens:
     if key in ("cka_debiased", "procrustes"):
         return Alignment(key)
     if key in ("rsa", "neighbours"):
-        words = drawn_positions(of_task.examples, of_task.tokenizer, tokens)
+        words = random_positions(of_task.examples, of_task.tokenizer, tokens)
         return RSA(words) if key == "rsa" else Neighbours(words, NEIGHBOURS)
     return CCA((key,), variance_kept=1.0 if key == "pwcca" else 0.99)
 

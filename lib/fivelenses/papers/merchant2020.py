@@ -22,7 +22,7 @@ from fivelenses.lenses.rsa import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.models import Log, converged, model_of
-from fivelenses.records import BASE, RUNNING_TEXT, SHARED, TUNED, TWINS
+from fivelenses.records import BASE, FINE_TUNED, RUNNING_TEXT, SHARED, TWINS
 from fivelenses.tasks.examples import wikipedia_text
 from fivelenses.tasks.subsets import folds
 
@@ -37,7 +37,7 @@ Models = dict[tuple[str, str], nn.Module]  # by the task that they were fine-tun
 def pretrained_and_fine_tuned(
     encoder: str,
     checkpoints: Sequence[Checkpoint],
-    controls: Sequence[str] = (TUNED,),
+    controls: Sequence[str] = (FINE_TUNED,),
     device: str | None = None,
     log: Log = print,
 ) -> Models:
@@ -45,7 +45,7 @@ def pretrained_and_fine_tuned(
 
     Args:
         checkpoints: at most one per task; one whose training diverged is left out, as is a twin that does not exist.
-        controls: TUNED, and of TWINS.
+        controls: FINE_TUNED, and of TWINS.
     """
     original = encoders.load_weights(encoders.locate(encoder))
     models = {(BASE, SHARED): original}
@@ -82,7 +82,7 @@ def similarities(
     if not checkpoints:
         return pd.DataFrame(columns=COLUMNS)
     made = checkpoints[0].specification
-    models = pretrained_and_fine_tuned(made.encoder, checkpoints, (TUNED, *TWINS), device, log)
+    models = pretrained_and_fine_tuned(made.encoder, checkpoints, (FINE_TUNED, *TWINS), device, log)
     if len(models) == 1:
         return pd.DataFrame(columns=COLUMNS)
     texts = inputs(made.source, names, similarity_examples)
@@ -128,7 +128,7 @@ def similarity_to_first(
     parts = []
     for name, sides in texts.items():
         examples = datasets.Dataset.from_dict(dict(tokenizer(*map(list, sides), truncation=True, max_length=longest)))
-        lens = RSA(drawn_positions(examples, tokenizer, tokens), null_seed=SAMPLE_SEED)
+        lens = RSA(random_positions(examples, tokenizer, tokens), null_seed=SAMPLE_SEED)
         in_turn = folds(np.zeros(examples.num_rows))
         table = compare_with([lens], models, pairs, examples, layers, device=device, fold_of=in_turn)
         parts.append(table.assign(input=name))
@@ -137,7 +137,7 @@ def similarity_to_first(
     return table.rename(columns={"rsa": "similarity", "rsa_null": "null", "rsa_tokens": "tokens"})
 
 
-def drawn_positions(examples: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, tokens: int) -> np.ndarray:
+def random_positions(examples: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, tokens: int) -> np.ndarray:
     """Positions, in the stream of all tokens, of a random sample of those that the tokenizer did not add.
 
     Args:
@@ -147,7 +147,7 @@ def drawn_positions(examples: datasets.Dataset, tokenizer: PreTrainedTokenizerBa
     Example:
         >>> from types import SimpleNamespace
         >>> examples = datasets.Dataset.from_dict({"input_ids": [[1, 7, 2], [1, 7, 8, 9, 2]]})
-        >>> drawn_positions(examples, SimpleNamespace(cls_token_id=1, sep_token_id=2), 100)
+        >>> random_positions(examples, SimpleNamespace(cls_token_id=1, sep_token_id=2), 100)
         array([1, 2, 3, 6])
     """
     rows = examples["input_ids"]
@@ -166,14 +166,14 @@ def inputs(source: str, names: Iterable[str], examples: int) -> dict[str, tuple[
     texts = {}
     for name in names:
         if name == RUNNING_TEXT:
-            texts[name] = (drawn([one for document in wikipedia_text(source) for one in document], examples),)
+            texts[name] = (random_rows([one for document in wikipedia_text(source) for one in document], examples),)
         else:
             table = tasks.load(name, source, ("validation",)).splits["validation"]
-            sides = tuple(drawn(list(table[side]), examples) for side in SIDES[name])
+            sides = tuple(random_rows(list(table[side]), examples) for side in SIDES[name])
             texts |= {name: sides, f"{name}, {SIDES[name][0]} alone": sides[:1]}
     return texts
 
 
-def drawn(texts: list[str], most: int) -> list[str]:
+def random_rows(texts: list[str], most: int) -> list[str]:
     """The same rows of every column of one table."""
     return [texts[row] for row in np.random.default_rng(SAMPLE_SEED).permutation(len(texts))[:most]]

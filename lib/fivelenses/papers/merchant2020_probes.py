@@ -21,8 +21,8 @@ from fivelenses.lenses.edge_probe import Target
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020 import Models, pretrained_and_fine_tuned, tuned_seed
-from fivelenses.papers.models import untrained
-from fivelenses.records import BASE, FOLDS, LEXICAL, PARSER, RANDOMISED, SHARED, TUNED, TWIN, WHOLE
+from fivelenses.papers.models import randomly_initialised
+from fivelenses.records import BASE, FINE_TUNED, FOLDS, LEXICAL, PARSER, RANDOMISED, SHARED, TWIN, WHOLE
 from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
 from fivelenses.tasks.encoding import NO_WORD, encode_words
 from fivelenses.tasks.subsets import subset
@@ -94,8 +94,10 @@ def probed_models(encoder: str, checkpoints: Sequence[Checkpoint], model: str, d
 
     Of twins only the parser's is read, which training moves most: probes take long.
     """
-    models = pretrained_and_fine_tuned(encoder, checkpoints, (TUNED, TWIN) if model == PARSER else (TUNED,), device)
-    return models | {(RANDOMISED, SHARED): untrained(encoder)} if model == BASE else fine_tuned(models)
+    models = pretrained_and_fine_tuned(
+        encoder, checkpoints, (FINE_TUNED, TWIN) if model == PARSER else (FINE_TUNED,), device
+    )
+    return models | {(RANDOMISED, SHARED): randomly_initialised(encoder)} if model == BASE else fine_tuned(models)
 
 
 def fine_tuned(models: Models) -> Models:
@@ -106,7 +108,7 @@ def targets_of_splits(tables: Mapping, encoder: str, most: int, max_tokens: int)
     """The targets of each table, half of `most` where it is not for training."""
     tokenizer, splits = encoders.tokenizer(encoders.locate(encoder)), []
     for name, table in tables.items():
-        sentences, targets = drawn_targets(table, most if name == "train" else most // 2)
+        sentences, targets = random_targets(table, most if name == "train" else most // 2)
         encoded = encoded_words(sentences, tokenizer, max_tokens)
         with_tokens = words_with_tokens(encoded)
         read = [one for one in targets if with_tokens[one.sentence].issuperset(words_of(one))]
@@ -118,7 +120,7 @@ def words_of(target: Target) -> Iterable[int]:
     return {*range(*target.span1), *range(*(target.span2 or target.span1))}
 
 
-def drawn_targets(table: pd.DataFrame, most: int) -> tuple[list[list[str]], list[Target]]:
+def random_targets(table: pd.DataFrame, most: int) -> tuple[list[list[str]], list[Target]]:
     """Sentences of a table of `tasks.edge_tasks` in random order, whole, until they hold `most` targets; and these."""
     rows_of = table.groupby(table["tokens"].map(tuple), sort=False).indices
     sentences, targets, every = [], [], list(dict.fromkeys(map(tuple, table["tokens"])))
@@ -269,7 +271,7 @@ def structure(
     Returns:
         TREES; no rows where the training diverged.
     """
-    models = pretrained_and_fine_tuned(encoder, checkpoints, (TUNED, TWIN), device)
+    models = pretrained_and_fine_tuned(encoder, checkpoints, (FINE_TUNED, TWIN), device)
     models = models if model == BASE else fine_tuned(models)
     if not models:
         return pd.DataFrame(columns=TREES)
@@ -303,7 +305,7 @@ def structural_probes(
     """
     tables, encoded, rows = {}, {}, []
     for split in SPLITS:
-        drawn = drawn_sentences(treebank[split], sentences if split == "train" else sentences // 2)
+        drawn = random_sentences(treebank[split], sentences if split == "train" else sentences // 2)
         words = encoded_words(list(drawn["tokens"]), tokenizer, max_length)
         whole = np.flatnonzero(drawn["tokens"].map(len) == list(map(len, words_with_tokens(words))))
         tables[split], encoded[split] = drawn.iloc[whole], words.select(whole)
@@ -316,7 +318,7 @@ def structural_probes(
     return table.assign(examples=len(tables["test"]))
 
 
-def drawn_sentences(table: pd.DataFrame, most: int) -> pd.DataFrame:
+def random_sentences(table: pd.DataFrame, most: int) -> pd.DataFrame:
     """At most so many sentences of a treebank, drawn and not the first: it stands in the order of its genres."""
     table = table[table["tokens"].map(len).between(MIN_WORDS, MAX_WORDS)]
     return table.iloc[subset(np.zeros(len(table)), most, SAMPLE_SEED)].reset_index(drop=True)

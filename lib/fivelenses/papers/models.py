@@ -15,7 +15,7 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import last_layer_movement
 from fivelenses.models import encoders
 from fivelenses.models.twins import moved_at_random, scale_of_equal_movement
-from fivelenses.records import FUNCTIONAL_TWIN, RANDOM_ENCODER, SHUFFLED, TUNED, TWINS
+from fivelenses.records import FINE_TUNED, FUNCTIONAL_TWIN, RANDOM_ENCODER, SHUFFLED, TWINS
 from fivelenses.tasks.examples import encode, with_examples
 from fivelenses.tasks.subsets import subset
 
@@ -37,7 +37,7 @@ def pretrained(checkpoint: Checkpoint) -> nn.Module:
     return encoders.load_weights(encoders.locate(checkpoint.specification.encoder))
 
 
-def untrained(encoder: str) -> nn.Module:
+def randomly_initialised(encoder: str) -> nn.Module:
     """An encoder's shape with random weights, always the same: what a model shows that learned nothing."""
     torch.manual_seed(0)
     name = encoder if encoder.startswith(RANDOM_ENCODER) else f"{RANDOM_ENCODER}{encoder}"
@@ -46,7 +46,7 @@ def untrained(encoder: str) -> nn.Module:
 
 def controls(checkpoint: Checkpoint) -> tuple[str, ...]:
     """What is measured of a checkpoint, as a record's `control` has it; a model of shuffled labels has no twins."""
-    return (SHUFFLED,) if checkpoint.specification.shuffled_labels else (TUNED, *TWINS)
+    return (SHUFFLED,) if checkpoint.specification.shuffled_labels else (FINE_TUNED, *TWINS)
 
 
 def model_of(

@@ -18,7 +18,7 @@ from fivelenses.lenses import weights
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.models import converged, pretrained
-from fivelenses.records import SHUFFLED, TUNED
+from fivelenses.records import FINE_TUNED, SHUFFLED
 from fivelenses.tasks.examples import TaskData, encode
 from fivelenses.tasks.scores import majority_rate
 from fivelenses.tasks.subsets import subset
@@ -122,7 +122,7 @@ def weight_distances(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
             continue
         moved = weights.distance(original, checkpoint.model())
         model = (made.task, manifest["training_examples"], made.seed)
-        how = (manifest["steps"], SHUFFLED if made.shuffled_labels else TUNED)
+        how = (manifest["steps"], SHUFFLED if made.shuffled_labels else FINE_TUNED)
         for (row, place), absolute in np.ndenumerate(moved.absolute):
             rows.append((*model, row + 1, moved.parts[place], absolute, moved.relative[row, place], *how))
     return pd.DataFrame(rows, columns=DISTANCES)

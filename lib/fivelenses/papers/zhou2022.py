@@ -22,7 +22,7 @@ from fivelenses.models.encoders import load_weights, locate, tokenizer
 from fivelenses.models.layers import layer_list
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.models import converged, pretrained
-from fivelenses.records import AFTER, BEFORE, SHARED, SHUFFLED, TUNED, TWIN
+from fivelenses.records import AFTER, BEFORE, FINE_TUNED, SHARED, SHUFFLED, TWIN
 from fivelenses.tasks.examples import encode, load
 from fivelenses.tasks.subsets import subset
 
@@ -115,7 +115,7 @@ def with_control(
     if made.shuffled_labels:
         yield SHUFFLED, model
     else:
-        yield TUNED, model
+        yield FINE_TUNED, model
         yield TWIN, moved_at_random(model, original, made.seed)
 
 

@@ -24,7 +24,7 @@ from fivelenses.papers.zhou2022 import (
     splits,
     with_control,
 )
-from fivelenses.records import SHARED, TUNED
+from fivelenses.records import FINE_TUNED, SHARED
 
 COLUMNS = ["encoder", "task", "stage", "seed", "control", "labels", "clusters", "similarity"]  # of a table without rows
 PERMUTATION = 0  # the seed of the permuted labels
@@ -124,7 +124,7 @@ def along_training(
         "distances": pd.concat(distances, ignore_index=True),
         "similarities": pd.DataFrame(similarities),
         "movements": pd.concat(moved, ignore_index=True),
-        "paths": closest_paths(before | centroids[TUNED], names).assign(**model),
+        "paths": closest_paths(before | centroids[FINE_TUNED], names).assign(**model),
     }
 
 
