@@ -355,19 +355,12 @@ def test_a_matthews_correlation_is_scored_by_folds():
     assert (interval.models, interval.examples) == (3, 200) and 0.5 < interval.low < interval.high < 1
 
 
-def test_a_model_without_predictions_is_refused():
-    rows = predicted(0.9)
-    with pytest.raises(ValueError, match=r"Predictions of rte with bert lack the seeds \[1\]"):
-        judging.unlearned(models(rows), rows[rows["seed"] != 1], E)
-
-
 # --- groups and verdicts ----------------------------------------------------------------------------------------------
 
 SEEDS = {HOLDS: [1.0, 1.1, 0.9], FAILS: [-1.0, -1.1, -0.9], OPEN: [-1.0, 1.5, 0.2]}
 
 
 def growth(rows):
-    """The growth."""
     return rows["x"].mean()
 
 
@@ -377,21 +370,28 @@ def table(**of_tasks):
     )
 
 
-def claim(function=growth, **declared):
-    return Claim("up", "p", "It rises.", "§1", function, **({"by": "task"} if function is growth else {}) | declared)
+def claim(**declared):
+    return Claim("up", "p", "It rises.", "§1", code="growth", **declared)
 
 
-def judged(parts, **declared):
+def judged(record, excluded=None, function=growth, **declared):
+    """The verdict on growth by task, or on another function of all groups."""
+    by = {"by": "task"} if function is growth else {}
+    return judge(claim(**by | declared), function, record, excluded)
+
+
+def group_of(parts, **declared):
     """The group MRPC from the values of its parts."""
     found = {"mrpc": {name: over_seeds(values) for name, values in parts.items()}}
-    return judge(claim(lambda rows: found, **declared), table(mrpc=[1])).groups[0]
+    return judged(table(mrpc=[1]), None, lambda rows: found, **declared).groups[0]
 
 
 @pytest.mark.parametrize("outcome", SEEDS)
 def test_one_part_decides_its_group_and_its_size_is_that_of_the_threshold(outcome):
-    assert judge(claim(), table(mrpc=SEEDS[outcome])).groups[0].outcome == outcome
+    group = judged(table(mrpc=SEEDS[outcome])).groups[0]
+    assert (group.outcome, group.parts[0].name) == (outcome, "growth")
     for above, expected in ((0.5, HOLDS), (1.0, OPEN), (2.0, FAILS)):
-        verdict = judge(claim(above=above, because="it matters"), table(mrpc=SEEDS[HOLDS]))
+        verdict = judged(table(mrpc=SEEDS[HOLDS]), above=above, because="it matters")
         assert verdict.groups[0].outcome == expected
 
 
@@ -403,22 +403,19 @@ def test_a_threshold_of_size_has_its_reason():
 
 
 def test_all_parts_must_hold_and_one_fails_at_the_corrected_level():
-    group = judged(dict(zip("abc", SEEDS.values(), strict=True)))
+    group = group_of(dict(zip("abc", SEEDS.values(), strict=True)))
     assert group.outcome == FAILS and [part.outcome for part in group.parts] == [HOLDS, FAILS, OPEN]
     # With three models t is 4.303 at 95 % and 7.649 at 98.33 %, so 1 ± 0.3 excludes 0 at the first alone.
     seeds = 1 + 0.3 * np.sqrt(3) / 2 * np.array([-1, 0, 1])
-    assert judged(dict.fromkeys("abc", seeds)).outcome == HOLDS
-    assert judged({"a": -seeds, "b": seeds, "c": seeds}).outcome == OPEN and judged({"a": -seeds}).outcome == FAILS
+    assert group_of(dict.fromkeys("abc", seeds)).outcome == HOLDS
+    assert group_of({"a": -seeds, "b": seeds, "c": seeds}).outcome == OPEN and group_of({"a": -seeds}).outcome == FAILS
 
 
-@pytest.mark.parametrize(
-    ("opened", "up", "down"), [("at_least", HOLDS, OPEN), ("at_most", OPEN, FAILS), ("simultaneous", HOLDS, FAILS)]
-)
+@pytest.mark.parametrize(("opened", "up", "down"), [("at_least", HOLDS, OPEN), ("at_most", OPEN, FAILS)])
 def test_a_censored_effect_decides_only_in_the_direction_that_is_known(opened, up, down):
     for seeds, expected in ((SEEDS[HOLDS], up), (SEEDS[FAILS], down)):
-        interval = over_seeds(seeds)
-        interval = interval.simultaneous(1) if opened == "simultaneous" else getattr(interval, opened)()
-        verdict = judge(claim(lambda rows, one=interval: {"mrpc": one}), table(mrpc=[1]))
+        interval = getattr(over_seeds(seeds), opened)()
+        verdict = judged(table(mrpc=[1]), None, lambda rows, one=interval: {"mrpc": one})
         assert verdict.groups[0].outcome == expected
 
 
@@ -435,8 +432,8 @@ def test_a_censored_effect_decides_only_in_the_direction_that_is_known(opened, u
 )
 def test_groups_make_the_verdict(outcomes, expected):
     rows = table(**{f"g{place}": SEEDS[outcome] for place, outcome in enumerate(outcomes)})
-    assert judge(claim(), rows).outcome == expected
-    assert judge(claim(), rows.sample(frac=1, random_state=0)) == judge(claim(), rows)
+    assert judged(rows).outcome == expected
+    assert judged(rows.sample(frac=1, random_state=0)) == judged(rows)
 
 
 @settings(max_examples=30)
@@ -444,65 +441,63 @@ def test_groups_make_the_verdict(outcomes, expected):
 def test_flipped_signs_swap_reproduced_and_contradicted(groups):
     rows = table(**{f"g{place}": seeds for place, seeds in enumerate(groups)})
     swapped = {REPRODUCED: CONTRADICTED, CONTRADICTED: REPRODUCED}
-    outcome = judge(claim(), rows).outcome
-    assert judge(claim(), rows.assign(x=-rows["x"])).outcome == swapped.get(outcome, outcome)
+    outcome = judged(rows).outcome
+    assert judged(rows.assign(x=-rows["x"])).outcome == swapped.get(outcome, outcome)
 
 
 def test_a_sentence_of_two_halves_needs_both():
     halves = {"large late": ["MNLI"], "MRPC early": ["MRPC", "RTE"]}
-    assert judge(claim(halves=halves), table(mnli=SEEDS[HOLDS], mrpc=SEEDS[HOLDS])).outcome == REPRODUCED
-    alone = judge(claim(halves=halves), table(mnli=SEEDS[HOLDS]))
+    assert judged(table(mnli=SEEDS[HOLDS], mrpc=SEEDS[HOLDS]), halves=halves).outcome == REPRODUCED
+    alone = judged(table(mnli=SEEDS[HOLDS]), halves=halves)
     assert alone.outcome == OPEN and alone.untested == ("MRPC early",)
-    unheld = judge(claim(halves=halves), table(mnli=SEEDS[HOLDS], sst2=SEEDS[HOLDS], mrpc=SEEDS[OPEN]))
+    unheld = judged(table(mnli=SEEDS[HOLDS], sst2=SEEDS[HOLDS], mrpc=SEEDS[OPEN]), halves=halves)
     assert unheld.outcome == OPEN and unheld.untested == ()
-    left = judge(claim(halves=halves), table(mnli=SEEDS[HOLDS], mrpc=SEEDS[HOLDS], rte=[1, 1]), {"rte": "it is poor"})
+    left = judged(table(mnli=SEEDS[HOLDS], mrpc=SEEDS[HOLDS], rte=[1, 1]), {"rte": "it is poor"}, halves=halves)
     assert left.left_of_half == {"MRPC early": "MRPC"} and left.outcome == REPRODUCED
 
 
 def test_what_was_not_learned_takes_no_part():
     excluded = {"rte": "RTE was not learned"}
-    verdict = judge(claim(), table(mrpc=SEEDS[HOLDS], rte=SEEDS[FAILS]), excluded)
+    verdict = judged(table(mrpc=SEEDS[HOLDS], rte=SEEDS[FAILS]), excluded)
     assert verdict.outcome == REPRODUCED and verdict.left_out == {"RTE": "RTE was not learned"} and verdict.alone
-    none = judge(claim(), table(rte=SEEDS[FAILS]), excluded)
+    none = judged(table(rte=SEEDS[FAILS]), excluded)
     assert (none.outcome, none.reason) == (CANNOT_BE_TESTED, "RTE was not learned")
     pairs = table(**{"rte–mnli": SEEDS[HOLDS], "mrpc–sst2": SEEDS[HOLDS]}).rename(columns={"task": "pair"})
-    assert set(judge(claim(by="pair"), pairs, excluded).left_out) == {"RTE–MNLI"}
-    on = judge(claim(lambda rows: {("MRPC first", "mrpc", "rte"): over_seeds([1, 2])}), table(mrpc=[1]), excluded)
+    assert set(judged(pairs, excluded, by="pair").left_out) == {"RTE–MNLI"}
+    on = judged(table(mrpc=[1]), excluded, lambda rows: {("MRPC first", "mrpc", "rte"): over_seeds([1, 2])})
     assert on.left_out == {"MRPC first": "RTE was not learned"}
-    pooled = judge(claim(by="seed", models="task", pools_tasks=True), table(mrpc=[1], sst2=[2], rte=[3]), excluded)
+    pooled = judged(table(mrpc=[1], sst2=[2], rte=[3]), excluded, by="seed", models="task", pools_tasks=True)
     assert pooled.groups[0].models == 2 and pooled.left_out == {"RTE": "RTE was not learned"}
 
 
 def test_encoders_on_tasks_are_groups():
     rows = table(pos=SEEDS[HOLDS]).assign(encoder="google/bert-tiny")
-    verdict = judge(claim(by=("encoder", "task")), pd.concat([rows, rows.assign(encoder="google/bert-base")]))
+    verdict = judged(pd.concat([rows, rows.assign(encoder="google/bert-base")]), by=("encoder", "task"))
     assert [group.name for group in verdict.groups] == ["bert-base on POS", "bert-tiny on POS"]
     excluded = {"pos on google/bert-tiny": "it learned nothing"}
-    assert judge(claim(by=("encoder", "task")), rows, excluded).left_out == {"bert-tiny on POS": "it learned nothing"}
+    assert judged(rows, excluded, by=("encoder", "task")).left_out == {"bert-tiny on POS": "it learned nothing"}
 
 
 def test_a_claim_that_lacks_what_it_is_about_says_why():
     def lacking(rows):
         raise CannotTest("it has one layer")
 
-    assert judge(claim(lacking), table(mrpc=[1])).reason == "it has one layer"
-    assert judge(claim(if_empty="there is no pair"), table(mrpc=[1]).iloc[:0]).reason == "there is no pair"
-    missing = judge(claim(), Missing("changes", "it was published before"))
-    assert missing.reason == "this run has not measured changes, because it was published before"
-    two = judge(claim(lambda rows: {}), {"a": table(mrpc=[1]), "b": Missing("b", "")})
-    assert two.reason == "this run has not measured b"
+    assert judged(table(mrpc=[1]), None, lacking).reason == "it has one layer"
+    assert judged(table(mrpc=[1]).iloc[:0], if_empty="there is no pair").reason == "there is no pair"
+    two = judged({"a": table(mrpc=[1]), "b": Missing("b", "it is old")}, None, lambda rows: {})
+    assert two.reason == "this run has not measured b, because it is old"
 
 
 def test_controls_are_judged_apart_by_the_same_function():
     rows = table(mrpc=SEEDS[HOLDS], rte=SEEDS[HOLDS]).assign(control="")
     rows = pd.concat([rows, rows.assign(control="twin", x=-rows["x"]), rows.assign(control="shuffled labels")[:3]])
-    verdict = judge(claim(), rows)
+    verdict = judged(rows)
     assert {name: one.outcome for name, one in verdict.controls.items()} == {
         "twin": CONTRADICTED,
         "shuffled labels": REPRODUCED,
     }
     assert [group.name for group in verdict.controls["shuffled labels"].groups] == ["MRPC"]
-    assert list(judge(claim(no_twin="it needs a head"), rows).controls) == ["shuffled labels"]
+    assert list(judged(rows, no_twin="it needs a head").controls) == ["shuffled labels"]
 
 
 def test_the_multiverse_judges_other_thresholds_levels_and_variants():
@@ -510,37 +505,31 @@ def test_the_multiverse_judges_other_thresholds_levels_and_variants():
         return rows["x"].mean() - by
 
     declared = dict(by="task", above=0.9, because="so", variants={"two less": {"by": 2.0}})
-    verdict = judge(Claim("up", "p", "It rises.", "§1", above, **declared), table(mrpc=SEEDS[HOLDS]))
-    assert verdict.settings == {
+    assert judged(table(mrpc=SEEDS[HOLDS]), None, above, **declared).settings == {
         "thresholds × 0.75": REPRODUCED,
         "thresholds × 1.25": OPEN,
         "90 % intervals": OPEN,
         "99 % intervals": OPEN,
         "two less": CONTRADICTED,
     }
-    assert list(judge(claim(), table(mrpc=SEEDS[HOLDS])).settings) == ["90 % intervals", "99 % intervals"]
+    assert list(judged(table(mrpc=SEEDS[HOLDS])).settings) == ["90 % intervals", "99 % intervals"]
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 1e6])
 def test_ties_at_the_threshold_decide_nothing(threshold):
     for rounding in (0.0, 1e-16, -1e-16):
         seeds = [threshold * (1 + rounding) + rounding] * 3
-        group = judged({"a": seeds}, above=threshold, because="so" if threshold else "")
+        group = group_of({"a": seeds}, above=threshold, because="so" if threshold else "")
         assert group.outcome == OPEN
 
 
 def test_noise_is_decided_as_often_as_chance_says():
     noise = np.random.default_rng(1).normal(size=(400, 5))
-    found = {f"g{place}": over_seeds(seeds) for place, seeds in enumerate(noise)}
-    groups = [judging.judge_group(claim(), name, interval) for name, interval in found.items()]
+    groups = [judging.judge_group(claim(), "g", over_seeds(seeds)) for seeds in noise]
     assert sum(group.chance for group in groups) == pytest.approx(20)
     assert abs(sum(group.outcome != OPEN for group in groups) - 20) < 3 * math.sqrt(19)
-
-
-def test_chance_decides_by_both_ends_that_stand():
-    assert judged({"a": SEEDS[OPEN]}).chance == pytest.approx(0.05)
-    assert judged({"a": SEEDS[OPEN], "b": SEEDS[OPEN]}).chance == pytest.approx(0.05)
-    assert judged({"a": [5.0]}).chance == 0
+    assert group_of({"a": SEEDS[OPEN], "b": SEEDS[OPEN]}).chance == pytest.approx(0.05)
+    assert group_of({"a": [5.0]}).chance == 0
 
 
 # --- words and files --------------------------------------------------------------------------------------------------
@@ -548,13 +537,7 @@ def test_chance_decides_by_both_ends_that_stand():
 
 @pytest.mark.parametrize(
     ("numbers", "said"),
-    [
-        ((0.12345,), "0.123"),
-        ((-0.5, 12.0, 3.0), "−0.5 to 12"),
-        ((2.0, 2.0), "2"),
-        ((-1e-300, 0.0), "−1e−300 to 0"),
-        ((), "no value"),
-    ],
+    [((0.12345,), "0.123"), ((-0.5, 12.0, 3.0), "−0.5 to 12"), ((-1e-300, 0.0), "−1e−300 to 0"), ((), "no value")],
 )
 def test_the_range_over_groups_is_said(numbers, said):
     parts = [(judging.Part("a", over_seeds([number])), judging.Part("b", over_seeds([99.0]))) for number in numbers]
@@ -569,16 +552,15 @@ def everything():
     found = {
         "mrpc": {"a": crossing.cut(-1, 1), "b": over_seeds([2, 3, 4], log=True)},
         "rte": {"a": crossing.at_least()},
+        "sst2": {"a": crossing.simultaneous(3)},
     }
-    found |= {"sst2": {"a": crossing.simultaneous(3)}}
-    halves = {"large": ["SST-2"], "small": ["MRPC", "RTE"]}
-    several = dict(above={"a": 0.9, "b": 2}, because="so", unit={"b": "ratio"}, halves=halves)
-    claims = [
-        (claim(), judge(claim(), rows, {"sst2": "SST-2 was not learned"})),
-        (claim(lambda rows: found, **several), judge(claim(lambda rows: found, **several), rows)),
-        (claim(), judge(claim(), Missing("changes", "it is old"))),
+    by_task, halves = claim(by="task"), {"large": ["SST-2"], "small": ["MRPC", "RTE"]}
+    several = claim(above={"a": 0.9, "b": 2}, because="so", unit={"b": "ratio"}, halves=halves)
+    return [
+        (by_task, judge(by_task, growth, rows, {"sst2": "SST-2 was not learned"})),
+        (several, judge(several, lambda rows: found, rows)),
+        (by_task, judge(by_task, growth, Missing("changes", "it is old"))),
     ]
-    return [(judging.statement(*one), one[1]) for one in claims]
 
 
 def test_what_became_of_claims_survives_the_disk(tmp_path):
@@ -586,7 +568,7 @@ def test_what_became_of_claims_survives_the_disk(tmp_path):
     assert judging.load(tmp_path) == everything()
 
 
-@pytest.mark.parametrize("content", ["{", '[{"claim": "rises", "verdict": "partly", "value": 1.0}]', "[1]"])
+@pytest.mark.parametrize("content", ["{", '[{"claim": "rises", "verdict": "partly", "value": 1.0}]'])
 def test_a_file_of_before_or_a_damaged_one_is_refused(tmp_path, content):
     (tmp_path / "claims.json").write_text(content)
     with pytest.raises(ValueError, match=r"claims.json holds no verdicts of this version: run its chapter again"):

@@ -11,11 +11,11 @@ document.addEventListener("DOMContentLoaded", () => {
     }
     return open ? "open" : "holds";
   };
-  const ofRun = (groups, halves, thresholds) => {
+  const ofRun = (groups, halves, wanted, thresholds) => {
     const outcomes = Object.values(groups).map((parts) => ofGroup(parts, thresholds));
     // Of a sentence of two halves, each needs a group, and to be reproduced one that holds.
     const about = (half) => Object.values(groups).map((parts, place) => half.some((name) => name in parts) && outcomes[place]);
-    const untested = halves.some((half) => !about(half).some(Boolean));
+    const untested = halves.length < wanted || halves.some((half) => !about(half).some(Boolean));
     const unheld = halves.some((half) => !about(half).includes("holds"));
     const [held, failed] = ["holds", "fails"].map((outcome) => outcomes.filter((one) => one === outcome).length);
     const clear = 3 * Math.max(held, failed) >= 2 * outcomes.length;
@@ -34,6 +34,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const halves = [...new Set(parts.map((part) => part.half).filter(Boolean))].map(
       (half) => parts.filter((part) => part.half === half).map((part) => part.name),
     );
+    const wanted = card.querySelector(".thresholds").dataset.halves;
     const runs = {};
     for (const view of card.querySelectorAll(".view")) {
       for (const row of view.querySelectorAll("tbody tr[data-group]")) {
@@ -48,7 +49,7 @@ document.addEventListener("DOMContentLoaded", () => {
     said.setAttribute("aria-live", "polite");
     const show = () => {
       said.replaceChildren(...Object.entries(runs).map(([run, groups]) => {
-        const { verdict, counted } = ofRun(groups, halves, thresholds);
+        const { verdict, counted } = ofRun(groups, halves, Number(wanted), thresholds);
         const line = document.createElement("li");
         line.dataset.run = run;
         line.dataset.verdict = verdict;

@@ -36,7 +36,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,10 +104,10 @@ class Interval:
 
     mean: float
     by_model: Source
-    by_example: Source
-    interaction: Source
-    models: int
-    examples: int
+    by_example: Source = NONE
+    interaction: Source = NONE
+    models: int = 1
+    examples: int = 0
     log: bool = False
     bounded: tuple[bool, bool] = (True, True)
     within: tuple[float, float] = (-math.inf, math.inf)
@@ -117,7 +117,7 @@ class Interval:
     def variance(self) -> Source:
         """V, with Satterthwaite's degrees."""
         own = [one.variance > EQUAL * self.interaction.variance for one in (self.by_model, self.by_example)]
-        return added(self._sources, (*own, 1 - sum(own)))
+        return added((self.by_model, self.by_example, self.interaction), (*own, 1 - sum(own)))
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """mean ± t √V, in the measure's own units; infinite where an end does not stand."""
@@ -126,9 +126,8 @@ class Interval:
 
     def uncensored(self, level: float = LEVEL) -> tuple[float, float]:
         """The bounds as if no value lay at the edge of a grid."""
-        variance = self.variance
+        variance, (least, most) = self.variance, self.within
         reach = stdtrit(variance.degrees, 1 - (1 - level) / self.tests / 2) * math.sqrt(variance.variance)
-        least, most = self.within
         low, high = self._in_units(self.mean - reach), self._in_units(self.mean + reach)
         return min(max(low, least), self.estimate), max(min(high, most), self.estimate)
 
@@ -164,13 +163,15 @@ class Interval:
         """The difference of two that share neither models nor examples, such as two tasks: each variance adds. Of two
         ratios it is the first over the second.
         """
-        sources = map(added, zip(self._sources, other._sources, strict=True))
-        counts = min(self.models, other.models), min(self.examples, other.examples)
-        return Interval(self.mean - other.mean, *sources, *counts, self.log)
-
-    @property
-    def _sources(self) -> tuple[Source, Source, Source]:
-        return self.by_model, self.by_example, self.interaction
+        return Interval(
+            self.mean - other.mean,
+            added((self.by_model, other.by_model)),
+            added((self.by_example, other.by_example)),
+            added((self.interaction, other.interaction)),
+            min(self.models, other.models),
+            min(self.examples, other.examples),
+            self.log,
+        )
 
     def _in_units(self, value: float) -> float:
         with np.errstate(over="ignore"):
@@ -190,11 +191,7 @@ def added(sources: Sequence[Source], signs: Sequence[int] = (1, 1)) -> Source:
 
 
 def crossed(values: np.ndarray) -> Interval:
-    """The interval of the mean of `values` (models, examples), every model scored on the same examples.
-
-    >>> crossed([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]).models
-    2
-    """
+    """The interval of the mean of `values` (models, examples), every model scored on the same examples."""
     values = _finite(values)
     return _interval([values.mean(axis=1)], [values], values.shape[1])
 
@@ -237,24 +234,7 @@ def over_seeds(theta: np.ndarray, log: bool = False, step: float = 0.0) -> Inter
     theta = _finite(theta)
     by_model = _of_mean(theta) if len(theta) > 1 else Source(math.inf, 1.0)
     by_model = Source(max(by_model.variance, step**2 / 12 / len(theta)), by_model.degrees)
-    return Interval(float(theta.mean()), by_model, NONE, NONE, len(theta), 0, log)
-
-
-def over_models(pairs: Sequence[tuple], values: np.ndarray) -> np.ndarray:
-    """From values of all pairs of m models, (pairs, …), to one pseudo-value per model, (m, …), with the same mean.
-
-    Pairs that share a model are not independent, so models are left out, too (Arvesen 1969): with U the mean over all
-    pairs and U(i) that over the pairs without model i, the pseudo-value is m U − (m−1) U(i). Two models are one pair,
-    whose interval says nothing about other models.
-    """
-    models = sorted({model for pair in pairs for model in pair})
-    m, mean = len(models), values.mean(axis=0)
-    if set(map(frozenset, pairs)) != set(map(frozenset, combinations(models, 2))):
-        raise ValueError(f"{len(pairs)} pairs are not all pairs of {m} models.")
-    if m == 2:
-        return values
-    without = [values[[model not in pair for pair in pairs]].mean(axis=0) for model in models]
-    return np.array([m * mean - (m - 1) * mean_without for mean_without in without])
+    return Interval(float(theta.mean()), by_model, models=len(theta), log=log)
 
 
 def estimate(
@@ -291,8 +271,6 @@ def estimate(
 
 def _by_part(rows: pd.DataFrame, function: Callable, columns: list[str]) -> pd.DataFrame:
     """A column per part (named "" where there is one), a row per model and fold."""
-    if rows.empty:
-        raise ValueError("There are no rows to measure.")
     rows = rows if "fold" in rows else rows.assign(fold=WHOLE)
     values = {key: function(of_one) for key, of_one in rows.groupby([*columns, "fold"])}
     table = pd.DataFrame([value if isinstance(value, dict) else {"": value} for value in values.values()])
@@ -311,7 +289,7 @@ def _estimate(sides: list[pd.Series], pairs: bool, examples: int, log: bool) -> 
             raise ValueError(f"Some models lack folds that others have: {wide.index[lacking].tolist()}.")
         values = theta.to_numpy(), left_out.to_numpy()
         values = tuple(map(_logarithm, values)) if log else values
-        replicates.append(tuple(over_models(list(wide.index), one) for one in values) if pairs else values)
+        replicates.append(tuple(_over_models(list(wide.index), one) for one in values) if pairs else values)
         names.append(list(wide.index))
     if len(sides) == 2 and names[0] == names[1]:
         replicates = [tuple(one - other for one, other in zip(*replicates, strict=True))]
@@ -319,6 +297,23 @@ def _estimate(sides: list[pd.Series], pairs: bool, examples: int, log: bool) -> 
         return _jackknife(replicates, examples, log)
     seeds = [over_seeds(theta, log) for theta, _ in replicates]
     return seeds[0] if len(seeds) == 1 else seeds[0] - seeds[1]
+
+
+def _over_models(pairs: Sequence[tuple], values: np.ndarray) -> np.ndarray:
+    """From values of all pairs of m models, (pairs, …), to one pseudo-value per model, (m, …), with the same mean.
+
+    Pairs that share a model are not independent, so models are left out, too (Arvesen 1969): with U the mean over all
+    pairs and U(i) that over the pairs without model i, the pseudo-value is m U − (m−1) U(i). Two models are one pair,
+    whose interval says nothing about other models.
+    """
+    models = sorted({model for pair in pairs for model in pair})
+    m, mean = len(models), values.mean(axis=0)
+    if set(map(frozenset, pairs)) != set(map(frozenset, combinations(models, 2))):
+        raise ValueError(f"{len(pairs)} pairs are not all pairs of {m} models.")
+    if m == 2:
+        return values
+    without = [values[[model not in pair for pair in pairs]].mean(axis=0) for model in models]
+    return np.array([m * mean - (m - 1) * mean_without for mean_without in without])
 
 
 def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minus_null: bool = False) -> Interval:
@@ -381,9 +376,8 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
 
 def _by_model(rows: pd.DataFrame, minus_null: bool, by: str | list[str] = "seed") -> tuple:
     """The metric and, as (models, examples): weights, scores, labels and predicted labels."""
-    if rows.empty or rows.duplicated([*([by] if isinstance(by, str) else by), "example"]).any():
-        what = "no predictions" if rows.empty else "several predictions of one model on one example"
-        raise ValueError(f"There are {what}: give those of models of one kind, one per seed.")
+    if rows.duplicated([*([by] if isinstance(by, str) else by), "example"]).any():
+        raise ValueError("There are several predictions of one model on one example: give models of one kind.")
     (metric,) = rows["metric"].unique()
     columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows]
     wide = {name: rows.pivot(index=by, columns="example", values=name).to_numpy(float) for name in columns}
@@ -418,13 +412,14 @@ def _jackknife(replicates: Sequence[tuple], examples: int, log: bool) -> Interva
 def _interval(theta: Sequence[np.ndarray], values: Sequence[np.ndarray], examples: int, log: bool = False) -> Interval:
     """Of the mean of theta (models,), or of a difference of two, with scores or pseudo-values (models, examples)."""
     of_examples = [side.mean(axis=0) for side in values]
-    by_example = _of_mean(of_examples[0] - of_examples[1] if len(values) == 2 else of_examples[0])
-    by_model, interaction = (
-        one[0] if len(one) == 1 else added(one) for one in (list(map(_of_mean, theta)), list(map(_interaction, values)))
-    )
-    means = [float(side.mean()) for side in theta]
-    mean = means[0] - sum(means[1:])
-    return Interval(mean, by_model, by_example, interaction, min(map(len, theta)), examples, log)
+    by_model, interaction = [_of_mean(side) for side in theta], [_interaction(side) for side in values]
+    if len(theta) == 1:
+        sources = by_model[0], _of_mean(of_examples[0]), interaction[0]
+        mean = float(theta[0].mean())
+    else:
+        sources = added(by_model), _of_mean(of_examples[0] - of_examples[1]), added(interaction)
+        mean = float(theta[0].mean()) - float(theta[1].mean())
+    return Interval(mean, *sources, min(map(len, theta)), examples, log)
 
 
 def _of_mean(values: np.ndarray) -> Source:
@@ -499,20 +494,14 @@ def unlearned(
     for (encoder, task), of_task in models.groupby(["encoder", "task"], sort=False):
         for size, of_models in of_task.groupby("examples", sort=False):
             predicted = predictions[predictions["address"].isin(of_models["address"])]
-            if lacking := of_models[~of_models["address"].isin(predicted["address"])]["seed"].tolist():
-                raise ValueError(f"Predictions of {task} with {encoder} lack the seeds {lacking}: measure them, too.")
             bag = pd.DataFrame() if words is None or words.empty else words.query("task == @task and examples == @size")
             why = _why_unlearned(predicted, of_models["score"].mean(), (gains or {}).get(task), bag)
-            largest = size == of_task["examples"].max()
-            if why:
-                name = title(task) + ("" if largest else f" from {size:,} examples")
-                name += "" if encoder == leading else f" on {encoder}"
-                keys = [
-                    of_size(task, one, encoder if named else "")
-                    for one in ((None, size) if largest else (size,))
-                    for named in ((True, False) if encoder == leading else (True,))
-                ]
-                reasons |= dict.fromkeys(keys, f"{name} {why}")
+            if not why:
+                continue
+            largest, leads = size == of_task["examples"].max(), encoder == leading
+            name = of_size(title(task), None if largest else size, "" if leads else encoder)
+            names = product([None, size] if largest else [size], ["", encoder] if leads else [encoder])
+            reasons |= {of_size(task, *one): f"{name} {why}" for one in names}
     return reasons
 
 
@@ -631,15 +620,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a paper that records can support or not.
+    """A statement of a paper that records can support or not. The function that decides it is given to `judge`.
 
     Attributes:
         key, paper: the ledger's name, and the paper's key.
         says, place: what the paper says, in our words and short, and where.
-        function: with `by`, from the rows of one model to a number, or to numbers by part; without, from the rows of
-            all groups to intervals: group to an Interval, to Intervals by part, or to a reason why it is left out. A
-            group is named by its task, by a pair of tasks ("rte–mnli"), or by a tuple of a name and the tasks that must
-            have been learned (`of_size`). Its documentation says what the numbers are.
+        measure, code: what the numbers are, in the middle of a sentence, and the function's name.
         by: the column of the groups, or encoder and task; empty for a function of all groups.
         models: the column, or columns, that tell models apart; PAIR for all pairs of models.
         above, because, unit: the threshold (0, and 1 for a ratio, of an order alone), why it is that, and the unit; by
@@ -659,7 +645,8 @@ class Claim:
     paper: str
     says: str
     place: str
-    function: Callable
+    measure: str = ""
+    code: str = ""
     by: str | Sequence[str] = ""
     models: str | Sequence[str] = "seed"
     above: float | Mapping[str, float] = 0.0
@@ -680,12 +667,6 @@ class Claim:
                 raise ValueError(f"The threshold of {self.key} lacks its reason: say `because`.")
 
     @property
-    def measure(self) -> str:
-        """What the numbers are, in the middle of a sentence, from the function's documentation."""
-        text = " ".join((self.function.__doc__ or "").split()).removesuffix(".")
-        return text[:1].lower() + text[1:] if text[1:2].islower() else text
-
-    @property
     def noun(self) -> str:
         """What a group is."""
         return self.per or {"task": "task", "pair": "pair of tasks", "measure": "measure"}.get(str(self.by), "group")
@@ -701,81 +682,75 @@ class Claim:
         return self.threshold(part) == (1 if of_part(self.unit, part) == RATIO else 0)
 
 
-def judge(claim: Claim, record: Record, excluded: Mapping[str, str] | None = None) -> Verdict:
+def judge(claim: Claim, function: Callable, record: Record, excluded: Mapping[str, str] | None = None) -> Verdict:
     """What becomes of a claim on a record, on each control that the record holds, and in each setting.
 
     Args:
-        record: a table, or several by name, of which the claim's function then takes as many.
+        function: where the claim has `by`, from the rows of one model to a number, or to numbers by part; without, from
+            the rows of all groups to intervals: group to an Interval, to Intervals by part, or to a reason why it is
+            left out. A group is named by its task, by a pair of tasks ("rte–mnli"), or by a tuple of a name and the
+            tasks that must have been learned (`of_size`).
+        record: a table, or several by name, of which the function then takes as many.
         excluded: of `unlearned`: groups that stand on such a task take no part.
 
-    >>> def growth(of_model):
-    ...     return of_model["x"].mean()
     >>> table = pd.DataFrame({"task": "rte", "seed": [1, 2, 3], "x": [4.0, 6.0, 5.0]})
-    >>> judge(Claim("up", "p", "It rises.", "§1", growth, by="task"), table).outcome
+    >>> judge(Claim("up", "p", "It rises.", "§1", by="task"), lambda of_model: of_model["x"].mean(), table).outcome
     'reproduced'
     """
-    tables = list(record.values()) if isinstance(record, Mapping) else [record]
-    for table in tables:
+    tables, excluded = dict(record) if isinstance(record, Mapping) else {"": record}, excluded or {}
+    for table in tables.values():
         if isinstance(table, Missing):
             return Verdict(CANNOT_BE_TESTED, reason=table.sentence)
-    found, excluded = [one for one in tables if "control" in one], excluded or {}
-    controls = [name for name in CONTROLS if any((one["control"] == name).any() for one in found)]
-    controls = [name for name in controls if name not in TWINS or not claim.no_twin]
-    verdict = _judge(claim, record, "", excluded)
-    return replace(
-        verdict,
-        controls={name: _judge(claim, record, name, excluded) for name in controls},
-        settings=_multiverse(claim, record, verdict, excluded),
-    )
+    verdict = _judge(claim, function, tables, excluded)
+    measured = {name for table in tables.values() if "control" in table for name in table["control"].unique()}
+    controls = [name for name in CONTROLS if name in measured and not (claim.no_twin and name in TWINS)]
+    settings = _other_thresholds(claim, verdict)
+    for name, setting in claim.variants.items() if verdict.groups else ():
+        settings[name] = _judge(claim, partial(function, **setting), tables, excluded).outcome
+    of_controls = {name: _judge(claim, function, tables, excluded, name) for name in controls}
+    return replace(verdict, controls=of_controls, settings=settings)
 
 
-def _judge(claim: Claim, record: Record, control: str, excluded: Mapping[str, str], **setting) -> Verdict:
-    pooled_out, several = {}, isinstance(record, Mapping)
-
-    def rows_of(table: pd.DataFrame) -> pd.DataFrame:
-        rows = select(table, control, folds=True)
-        if not claim.pools_tasks or "task" not in rows:
-            return rows
-        out = rows["task"].isin(list(excluded))
-        pooled_out.update({title(task): excluded[task] for task in rows.loc[out, "task"].unique()})
-        return rows[~out]
-
-    rows = {name: rows_of(table) for name, table in record.items()} if several else rows_of(record)
-    if all(table.empty for table in rows.values()) if several else rows.empty:
-        reason = "; ".join(dict.fromkeys(pooled_out.values())) or claim.if_empty
-        return Verdict(CANNOT_BE_TESTED, left_out=pooled_out, reason=reason)
+def _judge(
+    claim: Claim, function: Callable, tables: Mapping[str, pd.DataFrame], excluded: Mapping[str, str], control: str = ""
+) -> Verdict:
+    rows, pooled_out = {name: select(table, control, folds=True) for name, table in tables.items()}, {}
+    for name, table in rows.items():
+        if claim.pools_tasks and "task" in table:
+            out = table["task"].isin(list(excluded))
+            pooled_out |= {title(task): excluded[task] for task in table.loc[out, "task"].unique()}
+            rows[name] = table[~out]
     try:
-        found, left_out = _groups(claim, rows, excluded, setting)
+        if all(table.empty for table in rows.values()):
+            raise CannotTest("; ".join(dict.fromkeys(pooled_out.values())) or claim.if_empty)
+        found, left_out = _groups(claim, function, rows.get("", rows), excluded)
     except CannotTest as reason:
         return Verdict(CANNOT_BE_TESTED, left_out=pooled_out, reason=str(reason))
     groups = [judge_group(claim, name, intervals) for name, intervals in sorted(found.items())]
     return replace(as_verdict(claim, groups, left_out), left_out=left_out | pooled_out)
 
 
-def _groups(claim: Claim, rows, excluded: Mapping[str, str], setting: Mapping) -> tuple[dict, dict[str, str]]:
+def _groups(claim: Claim, function: Callable, rows, excluded: Mapping[str, str]) -> tuple[dict, dict[str, str]]:
     """By name, the intervals of each group that takes part, and why the others are left out."""
     if claim.by:
         by = claim.by if isinstance(claim.by, str) else list(claim.by)
         given = {key: of_group for key, of_group in rows.groupby(by, sort=False)}
-        given = {_encoder_on_task(key) if isinstance(key, tuple) else key: one for key, one in given.items()}
+        given = {_encoder_on_task(*key) if isinstance(key, tuple) else key: one for key, one in given.items()}
     else:
-        given = claim.function(rows, **setting)
+        given = function(rows)
     found, left_out = {}, {}
     for key, one in given.items():
         name, *on = key if isinstance(key, tuple) else (key, *str(key).split("–"))
         name, reasons = title(name), dict.fromkeys(excluded[task] for task in on if task in excluded)
         if isinstance(one, str) or reasons:
             left_out[name] = "; ".join(reasons) or one
-        elif claim.by:
-            found[name] = estimate(one, partial(claim.function, **setting), claim.models, claim.unit)
         else:
-            found[name] = one
+            found[name] = estimate(one, function, claim.models, claim.unit) if claim.by else one
     return found, left_out
 
 
-def _encoder_on_task(key: tuple[str, str]) -> tuple[str, str]:
+def _encoder_on_task(encoder: str, task: str) -> tuple[str, str]:
     """The name of an encoder on a task, and what it stands on."""
-    encoder, task = key
     return f"{short(encoder)} on {title(task)}", of_size(task, None, encoder)
 
 
@@ -790,7 +765,7 @@ def judge_group(
     and intervals at a level.
     """
     if isinstance(intervals, Interval):
-        intervals = {claim.function.__name__.replace("_", " "): intervals}
+        intervals = {claim.code.replace("_", " "): intervals}
     corrected, parts = 1 - (1 - level) / len(intervals), []
     for part, interval in intervals.items():
         above = claim.threshold(part, factor)
@@ -807,7 +782,7 @@ def judge_group(
 def as_verdict(claim: Claim, groups: Sequence[Group], left_out: Mapping[str, str]) -> Verdict:
     """The verdict from the groups, and from what was left out.
 
-    >>> claim = Claim("up", "p", "It rises.", "§1", len)
+    >>> claim = Claim("up", "p", "It rises.", "§1")
     >>> as_verdict(claim, [Group("RTE", HOLDS, ()), Group("MRPC", FAILS, ())], {}).outcome
     'mixed'
     """
@@ -828,8 +803,8 @@ def as_verdict(claim: Claim, groups: Sequence[Group], left_out: Mapping[str, str
     return Verdict(outcome, tuple(groups), left_out, "", alone, untested, left_of_half)
 
 
-def _multiverse(claim: Claim, record: Record, verdict: Verdict, excluded: Mapping[str, str]) -> dict[str, str]:
-    """The outcome in each setting, of a claim that can be tested."""
+def _other_thresholds(claim: Claim, verdict: Verdict) -> dict[str, str]:
+    """The outcome with other thresholds, where some part has one of size, and at other levels."""
     if not verdict.groups:
         return {}
     parts = {part.name for group in verdict.groups for part in group.parts}
@@ -837,13 +812,12 @@ def _multiverse(claim: Claim, record: Record, verdict: Verdict, excluded: Mappin
     settings |= {name: {"level": level} for name, level in LEVELS.items()}
     outcomes = {}
     for name, setting in settings.items():
-        moved = [
-            judge_group(claim, one.name, {part.name: part.interval for part in one.parts}, **setting)
-            for one in verdict.groups
-        ]
-        outcomes[name] = as_verdict(claim, moved, verdict.left_out).outcome
-    variants = {name: _judge(claim, record, "", excluded, **given) for name, given in claim.variants.items()}
-    return outcomes | {name: one.outcome for name, one in variants.items()}
+        groups = []
+        for group in verdict.groups:
+            intervals = {part.name: part.interval for part in group.parts}
+            groups.append(judge_group(claim, group.name, intervals, **setting))
+        outcomes[name] = as_verdict(claim, groups, verdict.left_out).outcome
+    return outcomes
 
 
 # --- words and files --------------------------------------------------------------------------------------------------
@@ -882,66 +856,14 @@ def listed(words: Iterable[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
 
 
-# What runs keep of their claims, and pages are made of.
-@dataclass(frozen=True)
-class Threshold:
-    """What a claim asks of one part: above which number it has to lie and why, in which `groups` (all when empty), and
-    which `half` of the sentence it is about.
-    """
-
-    name: str
-    threshold: float = 0.0
-    reason: str = ""
-    unit: str = ""
-    groups: tuple[str, ...] = ()
-    half: str = ""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A claim in words: the fields of `Claim`, what the numbers are (`measure`), what a group is (`per`), its `parts`,
-    and the function's name (`code`).
-    """
-
-    key: str
-    paper: str
-    says: str
-    place: str
-    measure: str
-    per: str
-    exhibits: tuple[str, ...]
-    parts: tuple[Threshold, ...]
-    code: str
-    printed: str = ""
-    no_twin: str = ""
-
-
-def statement(claim: Claim, verdict: Verdict) -> Statement:
-    """A claim in words, with the parts that its groups have."""
-    groups = [group for one in (verdict, *verdict.controls.values()) for group in one.groups]
-    of_parts: dict[str, list[Group]] = {}
-    for group in groups:
-        for part in group.parts:
-            of_parts.setdefault(part.name, []).append(group)
-    parts = []
-    for name, with_part in of_parts.items():
-        halves, names = {group.half for group in with_part}, {group.name for group in with_part}
-        of_groups = () if names == {group.name for group in groups} else tuple(sorted(names))
-        of_part_alone = (of_part(said, name) or "" for said in (claim.because, claim.unit))
-        half = halves.pop() if len(halves) == 1 else ""
-        parts.append(Threshold(name, claim.threshold(name), *of_part_alone, of_groups, half))
-    what = claim.key, claim.paper, claim.says, claim.place, claim.measure, claim.noun, claim.exhibits, tuple(parts)
-    return Statement(*what, f"notebook.{claim.function.__name__}", claim.printed, claim.no_twin)
-
-
-def save(claims: Iterable[tuple[Statement, Verdict]], folder: Path) -> None:
+def save(claims: Iterable[tuple[Claim, Verdict]], folder: Path) -> None:
     """Write ``claims.json`` into a run's folder, beside and renamed: what the claims are, and what became of them."""
-    entries = [[asdict(said), asdict(verdict)] for said, verdict in claims]
+    entries = [[asdict(claim), asdict(verdict)] for claim, verdict in claims]
     with written_beside(folder / "claims.json") as place:
         place.write_text(json.dumps(entries, indent=1), encoding="utf-8")
 
 
-def load(folder: Path) -> list[tuple[Statement, Verdict]]:
+def load(folder: Path) -> list[tuple[Claim, Verdict]]:
     """The claims of a run with what became of them, from its ``claims.json``.
 
     Raises:
@@ -950,33 +872,32 @@ def load(folder: Path) -> list[tuple[Statement, Verdict]]:
     file = folder / "claims.json"
     try:
         entries = json.loads(file.read_text(encoding="utf-8"))
-        return TypeAdapter(list[tuple[Statement, Verdict]]).validate_python(entries)
+        return TypeAdapter(list[tuple[Claim, Verdict]]).validate_python(entries)
     except ValueError as error:
         raise ValueError(f"{file} holds no verdicts of this version: run its chapter again.") from error
 
 
 TABLE = dict.fromkeys(("claim", "verdict", "reason", "group", "group_outcome", "part"), "string")
-TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"bound": "string", "outcome": "string"}
-BOUNDS = {(True, True): "exact", (True, False): "at least", (False, True): "at most", (False, False): "unbounded"}
+TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"outcome": "string"}
 
 
-def as_table(claims: Iterable[tuple[Statement, Verdict]]) -> pd.DataFrame:
+def as_table(claims: Iterable[tuple[Claim, Verdict]]) -> pd.DataFrame:
     """What became of claims as a table: a row per claim, group and part; one row where a claim has no group.
 
     Returns:
         `claim`, `verdict`, `reason` (of a claim that cannot be tested), `group`, `group_outcome` (holds, fails, open),
-        `part`, `estimate`, `low`, `high`, `bound` (which end is censored), `outcome` (of the
-        part in the group). What a claim without groups lacks is empty.
+        `part`, `estimate`, `low`, `high` (infinite where an end does not stand), `outcome` (of the part in the group).
+        What a claim without groups lacks is empty.
     """
     rows = []
-    for said, verdict in claims:
-        of_claim = {"claim": said.key, "verdict": verdict.outcome, "reason": verdict.reason}
+    for claim, verdict in claims:
+        of_claim = {"claim": claim.key, "verdict": verdict.outcome, "reason": verdict.reason}
         for group in verdict.groups:
+            of_group = of_claim | {"group": group.name, "group_outcome": group.outcome}
             for part in group.parts:
-                low, high = part.interval.uncensored()
-                of_part = {"group": group.name, "group_outcome": group.outcome, "part": part.name}
-                of_part |= {"estimate": part.interval.estimate, "low": low, "high": high}
-                rows.append(of_claim | of_part | {"bound": BOUNDS[part.interval.bounded], "outcome": part.outcome})
+                low, high = part.interval.bounds()
+                numbers = {"estimate": part.interval.estimate, "low": low, "high": high}
+                rows.append(of_group | {"part": part.name, **numbers, "outcome": part.outcome})
         if not verdict.groups:
             rows.append(of_claim)
     return pd.DataFrame(rows, columns=list(TABLE)).astype(TABLE)

@@ -164,14 +164,18 @@ class Run:
         def declare(function: Callable) -> Callable:
             titles = declared_as.pop("exhibits", None)
             keys = [one.key for one in self.exhibits[-1:]] if titles is None else map(self._key_of, titles)
-            claim = Claim(key, self.name, says, place, function, exhibits=tuple(keys), **declared_as)
-            verdict = judging.judge(claim, record, self.excluded)
+            measure = " ".join((function.__doc__ or "").split()).removesuffix(".")
+            if measure[1:2].islower():  # no name or abbreviation
+                measure = measure[:1].lower() + measure[1:]
+            code = function.__name__
+            claim = Claim(key, self.name, says, place, measure, code, exhibits=tuple(keys), **declared_as)
+            verdict = judging.judge(claim, function, record, self.excluded)
             self.claims.append((claim, verdict))
             name, held = key.replace("-", "_"), f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"
             values = {"verdict": verdict.outcome, "value": verdict.range, "held": held}
             self.glue(**{f"{name}_{what}": value for what, value in values.items()})
             shown = [one.key for one in self.exhibits]
-            display(HTML(card(judging.statement(claim, verdict), verdict, shown)))
+            display(HTML(card(claim, verdict, shown)))
             return function
 
         return declare
@@ -191,8 +195,7 @@ class Run:
         """
         reproduced = sum(verdict.outcome == REPRODUCED for _, verdict in self.claims)
         self.glue(claims_reproduced=f"{reproduced} of {len(self.claims)}")
-        said = [(judging.statement(claim, verdict), verdict) for claim, verdict in self.claims]
-        judging.save(said, self.folder)
+        judging.save(self.claims, self.folder)
         facts = {"chapter": self.chapter.number, "profile": self.profile}
         facts["parameters"] = self.settings.model_dump(mode="json")
         facts["exhibits"] = sorted(one.key for one in self.exhibits)

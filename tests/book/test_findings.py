@@ -9,7 +9,7 @@ from fivelenses import judging, records
 from fivelenses.book import findings, pages
 from fivelenses.book.findings import FindingError, evaluate
 from fivelenses.chapters import find_chapter
-from fivelenses.judging import Claim, over_seeds, statement
+from fivelenses.judging import Claim, over_seeds
 from fivelenses.records import Identity, Record
 
 ENTRY = {
@@ -41,9 +41,9 @@ def write_run(folder, top=0.7):
     changes.to_parquet(page / "paper-figure-1.parquet")
     record = Record(pd.DataFrame({"tokens": [30, 40]}), Identity("changes", "c0de", {}, ()), {})
     records.write(committed / "changes.parquet", record)
-    claim = Claim("rises", "p", "It rises.", "§1", rise)
-    verdict = judging.judge(claim, pd.DataFrame({"task": ["RTE"] * 3, "x": [4.0, 6.0, 5.0]}))
-    judging.save([(statement(claim, verdict), verdict)], page)
+    claim = Claim("rises", "p", "It rises.", "§1", code="rise")
+    verdict = judging.judge(claim, rise, pd.DataFrame({"task": ["RTE"] * 3, "x": [4.0, 6.0, 5.0]}))
+    judging.save([(claim, verdict)], page)
     return committed, page
 
 

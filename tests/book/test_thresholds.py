@@ -11,7 +11,7 @@ from tests.book.judged import CLAIMS, in_turn, verdict_on
 
 from fivelenses import project
 from fivelenses.book.cards import View, as_cards
-from fivelenses.judging import Threshold, over_seeds
+from fivelenses.judging import over_seeds
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 MOVE = """<script>document.addEventListener("DOMContentLoaded", () => {
@@ -47,13 +47,13 @@ def test_the_script_gives_the_librarys_verdicts_and_follows_the_threshold(tmp_pa
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path")
 def test_the_script_knows_halves(tmp_path):
-    late = Threshold("late", groups=("MNLI", "SST-2"), half="large")
-    early = Threshold("early", groups=("MRPC",), half="small")
-    claim = replace(CLAIMS[0], parts=(late, early))
+    claim = replace(CLAIMS[0], above=0.0, halves={"large": ["MNLI", "SST-2"], "small": ["MRPC"]})
     up, down = over_seeds([1.0, 1.1, 0.9]), over_seeds([-1.0, 1.5, 0.2])
     judged = []
     for of_mrpc in (up, down, None):
-        found = {name: {"late": up} for name in late.groups} | ({"MRPC": {"early": of_mrpc}} if of_mrpc else {})
-        judged.append((claim, verdict_on([late, early], found)))
+        found = {name: {"late": up} for name in claim.halves["large"]} | (
+            {"MRPC": {"early": of_mrpc}} if of_mrpc else {}
+        )
+        judged.append((claim, verdict_on(claim, found)))
     assert [verdict.outcome for _, verdict in judged] == ["reproduced", "open", "open"]
     assert verdicts_on_page(tmp_path, judged) == ["reproduced", "open", "open"]

@@ -12,7 +12,7 @@ from fivelenses import judging
 from fivelenses.book import sweeps
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.execution import RunError
-from fivelenses.judging import Statement, Threshold
+from fivelenses.judging import Claim
 from fivelenses.sweep import Point, collect, gather, run_folder
 
 
@@ -59,7 +59,7 @@ def test_a_tables_column_does_not_hide_a_swept_parameter():
     ]
 
 
-RISES = Statement("rises", "p", "It rises.", "§1", "change", "task", (), (Threshold("growth"),), "notebook.rise")
+RISES = Claim("rises", "p", "It rises.", "§1", "change", "rise", above={"growth": 0.0})
 
 
 @pytest.fixture

@@ -23,13 +23,13 @@ from fivelenses.judging import (
     OPEN,
     OURS,
     REPRODUCED,
+    Claim,
     Group,
     Interval,
     Part,
-    Statement,
-    Threshold,
     Verdict,
     listed,
+    of_part,
 )
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN, TWINS
 
@@ -58,6 +58,20 @@ class View:
     anchor: str = ""
     figures: tuple[tuple[str, str], ...] = ()
     record: str = ""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What a claim asks of one part: above which number it has to lie and why, in which `groups` (all when empty), and
+    which `half` of the sentence it is about.
+    """
+
+    name: str
+    threshold: float = 0.0
+    reason: str = ""
+    unit: str = ""
+    groups: tuple[str, ...] = ()
+    half: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,18 +114,36 @@ def render(template: str, **content) -> str:
     return environment().get_template(template).render(signs=SIGNS, **content)
 
 
-def as_cards(judged: Iterable[tuple[Statement, Sequence[View]]]) -> str:
+def as_cards(judged: Iterable[tuple[Claim, Sequence[View]]]) -> str:
     """Claims with the views of their runs as HTML, folded to their first line."""
-    drawn = [(claim, views, plots(claim.parts, [view.verdict for view in views])) for claim, views in judged]
+    drawn = []
+    for claim, views in judged:
+        verdicts = [view.verdict for view in views]
+        parts = thresholds(claim, verdicts)
+        drawn.append((claim, views, parts, plots(parts, verdicts)))
     functions = dict(sentence=sentence, on_controls=on_controls, by_value=by_value, printed=printed)
     return render("cards.html", cards=drawn, ours=OURS, corrected_end=corrected_end, **functions)
 
 
-def card(claim: Statement, verdict: Verdict, exhibits: Iterable[str] = ()) -> str:
+def card(claim: Claim, verdict: Verdict, exhibits: Iterable[str] = ()) -> str:
     """A claim with what the run of its page says of it; `exhibits` are the keys of those on the page."""
     shown = set(exhibits)
     figures = tuple((figure_name(key), f"#{key}") for key in claim.exhibits if key in shown)
     return as_cards([(claim, [View(verdict, figures=figures)])])
+
+
+def thresholds(claim: Claim, verdicts: Iterable[Verdict]) -> list[Threshold]:
+    """What a claim asks of each part that some group of its verdicts has, those on controls included."""
+    groups = [group for verdict in verdicts for one in (verdict, *verdict.controls.values()) for group in one.groups]
+    names, found = {group.name for group in groups}, []
+    for name in dict.fromkeys(part.name for group in groups for part in group.parts):
+        having = [group for group in groups if any(part.name == name for part in group.parts)]
+        some, halves = sorted({group.name for group in having}), {group.half for group in having}
+        reason, unit = (of_part(said, name) or "" for said in (claim.because, claim.unit))
+        half = halves.pop() if len(halves) == 1 else ""
+        of_groups = tuple(some) if len(some) < len(names) else ()
+        found.append(Threshold(name, claim.threshold(name), reason, unit, of_groups, half))
+    return found
 
 
 def figure_name(key: str) -> str:
@@ -244,7 +276,7 @@ def _counts(verdict: Verdict, unit: str) -> str:
     return f"{alone}: it {listed(counts)}"
 
 
-def on_controls(claim: Statement, verdict: Verdict) -> list[str]:
+def on_controls(claim: Claim, verdict: Verdict) -> list[str]:
     """What became of the claim on each control, a sentence each, and why there is no twin."""
     said = []
     for name, control in verdict.controls.items():

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from fivelenses import judging
 from fivelenses.book.cards import View, as_cards, figure_name, render
 from fivelenses.book.pages import PUBLISHED, BookRun, findings_of
-from fivelenses.judging import HOLDS, OPEN, OUTCOMES, REPRODUCED, Statement, Verdict
+from fivelenses.judging import HOLDS, OPEN, OUTCOMES, REPRODUCED, Claim, Verdict
 from fivelenses.records import TWIN
 
 PAPERS = {
@@ -30,7 +30,7 @@ PAPERS = {
 class Entry:
     """What one run says of a claim."""
 
-    claim: Statement
+    claim: Claim
     verdict: Verdict
     run: BookRun
 
