@@ -725,8 +725,8 @@ run.figure(
     "Figure 5",
     drawing,
     "Training loss from start (0) to end (1), scaled so that its least value is 0 and its start "
-    "is 1 (means over seeds, bands from least to greatest). Black: the same around the end in a "
-    "random direction of equal length, filter-normalised and rescaled. Above 2 curves are cut off."
+    "is 1 (means over seeds, bands from least to greatest). The random direction starts at the "
+    "end; it has equal length, filter-normalised and rescaled. Above 2 curves are cut off."
     + f" Not drawn, since the loss {missing}: {flat}."
     * bool(flat),
 )
@@ -890,16 +890,12 @@ columns = {
     "task": "task",
     "init": "start",
     "seed": "seed",
-    "start_loss": "loss, start",
     "train_loss": "loss, end",
-    "climb": "climb",
     "width": "width along δ₁",
     "second_width": "along δ₂",
     "random_width": "random",
     "half_width": "along δ₁, at half",
-    "share_1": "share of discs",
-    "half_share_1": "share, at half",
-    "angle": "angle of δ₁, δ₂",
+    "half_share_1": "share of discs",
     "norm": "‖δ₁‖",
     "sharpness": "sharpness",
     "correlation": "ρ",
@@ -908,15 +904,9 @@ columns = {
 extents = [name for name in columns if "width" in name]
 measures = marked(measures, {name: f"{name}_whole" for name in extents})
 formats = {name: f"{{{name}_mark}}{{{name}:.2f}}" for name in extents}
-for name in ("share", "half_share"):
-    formats[f"{name}_1"] = " ".join(f"{{{name}_{radius}:.2f}}" for radius in RADII)
-formats |= {
-    "task": title,
-    "angle": "{:.0f}°",
-    "climb": "{:.3f}",
-    "norm": "{norm:.2f} ({relative_norm:.1%})",
-}
-formats |= dict.fromkeys(("start_loss", "train_loss", "correlation", "near_correlation"), "{:.2f}")
+formats["half_share_1"] = " ".join(f"{{half_share_{radius}:.2f}}" for radius in RADII)
+formats |= {"task": title, "norm": "{norm:.2f} ({relative_norm:.1%})"}
+formats |= dict.fromkeys(("train_loss", "correlation", "near_correlation"), "{:.2f}")
 formats["sharpness"] = "{sharpness:.3f} ± {sharpness_standard_error:.3f}"
 
 # %% tags=["hide-input"]
@@ -925,11 +915,11 @@ run.table(
     measures,
     f"Widths of the basin {RISE:g} nats above the end, and at half of the drop from start to end, "
     "in lengths of δ₁ (≥: it reaches the edge of the grid); random: in a random direction as "
-    "long. Shares: how much of a disc of radius 1, 2 and 3 around the end lies below these levels "
-    "(–: it leaves the grid). The loss at the end is of all training examples. Climb: largest "
-    "rise on the straight line (nats). ‖δ₁‖: also as a share of the start's length. Sharpness: "
-    "mean rise (nats) when each filter (a row of a weight matrix) moves at random by a tenth of "
-    "its length. ρ: rank correlation of training loss and development error over the cells; near: "
+    "long. Shares: how much of a disc of radius 1, 2 and 3 around the end lies below half of the "
+    "drop (–: it leaves the grid). The loss at the end is of all training examples. ‖δ₁‖: also as "
+    "a share of the start's length. Sharpness: mean rise (nats) when each filter (a row of a "
+    "weight matrix) moves at random by a tenth of its length. ρ: rank correlation of training "
+    "loss and development error over the cells; near: "
     f"over those at most {NEAR:g} lengths from (½, 0) on both axes.",
     columns=columns,
     formats=formats,

@@ -13,3 +13,47 @@ document.addEventListener("DOMContentLoaded", () => {
   window.addEventListener("load", reach);
   window.addEventListener("resize", reach);
 });
+
+// Cells of code that follow each other unfold as one.
+document.addEventListener("DOMContentLoaded", () => {
+  const folded = (cell) => cell?.matches("div.cell.tag_hide-input") && cell.querySelector(":scope > details.hide");
+  for (const cell of document.querySelectorAll("div.cell.tag_hide-input")) {
+    const before = cell.previousElementSibling;
+    if (folded(before) && !before.querySelector(":scope > .cell_output")) continue;
+    const first = folded(cell);
+    const others = [];
+    for (let one = cell; folded(one.nextElementSibling) && !one.querySelector(":scope > .cell_output");) {
+      one = one.nextElementSibling;
+      others.push(folded(one));
+    }
+    const follow = () => others.forEach((one) => { one.hidden = !first.open; one.open = first.open; });
+    first?.addEventListener("toggle", follow);
+    follow();
+  }
+});
+
+// A finding and a verdict can be cited, each by its own address.
+document.addEventListener("DOMContentLoaded", () => {
+  const { pagename, VERSION } = DOCUMENTATION_OPTIONS;
+  const title = document.querySelector("article h1")?.firstChild.textContent.trim();
+  const year = document.body.textContent.match(/Copyright (\d{4})/)?.[1];
+  const entry = (id) => {
+    const page = location.protocol.startsWith("http") ? location.href.split(/[?#]/)[0] : `${pagename}.html`;
+    return `@misc{fivelenses-${id},
+  author = {{The authors of Five lenses}},
+  title  = {${title}: ${id}},
+  note   = {Five lenses on fine-tuning, version ${VERSION}},
+  url    = {${page}#${id}},
+  year   = {${year}},
+}`;
+  };
+  const cited = [...document.querySelectorAll(".finding[id]")].map((one) => [one.id, one.parentElement]);
+  document.querySelectorAll("details.claim[id]").forEach((one) => cited.push([one.id, one.querySelector(".claim-body")]));
+  for (const [id, place] of cited) {
+    const button = Object.assign(document.createElement("button"), { className: "cite", textContent: "cite" });
+    const text = Object.assign(document.createElement("pre"), { className: "cite", textContent: entry(id), hidden: true, tabIndex: 0 });
+    button.addEventListener("click", () => { text.hidden = !text.hidden; });
+    place.append(" ", button);
+    place.after(text);
+  }
+});

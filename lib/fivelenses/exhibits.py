@@ -371,15 +371,15 @@ def handles_of(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[Lin
     ]
 
 
-def legend(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """One legend above everything, in as few rows as there is room for."""
+def legend(figure: Figure, handles: Sequence[Line2D], **box: object) -> None:
+    """One legend above everything, in as few rows as there is room for, in a box where one is given."""
     if not handles:
         return
     widths = [0.085 * len(handle.get_label()) + 0.75 for handle in handles]  # inches
     room = figure.get_figwidth()
     rows = 1 if sum(widths) <= room else -(-len(handles) // max(1, int(room / max(widths))))
     figure.set_figheight(figure.get_figheight() + 0.25 * rows)
-    figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows))
+    figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows), **box)
 
 
 def in_words(table: pd.DataFrame, by: str = "task") -> str:
@@ -825,7 +825,7 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
     # White marks would not be seen on white.
     handles = [Line2D([], [], label=name, **look) for name, look in drawn.items()]
     box = dict(facecolor="#4A5468", edgecolor="none", framealpha=1, labelcolor="white", frameon=True)
-    figure.legend(handles=handles, loc="outside upper center", ncols=min(max(1, len(handles)), 3), fontsize=10, **box)
+    legend(figure, handles, fontsize=10, **box)
 
 
 def bar_ticks(levels: np.ndarray) -> np.ndarray:
@@ -876,12 +876,12 @@ def first_seed(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
     >>> rows, words = first_seed(pd.DataFrame({"seed": [11, 10, 10], "loss": [0.3, 0.2, 0.1]}))
     >>> rows["loss"].tolist(), words
-    ([0.2, 0.1], ' Seed 10 of 2.')
+    ([0.2, 0.1], ' Seed 10, the first of 2.')
     """
     if isinstance(table, Missing) or table.empty:
         return table, ""
     seeds = sorted(table["seed"].unique())
-    words = f" Seed {seeds[0]} of {len(seeds)}." if len(seeds) > 1 else ""
+    words = f" Seed {seeds[0]}, the first of {len(seeds)}." if len(seeds) > 1 else ""
     return table[table["seed"] == seeds[0]], words
 
 

@@ -183,6 +183,7 @@ def stage(folder: Path, runs: Sequence[BookRun]) -> None:
     configuration["parse"]["myst_substitutions"] = cases_of_lenses(runs, "known", "toy-bert") | cases_of_lenses(
         runs, "real", "all-MiniLM"
     )
+    configuration["sphinx"]["config"]["version"] = importlib.metadata.version("fivelenses")
     write_yaml(configuration, folder / "_config.yml")
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     write_yaml(table_of_contents(contents, runs, folder), folder / "_toc.yml")

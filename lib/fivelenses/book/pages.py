@@ -209,7 +209,7 @@ def the_run(run: BookRun) -> str:
         outdated = ", ".join(f"`{name}`" for name in facts["outdated"])
         said.append(f"The code that measures {outdated} has changed since; these numbers come from the earlier code.")
     notebook = f"{run.up}_static/notebooks/{run.chapter.notebook.name}"
-    said.append(f'<a href="{notebook}" download>The notebook without outputs</a>.')
+    said.append(f'<a href="{notebook}" download>The notebook without outputs</a>, for students.')
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     table = settings_table(run.chapter, facts["parameters"])
     return f"{' '.join(said)}\n\n:::{{dropdown}} Settings and versions\n{table}\n\n{versions}.\n:::"
