@@ -18,6 +18,7 @@ from collections.abc import Callable
 import datasets
 import numpy as np
 import torch
+from transformers import BertConfig, BertForSequenceClassification
 
 from fivelenses import tasks
 from fivelenses.checkpoints.finetuning import prepare
@@ -25,11 +26,14 @@ from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import difference, layer_parameters
 from fivelenses.lenses.landscape import curve, grid
-from fivelenses.models import encoders, heads, thirds
+from fivelenses.models import encoders, thirds
 from fivelenses.models.layers import layer_list
 from fivelenses.tasks.examples import encode
 
-SHAPES = ("bert-base-uncased", "bert-large-uncased")
+SHAPES = {
+    "BERT-base": BertConfig(),
+    "BERT-large": BertConfig(num_hidden_layers=24, hidden_size=1024, num_attention_heads=16, intermediate_size=4096),
+}
 PIECES = 128
 REPEATS = 3
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
@@ -65,7 +69,7 @@ def random_examples(count: int, vocabulary: int) -> datasets.Dataset:
 
 def rates(shape: str, count: int, device: str) -> None:
     torch.manual_seed(0)
-    model = heads.build(encoders.locate(f"random:{shape}"), "sequence", ("no", "yes")).eval().to(device)
+    model = BertForSequenceClassification(SHAPES[shape]).eval().to(device)
     examples, width, depth = random_examples(count, 30_000), model.config.hidden_size, len(layer_list(model))
     for name, layers in (("whole", range(1, depth + 1)), ("top third", thirds(depth)["high"])):
         operations = len(layers) * count * (24 * PIECES * width**2 + 4 * PIECES**2 * width)
@@ -112,7 +116,7 @@ def main() -> None:
     count = arguments.examples or (1024 if device == "cuda" else 8)
     print(f"{torch.cuda.get_device_name() if device == 'cuda' else 'CPU'}, {torch.get_num_threads()} threads")
     print(f"{'':<40}{'an example':>12}{'TFLOP/s':>9}{'product':>11}{'share':>8}")
-    for shape in SHAPES[:1] if arguments.quick else SHAPES:
+    for shape in list(SHAPES)[:1] if arguments.quick else SHAPES:
         rates(shape, count, device)
     error_of_bfloat16(device)
 

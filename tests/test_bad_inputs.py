@@ -60,7 +60,7 @@ COMMANDS = [
     ("sweep 1 --grid task=rte --workers 0", "at least one worker"),
     ("sweep 1 --grid task=rte --scheduler tcp://127.0.0.1:1", "No dask scheduler answers"),
     ("sweep 99 --grid task=rte", "There is no chapter 99"),
-    ("report nobody/no-such-encoder", "could not be read"),
+    ("report nobody/no-such-encoder", "cannot be read"),
     ("report toy-bert/seed-0 --tasks sst3", "No chapter has the task 'sst3'"),
     ("report toy-bert/seed-0 --seeds one", "Seeds are whole numbers with commas between them"),
     ("report toy-bert/seed-0 --tasks ,,", "--tasks is ',,', which names none"),

@@ -90,11 +90,8 @@ def positions(encoder: str) -> int | None:
     from fivelenses.models import encoders
     from fivelenses.tasks.sources import SourceError
 
-    shape = encoder.removeprefix("random:").removeprefix("google-bert/")
     try:
-        # A shape that is known is not asked for at the hub.
-        located = encoders.locate(f"random:{shape}" if shape in encoders.SHAPES else encoder)
-        return encoders.positions(encoders.config(located))
+        return encoders.positions(encoders.config(encoders.locate(encoder)))
     except SourceError:
         return None  # whoever reads the encoder says what is wrong
 

@@ -22,7 +22,7 @@ def test_tokens_are_padded_as_transformers_pads_them(rows, toy_tokenizer):
 
 
 def test_every_target_keeps_its_sentence_and_place(rows, toy_tokenizer):
-    batch = batches.WordCollator(toy_tokenizer)(rows)
+    batch = batches.collator("token", toy_tokenizer)(rows)
     for sentence, row in enumerate(rows):
         assert batch["word_ids"][sentence].tolist()[: len(row["word_ids"])] == row["word_ids"]
         if "units" in row:

@@ -1,9 +1,10 @@
-import hashlib
 import io
 import json
 import shutil
 import zipfile
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -13,7 +14,6 @@ from tokenizers.pre_tokenizers import BertPreTokenizer, ByteLevel, Whitespace
 from tokenizers.processors import BertProcessing
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig
 
-from fivelenses import project
 from fivelenses.models import encoders, heads
 from fivelenses.tasks.sources import SourceError
 
@@ -164,51 +164,37 @@ def test_a_named_revision_is_the_identity():
     assert (encoder.place, encoder.revision, encoder.identity) == ("owner/name", commit, f"owner/name@{commit}")
 
 
-def zip_of(folder, name):
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for file in folder.iterdir():
-            archive.write(file, f"{name}/{file.name}")
-    return content.getvalue()
-
-
 @pytest.fixture
-def packaged(tmp_path, monkeypatch, toy_encoder):
-    """Two packages that hold the halves of an encoder's zip, and what is known of it."""
-    content = zip_of(project.root() / "models" / "toy-bert" / "seed-0", "name")
-    files = {}
-    for number, half in enumerate((content[:5000], content[5000:])):
-        files[f"part-{number}"] = str(tmp_path / f"name.zip.{number}")
-        (tmp_path / f"name.zip.{number}").write_bytes(half)
-    weights = encoders.sha256(project.root() / "models" / "toy-bert" / "seed-0" / "model.safetensors")
-    known = encoders.PackagedEncoder(files, weights, hashlib.sha256(content).hexdigest())
-    monkeypatch.setitem(encoders.PACKAGED, "owner/name", known)
-    monkeypatch.setitem(encoders.REVISIONS, "owner/name", "f" * 40)
-    monkeypatch.setattr(encoders, "_package_file", lambda package, file: encoders.Path(file))
+def packages(tmp_path, monkeypatch, toy_encoder):
+    """Five packages that hold the parts of an encoder's zip file, and what is known of it."""
+    zipped, weights = io.BytesIO(), Path(toy_encoder.place) / "model.safetensors"
+    with zipfile.ZipFile(zipped, "w") as archive:
+        for file in Path(toy_encoder.place).iterdir():
+            archive.write(file, f"name/{file.name}")
+    for place, part in enumerate(np.array_split(np.frombuffer(zipped.getvalue(), dtype=np.uint8), 5)):
+        file = tmp_path / encoders.MPNET_PACKAGES[place][1]
+        file.parent.mkdir(parents=True)
+        file.write_bytes(part.tobytes())
+    monkeypatch.setitem(encoders.PACKAGED, encoders.MPNET, encoders.sha256(weights))
+    monkeypatch.setattr(encoders, "_package_file", lambda package, file: tmp_path / file)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     encoders.locate.cache_clear()
     yield tmp_path
     encoders.locate.cache_clear()
 
 
-def test_the_parts_of_an_encoder_are_joined_once_and_known_by_the_hubs_commit(packaged, toy_encoder):
-    encoder = encoders.locate("owner/name")
-    assert encoder.identity == f"owner/name@{'f' * 40}"
-    assert encoders._folder_identity(encoders.Path(encoder.place)) == toy_encoder.identity
-    (packaged / "name.zip.0").unlink()
+def test_the_parts_of_an_encoder_are_joined_once_and_known_by_the_hubs_commit(packages, toy_encoder):
+    encoder = encoders.locate(encoders.MPNET)
+    assert encoder.identity == f"{encoders.MPNET}@{encoders.REVISIONS[encoders.MPNET]}"
+    assert encoders._folder_identity(Path(encoder.place)) == toy_encoder.identity
+    (packages / encoders.MPNET_PACKAGES[0][1]).unlink()
     encoders.locate.cache_clear()
-    assert encoders.locate("owner/name") == encoder
+    assert encoders.locate(encoders.MPNET) == encoder
 
 
-def test_parts_that_do_not_join_are_refused(packaged):
-    (packaged / "name.zip.1").write_bytes(b"other")
-    with pytest.raises(SourceError, match="do not join to the expected file"):
-        encoders.locate("owner/name")
-
-
-def test_unpacked_weights_that_changed_are_refused(packaged):
-    folder = encoders.Path(encoders.locate("owner/name").place)
+def test_unpacked_weights_that_changed_are_refused(packages):
+    folder = Path(encoders.locate(encoders.MPNET).place)
     (folder / "model.safetensors").write_bytes(b"x")
     encoders.locate.cache_clear()
-    with pytest.raises(SourceError, match="do not have the expected hash"):
-        encoders.locate("owner/name")
+    with pytest.raises(SourceError, match="are damaged: remove this folder"):
+        encoders.locate(encoders.MPNET)

@@ -366,7 +366,7 @@ def test_random_weights_take_the_place_of_an_independent_encoder():
 
 def test_encoders_that_cannot_be_compared_are_refused_in_one_sentence(tmp_path, toy_encoder, toy_tokenizer):
     with pytest.raises(ValueError, match="name an independent encoder of the same shape"):
-        independent_encoder(ENCODER, "random:bert-base-uncased")
+        independent_encoder(ENCODER, "random:english-bert/seed-0")
     # The same shape, but another word in the place of one.
     encoders.load_weights(toy_encoder).save_pretrained(tmp_path)
     toy_tokenizer.save_pretrained(tmp_path)

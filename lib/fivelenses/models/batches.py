@@ -1,6 +1,8 @@
 """Encoded examples as batches: lists of unequal length, padded to a tensor."""
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import torch
@@ -16,12 +18,7 @@ WIDTH_MULTIPLE = 8
 
 
 def padded(rows: Sequence[Sequence[int]], value: int = 0, width: int = 0) -> torch.Tensor:
-    """(rows, tokens) integers, each row filled up with `value` to the longest row, or to `width` if that is more.
-
-    Example:
-        >>> padded([[5, 6, 7], [8]], value=-1).tolist()
-        [[5, 6, 7], [8, -1, -1]]
-    """
+    """(rows, tokens) integers, each row filled up with `value` to the longest row, or to `width` if that is more."""
     width = max(width, max(len(row) for row in rows))
     return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
 
@@ -66,35 +63,29 @@ def labelled_batches(
         yield rows, on_device, torch.from_numpy(labels[rows]).to(model.device)
 
 
-class WordCollator:
-    """Batches for heads that read words: the tokens, the word of each token and the targets.
-
-    The `units` of all sentences come one below the other, (units, 1 + words): the sentence, then its words; their
-    `labels` follow in the same order. Without units, `heads` and `labels` are those of every word, (sentences, words).
-    """
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase):
-        self.pad_token_id = tokenizer.pad_token_id
-
-    def __call__(self, rows: list[dict]) -> BatchEncoding:
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
-        batch = padded_tokens(columns, self.pad_token_id, WIDTH_MULTIPLE)
-        if "units" in columns:
-            units = [[sentence, *unit] for sentence, of_row in enumerate(columns["units"]) for unit in of_row]
-            batch["units"] = torch.tensor(units)
-            if "labels" in columns:
-                batch["labels"] = torch.tensor([label for of_row in columns["labels"] for label in of_row])
-        else:
-            # Words that were cut off are the last ones and have no place.
-            words = 1 + int(batch["word_ids"].max())
-            for name in ("heads", "labels"):
-                if name in columns:
-                    batch[name] = padded([of_row[:words] for of_row in columns[name]], IGNORED, words)
-        return BatchEncoding(batch)
-
-
 def collator(head: str, tokenizer: PreTrainedTokenizerBase) -> Callable[[list[dict]], BatchEncoding]:
     """What turns encoded examples into a batch for a kind of head."""
     if head in ("sequence", "span"):
         return DataCollatorWithPadding(tokenizer, pad_to_multiple_of=WIDTH_MULTIPLE)
-    return WordCollator(tokenizer)
+    return functools.partial(collate_words, pad_token_id=tokenizer.pad_token_id)
+
+
+def collate_words(rows: list[dict], pad_token_id: int | None) -> BatchEncoding:
+    """A batch for a head that reads words: the tokens, the word of each token and the targets.
+
+    The `units` of all sentences come one below the other, (units, 1 + words): the sentence, then its words; their
+    `labels` follow in the same order. Without units, `heads` and `labels` are those of every word, (sentences, words).
+    """
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    batch = padded_tokens(columns, pad_token_id, WIDTH_MULTIPLE)
+    if "units" in columns:
+        units = [[sentence, *unit] for sentence, of_row in enumerate(columns["units"]) for unit in of_row]
+        batch["units"] = torch.tensor(units)
+        if "labels" in columns:
+            batch["labels"] = torch.tensor(list(chain.from_iterable(columns["labels"])))
+    else:
+        # Words that were cut off are the last ones and have no place.
+        words = 1 + int(batch["word_ids"].max())
+        for name in {"heads", "labels"} & {*columns}:
+            batch[name] = padded([of_row[:words] for of_row in columns[name]], IGNORED, words)
+    return BatchEncoding(batch)

@@ -12,10 +12,9 @@ where the appended 1 gives the linear terms and the bias. Training minimises the
 that of its relation at the gold head; a parse is the tree with the highest sum of :math:`s_{ij}` among those with one
 arc from the root, with the best relation of each arc. Source: Dozat and Manning 2017.
 
-The tree is found by Chu and Liu's and Edmonds' algorithm. Every word takes its best head. Where these arcs form a
-cycle, the cycle is contracted into one node, whose arc from :math:`j` is worth what entering the cycle at its best word
-gains over the arc that the word gives up; the smaller problem is solved and the cycle opened at the word that was
-entered.
+The tree is found by Chu and Liu's and Edmonds' algorithm: every word takes its best head; a cycle of these arcs is
+contracted into one node, whose arc from :math:`j` is worth what entering the cycle at its best word gains over the arc
+that the word gives up; the smaller problem is solved and the cycle opened at the word that was entered.
 Time is :math:`O(n^2)` per contraction, of which there are fewer than :math:`n`. Sources: Chu and Liu 1965; Edmonds
 1967; for parsing McDonald et al. 2005.
 
@@ -26,12 +25,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 from torch import nn
 from transformers.utils import ModelOutput
 
 from fivelenses.tasks.parsing import IGNORED
 
-# Dozat and Manning's sizes and dropout.
+# Dozat and Manning's sizes of the arc and the relation vectors, and their dropout of words and vectors.
 ARC_SIZE, RELATION_SIZE, DROPOUT = 500, 100, 0.33
 
 
@@ -50,31 +51,20 @@ class ParserOutput(ModelOutput):
     relations: torch.Tensor | None = None
 
 
-def sizes(width: int) -> tuple[int, int]:
-    """The sizes of the arc and the relation vectors for an encoder of that width.
-
-    The published 500 and 100, but at most twice the width for arcs and the width for relations.
-
-    Example:
-        >>> sizes(768), sizes(64)
-        ((500, 100), (128, 64))
-    """
-    return min(ARC_SIZE, 2 * width), min(RELATION_SIZE, width)
-
-
 class BiaffineHead(nn.Module):
     """Scores of arcs and relations between words.
+
+    Vectors have the published sizes, but at most twice the width for arcs and the width for relations.
 
     Args:
         width: the width of a word.
         relations: the number of relations.
-        dropout: applied to words and to their four vectors.
     """
 
-    def __init__(self, width: int, relations: int, dropout: float = DROPOUT):
+    def __init__(self, width: int, relations: int):
         super().__init__()
-        arc, relation = sizes(width)
-        self.dropout = nn.Dropout(dropout)
+        arc, relation = min(ARC_SIZE, 2 * width), min(RELATION_SIZE, width)
+        self.dropout = nn.Dropout(DROPOUT)
         self.root = nn.Parameter(torch.randn(width))
         self.arc_dependent, self.arc_head = nn.Linear(width, arc), nn.Linear(width, arc)
         self.relation_dependent, self.relation_head = nn.Linear(width, relation), nn.Linear(width, relation)
@@ -206,14 +196,9 @@ def _best_heads(scores: np.ndarray) -> np.ndarray:
 
 
 def _cycle(heads: np.ndarray) -> np.ndarray:
-    """The nodes of one cycle that does not hold node 0; empty where there is none."""
-    parents, reached = heads.tolist(), {0}
-    for start in range(1, len(parents)):
-        path, node = [], start
-        while node not in reached:
-            reached.add(node)
-            path.append(node)
-            node = parents[node]
-        if node in path:
-            return np.array(path[path.index(node) :])
-    return np.array([], dtype=int)
+    """The nodes of the longest cycle, without node 0; empty where there is none."""
+    words = np.arange(1, len(heads))
+    arcs = csr_array((np.ones(len(words)), (words, heads[1:])), shape=(len(heads), len(heads)))
+    _, component = connected_components(arcs, connection="strong")
+    sizes = np.bincount(component)
+    return np.flatnonzero(component == sizes.argmax()) if sizes.max() > 1 else np.array([], dtype=int)

@@ -20,7 +20,7 @@ from transformers import (
 from transformers.modeling_outputs import TokenClassifierOutput
 
 from fivelenses.models.biaffine import BiaffineHead, ParserOutput, parsing_loss
-from fivelenses.models.encoders import Encoder, config, load, without_load_report
+from fivelenses.models.encoders import Encoder, config, load_weights
 
 # The number of words in a unit that a head labels.
 WORDS_PER_UNIT = {"token": 1, "token-pair": 2}
@@ -62,23 +62,18 @@ def word_means(states: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor,
 
 
 class WordModel(nn.Module):
-    """An encoder whose head reads words.
+    """An encoder whose head reads words, with the attributes of transformers' own models.
 
     Attributes:
         encoder: the transformers encoder.
         head_name: the attribute that holds the head.
-        config, base_model: the encoder's, as transformers' own models have them.
     """
 
     head_name: str
 
     def __init__(self, encoder: PreTrainedModel):
         super().__init__()
-        self.encoder = encoder
-
-    @property
-    def config(self):
-        return self.encoder.config
+        self.encoder, self.config = encoder, encoder.config
 
     @property
     def base_model(self) -> PreTrainedModel:
@@ -87,10 +82,6 @@ class WordModel(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.encoder.device
-
-    @property
-    def head(self) -> nn.Module:
-        return self.get_submodule(self.head_name)
 
     def set_attn_implementation(self, name: str) -> None:
         """Choose the encoder's attention."""
@@ -110,17 +101,12 @@ class WordModel(nn.Module):
 
 
 class WordClassifier(WordModel):
-    """An encoder with a linear classifier on words, or on pairs of words, concatenated.
-
-    Attributes:
-        words_per_unit: 1, or 2 for pairs.
-    """
+    """An encoder with a linear classifier on words, or on pairs of words, concatenated."""
 
     head_name = "classifier"
 
     def __init__(self, encoder: PreTrainedModel, words_per_unit: int, labels: int):
         super().__init__(encoder)
-        self.words_per_unit = words_per_unit
         self.dropout = nn.Dropout(getattr(encoder.config, "hidden_dropout_prob", 0.1))
         self.classifier = nn.Linear(words_per_unit * encoder.config.hidden_size, labels)
         nn.init.normal_(self.classifier.weight, std=encoder.config.initializer_range)
@@ -174,31 +160,30 @@ def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:
     Of a checkpoint that was fine-tuned before, the encoder is taken and nothing of its head.
 
     Args:
+        head: `sequence`, `span`, `token`, `token-pair` or `biaffine`.
         labels: the labels' names; a span has none.
     """
     if head not in LIBRARY:
-        model = load(encoder)
-        _without_head(model.config)  # in place, since it also holds which attention reads the padding's mask
+        model = load_weights(encoder)
+        _remove_old_head(model.config)  # in place, since it also holds which attention reads the padding's mask
         return _on_words(head, model, len(labels))
-    shape = _without_head(config(encoder))
+    shape = config(encoder)
+    _remove_old_head(shape)
     if head == "sequence":
         shape.num_labels = len(labels)
     kind = LIBRARY[head][type(shape)]
     if encoder.random:
         return kind(shape)
-    weights = load(encoder)
+    weights = load_weights(encoder)
     prefixed = {f"{weights.base_model_prefix}.{name}": tensor for name, tensor in weights.state_dict().items()}
-    with without_load_report():  # a new head is intended
-        return kind.from_pretrained(None, config=shape, state_dict=prefixed, dtype=torch.float32)
+    return kind.from_pretrained(None, config=shape, state_dict=prefixed, dtype=torch.float32)
 
 
-def _without_head(shape: PretrainedConfig) -> PretrainedConfig:
-    """A configuration without what an old head or an old run left in it."""
+def _remove_old_head(shape: PretrainedConfig) -> None:
     for name, value in OF_OLD_HEADS.items():
         if hasattr(shape, name):
             setattr(shape, name, value)
     shape.num_labels, shape.dtype = 2, torch.float32
-    return shape
 
 
 def _on_words(head: str, encoder: PreTrainedModel, labels: int) -> WordModel:
@@ -211,18 +196,17 @@ def save(model: nn.Module, folder: Path) -> None:
         model.save_pretrained(folder)
         return
     model.encoder.save_pretrained(folder)
-    save_file({name: tensor.contiguous() for name, tensor in model.head.state_dict().items()}, folder / HEAD_FILE)
+    save_file(model.get_submodule(model.head_name).state_dict(), folder / HEAD_FILE)
 
 
 def read(folder: Path, head: str) -> nn.Module:
     """A model that `save` wrote, in evaluation mode."""
     shape = AutoConfig.from_pretrained(folder)
     if head in LIBRARY:
-        return LIBRARY[head][type(shape)].from_pretrained(folder).eval()
+        return LIBRARY[head][type(shape)].from_pretrained(folder)
     weights = load_file(folder / HEAD_FILE)
-    encoder = AutoModel.from_pretrained(folder, config=shape)
-    # Where the first axis is that of the labels: a classifier's bias, a parser's relation scores.
+    # Where the first axis is that of the labels.
     labels = weights["relation_scores" if head == "biaffine" else "bias"].shape[0]
-    model = _on_words(head, encoder, labels)
-    model.head.load_state_dict(weights)
+    model = _on_words(head, AutoModel.from_pretrained(folder, config=shape), labels)
+    model.get_submodule(model.head_name).load_state_dict(weights)
     return model.eval()

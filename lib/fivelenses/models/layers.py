@@ -5,12 +5,12 @@ and the relative positions that MPNet's layers share. Everything works on any tr
 its layers in one list; another architecture is refused by name.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import torch
 from torch import nn
 
-# The six projections of a layer, in the order in which they are computed.
+# The six projections of a layer, in the order in which they are computed, and where an architecture has them.
 PARTS = ("query", "key", "value", "attention output", "intermediate", "output")
 _BERT = (
     "attention.self.query",
@@ -20,16 +20,15 @@ _BERT = (
     "intermediate.dense",
     "output.dense",
 )
-# DistilBERT fuses the sub-layers: its feed-forward module holds the intermediate and the output projection.
-_DISTILBERT = (
-    "attention.q_lin",
-    "attention.k_lin",
-    "attention.v_lin",
-    "attention.out_lin",
-    "ffn.lin1",
-    "ffn.lin2",
-)
-PROJECTIONS = {"bert": _BERT, "roberta": _BERT, "electra": _BERT, "distilbert": _DISTILBERT}
+PROJECTIONS = {
+    "bert": _BERT,
+    "roberta": _BERT,
+    "xlm-roberta": _BERT,
+    "electra": _BERT,
+    "mpnet": (*(f"attention.attn.{name}" for name in "qkvo"), "intermediate.dense", "output.dense"),
+    # The feed-forward module holds the intermediate and the output projection.
+    "distilbert": (*(f"attention.{name}_lin" for name in ("q", "k", "v", "out")), "ffn.lin1", "ffn.lin2"),
+}
 INITIAL_DEVIATION = 0.02
 
 
@@ -58,49 +57,34 @@ def part(model: nn.Module, layer: int) -> nn.Module:
         )
     if layer:
         return layers[layer - 1]
-    outside = [module for _, module in _outside(model)]
-    return outside[0] if len(outside) == 1 else nn.ModuleList(outside)
-
-
-def _outside(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """The modules of the base model that hold parameters and are in no layer, by name; a pooler belongs to a head."""
-    inside, waiting = layer_list(model), [("", model.base_model)]
-    for prefix, module in waiting:
+    # What holds parameters and is in no layer; a pooler belongs to a head.
+    outside, waiting = [], [model.base_model]
+    for module in waiting:
         for name, child in module.named_children():
-            if any(inner is inside for inner in child.modules()):
-                waiting += [] if child is inside else [(f"{prefix}{name}.", child)]
+            if any(inner is layers for inner in child.modules()):
+                waiting += [] if child is layers else [child]
             elif name != "pooler" and any(True for _ in child.parameters()):
-                yield f"{prefix}{name}", child
+                outside.append(child)
+    return outside[0] if len(outside) == 1 else nn.ModuleList(outside)
 
 
 def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
     """The six linear projections of layer 1…L, by the names in `PARTS`.
 
-    BERT, RoBERTa, ELECTRA and DistilBERT are known by name. A layer of another architecture is understood when it has
-    exactly six linear maps, in the order in which they are computed: four square ones, one that widens and one that
-    returns to the width.
+    Refused: an architecture that is not in `PROJECTIONS`.
 
     Example:
         >>> from fivelenses.models import encoders
         >>> list(projections(encoders.load_weights(encoders.locate("toy-bert/seed-0")), 1))
         ['query', 'key', 'value', 'attention output', 'intermediate', 'output']
     """
-    module = part(model, layer)
+    kind = model.config.model_type
+    if kind not in PROJECTIONS:
+        raise ValueError(f"The projections of {kind!r} are not known, only those of {', '.join(sorted(PROJECTIONS))}.")
     if layer < 1:
         raise ValueError(f"Only layers 1 and above have projections, not {layer}.")
-    kind = model.config.model_type
-    if kind in PROJECTIONS:
-        return {name: module.get_submodule(path) for name, path in zip(PARTS, PROJECTIONS[kind], strict=True)}
-    linear = [inner for inner in module.modules() if isinstance(inner, nn.Linear)]
-    width = model.config.hidden_size
-    shapes = [tuple(inner.weight.shape) for inner in linear]
-    square, last = [(width, width)] * 4, shapes[-1] if shapes else ()
-    if len(linear) != len(PARTS) or shapes[:4] != square or last[0] != width or shapes[4] != last[::-1]:
-        raise ValueError(
-            f"The projections of {kind!r} are not known: its layers have {len(linear)} linear maps, not the six of "
-            f"{', '.join(sorted(PROJECTIONS))}."
-        )
-    return dict(zip(PARTS, linear, strict=True))
+    module = part(model, layer)
+    return {name: module.get_submodule(path) for name, path in zip(PARTS, PROJECTIONS[kind], strict=True)}
 
 
 def freeze(model: nn.Module, layers: Iterable[int]) -> None:
@@ -151,24 +135,19 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
         layers: 1…L.
         seed: each layer's draw depends on the seed and the layer alone.
         biases_and_norms: `kept` or `reset`.
-
-    Refused: the architecture is not known, there is no such layer, or the choice is neither of the two.
     """
-    if biases_and_norms not in ("kept", "reset"):
-        raise ValueError(f"biases_and_norms is 'kept' or 'reset', not {biases_and_norms!r}.")
+    bound = 2 * INITIAL_DEVIATION
     # All layers are found before the first is changed, so that a refusal leaves the model as it was.
     by_layer = {layer: projections(model, layer) for layer in layers}
     for layer, of_layer in by_layer.items():
         generator = torch.Generator().manual_seed(seed * 1_000 + int(layer))
         for projection in of_layer.values():
-            weight = projection.weight
-            bound = 2 * INITIAL_DEVIATION
-            initial = nn.init.trunc_normal_(
-                torch.empty(weight.shape), 0.0, INITIAL_DEVIATION, -bound, bound, generator=generator
-            )
-            weight.copy_(initial)
-            if biases_and_norms == "reset" and projection.bias is not None:
-                projection.bias.zero_()
+            # Drawn on the processor, so that the draw is the same whatever device the model is on.
+            initial = torch.empty(projection.weight.shape)
+            nn.init.trunc_normal_(initial, 0.0, INITIAL_DEVIATION, -bound, bound, generator=generator)
+            projection.weight.copy_(initial)
         if biases_and_norms == "reset":
+            for projection in of_layer.values():
+                projection.bias.zero_()
             for norm in (inner for inner in part(model, layer).modules() if isinstance(inner, nn.LayerNorm)):
                 norm.reset_parameters()

@@ -47,7 +47,6 @@ def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
         >>> torch.allclose(model(tokens).last_hidden_state, changed(tokens).last_hidden_state, atol=1e-5)
         True
     """
-    layer_list(model)
     if model.config.model_type in BIASED_BY_HEAD:
         raise ValueError(f"The layers of {model.config.model_type!r} share one bias per head: heads keep their places.")
 
@@ -83,10 +82,8 @@ def rotated_values(model: nn.Module, seed: int) -> nn.Module:
     def rotate(parts: dict[str, nn.Linear], heads: int, draw: torch.Generator) -> None:
         value, output = parts["value"], parts["attention output"]
         width = value.out_features // heads
-        turns = [
-            torch.linalg.qr(torch.randn(width, width, generator=draw, dtype=torch.float64))[0] for _ in range(heads)
-        ]
-        turn = torch.block_diag(*turns)
+        noise = [torch.randn(width, width, generator=draw, dtype=torch.float64) for _ in range(heads)]
+        turn = torch.block_diag(*(torch.linalg.qr(one)[0] for one in noise))
         value.weight.copy_(turn @ value.weight.double().cpu())
         if value.bias is not None:
             value.bias.copy_(turn @ value.bias.double().cpu())
@@ -131,9 +128,8 @@ def symmetries_of(model: nn.Module) -> dict[str, Callable[[nn.Module, int], nn.M
 
 
 def _changed(model: nn.Module, seed: int, change: Callable) -> nn.Module:
-    depth, draw = len(layer_list(model)), torch.Generator().manual_seed(seed)
-    changed = copy.deepcopy(model)
-    for layer in range(1, depth + 1):
+    changed, draw = copy.deepcopy(model), torch.Generator().manual_seed(seed)
+    for layer in range(1, len(layer_list(model)) + 1):
         change(projections(changed, layer), changed.config.num_attention_heads, draw)
     return changed
 
