@@ -23,10 +23,9 @@ import torch
 from torch import nn
 
 from fivelenses.activations import Activations, stream, stream_rolled_back
-from fivelenses.lenses import cca, cka
+from fivelenses.lenses import cca, cka, rsa
 from fivelenses.lenses.attention import JSAccumulator
-from fivelenses.lenses.moments import Moments, Scatter, bytes_needed, merged
-from fivelenses.lenses.rsa import EQUAL_COSINES, RSAAccumulator, similarity
+from fivelenses.lenses.moments import Moments, Scatter, bytes_needed
 from fivelenses.memory import memory_at_hand
 from fivelenses.models.layers import layer_list
 from fivelenses.records import WHOLE
@@ -39,7 +38,7 @@ class PairLens(Protocol):
 
     reads_attention: bool
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
         """Prepare for a stream of models, whose pairs are named by the models' positions.
 
         `fold_of` is the fold of each example, 0 for all where nothing will be left out.
@@ -60,16 +59,13 @@ class PairLens(Protocol):
 
 
 class AttentionJS:
-    """Attention divergence; columns `js` (nats, [0, ln 2]) and `js_error` (its standard error over examples).
-
-    Both are missing at layer 0: the embeddings have no attention.
-    """
+    """Attention divergence; column `js` (nats, [0, ln 2]), missing at layer 0: the embeddings have no attention."""
 
     reads_attention = True
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
         self._layers, self._fold_of = [layer for layer in layers if layer > 0], fold_of
-        self._divergences = {pair: JSAccumulator(len(self._layers), heads, _count(fold_of)) for pair in pairs}
+        self._divergences = {pair: JSAccumulator(len(self._layers), _count(fold_of)) for pair in pairs}
 
     def update(self, batches: Sequence[Activations]) -> None:
         for (first, second), divergence in self._divergences.items():
@@ -78,13 +74,11 @@ class AttentionJS:
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         if layer == 0:
-            return {"js": np.nan, "js_error": np.nan}
-        (means, errors), index = self._divergences[pair].result(left_out), self._layers.index(layer)
-        return {"js": means[index], "js_error": errors[index]}
+            return {"js": np.nan}
+        return {"js": self._divergences[pair].result(left_out)[self._layers.index(layer)]}
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        # A few numbers per head.
-        return 0
+        return 0  # a few numbers
 
 
 class CCA:
@@ -108,61 +102,43 @@ class CCA:
         self.measures, self.variance_kept = tuple(measures), variance_kept
         self._null_seed = null_seed if "svcca_null" in measures else None
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
-        self._fold_of, folds = fold_of, range(_count(fold_of))
-        self._folds = {layer: [Moments(pairs, self._null_seed) for _ in folds] for layer in layers}
-        self._wholes: dict[int, Moments] = {}
-        self._read: dict[int | None, tuple[dict, dict]] = {}
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
+        self._fold_of = fold_of
+        self._moments = {layer: Moments(pairs, self._null_seed, _count(fold_of)) for layer in layers}
+        self._left_out: int | None = None
+        self._whitenings: dict[tuple[int, int], cca.Whitening] = {}
 
     def update(self, batches: Sequence[Activations]) -> None:
-        for layer, of_folds in self._folds.items():
-            fold_of = _folds_of_tokens(batches[0], self._fold_of)
-            order, counts = fold_of.argsort(stable=True), fold_of.bincount(minlength=len(of_folds)).tolist()
-            tokens = (batch.tokens(layer)[order].split(counts) for batch in batches)
-            for moments, *rows in zip(of_folds, *tokens, strict=True):
-                moments.update(*rows)
+        fold_of = _folds_of_tokens(batches[0], self._fold_of)
+        for layer, moments in self._moments.items():
+            moments.update(*(batch.tokens(layer) for batch in batches), fold_of=fold_of)
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        moments, whitenings = self._moments(layer, left_out)
-        scatter, row = moments.pair(*pair), {}
+        if left_out != self._left_out:
+            # Whitenings of one fold at a time: they take as much memory as the moments of a fold.
+            self._left_out, self._whitenings = left_out, {}
+        moments, row = self._moments[layer], {}
+        scatter = moments.pair(*pair, left_out)
         for measure in self.measures if left_out is None else set(self.measures) & set(self.REPLICATED):
             if measure == "cka":
                 row[measure] = cka.linear_cka(scatter)
             else:
                 crossed = moments.null(*pair) if measure == "svcca_null" else scatter
-                row[measure] = self._distance(measure, crossed, pair, whitenings)
+                row[measure] = self._distance(measure, crossed, pair, layer)
         return row | {"tokens": scatter.n}
 
-    def _distance(self, measure: str, scatter: Scatter, pair: Pair, whitenings: dict) -> float:
+    def _distance(self, measure: str, scatter: Scatter, pair: Pair, layer: int) -> float:
         """A distance of the pair; what whitens its sides is kept."""
         for side, own in zip(pair, (scatter.xx, scatter.yy), strict=True):
-            if side not in whitenings:
-                whitenings[side] = cca.whitening(own, variance_kept=1.0)
+            if (layer, side) not in self._whitenings:
+                self._whitenings[layer, side] = cca.whitening(own, variance_kept=1.0)
         share = 1.0 if measure == "svcca_all" else self.variance_kept
-        whitened = tuple(cca.truncated(whitenings[side], share) for side in pair)
+        whitened = tuple(cca.truncated(self._whitenings[layer, side], share) for side in pair)
         return (cca.pwcca_distance if measure == "pwcca" else cca.svcca_distance)(scatter, whitened=whitened)
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
         whitenings = 8 * models * width**2
-        return whitenings + bytes_in_folds(models, pairs, width, folds, self._null_seed is not None)
-
-    def _moments(self, layer: int, left_out: int | None) -> tuple[Moments, dict[int, cca.Whitening]]:
-        """The moments of a layer without one fold, and the whitenings of its models so far."""
-        if left_out not in self._read:
-            # Those of one fold at a time: they take as much memory as the moments of a fold.
-            self._read = {left_out: ({}, {layer: {} for layer in self._folds})}
-        moments, whitenings = self._read[left_out]
-        if layer not in self._wholes:
-            self._wholes[layer] = merged(self._folds[layer])
-        if layer not in moments:
-            whole = self._wholes[layer]
-            moments[layer] = whole if left_out is None else whole.without(self._folds[layer][left_out])
-        return moments[layer], whitenings[layer]
-
-
-def bytes_in_folds(models: int, pairs: int, width: int, folds: int, null: bool) -> int:
-    """Bytes of one layer's moments: those of each fold, of all, and of all but one fold."""
-    return bytes_needed(models, pairs, width, null) * (folds + 2 if folds > 1 else 1)
+        return whitenings + bytes_needed(models, pairs, width, folds, self._null_seed is not None)
 
 
 def _count(fold_of: np.ndarray) -> int:
@@ -188,24 +164,40 @@ class RSA:
     def __init__(self, positions: np.ndarray | None = None, null_seed: int | None = None) -> None:
         self._positions, self._null_seed = positions, null_seed
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
-        self._fold_of, folds = fold_of, _count(fold_of)
-        self._kernels = {layer: RSAAccumulator(pairs, self._positions, self._null_seed, folds) for layer in layers}
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
+        self._fold_of, self._tokens = fold_of, 0
+        self._moments = {layer: Moments(pairs, self._null_seed, _count(fold_of)) for layer in layers}
 
     def update(self, batches: Sequence[Activations]) -> None:
         fold_of = _folds_of_tokens(batches[0], self._fold_of)
-        for layer, kernels in self._kernels.items():
-            kernels.update(*(batch.tokens(layer) for batch in batches), fold_of=fold_of)
+        sampled = slice(None)
+        if self._positions is not None:
+            sampled = positions_in_batch(self._positions, self._tokens, len(fold_of)).to(fold_of.device)
+        self._tokens += len(fold_of)
+        for layer, moments in self._moments.items():
+            rows = (rsa.unit_rows(batch.tokens(layer)[sampled]) for batch in batches)
+            moments.update(*rows, fold_of=fold_of[sampled])
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        kernels = self._kernels[layer]
-        row = {"rsa": kernels.similarity(*pair, left_out=left_out)}
+        scatter = self._moments[layer].pair(*pair, left_out)
+        row = {"rsa": rsa.correlation(scatter)}
         if self._null_seed is not None and left_out is None:
-            row["rsa_null"] = kernels.null(*pair)
-        return row | {"rsa_tokens": kernels.taken(left_out)}
+            row["rsa_null"] = rsa.correlation(self._moments[layer].null(*pair))
+        return row | {"rsa_tokens": scatter.n}
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        return bytes_in_folds(models, pairs, width, folds, self._null_seed is not None)
+        return bytes_needed(models, pairs, width, folds, self._null_seed is not None)
+
+
+def positions_in_batch(positions: np.ndarray, before: int, tokens: int) -> torch.Tensor:
+    """Which tokens of a batch are at some increasing positions of a stream, of which it is ``before`` tokens from the
+    start.
+
+    >>> positions_in_batch(np.array([2, 5, 6, 9]), before=5, tokens=3)
+    tensor([0, 1])
+    """
+    first, last = np.searchsorted(positions, [before, before + tokens])
+    return torch.from_numpy(positions[first:last] - before)
 
 
 def compare_with(
@@ -271,9 +263,8 @@ def _parted(examples: datasets.Dataset, fold_of: np.ndarray | None) -> tuple[np.
 
 def _read(lenses, models, positions, examples, layers, batch_rows, device, fold_of) -> None:
     """One pass of all models, side by side, of which the lenses gather some layers."""
-    reference = next(iter(models.values()))
     for lens in lenses:
-        lens.begin(list(positions.values()), layers, reference.config.num_attention_heads, fold_of)
+        lens.begin(list(positions.values()), layers, fold_of)
     hidden = layers if any(not lens.reads_attention for lens in lenses) else ()
     attention = [layer for layer in layers if layer > 0] if any(lens.reads_attention for lens in lenses) else ()
     streams = [stream(model, examples, hidden, attention, batch_rows, device) for model in models.values()]
@@ -365,7 +356,7 @@ def last_layer_movement(
     def movement(model: nn.Module) -> float:
         after = tokens(model)
         common = nn.functional.normalize(after.double(), dim=1).mean(0).square().sum()
-        return 1.0 if 1 - common < EQUAL_COSINES else 1 - similarity(before, after, sample=None)
+        return 1.0 if 1 - common < rsa.EQUAL_COSINES else 1 - rsa.similarity(before, after, sample=None)
 
     return movement
 
@@ -388,7 +379,7 @@ def layers_rolled_back(
     check_tokens(examples, fine_tuned.config.hidden_size, fold_of)
     lens, depth = CCA(("svcca",), variance_kept), len(layer_list(fine_tuned))
     parted, left_out_once = _parted(examples, fold_of)
-    lens.begin([(0, layer) for layer in range(1, depth + 1)], [depth], fine_tuned.config.num_attention_heads, parted)
+    lens.begin([(0, layer) for layer in range(1, depth + 1)], [depth], parted)
     for batches in stream_rolled_back(fine_tuned, pretrained, examples, batch_rows, device):
         lens.update(batches)
     return pd.DataFrame(

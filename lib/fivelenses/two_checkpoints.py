@@ -303,7 +303,7 @@ class Words:
     def __init__(self, positions: np.ndarray, null: bool) -> None:
         self._positions, self._null = torch.from_numpy(positions), null
 
-    def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+    def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
         self._before, self._fold_of, self._folds = 0, fold_of, []
         self._tokens: dict[int, list[list[torch.Tensor]]] = {layer: [] for layer in layers}
 

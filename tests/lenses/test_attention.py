@@ -120,8 +120,8 @@ Q, _ = attention(1)
 @pytest.mark.parametrize(
     "p, q, mask, message",
     [
-        (changed(P, (1, 0, 2, 3), math.nan), Q, MASK, "p, example 1, head 0, query 2: the row holds NaN"),
-        (P, changed(Q, (0, 1, 0, 0), math.inf), MASK, "q, example 0, head 1, query 0: the row holds NaN or inf"),
+        (changed(P, (1, 0, 2, 3), math.nan), Q, MASK, "p, example 1, head 0, query 2: the row sums to nan"),
+        (P, changed(Q, (0, 1, 0, 0), math.inf), MASK, "q, example 0, head 1, query 0: the row sums to inf"),
         (P, changed(Q, (2, 1, 4, 0), 2.0), MASK, "q, example 2, head 1, query 4: the row sums to"),
         (P, 0.9 * Q, MASK, "sums to 0.9 over unmasked keys"),
         (P, Q, changed(MASK, (0, 4), 0), "over unmasked keys"),
@@ -142,16 +142,17 @@ def test_what_is_no_attention_is_refused(p, q, mask, message):
 
 
 def test_accumulated_average_is_tokens_then_heads_then_examples():
-    lengths = [5, 2, 4, 1, 3, 5]
+    lengths, fold_of = [5, 2, 4, 1, 3, 5], np.array([0, 1, 0, 1, 2, 2])
     layers = [(attention(layer, 6, lengths=lengths), attention(layer + 10, 6, lengths=lengths)) for layer in range(3)]
     mask = layers[0][0][1]
-    whole = torch.stack([js_divergence(p, q, mask) for (p, _), (q, _) in layers]).numpy()
-    accumulator = JSAccumulator(layers=3, heads=2)
+    whole = torch.stack([js_divergence(p, q, mask) for (p, _), (q, _) in layers]).numpy().mean(2)
+    accumulator = JSAccumulator(layers=3, folds=3)
     for batch in (slice(0, 1), slice(1, 5), slice(5, 6)):
-        accumulator.update([p[batch] for (p, _), _ in layers], [q[batch] for _, (q, _) in layers], mask[batch])
-    means, errors = accumulator.result()
-    np.testing.assert_allclose(means, whole.mean((1, 2)), rtol=1e-12)
-    np.testing.assert_allclose(errors, whole.mean(2).std(1, ddof=1) / math.sqrt(6), rtol=1e-9)
+        p, q = ([pair[side][0][batch] for pair in layers] for side in (0, 1))
+        accumulator.update(p, q, mask[batch], fold_of[batch])
+    np.testing.assert_allclose(accumulator.result(), whole.mean(1), rtol=1e-12)
+    for fold in range(3):
+        np.testing.assert_allclose(accumulator.result(fold), whole[:, fold_of != fold].mean(1), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -160,12 +161,11 @@ def test_accumulated_average_is_tokens_then_heads_then_examples():
         (None, [Q], "attn_implementation='eager'"),
         ([P], [None], "Model q gave no attentions"),
         ([P, P], [Q], "2 layers, not of 1"),
-        ([P[:, :1]], [Q[:, :1]], "Layer 1 has 1 heads, not 2"),
         ([P], [changed(Q, (0, 0, 0, 0), math.nan)], "Layer 1: Attention q, example 0"),
     ],
 )
 def test_accumulator_refuses_a_batch_whole(p, q, message):
-    accumulator = JSAccumulator(layers=1, heads=2)
+    accumulator = JSAccumulator(layers=1)
     with pytest.raises(ValueError, match=message):
         accumulator.update(p, q, MASK)
     with pytest.raises(ValueError, match="No examples"):

@@ -339,7 +339,7 @@ def test_streamed_neighbours_are_those_of_all_rows_at_once():
     mask = torch.ones(2, 9, dtype=torch.bool)
     positions = np.array([0, 3, 4, 8, 9, 17])
     lens = Neighbours(positions, 2)
-    lens.begin([(0, 1)], [1], 4, np.zeros(2, dtype=int))
+    lens.begin([(0, 1)], [1], np.zeros(2, dtype=int))
     for row in range(2):
         batches = [
             SimpleNamespace(mask=mask[[row]], tokens=lambda layer, side=side, row=row: side[row]) for side in hidden
@@ -376,7 +376,7 @@ def test_without_the_usual_training_there_is_nothing_to_compare(trainings):
 def test_folds_are_refused_where_there_are_none():
     for lens in (Alignment("procrustes"), Neighbours(np.arange(5), 2)):
         with pytest.raises(ValueError, match="have no folds"):
-            lens.begin([(0, 1)], [1], 4, np.arange(10))
+            lens.begin([(0, 1)], [1], np.arange(10))
     with pytest.raises(ValueError, match="choose cka_debiased or procrustes"):
         Alignment("cca")
 

@@ -44,14 +44,13 @@ def js_divergence(p: Array, q: Array, mask: Array) -> torch.Tensor:
     """Mean over the real query tokens of the JS divergence between two attentions, per example and head.
 
     Args:
-        p: attention of one model, (batch, heads, tokens, tokens); each row sums to 1 over the unmasked keys.
-        q: attention of the other model, the same shape.
+        p, q: attentions of two models, (batch, heads, tokens, tokens); each row sums to 1 over the unmasked keys.
         mask: (batch, tokens), 1 or True for real tokens. Padded rows and columns are not read.
 
     Returns:
-        (batch, heads) on the device of ``p``, in nats, in [0, ln 2]; float64 if an input is, else float32. Half
-        precision is computed in float32. The result is cut to ln 2, which rounding, and rows whose sum exceeds 1 within
-        the tolerance, can exceed by a relative 1e-4 in single and 1e-2 in half precision.
+        (batch, heads) on the device of ``p``, in nats, in [0, ln 2]; float64 if an input is, else float32. The result
+        is cut to ln 2, which rounding, and rows whose sum exceeds 1 within the tolerance, can exceed by a relative 1e-4
+        in single and 1e-2 in half precision.
 
     Refused are other shapes, an example without tokens, values that are negative or not finite, and rows that do not
     sum to 1 within ``ROW_SUM_TOLERANCE``.
@@ -63,9 +62,9 @@ def js_divergence(p: Array, q: Array, mask: Array) -> torch.Tensor:
         tensor([[0.2158]])
     """
     p = as_tensor(p)
-    q = as_tensor(q).to(p.device)
-    _check_shapes(p, q)
-    real = _real_tokens(mask, p)
+    q, real = as_tensor(q).to(p.device), as_tensor(mask).to(p.device)
+    _check(p, q, real)
+    real = real == 1
     batch, heads, tokens, _ = p.shape
     precision = torch.promote_types(torch.promote_types(p.dtype, q.dtype), torch.float32)
     result = torch.empty(batch, heads, dtype=precision, device=p.device)
@@ -93,7 +92,7 @@ def _sum_of_terms(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     return terms.sum((-2, -1)).div_(4).clamp_(min=0)
 
 
-def _check_shapes(p: torch.Tensor, q: torch.Tensor) -> None:
+def _check(p: torch.Tensor, q: torch.Tensor, mask: torch.Tensor) -> None:
     for name, attention in (("p", p), ("q", q)):
         if attention.dtype not in ROW_SUM_TOLERANCE:
             raise ValueError(f"Attention {name} holds {attention.dtype}, not floating-point probabilities.")
@@ -106,65 +105,55 @@ def _check_shapes(p: torch.Tensor, q: torch.Tensor) -> None:
             f"Attentions of shapes {tuple(p.shape)} and {tuple(q.shape)}: give the same examples, as many heads and "
             "the same tokens; models with different tokenizers cannot be compared."
         )
-
-
-def _real_tokens(mask: Array, p: torch.Tensor) -> torch.Tensor:
-    mask = as_tensor(mask).to(p.device)
     if mask.shape != (p.shape[0], p.shape[-1]):
         raise ValueError(f"The mask has shape {tuple(mask.shape)}, not (batch, tokens) = {(p.shape[0], p.shape[-1])}.")
-    real = mask == 1
-    if not (real | (mask == 0)).all():
+    if not ((mask == 0) | (mask == 1)).all():
         raise ValueError("The mask holds values other than 0 and 1: give the tokenizer's attention mask.")
-    if not real.any(1).all():
-        raise ValueError(f"Example {int(real.any(1).int().argmin())} of the batch has no tokens: its mask is all 0.")
-    return real
+    if not (any_token := mask.any(1)).all():
+        raise ValueError(f"Example {int(any_token.int().argmin())} of the batch has no tokens: its mask is all 0.")
 
 
 def _check_rows(name: str, attention: torch.Tensor, real: torch.Tensor, tolerance: float, first: int) -> None:
     """Refuse masked attention with a real row that is no distribution; ``first`` is the first example's number."""
+    if attention.amin() < 0:
+        raise ValueError(f"Attention {name} holds negative values: take attentions after the softmax.")
     sums = attention.sum(-1)
     within = (sums - real[:, None].to(sums.dtype)).abs() <= tolerance
     if not within.all():
-        example, head, query = (int(index) for index in (~within).nonzero()[0])
-        where = f"Attention {name}, example {first + example}, head {head}, query {query}"
-        if not math.isfinite(total := sums[example, head, query].item()):
-            raise ValueError(f"{where}: the row holds NaN or infinity.")
+        example, head, query = (~within).nonzero()[0].tolist()
         raise ValueError(
-            f"{where}: the row sums to {total:.6g} over unmasked keys, not to 1 within {tolerance:g}: "
-            "take attentions after the softmax, without dropout, and with the mask that the model saw."
+            f"Attention {name}, example {first + example}, head {head}, query {query}: the row sums to "
+            f"{sums[example, head, query]:.6g} over unmasked keys, not to 1 within {tolerance:g}: take attentions "
+            "after the softmax, without dropout, and with the mask that the model saw."
         )
-    if attention.amin() < 0:
-        raise ValueError(f"Attention {name} holds negative values: take attentions after the softmax.")
 
 
 class JSAccumulator:
     """The paper's average in one pass: tokens within an example, then heads, then examples.
 
-    Stores two sums per layer and fold in float64 and no tokens, so that memory does not grow with the examples. Row 0
-    of the results is layer 1: the embeddings have no attention.
+    Stores a sum per layer and fold in float64 and no tokens, so that memory does not grow with the examples. Row 0 of
+    the result is layer 1: the embeddings have no attention.
 
     Args:
         layers: number of layers of both models.
-        heads: number of heads of each layer.
         folds: parts of the examples, each of which :meth:`result` can leave out.
 
     Example:
         >>> uniform, itself = torch.full((3, 1, 2, 2), 0.5), torch.eye(2).expand(3, 1, 2, 2)
-        >>> divergence = JSAccumulator(layers=2, heads=1)
+        >>> divergence = JSAccumulator(layers=2)
         >>> divergence.update([uniform, uniform], [uniform, itself], torch.ones(3, 2))
-        >>> divergence.result()[0].round(4)
+        >>> divergence.result().round(4)
         array([0.    , 0.2158])
     """
 
-    def __init__(self, layers: int, heads: int, folds: int = 1) -> None:
-        self._heads, self._counts = heads, np.zeros(folds, dtype=int)
-        self._sums, self._squares = np.zeros((2, folds, layers))
+    def __init__(self, layers: int, folds: int = 1) -> None:
+        self._counts, self._sums = np.zeros(folds, dtype=int), np.zeros((folds, layers))
 
     def update(self, p: Sequence[Array], q: Sequence[Array], mask: Array, fold_of: np.ndarray | None = None) -> None:
         """Add a batch: per layer the attentions of both models, as in ``output.attentions``, and one mask.
 
         ``fold_of``, (batch,), is the fold of each example, 0…folds − 1; all in the first by default.
-        A batch that :func:`js_divergence` refuses, or of other layers or heads, is refused and not counted.
+        A batch that :func:`js_divergence` refuses, or of other layers, is refused and not counted.
         """
         layers = self._sums.shape[1]
         for name, attentions in (("p", p), ("q", q)):
@@ -178,22 +167,15 @@ class JSAccumulator:
                 batch.append(js_divergence(p[layer], q[layer], mask))
             except ValueError as refusal:
                 raise ValueError(f"Layer {layer + 1}: {refusal}") from None
-            if batch[-1].shape[1] != self._heads:
-                raise ValueError(f"Layer {layer + 1} has {batch[-1].shape[1]} heads, not {self._heads}.")
-        values = torch.stack(batch, dim=1).double().cpu().numpy().mean(-1)
+        values = torch.stack([divergences.double().mean(1) for divergences in batch], dim=1).cpu().numpy()
         fold_of = np.zeros(len(values), dtype=int) if fold_of is None else fold_of
         np.add.at(self._sums, fold_of, values)
-        np.add.at(self._squares, fold_of, values**2)
         np.add.at(self._counts, fold_of, 1)
 
-    def result(self, left_out: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The mean of each layer in nats and its standard error over examples (NaN for a single one), (layers,) each,
-        over the examples so far, or over those outside one fold.
-        """
-        kept = np.arange(len(self._counts)) != left_out
-        n = int(self._counts[kept].sum())
-        if n == 0:
+    def result(self, left_out: int | None = None) -> np.ndarray:
+        """The mean of each layer in nats, (layers,), over the examples so far, or over those outside one fold."""
+        rest = np.arange(len(self._counts)) != left_out
+        n = self._counts[rest].sum()
+        if not n:
             raise ValueError("No examples were given: update the accumulator before asking for its result.")
-        means, squares = (sums[kept].sum(0) / n for sums in (self._sums, self._squares))
-        errors = np.sqrt(np.maximum(squares - means**2, 0) / (n - 1)) if n > 1 else np.full_like(means, np.nan)
-        return means, errors
+        return self._sums[rest].sum(0) / n

@@ -25,11 +25,10 @@ Both follow from second moments, which :class:`~fivelenses.lenses.moments.Moment
 
 import warnings
 
-import numpy as np
 import torch
 
 from fivelenses.lenses.arrays import Array
-from fivelenses.lenses.moments import Moments, Scatter, scatter_of
+from fivelenses.lenses.moments import Scatter, scatter_of
 
 # A direction is kept only if its variance is above this share of the largest: its deviation is then above 1e-5 of the
 # largest, where single-precision input still has two digits, and the error of correlations is at most about 1e-6.
@@ -38,71 +37,54 @@ RELATIVE_TOLERANCE = 1e-10
 Whitening = tuple[torch.Tensor, torch.Tensor]  # W (d, k) and variances Λ (k,) of the directions kept
 
 
-def correlations(
-    x: Array | Moments | Scatter,
+def svcca_distance(
+    x: Array | Scatter,
     y: Array | None = None,
     variance_kept: float = 0.99,
     whitened: tuple[Whitening, Whitening] | None = None,
-) -> np.ndarray:
-    """Canonical correlations between the principal directions of x and those of y, in [0, 1], largest first.
+) -> float:
+    """SVCCA distance, 1 − mean correlation over min(k₁, k₂), in [0, 1].
 
     Args:
-        x: (n, d₁); or, without ``y``, the :class:`Moments` of one pair or the :class:`Scatter` of a pair.
+        x: (n, d₁); or, without ``y``, the :class:`~fivelenses.lenses.moments.Scatter` of a pair.
         y: (n, d₂) for the same rows.
         variance_kept: the least share of variance that each side's kept directions hold, in (0, 1]; 1.0 keeps every
             direction whose variance is above ``RELATIVE_TOLERANCE`` of the largest. No other direction is ever kept.
         whitened: what :func:`whitening` gives for each side, instead of ``variance_kept``, where a side is compared
             with several others: it takes most of the time.
 
-    Refused: n ≤ d₁ + d₂ (some correlations are then 1 whatever the data), a representation that does not vary, or what
-    :meth:`Moments.update` refuses. Fewer than 10 × max(d₁, d₂) rows raise a warning.
+    Refused: n ≤ d₁ + d₂ (some correlations are then 1 whatever the data) and a representation that does not vary. Fewer
+    than 10 × max(d₁, d₂) rows raise a warning.
 
     Example:
-        >>> x = np.repeat([[1.0], [-1.0]], 10, axis=0)
-        >>> correlations(x, x + np.tile([[1.0], [-1.0]], (10, 1))).round(4)
-        array([0.7071])
+        >>> x = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
+        >>> round(svcca_distance(x, 3 - x.flip(1)), 6)
+        0.0
     """
     scatter = _enough_rows(scatter_of(x, y))
     (to_x, _), (to_y, _) = whitened or (whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
-    values = torch.linalg.svdvals(to_x.T @ scatter.xy @ to_y)
     # Rounding lifts a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
-    return values.clamp(0, 1).cpu().numpy()
-
-
-def svcca_distance(
-    x: Array | Moments | Scatter,
-    y: Array | None = None,
-    variance_kept: float = 0.99,
-    whitened: tuple[Whitening, Whitening] | None = None,
-) -> float:
-    """SVCCA distance, 1 − mean correlation over min(k₁, k₂), in [0, 1]; arguments and errors of :func:`correlations`.
-
-    Example:
-        >>> x = np.random.default_rng(0).standard_normal((100, 4))
-        >>> round(svcca_distance(x, 3 - x[:, ::-1]), 6)
-        0.0
-    """
-    return 1 - float(correlations(x, y, variance_kept, whitened).mean())
+    return 1 - float(torch.linalg.svdvals(to_x.T @ scatter.xy @ to_y).clamp(0, 1).mean())
 
 
 def pwcca_distance(
-    x: Array | Moments | Scatter,
+    x: Array | Scatter,
     y: Array | None = None,
     variance_kept: float = 1.0,
     whitened: tuple[Whitening, Whitening] | None = None,
 ) -> float:
-    """PWCCA distance in [0, 1]; arguments and errors of :func:`correlations`, without truncation by default.
+    """PWCCA distance in [0, 1]; as :func:`svcca_distance`, without truncation by default.
 
     The weights are those of the side with fewer directions, and of x if the numbers are equal: then the distance of x
     to y is not that of y to x.
 
     Example:
-        >>> x = np.random.default_rng(0).standard_normal((100, 4))
+        >>> x = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
         >>> round(pwcca_distance(x[:, :3], x), 6)
         0.0
     """
     scatter = _enough_rows(scatter_of(x, y))
-    sides = whitened or tuple(whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
+    sides = whitened or [whitening(own, variance_kept) for own in (scatter.xx, scatter.yy)]
     (to_x, variances_x), (to_y, variances_y) = sides
     left, values, right = torch.linalg.svd(to_x.T @ scatter.xy @ to_y, full_matrices=False)
     of_x = len(variances_x) <= len(variances_y)
@@ -137,8 +119,8 @@ def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> Whitening:
     """W = U Λ^(-1/2), (d, k), and Λ, (k,), of the first principal directions that hold this share of the variance.
 
     Args:
-        scatter: (d, d) of one side, as in :class:`Scatter`.
-        variance_kept: as for :func:`correlations`.
+        scatter: (d, d) of one side, as in :class:`~fivelenses.lenses.moments.Scatter`.
+        variance_kept: as for :func:`svcca_distance`.
 
     Example:
         >>> to_white, variances = whitening(torch.diag(torch.tensor([4.0, 0.01], dtype=torch.float64)))
@@ -153,8 +135,8 @@ def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> Whitening:
 
 
 def truncated(whitened: Whitening, variance_kept: float) -> Whitening:
-    """The first directions of a :func:`whitening` with all of them that hold a share of the variance: one
-    decomposition serves several shares.
+    """The first directions of a :func:`whitening` that hold a share of the variance: one decomposition serves several
+    shares.
     """
     if not 0 < variance_kept <= 1:
         raise ValueError(f"variance_kept = {variance_kept} is not a share of variance in (0, 1].")

@@ -34,7 +34,7 @@ from collections.abc import Callable
 import torch
 
 from fivelenses.lenses.arrays import Array, as_tensor
-from fivelenses.lenses.moments import Moments, Scatter, check_representation, scatter_of
+from fivelenses.lenses.moments import Scatter, as_representations, scatter_of
 
 ROWS_AT_ONCE, PAIRS_AT_ONCE = 256, 4096
 
@@ -54,11 +54,11 @@ def permuted_null(measure: Callable[[Array, Array], float], x: Array, y: Array, 
     return measure(x, y[order])
 
 
-def procrustes_distance(x: Array | Moments | Scatter, y: Array | None = None) -> float:
+def procrustes_distance(x: Array | Scatter, y: Array | None = None) -> float:
     """The distance of two representations, in [0, √2].
 
     Args:
-        x: (n, d₁), n ≥ 2; or, without ``y``, the moments or the scatter of a pair.
+        x: (n, d₁), n ≥ 2; or, without ``y``, the scatter of a pair.
         y: (n, d₂) for the same rows.
 
     Example:
@@ -83,9 +83,7 @@ def mutual_neighbours(x: Array, y: Array, k: int = 10) -> float:
         >>> mutual_neighbours(x, -2 * x, k=1), mutual_neighbours(x, x[[0, 2, 1, 3]], k=1)
         (1.0, 0.0)
     """
-    sides = [as_tensor(x), as_tensor(y)]
-    for side, rows in enumerate(sides):
-        check_representation(side, rows, sides[0], rows)
+    sides = as_representations((x, y))
     n = len(sides[0])
     if not 1 <= k < n:
         raise ValueError(f"k = {k} neighbours of {n} rows: give a k from 1 to {n - 1}.")

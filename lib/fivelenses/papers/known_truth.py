@@ -38,13 +38,13 @@ from fivelenses.comparison import (
     AttentionJS,
     Pair,
     PairLens,
-    bytes_in_folds,
     check_tokens,
     compare_with,
     layers_rolled_back,
+    positions_in_batch,
 )
 from fivelenses.lenses.cka import DebiasedCKA
-from fivelenses.lenses.moments import Moments
+from fivelenses.lenses.moments import Moments, bytes_needed
 from fivelenses.lenses.similarities import mutual_neighbours, procrustes_distance
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list, roll_back
@@ -376,7 +376,7 @@ class Alignment:
             raise ValueError(f"There is no column {column!r}: choose cka_debiased or procrustes.")
         self._column = column
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
         if fold_of.any():
             raise ValueError("These measures have no folds: compare without.")
         gathered = DebiasedCKA if self._column == "cka_debiased" else Moments
@@ -393,7 +393,7 @@ class Alignment:
         return {self._column: procrustes_distance(gathered.pair(*pair))}
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        return bytes_in_folds(models, pairs, width, folds, null=False)
+        return bytes_needed(models, pairs, width)
 
 
 class Neighbours:
@@ -407,9 +407,9 @@ class Neighbours:
     reads_attention = False
 
     def __init__(self, positions: np.ndarray, k: int) -> None:
-        self._positions, self._k = torch.from_numpy(positions), k
+        self._positions, self._k = positions, k
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], heads: int, fold_of: np.ndarray) -> None:
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
         if fold_of.any():
             raise ValueError("These measures have no folds: compare without.")
         self._seen = 0
@@ -417,7 +417,7 @@ class Neighbours:
 
     def update(self, batches: Sequence[Activations]) -> None:
         count = int(batches[0].mask.sum())
-        here = self._positions[(self._positions >= self._seen) & (self._positions < self._seen + count)] - self._seen
+        here = positions_in_batch(self._positions, self._seen, count)
         self._seen += count
         for layer, kept in self._tokens.items():
             kept.append([batch.tokens(layer)[here.to(batch.mask.device)] for batch in batches])
