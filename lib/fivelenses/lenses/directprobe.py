@@ -12,9 +12,9 @@ n points in general position in n - 1 or more dimensions are separable whatever 
 should be compared with that of the same points with random labels, see :func:`random_label_control`.
 """
 
+import heapq
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
@@ -22,9 +22,6 @@ from scipy.spatial.distance import cdist, pdist
 
 from fivelenses.lenses.arrays import Array, as_array
 from fivelenses.lenses.hulls import RELATIVE_GAP, TOLERANCE, HullDistance, checked_points, nearest_points, one_thread
-
-# Of the points along an axis: the squares of their differences neither underflow nor overflow.
-SPREAD = (1e-140, 1e140)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +85,6 @@ def probe(points: Array, labels: Array, start: DirectProbe | None = None) -> Dir
         (array([0, 0, 2, 1]), array(['x', 'x', 'y'], dtype='<U1'), array([2., 2.]))
     """
     points = checked_points("points", points)
-    spread = float(np.ptp(points, axis=0).max())
-    if not (spread == 0 or SPREAD[0] <= spread <= SPREAD[1]):
-        raise ValueError(f"The points spread over {spread:.1g}, whose square is no number: rescale them.")
     labels, codes = _checked_labels(labels, len(points))
     _refuse_points_of_two_labels(points, labels, codes)
     directions = {} if start is None else _directions(start, labels, points.shape[1])
@@ -98,14 +92,14 @@ def probe(points: Array, labels: Array, start: DirectProbe | None = None) -> Dir
     certificates = {}
     meets = np.zeros((len(labels), len(labels)), dtype=bool)
     for i, j in combinations(range(len(labels)), 2):
-        pair = points[clusters[i]], points[clusters[j]], directions.get((i, j))
-        certificates[i, j] = nearest_points(*pair, exact=not meets.any())
+        pair = points[clusters[i]], points[clusters[j]]
+        certificates[i, j] = nearest_points(*pair, exact=not meets.any(), direction=directions.get((i, j)))
         meets[i, j] = meets[j, i] = not certificates[i, j].separable
     if meets.any():
         clusters, certificates = clusters_by_merging(points, codes, meets), {}
         for i, j in combinations(range(len(clusters)), 2):
             if codes[clusters[i][0]] != codes[clusters[j][0]]:
-                certificates[i, j] = nearest_points(points[clusters[i]], points[clusters[j]], None, exact=True)
+                certificates[i, j] = nearest_points(points[clusters[i]], points[clusters[j]])
     of_label = np.array([codes[rows[0]] for rows in clusters])
     assignments = np.empty(len(points), dtype=np.int64)
     for cluster, rows in enumerate(clusters):
@@ -156,7 +150,7 @@ def linearly_separable(points: Array, labels: Array) -> bool:
     points = checked_points("points", points)
     labels, codes = _checked_labels(labels, len(points))
     parts = [points[codes == code] for code in range(len(labels))]
-    return all(nearest_points(a, b, None, exact=False).separable for a, b in combinations(parts, 2))
+    return all(nearest_points(a, b, exact=False).separable for a, b in combinations(parts, 2))
 
 
 def random_label_control(points: Array, labels: Array, seed: int) -> bool:
@@ -207,15 +201,16 @@ def _checked_labels(labels: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _refuse_points_of_two_labels(points: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> None:
-    seen, names = {}, labels.tolist()
     # Adding 0 turns -0 into 0, which has other bytes.
-    for row, point in enumerate(points + 0.0):
-        first = seen.setdefault(point.tobytes(), row)
-        if codes[first] != codes[row]:
-            raise ValueError(
-                f"Rows {first} and {row} are the same point with the labels {names[codes[first]]!r} and "
-                f"{names[codes[row]]!r}, so no clusters have disjoint hulls: remove one of them."
-            )
+    _, places, copies = np.unique(points + 0.0, axis=0, return_index=True, return_inverse=True)
+    first = places[copies.ravel()]
+    differing = np.flatnonzero(codes != codes[first])
+    if len(differing):
+        row, names = differing[0], labels.tolist()
+        raise ValueError(
+            f"Rows {first[row]} and {row} are the same point with the labels {names[codes[first[row]]]!r} and "
+            f"{names[codes[row]]!r}, so no clusters have disjoint hulls: remove one of them."
+        )
 
 
 # --- clusters by merging ----------------------------------------------------------------------------------------------
@@ -241,27 +236,19 @@ def clusters_by_merging(points: np.ndarray, codes: np.ndarray, meets: np.ndarray
 
 def _merge_order(points: np.ndarray, codes: np.ndarray) -> list[tuple[int, int]]:
     """The merges if none were refused, as pairs of clusters' first rows; none if equal distances leave them open."""
-    waiting, lengths = [], []
+    merges_of = []
     for code in range(codes.max() + 1):
-        rows = np.flatnonzero(codes == code)
-        if len(rows) < 2:
-            waiting.append([])
-            continue
-        first_row, merges = rows.tolist(), []
-        for left, right, length, _ in linkage(pdist(points[rows]), "centroid"):
+        first_row, merges = np.flatnonzero(codes == code).tolist(), []
+        between = pdist(points[first_row])
+        for left, right, length, _ in linkage(between, "centroid") if len(between) else []:
             pair = sorted((first_row[int(left)], first_row[int(right)]))
             first_row.append(pair[0])
             merges.append((length, *pair))
-        waiting.append(merges[::-1])
-        lengths += [length for length, *_ in merges]
-    if len(np.unique(lengths)) < len(lengths):
-        return []
-    order = []
-    while any(waiting):
-        _, first, second = min(merges[-1] for merges in waiting if merges)
-        next(merges for merges in waiting if merges and merges[-1][1:] == (first, second)).pop()
-        order.append((first, second))
-    return order
+        merges_of.append(merges)
+    # A label's lengths may fall, and only its next merge competes with those of other labels.
+    order = list(heapq.merge(*merges_of))
+    alike = len({length for length, *_ in order}) < len(order)
+    return [] if alike else [(first, second) for _, first, second in order]
 
 
 def _after(merges: list[tuple[int, int]], n: int) -> dict[int, np.ndarray]:
@@ -276,89 +263,40 @@ def _merge(
     points: np.ndarray, codes: np.ndarray, meets: np.ndarray, members: dict[int, np.ndarray]
 ) -> list[np.ndarray] | None:
     """The final clusters after those in ``members``, or None if hulls of ``members`` already overlap."""
-    candidates, clusters = _Candidates(points, codes, members), _Clusters(points, codes, meets, members)
+    clusters, firsts = _Clusters(points, codes, meets, members), sorted(members)
     # Large clusters come first: they overlap most often, and one overlap decides. Single points were checked before.
-    if len(members) < len(points) and not all(
-        clusters.disjoint(cluster, cluster) for cluster in sorted(members, key=lambda row: -len(members[row]))
-    ):
+    largest_first = sorted(firsts, key=lambda row: -len(members[row]))
+    if len(members) < len(points) and not all(clusters.disjoint(one, one) for one in largest_first):
         return None
-    while (pair := candidates.nearest_pair()) is not None:
-        if clusters.disjoint(*pair):
-            candidates.join(*pair, clusters.join(*pair))
-        else:
-            candidates.refuse(*pair)
-    return sorted((np.sort(rows) for rows in members.values()), key=lambda rows: (codes[rows[0]], rows[0]))
-
-
-class _Candidates:
-    """Pairs of clusters of one label that may be merged, and each cluster's nearest partner."""
-
-    def __init__(self, points: np.ndarray, codes: np.ndarray, members: dict[int, np.ndarray]) -> None:
-        n = len(points)
-        self._codes, self._centroids = codes, points.copy()
-        for first, rows in members.items():
-            self._centroids[first] = points[rows].mean(0)
-        firsts = sorted(members)
-        self._rows_of = [np.array([row for row in firsts if codes[row] == code]) for code in range(codes.max() + 1)]
-        self._place = np.empty(n, dtype=np.int64)
-        for rows in self._rows_of:
-            self._place[rows] = np.arange(len(rows))
-        # Per label: distances of centroids, infinite for pairs refused or already merged; then each row's nearest.
-        self._between = [cdist(self._centroids[rows], self._centroids[rows]) for rows in self._rows_of]
-        self._nearest, self._partner = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
-        for code, matrix in enumerate(self._between):
-            np.fill_diagonal(matrix, np.inf)
-            self._find_nearest(code, np.arange(len(matrix)))
-
-    def _find_nearest(self, code: int, places: np.ndarray) -> None:
-        rows, matrix = self._rows_of[code][places], self._between[code]
-        columns = matrix[places].argmin(1)
-        self._nearest[rows], self._partner[rows] = matrix[places, columns], self._rows_of[code][columns]
-
-    def nearest_pair(self) -> tuple[int, int] | None:
-        first = int(self._nearest.argmin())
-        return (first, int(self._partner[first])) if np.isfinite(self._nearest[first]) else None
-
-    def refuse(self, first: int, second: int) -> None:
-        code, i, j = self._codes[first], self._place[first], self._place[second]
-        self._between[code][i, j] = self._between[code][j, i] = np.inf
-        self._find_nearest(code, np.array([i, j]))
-
-    def join(self, first: int, second: int, sizes: tuple[int, int]) -> None:
-        """Merge the second cluster into the first; a pair that was refused to one of them is refused to both."""
-        code, i, j = self._codes[first], self._place[first], self._place[second]
-        matrix, rows, centroids, nearest = self._between[code], self._rows_of[code], self._centroids, self._nearest
-        possible = np.isfinite(matrix[i]) & np.isfinite(matrix[j])
-        centroids[first] = (sizes[0] * centroids[first] + sizes[1] * centroids[second]) / sum(sizes)
-        matrix[j] = matrix[:, j] = np.inf
-        matrix[i] = np.where(possible, cdist(centroids[first : first + 1], centroids[rows])[0], np.inf)
-        matrix[:, i] = matrix[i]
-        stale = (self._partner[rows] == first) | (self._partner[rows] == second)
-        stale |= (matrix[i] < nearest[rows]) | ((matrix[i] == nearest[rows]) & (first < self._partner[rows]))
-        stale[[i, j]] = True
-        self._find_nearest(code, np.flatnonzero(stale))
-
-
-class _Plane(NamedTuple):
-    """A plane that separated two clusters, a guess for larger ones that is checked before use."""
-
-    normal: np.ndarray
-    rows: np.ndarray
-    weights: np.ndarray
+    centroids, of_label = np.stack([points[members[first]].mean(0) for first in firsts]), codes[firsts]
+    # Distances of centroids, infinite for pairs that cannot be merged.
+    between = cdist(centroids, centroids)
+    between[(of_label[:, None] != of_label) | np.eye(len(firsts), dtype=bool)] = np.inf
+    while np.isfinite(between.min()):
+        i, j = divmod(int(between.argmin()), len(firsts))
+        if not clusters.disjoint(firsts[i], firsts[j]):
+            between[i, j] = between[j, i] = np.inf
+            continue
+        sizes = clusters.join(firsts[i], firsts[j])
+        centroids[i] = (sizes[0] * centroids[i] + sizes[1] * centroids[j]) / sum(sizes)
+        # A pair that was refused to one of them is refused to both.
+        possible = np.isfinite(between[i]) & np.isfinite(between[j])
+        between[j] = between[:, j] = np.inf
+        between[i] = between[:, i] = np.where(possible, cdist(centroids[i : i + 1], centroids)[0], np.inf)
+    return [np.sort(rows) for rows in members.values()]
 
 
 class _Clusters:
-    """The clusters of a state by their first row, and the planes known to separate them from those of other labels."""
+    """The clusters of a state by their first row, and normals of planes that separated them from other labels'."""
 
     def __init__(
         self, points: np.ndarray, codes: np.ndarray, meets: np.ndarray, members: dict[int, np.ndarray]
     ) -> None:
-        self.members = members
-        self._codes, self._meets = codes, meets
+        self._members, self._codes, self._meets = members, codes, meets
         self._cluster_of = np.empty(len(points), dtype=np.int64)
         for first, rows in members.items():
             self._cluster_of[rows] = first
-        self._planes: dict[int, dict[int, _Plane]] = {first: {} for first in members}
+        self._normals: dict[tuple[int, int], np.ndarray] = {}
         self._centred = points - points.mean(0)
         spread = self._centred.T @ self._centred / len(points)
         spread.flat[:: len(spread) + 1] += 1e-3 * spread.trace() / len(spread)
@@ -367,74 +305,31 @@ class _Clusters:
         self._margin = 2 * TOLERANCE * np.sqrt(np.einsum("ij,ij->i", self._centred, self._centred).max())
 
     def join(self, first: int, second: int) -> tuple[int, int]:
-        """Merge two clusters into the first, which keeps its number and planes; returns their sizes before."""
-        rows = self.members.pop(second)
-        sizes = len(self.members[first]), len(rows)
-        self.members[first] = np.concatenate([self.members[first], rows])
+        """Merge two clusters into the first, which keeps its number; returns their sizes before."""
+        rows = self._members.pop(second)
+        sizes = len(self._members[first]), len(rows)
+        self._members[first] = np.concatenate([self._members[first], rows])
         self._cluster_of[rows] = first
-        for cluster, plane in self._planes.pop(second).items():
-            del self._planes[cluster][second]
-            self._planes[first].setdefault(cluster, plane)
-            self._planes[cluster].setdefault(first, plane)
         return sizes
 
     def disjoint(self, first: int, second: int) -> bool:
         """Whether the hull of the union of two clusters (or of one, twice) meets no cluster of another label."""
         # The direction of linear discriminant analysis between the union and all points separates most clusters by one
-        # product; earlier planes, of a part of the union, separate others; each remaining one is decided by itself.
-        union = np.concatenate([self.members[part] for part in dict.fromkeys((first, second))])
+        # product. The normal of an earlier plane, of a part of the union, is the first guess for each remaining one.
+        union = np.concatenate([self._members[part] for part in {first: None, second: None}])
         direction = self._whitened[union].mean(0)
         scores = self._centred @ direction
         near = scores >= scores[union].min() - self._margin * np.linalg.norm(direction)
         near &= self._meets[self._codes[first]][self._codes]
         clusters, counts = np.unique(self._cluster_of[near], return_counts=True)
         # Clusters with most points on the wrong side come first: one that meets the union ends the search.
-        clusters = clusters[np.argsort(-counts, kind="stable")]
-        signs = np.where(self._codes[first] < self._codes[clusters], 1.0, -1.0)
-        gaps = np.stack([self._gaps(union, clusters, signs, self._planes[part]) for part in (first, second)])
-        planes = {}
-        for cluster, sign, part, gap in zip(clusters.tolist(), signs, gaps.argmax(0), gaps.max(0), strict=True):
-            plane = self._planes[(first, second)[part]].get(cluster)
-            if gap <= self._margin * 1.001:
-                plane = self._separation(union, direction, cluster, sign, plane)
-            if plane is None:
+        for cluster in clusters[np.argsort(-counts, kind="stable")].tolist():
+            rows = self._members[cluster]
+            guess = self._normals.get((first, cluster), self._normals.get((second, cluster)))
+            if guess is None:
+                guess = direction - self._whitened[rows].mean(0)
+            nearest = nearest_points(self._centred[union], self._centred[rows], exact=False, direction=guess)
+            if not nearest.separable:
                 return False
-            planes[cluster] = plane
-        for cluster, plane in planes.items():
-            self._planes[first][cluster] = self._planes[cluster][first] = plane
+            self._normals[first, cluster], self._normals[cluster, first] = nearest.normal, -nearest.normal
         return True
-
-    def _gaps(self, union: np.ndarray, clusters: np.ndarray, signs: np.ndarray, known: dict[int, _Plane]) -> np.ndarray:
-        """The gap between the union and each cluster along its known plane, -inf without one."""
-        gaps = np.full(len(clusters), -np.inf)
-        tried = np.flatnonzero([cluster in known for cluster in clusters.tolist()])
-        if len(tried):
-            normals = np.stack([known[cluster].normal for cluster in clusters[tried].tolist()]) * signs[tried, None]
-            rows = [self.members[cluster] for cluster in clusters[tried].tolist()]
-            counts = np.array([len(part) for part in rows])
-            outside = self._centred[np.concatenate(rows)]
-            scores = np.einsum("ij,ij->i", outside, np.repeat(normals, counts, axis=0))
-            highest = np.maximum.reduceat(scores, np.cumsum(counts) - counts)
-            gaps[tried] = (self._centred[union] @ normals.T).min(0) - highest
-        return gaps
-
-    def _separation(
-        self, union: np.ndarray, direction: np.ndarray, cluster: int, sign: float, known: _Plane | None
-    ) -> _Plane | None:
-        """The plane between the union and a cluster, or None if their hulls meet."""
-        outside, weights = self.members[cluster], None
-        rows = np.concatenate([union, outside])
-        if known is None:
-            guess = direction - self._whitened[outside].mean(0)
-        else:
-            guess = sign * known.normal.astype(float)
-            weights = np.zeros(len(self._codes))
-            weights[known.rows] = known.weights
-            weights = weights[rows]
-        inside, beyond = self._centred[union], self._centred[outside]
-        nearest = nearest_points(inside, beyond, guess, exact=False, weights=weights)
-        if not nearest.separable:
-            return None
-        weights = np.concatenate([nearest.weights_a, nearest.weights_b])
-        used = np.flatnonzero(weights)
-        return _Plane((sign * nearest.normal).astype(np.float32), rows[used], weights[used])
