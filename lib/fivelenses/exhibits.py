@@ -431,7 +431,7 @@ def trained_on(examples: int, at_hand: str) -> str:
 
     Args:
         examples: how many the model was trained on.
-        at_hand: what there was, as `fivelenses.tasks.examples.Data.provenance` says it.
+        at_hand: what there was, as `fivelenses.tasks.examples.TaskData.provenance` says it.
 
     >>> trained_on(8000, "whole, 67,349 examples"), trained_on(3668, "whole, 3,668 examples")
     ('8,000 of 67,349 examples', 'whole, 3,668 examples')

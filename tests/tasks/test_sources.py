@@ -19,13 +19,10 @@ def mirror(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_mirror_is_read_as_the_hub_is(mirror):
+def test_a_mirror_is_read_as_the_hub_is_and_a_part_of_a_split_is_called_a_sample(mirror):
     data = tasks.load("rte", "hub", ("validation",))
     assert data.splits["validation"]["sentence2"][:] == ["d", "e", "f"]
-
-
-def test_a_part_of_a_split_is_called_a_sample(mirror):
-    assert tasks.load("rte", "hub", ("validation",)).provenance("validation") == "sample, 3 of 277 examples"
+    assert data.provenance("validation") == "sample, 3 of 277 examples"
 
 
 def test_what_the_mirror_lacks_is_named(mirror):
@@ -52,21 +49,14 @@ def test_without_a_network_one_sentence_says_what_to_do(monkeypatch, tmp_path):
         tasks.load("cola", "hub")
 
 
-def test_a_raw_file_is_checked_by_its_hash(mirror):
-    content = b"1\tword\n"
-    place = mirror / "raw" / "owner" / "bank" / "v1" / "a.conllu.xz"
-    place.parent.mkdir(parents=True)
-    place.write_bytes(lzma.compress(content))
-    right = RawFile("owner/bank", "v1", "a.conllu", hashlib.sha256(content).hexdigest())
-    assert raw_text(right) == "1\tword\n"
-    with pytest.raises(SourceError, match="its hash differs"):
-        raw_text(RawFile("owner/bank", "v1", "a.conllu", "0" * 64))
-
-
-def test_a_rebuilt_raw_file_may_be_known_by_its_git_blob(mirror):
-    content = b"abc"
+def test_a_raw_file_is_known_by_its_hash_or_by_its_git_blob(mirror):
     place = mirror / "raw" / "owner" / "bank" / "v1" / "a.txt.xz"
     place.parent.mkdir(parents=True)
-    place.write_bytes(lzma.compress(content))
-    blob = hashlib.sha1(b"blob 3\0abc").hexdigest()
+    place.write_bytes(lzma.compress(b"abc"))
+    sha256, blob = hashlib.sha256(b"abc").hexdigest(), hashlib.sha1(b"blob 3\0abc").hexdigest()
+    assert raw_text(RawFile("owner/bank", "v1", "a.txt", sha256)) == "abc"
     assert raw_text(RawFile("owner/bank", "v1", "a.txt", "0" * 64, git_blob=blob[:8])) == "abc"
+    with pytest.raises(SourceError, match="its hash differs"):
+        raw_text(RawFile("owner/bank", "v1", "a.txt", "0" * 64))
+    with pytest.raises(SourceError, match="b.txt of owner/bank could not be read"):
+        raw_text(RawFile("owner/bank", "v1", "b.txt", sha256))

@@ -5,11 +5,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fivelenses.tasks.subsets import folds
+from fivelenses.tasks.subsets import folds, subset
 
 
-def test_rows_of_each_label_are_dealt_in_turn():
-    assert folds(["b", "a", "a", "b", "a", "a", "b"], 3).tolist() == [1, 0, 1, 2, 2, 0, 0]
+@given(
+    counts=st.lists(st.integers(1, 30), min_size=1, max_size=4),
+    seed=st.integers(0, 5),
+    sizes=st.tuples(st.integers(1, 60), st.integers(1, 60)),
+)
+def test_subsets_of_a_seed_are_nested_and_stratified(counts, seed, sizes):
+    labels = np.repeat(np.arange(len(counts)), counts)
+    small, large = sorted(sizes)
+    fewer, more = subset(labels, small, seed), subset(labels, large, seed)
+    assert set(fewer) <= set(more)
+    assert len(more) == min(large, labels.size)
+    expected = len(more) * np.array(counts) / labels.size
+    assert (np.abs(np.bincount(labels[more], minlength=len(counts)) - expected) < len(counts)).all()
+
+
+def test_subsets_of_two_seeds_differ():
+    labels = np.tile([0, 1], 100)
+    assert not np.array_equal(subset(labels, 20, 0), subset(labels, 20, 1))
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=80), st.integers(1, 12))
@@ -18,10 +34,6 @@ def test_two_folds_differ_by_one_row_at_most_in_all_and_of_each_label(labels, co
     for rows in (labels >= 0, *(labels == label for label in np.unique(labels))):
         sizes = np.bincount(fold_of[rows], minlength=count)
         assert len(sizes) == count and np.ptp(sizes) <= 1
-
-
-def test_rows_that_have_one_label_are_dealt_by_their_place():
-    assert folds(np.zeros(23)).tolist() == [row % 10 for row in range(23)]
 
 
 @pytest.mark.parametrize("labels", [np.arange(100) % 2, np.arange(100) % 10 // 5, np.repeat([0, 1], 50)])

@@ -18,8 +18,15 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.models.biaffine import parse
 from fivelenses.tasks.encoding import best_span
 from fivelenses.tasks.examples import TaskData
-from fivelenses.tasks.parsing import attachment_scores, chain_matches, chain_score
-from fivelenses.tasks.scores import f1, first_sentence, majority_rate, score, squad_scores
+from fivelenses.tasks.scores import (
+    attachment_scores,
+    chain_matches,
+    f1,
+    first_sentence,
+    majority_rate,
+    score,
+    squad_scores,
+)
 
 FILE = "predictions.parquet"  # in a checkpoint's folder
 # What a model reads of an encoded example; the rest is for training and scoring.
@@ -126,7 +133,8 @@ def scores(predicted: Predicted, data: TaskData, split: str, encoded: datasets.D
     if data.task.head == "biaffine":
         gold = list(zip(table["heads"], table["names"], strict=True))
         uas, las = attachment_scores(predicted, gold)
-        return {"score": las, "null_rate": chain_score(gold), "uas": uas}
+        words = sum(len(heads) for heads, _ in gold)
+        return {"score": las, "null_rate": sum(chain_matches(gold)) / words, "uas": uas}
     gold, metric = flat_labels(encoded), data.task.metric
     null_rate = majority_rate(gold) if metric == "accuracy" else 0.0
     return {"score": score(metric, predicted, gold), "null_rate": null_rate}

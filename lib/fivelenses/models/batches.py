@@ -9,8 +9,7 @@ import torch
 from datasets import Dataset
 from transformers import BatchEncoding, DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase
 
-from fivelenses.tasks.encoding import NO_WORD
-from fivelenses.tasks.parsing import IGNORED
+from fivelenses.tasks.encoding import IGNORED, NO_WORD
 
 TOKEN_COLUMNS = ("input_ids", "attention_mask", "token_type_ids", "word_ids")
 # Widths are rounded up to a multiple of this, which suits a GPU's matrix units.

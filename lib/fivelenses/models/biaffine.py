@@ -30,7 +30,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import nn
 from transformers.utils import ModelOutput
 
-from fivelenses.tasks.parsing import IGNORED
+from fivelenses.tasks.encoding import IGNORED
 
 # Dozat and Manning's sizes of the arc and the relation vectors, and their dropout of words and vectors.
 ARC_SIZE, RELATION_SIZE, DROPOUT = 500, 100, 0.33

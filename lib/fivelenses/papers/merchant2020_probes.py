@@ -26,7 +26,7 @@ from fivelenses.records import BASE, FINE_TUNED, FOLDS, LEXICAL, PARSER, RANDOMI
 from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
 from fivelenses.tasks.encoding import NO_WORD, encode_words
 from fivelenses.tasks.subsets import subset
-from fivelenses.tasks.treebanks import treebank_of
+from fivelenses.tasks.treebanks import read_treebank
 
 SAMPLE_SEED = 0  # of the sentences that are drawn from a table
 PUNCTUATION = "PUNCT"
@@ -276,7 +276,7 @@ def structure(
     if not models:
         return pd.DataFrame(columns=TREES)
     tokenizer = encoders.tokenizer(encoders.locate(encoder))
-    how = (tokenizer, treebank_of(source), structural_sentences, max_tokens, device)
+    how = (tokenizer, read_treebank("ewt", source), structural_sentences, max_tokens, device)
     table = structural_probes(models, *how)
     table["model"], table["control"] = zip(*table["model"], strict=True)
     return table.assign(tuned_seed=tuned_seed(checkpoints))[TREES]

@@ -31,7 +31,7 @@ from fivelenses.records import WHOLE
 from fivelenses.tasks import TaskData
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.subsets import folds, subset
-from fivelenses.tasks.treebanks import treebank_of
+from fivelenses.tasks.treebanks import read_treebank
 
 PROBE = mlp_probe.Configuration((64, 64), 1e-4)
 
@@ -193,5 +193,5 @@ def tree_correlations(
         source: of the trees.
         sentences: that train the probe, at most.
     """
-    table = structural_probes({"": model}, tokenizer, treebank_of(source), sentences, device=device)
+    table = structural_probes({"": model}, tokenizer, read_treebank("ewt", source), sentences, device=device)
     return table[table["fold"] == WHOLE].groupby("layer")["spearman"].mean().iloc[1:].to_numpy()

@@ -1,25 +1,20 @@
 """Tasks: from a name and a source to examples, labels, a metric and the kind of head."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fivelenses.catalogue import TASKS, Task, find
-from fivelenses.tasks.sources import SOURCES, SourceError
+from fivelenses.catalogue import Task, find
 
 if TYPE_CHECKING:
     from fivelenses.tasks.examples import TaskData, load
     from fivelenses.tasks.scores import score
 
-__all__ = ["SOURCES", "TASKS", "SourceError", "Task", "TaskData", "find", "load", "score"]
+__all__ = ["Task", "TaskData", "find", "load", "score"]
+# What takes seconds to load, for which the refusal of a name does not wait.
+_LOADED_LATE = {"TaskData": "examples", "load": "examples", "score": "scores"}
 
 
 def __getattr__(name: str):
-    # What reads examples and scores them takes seconds to load, for which the refusal of a name does not wait.
-    if name in ("TaskData", "load"):
-        from fivelenses.tasks import examples
-
-        return getattr(examples, name)
-    if name == "score":
-        from fivelenses.tasks.scores import score
-
-        return score
+    if name in _LOADED_LATE:
+        return getattr(import_module(f"fivelenses.tasks.{_LOADED_LATE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

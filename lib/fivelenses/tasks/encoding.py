@@ -1,5 +1,5 @@
-"""Sentences as tokens that know their words; and extractive questions as windows: a question with as much of its
-passage as fits, and the answers that windows give.
+"""Inputs of a task as tokens: sentences that are split into words, with the targets of words, of pairs of words or of
+trees; and extractive questions as windows, each a question with as much of its passage as fits.
 
 Tokens are a tokeniser's WordPieces everywhere, except in a treebank's table, whose column ``tokens`` holds words.
 
@@ -15,12 +15,13 @@ import numpy as np
 from tokenizers import normalizers
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
-# The word of a token that belongs to none, such as [CLS].
-NO_WORD = -1
-# As in BERT's code.
-MAX_ANSWER_TOKENS = 30
-# Offsets take much memory while they are Python numbers, so questions are encoded in portions.
-_QUESTIONS_PER_CALL = 1_000
+NO_WORD = -1  # the word of a token that belongs to none, such as [CLS]
+IGNORED = -100  # the target of a word that is not trained on, as in PyTorch's cross-entropy
+MAX_ANSWER_TOKENS = 30  # as in BERT's code
+_QUESTIONS_PER_CALL = 1_000  # offsets take much memory while they are Python numbers
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
 
 
 def word_ids(encoded: BatchEncoding, row: int) -> list[int]:
@@ -30,18 +31,11 @@ def word_ids(encoded: BatchEncoding, row: int) -> list[int]:
     return [NO_WORD if word is None else word + first * which for word, which in zip(words, inputs, strict=True)]
 
 
-def for_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """The tokeniser for sentences that are split into words: where a list of words has other tokens than their text, a
-    copy that puts a space before each.
+def _for_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """A tokeniser under which a list of words has the tokens of their text.
 
     RoBERTa's begins a word with the space before it, which a list of words does not have: *teacher* would become
-    *t* and *eacher*, of which its texts have few.
-
-    Example:
-        >>> from fivelenses.models import encoders
-        >>> tokenizer = encoders.tokenizer(encoders.locate("toy-bert/seed-0"))
-        >>> for_words(tokenizer) is tokenizer
-        True
+    *t* and *eacher*, of which its texts have few. A copy puts a space before each word.
     """
     in_text, in_list = tokenizer("a a")["input_ids"], tokenizer(["a", "a"], is_split_into_words=True)["input_ids"]
     if in_text == in_list:
@@ -61,15 +55,71 @@ def encode_words(
     Args:
         max_length: tokens that a sentence is cut to, special tokens included.
     """
-    encoded = for_words(tokenizer)(
+    encoded = _for_words(tokenizer)(
         [list(words) for words in sentences], is_split_into_words=True, truncation=True, max_length=max_length
     )
     return {**encoded, "word_ids": [word_ids(encoded, row) for row in range(len(sentences))]}
 
 
-def select(columns: Mapping[str, list], rows: Sequence[int]) -> dict[str, list]:
-    """The given rows of some columns."""
+def _selected(columns: Mapping[str, list], rows: Sequence[int]) -> dict[str, list]:
     return {name: [values[row] for row in rows] for name, values in columns.items()}
+
+
+def encode_units(
+    table: datasets.Dataset, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> datasets.Dataset:
+    """Sentences as tokens with `word_ids`, the `units` and their `labels`.
+
+    A unit with a word that was cut off, or that the tokeniser drops, is left out, and so is a sentence without units.
+
+    Args:
+        table: `tokens`, `units`, `names`.
+        labels: the names in the order of their numbers.
+        max_length: tokens that a sentence is cut to.
+    """
+    number = {name: place for place, name in enumerate(labels)}
+    columns = encode_words(table["tokens"], tokenizer, max_length)
+    targets: dict[str, list] = {"units": [], "labels": []}
+    rows = []
+    for row, (units, names) in enumerate(zip(table["units"], table["names"], strict=True)):
+        present = set(columns["word_ids"][row])
+        whole = [(unit, number[name]) for unit, name in zip(units, names, strict=True) if present.issuperset(unit)]
+        if whole:
+            rows.append(row)
+            targets["units"].append([unit for unit, _ in whole])
+            targets["labels"].append([label for _, label in whole])
+    return datasets.Dataset.from_dict(_selected(columns, rows) | targets)
+
+
+def encode_trees(
+    table: datasets.Dataset, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> datasets.Dataset:
+    """Sentences as tokens with `word_ids` and the targets of their words.
+
+    Beside these a row has `row`, the sentence's row in the table, and `heads` and `labels`, a word's head (0: root) and
+    the number of its relation. Both are -100 for a word that was cut off or that the tokeniser drops, and for a word
+    whose head was. A sentence without any other word is left out.
+
+    Args:
+        table: `tokens`, `heads`, `names`.
+        labels: the relations in the order of their numbers.
+        max_length: tokens that a sentence is cut to.
+    """
+    number = {name: place for place, name in enumerate(labels)}
+    columns = encode_words(table["tokens"], tokenizer, max_length)
+    targets: dict[str, list] = {"row": [], "heads": [], "labels": []}
+    for row, (heads, names) in enumerate(zip(table["heads"], table["names"], strict=True)):
+        present = {0, *(word + 1 for word in columns["word_ids"][row])}
+        counted = [word in present and head in present for word, head in enumerate(heads, start=1)]
+        if any(counted):
+            relations = [number[name] for name in names]
+            targets["row"].append(row)
+            for column, values in (("heads", heads), ("labels", relations)):
+                targets[column].append([value if yes else IGNORED for value, yes in zip(values, counted, strict=True)])
+    return datasets.Dataset.from_dict(_selected(columns, targets["row"]) | targets)
+
+
+# --- windows over passages --------------------------------------------------------------------------------------------
 
 
 def encode_windows(
@@ -119,17 +169,15 @@ def _cut(questions: Sequence[str], tokenizer: PreTrainedTokenizerBase, longest: 
 
 
 def _columns(encoded: BatchEncoding, rows: datasets.Dataset, first: int, words: bool) -> dict[str, list]:
-    samples = encoded["overflow_to_sample_mapping"]
-    columns = {name: encoded[name] for name in encoded if name not in ("offset_mapping", "overflow_to_sample_mapping")}
+    columns = dict(encoded)
+    samples, every = columns.pop("overflow_to_sample_mapping"), columns.pop("offset_mapping")
     columns["row"] = [first + sample for sample in samples]
     columns["offsets"] = [
         [pair if which == 1 else (-1, -1) for pair, which in zip(pairs, encoded.sequence_ids(window), strict=True)]
-        for window, pairs in enumerate(encoded["offset_mapping"])
+        for window, pairs in enumerate(every)
     ]
     answers = list(_first_answers(rows, first))
-    spans = [
-        _token_span(np.array(offsets), *answers[s]) for offsets, s in zip(columns["offsets"], samples, strict=True)
-    ]
+    spans = [_token_span(np.array(pairs), *answers[s]) for pairs, s in zip(columns["offsets"], samples, strict=True)]
     columns["start_positions"], columns["end_positions"] = (list(places) for places in zip(*spans, strict=True))
     if words:
         columns["word_ids"] = [word_ids(encoded, window) for window in range(len(samples))]

@@ -1,4 +1,4 @@
-"""Examples of a task: its splits as tables, nested subsets of them, and their encoding for an encoder; running text."""
+"""Examples of a task: its splits as tables, and their encoding for an encoder; running text."""
 
 import dataclasses
 import hashlib
@@ -13,11 +13,10 @@ from transformers import PreTrainedTokenizerBase
 import toyworld
 from fivelenses.catalogue import Task, find
 from fivelenses.tasks import own
-from fivelenses.tasks.encoding import encode_windows, word_ids
-from fivelenses.tasks.parsing import encode_trees
-from fivelenses.tasks.sources import SOURCES, SourceError, hub_table, quiet_datasets
+from fivelenses.tasks.encoding import encode_trees, encode_units, encode_windows, word_ids
+from fivelenses.tasks.sources import SourceError, hub_table, quiet_datasets
 from fivelenses.tasks.subsets import subset
-from fivelenses.tasks.treebanks import encode_units, word_tables
+from fivelenses.tasks.treebanks import word_tables
 
 # A sentence ends at a full stop, question mark or exclamation mark before white space. Abbreviations are cut wrongly,
 # which costs next-sentence prediction a little and nothing else.
@@ -61,10 +60,13 @@ class TaskData:
     def digest(self, split: str) -> str:
         """A hash of a split's inputs and labels: equal tables, equal digests, whatever the source."""
         content = hashlib.sha256()
-        columns = [*self.task.inputs, *([self.task.label] if self.task.label else [])]
-        for row in zip(*(self.splits[split][column] for column in columns), strict=True):
+        for row in zip(*(self.splits[split][column] for column in _columns(self.task)), strict=True):
             content.update(repr(row).encode("utf-8"))
         return content.hexdigest()[:16]
+
+
+def _columns(task: Task) -> list[str]:
+    return [*task.inputs, *filter(None, [task.label])]
 
 
 def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskData:
@@ -76,32 +78,47 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
         (['train', 'validation'], ('not_equivalent', 'equivalent'))
     """
     task = find(name)
-    if source not in SOURCES:
-        raise ValueError(f"There is no source {source!r}: choose among {', '.join(SOURCES)}.")
     wanted = splits or tuple(task.splits)
     if task.own:
         return TaskData(task, "own", {split: own.table(task, split) for split in wanted}, task.labels)
     if task.treebank:
         return _word_data(task, source, wanted)
     if source == "toyworld":
-        return TaskData(task, source, {split: _toy_split(task, split) for split in wanted}, _toy_labels(task))
+        labels = tuple(toyworld.LABELS["trec_fine"]) if task.name == "trec" else task.labels
+        return TaskData(task, source, {split: _toy_split(task, split) for split in wanted}, labels)
+    return _hub_data(task, wanted)
+
+
+def _word_data(task: Task, source: str, wanted: tuple[str, ...]) -> TaskData:
+    """A task on words; its labels are those of all its splits in alphabetical order, as its table lists none."""
+    frames = word_tables(task.name, source)
+    by_split = {split: frames[name] for split, name in task.splits.items()}
+    labels = tuple(sorted({name for frame in by_split.values() for names in frame["names"] for name in names}))
+    tables = {split: datasets.Dataset.from_pandas(by_split[split], preserve_index=False) for split in wanted}
+    return TaskData(task, source, tables, labels)
+
+
+def _toy_split(task: Task, split: str) -> datasets.Dataset:
+    # Out-of-domain text: the toy world's second domain takes the place of Wikipedia.
+    frames = toyworld.table("second_domain" if task.name == "wikitext" else task.name)
+    frame = frames[split] if split in frames else frames[task.splits[split]]
+    return datasets.Dataset.from_pandas(frame, preserve_index=False)
+
+
+def _hub_data(task: Task, wanted: tuple[str, ...]) -> TaskData:
     loaded = {split: hub_table(task, split) for split in wanted}
     for split, table in loaded.items():
-        missing = {*task.inputs, *([task.label] if task.label else [])} - set(table.column_names)
-        if missing:
+        if missing := set(_columns(task)) - set(table.column_names):
             raise SourceError(
                 f"{task.title} {split} has no column {', '.join(sorted(missing))}: it is not the hub's table."
             )
-    labels = task.labels
-    if task.head == "sequence":
-        feature = next(iter(loaded.values())).features[task.label]
-        named = tuple(feature.names) if isinstance(feature, datasets.ClassLabel) else labels
-        if labels and named != labels:
-            raise SourceError(
-                f"{task.title} names its labels {named}, where {labels} were expected: it is another table."
-            )
-        labels = named
-    return TaskData(task, source, loaded, labels)
+    feature = next(iter(loaded.values())).features.get(task.label)
+    labels = tuple(feature.names) if isinstance(feature, datasets.ClassLabel) else task.labels
+    if labels != task.labels and task.labels:
+        raise SourceError(
+            f"{task.title} names its labels {labels}, where {task.labels} were expected: it is another table."
+        )
+    return TaskData(task, "hub", loaded, labels)
 
 
 def with_examples(data: TaskData, examples: int | None, seed: int) -> TaskData:
@@ -123,26 +140,6 @@ def with_examples(data: TaskData, examples: int | None, seed: int) -> TaskData:
     return dataclasses.replace(data, splits={**data.splits, "train": chosen})
 
 
-def _word_data(task: Task, source: str, wanted: tuple[str, ...]) -> TaskData:
-    """A task on words; its labels are those of all its splits in alphabetical order, as its table lists none."""
-    frames = word_tables(task.name, source)
-    by_split = {split: frames[name] for split, name in task.splits.items()}
-    labels = tuple(sorted({name for frame in by_split.values() for names in frame["names"] for name in names}))
-    tables = {split: datasets.Dataset.from_pandas(by_split[split], preserve_index=False) for split in wanted}
-    return TaskData(task, source, tables, labels)
-
-
-def _toy_split(task: Task, split: str) -> datasets.Dataset:
-    # Out-of-domain text: the toy world's second domain takes the place of Wikipedia.
-    frames = toyworld.table("second_domain" if task.name == "wikitext" else task.name)
-    frame = frames[split] if split in frames else frames[task.splits[split]]
-    return datasets.Dataset.from_pandas(frame, preserve_index=False)
-
-
-def _toy_labels(task: Task) -> tuple[str, ...]:
-    return tuple(toyworld.LABELS["trec_fine"]) if task.name == "trec" else task.labels
-
-
 def encode(
     data: TaskData,
     split: str,
@@ -152,9 +149,9 @@ def encode(
 ) -> datasets.Dataset:
     """A split as tokens: `input_ids`, `attention_mask`, `token_type_ids` where used, and `labels`.
 
-    A task on words has `word_ids` and `units` as well, see :func:`fivelenses.tasks.treebanks.encode_units`. Extractive
+    A task on words has `word_ids` and `units` as well, see :func:`fivelenses.tasks.encoding.encode_units`. Extractive
     questions come as windows, see :func:`fivelenses.tasks.encoding.encode_windows`, and trees with `heads`, see
-    :func:`fivelenses.tasks.parsing.encode_trees`.
+    :func:`fivelenses.tasks.encoding.encode_trees`.
 
     Args:
         max_length: tokens that a sequence (both inputs and special tokens) is cut to.
@@ -182,9 +179,6 @@ def wikipedia_text(source: str) -> list[list[str]]:
 
     One article is one document. Headings are left out, and the marks that WikiText puts around a hyphen, comma or full
     stop inside a word or number are removed.
-
-    Args:
-        source: `toyworld` or `hub`.
 
     Example:
         >>> wikipedia_text("toyworld")[0][0]

@@ -1,4 +1,4 @@
-r"""Scores of predictions, as the papers print them: of labels, and of extracted answers.
+r"""Scores of predictions, as the papers print them: of labels, of extracted answers, and of dependency trees.
 
 Answers have an exact match and an F1, as the official evaluation script of SQuAD 1.1 defines them. Texts are normalised
 (lower case, without punctuation, articles and superfluous white space). A prediction is compared with each gold answer
@@ -9,8 +9,15 @@ of its question, and the best comparison counts:
     \mathrm{F_1}(p, g) = \frac{2\,|p \cap g|}{|p| + |g|}, \qquad
     \mathrm{score} = \operatorname*{mean}_{\mathrm{questions}} \max_{g} \mathrm{F_1}(p, g),
 
-where the intersection counts each word as often as both have it. Source: Rajpurkar et al. 2016, section 6.1. Range:
-[0, 1]; the script prints percentages.
+where the intersection counts each word as often as both have it (Rajpurkar et al. 2016, section 6.1). Trees have
+
+.. math::
+
+    \mathrm{UAS} = \frac{\#\{w : \hat h_w = h_w\}}{\#\{w\}}, \qquad
+    \mathrm{LAS} = \frac{\#\{w : \hat h_w = h_w, \hat r_w = r_w\}}{\#\{w\}},
+
+over all words of a split, the root's word and punctuation included. With gold words this is the F1 of the CoNLL shared
+task (Zeman et al. 2018, section 5). Range: [0, 1], of Matthews correlation [-1, 1]; the scripts print percentages.
 """
 
 import re
@@ -24,30 +31,24 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
 def score(metric: str, predicted: np.ndarray, gold: np.ndarray) -> float:
-    """Accuracy in [0, 1] or Matthews correlation in [-1, 1] of predicted labels.
+    """Accuracy or Matthews correlation of predicted labels.
 
     A constant prediction has Matthews correlation 0: its formula is 0/0, and 0 is the value of a predictor without
     information.
 
     Args:
         metric: `accuracy` or `matthews`.
-        predicted, gold: (n,) labels, at least one, of whole numbers.
+        predicted, gold: (n,) labels, of whole numbers.
 
     Example:
         >>> score("matthews", np.array([1, 1, 1]), np.array([0, 1, 1]))
         0.0
     """
-    predicted, gold = np.asarray(predicted), np.asarray(gold)
-    if predicted.shape != gold.shape or predicted.ndim != 1 or predicted.size == 0:
-        raise ValueError(f"A score needs two equally long lists of labels, not {predicted.shape} and {gold.shape}.")
-    if metric == "accuracy":
-        return float(accuracy_score(gold, predicted))
-    if metric == "matthews":
-        if len(np.unique(predicted)) == 1 or len(np.unique(gold)) == 1:
-            return 0.0
-        return float(matthews_corrcoef(gold, predicted))
-    raise ValueError(f"There is no metric {metric!r} for labels: choose accuracy or matthews.")
+    return float({"accuracy": accuracy_score, "matthews": matthews_corrcoef}[metric](gold, predicted))
 
 
 def majority_rate(gold: np.ndarray) -> float:
@@ -58,6 +59,9 @@ def majority_rate(gold: np.ndarray) -> float:
         0.75
     """
     return float(np.unique(gold, return_counts=True)[1].max() / np.size(gold))
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
 
 
 def normalise(text: str) -> str:
@@ -74,17 +78,12 @@ def normalise(text: str) -> str:
 
 
 def exact_match(predicted: str, gold: Sequence[str]) -> bool:
-    """Whether a prediction equals one of the gold answers when both are normalised.
-
-    Example:
-        >>> exact_match("the Cat.", ["dog", "cat"])
-        True
-    """
+    """Whether a prediction equals one of the gold answers when both are normalised."""
     return any(normalise(predicted) == normalise(answer) for answer in gold)
 
 
 def f1(predicted: str, gold: Sequence[str]) -> float:
-    """The best F1 of a prediction's words against those of a gold answer, in [0, 1].
+    """The best F1 of a prediction's words against those of a gold answer.
 
     As in the script, a prediction without words has F1 0, even against a gold answer without words.
 
@@ -101,21 +100,12 @@ def _f1(predicted: list[str], gold: list[str]) -> float:
 
 
 def squad_scores(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> tuple[float, float]:
-    """The share of exact matches and the mean F1 over questions, both in [0, 1].
+    """The share of exact matches and the mean F1 over questions.
 
     Args:
         predicted: one answer per question.
         gold: the gold answers of each question.
-
-    Example:
-        >>> squad_scores(["the cat", "two dogs"], [["cat"], ["dogs"]])
-        (0.5, 0.8333333333333333)
     """
-    if not len(predicted) or len(predicted) != len(gold):
-        raise ValueError(f"{len(predicted)} answers to {len(gold)} questions cannot be scored: give one per question.")
-    for answers in gold:
-        if isinstance(answers, str) or not len(answers):
-            raise ValueError(f"The gold answers of a question are a list of at least one text, not {answers!r}.")
     pairs = list(zip(predicted, gold, strict=True))
     return sum(exact_match(*pair) for pair in pairs) / len(pairs), sum(f1(*pair) for pair in pairs) / len(pairs)
 
@@ -128,3 +118,39 @@ def first_sentence(passage: str) -> str:
         'Ann has 2.5 apples.'
     """
     return re.split(r"(?<=[.!?])\s", passage.strip(), maxsplit=1)[0]
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+Tree = tuple[Sequence[int], Sequence[str]]  # the heads and the relations of a sentence's words
+
+
+def attachment_scores(predicted: Sequence[Tree], gold: Sequence[Tree]) -> tuple[float, float]:
+    """UAS and LAS over all words of all sentences.
+
+    Example:
+        >>> attachment_scores([([2, 0, 1], ["nsubj", "root", "obj"])], [([2, 0, 2], ["obj", "root", "obj"])])
+        (0.6666666666666666, 0.3333333333333333)
+    """
+    words = [
+        (head == gold_head, head == gold_head and name == gold_name)
+        for tree, gold_tree in zip(predicted, gold, strict=True)
+        for head, name, gold_head, gold_name in zip(*tree, *gold_tree, strict=True)
+    ]
+    return tuple(np.mean(words, axis=0).tolist())
+
+
+def chain_matches(gold: Sequence[Tree]) -> list[int]:
+    """How many words of each sentence the null parser gets right: each word depends on the next, the last is the root,
+    and all have the relation that scores best.
+
+    Example:
+        >>> chain_matches([([2, 3, 0], ["det", "nsubj", "root"]), ([0], ["root"])])
+        [1, 1]
+    """
+    right = []
+    for heads, names in gold:
+        chain = zip([*range(2, len(heads) + 1), 0], heads, names, strict=True)
+        right.append([name for next_word, head, name in chain if next_word == head])
+    ((best, _),) = Counter(name for of_sentence in right for name in of_sentence).most_common(1) or [("", 0)]
+    return [of_sentence.count(best) for of_sentence in right]

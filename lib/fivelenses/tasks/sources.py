@@ -23,7 +23,6 @@ from fivelenses.files import written_beside
 if TYPE_CHECKING:
     import datasets
 
-SOURCES = ("toyworld", "hub")
 RAW_HOST = "https://raw.githubusercontent.com"
 
 
@@ -31,9 +30,31 @@ class SourceError(RuntimeError):
     """A table or file could not be read; the message says which, from where, and what to do."""
 
 
+def cache_folder() -> Path:
+    """The folder for what was fetched or converted, shared by all projects of a user."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses"
+
+
+def mirror() -> Path | None:
+    """The folder that FIVELENSES_MIRROR names, or None when it is unset.
+
+    Refused: it names something that is not a folder.
+    """
+    named = os.environ.get("FIVELENSES_MIRROR")
+    if not named:
+        return None
+    folder = Path(named).expanduser().resolve()
+    if not folder.is_dir():
+        raise SourceError(f"FIVELENSES_MIRROR names {folder}, which is not a folder: correct it or unset it.")
+    return folder
+
+
+# --- tables of the hub ------------------------------------------------------------------------------------------------
+
+
 @cache
 def quiet_datasets() -> ModuleType:
-    """The library `datasets`, told to log no bars, and its client of the hub to say nothing of each retry."""
+    """The library `datasets`, which draws no bars, and whose client of the hub says nothing of each retry."""
     import datasets
     import huggingface_hub
 
@@ -67,31 +88,8 @@ def ask_hub_once() -> None:
         constants.HF_HUB_OFFLINE = True
 
 
-def cache_folder() -> Path:
-    """The folder for what was fetched or converted, shared by all projects of a user."""
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses"
-
-
-def mirror() -> Path | None:
-    """The folder that FIVELENSES_MIRROR names, or None when it is unset.
-
-    Refused: it names something that is not a folder.
-    """
-    named = os.environ.get("FIVELENSES_MIRROR")
-    if not named:
-        return None
-    folder = Path(named).expanduser().resolve()
-    if not folder.is_dir():
-        raise SourceError(f"FIVELENSES_MIRROR names {folder}, which is not a folder: correct it or unset it.")
-    return folder
-
-
 def hub_table(task: Task, split: str) -> "datasets.Dataset":
-    """One split of a task, from the mirror where one is named and from the hub otherwise.
-
-    Args:
-        task: the catalogue's entry.
-        split: our name for the split (`train`, `validation`, `test`).
+    """One split of a task, by our name for it, from the mirror where one is named and from the hub otherwise.
 
     Refused: the mirror lacks it or holds it damaged, or the hub cannot be reached.
     """
@@ -112,6 +110,9 @@ def hub_table(task: Task, split: str) -> "datasets.Dataset":
         ) from error
 
 
+# --- raw files --------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class RawFile:
     """One file of a public repository at a tag, known by the hash of its content.
@@ -121,9 +122,7 @@ class RawFile:
         tag: the release; empty for a file of a repository without releases, which its hash pins alone.
         path: the file inside the repository.
         sha256: of the uncompressed content.
-        git_blob: first characters of the content's git blob id, accepted instead of the hash where a mirror's file was
-            rebuilt.
-        assembled: True for a file that a mirror puts together from many files of the repository; it cannot be fetched.
+        git_blob: first characters of the content's git blob id, where the hash is that of a mirror's rebuilt file.
     """
 
     repository: str
@@ -131,16 +130,15 @@ class RawFile:
     path: str
     sha256: str
     git_blob: str = ""
-    assembled: bool = False
 
 
-def raw_splits(repository: str, tag: str, path: str, **splits: tuple) -> dict[str, RawFile]:
+def raw_splits(repository: str, tag: str, path: str, **splits: tuple[str, ...]) -> dict[str, RawFile]:
     """The raw files of a corpus, one per split.
 
     Args:
         repository, tag: as in `RawFile`.
         path: of the file, with `{}` where the corpus names the split.
-        splits: our split name to the corpus's name, the hash and, where needed, `git_blob` and `assembled`.
+        splits: our split name to the corpus's name, the hash and, where needed, `git_blob`.
 
     Example:
         >>> raw_splits("owner/bank", "v1", "bank-{}.conllu", validation=("dev", "53aa"))["validation"].path
@@ -160,41 +158,30 @@ def raw_bytes(file: RawFile) -> bytes:
     Refused: the file is missing, cannot be fetched, or has another hash.
     """
     folder = mirror()
-    if folder is not None:
-        path = folder / "raw" / file.repository / file.tag / f"{file.path}.xz"
-        try:
-            content = lzma.decompress(path.read_bytes())
-        except (OSError, lzma.LZMAError, EOFError) as error:
-            raise SourceError(f"{path} is missing or damaged ({error}): copy it again.") from error
-        place = str(path)
-    else:
-        content, place = _downloaded(file)
-    if hashlib.sha256(content).hexdigest() != file.sha256 and not _is_git_blob(content, file.git_blob):
+    place = (folder or cache_folder()) / "raw" / file.repository / file.tag / file.path
+    try:
+        if folder:
+            place = place.with_name(f"{place.name}.xz")
+            content = lzma.decompress(place.read_bytes())
+        else:
+            content = _fetched(file, place)
+    except (OSError, lzma.LZMAError, EOFError) as error:
         raise SourceError(
-            f"{place} is not {file.repository} {file.tag} {file.path} (its hash differs): fetch it again."
+            f"{file.path} of {file.repository} could not be read from {place} or fetched ({error}): connect to the "
+            "network, or set FIVELENSES_MIRROR to a folder that holds it."
+        ) from error
+    blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    if hashlib.sha256(content).hexdigest() != file.sha256 and not (file.git_blob and blob.startswith(file.git_blob)):
+        raise SourceError(
+            f"{place} is not {file.path} of {file.repository} {file.tag} (its hash differs): fetch it again, or set "
+            "FIVELENSES_MIRROR to a folder that holds it."
         )
     return content
 
 
-def _downloaded(file: RawFile) -> tuple[bytes, str]:
-    cached = cache_folder() / "raw" / file.repository / file.tag / file.path
-    if not cached.is_file():
+def _fetched(file: RawFile, place: Path) -> bytes:
+    if not place.is_file():
         address = f"{RAW_HOST}/{file.repository}/{file.tag or 'HEAD'}/{file.path}"
-        try:
-            if file.assembled:
-                raise OSError("it is put together from many files")
-            with urllib.request.urlopen(address, timeout=60) as answer:
-                content = answer.read()
-        except OSError as error:
-            raise SourceError(
-                f"{file.path} of {file.repository} {file.tag} could not be fetched ({error}): connect to the network, "
-                "or set FIVELENSES_MIRROR to a folder that holds it."
-            ) from error
-        with written_beside(cached) as place:
-            place.write_bytes(content)
-    return cached.read_bytes(), str(cached)
-
-
-def _is_git_blob(content: bytes, prefix: str) -> bool:
-    blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-    return bool(prefix) and blob.startswith(prefix)
+        with urllib.request.urlopen(address, timeout=60) as answer, written_beside(place) as partial:
+            partial.write_bytes(answer.read())
+    return place.read_bytes()
