@@ -476,7 +476,7 @@ rank, labels = growths.rank(method="first"), growths.transform("size")
 count = labels.floordiv(2).clip(upper=3)  # labels that grow most, and least
 grows = (rank > labels - count).map({True: "most"}).fillna((rank <= count).map({True: "least"}))
 rows = rows.join(grows.rename("grows"), on=["task", "label"]).dropna(subset="grows")
-layout = Layout(panels="task", each="label", names="ends", height=2.7)
+layout = Layout(panels="task", each="label", ends=True, height=2.7)
 look = dict(by="grows", x="step", y_label="distance to nearest label", layout=layout)
 run.figure(
     "Figure 2",
@@ -676,9 +676,7 @@ run.figure(
         by="layer",
         x="step",
         y_label="similarity to itself before",
-        layout=Layout(
-            panels="task", shared=True, names="ends", missing="not separable", height=2.5
-        ),
+        layout=Layout("task", shared=True, ends=True, missing="not separable", height=2.5),
     ),
     f"Similarity of every other layer of {short(settings.encoder)} to itself before fine-tuning "
     "(Pearson correlation of the distances between labels). A layer is missing where planes do not "

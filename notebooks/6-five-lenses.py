@@ -51,12 +51,12 @@ random_directions = None
 device = None
 
 # %% tags=["claim", "hide-input"]
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 
-from fivelenses.exhibits import Cells, Dots, Layout, counted, curves, dots, heat_maps
+from fivelenses.exhibits import Cells, Layout, counted, curves, dots, heat_maps
 from fivelenses.judging import OURS, CannotTest, jackknife, over_seeds, title
 from fivelenses.models import thirds
 from fivelenses.papers.measures import BY_KEY, LENSES, MEASURES, lens, name
@@ -196,15 +196,13 @@ for task, rows in whole.groupby("task", sort=False):
     panels[title(task)] = means.apply(scaled, axis=1).rename(name)
 starts = [place for place in range(1, len(keys)) if lens(keys[place]) != lens(keys[place - 1])]
 ticks = {0: "the row's least change", 1: "its greatest"}
+how = dict(label="change, each row scaled to its own range", x_label="layer")
+drawing = heat_maps(panels, whole, cells=Cells(peaks=True, ticks=ticks), **how)
+for axes, place in product(drawing.figure.axes[: len(panels)], starts):
+    axes.axhline(place, color="white", linewidth=5)
 run.figure(
     "Overview",
-    heat_maps(
-        panels,
-        whole,
-        label="change, each row scaled to its own range",
-        x_label="layer",
-        cells=Cells(peaks=True, breaks=starts, ticks=ticks),
-    ),
+    drawing,
     f"Where fine-tuning changes an encoder, by {len(keys)} measures of five lenses ({in_words}, "
     "mean over seeds). Each row is scaled to its own range, so that shades compare layers and not "
     "rows; a white dot marks the layer of greatest change, gaps part the lenses.",
@@ -429,7 +427,7 @@ run.figure(
         pairs,
         label="mean rank correlation",
         limits=(-1, 1),
-        cells=Cells("{:.2f}", bold, framed, columns=1),
+        cells=Cells("{:.2f}", bold, framed),
     ),
     f"How alike two measures order the layers of a model, averaged over models ({in_words}); bold "
     "where the 95 % interval over models excludes 0. Framed: a measure with itself in two seeds "
@@ -540,8 +538,7 @@ def centres(rows):
 places = centres(whole)
 middle = (whole["layer"].min() + whole["layer"].max()) / 2
 rows = places.assign(row=places["measure"].map(name))
-how = dict(value_label="layer", style=Dots(mean=True, line=middle))
-drawing = dots(rows, "centre", "row", "task", **how)
+drawing = dots(rows, "centre", "row", "task", value_label="layer", line=middle, mean=True)
 drawing.figure.axes[0].set_xlim(whole["layer"].min(), whole["layer"].max())
 run.figure(
     "Centres of change",
@@ -649,10 +646,9 @@ pair = table["measure"].map(name) + " and " + table["own"].map(name)
 sides = {"output": "what it puts out", "added": "what it adds"}
 parts = (table.assign(side=words, correlation=table[side]) for side, words in sides.items())
 rows = pd.concat(parts).assign(pair=pair)
-how = dict(value_label="rank correlation", style=Dots(line=0))
 run.figure(
     "What a layer adds",
-    dots(rows, "correlation", "pair", "side", **how),
+    dots(rows, "correlation", "pair", "side", value_label="rank correlation", line=0),
     "Rank correlation over layers of rollback or weights with the change of a layer's output, and "
     f"with what the layer adds; one point per model ({in_words}).",
     key="added",

@@ -55,7 +55,7 @@ import numpy as np
 import pandas as pd
 
 from fivelenses import judging
-from fivelenses.exhibits import Cells, Dots, Layout, counted, curves, dots, heat_maps, printed
+from fivelenses.exhibits import Cells, Layout, counted, curves, dots, heat_maps, printed
 from fivelenses.judging import OURS, title
 from fivelenses.lenses.checks import INVARIANCES
 from fivelenses.papers.measures import BY_KEY, LENSES, MEASURES, name
@@ -403,7 +403,7 @@ run.figure(
         {"": matrix.round(2) + 0.0},
         table,
         label="share of what fine-tuning shows",
-        cells=Cells("{:.2f}", columns=1),
+        cells=Cells("{:.2f}"),
     ),
     "What each measure reports of these changes of the pre-trained weights that change nothing "
     "that the encoder computes: mean over the layers, as a share of the same for fine-tuned "
@@ -506,7 +506,7 @@ def learning(rows):
 table = learning(changes).drop_duplicates(["task", "measure", "walk"])
 table = table.sort_values("measure", key=lambda keys: keys.map(measured.index), kind="stable")
 table = table.assign(row=table["measure"].map(name), against=table["walk"].map(WALKS))
-how = dict(value_label="probability of being larger", style=Dots(line=0.5))
+how = dict(value_label="probability of being larger", line=0.5)
 drawing = dots(table, "area", "row", "against", **how)
 drawing.figure.axes[0].set_xlim(-0.04, 1.04)
 run.figure(
@@ -664,14 +664,16 @@ seconds = costs.set_index("measure")["seconds"]
 titles = {key: f"{name(key)} ({seconds[key]:.1f} s)" for key in order}
 above_chance = matrix("above_chance")
 chance = table.drop_duplicates("question").set_index("question")["by_chance"]
+drawing = heat_maps(
+    {"": (matrix("score").round(2) + 0.0).rename(index=titles, columns=QUESTIONS)},
+    costs.merge(table, "right"),
+    label="1 is right in all cases",
+    cells=Cells("{:.2f}", above_chance, above_chance),
+)
+drawing.figure.set_figwidth(4.7)
 run.figure(
     "What each lens can see",
-    heat_maps(
-        {"": (matrix("score").round(2) + 0.0).rename(index=titles, columns=QUESTIONS)},
-        costs.merge(table, "right"),
-        label="1 is right in all cases",
-        cells=Cells("{:.2f}", above_chance, above_chance, columns=1, width=4.7),
-    ),
+    drawing,
     f"Scores of each measure, from models with frozen layers ({number(FROZEN)}) and models of "
     f"which all layers were trained, some longer than others ({number(FULL)}). Columns: the share "
     "of cases in which it names a trained layer, by its value and by what each layer adds; rank "

@@ -1,4 +1,4 @@
-"""Surfaces: contours that hold all values, ticks that can be read, and the surface that a reader turns."""
+"""Surfaces: contours that hold all values, and the surface that a reader turns."""
 
 import json
 
@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from fivelenses.exhibits import FLOOR, bar_ticks, contour_levels, turnable
+from fivelenses.exhibits import FLOOR, contour_levels, turnable
 
 
 @pytest.mark.parametrize("values", [[0.6, 0.9], [0.001, 30.0], [0.5, 0.5], [0.0, 0.001]])
 def test_contours_hold_all_values_in_equal_ratios(values):
-    levels = contour_levels(np.array([*values, np.nan]), [0.0, 0.0, 0.0])
+    levels = contour_levels(np.array([*values, np.nan]), np.zeros(3))
     assert levels[0] == pytest.approx(max(values[0], FLOOR)) and levels[-1] >= values[1] * (1 - 1e-9)
     ratios = levels[1:] / levels[:-1]
     assert ratios.min() > 1 and np.allclose(ratios, ratios[0]) and len(levels) >= 12
@@ -24,17 +24,6 @@ def test_contours_lie_no_closer_than_the_standard_error_of_a_cell():
         assert np.diff(contour_levels(values, np.full(50, error), step=0.05)).min() >= error - 1e-9
         ratios = contour_levels(values, error * values)
         assert (ratios[1:] / ratios[:-1]).min() >= 1 + error - 1e-9 or len(ratios) == 2
-
-
-@pytest.mark.parametrize("low, high", [(0.0903, 1.92), (0.0125, 30.0), (0.6, 0.68), (0.3, 4.0)])
-def test_the_ticks_of_a_bar_lie_within_it_and_need_two_digits_at_most(low, high):
-    exact = [0.0, 0.0]
-    shares = contour_levels(np.array([min(low, 0.4), min(high, 0.9)]), exact, step=0.05)
-    for levels in (contour_levels(np.array([low, high]), exact), shares):
-        ticks = bar_ticks(levels)
-        assert 2 <= len(ticks) <= 12 and levels[0] <= ticks[0] and ticks[-1] <= levels[-1]
-    wide = bar_ticks(contour_levels(np.array([low, 10 * high]), exact))
-    assert all(float(f"{tick:.1g}") == pytest.approx(tick) for tick in wide)
 
 
 def test_a_surface_to_turn_has_the_losses_of_its_grid_and_a_hole_where_one_is_not_finite():

@@ -59,10 +59,8 @@ TASKS = {
     "ps-role": ("#117733", "<"),
     "ps-fxn": ("#882255", ">"),
 }
-# Tasks of the reader's own, in the order in which the store came to know them: the pairs repeat late.
-OWN_COLOURS = ("#B22222", "#1F4E79", "#6B8E23", "#C71585", "#5F4B32", "#00868B", "#9932CC", "#B8860B")
-OWN_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# Groups that are no tasks, in the order in which they come: dark to light, so that the order shows in grey, too.
+# Groups that are no tasks, and tasks of the reader's own, in the order in which they come: dark to light, so that the
+# order shows in grey, too.
 OTHERS = (("#332288", "o"), ("#117733", "s"), ("#CC6677", "^"), ("#4499CC", "D"), ("#B5922A", "v"))
 ORDERED_MARKERS = "os^Dv<>ph*PX"
 INK, GREY, PALE = "#333333", "#777777", "#BBBBBB"
@@ -125,8 +123,7 @@ def task_look(task: str) -> tuple[str, str]:
     """The colour and the marker that a task has in the whole book."""
     if task in TASKS:
         return TASKS[task]
-    place = catalogue.find(task).place
-    return OWN_COLOURS[place % len(OWN_COLOURS)], OWN_MARKERS[place % len(OWN_MARKERS)]
+    return OTHERS[catalogue.find(task).place % len(OTHERS)]
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
@@ -168,11 +165,10 @@ class Layout:
         panels: the column that panels are told apart by, two side by side where no names of curves lie between them.
         height: of a panel, in inches.
         shared: whether panels have one vertical axis.
-        log_x: a logarithmic horizontal axis.
         bottom: where the vertical axis begins unless something lies below; as the data ask when None.
         dashes: a column told apart by the kind of line.
         each: a column with several curves per group, each named at its end.
-        names: "ends" writes names at the ends of curves, as a single panel has by default, "legend" above all.
+        ends: names at the ends of curves, as a single panel has them; a legend above all panels otherwise.
         missing: words in a panel without any value; None refuses missing values.
         far: a null so many times above the greatest value is written above its panel, not drawn: it would press the
             curves together.
@@ -181,11 +177,10 @@ class Layout:
     panels: str = ""
     height: float | None = None
     shared: bool = False
-    log_x: bool = False
     bottom: float | None = 0.0
     dashes: str = ""
     each: str = ""
-    names: str = ""
+    ends: bool = False
     missing: str | None = None
     far: float | None = None
 
@@ -200,18 +195,16 @@ def curves(
     x_label: str = "",
     nulls: Sequence[str] | Mapping[str, str] = (),
     layout: Layout = Layout(),  # noqa: B008 (it is frozen)
-) -> Drawing | Missing | None:
+) -> Drawing | Missing | pd.DataFrame:
     """One curve per group with a band over seeds, and what would be seen without any effect.
 
     Args:
-        table: tidy, with the columns named here; None is drawn from an empty one.
+        table: tidy, with the columns named here; one that is missing or empty is given back.
         nulls: columns that are drawn dashed, and what they are called: their means over all groups. Those of controls
             (`records.with_controls`) are drawn without being asked for.
     """
-    if isinstance(table, Missing):
+    if isinstance(table, Missing) or table.empty:
         return table
-    if table.empty:
-        return None
     if layout.missing is None and table[y].isna().any():
         raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
     lines, found, panels = null_lines(table, y, nulls), looks(table[by]), layout.panels
@@ -227,7 +220,11 @@ def curves(
             axes.annotate(layout.missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
         names_of_nulls, words_of_nulls = draw_nulls(axes, rows, x, y, lines, layout.far)
         said += words + words_of_nulls
-        position_axis(axes, rows[x], layout.log_x)
+        places = sorted(set(rows[x]))
+        if places[-1] - places[0] <= MAX_LAYERS and all(
+            place % 1 == 0 for place in places
+        ):  # every layer, or fewer of a deep one
+            axes.set_xticks(places[:: -(-len(places) // MAX_TICKS)])
         ends[axes] = rows[x].max(), names | names_of_nulls
     x_title = x_label or x.replace("_", " ")
     grid.set_axis_labels(x_title if columns == 1 else "", y_label)
@@ -236,13 +233,13 @@ def curves(
     for axes in ends:
         if layout.bottom is not None and axes.dataLim.y0 >= layout.bottom:
             axes.set_ylim(bottom=layout.bottom)
-    if (layout.names or ("legend" if panels else "ends")) == "legend":
-        kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
-        # What has a panel of its own is named above it.
-        legend(grid.figure, handles_of(found if layout.each or panels != by else {}, kinds, lines))
-    else:
+    if layout.ends or not panels:
         for axes, (last, names) in ends.items():
             label_ends(axes, last, names, height)
+    else:
+        kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
+        # What has a panel of its own is named above it.
+        legend(grid.figure, handles_of({} if panels == by else found, kinds, lines))
     return Drawing(grid.figure, table, " ".join([f"Curves of {y_label} over {x_label or x}.", *said]))
 
 
@@ -251,7 +248,7 @@ def panel_grid(table: pd.DataFrame, layout: Layout):
     import seaborn as sns
 
     order = list(dict.fromkeys(table[layout.panels])) if layout.panels else [""]
-    columns = 1 if layout.names == "ends" else min(2, len(order))
+    columns = 1 if layout.ends else min(2, len(order))
     height = layout.height or (2.3 if layout.panels else 3.6)
     wrapping = dict(col=layout.panels, col_order=order, col_wrap=columns) if layout.panels else {}
     grid = sns.FacetGrid(table, sharex=False, sharey=layout.shared, despine=False, **wrapping)
@@ -323,15 +320,6 @@ def ends_in_words(curve: pd.Series) -> str:
     """The first and the last point of a curve, in words."""
     places = dict.fromkeys((0, len(curve) - 1))
     return ", ".join(f"{curve.iloc[one]:.3f} at {curve.index[one]:g}" for one in places).replace("-", "−")
-
-
-def position_axis(axes: Axes, positions: pd.Series, log: bool) -> None:
-    """The horizontal axis: every layer for a shallow encoder, and fewer ticks for a deep one."""
-    if log:
-        axes.set_xscale("log")
-    elif (positions % 1 == 0).all() and np.ptp(positions) <= MAX_LAYERS:
-        places = sorted(set(positions))
-        axes.set_xticks(places[:: 1 if len(places) <= MAX_TICKS else 2 if len(places) <= 2 * MAX_TICKS else 4])
 
 
 def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], height: float) -> None:
@@ -454,21 +442,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-@dataclass(frozen=True)
-class Dots:
-    """How dots are drawn.
-
-    Attributes:
-        null: a column that a row has once, such as a null rate, drawn as a grey cross.
-        mean: a black bar at the mean of each row.
-        line: where a dashed grey line stands.
-    """
-
-    null: str = ""
-    mean: bool = False
-    line: float | None = None
-
-
 def dots(
     table: pd.DataFrame,
     value: str,
@@ -476,42 +449,36 @@ def dots(
     by: str,
     *,
     value_label: str,
-    style: Dots = Dots(),  # noqa: B008
-) -> Drawing | Missing | None:
+    line: float | None = None,
+    mean: bool = False,
+) -> Drawing | Missing | pd.DataFrame:
     """One dot per observation from left to right, one row per group, from the top down, with the values of `by` side by
     side in it.
 
     Args:
-        table: tidy, with the columns named here; an observation without a value leaves an empty row.
+        table: tidy, with the columns named here; one that is missing or empty is given back.
+        line: where a dashed grey line stands.
+        mean: a black bar at the mean of each row.
     """
     import seaborn as sns
 
-    if isinstance(table, Missing):
+    if isinstance(table, Missing) or table.empty:
         return table
-    if table.empty:
-        return None
-    rows, groups, found = (list(dict.fromkeys(table[column])) for column in (row, by, by))
-    found = looks(groups)
+    groups, named = list(dict.fromkeys(table[by])), table.assign(**{row: table[row].map(title)})
+    found, rows = looks(groups), list(dict.fromkeys(named[row]))
     figure, axes = plt.subplots(figsize=(WIDTH, 0.5 * len(rows) + 0.8), layout="constrained")
-    named = table.assign(**{row: table[row].map(title)})
-    order = list(map(title, rows))
-    if style.line is not None:
-        axes.axvline(style.line, color=GREY, linestyle="--", linewidth=1.4)
+    if line is not None:
+        axes.axvline(line, color=GREY, linestyle="--", linewidth=1.4)
+    placed, handles = dict(x=value, y=row, order=rows, ax=axes), []
     for key, part in named.groupby(by, sort=False):
         colour, marker = found[key]
-        placed = dict(x=value, y=row, order=order, hue=by, hue_order=groups, legend=False, ax=axes)
-        drawn = dict(palette=[colour] * len(groups), edgecolor=colour, linewidth=1.3, marker=marker, size=6)
-        sns.stripplot(part, **placed, **drawn, dodge=len(groups) > 1, jitter=False)
-    if style.mean:
+        look = dict(palette=[colour] * len(groups), edgecolor=colour, linewidth=1.3, marker=marker, size=6)
+        aside = dict(hue=by, hue_order=groups, dodge=len(groups) > 1, jitter=False, legend=False)
+        sns.stripplot(part, **placed, **look, **aside)
+        handles.append(Line2D([], [], label=title(key), color=colour, marker=marker, linestyle="none"))
+    if mean:
         bar = dict(marker="|", markersize=26, markeredgewidth=2.5, color="black", linestyle="none")
-        sns.pointplot(named, x=value, y=row, order=order, errorbar=None, ax=axes, **bar)
-    handles = [
-        Line2D([], [], label=title(key), color=found[key][0], marker=found[key][1], linestyle="none") for key in groups
-    ]
-    if style.null:
-        firsts = named.groupby(row, sort=False)[style.null].first()
-        name, cross = style.null.replace("_", " "), dict(color=GREY, marker="x", linestyle="none", markersize=7)
-        handles += axes.plot(firsts, firsts.index, label=name, zorder=2.5, **cross)
+        sns.pointplot(named, errorbar=None, **placed, **bar)
     legend(figure, handles)
     for place in range(1, len(rows)):
         axes.axhline(place - 0.5, color="#E5E5E5", linewidth=0.8, zorder=0)
@@ -524,8 +491,9 @@ def dots_in_words(table: pd.DataFrame, value: str, row: str, by: str, label: str
     said = [f"Dots of {label}."]
     for name, of_row in table.groupby(row, sort=False):
         means = of_row.groupby(by, sort=False)[value].mean().dropna()
-        said.append(f"{name}: " + ", ".join(f"{title(key)} {mean:.3f}" for key, mean in means.items()) + ".")
-    return " ".join(said).replace("-", "−")
+        words = [f"{title(key)} {printed(mean, '.3f')}" for key, mean in means.items()]
+        said.append(f"{name}: {', '.join(words)}.")
+    return " ".join(said)
 
 
 @dataclass(frozen=True)
@@ -536,20 +504,14 @@ class Cells:
         written: the format of the number in each cell; a missing value is a dash, or blank in an empty upper triangle.
         bold, framed: which numbers are bold, which cells framed; in one matrix.
         peaks: a white dot with a dark rim in the greatest cell of each row without missing values.
-        breaks: numbers of the rows above which a gap parts them.
         ticks: of the bar, with their words.
-        columns, width, height: panels side by side, inches of the picture, and of one panel.
     """
 
     written: str = ""
     bold: pd.DataFrame | None = None
     framed: pd.DataFrame | None = None
     peaks: bool = False
-    breaks: Sequence[int] = ()
     ticks: Mapping[float, str] = field(default_factory=dict)
-    columns: int = 2
-    width: float = WIDTH
-    height: float | None = None
 
 
 def heat_maps(
@@ -574,10 +536,9 @@ def heat_maps(
         return table
     if not matrices:
         return None
-    columns = min(cells.columns, len(matrices))
-    height = cells.height or 0.33 * len(next(iter(matrices.values()))) + 0.6
-    rows = -(-len(matrices) // columns)
-    sized = dict(figsize=(cells.width, height * rows + 0.8), layout="constrained", squeeze=False, sharey=True)
+    columns, rows = min(2, len(matrices)), -(-len(matrices) // 2)
+    height = 0.33 * len(next(iter(matrices.values()))) + 0.6
+    sized = dict(figsize=(WIDTH, height * rows + 0.8), layout="constrained", squeeze=False, sharey=True)
     figure, grid = plt.subplots(rows, columns, **sized)
     said = [f"Shaded tables of {label}." if len(matrices) > 1 else f"A shaded table of {label}."]
     for axes, (name, matrix) in zip(grid.flat, matrices.items(), strict=False):
@@ -631,8 +592,6 @@ def draw_cells(axes: Axes, matrix: pd.DataFrame, limits: tuple[float, float], ce
         whole = np.flatnonzero(~missing.any(axis=1))
         places = matrix.to_numpy()[whole].argmax(axis=1) + 0.5
         axes.plot(places, whole + 0.5, "o", color="white", markeredgecolor=INK, markeredgewidth=0.8, markersize=5.5)
-    for place in cells.breaks:
-        axes.axhline(place, color="white", linewidth=5)
     axes.set(xlabel="", ylabel="")
     axes.grid(False)
     axes.tick_params(length=0, labelrotation=0)
@@ -645,7 +604,7 @@ def matrix_in_words(matrix: pd.DataFrame, name: str) -> str:
     said = []
     for row, values in matrix.iterrows():
         if values.notna().any():
-            said.append(f"{row} most at {values.idxmax()} ({values.max():.2f})".replace("-", "−"))
+            said.append(f"{row} most at {values.idxmax()} ({printed(values.max(), '.2f')})")
     return f"{name}: " * bool(name) + "; ".join(said) + "."
 
 
@@ -695,7 +654,7 @@ def surfaces(
     label: str,
     table: pd.DataFrame | None = None,
     contours: Contours = Contours(),  # noqa: B008
-) -> Drawing | Missing | None:
+) -> Drawing | Missing | pd.DataFrame:
     """One shaded plane per panel, all with the same shades, which the bar below explains.
 
     Args:
@@ -704,15 +663,14 @@ def surfaces(
         table: the tidy table behind them, where it is not the cells.
         label: of the value, with its unit.
     """
-    if isinstance(cells, Missing) or isinstance(table, Missing):
-        return cells if isinstance(cells, Missing) else table
-    if cells.empty:
-        return None
+    if isinstance(cells, Missing) or cells.empty:
+        return cells
     grids = {
         name: of_panel.pivot(index="beta", columns="alpha", values=value)
         for name, of_panel in cells.groupby(panels, sort=False)
     }
-    levels = contour_levels(cells[value].to_numpy(float), cells[f"{value}_standard_error"], contours.step)
+    errors = cells[f"{value}_standard_error"].to_numpy(float)
+    levels = contour_levels(cells[value].to_numpy(float), errors, contours.step)
     rows, columns = -(-len(grids) // 2), min(2, len(grids))
     sized = dict(figsize=(WIDTH, (2.55 if columns == 2 else 4.2) * rows + 1.45), layout="constrained", squeeze=False)
     figure, axes = plt.subplots(rows, columns, **sized, sharex=True, sharey=True)
@@ -725,32 +683,35 @@ def surfaces(
     for place in axes.flat[len(grids) :]:
         place.set_visible(False)
     finish_surfaces(figure, list(axes.flat[: len(grids)]), levels, label, contours)
-    alt = f"Surfaces of {label}. " + "; ".join(marks_in_words(*one, contours) for one in grids.items()) + "."
+    said = []
+    for name, grid in grids.items():
+        heights = (f"{mark} {grid.loc[beta, alpha]:.2f}" for mark, (alpha, beta) in contours.marks.items())
+        said.append(f"{name}: {', '.join(heights)}")
+    alt = f"Surfaces of {label}. {'; '.join(said)}."
     after = turnable(grids, contours.marks, alt) if contours.turnable else ""
     return Drawing(figure, cells if table is None else table, alt, after)
 
 
-def contour_levels(values: np.ndarray, errors: Sequence[float], step: float | None = None) -> np.ndarray:
+def contour_levels(values: np.ndarray, errors: np.ndarray, step: float | None = None) -> np.ndarray:
     """Contours that hold all finite values, in whole multiples of a step or in equal ratios from `FLOOR` on, no closer
     than the standard error of a cell (median).
 
-    >>> contour_levels(np.array([0.12, 0.24]), [0.02, 0.02], step=0.05).round(2)
+    >>> contour_levels(np.array([0.12, 0.24]), np.array([0.02, 0.02]), step=0.05).round(2)
     array([0.1 , 0.15, 0.2 , 0.25])
-    >>> contour_levels(np.array([0.1, np.nan, 1.0]), [0.05, np.nan, 0.5]).round(2)
+    >>> contour_levels(np.array([0.1, np.nan, 1.0]), np.array([0.05, np.nan, 0.5])).round(2)
     array([0.1 , 0.16, 0.25, 0.4 , 0.63, 1.  ])
     """
-    errors, finite = np.asarray(errors, dtype=float), np.isfinite(values)
-    least, most = values[finite].min(), values[finite].max()
-    known = finite & np.isfinite(errors)
+    finite = np.isfinite(values)
+    values, errors = values[finite], np.nan_to_num(errors[finite])
     if step:
-        step *= max(1, np.ceil(np.median(errors[known]) / step - 1e-9)) if known.any() else 1
-        first = np.floor(least / step)
-        return step * np.arange(first, max(np.ceil(most / step), first + 1) + 1)
-    low = max(least, FLOOR)
-    high = max(most, 1.05 * low)
-    ratio = 1 + np.median(errors[known] / values[known].clip(FLOOR)) if known.any() else 1
-    steps = CONTOURS - 1 if ratio == 1 else np.log(high / low) // np.log(ratio)
-    return np.geomspace(low, high, int(min(max(steps, 1), CONTOURS - 1)) + 1)
+        step *= max(1, np.ceil(np.median(errors) / step - 1e-9))
+        first = np.floor(values.min() / step)
+        return step * np.arange(first, max(np.ceil(values.max() / step), first + 1) + 1)
+    low = max(values.min(), FLOOR)
+    high = max(values.max(), 1.05 * low)
+    closest = np.log1p(np.median(errors / values.clip(FLOOR)))
+    steps = min(CONTOURS - 1, np.log(high / low) // max(closest, 1e-9))
+    return np.geomspace(low, high, int(max(steps, 1)) + 1)
 
 
 def draw_surface(
@@ -812,7 +773,7 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
         if spec.rowspan.stop == spec.get_gridspec().nrows or spec.colspan.start == len(axes) % 2 == 1:
             place.set_xlabel("α, along δ₁", fontsize=10)
     bar = figure.colorbar(axes[0].collections[0], ax=axes, location="bottom", fraction=0.045, aspect=38, pad=0.015)
-    ticks = bar_ticks(levels)
+    ticks = levels[:: -(-len(levels) // 9)]
     bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
     bar.ax.minorticks_off()
     bar.ax.tick_params(labelsize=9)
@@ -826,27 +787,6 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
     handles = [Line2D([], [], label=name, **look) for name, look in drawn.items()]
     box = dict(facecolor="#4A5468", edgecolor="none", framealpha=1, labelcolor="white", frameon=True)
     legend(figure, handles, fontsize=10, **box)
-
-
-def bar_ticks(levels: np.ndarray) -> np.ndarray:
-    """Where a bar of these levels has ticks: 1, 2 and 5 and their tenfolds where three of them lie within equal ratios,
-    and every other level, or fewer, otherwise.
-
-    >>> bar_ticks(np.geomspace(0.09, 1.9, 15))
-    array([0.1, 0.2, 0.5, 1. ])
-    """
-    if not np.allclose(np.diff(levels), levels[1] - levels[0]):
-        rounded = np.outer(10.0 ** np.arange(-2, 4), [1, 2, 5]).ravel()
-        within = rounded[(rounded >= levels[0]) & (rounded <= levels[-1])]
-        if len(within) >= 3:
-            return within
-    return levels[:: -(-len(levels) // 9)]
-
-
-def marks_in_words(name: str, grid: pd.DataFrame, contours: Contours) -> str:
-    """The values at the marks of one surface, in words."""
-    heights = {mark: grid.loc[beta, alpha] for mark, (alpha, beta) in contours.marks.items()}
-    return f"{name}: " + ", ".join(f"{mark} {height:.2f}" for mark, height in heights.items())
 
 
 def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float, float]], label: str) -> str:
@@ -975,7 +915,7 @@ def table_html(
     )
 
 
-class _Typographic(string.Formatter):
+class Typographic(string.Formatter):
     """Formats numbers with minus signs, and missing values as dashes."""
 
     def format_field(self, value: object, format_spec: str) -> str:
@@ -987,7 +927,7 @@ class _Typographic(string.Formatter):
 
 def _cells(table: pd.DataFrame, column: str, form: Format | None) -> list[str]:
     """One column as a page prints it."""
-    values, formatter = table[column].tolist(), _Typographic()
+    values, formatter = table[column].tolist(), Typographic()
     if callable(form):
         return [MISSING if pd.api.types.is_scalar(one) and pd.isna(one) else str(form(one)) for one in values]
     if form is not None and any(name for _, name, _, _ in formatter.parse(form)):

@@ -1,7 +1,4 @@
-"""The book's page of this machine's sweeps: scores against every swept parameter, and the verdicts on all claims.
-
-Everything on it is read from the sweeps' tables.
-"""
+"""The book's page of this machine's sweeps, from their tables: scores and verdicts against every swept parameter."""
 
 from pathlib import Path
 
@@ -10,21 +7,14 @@ import yaml
 
 from fivelenses import project
 from fivelenses.book.cards import render
-from fivelenses.execution import RunError
-from fivelenses.exhibits import Dots, Exhibit, Layout, curves, dots, in_words, table_html
+from fivelenses.exhibits import Exhibit, dots, in_words, table_html
 from fivelenses.judging import ORDINARY
 
 PAGE = "here/sweeps.md"
-NAMES = ("seed", "seeds")  # numbers that are no quantities
-MIN_RATIO = 20.0  # greatest over least value from which the axis is logarithmic
 
 
 def write_page(folder: Path) -> None:
-    """Write the page into the folder that the book is built from; nothing where there is no sweep.
-
-    Raises:
-        RunError: a sweep's files are damaged; the sentence says which.
-    """
+    """Write the page into the folder that the book is built from; nothing where there is no sweep."""
     sweeps = [_content(file.parent) for file in sorted((project.runs_folder() / "sweeps").glob("*/sweep.parquet"))]
     if sweeps:
         (folder / PAGE).parent.mkdir(parents=True, exist_ok=True)
@@ -32,22 +22,14 @@ def write_page(folder: Path) -> None:
 
 
 def _content(sweep: Path) -> dict:
-    """What the page says of one sweep."""
-    try:
-        content = yaml.safe_load((sweep / "sweep.yaml").read_text(encoding="utf-8"))
-        table, verdicts = pd.read_parquet(sweep / "sweep.parquet"), pd.read_parquet(sweep / "claims.parquet")
-        swept = content["swept"]
-        # The parameters that differ between points, seeds only where nothing else does.
-        varied = [name for name in swept if table[name].nunique() > 1] or swept
-        varied = [name for name in varied if name not in NAMES] or varied
-        models = fine_tuned(table[table["exhibit"] == "models"])
-        values = {name: table[name].drop_duplicates() for name in swept}
-        pictures = [score_against(models, name, sweep.name).html for name in varied if len(models)]
-        shown = {"pictures": pictures, "claims": [verdicts_by(verdicts, name) for name in varied if len(verdicts)]}
-        return {"name": sweep.name, "swept": values} | {one: content[one] for one in ("chapter", "profile")} | shown
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise RunError(f"The sweep in {sweep} is damaged ({reason}): make it again, or remove the folder.") from error
+    content = yaml.safe_load((sweep / "sweep.yaml").read_text(encoding="utf-8"))
+    table, verdicts = pd.read_parquet(sweep / "sweep.parquet"), pd.read_parquet(sweep / "claims.parquet")
+    models, values = table[table["exhibit"] == "models"], {name: table[name].unique() for name in content["swept"]}
+    varied = [name for name, several in values.items() if len(several) > 1]
+    pictures = [score_against(models, name, sweep.name).html for name in varied if len(models)]
+    claims = [verdicts_by(verdicts, name) for name in varied if len(verdicts)]
+    of_sweep = {"name": sweep.name, "chapter": content["chapter"], "profile": content["profile"], "swept": values}
+    return of_sweep | {"pictures": pictures, "claims": claims}
 
 
 def verdicts_by(verdicts: pd.DataFrame, parameter: str) -> str:
@@ -59,43 +41,17 @@ def verdicts_by(verdicts: pd.DataFrame, parameter: str) -> str:
     return table_html(wide.reset_index(), f"Verdicts by {parameter}, in brackets at how many points.")
 
 
-def fine_tuned(table: pd.DataFrame) -> pd.DataFrame:
-    """The models of a sweep that were fine-tuned as usual on all that their chapter gives them: of one point's models
-    of one task those with the most examples, and where a chapter trains from scratch too, those that were pre-trained.
+def score_against(models: pd.DataFrame, parameter: str, sweep: str) -> Exhibit:
+    """The scores of a sweep's models that were fine-tuned as usual, a dot each, by task and by a swept parameter.
 
     Args:
-        table: the rows of the exhibit `models` of a sweep's table, see `checkpoints.tables.models`, where the model's
+        models: the rows of the exhibit `models` of a sweep's table, see `checkpoints.tables.models`, where the model's
             own column is called ``table_<name>`` if it has the name of a swept parameter.
-
-    Returns:
-        With `of_task`, `of_seed` and `most` beside: the model's own task, seed and number of examples.
     """
-    own = table.rename(columns=lambda name: f"swept_{name}" if f"table_{name}" in table else name)
-    own = own.rename(columns=lambda name: name.removeprefix("table_"))
-    models = table.assign(of_task=own["task"], of_seed=own["seed"], most=pd.to_numeric(own["examples"]))
-    scratch = own["encoder"].str.startswith("random:")
-    usual = scratch.all() | ~scratch
-    for name, value in ORDINARY.items():
-        usual &= pd.to_numeric(own[name]) == value
-    models = models[usual]
-    return models[models["most"] == models.groupby(["point", "of_task"])["most"].transform("max")]
-
-
-def score_against(models: pd.DataFrame, parameter: str, sweep: str) -> Exhibit:
-    """The picture of a sweep: `fine_tuned` models, a panel per task of curves over a quantity, and dots otherwise; a
-    point where the parameter has no value (each task's schedule has its own) is not drawn.
-    """
-    drawn = pd.DataFrame({"task": models["of_task"], "seed": models["of_seed"], "value": models[parameter]})
-    drawn = drawn.join(models[["score", "null_rate"]].apply(pd.to_numeric)).dropna(subset=["value"])
-    values, nulls = drawn["value"], {"null_rate": "null rate"}
-    if pd.api.types.is_numeric_dtype(values) and parameter not in NAMES:
-        wide = values.min() > 0 and values.max() / values.min() >= MIN_RATIO
-        layout = Layout(panels="task", bottom=None, log_x=bool(wide))
-        drawing = curves(
-            drawn, "score", "task", x="value", x_label=parameter, y_label="score", nulls=nulls, layout=layout
-        )
-    else:
-        named = drawn.assign(value=f"{parameter} " + values.astype(str))
-        drawing = dots(named, "score", "task", "value", value_label="score", style=Dots(null="null_rate"))
+    own = {name: models.get(f"table_{name}", models.get(name)) for name in ("task", "seed", *ORDINARY)}
+    usual = [pd.to_numeric(own[name]) == value for name, value in ORDINARY.items()]
+    drawn = pd.DataFrame({"task": own["task"], "seed": own["seed"], "score": pd.to_numeric(models["score"])})
+    drawn = drawn.assign(value=f"{parameter} " + models[parameter].astype(str))[pd.concat(usual, axis=1).all(axis=1)]
+    drawing = dots(drawn, "score", "task", "value", value_label="score")
     caption = f"Development score of the fine-tuned models against {parameter}: {in_words(drawn)}."
     return Exhibit(f"{sweep}-{parameter}", f"Score against {parameter}", caption, drawn, drawing)
