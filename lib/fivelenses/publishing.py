@@ -37,16 +37,8 @@ def run_name(profile: str, parameters: ChapterParameters) -> str:
 
 
 def publish(number: int, profile: str = "small", overrides: dict | None = None) -> Path:
-    """Copy the records of a chapter's run into ``book/records``.
-
-    Args:
-        number: the chapter.
-        profile, overrides: of the run. The run without overrides leads its chapter: it is the one that the book's page
-            of the chapter shows.
-
-    Raises:
-        ParameterError: there is no current run.
-        RunError: it read a table of the reader's own, or the published records would become too large to commit.
+    """Copy the records of a chapter's run into ``book/records``. The run without overrides leads its chapter: it is the
+    one that the book's page of the chapter shows. A run on a table of the reader's own is refused.
     """
     chapter, overrides = find_chapter(number), resolved(number, profile, overrides or {})
     parameters = settings(number, profile, **overrides)
@@ -77,15 +69,12 @@ def commit(number: int, name: str, measured: dict[str, records.Record], facts: d
     """Write records and their ``run.json`` where published runs lie, in the place of the run of the same name.
 
     Args:
-        number: the chapter.
-        name: of the run, see `run_name`.
+        number, name: the chapter, and the run, see `run_name`.
         measured: record by the name of its file.
-        facts: of the run: `profile`, `parameters`, `specifications`, `seconds`, `training_seconds`, `device`,
-            `versions`, `peak_memory`, and `not_measured`, the name of a measurement to why the run lacks it.
+        facts: of the run, from its own ``run.json``.
         leads: whether the book's page of the chapter shows this run.
 
-    Raises:
-        RunError: all published records together would be too large to commit.
+    Refused: all published records together would be too large to commit.
     """
     place = records.committed_folder() / name / find_chapter(number).slug
     with folder_beside(place) as partial:
@@ -109,14 +98,7 @@ def stamp(number: int) -> list[Path]:
     """Write the digest of today's measuring code into a chapter's published records, whose numbers stay.
 
     For a change of code that changes no number: the chapter on the toy world has to give equal tables before and after,
-    which whoever asks for this has seen.
-
-    Returns:
-        The folders of the runs whose records were stamped.
-
-    Raises:
-        RecordError: a record is damaged.
-        LookupError: nothing measures a record any more.
+    which whoever asks for this has seen. Returns the folders of the runs whose records were stamped.
     """
     chapter = find_chapter(number)
     folders = [file.parent for file in sorted(records.committed_folder().glob(f"*/{chapter.slug}/run.json"))]

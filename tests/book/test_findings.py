@@ -7,8 +7,9 @@ import yaml
 
 from fivelenses import judging, records
 from fivelenses.book import findings, pages
-from fivelenses.book.findings import FindingError, evaluate
+from fivelenses.book.findings import evaluate
 from fivelenses.chapters import find_chapter
+from fivelenses.execution import RunError
 from fivelenses.judging import Claim, over_seeds
 from fivelenses.records import Identity, Record
 
@@ -64,7 +65,7 @@ def test_a_changed_record_fails_and_names_the_sentence(tmp_path):
     committed, page = write_run(tmp_path)
     write_entry(committed)
     write_run(tmp_path, top=0.4)
-    with pytest.raises(FindingError, match=r"Over \{tokens\} tokens the top.*does not hold.*top = 0.4.*rewrite"):
+    with pytest.raises(RunError, match=r"Over \{tokens\} tokens the top.*does not hold.*top = 0.4.*rewrite"):
         findings.findings(committed, page)
 
 
@@ -89,7 +90,7 @@ def test_a_changed_record_fails_and_names_the_sentence(tmp_path):
 def test_what_is_not_well_formed_is_refused_and_the_sentence_named(tmp_path, changes, message):
     committed, page = write_run(tmp_path)
     write_entry(committed, **changes)
-    with pytest.raises(FindingError, match=f"The finding “{changes.get('says', 'Over')[:5]}.*{message}"):
+    with pytest.raises(RunError, match=f"The finding “{changes.get('says', 'Over')[:5]}.*{message}"):
         findings.findings(committed, page)
 
 

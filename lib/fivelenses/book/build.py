@@ -8,13 +8,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
-from html import escape
 from pathlib import Path
 
 import nbformat
 import pandas as pd
 import yaml
-from bs4 import BeautifulSoup
 
 from fivelenses import catalogue, judging, project, records
 from fivelenses.book import ledger, sweeps
@@ -87,9 +85,6 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
 def build_page(run: BookRun) -> Path:
     """A run's page as a book of one page, with the glossary and the references; links to the rest of the book are plain
     text. It goes into the run's folder.
-
-    Raises:
-        RunError: the page did not build.
     """
     root, work = project.root(), run.folder / ".page"
     shutil.rmtree(work, ignore_errors=True)
@@ -103,7 +98,7 @@ def build_page(run: BookRun) -> Path:
         cell.source = re.sub(r"\[([^\]]+)\]\(/[^)]*\)", r"\1", cell.source)
     write_notebook(page, source / f"{run.page}.ipynb")
     contents = {"format": "jb-book", "root": run.page, "chapters": [{"file": "glossary"}, {"file": "references"}]}
-    write_yaml(contents, source / "_toc.yml")
+    (source / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf-8")
     with folder_beside(run.folder / "page") as partial:
         shutil.copytree(jupyter_book(source, work), partial, dirs_exist_ok=True)
     shutil.rmtree(work)
@@ -113,8 +108,7 @@ def build_page(run: BookRun) -> Path:
 def jupyter_book(source: Path, output: Path, *options: str) -> Path:
     """Build the pages of a folder and return the folder of their HTML.
 
-    Raises:
-        RunError: with the first warning; the builder's log lies in the output folder.
+    Refused with the first warning; the builder's log lies in the output folder.
     """
     arguments = ["build", str(source), "--path-output", str(output), *options]
     ended = subprocess.run([sys.executable, "-c", BUILDER, *arguments], capture_output=True, text=True)
@@ -127,7 +121,6 @@ def jupyter_book(source: Path, output: Path, *options: str) -> Path:
             f"The book did not build: {first.replace(str(source), 'book')} ({len(lines)} such lines in {log})."
         )
     html = output / "_build" / "html"
-    hover_over_terms(html)
     # Beside the pages when they are built: each would load a script that is staged with them, a second time.
     (html / "_static" / "mathjax").mkdir(parents=True, exist_ok=True)
     for file in importlib.metadata.files("sphinx-mathjax-offline"):
@@ -136,27 +129,10 @@ def jupyter_book(source: Path, output: Path, *options: str) -> Path:
     return html
 
 
-def hover_over_terms(html: Path) -> None:
-    """Put the glossary's meaning of a term on every link to it, where a browser shows it under the pointer."""
-    glossary = BeautifulSoup((html / "glossary.html").read_text(encoding="utf-8"), "html.parser")
-    for page in html.rglob("*.html"):
-        text = page.read_text(encoding="utf-8")
-        for name in glossary.select("dl.glossary > dt[id]"):
-            meaning = escape(" ".join(name.find_next_sibling("dd").get_text().split()))
-            text = text.replace(f'glossary.html#{name["id"]}"', f'glossary.html#{name["id"]}" title="{meaning}"')
-        page.write_text(text, encoding="utf-8")
-
-
 def stage(folder: Path, runs: Sequence[BookRun]) -> None:
-    """Gather configuration, pages, chapters and generated tables in one folder.
+    """Gather configuration, pages, chapters and generated tables in one folder, which is made.
 
-    Args:
-        folder: is made.
-        runs: of the book; a chapter that this machine has not run has a page that says so if no local run is among
-            them.
-
-    Raises:
-        RunError: a run of this machine is missing, failed, unfinished or out of step.
+    A chapter that this machine has not run has a page that says so if no local run is among the runs of the book.
     """
     for run in (run for run in runs if run.part == HERE):
         reason = state(run.chapter, run.folder, settings(run.chapter.number, run.profile).model_dump(mode="json"))
@@ -184,9 +160,10 @@ def stage(folder: Path, runs: Sequence[BookRun]) -> None:
         runs, "real", "all-MiniLM"
     )
     configuration["sphinx"]["config"]["version"] = importlib.metadata.version("fivelenses")
-    write_yaml(configuration, folder / "_config.yml")
+    (folder / "_config.yml").write_text(yaml.safe_dump(configuration), encoding="utf-8")
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    write_yaml(table_of_contents(contents, runs, folder), folder / "_toc.yml")
+    contents = table_of_contents(contents, runs, folder)
+    (folder / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf-8")
 
 
 def write_generated(folder: Path, runs: Sequence[BookRun]) -> None:
@@ -218,18 +195,9 @@ def write_notebook(page: nbformat.NotebookNode, place: Path) -> None:
     nbformat.write(page, place)
 
 
-def write_yaml(content: dict, place: Path) -> None:
-    """A file of the builder's."""
-    place.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-
-
 def linked(page: nbformat.NotebookNode, run: BookRun, pages: Collection[str]) -> nbformat.NotebookNode:
-    """The page of another encoder, where a link to a chapter that this encoder has not run leads to the run that leads.
-
-    Args:
-        page: the assembled page; its cells are changed.
-        run: its run; the pages of leading runs lie side by side, and their links stay as they are.
-        pages: the addresses of the book's pages, without suffix.
+    """The page of another encoder, where a link to a chapter that this encoder has not run leads to the run that leads;
+    `pages` are the addresses of the book's pages, without suffix.
     """
     folder = run.page.rpartition("/")[0]
     others = [one.slug for one in CHAPTERS.values() if not run.leads and f"{folder}/{one.slug}" not in pages]
@@ -270,12 +238,9 @@ def cases_of_lenses(runs: Sequence[BookRun], prefix: str, encoder: str) -> dict[
 
 
 def encoder_scores(runs: Iterable[BookRun]) -> pd.DataFrame:
-    """How well the encoders of published runs learn each task, for the page on encoders.
-
-    Returns:
-        One row per task, training set and number of epochs, with a column per encoder: the mean score of its models
-        that were fine-tuned as usual on the largest training set that it has of the task. Chapter 7, whose trainings
-        differ in length by design, is left out.
+    """One row per task, training set and number of epochs, with a column per encoder: the mean score of its models
+    that were fine-tuned as usual on the largest training set that it has of the task. Chapter 7, whose trainings differ
+    in length by design, is left out.
     """
     places = [run.committed for run in runs if run.committed and run.chapter.number != KNOWN_TRUTH]
     models = every_record(places, "models").drop_duplicates("address")

@@ -84,11 +84,7 @@ class Plot:
     rows: tuple[tuple[Group, Part], ...]
 
     def at(self, number: float) -> float:
-        """Where a number lies, in percent of the width; what lies outside is at the edge.
-
-        >>> Plot(Threshold("growth"), 0, 2, ()).at(1), Plot(Threshold("growth"), 0, 2, ()).at(-7)
-        (50.0, 4.0)
-        """
+        """Where a number lies, in percent of the width; what lies outside is at the edge."""
         share = (min(max(number, self.low), self.high) - self.low) / (self.high - self.low)
         return round(EDGE + (100 - 2 * EDGE) * share, 2)
 
@@ -174,25 +170,19 @@ def plots(parts: Sequence[Threshold], verdicts: Sequence[Verdict]) -> list[list[
     """The plots of a claim: for each run that judged it, one per part, each part on one axis in all runs."""
     of_runs: list[list[Plot]] = [[] for _ in verdicts]
     for part in parts:
-        rows = [rows_of(part, verdict) for verdict in verdicts]
+        rows = []
+        for verdict in verdicts:
+            pairs = ((group, one) for group in verdict.groups for one in group.parts)
+            rows.append(tuple((group, one) for group, one in pairs if one.name == part.name))
         ends = extent(part, [one.interval for of_run in rows for _, one in of_run])
         for place, of_run in enumerate(rows):
             of_runs[place] += [Plot(part, *ends, of_run)] if of_run else []
     return of_runs
 
 
-def rows_of(part: Threshold, verdict: Verdict) -> tuple[tuple[Group, Part], ...]:
-    """The groups of a verdict that have a part, with it."""
-    return tuple((group, one) for group in verdict.groups for one in group.parts if one.name == part.name)
-
-
 def extent(part: Threshold, intervals: Sequence[Interval]) -> tuple[float, float]:
     """The ends of an axis on which all estimates and the threshold lie, and the intervals as far as they are not much
     wider.
-
-    >>> from fivelenses.judging import over_seeds
-    >>> extent(Threshold("growth"), [over_seeds([4, 6, 5])])
-    (0.0, 7.484...)
     """
     estimates = [part.threshold, *(one.estimate for one in intervals)]
     least, most = min(estimates), max(estimates)
@@ -255,12 +245,7 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
 
 
 def _counts(verdict: Verdict, unit: str) -> str:
-    """In how many groups a claim holds, fails and is open, and in which of them it does not hold.
-
-    >>> groups = (Group("MRPC", HOLDS, ()), Group("RTE", FAILS, ()))
-    >>> _counts(Verdict("mixed", groups), "pair of tasks")
-    ': it holds in 1 of 2 pairs of tasks and fails in 1 (RTE)'
-    """
+    """In how many groups a claim holds, fails and is open, and in which of them it does not hold."""
     groups = verdict.groups
     alone = f" on {listed([group.name for group in groups])} alone" if verdict.alone else ""
     if len(groups) == 1:

@@ -19,7 +19,6 @@ taken from what became of a `claim`, with a `part` and a `group` where it is abo
 the numbers above it.
 """
 
-import string
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,16 +30,13 @@ from pydantic import BaseModel, ValidationError
 
 from fivelenses import judging, records
 from fivelenses.execution import RunError
+from fivelenses.exhibits import Typographic
 from fivelenses.judging import FAILS, HOLDS, Verdict
 
 FILE = "findings.yaml"
 EXPRESSIONS = SandboxedEnvironment(undefined=StrictUndefined)
 EXPRESSIONS.globals = {"abs": abs, "min": min, "max": max, "round": round}
 TAKES = ("mean", "min", "max", "sum", "count")
-
-
-class FindingError(RunError):
-    """A finding that is not well formed, or does not hold; the message names the sentence and its file."""
 
 
 class Number(BaseModel, extra="forbid"):
@@ -75,27 +71,11 @@ class Finding(BaseModel, extra="forbid"):
     introduction: bool = False
 
 
-class _Typographic(string.Formatter):
-    """Formats numbers with minus signs as such."""
-
-    def format_field(self, value: object, format_spec: str) -> str:
-        text = format(value, format_spec)
-        return text.replace("-", "−") if isinstance(value, int | float) else text
-
-
 def evaluate(expression: str, names: Mapping[str, object]) -> object:
     """The value of an expression, as Jinja reads it: arithmetic, comparisons, `and`, `or`, `not`, abs, min, max, round.
 
-    Raises:
-        ValueError: what is no expression, an unknown name, or a division by zero.
-
-    Example:
-        >>> evaluate("0.5 < top / low <= 4 and verdict == 'open'", {"top": 3.0, "low": 1.5, "verdict": "open"})
-        True
-        >>> evaluate("top / bottom", {"top": 3.0})
-        Traceback (most recent call last):
-            ...
-        ValueError: 'top / bottom' has no value: 'bottom' is undefined
+    >>> evaluate("0.5 < top / low <= 4 and verdict == 'open'", {"top": 3.0, "low": 1.5, "verdict": "open"})
+    True
     """
     try:
         value = EXPRESSIONS.compile_expression(expression, undefined_to_none=False)(**names)
@@ -114,7 +94,7 @@ def findings(committed: Path, page: Path) -> list[Finding]:
         page: the folder of its executed page: exhibits and ``claims.json``.
 
     Raises:
-        FindingError: an entry is not well formed, or its condition does not hold; the message names its sentence.
+        RunError: an entry is not well formed, or its condition does not hold; the message names its sentence.
     """
     file = committed / FILE
     if not file.is_file():
@@ -135,23 +115,21 @@ def _finding(entry: Mapping, file: Path, page: Path, verdicts: Mapping[str, Verd
                 names[name] = _of_claim(number, verdicts[number.claim])
             else:
                 names[name] = _of_table(number, number.exhibit or finding.exhibit, file.parent, page)
-        holds, sentence = evaluate(finding.holds, names), _Typographic().vformat(finding.says, (), names)
+        holds, sentence = evaluate(finding.holds, names), Typographic().vformat(finding.says, (), names)
     except ValidationError as error:
         wrong = error.errors()[0]
-        raise FindingError(f"{place} has a wrong entry, {wrong['loc'][0]}: {wrong['msg']}.") from error
+        raise RunError(f"{place} has a wrong entry, {wrong['loc'][0]}: {wrong['msg']}.") from error
     except (ValueError, KeyError, AttributeError, OSError) as error:
-        raise FindingError(f"{place} cannot be checked, {type(error).__name__}: {error}.") from error
+        raise RunError(f"{place} cannot be checked, {type(error).__name__}: {error}.") from error
     if holds is not True:
-        values = _Typographic().format(", ".join(f"{name} = {{{name}}}" for name in names), **names)
-        raise FindingError(f"{place} does not hold of the records ({finding.holds}; {values}): rewrite or remove it.")
+        values = Typographic().format(", ".join(f"{name} = {{{name}}}" for name in names), **names)
+        raise RunError(f"{place} does not hold of the records ({finding.holds}; {values}): rewrite or remove it.")
     return finding.model_copy(update={"says": sentence})
 
 
 def _of_table(number: Number, exhibit: str, committed: Path, page: Path) -> object:
-    if number.record:
-        table = records.read(committed / f"{number.record}.parquet").table
-    else:
-        table = pd.read_parquet(page / f"{exhibit}.parquet")
+    file = committed / f"{number.record}.parquet" if number.record else page / f"{exhibit}.parquet"
+    table = records.read(file).table if number.record else pd.read_parquet(file)
     for column, values in number.where.items():
         table = table[table[column].isin(values if isinstance(values, list) else [values])]
     return _taken(table[number.column], number.take)

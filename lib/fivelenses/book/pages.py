@@ -131,20 +131,7 @@ def assemble(run: BookRun, static: Path) -> nbformat.NotebookNode:
 
 
 def answered(head: str, sentences: Iterable[str]) -> str:
-    """The head of a chapter with sentences about one run in the place of those that fit any run.
-
-    Example:
-        >>> counted = "[The last section](#the-claims) has all, of which `claims_reproduced` hold."
-        >>> head = f"**The answer in numbers.** It is 1 to 2. {counted}\\n\\n*You need* it."
-        >>> print(answered(head, ["It is 2."]))
-        **What this run shows.**
-        <BLANKLINE>
-        - It is 2.
-        <BLANKLINE>
-        [The last section](#the-claims) has all, of which `claims_reproduced` hold.
-        <BLANKLINE>
-        *You need* it.
-    """
+    """The head of a chapter with sentences about one run in the place of those that fit any run."""
     points = "\n".join(f"- {sentence}" for sentence in sentences)
     of_any_run = OF_ANY_RUN.search(head)
     if not points or of_any_run is None:
@@ -231,20 +218,10 @@ def in_words(parameters: Mapping) -> dict[str, str]:
     """Parameters as texts, those of a mapping one by one; nothing of what is not set.
 
     >>> in_words({"seeds": [0, 1], "epochs": None, "schedules": {"rte": {"epochs": 3.0}}})
-    {'seeds': '0, 1', 'schedules, rte': 'epochs 3'}
+    {'seeds': '[0, 1]', 'schedules, rte': '{epochs: 3.0}'}
     """
-    words = {}
+    flat = {}
     for name, value in parameters.items():
-        if isinstance(value, Mapping):
-            words |= {f"{name}, {key}": _text(one) for key, one in value.items()}
-        elif value is not None:
-            words[name] = _text(value)
-    return words
-
-
-def _text(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_text(one)}" for name, one in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_text, value)) or "–"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        flat |= {f"{name}, {key}": one for key, one in value.items()} if isinstance(value, Mapping) else {name: value}
+    texts = {name: yaml.safe_dump(value, default_flow_style=True, width=10**6) for name, value in flat.items()}
+    return {name: text.split("\n")[0] for name, text in texts.items() if flat[name] is not None}
