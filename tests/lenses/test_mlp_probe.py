@@ -33,7 +33,7 @@ ONE = [Configuration((4, 4), 0.1)]
 @pytest.mark.parametrize("n", [60, 430])
 def test_a_probe_is_the_papers_classifier(n):
     x, y = clouds(1, n, classes=3)
-    result = fit_grid(x, y, x, y, [Configuration((16, 32), 1.0)], [7], "test", max_epochs=3)
+    result = fit_grid(x, y, x, y, [Configuration((16, 32), 1.0)], [7], max_epochs=3)
     settings = dict(solver="adam", learning_rate_init=1e-3, batch_size=min(200, n), tol=1e-4, n_iter_no_change=10)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -74,18 +74,17 @@ def test_the_default_grid_is_16_pairs_of_sizes_by_8_alphas():
     assert len(set(configurations)) == 128
 
 
-@pytest.mark.parametrize("select_on, rows", [("held-out", 180), ("test", 200)])
-def test_a_grid_is_selected_by_accuracy_and_run_from_every_seed(select_on, rows, monkeypatch):
+def test_a_grid_is_selected_on_withheld_rows_and_run_from_every_seed(monkeypatch):
     x, y = crossing(0, 300)
     calls = []
     whole = mlp_probe._fitted
     monkeypatch.setattr(mlp_probe, "_fitted", lambda *given: calls.append(given) or whole(*given))
     # The first gives up every weight; the second can learn it.
     probes = grid([16], [1e4, 1e-4])
-    result = fit_grid(x[:200], y[:200], x[200:], y[200:], probes, [3, 4], select_on, max_epochs=200)
-    assert [len(given[0][0]) for given in calls] == [rows, 200]
+    result = fit_grid(x[:200], y[:200], x[200:], y[200:], probes, [3, 4], max_epochs=200)
+    assert [len(given[0][0]) for given in calls] == [180, 200]
     assert result.selected == Configuration((16, 16), 1e-4)
-    alone = fit_grid(x[:200], y[:200], x[200:], y[200:], [result.selected], [4], "test", max_epochs=200)
+    alone = fit_grid(x[:200], y[:200], x[200:], y[200:], [result.selected], [4], max_epochs=200)
     assert (result.right[1] == alone.right[0]).all()
     accuracies = result.right.mean(1)
     assert result.mean == pytest.approx(accuracies.mean()) and result.mean > 0.85
@@ -114,7 +113,6 @@ def test_rows_held_out_keep_the_shares_of_the_labels():
         ((X, Y, X, Y[:, None]), r"labels of x_test have shape \(40, 1\)"),
         ((X, Y, X[:, :2], Y), "x_test has 2 features and x has 3"),
         ((X.astype(int), Y, X, Y), "x holds torch.int64, not floating-point"),
-        ((X[:2], Y[:2], X, Y), "leaves no two classes"),
     ],
 )
 def test_rows_that_cannot_be_probed_are_refused(given, message):
@@ -128,13 +126,13 @@ def test_rows_that_cannot_be_probed_are_refused(given, message):
         ({"configurations": []}, "configurations = 0"),
         ({"max_epochs": 0}, "max_epochs = 0"),
         ({"seeds": []}, "seeds = 0"),
-        ({"select_on": "luck"}, "select_on = 'luck'"),
+        ({"x": X[:2], "y": Y[:2], "configurations": ONE * 2}, "leaves no two classes"),
         ({"configurations": [Configuration((4, 4), 3e38)], "max_epochs": 9}, r"alpha=3e\+38\) diverged"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(how, message):
     with pytest.raises(ValueError, match=message):
-        fit_grid(X, Y, X, Y, **({"configurations": ONE} | how))
+        fit_grid(**({"x": X, "y": Y, "x_test": X, "y_test": Y, "configurations": ONE} | how))
 
 
 @pytest.mark.parametrize("wrong", [((4, 0), 0.1), ((4,), 0.1), ((4, 4), math.nan)])

@@ -136,7 +136,7 @@ def probe(
 ) -> np.ndarray:
     """(n,) how often classifier probes from several initialisations are right about each row of `states`."""
     rows = learned, labels, states, gold
-    return mlp_probe.fit_grid(*rows, [PROBE], seeds, select_on="test", max_epochs=epochs).right.mean(0)
+    return mlp_probe.fit_grid(*rows, [PROBE], seeds, max_epochs=epochs).right.mean(0)
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------
