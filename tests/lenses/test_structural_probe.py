@@ -1,5 +1,4 @@
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -146,8 +145,6 @@ def test_words_that_do_not_count_are_no_candidates_for_the_root():
         ({"predicted": [], "gold": [], "counted": []}, "of 0 sentences"),
         ({"gold": [tree_distances([0, 1, 2])] * 2}, "of 2 sentences"),
         ({"gold": [np.zeros((2, 2))]}, r"shape \(2, 2\), not \(3, 3\)"),
-        ({"gold": [tree_distances([0, 1, 2]) + np.eye(3)]}, "not symmetric with 0"),
-        ({"gold": [np.triu(tree_distances([0, 1, 2]))]}, "not symmetric with 0"),
         ({"gold": [np.full((3, 3), np.nan)]}, "finite"),
         ({"counted": [[True]]}, "True or False per word"),
         ({"counted": [[1, 1, 1]]}, "True or False per word"),
@@ -224,12 +221,13 @@ def test_trees_embedded_exactly_give_spearman_1_uuas_1_and_every_root():
     trees, vectors = treebank(0, 40)
     vectors = [sentence[None] for sentence in vectors]
     for kind, projection in (("distance", torch.eye(12)), ("depth", torch.eye(13, 12))):
-        probe = StructuralProbe(kind, projection[None], pd.DataFrame())
+        probe = StructuralProbe(kind, projection[None], np.zeros(1))
         result = of_test(probe, vectors, [GEOMETRY[kind](heads) for heads in trees])
         assert result.spearman == pytest.approx(1) and result.tree == 1
 
 
-def test_training_finds_the_trees_under_a_rotation_among_noise_features():
+def test_training_finds_the_trees_under_a_rotation_among_noise_features(monkeypatch):
+    monkeypatch.setattr(structural_probe, "RATE", 0.02)
     random = np.random.default_rng(0)
     rotation = np.linalg.qr(random.standard_normal((20, 20)))[0].astype(np.float32)
     parts = []
@@ -240,7 +238,7 @@ def test_training_finds_the_trees_under_a_rotation_among_noise_features():
         parts.append((trees, [(np.concatenate(sentence, 1) @ rotation)[None] for sentence in both]))
     for kind, geometry in GEOMETRY.items():
         training, development, test = ((vectors, [geometry(heads) for heads in trees]) for trees, vectors in parts)
-        result = of_test(fit(kind, training, development, learning_rate=0.02), *test)
+        result = of_test(fit(kind, training, development), *test)
         assert result.tree > 0.95 and result.spearman > 0.9
 
 
@@ -255,10 +253,12 @@ def centred_depths(seed, sentences, shift, d=24):
     return [(sentence @ rotation + shift * constant)[None].astype(np.float32) for sentence in words], depths
 
 
-def test_a_constant_vector_added_to_every_word_does_not_change_how_much_depth_is_found():
+def test_a_constant_vector_added_to_every_word_does_not_change_how_much_depth_is_found(monkeypatch):
+    monkeypatch.setattr(structural_probe, "RATE", 0.01)
+
     def found(shift):
         training, development, test = [centred_depths(*part, shift) for part in ((1, 200), (2, 40), (3, 40))]
-        return of_test(fit("depth", training, development, learning_rate=0.01), *test)
+        return of_test(fit("depth", training, development), *test)
 
     still, moved = found(0), found(20)
     assert still.spearman > 0.9 and still.tree > 0.9
@@ -267,41 +267,36 @@ def test_a_constant_vector_added_to_every_word_does_not_change_how_much_depth_is
 
 
 @pytest.mark.parametrize("kind", GEOMETRY)
-def test_layers_side_by_side_are_trained_as_each_alone_is(kind):
+def test_layers_side_by_side_are_trained_as_each_alone_is(kind, monkeypatch):
+    monkeypatch.setattr(structural_probe, "RATE", 0.01)
     vectors, trees = noisy(1, 60)
     # One layer of another kind, so that the layers end after different numbers of epochs.
     for sentence, heads in zip(vectors, trees, strict=True):
         sentence[1] = 0.01 * exactly_embedded(heads, 12)[:, :6] + 1
     gold = [GEOMETRY[kind](heads) for heads in trees]
     training, development = (vectors[:45], gold[:45]), (vectors[45:], gold[45:])
-    together = fit(kind, training, development, seed=5, learning_rate=0.01)
-    assert together.history.groupby("probe").period.max().nunique() > 1
+    together = fit(kind, training, development)
     for layer in range(3):
         own = (([sentence[layer : layer + 1] for sentence in v], g) for v, g in (training, development))
-        alone = fit(kind, *own, seed=5, learning_rate=0.01)
-        history = together.history[together.history["probe"] == layer].drop(columns="probe")
-        np.testing.assert_allclose(history, alone.history.drop(columns="probe"), rtol=1e-3)
+        alone = fit(kind, *own)
+        assert together.losses[layer] == pytest.approx(alone.losses[0], rel=1e-3)
         np.testing.assert_allclose(together.projection[layer], alone.projection[0], atol=1e-3)
 
 
-def test_the_rate_falls_tenfold_after_each_epoch_without_improvement_and_the_best_state_is_kept():
+def test_the_best_state_on_development_sentences_is_kept(monkeypatch):
+    monkeypatch.setattr(structural_probe, "RATE", 0.05)
     vectors, trees = noisy(2, 40, layers=1)
     gold = [tree_distances(heads) for heads in trees]
-    probe = fit("distance", (vectors[:30], gold[:30]), (vectors[30:], gold[30:]), learning_rate=0.05)
-    best = np.inf
-    for now, after in zip(probe.history.itertuples(), probe.history.iloc[1:].itertuples(), strict=False):
-        improved = now.score < best - 1e-4
-        assert after.rate == pytest.approx(now.rate * (1 if improved else 0.1))
-        best = min(best, now.score) if improved else best
+    probe = fit("distance", (vectors[:30], gold[:30]), (vectors[30:], gold[30:]))
     held_out = [torch.from_numpy(sentence[0]) for sentence in vectors[30:]]
     loss = mean_loss("distance", probe.projection[0], held_out, [torch.from_numpy(truth) for truth in gold[30:]])
-    assert loss.item() == pytest.approx(best, rel=1e-5) and len(probe.history) <= 40
+    assert loss.item() == pytest.approx(probe.losses[0], rel=1e-5)
 
 
 def test_a_far_origin_costs_no_digits_of_a_distance():
     random = np.random.default_rng(0)
     words = random.standard_normal((7, 5)).astype(np.float32)
-    probe = StructuralProbe("distance", torch.eye(5)[None], pd.DataFrame())
+    probe = StructuralProbe("distance", torch.eye(5)[None], np.zeros(1))
     near, far = (probe.predict([moved[None]])[0] for moved in (words, words + np.float32(1024)))
     np.testing.assert_allclose(near, ((words[:, None] - words[None]) ** 2).sum(-1)[None], atol=1e-5)
     np.testing.assert_allclose(near, far, atol=5e-3)
@@ -332,17 +327,14 @@ def test_sentences_that_cannot_be_probed_are_refused_with_a_sentence(change, wor
     vectors, trees = noisy(4, 10)
     gold = [tree_distances(heads) for heads in trees]
     with pytest.raises(ValueError, match=words):
-        fit("distance", change(vectors, gold), (vectors, gold), max_epochs=2)
+        fit("distance", change(vectors, gold), (vectors, gold))
 
 
 def test_numbers_and_probes_that_do_not_fit_are_refused_with_a_sentence():
     vectors, trees = noisy(5, 10)
     part = vectors, [tree_distances(heads) for heads in trees]
-    for wrong in ({"batch_size": 0}, {"max_epochs": 0}):
-        with pytest.raises(ValueError, match="give a whole number from 1"):
-            fit("distance", part, part, **wrong)
     with pytest.raises(ValueError, match="not 'height'"):
         fit("height", part, part)
-    probe = fit("distance", part, part, max_epochs=1)
+    probe = fit("distance", part, part)
     with pytest.raises(ValueError, match="of 1 layers of 6 features and the probes of 3 of 6"):
         probe.predict([vectors[0][:1]])

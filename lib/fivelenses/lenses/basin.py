@@ -8,8 +8,8 @@ share of a disc around :math:`p` that lies below the level is bounded instead, a
 disc. The chapters take rises of 0.1 nats and of half the drop from start to end.
 
 A cell of the grid that is NaN has no finite loss and lies above every level: a basin ends at the last finite point
-before it. Positions increase, and points are given by their positions on the grid; anything else is refused, as is a
-point whose loss is not finite.
+before it. Positions increase, and points are given by their positions on the grid; a point whose loss is not finite is
+refused.
 """
 
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ def area(surface: Surface, at: tuple[float, float], rise: float) -> tuple[float,
         >>> round(unit_disc, 1), whole
         (3.1, True)
     """
-    column, row = _place(surface, at)
+    column, row = _index(surface.alphas, at[0]), _index(surface.betas, at[1])
     losses = np.where(np.isnan(surface.losses), np.inf, surface.losses)
     parts, _ = label(_level(losses[row, column], rise) >= _between(_between(losses).T).T)
     row, column = SQUARES * row, SQUARES * column
@@ -122,10 +122,8 @@ def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: 
         >>> round(share_below(bowl, at=(0, 0), rise=1, radius=2), 2)
         0.25
     """
-    column, row = _place(surface, at)
+    column, row = _index(surface.alphas, at[0]), _index(surface.betas, at[1])
     level = _level(surface.losses[row, column], rise)
-    if not 0 < radius < np.inf:
-        raise ValueError(f"A radius of {radius}: give a positive number of lengths.")
     away = [axis - axis[index] for axis, index in ((surface.alphas, column), (surface.betas, row))]
     if any(radius * (1 - 1e-9) > min(-axis[0], axis[-1]) for axis in away):
         return float("nan")
@@ -143,8 +141,6 @@ def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0
     """
     positions, losses = _line(positions, losses)
     first, last = _index(positions, start), _index(positions, end)
-    if first >= last:
-        raise ValueError(f"The end {end} does not come after the start {start}: swap them.")
     along = losses[first : last + 1]
     along = np.where(np.isfinite(along), along, np.nan)
     # A loss that is not finite makes the climb infinite, and no step to or from it falls.
@@ -170,18 +166,9 @@ def _index(positions: np.ndarray, at: float) -> int:
     return int(matches[0])
 
 
-def _place(surface: Surface, at: tuple[float, float]) -> tuple[int, int]:
-    """The column and the row of a grid point, on a surface that has an area."""
-    if min(surface.losses.shape) < 2:
-        raise ValueError(f"A surface of {surface.losses.shape} cells has no area: give at least 2 rows and 2 columns.")
-    return _index(surface.alphas, at[0]), _index(surface.betas, at[1])
-
-
 def _level(loss: float, rise: float) -> float:
     if not np.isfinite(loss):
         raise ValueError("The loss at the point is not finite: it has no basin.")
-    if not rise >= 0:
-        raise ValueError(f"A rise of {rise}: give a number of nats, at least 0.")
     return float(loss + rise)
 
 

@@ -8,9 +8,8 @@ For n examples :math:`(x_i, y_i)` and a model that predicts :math:`p(y \mid x)` 
     E(\theta) = \frac1n \sum_i [\arg\max_y p_\theta(y \mid x_i) \ne y_i],
 
 in nats and in [0, 1], from one pass without dropout, each with its standard error over the examples: the sample
-deviation over :math:`\sqrt n`. For a random subset, it estimates how far the mean over all examples is. Examples are
-dealt into folds by label, the same ones at every point, and the means without each fold are given beside: from them
-comes the interval of what is made of many points (a width, a correlation).
+deviation over :math:`\sqrt n`. The means without each fold of the examples, the same ones at every point, give the
+interval of what is made of many points (a width, a correlation).
 
 A surface takes more than a thousand passes over the same examples, so all that stays the same is computed once.
 Examples are sorted by length, cut into batches with about the same number of tokens, and stored on the device. If only
@@ -42,14 +41,8 @@ TOKENS_AT_ONCE = {"cpu": 2**11, "cuda": 2**15}
 # Megabytes that stored states may take.
 STORED_MB = 1000
 
-# How a head reads the states that leave the last layer, by architecture.
-HEADS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
-    "bert": lambda model, states: model.classifier(model.base_model.pooler(states)),
-    "roberta": lambda model, states: model.classifier(states),
-    "electra": lambda model, states: model.classifier(states),
-    "mpnet": lambda model, states: model.classifier(states),
-    "distilbert": lambda model, states: model.classifier(model.pre_classifier(states[:, 0]).relu()),
-}
+# Architectures of which it is known how the head reads the states that leave the last layer.
+KNOWN_HEADS = ("bert", "roberta", "electra", "mpnet", "distilbert")
 
 # The module after a layer's attention, which takes only states: from here on a token needs no other token.
 AFTER_ATTENTION = {
@@ -77,9 +70,8 @@ class _Batch:
 class ClassifierLoss:
     """The loss of a sequence classifier as a function of some of its layers, as a landscape takes it.
 
-    It is called with a point and returns a :class:`~fivelenses.lenses.landscape.Measurement`. A call leaves the model's
-    parameters, buffers and modes as they were. The parts that do not move are read when the object is made: do not
-    change them while the object is in use.
+    It is called with a point and returns a :class:`~fivelenses.lenses.landscape.Measurement`. A call leaves the model
+    as it was. What lies below the layers that move is read when the object is made: do not change it later.
 
     Args:
         model: a transformers model for sequence classification, on the device of the evaluation.
@@ -120,14 +112,17 @@ class ClassifierLoss:
         layers = sorted(set(layers))
         self._model, self._autocast = model, autocast
         self._moving = frozenset(layer_parameters(model, layers))
-        examples = examples.select(_drawn(examples.num_rows, limit))
+        drawn = np.random.default_rng(0).permutation(examples.num_rows)[:limit]
+        if not len(drawn):
+            raise ValueError("There are no examples to measure: check the split and its cap.")
+        examples = examples.select(np.sort(drawn))
         self.n_examples = examples.num_rows
         tokens = TOKENS_AT_ONCE.get(model.device.type, 2**15)
         self._batches = []
         room = STORED_MB * 2**20
         for rows, inputs, labels in labelled_batches(examples, model, tokens):
             entering = None
-            if layers[0] > 0 and room > 0 and model.config.model_type in HEADS:
+            if layers[0] > 0 and room > 0 and model.config.model_type in KNOWN_HEADS:
                 entering = self._arguments_entering(layers[0], inputs)
                 room -= _bytes(entering)
             # The states of the batch that exceeds the memory are not stored, and neither are those of later batches.
@@ -190,7 +185,12 @@ class ClassifierLoss:
         for layer in self._upper:
             output = layer(states, *others, **named)
             states = output[0] if isinstance(output, tuple) else output
-        return HEADS[self._model.config.model_type](self._model, states)
+        kind = self._model.config.model_type
+        if kind == "bert":
+            states = self._model.base_model.pooler(states)
+        elif kind == "distilbert":
+            states = self._model.pre_classifier(states[:, 0]).relu()
+        return self._model.classifier(states)
 
     def _arguments_entering(self, layer: int, inputs: dict[str, torch.Tensor]) -> tuple[tuple, dict]:
         """What layer 1…L is called with, the hidden states first."""
@@ -240,14 +240,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module, mode in modes.items():
             module.training = mode
-
-
-def _drawn(rows: int, limit: int | None) -> np.ndarray:
-    if rows == 0:
-        raise ValueError("There are no examples to measure: check the split and its cap.")
-    if limit is not None and limit < 1:
-        raise ValueError(f"A limit of {limit} leaves no examples: give at least 1, or None for all.")
-    return np.sort(np.random.default_rng(0).permutation(rows)[:limit])
 
 
 def _bytes(arguments: tuple[tuple, dict]) -> int:

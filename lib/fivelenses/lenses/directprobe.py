@@ -272,17 +272,24 @@ def _merge(
     # Distances of centroids, infinite for pairs that cannot be merged.
     between = cdist(centroids, centroids)
     between[(of_label[:, None] != of_label) | np.eye(len(firsts), dtype=bool)] = np.inf
-    while np.isfinite(between.min()):
-        i, j = divmod(int(between.argmin()), len(firsts))
+    nearest = between.min(1)
+    while np.isfinite(nearest.min()):
+        i = int(nearest.argmin())
+        j = int(between[i].argmin())
         if not clusters.disjoint(firsts[i], firsts[j]):
             between[i, j] = between[j, i] = np.inf
+            nearest[[i, j]] = between[[i, j]].min(1)
             continue
         sizes = clusters.join(firsts[i], firsts[j])
         centroids[i] = (sizes[0] * centroids[i] + sizes[1] * centroids[j]) / sum(sizes)
         # A pair that was refused to one of them is refused to both.
         possible = np.isfinite(between[i]) & np.isfinite(between[j])
+        changed = (np.minimum(between[i], between[j]) == nearest) & np.isfinite(nearest)
+        changed[[i, j]] = True
         between[j] = between[:, j] = np.inf
         between[i] = between[:, i] = np.where(possible, cdist(centroids[i : i + 1], centroids)[0], np.inf)
+        nearest = np.minimum(nearest, between[i])
+        nearest[changed] = between[changed].min(1)
     return [np.sort(rows) for rows in members.values()]
 
 

@@ -34,7 +34,6 @@ from itertools import islice
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, embedding_bag, layer_norm
 
@@ -68,8 +67,7 @@ class Configuration:
 
     Attributes:
         layers: "mix" learns a mixture of all given layers, "top" reads the last.
-        projection: features after the projection.
-        hidden: units of the hidden layer.
+        projection, hidden: features after the projection, units of the hidden layer.
         learning_rate: of Adam.
         batch_size: sentences per batch.
         validate_every: batches between two validations.
@@ -100,23 +98,19 @@ class EdgeProbe:
         model: the number of the model that it reads.
         seed: of its initial weights and its dropout.
         labels: of its outputs, sorted.
-        history: a row per validation with the columns of :func:`~fivelenses.lenses.training.train`; the score is the
-            micro-F1 on the development targets, negated.
+        score: micro-F1 on the development targets, in [0, 1].
         parameters: by name, float32; the mixture of layers is softmax(``mix``).
     """
 
     model: int
     seed: int
     labels: tuple[str, ...]
-    history: pd.DataFrame
+    score: float
     parameters: dict[str, torch.Tensor]
 
     @torch.no_grad()
     def predict(self, sentences: Sequence[Array], targets: Sequence[Target]) -> np.ndarray:
-        """The probability of each label for each target, (targets, labels).
-
-        Targets and vectors that :func:`fit` would refuse, or of another shape than in training, are refused.
-        """
+        """The probability of each label for each target, (targets, labels)."""
         split = SpanTargets(([sentences], targets), self.labels, top="mix" not in self.parameters)
         layers, d = len(self.parameters.get("mix", [0])), len(self.parameters["project"])
         if split.shape != (1, layers, d, len(self.parameters["attend"])):
@@ -183,12 +177,11 @@ def fit(
     plan = Plan(how.learning_rate, how.max_validations, STOP_AFTER, TOLERANCE, 0.5, HALVE_AFTER)
     batches = _batches(train_on, of_model, how, device)
     gradient = _clipped(_loss(of_model, of_seed, how.hidden, random, device))
-    best, history = train(stack, batches, gradient, score, plan)
+    best, scores = train(stack, batches, gradient, score, plan)
     probes = []
     for number, (model, seed) in enumerate(zip(of_model, of_seed, strict=True)):
         own = {name: values[number].clone() for name, values in best.items()}
-        rows = history[history["probe"] == number].drop(columns="probe").reset_index(drop=True)
-        probes.append(EdgeProbe(model, seed, labels, rows, own))
+        probes.append(EdgeProbe(model, seed, labels, -float(scores[number]), own))
     return probes
 
 

@@ -21,7 +21,6 @@ Shapes: curves (k,), surfaces (rows, columns). Range: losses in nats, from 0 for
 
 import hashlib
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from fivelenses.files import written_beside
 from fivelenses.lenses.arrays import as_doubles, check_counts, check_positive
 from fivelenses.lenses.directions import Parameters, direction_at, moved, random_direction, vector
 
@@ -39,10 +39,9 @@ class Measurement:
 
     Attributes:
         loss: mean over the examples, in nats for a cross-entropy.
-        error: share of wrong predictions, in [0, 1]; NaN if it is undefined.
-        loss_standard_error: standard error of ``loss`` over the examples; NaN if unknown.
-        error_standard_error: standard error of ``error`` over the examples; NaN if unknown.
-        left_out_losses, left_out_errors: (folds,) the same means without each fold of the examples; empty if unknown.
+        error: share of wrong predictions, in [0, 1].
+        loss_standard_error, error_standard_error: over the examples.
+        left_out_losses, left_out_errors: (folds,) the same means without each fold of the examples.
     """
 
     loss: float
@@ -80,15 +79,9 @@ def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
         low, high: the first and the last position.
         count: equally spaced positions, at least 2; the paper's 40 from -4 to 4 include none of the three.
 
-    Returns:
-        (count to count + 3,) increasing positions.
-
     Example:
-        >>> grid(-2, 2, 4)
-        array([-2.        , -1.        , -0.66666667,  0.        ,  0.66666667,
-                1.        ,  2.        ])
-        >>> len(grid())
-        43
+        >>> grid(-2, 2, 4).round(2), len(grid())
+        (array([-2.  , -1.  , -0.67,  0.  ,  0.67,  1.  ,  2.  ]), 43)
     """
     if count < 2 or not low < high or not math.isfinite(high - low):
         raise ValueError(
@@ -105,7 +98,7 @@ def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: 
     """The loss at ``start`` + α ``direction`` for each α (equation 1).
 
     Args:
-        evaluate: the loss of a point, called with named tensors that it may read only.
+        evaluate: the loss of a point.
         start: names to tensors; never changed.
         direction: the same names and shapes.
         alphas: (k,) increasing; 0 is the start, and 1 the end if the direction is ``difference(end, start)``.
@@ -162,7 +155,8 @@ def surface(
     for beta in betas[len(rows) :]:
         rows.append(_row(evaluate, moved(origin, [second], [beta]), first, alphas))
         if file:
-            _write(file, np.stack(rows))
+            with written_beside(file) as place:
+                np.save(place, np.stack(rows))
         if progress is not None:
             progress(len(rows), len(betas))
     return _landscape(np.stack(rows, axis=1))
@@ -174,9 +168,9 @@ def sharpness(
     """The rise of the loss when each filter moves by ± a share of its length in random directions.
 
     Args:
-        evaluate: the loss of a point, as in :func:`curve`; called 2 · draws + 1 times.
+        evaluate: the loss of a point; called 2 · draws + 1 times.
         point: names to tensors, with at least one matrix.
-        radius: the share, above 0.
+        radius: the share.
         draws: random directions.
         seed: of the first direction; the next ones have the seeds that follow.
 
@@ -237,11 +231,3 @@ def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors:
             content.update(f"{name} {parameters[name].dtype} {tuple(parameters[name].shape)}".encode())
             content.update(parameters[name].cpu().contiguous().numpy())
     return content.hexdigest()[:20]
-
-
-def _write(file: Path, rows: np.ndarray) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-    with partial.open("wb") as opened:
-        np.save(opened, rows)
-    partial.replace(file)

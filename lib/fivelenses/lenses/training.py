@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import torch
 from torch.optim.adam import adam
 
@@ -86,7 +85,7 @@ class _Adam:
 @torch.no_grad()
 def train(
     initial: Stack, batches: Batches, gradient: Gradient, score: Score, plan: Plan, scores: np.ndarray | None = None
-) -> tuple[Stack, pd.DataFrame]:
+) -> tuple[Stack, np.ndarray]:
     """Train stacked probes.
 
     Args:
@@ -96,34 +95,31 @@ def train(
         scores: (n,) those of the initial parameters, which are then kept unless a period improves on them.
 
     Returns:
-        The best parameters, and a row per period and probe with the columns probe, period, rate, loss (summed over the
-        batches), score. A loss or score that is not finite is refused.
+        The best parameters and their scores (n,). A loss or score that is not finite is refused.
 
     Example:
         >>> start = {"x": torch.tensor([[4.0], [1.0]])}
         >>> def slope(stack, running, batch):
         ...     return stack["x"].square().sum(1), {"x": 2 * stack["x"]}
         >>> height = lambda stack, running: stack["x"].square().sum(1).numpy()
-        >>> best, history = train(start, lambda running: range(50), slope, height, Plan(0.1, 20, 3, 1e-6))
-        >>> best["x"].abs().max() < 0.01
-        tensor(True)
+        >>> best, scores = train(start, lambda running: range(50), slope, height, Plan(0.1, 20, 3, 1e-6))
+        >>> best["x"].abs().max() < 0.01, scores.max() < 1e-4
+        (tensor(True), np.True_)
     """
     probes = len(next(iter(initial.values())))
     stack, best = ({name: values.clone() for name, values in initial.items()} for _ in range(2))
     adam_of_stack, running = _Adam(stack, probes), np.arange(probes)
     rates, waited = np.full(probes, float(plan.rate)), np.zeros(probes, dtype=int)
     lowest = np.full(probes, np.inf) if scores is None else scores.copy()
-    rows = []
     for period in range(1, plan.periods + 1):
         total = 0.0
         for batch in batches(running):
             losses, gradients = gradient(stack, running, batch)
             adam_of_stack.step(stack, gradients, rates[running])
             total = total + losses
-        total, current = total.cpu().numpy(), score(stack, running)
-        if not (np.isfinite(total).all() and np.isfinite(current).all()):
+        current = score(stack, running)
+        if not (total.isfinite().all() and np.isfinite(current).all()):
             raise ValueError(f"Training diverged before validation {period}: scale the vectors or the rate down.")
-        rows += zip(running.tolist(), [period] * len(running), rates[running], total, current, strict=True)
         improved = current < lowest[running] - plan.tolerance
         for name, values in stack.items():
             best[name][running[improved]] = values[np.flatnonzero(improved).tolist()]
@@ -140,7 +136,7 @@ def train(
             running = running[going]
         if not going:
             break
-    return best, pd.DataFrame(rows, columns=["probe", "period", "rate", "loss", "score"])
+    return best, lowest
 
 
 def by_autograd(loss: Callable[[Stack, np.ndarray, object], torch.Tensor]) -> Gradient:
