@@ -5,7 +5,7 @@ It loads no large library, so that a command can refuse a name at once. A new ta
 
 1. ``catalogue.yaml``, for its entry;
 2. ``toyworld/tables.py``, for the builder of its toy table, which has the same columns, where the toy world lacks it;
-3. ``fivelenses/tasks/treebanks.py``, only for a task on words whose treebank is not read yet.
+3. ``fivelenses/tasks/treebanks.py``, for what a task on words reads of its treebank.
 
 A chapter uses it once its profile (``notebooks/profiles``) names it.
 """
@@ -39,7 +39,7 @@ class Task:
         labels: label names in the order of their integers; empty where they are read from the table.
         head: the kind of prediction head; `none` for running text.
         metric: the score that the papers print.
-        treebank, annotation: for a task on words, the treebank that it is read from and the column with its labels.
+        treebank: that a task on words is read from.
         place: of a task of the reader's own (`fivelenses.tasks.own`), how many the store had before it; None for the
             tasks of the catalogue.
     """
@@ -57,7 +57,6 @@ class Task:
     head: Literal["sequence", "token", "token-pair", "span", "biaffine", "none"] = "sequence"
     metric: Literal["accuracy", "matthews", "exact-match-f1", "las", "none"] = "accuracy"
     treebank: str = ""
-    annotation: str = ""
     place: int | None = None
 
     @property

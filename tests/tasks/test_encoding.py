@@ -81,11 +81,6 @@ def test_words_have_the_tokens_of_their_text_with_the_space_before_them(pre_toke
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
-def question(text: str, start: int, asked: str = "Who sleeps?") -> datasets.Dataset:
-    answers = {"text": [text], "answer_start": [start]}
-    return datasets.Dataset.from_dict({"question": [asked], "context": ["Ann sleeps."], "answers": [answers]})
-
-
 @pytest.fixture(scope="module")
 def squad():
     return tasks.load("squad", "toyworld", ("validation",)).splits["validation"].select(range(60))
@@ -116,15 +111,11 @@ def test_an_answer_is_found_again_from_each_window_that_holds_it(squad, toy_toke
 
 
 def test_a_question_that_is_too_long_is_cut(toy_tokenizer):
-    windows = encode_windows(question("Ann", 0, asked="cat " * 200), toy_tokenizer, 30)
+    answers = {"text": ["Ann"], "answer_start": [0]}
+    row = {"question": ["cat " * 200], "context": ["Ann sleeps."], "answers": [answers]}
+    windows = encode_windows(datasets.Dataset.from_dict(row), toy_tokenizer, 30)
     assert windows.num_rows == 1
     assert windows[0]["token_type_ids"].index(1) == 10 + 2
-
-
-@pytest.mark.parametrize(("text", "start"), [("Ben", 0), ("Ann", -1)])
-def test_an_answer_that_is_not_in_its_passage_is_refused(toy_tokenizer, text, start):
-    with pytest.raises(ValueError, match=f"is not at character {start}"):
-        encode_windows(question(text, start), toy_tokenizer, 64)
 
 
 @given(st.data(), st.integers(2, 12), st.integers(1, 5))

@@ -8,7 +8,7 @@ them is whole in the next (as in the code of Devlin et al. 2019 and in transform
 """
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import datasets
 import numpy as np
@@ -68,12 +68,11 @@ def _selected(columns: Mapping[str, list], rows: Sequence[int]) -> dict[str, lis
 def encode_units(
     table: datasets.Dataset, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> datasets.Dataset:
-    """Sentences as tokens with `word_ids`, the `units` and their `labels`.
+    """Sentences of a table of words as tokens with `word_ids`, the `units` and their `labels`.
 
     A unit with a word that was cut off, or that the tokeniser drops, is left out, and so is a sentence without units.
 
     Args:
-        table: `tokens`, `units`, `names`.
         labels: the names in the order of their numbers.
         max_length: tokens that a sentence is cut to.
     """
@@ -94,16 +93,12 @@ def encode_units(
 def encode_trees(
     table: datasets.Dataset, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> datasets.Dataset:
-    """Sentences as tokens with `word_ids` and the targets of their words.
+    """Sentences of a table of trees as tokens with `word_ids` and the targets of their words; arguments as for
+    `encode_units`.
 
     Beside these a row has `row`, the sentence's row in the table, and `heads` and `labels`, a word's head (0: root) and
     the number of its relation. Both are -100 for a word that was cut off or that the tokeniser drops, and for a word
     whose head was. A sentence without any other word is left out.
-
-    Args:
-        table: `tokens`, `heads`, `names`.
-        labels: the relations in the order of their numbers.
-        max_length: tokens that a sentence is cut to.
     """
     number = {name: place for place, name in enumerate(labels)}
     columns = encode_words(table["tokens"], tokenizer, max_length)
@@ -141,7 +136,7 @@ def encode_windows(
             windows share a third (128 of 384, as in transformers' example).
         words: add `word_ids` as :func:`fivelenses.tasks.examples.encode` does.
 
-    Refused: windows without room for a passage, or an answer that is not where its row says.
+    Refused: windows without room for a passage.
     """
     third = max_length // 3
     if max_length - third - tokenizer.num_special_tokens_to_add(pair=True) <= third:
@@ -176,23 +171,12 @@ def _columns(encoded: BatchEncoding, rows: datasets.Dataset, first: int, words: 
         [pair if which == 1 else (-1, -1) for pair, which in zip(pairs, encoded.sequence_ids(window), strict=True)]
         for window, pairs in enumerate(every)
     ]
-    answers = list(_first_answers(rows, first))
+    answers = [(one["answer_start"][0], one["answer_start"][0] + len(one["text"][0])) for one in rows["answers"]]
     spans = [_token_span(np.array(pairs), *answers[s]) for pairs, s in zip(columns["offsets"], samples, strict=True)]
     columns["start_positions"], columns["end_positions"] = (list(places) for places in zip(*spans, strict=True))
     if words:
         columns["word_ids"] = [word_ids(encoded, window) for window in range(len(samples))]
     return columns
-
-
-def _first_answers(rows: datasets.Dataset, first: int) -> Iterator[tuple[int, int]]:
-    """The first character of each question's first answer, and the one after its last."""
-    for row, (answers, passage) in enumerate(zip(rows["answers"], rows["context"], strict=True), start=first):
-        text, start = next(zip(answers["text"], answers["answer_start"], strict=True), ("", -1))
-        if start < 0 or not text or not passage.startswith(text, start):
-            raise ValueError(
-                f"The answer {text!r} of row {row} is not at character {start} of its passage: correct it."
-            )
-        yield start, start + len(text)
 
 
 def _token_span(offsets: np.ndarray, first: int, end: int) -> tuple[int, int]:
@@ -207,12 +191,11 @@ def _token_span(offsets: np.ndarray, first: int, end: int) -> tuple[int, int]:
 def best_span(
     start: np.ndarray, end: np.ndarray, passage: np.ndarray, max_tokens: int = MAX_ANSWER_TOKENS
 ) -> tuple[float, int, int]:
-    """The span of a window's passage with the highest sum of logits among those that do not end before they start.
+    """The span of a window's passage with the highest sum of logits, of at most `max_tokens` tokens.
 
     Args:
         start, end: (tokens,) logits of an answer's first and last token.
         passage: (tokens,) True for tokens of the passage.
-        max_tokens: the longest span that is considered.
 
     Returns:
         The sum of its two logits, its first token and its last token.

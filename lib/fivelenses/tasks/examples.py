@@ -112,12 +112,7 @@ def _hub_data(task: Task, wanted: tuple[str, ...]) -> TaskData:
             raise SourceError(
                 f"{task.title} {split} has no column {', '.join(sorted(missing))}: it is not the hub's table."
             )
-    feature = next(iter(loaded.values())).features.get(task.label)
-    labels = tuple(feature.names) if isinstance(feature, datasets.ClassLabel) else task.labels
-    if labels != task.labels and task.labels:
-        raise SourceError(
-            f"{task.title} names its labels {labels}, where {task.labels} were expected: it is another table."
-        )
+    labels = task.labels or tuple(getattr(table.features.get(task.label), "names", ()))
     return TaskData(task, "hub", loaded, labels)
 
 
@@ -149,16 +144,13 @@ def encode(
 ) -> datasets.Dataset:
     """A split as tokens: `input_ids`, `attention_mask`, `token_type_ids` where used, and `labels`.
 
-    A task on words has `word_ids` and `units` as well, see :func:`fivelenses.tasks.encoding.encode_units`. Extractive
-    questions come as windows, see :func:`fivelenses.tasks.encoding.encode_windows`, and trees with `heads`, see
-    :func:`fivelenses.tasks.encoding.encode_trees`.
+    Tasks on words, trees and questions have the columns of `encode_units`, `encode_trees` and `encode_windows` in
+    :mod:`fivelenses.tasks.encoding`.
 
     Args:
         max_length: tokens that a sequence (both inputs and special tokens) is cut to.
         words: add `word_ids`, the number of each token's word, -1 for special tokens; the words of a second input are
             counted on from those of the first.
-
-    Refused: the task has no head and so no examples to classify.
     """
     table, columns = data.splits[split], data.task.inputs
     if data.task.head in ("token", "token-pair"):
@@ -167,8 +159,6 @@ def encode(
         return encode_trees(table, data.labels, tokenizer, max_length)
     if data.task.head == "span":
         return encode_windows(table, tokenizer, max_length, words)
-    if data.task.head != "sequence":
-        raise ValueError(f"{data.task.title} is plain text with a {data.task.head} head: it has no examples to encode.")
     encoded = tokenizer(*(list(table[column]) for column in columns), truncation=True, max_length=max_length)
     added = {"word_ids": [word_ids(encoded, row) for row in range(table.num_rows)]} if words else {}
     return datasets.Dataset.from_dict({**encoded, **added, "labels": list(table[data.task.label])})

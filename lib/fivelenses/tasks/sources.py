@@ -133,23 +133,14 @@ class RawFile:
 
 
 def raw_splits(repository: str, tag: str, path: str, **splits: tuple[str, ...]) -> dict[str, RawFile]:
-    """The raw files of a corpus, one per split.
-
-    Args:
-        repository, tag: as in `RawFile`.
-        path: of the file, with `{}` where the corpus names the split.
-        splits: our split name to the corpus's name, the hash and, where needed, `git_blob`.
+    """The raw files of a corpus by our names of its splits, each with the corpus's name, the hash and, where needed,
+    `git_blob`; `path` has `{}` where the corpus names the split.
 
     Example:
         >>> raw_splits("owner/bank", "v1", "bank-{}.conllu", validation=("dev", "53aa"))["validation"].path
         'bank-dev.conllu'
     """
     return {split: RawFile(repository, tag, path.format(name), *known) for split, (name, *known) in splits.items()}
-
-
-def raw_text(file: RawFile) -> str:
-    """The content of a raw file as text, see `raw_bytes`."""
-    return raw_bytes(file).decode("utf-8")
 
 
 def raw_bytes(file: RawFile) -> bytes:
@@ -185,3 +176,8 @@ def _fetched(file: RawFile, place: Path) -> bytes:
         with urllib.request.urlopen(address, timeout=60) as answer, written_beside(place) as partial:
             partial.write_bytes(answer.read())
     return place.read_bytes()
+
+
+def raw_text(file: RawFile) -> str:
+    """`raw_bytes` as text."""
+    return raw_bytes(file).decode("utf-8")

@@ -5,7 +5,7 @@ A row of a treebank is one sentence: ``tokens`` (its words), ``upos``, ``heads``
 STREUSLE's prepositions is one single-token preposition: ``tokens``, ``index``, ``role`` (scene role), ``function``.
 """
 
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 
 import conllu
@@ -61,9 +61,8 @@ def read_treebank(name: str, source: str) -> dict[str, pd.DataFrame]:
     parse = parse_conllulex if name == "streusle" else parse_conllu
     tables = {split: parse(raw_text(file)) for split, file in FILES[name].items()}
     if name == "pud":
-        first, last = (slice(0, PUD_TRAINING_SENTENCES), slice(PUD_TRAINING_SENTENCES, None))
-        parts = {"train": first, "test": last}
-        return {split: tables["all"].iloc[part].reset_index(drop=True) for split, part in parts.items()}
+        first = tables["all"].index < PUD_TRAINING_SENTENCES
+        return {"train": tables["all"][first], "test": tables["all"][~first].reset_index(drop=True)}
     return tables
 
 
@@ -117,35 +116,42 @@ def word_tables(name: str, source: str) -> dict[str, pd.DataFrame]:
         >>> row["units"][0], row["names"][0]
         ([2, 0], 'det')
     """
-    task = find(name)
-    by_annotation = {"upos": _words, "deprels": _trees if task.head == "biaffine" else _arcs}
-    to_units = by_annotation.get(task.annotation, _prepositions)
-    return {split: to_units(frame, task.annotation) for split, frame in read_treebank(task.treebank, source).items()}
+    frames = read_treebank(find(name).treebank, source)
+    return {split: _READERS[name](frame) for split, frame in frames.items()}
 
 
-def _words(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+def _words(frame: pd.DataFrame) -> pd.DataFrame:
     units = [[[word] for word in range(len(tokens))] for tokens in frame["tokens"]]
-    return pd.DataFrame({"tokens": frame["tokens"], "units": units, "names": frame[column]})
+    return pd.DataFrame({"tokens": frame["tokens"], "units": units, "names": frame["upos"]})
 
 
-def _trees(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    names = [[relation.partition(":")[0] for relation in relations] for relations in frame[column]]
+def _arcs(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every word but the root, after its head."""
+    rows = []
+    for tokens, heads, relations in zip(frame["tokens"], frame["heads"], frame["deprels"], strict=True):
+        arcs = [[head - 1, word] for word, head in enumerate(heads) if head > 0]
+        rows.append((tokens, arcs, [relations[word] for _, word in arcs]))
+    return pd.DataFrame(rows, columns=["tokens", "units", "names"])
+
+
+def _trees(frame: pd.DataFrame) -> pd.DataFrame:
+    names = [[relation.partition(":")[0] for relation in relations] for relations in frame["deprels"]]
     return pd.DataFrame({"tokens": frame["tokens"], "heads": frame["heads"], "names": names})
 
 
-def _arcs(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Every word but the root, after its head."""
-    rows = []
-    for tokens, heads, names in zip(frame["tokens"], frame["heads"], frame[column], strict=True):
-        arcs = [[head - 1, word] for word, head in enumerate(heads) if head > 0]
-        rows.append((tokens, arcs, [names[word] for _, word in arcs]))
-    return pd.DataFrame(rows, columns=["tokens", "units", "names"])
-
-
-def _prepositions(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+def _prepositions(frame: pd.DataFrame, annotation: str) -> pd.DataFrame:
     """All prepositions of a sentence, which are in neighbouring rows, in one row."""
     rows = []
     for tokens, group in groupby(frame.itertuples(index=False), key=lambda row: tuple(row.tokens)):
-        of_sentence = list(group)
-        rows.append((list(tokens), [[row.index] for row in of_sentence], [getattr(row, column) for row in of_sentence]))
+        units, names = zip(*(([row.index], getattr(row, annotation)) for row in group), strict=True)
+        rows.append((list(tokens), list(units), list(names)))
     return pd.DataFrame(rows, columns=["tokens", "units", "names"])
+
+
+_READERS = {
+    "pos": _words,
+    "dep": _arcs,
+    "parsing": _trees,
+    "ps-role": partial(_prepositions, annotation="role"),
+    "ps-fxn": partial(_prepositions, annotation="function"),
+}
