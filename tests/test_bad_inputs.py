@@ -60,7 +60,6 @@ COMMANDS = [
     ("report toy-bert/seed-0 --examples 0", "(overridden): Input should be greater than 0"),
     ("publish 3.5", "Invalid value for 'chapter'"),
     ("publish 1", "has no current run on small"),
-    ("doctor --remove 0123", "There is no checkpoint '0123'"),
 ]
 
 # Assignments to a notebook's parameters, as papermill would inject them, and a part of the sentence that answers them.

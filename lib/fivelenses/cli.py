@@ -265,12 +265,11 @@ def publish(
 @_one_sentence()
 def doctor(
     prune: Annotated[bool, Option("--prune", help="Remove damaged and unfinished checkpoints.")] = False,
-    remove: Annotated[list[str], Option("--remove", help="Remove the checkpoint of this address.")] = [],  # noqa: B006
 ) -> None:
     """List and verify the store of checkpoints; the exit status is 1 where one is damaged."""
     from fivelenses.checkpoints.store import inspect
 
-    if inspect(remove, prune, typer.echo):
+    if inspect(prune, typer.echo):
         typer.echo("fivelenses: the damaged ones are made anew when needed; --prune removes them.", err=True)
         raise typer.Exit(1)
 

@@ -5,18 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from fivelenses.checkpoints.store import check_finite, finite
+from fivelenses.checkpoints.store import check_finite
 from fivelenses.papers import hao2020
 
 
 def gone(checkpoint) -> SimpleNamespace:
     return SimpleNamespace(manifest=checkpoint.manifest | {"diverged": True}, specification=checkpoint.specification)
-
-
-def test_the_others_are_left_and_none_is_an_error(toy_checkpoint):
-    assert finite({"a": gone(toy_checkpoint), "b": toy_checkpoint}) == {"b": toy_checkpoint}
-    with pytest.raises(ValueError, match="training of every model diverged, .* lower learning_rate"):
-        finite({"a": gone(toy_checkpoint)})
 
 
 def test_where_none_can_be_left_out_the_first_is_named_with_the_parameter(toy_checkpoint):

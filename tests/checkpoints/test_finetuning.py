@@ -136,7 +136,7 @@ def test_a_checkpoint_that_was_made_anew_meanwhile_is_kept(toy_specification, to
 def test_a_checkpoint_that_another_process_trains_is_waited_for_last(tmp_path):
     held, free = (specify(ENCODER, "rte", "toyworld", seed, short_schedule(), examples=32) for seed in (7, 8))
     store = Store(tmp_path)
-    lock = store.lock(held)
+    lock = store.lock(held.address)
     with ThreadPoolExecutor(1) as pool:
         with lock:
             both = pool.submit(prepare, [held, free], store, 1, silent)

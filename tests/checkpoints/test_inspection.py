@@ -22,9 +22,9 @@ def stored(tmp_path, monkeypatch, toy_checkpoint):
     return Store()
 
 
-def said(**asked) -> list[str]:
+def said(prune: bool = False) -> list[str]:
     lines = []
-    inspect(**({"remove": [], "prune": False} | asked), log=lines.append)
+    inspect(prune, lines.append)
     return lines
 
 
@@ -48,20 +48,11 @@ def test_a_training_in_progress_is_never_pruned(stored):
     assert stored.unfinished() == [BEGUN]
 
 
-def test_a_checkpoint_is_removed_by_its_address(stored):
-    assert said(remove=[WHOLE])[0] == f"{WHOLE}  removed"
-    with pytest.raises(ValueError, match="There is no checkpoint 'aaaa"):
-        said(remove=[WHOLE])
-
-
-def test_what_is_no_checkpoint_is_named_and_never_removed(stored):
+def test_what_is_no_checkpoint_is_never_removed(stored):
     for folder in ("thesis", "partial/drafts"):
         (stored.folder / folder).mkdir()
         (stored.folder / folder / "chapter.txt").write_text("years of work")
-    with pytest.raises(ValueError, match="There is no checkpoint 'thesis'"):
-        said(remove=["thesis"])
-    lines = said(prune=True)
-    assert "thesis  no checkpoint: left alone" in lines and "partial/drafts  no checkpoint: left alone" in lines
+    said(prune=True)
     assert (stored.folder / "thesis" / "chapter.txt").is_file()
     assert (stored.folder / "partial" / "drafts" / "chapter.txt").is_file()
 

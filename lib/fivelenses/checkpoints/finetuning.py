@@ -11,22 +11,23 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import datasets
 import numpy as np
-import pandas as pd
 import torch
 from filelock import Timeout
+from safetensors.torch import save_file
 from torch import nn
-from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainerState, TrainingArguments, set_seed
+from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback
+from transformers.trainer_utils import get_last_checkpoint
 
 from fivelenses import processes, tasks
 from fivelenses.checkpoints.predictions import FILE, flat_labels, predict, rows_of, scores
-from fivelenses.checkpoints.saved_states import OrderSaver, StepSaver, last_whole_state
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import Checkpoint, DamagedCheckpoint, Store
 from fivelenses.files import disk_named, written_beside
@@ -37,7 +38,9 @@ from fivelenses.tasks.subsets import subset
 LAST_RATE = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
 CONTINUED = 0.1  # of the peak, where further epochs follow
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
+SMALL_WIDTH = 256  # of an encoder that one core feeds
 SAVES = 5  # States saved along a training, for resuming after a kill.
+ORDER = "order.pt"  # in a saved state, see `_OrderSaver`
 PROGRESS = "progress.json"  # in a training's folder: its steps so far and in all, and the seconds that are left
 SECONDS_BETWEEN_STATES, OLD_PROGRESS = 5.0, 120.0  # seconds, of that file
 
@@ -64,30 +67,39 @@ def prepare(
     Refused: an encoder with broken weights or a tokeniser that is not its own.
     """
     store = store or Store()
-    distinct = list(dict.fromkeys(specifications))
-    ready = {one: checkpoint for one in distinct if (checkpoint := _checked(store, one, log)) is not None}
-    missing = [specification for specification in distinct if specification not in ready]
-    for one in missing:
-        encoders.check_encoder(one.encoder, projections=bool(one.reinitialised))
-    workers = min(len(missing), workers or _workers(missing, device))
+    found = {one: _find(store, one, log) for one in dict.fromkeys(specifications)}
+    ready = {one: checkpoint for one, checkpoint in found.items() if checkpoint is not None}
+    missing = [one for one in found if one not in ready]
+    shapes = [encoders.check_encoder(one.encoder, projections=bool(one.reinitialised)) for one in missing]
+    if workers is None:
+        # A GPU is never shared.
+        small = all(shape.hidden_size <= SMALL_WIDTH for shape in shapes) and not on_gpu(device)
+        workers = processes.cores() if small else 1
     started, total = time.monotonic(), len(missing)
-    with processes.repeated(lambda: log(_progress(distinct, ready, store))):
+    with processes.repeated(lambda: log(_progress([one for one in missing if one not in ready], store))):
         for wait in (False, True):
+            waiting = [one for one in missing if one not in ready]
+            if wait and waiting:
+                log(f"{len(waiting)} more are being fine-tuned by another process: waiting")
             # Closed at once when this process is interrupted, and its workers with it.
-            with contextlib.closing(_trained(missing, store, device, wait, workers)) as trained:
-                for one, checkpoint in trained:
+            with contextlib.closing(_trained(waiting, store, device, wait, min(workers, total))) as trained:
+                for count, (one, checkpoint) in enumerate(trained, total - len(waiting) + 1):
                     ready[one] = checkpoint
-                    done = total - sum(other not in ready for other in missing)
-                    _report(log, checkpoint, one, f"{done} of {total}", started)
-            missing = [one for one in missing if one not in ready]
-            if missing:
-                log(f"{len(missing)} more are being fine-tuned by another process: waiting")
+                    log(_outcome(one, checkpoint, f"{count} of {total}", time.monotonic() - started))
     return [ready[specification] for specification in specifications]
 
 
-def _progress(specifications: Sequence[Specification], ready: Mapping, store: Store) -> str:
+def _find(store: Store, specification: Specification, log: Callable[[str], None]) -> Checkpoint | None:
+    try:
+        return store.find(specification)
+    except DamagedCheckpoint as damage:
+        log(str(damage))
+        return None
+
+
+def _progress(waiting: Sequence[Specification], store: Store) -> str:
     """How far the trainings are that are under way, whichever process makes them."""
-    waiting, under_way = [one for one in specifications if one not in ready], []
+    under_way = []
     for one in waiting:
         file = store.partial(one) / PROGRESS
         # Absent before the first step and after the last one; old where a training was killed.
@@ -96,6 +108,12 @@ def _progress(specifications: Sequence[Specification], ready: Mapping, store: St
                 step, steps, left = json.loads(file.read_text(encoding="utf-8"))
                 under_way.append(f"{one.describe()}, step {step:,} of {steps:,}, about {left:,.0f} s left")
     return f"{len(waiting)} to be fine-tuned; now {'; '.join(under_way) or 'examples are read'}"
+
+
+def _outcome(specification: Specification, checkpoint: Checkpoint, count: str, seconds: float) -> str:
+    ended = "DIVERGED (its loss is not a number: lower its rate)" if checkpoint.manifest["diverged"] else "fine-tuned"
+    score = f"score {checkpoint.score:.3f} (null {checkpoint.manifest['null_rate']:.3f})"
+    return f"{ended} {count}: {specification.describe()}, {score}, {seconds:.0f} s so far"
 
 
 def _trained(
@@ -115,34 +133,6 @@ def _trained(
                 yield running[future], future.result()
 
 
-def _checked(store: Store, specification: Specification, log: Callable[[str], None]) -> Checkpoint | None:
-    try:
-        return store.find(specification)
-    except DamagedCheckpoint as damage:
-        log(str(damage))
-        with store.lock(specification):
-            try:
-                # Another process may have made it anew before this one had the lock.
-                return store.find(specification)
-            except DamagedCheckpoint:
-                store.discard(specification)
-        return None
-
-
-def _report(log, checkpoint: Checkpoint, specification: Specification, count: str, started: float) -> None:
-    ended = "DIVERGED (its loss is not a number: lower its rate)" if checkpoint.manifest["diverged"] else "fine-tuned"
-    log(
-        f"{ended} {count}: {specification.describe()}, score {checkpoint.score:.3f} "
-        f"(null {checkpoint.manifest['null_rate']:.3f}), {time.monotonic() - started:.0f} s so far"
-    )
-
-
-def _workers(missing: Sequence[Specification], device: str) -> int:
-    """One process a core where the encoder is so small that one core feeds it; a GPU is never shared."""
-    widths = [encoders.config(encoders.locate(one.encoder)).hidden_size for one in missing]
-    return 1 if on_gpu(device) or max(widths, default=0) > 256 else processes.cores()
-
-
 def fine_tune(specification: Specification, store: Store, device: str = "auto", wait: bool = True) -> Checkpoint | None:
     """Make one checkpoint; when another process is making it, wait for that process or, without `wait`, return None.
 
@@ -150,77 +140,81 @@ def fine_tune(specification: Specification, store: Store, device: str = "auto", 
         The finished checkpoint. Its manifest holds `score`, `null_rate`, `diverged`, `history`, `seconds`,
         `seconds_per_step`, and the second score of answers (`exact_match`) or trees (`uas`).
     """
-    lock = store.lock(specification)
+    lock = store.lock(specification.address)
     try:
         held = lock.acquire(blocking=wait)
     except Timeout:
         return None
     with held:
-        stored = store.find(specification)
-        if stored is not None:
-            return stored
+        # Another process may have made it before this one had the lock.
+        with contextlib.suppress(DamagedCheckpoint):
+            if (stored := store.find(specification)) is not None:
+                return stored
         partial = store.partial(specification)
         partial.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
         with disk_named(partial):
-            finished, manifest = _train(specification, partial, device)
+            manifest = _train(specification, partial, device)
             manifest |= {"seconds": round(time.monotonic() - started, 1), **environment(device)}
-            checkpoint = store.publish(specification, finished, manifest)
+            checkpoint = store.publish(specification, partial / "finished", manifest)
         shutil.rmtree(partial)
         return checkpoint
 
 
-def _train(specification: Specification, partial: Path, device: str) -> tuple[Path, dict]:
-    """The folder of a trained model, and what its manifest says of it."""
+def _train(specification: Specification, partial: Path, device: str) -> dict:
+    """Train a model and write it to the folder `finished`; what its manifest says of it."""
     encoder = encoders.locate(specification.encoder)
     tokenizer = encoders.tokenizer(encoder)
     data = tasks.load(specification.task, specification.source)
+    collate = batches.collator(data.task.head, tokenizer)
     evaluation = encode(data, "validation", tokenizer, specification.schedule.max_length)
     training = _training_examples(data, specification, tokenizer)
     # One seed for the head (and random weights), then the Trainer sets it anew for the order of examples and dropout.
     set_seed(specification.seed)
     model = heads.build(encoder, data.task.head, data.labels)
-    _change_layers(model, specification)
-    timed = _StepsTimed(partial / PROGRESS)
-    state = _run_trainer(specification, model, training, tokenizer, timed, partial, device)
-    losses = [(entry["step"], entry["loss"]) for entry in state.log_history if "loss" in entry]
-    predicted = predict(model, data, "validation", evaluation, batches.collator(data.task.head, tokenizer))
-    manifest = {
+    if specification.truncated is not None:
+        layers.truncate(model, specification.truncated)
+    layers.reinitialise(model, specification.reinitialised, specification.seed, specification.biases_and_norms)
+    layers.freeze(model, specification.frozen)
+    timer = _Timer(partial / PROGRESS)
+    trainer = _run_trainer(specification, model, training, collate, timer, partial, device)
+    losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
+    predicted = predict(model, data, "validation", evaluation, collate)
+    _write(partial, model, tokenizer)
+    rows_of(specification, data, evaluation, predicted).to_parquet(partial / "finished" / FILE, index=False)
+    # The last step can spoil the weights, which no loss tells.
+    finite = all(weights.square().isfinite().all() for weights in model.parameters())
+    return {
         "metric": data.task.metric,
         **scores(predicted, data, "validation", evaluation),
-        "diverged": not (all(math.isfinite(loss) for _, loss in losses) and _finite(model)),
+        "diverged": not (finite and all(math.isfinite(loss) for _, loss in losses)),
         "history": losses,
-        "steps": state.global_step,
-        "seconds_per_step": timed.mean,
+        "steps": trainer.state.global_step,
+        "seconds_per_step": timer.mean,
         "training_examples": _count(training),
         "evaluation_examples": _count(evaluation),
         "provenance": {split: data.provenance(split) for split in ("train", "validation")},
     }
-    finished = _written(partial, model, tokenizer, rows_of(specification, data, evaluation, predicted))
-    if specification.saved_steps:
-        shutil.copytree(partial / "steps", finished / "steps")
-    return finished, manifest
 
 
 def _run_trainer(
     specification: Specification,
     model: nn.Module,
     training: datasets.Dataset,
-    tokenizer: PreTrainedTokenizerBase,
-    timed: "_StepsTimed",
+    collate: Callable,
+    timer: "_Timer",
     partial: Path,
     device: str,
-) -> TrainerState:
-    """Train a model in place, from its last saved state where there is one; what the Trainer says of it."""
-    schedule, resumed = specification.schedule, last_whole_state(partial / "trainer")
-    saver = StepSaver(specification.saved_steps, partial / "steps")
+) -> Trainer:
+    """Train a model in place, from its last saved state where there is one."""
+    schedule, resumed = specification.schedule, _last_whole_state(partial / "trainer")
+    saver = _StepSaver(specification.saved_steps, partial / "steps")
     trainer = Trainer(
         model=model,
         args=_arguments(specification, schedule.steps(training.num_rows), partial / "trainer", device),
         train_dataset=training,
-        processing_class=tokenizer,
-        data_collator=batches.collator(tasks.find(specification.task).head, tokenizer),
-        callbacks=[saver, OrderSaver(resumed), _StopOnDivergence(), timed],
+        data_collator=collate,
+        callbacks=[saver, _OrderSaver(resumed), _StopOnDivergence(), timer],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.create_optimizer()
@@ -228,23 +222,17 @@ def _run_trainer(
     trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate_multiplier(schedule, falling))
     if trainer.args.max_steps:
         trainer.train(resume_from_checkpoint=resumed)
-    return trainer.state
+    return trainer
 
 
-def _written(partial: Path, model: nn.Module, tokenizer: PreTrainedTokenizerBase, predicted: pd.DataFrame) -> Path:
-    """The folder of a trained model, its tokeniser and its predictions."""
-    finished = partial / "finished"
+def _write(partial: Path, model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
+    finished, steps = partial / "finished", partial / "steps"
     shutil.rmtree(finished, ignore_errors=True)
     finished.mkdir()
     heads.save(model, finished)
     tokenizer.save_pretrained(finished)
-    predicted.to_parquet(finished / FILE, index=False)
-    return finished
-
-
-def _finite(model: torch.nn.Module) -> bool:
-    """Whether the weights and their squares are numbers: the last step can spoil them, which no loss tells."""
-    return all(bool(weights.square().isfinite().all()) for weights in model.parameters())
+    if steps.is_dir():
+        shutil.copytree(steps, finished / "steps")
 
 
 def _training_examples(data: TaskData, specification: Specification, tokenizer) -> datasets.Dataset:
@@ -284,13 +272,6 @@ def shuffled(encoded: datasets.Dataset, seed: int) -> datasets.Dataset:
 def _count(encoded: datasets.Dataset) -> int:
     """Examples, of which several windows may be one."""
     return len(set(encoded["row"])) if "row" in encoded.column_names else encoded.num_rows
-
-
-def _change_layers(model: nn.Module, specification: Specification) -> None:
-    if specification.truncated is not None:
-        layers.truncate(model, specification.truncated)
-    layers.reinitialise(model, specification.reinitialised, specification.seed, specification.biases_and_norms)
-    layers.freeze(model, specification.frozen)
 
 
 def on_gpu(device: str) -> bool:
@@ -363,6 +344,61 @@ def rate_multiplier(schedule: Schedule, steps: int) -> Callable[[int], float]:
     return multiplier
 
 
+def _last_whole_state(folder: Path) -> str | None:
+    """The newest state that was saved whole; one that a kill cut short is removed, and the one before it taken.
+
+    The Trainer writes `trainer_state.json` last, so a state whose file reads as JSON has all its others; ours follows.
+    """
+    while folder.is_dir() and (newest := get_last_checkpoint(folder)):
+        try:
+            json.loads((Path(newest) / TRAINER_STATE_NAME).read_text())
+            (Path(newest) / ORDER).stat()
+        except (FileNotFoundError, ValueError):
+            shutil.rmtree(newest)
+        else:
+            return newest
+    return None
+
+
+class _StepSaver(TrainerCallback):
+    """Writes the weights (no optimiser state) at the steps that a specification names, in half precision."""
+
+    def __init__(self, steps: tuple[int, ...], folder: Path):
+        self.steps, self.folder = frozenset(steps), folder
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        if state.global_step == 0:
+            self.on_step_end(args, state, control, **kwargs)
+
+    def on_step_end(self, args, state, control, model, **_):
+        if state.global_step in self.steps:
+            weights = {name: tensor.to("cpu", torch.float16) for name, tensor in model.state_dict().items()}
+            with written_beside(self.folder / f"{state.global_step}.safetensors") as place:
+                save_file(weights, place)
+
+
+class _OrderSaver(TrainerCallback):
+    """Keeps with each saved state what the order of its epoch's examples was drawn from.
+
+    The Trainer draws an epoch's order from the global generator as the epoch begins, and a training that goes on within
+    an epoch gives it the generator of the saved step: after the first epoch that would be another order.
+    """
+
+    def __init__(self, resumed: str | None):
+        self.resumed = resumed
+
+    def on_epoch_begin(self, args, state, control, **_):
+        if self.resumed:
+            torch.set_rng_state(torch.load(Path(self.resumed) / ORDER, weights_only=True))
+            self.resumed = None
+        self.epoch_began = torch.get_rng_state()
+
+    def on_save(self, args, state, control, **_):
+        next_begins = float(state.epoch).is_integer()
+        with written_beside(Path(args.output_dir) / f"checkpoint-{state.global_step}" / ORDER) as place:
+            torch.save(torch.get_rng_state() if next_begins else self.epoch_began, place)
+
+
 class _StopOnDivergence(TrainerCallback):
     """Ends a training whose loss is not finite: more steps would not bring it back."""
 
@@ -371,7 +407,7 @@ class _StopOnDivergence(TrainerCallback):
             control.should_training_stop = True
 
 
-class _StepsTimed(TrainerCallback):
+class _Timer(TrainerCallback):
     """What a step takes, without what is saved after it, and a file that says how far the training is."""
 
     def __init__(self, file: Path):

@@ -1,5 +1,4 @@
-"""The store: one folder a specification, written beside and renamed when whole, its hashes checked when read; a list
-of what lies there.
+"""The store: one folder a specification, written beside and renamed when whole, its hashes checked when read.
 
 Layout under the root::
 
@@ -11,10 +10,9 @@ Layout under the root::
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 from filelock import FileLock, Timeout
@@ -29,7 +27,6 @@ from fivelenses.models import heads
 
 MANIFEST = "manifest.json"
 ADDRESS = re.compile("[0-9a-f]{20}")  # as `Specification.address` writes it
-Name = TypeVar("Name")
 
 
 class DamagedCheckpoint(RuntimeError):
@@ -80,15 +77,7 @@ class Checkpoint:
         return self.manifest["score"]
 
 
-def finite(checkpoints: Mapping[Name, Checkpoint]) -> dict[Name, Checkpoint]:
-    """The checkpoints whose training did not diverge, the only ones that a lens can look at, by the same names."""
-    finite = {name: one for name, one in checkpoints.items() if not one.manifest["diverged"]}
-    if not finite:
-        raise ValueError("The training of every model diverged, so none can be compared: lower learning_rate.")
-    return finite
-
-
-def check_finite(checkpoints: Mapping[Name, Checkpoint], where: str) -> None:
+def check_finite(checkpoints: Mapping[str, Checkpoint], where: str) -> None:
     """Refuse checkpoints of which one has diverged, where none can be left out; `where` is the parameter that names
     them.
     """
@@ -115,11 +104,11 @@ class Store:
         """The folder in which a checkpoint is made."""
         return self.folder / "partial" / specification.address
 
-    def lock(self, made: Specification | str) -> FileLock:
-        """Held by the one process that makes this checkpoint, of a specification or its address."""
+    def lock(self, address: str) -> FileLock:
+        """Held by the one process that makes the checkpoint of this address."""
         folder = self.folder / "locks"
         folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(folder / f"{made if isinstance(made, str) else made.address}.lock")
+        return FileLock(folder / f"{address}.lock")
 
     def find(self, specification: Specification) -> Checkpoint | None:
         """The finished checkpoint, its hashes checked; None when there is none."""
@@ -127,37 +116,27 @@ class Store:
         return read(folder) if folder.is_dir() else None
 
     def publish(self, specification: Specification, finished: Path, manifest: dict) -> Checkpoint:
-        """Write the manifest into a finished folder and rename it to its place."""
-        files = sorted(file for file in finished.rglob("*") if file.is_file() and file.name != MANIFEST)
+        """Write the manifest into a finished folder and move it to its place, instead of a damaged one."""
+        files = sorted(file for file in finished.rglob("*") if file.is_file())
         hashes = {str(file.relative_to(finished)): sha256(file) for file in files}
         whole = {"specification": specification.as_dict(), **manifest, "files": hashes}
         (finished / MANIFEST).write_text(json.dumps(whole, indent=1), encoding="utf-8")
         place = self.place(specification)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(place, ignore_errors=True)
         finished.rename(place)
         return Checkpoint(place, whole)
 
-    def discard(self, specification: Specification) -> None:
-        """Remove a damaged checkpoint, so that it is made anew."""
-        shutil.rmtree(self.place(specification))
-
     def addresses(self) -> list[str]:
-        """The addresses of all finished checkpoints, also damaged ones."""
-        return [name for name in _folders(self.folder) if ADDRESS.fullmatch(name)]
+        """The addresses of all finished checkpoints, also damaged ones; other folders are not ours."""
+        return _addresses(self.folder)
 
     def unfinished(self) -> list[str]:
         """The addresses of trainings that were begun and did not finish."""
-        return [name for name in _folders(self.folder / "partial") if ADDRESS.fullmatch(name)]
-
-    def other_names(self) -> list[str]:
-        """The folders in the store that are no checkpoints: somebody else's, never to be removed."""
-        own = (*self.addresses(), "partial", "locks", "tasks")
-        partial = (f"partial/{name}" for name in _folders(self.folder / "partial") if not ADDRESS.fullmatch(name))
-        return [name for name in _folders(self.folder) if name not in own] + list(partial)
+        return _addresses(self.folder / "partial")
 
 
-def _folders(place: Path) -> list[str]:
-    return sorted(entry.name for entry in place.iterdir() if entry.is_dir()) if place.is_dir() else []
+def _addresses(place: Path) -> list[str]:
+    return sorted(folder.name for folder in place.glob("*") if ADDRESS.fullmatch(folder.name))
 
 
 def read(folder: Path) -> Checkpoint:
@@ -178,21 +157,14 @@ def read(folder: Path) -> Checkpoint:
     return Checkpoint(folder, manifest)
 
 
-def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> int:
+def inspect(prune: bool, log: Callable[[str], None]) -> int:
     """List and verify the store, and count the damaged checkpoints that are left in it.
 
     Args:
-        remove: addresses of checkpoints that are removed first.
-        prune: whether damaged and unfinished checkpoints are removed; a folder whose name is no address stays.
+        prune: whether damaged and unfinished checkpoints are removed.
         log: called with one line per checkpoint, and a last one with their number and size.
     """
-    store = Store()
-    for address in remove:
-        if address not in store.addresses():
-            raise ValueError(f"There is no checkpoint {address!r} in {store.folder}.")
-        shutil.rmtree(store.folder / address)
-        log(f"{address}  removed")
-    damaged = 0
+    store, damaged = Store(), 0
     for address in store.addresses():
         try:
             made = read(store.folder / address).manifest["specification"]
@@ -210,8 +182,6 @@ def inspect(remove: Sequence[str], prune: bool, log: Callable[[str], None]) -> i
                     shutil.rmtree(store.folder / "partial" / address)
         except Timeout:
             log(f"{address}  being fine-tuned: left alone")
-    for name in store.other_names():
-        log(f"{name}  no checkpoint: left alone")
     size = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())
     count = len(store.addresses())
     whole = f"{count} {'checkpoint' if count == 1 else 'checkpoints'}"
