@@ -3,17 +3,14 @@
 import dataclasses
 from collections import Counter
 
+import numpy as np
 import pytest
-import torch
-from datasets import Dataset
 from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
-from fivelenses.checkpoints import finetuning
-from fivelenses.checkpoints.finetuning import prepare, shuffled
+from fivelenses.checkpoints.finetuning import _training_examples
+from fivelenses.checkpoints.predictions import flat_labels
 from fivelenses.checkpoints.specification import Schedule, Specification, specify
-from fivelenses.checkpoints.store import Store
-from fivelenses.tasks.examples import encode
 
 
 def plain(**changes) -> Specification:
@@ -57,46 +54,12 @@ def test_tasks_without_one_label_each_are_refused(name):
 
 
 @pytest.mark.parametrize("name", ["rte", "dep"])
-def test_labels_are_permuted_and_nothing_else_changes(name, toy_tokenizer):
-    rows = encode(tasks.load(name, "toyworld", ("train",)), "train", toy_tokenizer, 64).select(range(100))
-    changed = shuffled(rows, seed=0)
-    assert changed["labels"] != rows["labels"]
-    assert [len(row) if isinstance(row, list) else 0 for row in changed["labels"]] == [
-        len(row) if isinstance(row, list) else 0 for row in rows["labels"]
-    ]
-    assert Counter(finetuning.flat_labels(changed).tolist()) == Counter(finetuning.flat_labels(rows).tolist())
+def test_labels_of_the_training_examples_are_permuted_and_nothing_else_changes(name, toy_tokenizer):
+    data = tasks.load(name, "toyworld")
+    ordinary = specify(ENCODER, name, "toyworld", 0, short_schedule(), examples=100)
+    specifications = [ordinary, *(dataclasses.replace(ordinary, seed=seed, shuffled_labels=True) for seed in (0, 1))]
+    rows, changed, other = (_training_examples(data, one, toy_tokenizer) for one in specifications)
+    assert list(rows["labels"]) != list(changed["labels"]) != list(other["labels"])
+    assert [np.size(labels) for labels in changed["labels"]] == [np.size(labels) for labels in rows["labels"]]
+    assert Counter(flat_labels(changed).tolist()) == Counter(flat_labels(rows).tolist())
     assert changed.remove_columns("labels").to_dict() == rows.remove_columns("labels").to_dict()
-    assert list(shuffled(rows, seed=0)["labels"]) == list(changed["labels"]) != list(shuffled(rows, seed=1)["labels"])
-
-
-def test_a_model_is_trained_on_the_permuted_labels_of_the_same_examples(
-    toy_specification, toy_checkpoint, toy_tokenizer, tmp_path, monkeypatch
-):
-    evaluated, trained = [], []
-    predict, trainer = finetuning.predict, finetuning.Trainer
-
-    def noted_predict(model, data, split, encoded: Dataset, collate):
-        evaluated.append((split, list(encoded["labels"])))
-        return predict(model, data, split, encoded, collate)
-
-    def noted_trainer(**arguments):
-        trained.append(arguments["train_dataset"])
-        return trainer(**arguments)
-
-    monkeypatch.setattr(finetuning, "predict", noted_predict)
-    monkeypatch.setattr(finetuning, "Trainer", noted_trainer)
-    empty = dataclasses.replace(toy_specification, shuffled_labels=True)
-    made, again = prepare([empty, dataclasses.replace(empty)], Store(tmp_path), workers=1, log=lambda line: None)
-
-    assert made.folder == again.folder and len(trained) == 1
-    assert made.specification == empty
-    data = tasks.load("rte", "toyworld")
-    assert evaluated == [("validation", list(data.splits["validation"]["label"]))]
-    ordinary = finetuning._training_examples(data, toy_specification, toy_tokenizer)
-    assert trained[0]["input_ids"] == ordinary["input_ids"]
-    assert list(trained[0]["labels"]) != list(ordinary["labels"])
-    assert Counter(trained[0]["labels"]) == Counter(ordinary["labels"])
-    for name in ("steps", "training_examples", "null_rate"):
-        assert made.manifest[name] == toy_checkpoint.manifest[name]
-    head, other = (checkpoint.model().classifier.weight for checkpoint in (made, toy_checkpoint))
-    assert not torch.equal(head, other)

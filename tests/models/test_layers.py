@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModel, DistilBertConfig, ElectraConfig, GPT2Config, MPNetConfig, RobertaConfig
+from transformers import AutoModel, ElectraConfig, MPNetConfig
 
 from fivelenses.models import layers
 
@@ -76,31 +76,6 @@ SMALL = dict(vocab_size=50, max_position_embeddings=16)
 
 
 @pytest.mark.parametrize(
-    "config",
-    [
-        RobertaConfig(hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16, **SMALL),
-        ElectraConfig(
-            hidden_size=8, embedding_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16, **SMALL
-        ),
-        DistilBertConfig(dim=8, n_layers=3, n_heads=2, hidden_dim=16, **SMALL),
-        # Not known by name, understood by its shapes.
-        MPNetConfig(hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16, **SMALL),
-    ],
-    ids=lambda config: config.model_type,
-)
-def test_other_architectures_are_addressed_by_layer(config):
-    model = AutoModel.from_config(config)
-    before = copy.deepcopy(model)
-    layers.reinitialise(model, [3], seed=0)
-    drawn = {id(projection.weight) for projection in layers.projections(model, 3).values()}
-    kept = dict(before.named_parameters())
-    changed = {id(tensor) for name, tensor in model.named_parameters() if not torch.equal(tensor, kept[name])}
-    assert len(drawn) == 6 and changed == drawn
-    assert states_equal(layers.part(model, 1), layers.part(before, 1))
-    assert not states_equal(layers.part(model, 3), layers.part(before, 3))
-
-
-@pytest.mark.parametrize(
     ("config", "beside"),
     [
         (
@@ -122,9 +97,3 @@ def test_what_belongs_to_no_layer_goes_with_the_embeddings(config, beside):
     layers.freeze(tuned, range(3))
     free = {name for name, parameter in tuned.named_parameters() if parameter.requires_grad}
     assert all(name.startswith("pooler.") for name in free)
-
-
-def test_an_architecture_without_known_projections_is_refused_by_name():
-    model = AutoModel.from_config(GPT2Config(n_embd=8, n_layer=2, n_head=2, vocab_size=50, n_positions=16))
-    with pytest.raises(ValueError, match="projections of 'gpt2' are not known"):
-        layers.reinitialise(model, [1], seed=0)

@@ -26,11 +26,6 @@ def test_each_seed_was_made_by_the_recipe(seed):
     assert record(seed)["identity"]["specification"] == expected
 
 
-def test_the_seeds_end_within_the_stated_spread():
-    losses = [record(seed)["held_out"]["masked_loss"] for seed in (0, 1, 2)]
-    assert max(losses) - min(losses) < 0.2
-
-
 class EnoughSteps(Exception):
     """Stops a run from its progress lines."""
 

@@ -179,14 +179,14 @@ def _train(specification: Specification, partial: Path, device: str) -> dict:
     timer = _Timer(partial / PROGRESS)
     trainer = _run_trainer(specification, model, training, collate, timer, partial, device)
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
-    predicted = predict(model, data, "validation", evaluation, collate)
+    predicted = predict(model, data, evaluation, collate)
     _write(partial, model, tokenizer)
     rows_of(specification, data, evaluation, predicted).to_parquet(partial / "finished" / FILE, index=False)
     # The last step can spoil the weights, which no loss tells.
     finite = all(weights.square().isfinite().all() for weights in model.parameters())
     return {
         "metric": data.task.metric,
-        **scores(predicted, data, "validation", evaluation),
+        **scores(predicted, data, evaluation),
         "diverged": not (finite and all(math.isfinite(loss) for _, loss in losses)),
         "history": losses,
         "steps": trainer.state.global_step,

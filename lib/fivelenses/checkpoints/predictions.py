@@ -37,21 +37,20 @@ BATCH_SIZE = 64
 Predicted = np.ndarray | list[str] | list[tuple[list[int], list[str]]]
 
 
-def predict(model: nn.Module, data: TaskData, split: str, encoded: datasets.Dataset, collate: Callable) -> Predicted:
-    """What a model predicts on a split: labels, answers or trees, as the task's head has it.
+def predict(model: nn.Module, data: TaskData, encoded: datasets.Dataset, collate: Callable) -> Predicted:
+    """What a model predicts on a task's development set: labels, answers or trees, as its head has it.
 
     Args:
         model: with the head of the task; it is put in evaluation mode.
         data: the task.
-        split: of that task.
-        encoded: that split's examples.
+        encoded: its development examples.
         collate: lays them out as a batch.
     """
-    outputs = _outputs(model, encoded, collate)
+    outputs, table = _outputs(model, encoded, collate), data.splits["validation"]
     if data.task.head == "span":
-        return _answers(outputs, encoded, list(data.splits[split]["context"]))
+        return _answers(outputs, encoded, list(table["context"]))
     if data.task.head == "biaffine":
-        return _trees(outputs, encoded, data.splits[split]["tokens"], data.labels)
+        return _trees(outputs, encoded, table["tokens"], data.labels)
     return _labels(outputs, encoded)
 
 
@@ -114,17 +113,16 @@ def flat_labels(encoded: datasets.Dataset) -> np.ndarray:
     return np.concatenate([np.atleast_1d(labels) for labels in encoded["labels"]])
 
 
-def scores(predicted: Predicted, data: TaskData, split: str, encoded: datasets.Dataset) -> dict[str, float]:
-    """The scores of what `predict` returned for a split.
-
-    Answers and trees are compared with the task's table, whole, also where tokens were cut off.
+def scores(predicted: Predicted, data: TaskData, encoded: datasets.Dataset) -> dict[str, float]:
+    """The scores of what `predict` returned; answers and trees are compared with the task's table, whole, also where
+    tokens were cut off.
 
     Returns:
         `score`, the task's metric, and `null_rate`, that of a model without information: the most frequent label for
         accuracy and 0 for Matthews; the passage's first sentence for answers, scored by F1 with `exact_match` beside
         it; for trees every word on the next one, scored by LAS with `uas` beside it.
     """
-    table = data.splits[split]
+    table = data.splits["validation"]
     if data.task.head == "span":
         gold = [of_question["text"] for of_question in table["answers"]]
         exact, mean_f1 = squad_scores(predicted, gold)
@@ -160,14 +158,7 @@ def by_example(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
 
 
 def rows_of(made: Specification, data: TaskData, encoded: datasets.Dataset, predicted: Predicted) -> pd.DataFrame:
-    """The rows of `by_example` for one model.
-
-    Args:
-        made: what the model was made from.
-        data: its task.
-        encoded: the development examples.
-        predicted: `predict` of these.
-    """
+    """The rows of `by_example` for the model of a specification, from what `predict` returned."""
     table = data.splits["validation"]
     named = {"label": np.int16(-1), "predicted": np.int16(-1)}
     if data.task.head == "span":

@@ -1,8 +1,7 @@
 """What a fine-tuned model is made from, frozen and addressed by its content.
 
 Two specifications with equal content have one checkpoint. What names could hide (a moved folder, a changed table) is in
-the specification as a hash: the encoder's identity and the digest of the training split. The library that encoders are
-read with, which takes seconds to load, is imported to make a specification alone.
+the specification as a hash: the encoder's identity and the digest of the training split.
 """
 
 import dataclasses
@@ -55,12 +54,12 @@ class Schedule:
             object.__setattr__(self, name, float(getattr(self, name)))
         if self.shape not in ("slanted-triangular", "linear"):
             raise ValueError(f"A schedule's shape is 'slanted-triangular' or 'linear', not {self.shape!r}.")
+        counts = self.epochs, self.further_epochs, self.weight_decay
         if (
-            not all(map(math.isfinite, (self.learning_rate, self.epochs, self.weight_decay, self.further_epochs)))
-            or self.learning_rate <= 0
-            or self.batch_size < 1
-            or min(self.epochs, self.further_epochs, self.weight_decay) < 0
+            not 0 < self.learning_rate < math.inf
+            or not all(0 <= count < math.inf for count in counts)
             or not 0 <= self.warmup < 1
+            or self.batch_size < 1
             or self.max_length < 4
         ):
             raise ValueError(
@@ -140,13 +139,7 @@ class Specification:
 
     @classmethod
     def from_dict(cls, content: dict) -> "Specification":
-        """The specification that `as_dict` wrote.
-
-        Example:
-            >>> one = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1), frozen=(0, 1))
-            >>> Specification.from_dict(one.as_dict()) == one
-            True
-        """
+        """The specification that `as_dict` wrote."""
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
         return cls(**values | {"schedule": Schedule(**content["schedule"])})
 
