@@ -72,14 +72,6 @@ def test_a_layer_rolled_back_gives_what_a_copy_with_its_parameters_gives(
             torch.testing.assert_close(one.tokens(depth), reference.tokens(depth), atol=1e-5, rtol=0)
 
 
-def test_word_means_are_means_of_pieces(toy_model, toy_examples):
-    batch = next(stream(toy_model, toy_examples, hidden=[3], batch_size=3))
-    expected = []
-    for states, words in zip(batch.hidden[3], batch.words, strict=True):
-        expected += [states[words == word].mean(0) for word in range(int(words.max()) + 1)]
-    torch.testing.assert_close(batch.word_means(3), torch.stack(expected))
-
-
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [

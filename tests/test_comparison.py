@@ -6,7 +6,7 @@ import pytest
 
 from fivelenses import comparison
 from fivelenses.activations import stream
-from fivelenses.comparison import CCA, RSA, AttentionJS, compare, compare_with, layers_rolled_back
+from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_with, layers_rolled_back
 from fivelenses.lenses.cca import svcca_distance
 from fivelenses.lenses.rsa import sample_positions, similarity
 from fivelenses.models import encoders
@@ -26,7 +26,7 @@ def test_lenses_share_one_pass_and_give_what_they_give_alone(models, toy_example
     measured = ["js", "svcca", "tokens", "rsa", "rsa_null", "rsa_tokens"]
     assert list(table) == ["first", "second", "layer", "examples", *measured]
     assert table["js"].isna().tolist() == [True, False] * 2
-    alone = compare(models, pairs, toy_examples, 0.9, layers=[4], device="cpu")
+    alone = compare_with([CCA(variance_kept=0.9), AttentionJS()], models, pairs, toy_examples, [4], device="cpu")
     np.testing.assert_allclose(table[table["layer"] == 4][["js", "svcca"]], alone[["js", "svcca"]], rtol=1e-6)
     x, y = (
         np.concatenate([batch.tokens(4).numpy() for batch in stream(models[name], toy_examples, [4], device="cpu")])
@@ -39,8 +39,10 @@ def test_lenses_share_one_pass_and_give_what_they_give_alone(models, toy_example
     assert (last["tokens"], last["rsa_tokens"], last["examples"]) == (len(x), 100, 40)
 
 
-@pytest.mark.parametrize("lenses", [[AttentionJS(), CCA(variance_kept=0.9), RSA(null_seed=0)], [AttentionJS()]])
-@pytest.mark.parametrize(("layers", "several"), [(None, 6), (range(5), 4)])
+@pytest.mark.parametrize(
+    ("lenses", "layers", "several"),
+    [([AttentionJS(), CCA(variance_kept=0.9), RSA(null_seed=0)], range(5), 4), ([AttentionJS()], None, 6)],
+)
 def test_layers_that_do_not_fit_into_memory_at_once_are_read_in_several_passes_to_the_same_last_bit(
     models, toy_examples, lenses, layers, several, monkeypatch
 ):
@@ -90,8 +92,8 @@ def test_what_cannot_be_compared_is_refused(models, toy_examples):
     with pytest.raises(ValueError, match="There is no model 'seed 9' to compare: the models are seed 0"):
         compare_with([CCA()], models, [("seed 0", "seed 9")], toy_examples, device="cpu")
     with pytest.raises(ValueError, match="tokens and SVCCA of two layers of width 64 needs more than 128"):
-        compare(models, [("seed 0", "seed 1")], toy_examples.select([0]), device="cpu")
+        check_tokens(toy_examples.select([0]), 64)
     with pytest.raises(ValueError, match="tokens without one fold and SVCCA"):
-        compare(models, [("seed 0", "seed 1")], toy_examples.select(range(8)), device="cpu", fold_of=np.arange(8) % 2)
+        check_tokens(toy_examples.select(range(8)), 64, np.arange(8) % 2)
     with pytest.raises(ValueError, match="40 examples need one fold each, of two or more"):
         compare_with([AttentionJS()], models, [("seed 0", "seed 1")], toy_examples, fold_of=np.zeros(40, dtype=int))

@@ -42,12 +42,8 @@ class Activations:
         """(tokens of all examples, width) the hidden states of a layer without padding, example after example."""
         return self.hidden[layer][self.mask]
 
-    def word_means(self, layer: int) -> torch.Tensor:
-        """(words of all examples, width) the mean over each word's tokens, in order; special tokens are in no word."""
-        means, counts = self._word_means(layer)
-        return means[counts > 0]
-
-    def _word_means(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def word_means(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The mean over each word's tokens, and their number; see `models.heads.word_means`."""
         if self.words is None:
             raise ValueError("Words need examples that were encoded with their word_ids: encode them with words=True.")
         return word_means(self.hidden[layer], self.words)
@@ -58,7 +54,7 @@ class Activations:
         Args:
             units: per row of `rows` its units, each a list of words. A word without tokens is refused.
         """
-        means, counts = self._word_means(layer)
+        means, counts = self.word_means(layer)
         indices = torch.tensor([[row, *unit] for row, of_row in enumerate(units) for unit in of_row])
         row, *words = indices.to(means.device).T
         if any((counts[row, word] == 0).any() for word in words):
@@ -91,12 +87,9 @@ def stream(
     """
     hidden, attention = sorted(set(hidden)), sorted(set(attention))
     depth = len(layer_list(model))
-    wrong = [layer for layer in hidden if not 0 <= layer <= depth] + [
-        layer for layer in attention if not 1 <= layer <= depth
-    ]
-    if wrong:
+    if wrong := {*hidden} - {*range(depth + 1)} | {*attention} - {*range(1, depth + 1)}:
         raise ValueError(
-            f"There is no layer {wrong[0]}: hidden states have layers 0 to {depth}, attentions 1 to {depth}."
+            f"There is no layer {min(wrong)}: hidden states have layers 0 to {depth}, attentions 1 to {depth}."
         )
     if examples.num_rows == 0:
         raise ValueError("There are no examples to stream: check the split and its cap.")
@@ -139,37 +132,20 @@ def stream_rolled_back(
         rows = order[begin : begin + batch_size]
         inputs = _inputs(fine_tuned, examples.select(rows), device)
         inputs.pop("word_ids", None)
-        with _captured(fine_tuned, [depth]) as states, _entering(own) as entering:
+        with _recorded(fine_tuned, range(depth + 1)) as recorded:
             fine_tuned.base_model(**inputs)
-        last = [states[depth]]
+        entering = [recorded[layer] for layer in range(depth)]
+        last = [recorded[depth][0]]
         last += [_upwards([others[layer], *own[layer + 1 :]], entering[layer:]) for layer in range(depth)]
         mask = inputs["attention_mask"].bool()
         yield [Activations(rows, mask, {depth: of_model.float()}, {}, None) for of_model in last]
-
-
-@contextmanager
-def _entering(layers: nn.ModuleList):
-    """Per layer its hidden states, its other arguments and those by name, once the model has run."""
-    entering: list[tuple] = []
-
-    def keep(module, arguments, named):
-        states = arguments[0] if arguments else named["hidden_states"]
-        entering.append((states, arguments[1:], {name: one for name, one in named.items() if name != "hidden_states"}))
-
-    hooks = [layer.register_forward_pre_hook(keep, with_kwargs=True) for layer in layers]
-    try:
-        yield entering
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def _upwards(layers: list[nn.Module], entering: list[tuple]) -> torch.Tensor:
     """What leaves the last of these layers; the lowest one is given its own hidden states."""
     states = entering[0][0]
     for layer, (_, arguments, named) in zip(layers, entering, strict=True):
-        output = layer(states, *arguments, **named)
-        states = output[0] if isinstance(output, tuple) else output
+        states = _states(layer(states, *arguments, **named))
     return states
 
 
@@ -187,7 +163,7 @@ def stream_order(examples: datasets.Dataset) -> np.ndarray:
 def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
     inputs = _inputs(model, batch, device)
     words = inputs.pop("word_ids", None)
-    with _captured(model, hidden) as states:
+    with _recorded(model, hidden) as recorded:
         output = model.base_model(**inputs, output_attentions=bool(attention), return_dict=True)
     if attention and not output.attentions:
         raise ValueError(
@@ -196,7 +172,7 @@ def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
     return Activations(
         rows=rows,
         mask=inputs["attention_mask"].bool(),
-        hidden={layer: states[layer].float() for layer in hidden},
+        hidden={layer: recorded[layer][0].float() for layer in hidden},
         attention={layer: output.attentions[layer - 1] for layer in attention},
         words=words,
     )
@@ -209,34 +185,41 @@ def _inputs(model: nn.Module, batch: datasets.Dataset, device: torch.device) -> 
 
 
 @contextmanager
-def _captured(model: nn.Module, hidden: list[int]):
-    """The outputs of these layers while the model runs; 0 is the input of layer 1.
+def _recorded(model: nn.Module, hidden: Iterable[int]):
+    """Per layer 0…L whose hidden states are wanted: these, once the model has run, and the other arguments and those by
+    name with which they enter the next layer; none at L.
 
     We use our own hooks, since `output_hidden_states` patches modules permanently, and a layer that two models share
     would then report to the wrong one.
     """
-    states: dict[int, torch.Tensor] = {}
-    layers, hooks = layer_list(model), []
+    layers, recorded, hooks = layer_list(model), {}, []
 
-    def entering(module, arguments, named):
-        states[0] = arguments[0] if arguments else named["hidden_states"]
-
-    def leaving(layer: int):
-        def keep(module, arguments, output):
-            states[layer] = output[0] if isinstance(output, tuple) else output
+    def entering(layer: int):
+        def keep(module, arguments, named):
+            states, *others = [*arguments, *([] if arguments else [named["hidden_states"]])]
+            named = {name: one for name, one in named.items() if name != "hidden_states"}
+            recorded[layer] = states, others, named
 
         return keep
 
+    def leaving(module, arguments, output):
+        recorded[len(layers)] = _states(output), (), {}
+
     for layer in hidden:
-        if layer == 0:
-            hooks.append(layers[0].register_forward_pre_hook(entering, with_kwargs=True))
+        if layer == len(layers):
+            hooks.append(layers[-1].register_forward_hook(leaving))
         else:
-            hooks.append(layers[layer - 1].register_forward_hook(leaving(layer)))
+            hooks.append(layers[layer].register_forward_pre_hook(entering(layer), with_kwargs=True))
     try:
-        yield states
+        yield recorded
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _states(output: torch.Tensor | tuple) -> torch.Tensor:
+    """The hidden states that a layer returns, alone or before others."""
+    return output[0] if isinstance(output, tuple) else output
 
 
 @contextmanager
@@ -296,7 +279,7 @@ def word_vectors(
     layers = sorted(set(layers))
     vectors: list[np.ndarray] = [np.empty(0)] * examples.num_rows
     for batch in stream(model, examples, hidden=layers, batch_size=batch_size, device=device):
-        means = torch.stack([batch._word_means(layer)[0] for layer in layers], dim=1)
+        means = torch.stack([batch.word_means(layer)[0] for layer in layers], dim=1)
         counts = batch.words.max(dim=1).values + 1
         for row, of_row, count in zip(batch.rows, means.half().cpu().numpy(), counts.tolist(), strict=True):
             vectors[row] = of_row[:, :count].copy()

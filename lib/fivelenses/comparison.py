@@ -1,14 +1,11 @@
 """The streaming comparison: several models read the same examples once, side by side, and lenses compare pairs of
 them layer by layer while they read. No token is stored.
 
-`compare_with` takes any of the lenses `AttentionJS`, `CCA` and `RSA`; `compare` is what chapter 1 measures,
-`layers_rolled_back` the same with single layers reset.
-
 With `fold_of`, the fold of each example (`tasks.subsets.folds`), what a lens gathers is kept fold by fold, whatever the
-batches. Then each row of the result stands for all examples (`fold` −1), or for all but those of
-one fold (`fold` 0, 1, …), from the same pass: the replicates from which `exhibits.intervals` takes intervals. Memory
-for moments is then `folds` times as large. Where all layers together need more than there is, they are read in several
-passes, some layers in each; the numbers are the same to the last bit.
+batches. Then each row of the result stands for all examples (`fold` −1), or for all but those of one fold (`fold` 0, 1,
+…), from the same pass: the replicates from which intervals are taken. Memory for moments is then `folds` times as
+large. Where all layers together need more than there is, they are read in several passes, some layers in each; the
+numbers are the same to the last bit.
 """
 
 import math
@@ -25,7 +22,7 @@ from torch import nn
 from fivelenses.activations import Activations, stream, stream_rolled_back
 from fivelenses.lenses import cca, cka, rsa
 from fivelenses.lenses.attention import JSAccumulator
-from fivelenses.lenses.moments import Moments, Scatter, bytes_needed
+from fivelenses.lenses.moments import Moments, bytes_needed
 from fivelenses.memory import memory_at_hand
 from fivelenses.models.layers import layer_list
 from fivelenses.records import WHOLE
@@ -34,12 +31,12 @@ Pair = tuple[int, int]
 
 
 class PairLens(Protocol):
-    """A lens that compares pairs of models, batch by batch. `begin` forgets what an earlier stream gave."""
+    """A lens that compares pairs of models, batch by batch."""
 
     reads_attention: bool
 
     def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        """Prepare for a stream of models, whose pairs are named by the models' positions.
+        """Forget an earlier stream, and prepare for one of models, whose pairs are named by the models' positions.
 
         `fold_of` is the fold of each example, 0 for all where nothing will be left out.
         """
@@ -48,10 +45,8 @@ class PairLens(Protocol):
         """Add what each model computes on one batch, whose `rows` are places in `fold_of`."""
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        """Column to value for a pair and a layer, after the stream, from all examples or all but those of one fold.
-
-        A column that is missing without a fold is NaN in the table. Rows are asked for all of one fold together, those
-        of all examples first.
+        """Column to value for a pair and a layer, from all examples or all but those of one fold; a column that is
+        missing is NaN in the table. Rows of one fold are asked for together, those of all examples first.
         """
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
@@ -84,8 +79,7 @@ class AttentionJS:
 class CCA:
     """The CCA family of hidden states; the columns are the measures chosen, and `tokens`.
 
-    Without a fold there are only `svcca` and `tokens`. Principal directions are found once per model, layer and fold.
-    Permuted rows stay within their fold.
+    Without a fold there are only `svcca` and `tokens`. Permuted rows stay within their fold.
 
     Args:
         measures: of `svcca`, `svcca_all` (with all directions), `pwcca` (distances in [0, 1]), `cka` (a similarity in
@@ -119,22 +113,19 @@ class CCA:
             self._left_out, self._whitenings = left_out, {}
         moments, row = self._moments[layer], {}
         scatter = moments.pair(*pair, left_out)
-        for measure in self.measures if left_out is None else set(self.measures) & set(self.REPLICATED):
-            if measure == "cka":
-                row[measure] = cka.linear_cka(scatter)
-            else:
-                crossed = moments.null(*pair) if measure == "svcca_null" else scatter
-                row[measure] = self._distance(measure, crossed, pair, layer)
-        return row | {"tokens": scatter.n}
-
-    def _distance(self, measure: str, scatter: Scatter, pair: Pair, layer: int) -> float:
-        """A distance of the pair; what whitens its sides is kept."""
         for side, own in zip(pair, (scatter.xx, scatter.yy), strict=True):
             if (layer, side) not in self._whitenings:
                 self._whitenings[layer, side] = cca.whitening(own, variance_kept=1.0)
-        share = 1.0 if measure == "svcca_all" else self.variance_kept
-        whitened = tuple(cca.truncated(self._whitenings[layer, side], share) for side in pair)
-        return (cca.pwcca_distance if measure == "pwcca" else cca.svcca_distance)(scatter, whitened=whitened)
+        for measure in self.measures if left_out is None else set(self.measures) & set(self.REPLICATED):
+            if measure == "cka":
+                row[measure] = cka.linear_cka(scatter)
+                continue
+            share = 1.0 if measure == "svcca_all" else self.variance_kept
+            whitened = tuple(cca.truncated(self._whitenings[layer, side], share) for side in pair)
+            crossed = moments.null(*pair) if measure == "svcca_null" else scatter
+            distance = cca.pwcca_distance if measure == "pwcca" else cca.svcca_distance
+            row[measure] = distance(crossed, whitened=whitened)
+        return row | {"tokens": scatter.n}
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
         whitenings = 8 * models * width**2
@@ -210,11 +201,10 @@ def compare_with(
     device: str | None = None,
     fold_of: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    """Compare pairs of models on the same examples with several lenses; every model reads each example once, or once
-    for as many layers as fit into memory.
+    """Compare pairs of models on the same examples with several lenses.
 
     Args:
-        lenses: what compares, `AttentionJS()`, `CCA(…)`, `RSA(…)`.
+        lenses: what compares, such as `AttentionJS()`, `CCA(…)` and `RSA(…)`.
         models: name to model; all with one tokenizer and of one shape.
         pairs: the names compared.
         examples: encoded examples.
@@ -297,31 +287,6 @@ def _in_passes(layers: Sequence[int], of_layer: float, memory: float) -> list[li
         # The embeddings have no attention, without which a model would be read, and rounded, in another way.
         parts[:2] = [parts[0] + parts[1]]
     return parts
-
-
-def compare(
-    models: Mapping[str, nn.Module],
-    pairs: Sequence[tuple[str, str]],
-    examples: datasets.Dataset,
-    variance_kept: float = 0.99,
-    layers: Iterable[int] | None = None,
-    batch_rows: int = 32,
-    device: str | None = None,
-    fold_of: np.ndarray | None = None,
-) -> pd.DataFrame:
-    """Compare pairs of models by attention divergence and the CCA family.
-
-    Args:
-        models, pairs, examples, layers, batch_rows, device, fold_of: as in `compare_with`.
-        variance_kept: the share of variance that SVCCA and PWCCA keep.
-
-    Returns:
-        One row per pair and layer (and fold left out), with `first`, `second`, `layer`, the columns of `AttentionJS`
-        and of `CCA`, and `examples`.
-    """
-    check_tokens(examples, next(iter(models.values())).config.hidden_size, fold_of)
-    lenses = [AttentionJS(), CCA(variance_kept=variance_kept)]
-    return compare_with(lenses, models, pairs, examples, layers, batch_rows, device, fold_of)
 
 
 def check_tokens(examples: datasets.Dataset, width: int, fold_of: np.ndarray | None = None) -> None:

@@ -1,12 +1,9 @@
 """Two checkpoints compared without training: what changed, where, and whether it is more than chance.
 
-Each lens gives one number per layer, 0 where nothing changed, with
-
-- its null: the same with the rows of one side permuted, which independent encoders come near to;
-- its interval over folds of the texts, 95%;
-- the smallest change that it can tell from nothing here: one whose interval, as wide in proportion as that of the
-  change at hand, would lie above what storing BEFORE in half precision gives;
-- what both twins of AFTER give (`models.twins`), which have moved from BEFORE at random.
+Each lens gives one number per layer, 0 where nothing changed, with its null (the rows of one side permuted, which
+independent encoders come near to), its 95% interval over folds of the texts, and the smallest change that it can tell
+from nothing: one whose interval, as wide in proportion as that of the change at hand, would lie above what storing
+BEFORE in half precision gives. Both twins of AFTER (`models.twins`) are measured, too.
 
 Which lens may answer which question is what chapter 7 found: see `ANSWERS`.
 """
@@ -59,14 +56,15 @@ TWIN, FUNCTIONAL_TWIN, OTHER, ROUNDED = "twin", "functional_twin", "other", "rou
 MEASURED = ["layer", "lens", "value", "null", "low", "high", "smallest_told", TWIN, FUNCTIONAL_TWIN, OTHER]
 LONGEST, WORDS = 128, 1_000  # tokens of a text, and words of the sample, at most
 SEARCHED = 64  # texts on which the scale of the functional twin is found
+BATCH = 16  # texts that all encoders read at once
 VARIANCE_KEPT = 1.0  # of SVCCA: directions at the edge of less would come and go with a fold
 TOKENS_PER_FEATURE = 10  # on which a layer is rolled back; SVCCA warns of fewer
 UNRELATED = 0.5  # of the distance of permuted embeddings: a child of an encoder keeps nearly all of them
 SEED = 0
-UNRELATED_ENCODERS = (
-    "They are no parent and child: their embeddings are nearly as far apart as permuted ones. A layer of one does not "
-    "fit into the other, so that no lens says where they differ."
-)
+UNRELATED_ENCODERS = """They are no parent and child: their embeddings are nearly as far apart as permuted ones. \
+A layer of one does not fit into the other, so that no lens says where they differ."""
+UNSEEN = """Not seen by any lens here: the heads; what shows on other texts alone; and what a change is good for, \
+which takes labels. Attention and weights also change where a layer is only written in another way."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,6 @@ class Comparison:
     """What changed between two checkpoints.
 
     Attributes:
-        before, after: their names.
         identical: whether all weights of the two encoders are equal, to the last bit.
         changed_layers: those with a weight that is not equal; 0 stands for the embeddings.
         where: the layers at which a change of the function is largest, by what rolling one back does; several where the
@@ -148,10 +145,8 @@ def compare(
     Args:
         before, after: folders in the Hugging Face layout, or names as `models.encoders` understands them.
         texts: a file with a text in each line, or a table with a column `text`; or the texts.
-        other: an encoder that was pre-trained independently of BEFORE, a second seed: changes are read as shares of the
-            distance between these two.
+        other: an encoder that was pre-trained independently of BEFORE: changes are read as shares of their distance.
         device: a GPU when there is one, by default.
-        log: takes a line of progress.
 
     Refused: encoders of other shapes or tokenisers, and texts with fewer tokens than SVCCA needs.
     """
@@ -175,9 +170,6 @@ def compare(
         measures, where, scale = _measured(models, examples, words, device, log)
     summary = _summary(measures, where, related, scale)
     return Comparison(before, after, False, changed, where if related else (), tuple(facts), summary, measures)
-
-
-# --- what is compared -------------------------------------------------------------------------------------------------
 
 
 def _check_shapes(names: Sequence[str], models: Sequence[nn.Module]) -> None:
@@ -271,9 +263,6 @@ def _related(before: nn.Module, after: nn.Module) -> bool:
     return bool((one - two).norm() < UNRELATED * (one - two[order]).norm())
 
 
-# --- what is measured -------------------------------------------------------------------------------------------------
-
-
 class PermutedAttention(comparison.AttentionJS):
     """Attention divergence with the rows of the second model permuted among the tokens of a text; column `js_null`."""
 
@@ -289,7 +278,7 @@ class PermutedAttention(comparison.AttentionJS):
         super().update([batches[0], replace(batches[1], attention=rows)])
 
     def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        return {} if left_out is not None else {"js_null": super().row(pair, layer)["js"]}
+        return {"js_null": super().row(pair, layer, left_out)["js"]}
 
 
 class Words:
@@ -301,17 +290,17 @@ class Words:
     reads_attention = False
 
     def __init__(self, positions: np.ndarray, null: bool) -> None:
-        self._positions, self._null = torch.from_numpy(positions), null
+        self._positions, self._null = positions, null
 
     def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        self._before, self._fold_of, self._folds = 0, fold_of, []
+        self._tokens_before, self._fold_of, self._folds = 0, fold_of, []
         self._tokens: dict[int, list[list[torch.Tensor]]] = {layer: [] for layer in layers}
 
     def update(self, batches: Sequence[Activations]) -> None:
         mask = batches[0].mask
-        last = self._before + int(mask.sum())
-        here = self._positions[(self._positions >= self._before) & (self._positions < last)] - self._before
-        self._before, of_texts = last, np.repeat(self._fold_of[batches[0].rows], mask.sum(1).cpu())
+        of_texts = np.repeat(self._fold_of[batches[0].rows], mask.sum(1).cpu())
+        here = comparison.positions_in_batch(self._positions, self._tokens_before, len(of_texts))
+        self._tokens_before += len(of_texts)
         self._folds.append(of_texts[here])
         for layer, kept in self._tokens.items():
             kept.append([batch.tokens(layer)[here.to(mask.device)] for batch in batches])
@@ -328,45 +317,66 @@ class Words:
         return 4 * models * len(self._positions) * width
 
 
+class OfPairs:
+    """A lens of the first pair alone, with folds, or of all others, without: one pass serves both."""
+
+    def __init__(self, lens: comparison.PairLens, first: bool) -> None:
+        self._lens, self._first, self.reads_attention = lens, first, lens.reads_attention
+
+    def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
+        self._pairs = pairs[:1] if self._first else pairs[1:]
+        self._lens.begin(self._pairs, layers, fold_of if self._first else np.zeros_like(fold_of))
+
+    def update(self, batches: Sequence[Activations]) -> None:
+        self._lens.update(batches[: 1 + max(map(max, self._pairs))])
+
+    def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
+        measured = pair in self._pairs and (self._first or left_out is None)
+        return self._lens.row(pair, layer, left_out) if measured else {}
+
+    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
+        counts = (2, 1, width, folds) if self._first else (models, pairs, width, 1)
+        return self._lens.bytes_per_layer(*counts)
+
+
 def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple[int, ...], float | None]:
     """All measures, the layers that rolling back names, and the scale of the functional twin."""
-    before, after, count = models["before"], models["after"], examples.num_rows
-    fold_of, searched = folds(np.zeros(count)), examples.select(range(min(SEARCHED, count)))
-    log(f"1 of 4: looking for noise that moves the last layer as far, on {searched.num_rows} texts")
+    before, after, fold_of = models["before"], models["after"], folds(np.zeros(examples.num_rows))
+    searched = examples.select(range(min(SEARCHED, examples.num_rows)))
+    log(f"1 of 3: looking for noise that moves the last layer as far, on {searched.num_rows} texts")
     movement = comparison.last_layer_movement(before, searched, device=device)
     scale = twins.scale_of_equal_movement(after, before, SEED, movement)
     controls = {TWIN: twins.moved_at_random(after, before, SEED), ROUNDED: copy.deepcopy(before).half().float()}
     controls |= {FUNCTIONAL_TWIN: twins.moved_at_random(after, before, SEED, scale)} if scale else {}
     controls |= {OTHER: models[OTHER]} if OTHER in models else {}
-    log(f"2 of 4: reading {exhibits.counted(count, 'text')} with both encoders")
-    lenses = [comparison.AttentionJS(), comparison.CCA(("svcca", "svcca_null"), VARIANCE_KEPT), Words(words, null=True)]
-    every, pairs = {"before": before, "after": after}, [("before", "after")]
-    table = comparison.compare_with([*lenses, PermutedAttention()], every, pairs, examples, None, 32, device, fold_of)
-    log(f"3 of 4: reading them with {exhibits.counted(len(controls), 'control')}: {listed(list(controls))}")
-    lenses = [comparison.AttentionJS(), comparison.CCA(("svcca",), VARIANCE_KEPT), Words(words, null=False)]
-    every, pairs = {"before": before, **controls}, [("before", one) for one in controls]
-    beside = comparison.compare_with(lenses, every, pairs, examples, device=device)
-    log("4 of 4: rolling layers back one by one")
+    every = {"before": before, "after": after, **controls}
+    log(f"2 of 3: reading {exhibits.counted(examples.num_rows, 'text')} with these encoders: {listed(list(every))}")
+    own = [PermutedAttention(), comparison.CCA(("svcca", "svcca_null"), VARIANCE_KEPT), Words(words, null=True)]
+    others = [comparison.CCA(("svcca",), VARIANCE_KEPT), Words(words, null=False)]
+    lenses = [comparison.AttentionJS(), *(OfPairs(one, one in own) for one in own + others)]
+    pairs = [("before", one) for one in every if one != "before"]
+    both = comparison.compare_with(lenses, every, pairs, examples, None, BATCH, device, fold_of)
+    table, beside = both[both["second"] == "after"], both[(both["second"] != "after") & (both["fold"] == WHOLE)]
+    log("3 of 3: rolling layers back one by one")
     beside, measured = beside.pivot(index="layer", columns="second").reset_index(drop=True), []
     for lens in STREAMED:
         measured.append(_with_intervals(table.assign(null=table[f"{lens}_null"]), lens, lens).join(beside[lens]))
     measured.append(_of_weights(before, after, controls))
-    last, where = _rolled_back(before, after, controls, examples, measured[1].iloc[-1], device)
+    last, where = _rolled_back(before, after, controls[TWIN], examples, measured[1].iloc[-1], device)
     measures = pd.concat([*measured, last], ignore_index=True).reindex(columns=[*MEASURED, ROUNDED])
     spread = (1 - measures["low"] / measures["value"]).where(measures["value"] > measures[ROUNDED], 0)
     measures["smallest_told"] = measures[ROUNDED] / (1 - spread).where(spread < 1)
     return measures[MEASURED], where, scale
 
 
-def _rolled_back(before, after, controls, examples, svcca, device) -> tuple[pd.DataFrame, tuple[int, ...]]:
+def _rolled_back(before, after, twin, examples, svcca, device) -> tuple[pd.DataFrame, tuple[int, ...]]:
     """How far the last layer moves with each layer rolled back, on as many texts as SVCCA needs, and which it names."""
     tokens, wanted = np.cumsum(list(map(len, examples["input_ids"]))), TOKENS_PER_FEATURE * before.config.hidden_size
     some = examples.select(range(min(np.searchsorted(tokens, wanted) + 1, len(tokens))))
     fold_of = folds(np.zeros(some.num_rows))
     rolled = comparison.layers_rolled_back(after, before, some, VARIANCE_KEPT, device=device, fold_of=fold_of)
     last = _with_intervals(rolled.assign(null=svcca["null"]), "svcca", "last").assign(**{ROUNDED: svcca[ROUNDED]})
-    for twin in (one for one in (TWIN, FUNCTIONAL_TWIN) if one in controls):
-        last[twin] = comparison.layers_rolled_back(controls[twin], before, some, VARIANCE_KEPT, device=device)["svcca"]
+    last[TWIN] = comparison.layers_rolled_back(twin, before, some, VARIANCE_KEPT, device=device)["svcca"]
     # The layer that moves the last one most, and those that the texts do not tell apart from it.
     wide = rolled.pivot(index="layer", columns="fold", values="svcca")
     most, moving = wide.loc[wide[WHOLE].idxmax()], wide[wide[WHOLE] > svcca[ROUNDED]]
@@ -383,7 +393,7 @@ def _with_intervals(table: pd.DataFrame, column: str, lens: str) -> pd.DataFrame
 
 def _interval(values: pd.Series, table: pd.DataFrame) -> Interval:
     """The interval of a value by fold left out."""
-    return jackknife(values[[WHOLE]].to_numpy(), values.drop(WHOLE).to_numpy()[None], int(table["examples"].max()))
+    return jackknife(values[[WHOLE]].to_numpy(), values.drop(WHOLE).to_numpy()[None], table["examples"].max())
 
 
 def _of_weights(before: nn.Module, after: nn.Module, controls: Mapping[str, nn.Module]) -> pd.DataFrame:
@@ -397,15 +407,6 @@ def _of_weights(before: nn.Module, after: nn.Module, controls: Mapping[str, nn.M
     columns = {key: weights.distance(before, model).relative.mean(axis=1) for key, model in found.items()}
     table = pd.DataFrame(columns).assign(lens="weights", layer=range(1, len(columns["value"]) + 1))
     return table.assign(low=table["value"], high=table["value"])
-
-
-# --- what is said -----------------------------------------------------------------------------------------------------
-
-
-UNSEEN = (
-    "Not seen by any lens here: the heads; what shows on other texts alone; and what a change is good for, which takes "
-    "labels. Attention and weights also change where a layer is only written in another way."
-)
 
 
 def _summary(measures: pd.DataFrame, where: Sequence[int], related: bool, scale: float | None) -> str:

@@ -13,7 +13,7 @@ import torch
 from tests import chapters
 from tests.conftest import ENCODER
 
-from fivelenses.comparison import RSA, AttentionJS, compare, compare_with
+from fivelenses.comparison import CCA, RSA, AttentionJS, compare_with
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, MIXED, OPEN, REPRODUCED
 from fivelenses.lenses import weights
 from fivelenses.models import encoders, heads
@@ -314,7 +314,8 @@ def test_attention_features_and_weights_are_those_of_the_other_chapters(
 ):
     examples = development_examples(toy_checkpoint, 40)
     models = {"start": toy_model, "tuned": toy_checkpoint.model(), "other": other_encoder}
-    alone = compare(models, [("start", "tuned"), ("start", "other")], examples, device="cpu")
+    pairs = [("start", "tuned"), ("start", "other")]
+    alone = compare_with([AttentionJS(), CCA()], models, pairs, examples, device="cpu")
     for second, column in (("tuned", "value"), ("other", "null")):
         rows = alone[alone["second"] == second]
         np.testing.assert_allclose(curve(measured, "js", 0, column), rows["js"], rtol=1e-6)

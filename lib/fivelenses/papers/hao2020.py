@@ -16,7 +16,7 @@ import datasets
 import pandas as pd
 
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.comparison import compare, layers_rolled_back
+from fivelenses.comparison import CCA, AttentionJS, check_tokens, compare_with, layers_rolled_back
 from fivelenses.papers.models import (
     Log,
     controls,
@@ -48,12 +48,12 @@ def changes_by_layer(
         checkpoints: the models of one task and encoder, all with true or all with shuffled labels, one per seed; one
             whose training diverged is left out. The untrained encoder is measured beside true labels.
         evaluation_examples: development examples, at most.
-        variance_kept, batch_rows, device: of `comparison.compare`.
+        variance_kept, batch_rows, device: of `comparison.compare_with`.
         log: takes a line where there is no functional twin.
 
     Returns:
-        The columns of `comparison.compare` with `task` and `control`; `first` and `second` are `pre-trained`,
-        `untrained`, or a seed.
+        The columns of `comparison.AttentionJS` and `CCA` with `task` and `control`; `first` and `second` are
+        `pre-trained`, `untrained`, or a seed.
     """
     made, original, parts = checkpoints[0].specification, pretrained(checkpoints[0]), []
     examples = development_examples(checkpoints[0], evaluation_examples)
@@ -70,7 +70,8 @@ def changes_by_layer(
             models[RANDOMLY_INITIALISED] = randomly_initialised(made.encoder)
             pairs.append((PRETRAINED, RANDOMLY_INITIALISED))
         if pairs:
-            parts.append(compare(models, pairs, examples, variance_kept, **how).assign(control=control))
+            measured = _compared(models, pairs, examples, variance_kept, **how)
+            parts.append(measured.assign(control=control))
     table = _joined(parts)
     table.loc[table["second"] == RANDOMLY_INITIALISED, "control"] = SHARED
     return table.assign(task=made.task)
@@ -117,8 +118,8 @@ def between_datasets(
         mixed_examples: of each of the two data sets, at most.
 
     Returns:
-        The columns of `comparison.compare` with `pair` (`rte–mnli`), `seed` and `control`; no row where one of the two
-        trainings diverged.
+        The columns of `comparison.AttentionJS` and `CCA` with `pair` (`rte–mnli`), `seed` and `control`; no row where
+        one of the two trainings diverged.
     """
     by_name = {(one.specification.task, one.specification.seed): one for one in converged(checkpoints)}
     original, parts = pretrained(checkpoints[0]), []
@@ -131,7 +132,7 @@ def between_datasets(
             models = {task: model_of(one, control, original, device, log) for task, one in of_pair.items()}
             if None not in models.values():
                 how = dict(batch_rows=batch_rows, device=device, fold_of=fold_of)
-                measured = compare(models, [tuple(pair)], mixed, variance_kept, **how)
+                measured = _compared(models, [tuple(pair)], mixed, variance_kept, **how)
                 parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
     return _joined(parts)
 
@@ -140,6 +141,12 @@ def _mixture(of_sets: Sequence[datasets.Dataset]) -> tuple[datasets.Dataset, lis
     """The examples of several data sets, and the fold of each: labels of each data set are apart."""
     labels = [f"{place} {label}" for place, of_set in enumerate(of_sets) for label in of_set["labels"]]
     return datasets.concatenate_datasets(of_sets), folds(labels)
+
+
+def _compared(models, pairs, examples, variance_kept, **how) -> pd.DataFrame:
+    """Attention divergence and the CCA family of pairs of models; `how` is of `comparison.compare_with`."""
+    check_tokens(examples, next(iter(models.values())).config.hidden_size, how["fold_of"])
+    return compare_with([AttentionJS(), CCA(variance_kept=variance_kept)], models, pairs, examples, **how)
 
 
 def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
