@@ -1,33 +1,21 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import (
-    BertConfig,
-    BertForSequenceClassification,
-    BertModel,
-    DistilBertConfig,
-    DistilBertForSequenceClassification,
-    ElectraConfig,
-    ElectraForSequenceClassification,
-    MPNetConfig,
-    MPNetForSequenceClassification,
-    RobertaConfig,
-    RobertaForSequenceClassification,
-)
+from transformers import AutoModelForSequenceClassification, BertConfig, DistilBertConfig, ElectraConfig, MPNetConfig
 
 from fivelenses.lenses.directions import (
     angle,
     difference,
     direction_at,
-    filter_normalised,
-    inner,
     layer_parameters,
     moved,
     norm,
     placed,
+    project,
     random_direction,
     rescaled,
     vector,
@@ -45,24 +33,15 @@ def parameters(values):
     return {"weight": values[:2].reshape(1, 2), "bias": values[2:]}
 
 
-@given(triples, triples)
+@given(triples, triples, st.floats(0.01, 100))
 @settings(deadline=None, max_examples=50)
-def test_products_run_over_all_names(one, other):
-    expected = sum(x * y for x, y in zip(one, other, strict=True))
-    assert inner(parameters(one), parameters(other)) == pytest.approx(expected, abs=1e-9)
-    assert norm(parameters(one)) == pytest.approx(math.hypot(*one))
-
-
-@given(triples, triples, st.floats(0.01, 100), st.floats(0.01, 100))
-@settings(deadline=None, max_examples=50)
-def test_the_angle_does_not_depend_on_lengths_and_is_symmetric(one, other, scale, another_scale):
+def test_the_angle_is_that_of_all_numbers_and_does_not_depend_on_lengths(one, other, scale):
     first, second = parameters(one), parameters(other)
-    found = angle(first, second)
-    assert 0 <= found <= 180
-    assert angle(second, first) == pytest.approx(found, abs=1e-6)
-    scaled = [moved(side, [side], [times - 1]) for side, times in ((first, scale), (second, another_scale))]
-    assert angle(*scaled) == pytest.approx(found, abs=1e-6)
-    assert math.cos(math.radians(found)) == pytest.approx(inner(first, second) / norm(first) / norm(second), abs=1e-9)
+    expected = sum(x * y for x, y in zip(one, other, strict=True)) / math.hypot(*one) / math.hypot(*other)
+    assert norm(first) == pytest.approx(math.hypot(*one))
+    assert math.cos(math.radians(angle(first, second))) == pytest.approx(expected, abs=1e-9)
+    scaled = moved(second, [second], [scale - 1])
+    assert angle(scaled, first) == pytest.approx(angle(first, second), abs=1e-6)
 
 
 def test_small_angles_keep_their_digits():
@@ -89,23 +68,16 @@ def test_moving_by_a_difference_goes_from_start_to_end(one, other, coefficient):
     torch.testing.assert_close(start["bias"], parameters(one)["bias"], atol=0, rtol=0)
 
 
-def test_each_row_of_a_filter_normalised_direction_has_the_length_of_the_points_row():
+def test_each_row_of_a_random_direction_has_the_length_of_the_points_row():
     torch.manual_seed(0)
     point = {"weight": torch.randn(5, 3, 2), "bias": torch.randn(5), "norm": torch.tensor(2.0)}
     point["weight"][2] = 0
-    found = random_direction(point, seed=1)
-    lengths = [tensor["weight"].flatten(1).norm(dim=1) for tensor in (found, point)]
+    direction = random_direction(point, seed=1)
+    lengths = [tensor["weight"].flatten(1).norm(dim=1) for tensor in (direction, point)]
     torch.testing.assert_close(*lengths)
-    assert not found["bias"].any() and not found["norm"].any()
-
-
-def test_filter_normalisation_does_not_see_the_scale_of_a_direction():
-    point = {"weight": torch.randn(4, 3, generator=torch.Generator().manual_seed(0))}
-    direction = {"weight": torch.randn(4, 3, generator=torch.Generator().manual_seed(1))}
-    scaled = {"weight": direction["weight"] * torch.tensor([[1.0], [7.0], [0.1], [3.0]])}
-    torch.testing.assert_close(
-        filter_normalised(scaled, point)["weight"], filter_normalised(direction, point)["weight"]
-    )
+    assert not direction["bias"].any() and not direction["norm"].any()
+    assert torch.equal(random_direction(point, seed=1)["weight"], direction["weight"])
+    assert not torch.equal(random_direction(point, seed=2)["weight"], direction["weight"])
 
 
 @pytest.mark.parametrize(
@@ -139,96 +111,103 @@ def test_what_has_no_angle_or_no_filters_is_refused():
         moved(ones, [ones], [math.nan])
 
 
+# --- projections ---
+
+
+def named(values):
+    """Four numbers as two tensors of double precision."""
+    values = torch.tensor(values, dtype=torch.float64)
+    return {"x": values[:2].reshape(1, 2), "y": values[2:]}
+
+
+def test_the_projection_worked_by_hand():
+    origin, first, second = named([1, 0, 0, 0]), named([2, 0, 0, 0]), named([2, 2, 0, 0])
+    projected = project([named([1, 0, 0, 0]), named([5, 2, 0, 4])], origin, first, second)
+    np.testing.assert_allclose(projected.alphas, [0, 2])
+    np.testing.assert_allclose(projected.betas, [0, math.sqrt(20) / 2])
+    np.testing.assert_allclose(projected.cosines, [np.nan, 4 / 6])
+    np.testing.assert_allclose(projected.plane, [[0, 0], [1, 1]], atol=1e-12)
+    np.testing.assert_allclose(projected.share, [np.nan, 20 / 36])
+
+
+@given(st.floats(-4, 4), st.floats(-4, 4), st.floats(0, 4), st.floats(0.1, 4), st.floats(-100, 100))
+@settings(deadline=None, max_examples=50)
+def test_coordinates_are_those_of_the_plane_wherever_it_starts_and_in_the_unit_of_its_directions(
+    alpha, beta, outside, length, start
+):
+    first, second = named([length, length, 0, 0]), named([0, 3, 1, 0])
+    way = np.array([alpha * length, alpha * length + 3 * beta, beta, outside])
+    projected = project([named(start + way)], named([start] * 4), first, second)
+    np.testing.assert_allclose(projected.plane, [[alpha, beta]], atol=1e-7)
+    along = way[:2].sum() / (2 * length)
+    assert projected.alphas[0] == pytest.approx(along, abs=1e-7)
+    across = math.hypot(*(way - along * np.array([length, length, 0, 0]))) / (length * math.sqrt(2))
+    assert projected.betas[0] == pytest.approx(across, abs=1e-7)
+    if (squared := way @ way) > 1e-6:
+        assert projected.share[0] == pytest.approx(1 - outside**2 / squared, abs=1e-7)
+
+
+def test_a_trajectory_without_points_and_a_plane_without_width_are_refused():
+    start, first, second = named([0] * 4), named([1, 0, 0, 0]), named([0, 1, 0, 0])
+    with pytest.raises(ValueError, match="has no points"):
+        project([], start, first, second)
+    with pytest.raises(ValueError, match="are parallel"):
+        project([start], start, first, named([-3, 0, 0, 0]))
+    with pytest.raises(ValueError, match="do not name the same parameters"):
+        project([{"x": start["x"]}], start, first, second)
+
+
 # --- parameters of a model ---
 
 SHAPE = dict(vocab_size=20, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16)
-MODELS = {
-    "bert": lambda: BertForSequenceClassification(BertConfig(**SHAPE)),
-    "roberta": lambda: RobertaForSequenceClassification(RobertaConfig(**SHAPE)),
+CONFIGURATIONS = {
+    "bert": BertConfig(**SHAPE),
     # Embeddings narrower than the layers, as in the published models.
-    "electra": lambda: ElectraForSequenceClassification(ElectraConfig(**SHAPE, embedding_size=4)),
-    "mpnet": lambda: MPNetForSequenceClassification(MPNetConfig(**SHAPE)),
-    "distilbert": lambda: DistilBertForSequenceClassification(
-        DistilBertConfig(vocab_size=20, dim=8, n_layers=3, n_heads=2, hidden_dim=16)
-    ),
+    "electra": ElectraConfig(**SHAPE, embedding_size=4),
+    "mpnet": MPNetConfig(**SHAPE),
+    "distilbert": DistilBertConfig(vocab_size=20, dim=8, n_layers=3, n_heads=2, hidden_dim=16),
 }
 
 
 def seeded(kind="bert", seed=0):
     torch.manual_seed(seed)
-    return MODELS[kind]().eval()
+    return AutoModelForSequenceClassification.from_config(CONFIGURATIONS[kind]).eval()
 
 
-def layer_direction(origin, target, layers):
-    return difference(layer_parameters(target, layers), layer_parameters(origin, layers))
-
-
-def snapshot(model):
-    return {name: tensor.clone() for name, tensor in model.state_dict(keep_vars=False).items()}
-
-
-def assert_as_before(model, before):
-    after = model.state_dict()
-    assert after.keys() == before.keys()
-    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
-
-
-@given(st.integers(3, 48))
-@settings(max_examples=46)
+@pytest.mark.parametrize("depth", [3, 4, 6, 8, 12, 24, 48])
 def test_thirds_partition_the_layers_in_order(depth):
     groups = thirds(depth)
-    assert list(groups) == ["low", "middle", "high"]
-    assert [layer for group in groups.values() for layer in group] == list(range(1, depth + 1))
+    assert [layer for name in ("low", "middle", "high") for layer in groups[name]] == list(range(1, depth + 1))
     sizes = [len(group) for group in groups.values()]
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_the_thirds_of_a_large_bert_are_the_papers_which_counts_from_zero():
-    assert thirds(24) == {"low": tuple(range(1, 9)), "middle": tuple(range(9, 17)), "high": tuple(range(17, 25))}
-
-
-@pytest.mark.parametrize("kind", MODELS)
-def test_groups_of_layers_partition_the_encoder(kind):
+@pytest.mark.parametrize("kind", CONFIGURATIONS)
+def test_layers_partition_the_encoder_without_its_head(kind):
     model = seeded(kind)
     of_layers = [layer_parameters(model, [layer]) for layer in range(4)]
-    named = [name for group in of_layers for name in group]
-    assert len(named) == len(set(named))
-    inside = {name for name, _ in model.base_model.named_parameters() if "pooler" not in name}
-    assert set(named) == inside
-    assert set(layer_parameters(model, range(4))) == inside
+    names = [name for group in of_layers for name in group]
+    assert len(names) == len(set(names))
+    assert set(names) == {name for name, _ in model.base_model.named_parameters() if "pooler" not in name}
+    assert set(layer_parameters(model, range(4))) == set(names)
     for layer in (1, 2, 3):
         assert len(of_layers[layer]) == len(list(part(model, layer).parameters()))
+        assert not any("embeddings" in name for name in of_layers[layer])
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_neither_buffers_nor_embeddings_nor_the_head_are_on_the_way_of_the_layers(kind):
-    way = layer_direction(seeded(kind, 0), seeded(kind, 1), range(1, 4))
-    assert not [name for name in way if "embeddings" in name or "classifier" in name or "pooler" in name]
-    assert not set(way) & {name for name, _ in seeded(kind).base_model.named_buffers()}
-
-
-def test_a_point_is_in_the_model_while_the_block_runs_and_its_own_come_back_to_the_bit():
+def test_a_point_is_in_the_model_within_the_block_and_its_own_comes_back_to_the_bit_even_after_a_failure():
     model, other = seeded("bert", 0), seeded("bert", 1)
-    before, point = snapshot(model), layer_parameters(other, [1, 3])
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     places = {name: parameter.data_ptr() for name, parameter in model.named_parameters()}
-    with placed(model, point) as same:
-        assert same is model
+    with pytest.raises(KeyboardInterrupt), placed(model, layer_parameters(other, [1, 3])):
         for layer in (1, 3):
             for mine, theirs in zip(part(model, layer).parameters(), part(other, layer).parameters(), strict=True):
                 assert torch.equal(mine, theirs)
-        assert torch.equal(
-            model.bert.encoder.layer[1].output.dense.weight, before["bert.encoder.layer.1.output.dense.weight"]
-        )
-    assert_as_before(model, before)
-    assert places == {name: parameter.data_ptr() for name, parameter in model.named_parameters()}
-
-
-def test_a_failure_inside_the_block_leaves_the_model_as_before():
-    model = seeded()
-    before = snapshot(model)
-    with pytest.raises(KeyboardInterrupt), placed(model, layer_parameters(seeded(seed=1), range(4))):
+        name = "bert.encoder.layer.1.output.dense.weight"
+        assert torch.equal(model.state_dict()[name], before[name])
         raise KeyboardInterrupt
-    assert_as_before(model, before)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert places == {name: parameter.data_ptr() for name, parameter in model.named_parameters()}
 
 
 def test_what_does_not_fit_the_model_is_refused_in_one_sentence():
@@ -246,12 +225,3 @@ def test_what_does_not_fit_the_model_is_refused_in_one_sentence():
         layer_parameters(model, [4])
     with pytest.raises(ValueError, match="no thirds"):
         thirds(2)
-    with pytest.raises(ValueError, match="do not name the same parameters"):
-        layer_direction(seeded("bert"), seeded("distilbert"), [1])
-    wider = BertModel(BertConfig(**(SHAPE | {"intermediate_size": 24})))
-    with pytest.raises(ValueError, match="has shape"):
-        layer_direction(model, wider, [1])
-    with torch.no_grad():
-        wider.encoder.layer[0].output.dense.bias[0] = math.nan
-    with pytest.raises(ValueError, match="NaN or infinity"):
-        layer_direction(wider, wider, [1])

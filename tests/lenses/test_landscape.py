@@ -6,7 +6,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivelenses.lenses.directions import project
 from fivelenses.lenses.landscape import Measurement, curve, grid, surface
 
 # f(x, y) = ½ (4 x² + y²) around the minimum (1, 2), in two tensors.
@@ -21,15 +20,6 @@ def quadratic(point):
         curvature / 2 * float(point[name] - lowest) ** 2
         for name, curvature, lowest in zip("xy", CURVATURES, MINIMUM, strict=True)
     )
-
-
-coordinates = st.lists(st.floats(-10, 10), min_size=4, max_size=4)
-lengths = st.floats(0.1, 10)
-
-
-def named(values):
-    values = torch.as_tensor(values, dtype=torch.float64)
-    return {"a": values[:1], "b": values[1:]}
 
 
 def test_the_papers_grid_gains_start_end_and_rollback():
@@ -132,49 +122,6 @@ def test_another_surface_is_not_taken_for_one_that_is_stored(tmp_path, change):
     np.testing.assert_array_equal(measured.losses, kept_surface(Counted(), None, **change).losses)
 
 
-def test_the_projection_worked_by_hand():
-    origin, first, second = named([1, 0, 0, 0]), named([2, 0, 0, 0]), named([2, 2, 0, 0])
-    found = project([named([1, 0, 0, 0]), named([5, 2, 0, 4])], origin, first, second)
-    np.testing.assert_allclose(found.alphas, [0, 2])
-    np.testing.assert_allclose(found.betas, [0, math.sqrt(20) / 2])
-    np.testing.assert_allclose(found.cosines, [np.nan, 4 / 6])
-    np.testing.assert_allclose(found.plane, [[0, 0], [1, 1]], atol=1e-12)
-    np.testing.assert_allclose(found.share, [np.nan, 20 / 36])
-
-
-@given(coordinates, coordinates.filter(lambda values: max(map(abs, values)) > 0.1), st.floats(-4, 4))
-@settings(deadline=None, max_examples=50)
-def test_a_point_on_the_axis_has_its_position_and_no_second_coordinate(start, way, alpha):
-    point = [x + alpha * step for x, step in zip(start, way, strict=True)]
-    found = project([named(point)], named(start), named(way))
-    assert found.alphas[0] == pytest.approx(alpha, abs=1e-9)
-    assert found.betas[0] == pytest.approx(0, abs=1e-9)
-
-
-@given(coordinates, coordinates, coordinates.filter(lambda values: max(map(abs, values)) > 0.1), lengths, coordinates)
-@settings(deadline=None, max_examples=50)
-def test_coordinates_move_with_the_origin_and_scale_with_the_direction(point, start, way, length, shift):
-    found = project([named(point)], named(start), named(way))
-    shifted = [named([x + step for x, step in zip(side, shift, strict=True)]) for side in (point, start)]
-    same = project(shifted[:1], shifted[1], named(way))
-    finer = project([named(point)], named(start), named([length * step for step in way]))
-    for name in ("alphas", "betas"):
-        np.testing.assert_allclose(getattr(same, name), getattr(found, name), atol=1e-8)
-        np.testing.assert_allclose(getattr(finer, name) * length, getattr(found, name), rtol=1e-8, atol=1e-9)
-
-
-@given(st.floats(-4, 4), st.floats(-4, 4), st.floats(0, 4))
-@settings(deadline=None, max_examples=50)
-def test_least_squares_finds_what_lies_in_the_plane(alpha, beta, outside):
-    first, second = named([1, 1, 0, 0]), named([0, 3, 1, 0])
-    point = named([alpha, alpha + 3 * beta, beta, outside])
-    found = project([point], named([0, 0, 0, 0]), first, second)
-    np.testing.assert_allclose(found.plane, [[alpha, beta]], atol=1e-9)
-    within = alpha**2 + (alpha + 3 * beta) ** 2 + beta**2
-    if within + outside**2 > 1e-12:
-        assert found.share[0] == pytest.approx(within / (within + outside**2), abs=1e-9)
-
-
 @pytest.mark.parametrize(
     ("alphas", "sentence"),
     [
@@ -198,12 +145,3 @@ def test_positions_that_are_no_grid_are_refused(alphas, sentence):
 def test_a_range_that_is_no_grid_is_refused(arguments):
     with pytest.raises(ValueError, match="range that increases"):
         grid(*arguments)
-
-
-def test_a_trajectory_without_points_and_a_plane_without_width_are_refused():
-    with pytest.raises(ValueError, match="has no points"):
-        project([], START, ALONG_X)
-    with pytest.raises(ValueError, match="are parallel"):
-        project([START], START, ALONG_X, {name: -3 * tensor for name, tensor in ALONG_X.items()})
-    with pytest.raises(ValueError, match="do not name the same parameters"):
-        project([{"x": START["x"]}], START, ALONG_X)

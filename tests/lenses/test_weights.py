@@ -1,4 +1,5 @@
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from transformers import AutoModel, BertConfig
 
 from fivelenses.lenses import weights
-from fivelenses.models.layers import PARTS, layer_list, reinitialise, roll_back
+from fivelenses.models.layers import PARTS, layer_list, roll_back
 
 TINY = dict(hidden_size=4, num_hidden_layers=2, num_attention_heads=2, intermediate_size=8, vocab_size=10)
 
@@ -53,15 +54,6 @@ def test_absolute_distance_scales_with_the_models_and_relative_does_not(by, fact
     np.testing.assert_allclose(after.relative, before.relative, rtol=1e-4, atol=1e-6)
 
 
-def test_distance_is_symmetric_and_obeys_the_triangle():
-    one, other, third = tiny(), shifted(tiny(), 0.1), tiny()
-    reinitialise(third, [1, 2], seed=0)
-    there, back = weights.distance(one, other).absolute, weights.distance(other, one).absolute
-    np.testing.assert_allclose(there, back, rtol=1e-6)
-    detour = weights.distance(one, third).absolute + weights.distance(third, other).absolute
-    assert (there <= detour + 1e-9).all()
-
-
 def test_a_layer_put_back_has_distance_zero(toy_model):
     tuned = shifted(toy_model, 0.01)
     roll_back(tuned, toy_model, [2])
@@ -69,22 +61,23 @@ def test_a_layer_put_back_has_distance_zero(toy_model):
     assert not found.absolute[1].any() and found.absolute[[0, 2, 3, 4, 5]].all()
 
 
+def blank():
+    model = tiny()
+    with torch.no_grad():
+        layer_list(model)[0].intermediate.dense.weight.zero_()
+    return model
+
+
 @pytest.mark.parametrize(
-    ("tuned", "message"),
+    ("original", "tuned", "message"),
     [
-        (lambda: tiny(num_hidden_layers=3), "2 and 3 layers"),
-        (lambda: tiny(intermediate_size=6), r"The intermediate projection of layer 1 is \(8, 4\) .* \(6, 4\)"),
-        (lambda: shifted(tiny(), float("nan")), "query projection of layer 1 holds a weight that is not finite"),
+        (tiny, lambda: tiny(num_hidden_layers=3), "2 and 3 layers"),
+        (tiny, lambda: tiny(intermediate_size=6), r"The intermediate projection of layer 1 is \(8, 4\) .* \(6, 4\)"),
+        (tiny, lambda: shifted(tiny(), math.nan), "query projection of layer 1 holds a weight that is not finite"),
+        (lambda: shifted(tiny(), math.inf), tiny, "query projection of layer 1 holds a weight that is not finite"),
+        (blank, tiny, "intermediate projection of layer 1 is zero"),
     ],
 )
-def test_models_that_cannot_be_compared_are_refused(tuned, message):
+def test_models_that_cannot_be_compared_are_refused(original, tuned, message):
     with pytest.raises(ValueError, match=message):
-        weights.distance(tiny(), tuned())
-
-
-def test_a_weight_without_scale_is_refused():
-    blank = tiny()
-    with torch.no_grad():
-        layer_list(blank)[0].intermediate.dense.weight.zero_()
-    with pytest.raises(ValueError, match="intermediate projection of layer 1 is zero"):
-        weights.distance(blank, tiny())
+        weights.distance(original(), tuned())

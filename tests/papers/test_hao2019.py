@@ -692,7 +692,7 @@ def test_a_random_walk_turns_as_steps_in_many_dimensions_do():
     points = np.vstack([np.zeros(200_000), steps.cumsum(axis=0)])
     trajectory = [{"x": torch.from_numpy(point)} for point in points]
     angles = hao2019_paths.turn_of_random_walk(np.array([0.0, *np.linalg.norm(steps, axis=1)]))
-    cosines = project(trajectory, trajectory[0], trajectory[-1]).cosines
+    cosines = project(trajectory, trajectory[0], trajectory[-1], trajectory[1]).cosines
     assert np.degrees(np.arccos(cosines))[1:] == pytest.approx(angles[1:], abs=0.5)
     for seed in range(20):
         long = np.append(0.0, np.random.default_rng(seed).exponential(size=300))

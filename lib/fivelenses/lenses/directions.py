@@ -1,18 +1,12 @@
-r"""Parameters as vectors: named tensors that are subtracted, measured, rotated, scaled and projected as one vector, and
-put into a model.
+r"""Parameters as vectors: named tensors that are subtracted, measured, scaled and projected as one vector, and put into
+a model.
 
 A point :math:`\theta` and a direction :math:`\delta` map the same names to tensors of the same shapes. Inner products
-run over all of them:
+run over all of them: :math:`\langle \delta, \eta \rangle = \sum_{\text{names}} \sum_i \delta_i \eta_i`.
 
-.. math::
-
-    \langle \delta, \eta \rangle = \sum_{\text{names}} \sum_i \delta_i \eta_i,
-    \qquad
-    \cos \angle(\delta, \eta) = \frac{\langle \delta, \eta \rangle}{\Vert \delta \Vert \, \Vert \eta \Vert}.
-
-Filter normalisation (Li et al. 2018, section 4) gives each row of a direction's matrices the length of that row of the
-point's: :math:`\delta_{j} \leftarrow \delta_{j} \Vert \theta_{j} \Vert / \Vert \delta_{j} \Vert`, where row :math:`j`
-feeds one output unit. Biases and normalisations, which are no matrices, do not move.
+A random direction is filter-normalised (Li et al. 2018, section 4): each row of its matrices has the length of that row
+of the point's, :math:`\delta_{j} \leftarrow \delta_{j} \Vert \theta_{j} \Vert / \Vert \delta_{j} \Vert`, where row
+:math:`j` feeds one output unit. Biases and normalisations, which are no matrices, do not move.
 
 A point :math:`\theta^i` of a trajectory from :math:`\theta_0`, with :math:`\delta^i = \theta^i - \theta_0`, has the
 coordinates (Hao et al. 2019, equations 3 to 5, whose × is an inner product)
@@ -26,10 +20,9 @@ coordinates (Hao et al. 2019, equations 3 to 5, whose × is an inner product)
 :math:`d^\beta` has no sign and is no coordinate along :math:`\delta_2`: it is the distance from the first axis, in the
 unit of that axis. So we also give the least-squares coordinates in the plane of both directions.
 
-The parameters of some layers of a model are such a point: the model can be evaluated anywhere on the line to another
-one, its other parameters unchanged. Layers are counted 1…L; 0 is the embeddings, which move only on request. The head,
-the pooler and buffers never move. Parameters are named as in the base model, so that models with different heads, or
-none, have the same names.
+The parameters of some layers of a model are such a point. Layers are counted 1…L; 0 is the embeddings. The head, the
+pooler and buffers never move. Parameters are named as in the base model, so that models with different heads, or none,
+have the same names.
 
 Sums are computed in double precision; results keep the precision of their input, at least single. Refused everywhere
 are values that are not finite, and other names or shapes than the point's.
@@ -97,13 +90,6 @@ def difference(end: Parameters, start: Parameters) -> dict[str, torch.Tensor]:
     return {key: end[key] - start[key].to(end[key].device) for key in end}
 
 
-def inner(first: Parameters, second: Parameters) -> float:
-    """The inner product of two directions."""
-    first, second = vector(first, "The first direction"), vector(second, "The second direction")
-    _check_alike(second, first, "The second direction")
-    return sum(float((first[key].double() * second[key].to(first[key].device).double()).sum()) for key in first)
-
-
 def norm(direction: Parameters) -> float:
     """The Euclidean length of a direction over all its parameters."""
     tensors = vector(direction, "The direction").values()
@@ -117,17 +103,18 @@ def angle(first: Parameters, second: Parameters) -> float:
         >>> round(angle({"x": torch.tensor([1.0, 0.0])}, {"x": torch.tensor([1.0, 1.0])}), 6)
         45.0
     """
-    first = vector(first, "The first direction")
+    first = direction_at(first, first, "The first direction")
     second = direction_at(second, first, "The second direction")
-    lengths = norm(direction_at(first, first, "The first direction")), norm(second)
-    one, other = (
-        {key: tensor.double() / length for key, tensor in side.items()}
-        for side, length in zip((first, second), lengths, strict=True)
-    )
+    one, other = _unit(first), _unit(second)
     # Kahan's form keeps its digits for nearly equal and nearly opposite directions, where the arc cosine loses them.
     apart = norm({key: one[key] - other[key] for key in one})
     together = norm({key: one[key] + other[key] for key in one})
     return math.degrees(2 * math.atan2(apart, together))
+
+
+def _unit(direction: Parameters) -> dict[str, torch.Tensor]:
+    length = norm(direction)
+    return {key: tensor.double() / length for key, tensor in direction.items()}
 
 
 def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]:
@@ -137,9 +124,9 @@ def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]
         >>> rescaled({"x": torch.tensor([0.0, 1.0])}, {"x": torch.tensor([3.0, 4.0])})
         {'x': tensor([0., 5.])}
     """
-    like = vector(like, "The first direction")
+    like = direction_at(like, like, "The first direction")
     direction = direction_at(direction, like, "The second direction")
-    ratio = norm(direction_at(like, like, "The first direction")) / norm(direction)
+    ratio = norm(like) / norm(direction)
     return {key: tensor * ratio for key, tensor in direction.items()}
 
 
@@ -163,83 +150,61 @@ def moved(
     return point
 
 
-def filter_normalised(direction: Parameters, origin: Parameters) -> dict[str, torch.Tensor]:
-    """A direction whose matrix rows have the lengths of the point's rows (Li et al. 2018).
-
-    A tensor of two or more axes is a matrix with one row per index of its first axis; a point without one is refused.
-    The direction is 0 in other tensors, and in rows where the direction or the point is 0.
-
-    Example:
-        >>> point = {"weight": torch.tensor([[3.0, 4.0], [0.0, 2.0]]), "bias": torch.ones(2)}
-        >>> ones = {name: torch.ones_like(tensor) for name, tensor in point.items()}
-        >>> filter_normalised(ones, point)["weight"].norm(dim=1).round(decimals=3)
-        tensor([5., 2.])
-    """
-    origin = vector(origin)
-    direction = direction_at(direction, origin)
-    if all(tensor.ndim < 2 for tensor in origin.values()):
-        raise ValueError("The point has no matrix, so a direction has no filters to normalise: scale it yourself.")
-    normalised = {}
-    for key, tensor in direction.items():
-        if tensor.ndim < 2:
-            normalised[key] = torch.zeros_like(tensor)
-            continue
-        lengths, point_lengths = (
-            torch.linalg.vector_norm(rows.flatten(1), dim=1).reshape(-1, *[1] * (tensor.ndim - 1))
-            for rows in (tensor, origin[key])
-        )
-        normalised[key] = torch.where(lengths > 0, tensor * (point_lengths / lengths), torch.zeros_like(tensor))
-    return normalised
-
-
 def random_direction(origin: Parameters, seed: int) -> dict[str, torch.Tensor]:
     """A filter-normalised direction of independent normal numbers.
 
-    The seed decides it together with the order of the names; it is the same on every device.
+    A tensor of two or more axes is a matrix with one row per index of its first axis; a point without one is refused.
+    The direction is 0 in other tensors. The seed decides it together with the order of the names; it is the same on
+    every device.
 
     Example:
-        >>> point = {"weight": torch.eye(3)}
+        >>> point = {"weight": torch.tensor([[3.0, 4.0], [0.0, 2.0]]), "bias": torch.ones(2)}
         >>> random_direction(point, seed=0)["weight"].norm(dim=1).round(decimals=3)
-        tensor([1., 1., 1.])
+        tensor([5., 2.])
     """
-    generator = torch.Generator().manual_seed(seed)
-    origin = vector(origin)
-    drawn = {key: torch.randn(value.shape, generator=generator).to(value.device) for key, value in origin.items()}
-    return filter_normalised(drawn, origin)
+    generator, origin = torch.Generator().manual_seed(seed), vector(origin)
+    if all(tensor.ndim < 2 for tensor in origin.values()):
+        raise ValueError("The point has no matrix, so a direction has no filters to normalise: scale it yourself.")
+    direction = {}
+    for key, tensor in origin.items():
+        random = torch.randn(tensor.shape, generator=generator).to(tensor)
+        if tensor.ndim < 2:
+            direction[key] = torch.zeros_like(tensor)
+            continue
+        lengths, point_lengths = (torch.linalg.vector_norm(rows.flatten(1), dim=1) for rows in (random, tensor))
+        ratios = (point_lengths / lengths).reshape(-1, *[1] * (tensor.ndim - 1))
+        direction[key] = random * ratios
+    return direction
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A trajectory of t points, projected on a line or a plane.
+    """A trajectory of t points, projected on a plane.
 
     Attributes:
         cosines: (t,) of the angle to the first direction, in [-1, 1]; NaN for a point that has not moved.
         alphas: (t,) the paper's first coordinate, in lengths of the first direction.
         betas: (t,) the paper's second coordinate, at least 0: the distance from the first axis.
-        plane: (t, 2) coordinates of the nearest point in the plane of both directions; None without a second one.
+        plane: (t, 2) coordinates of the nearest point in the plane of both directions.
         share: (t,) of the squared displacement that lies in the plane, in [0, 1]; NaN for a point that has not moved.
     """
 
     cosines: np.ndarray
     alphas: np.ndarray
     betas: np.ndarray
-    plane: np.ndarray | None
-    share: np.ndarray | None
+    plane: np.ndarray
+    share: np.ndarray
 
 
-def project(
-    trajectory: Iterable[Parameters], origin: Parameters, direction: Parameters, second: Parameters | None = None
-) -> Projection:
+def project(trajectory: Iterable[Parameters], origin: Parameters, first: Parameters, second: Parameters) -> Projection:
     """The points of a trajectory on a surface: the paper's coordinates and the least-squares ones.
 
-    The paper's second coordinate is computed as the length of the residual of the first, which avoids the difference of
-    nearly equal squares. Points are taken one at a time, so that a generator may load them.
+    Points are taken one at a time, so that a generator may load them.
 
     Args:
         trajectory: t points, at least one.
         origin: the start of the trajectory.
-        direction: of the first axis.
-        second: of the second axis, not parallel to the first, for least squares in the plane.
+        first, second: the directions of the axes, which are not parallel.
 
     Example:
         >>> origin, first = {"x": torch.zeros(3)}, {"x": torch.tensor([2.0, 0.0, 0.0])}
@@ -249,30 +214,33 @@ def project(
         (array([1.]), array([5.]), array([[ 1., -3.]]), array([0.385]))
     """
     origin = vector(origin, "The origin")
-    axes = [direction_at(direction, origin, "The first direction")]
-    if second is not None:
-        axes.append(direction_at(second, origin, "The second direction"))
+    axes = [direction_at(first, origin, "The first direction"), direction_at(second, origin, "The second direction")]
     lengths = [norm(axis) for axis in axes]
     # Axes have unit length, so that their products are cosines whatever the scale.
-    axes = [{name: axis[name].double() / length for name in axis} for axis, length in zip(axes, lengths, strict=True)]
-    products = np.array([[inner(one, other) for other in axes] for one in axes])
-    if second is not None and 1 - products[0, 1] ** 2 < 1e-12:
+    axes = [_unit(axis) for axis in axes]
+    cosine = _inner(*axes)
+    if 1 - cosine**2 < 1e-12:
         raise ValueError("The two directions are parallel: they span no plane.")
     rows = []
     for point in trajectory:
         displacement = {name: tensor.double() for name, tensor in difference(point, origin).items()}
-        along = np.array([inner(displacement, axis) for axis in axes])
+        along = np.array([_inner(displacement, axis) for axis in axes])
         length = norm(displacement)
-        cosine = np.clip(along[0] / length, -1, 1) if length else np.nan
+        within = np.linalg.solve([[1, cosine], [cosine, 1]], along)
+        # The length of the residual avoids the difference of nearly equal squares.
         outside = norm(moved(displacement, axes[:1], [-along[0]]))
-        within = np.linalg.solve(products, along)
-        share = np.clip((along / length) @ (within / length), 0, 1) if length else np.nan
-        rows.append([cosine, along[0] / lengths[0], outside / lengths[0], *(within / lengths), share])
+        of_length = [np.nan, np.nan]
+        if length:
+            of_length = [np.clip(along[0] / length, -1, 1), np.clip((along / length) @ (within / length), 0, 1)]
+        rows.append([*of_length, along[0] / lengths[0], outside / lengths[0], *(within / lengths)])
     if not rows:
         raise ValueError("The trajectory has no points: give at least one.")
-    table = np.array(rows, dtype=float)
-    cosines, alphas, betas = table[:, :3].T
-    return Projection(cosines, alphas, betas, *((None, None) if second is None else (table[:, 3:5], table[:, -1])))
+    cosines, shares, alphas, betas, *plane = np.array(rows, dtype=float).T
+    return Projection(cosines, alphas, betas, np.stack(plane, axis=1), shares)
+
+
+def _inner(first: Parameters, second: Parameters) -> float:
+    return sum(float((first[key] * second[key]).sum()) for key in first)
 
 
 # --- parameters of a model --------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ Shapes: (L, P) for L layers and P = 6 projections each. Range: [0, ∞); 0 for e
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ class WeightDistance:
 
     Attributes:
         parts: the names of the P = 6 projections of a layer.
-        absolute: (L, P) Frobenius norm of the difference, at least 0; row 0 is layer 1.
+        absolute: (L, P) Frobenius norm of the difference; row 0 is layer 1.
         relative: (L, P) the same, divided by the norm of the first model's weight.
     """
 
@@ -39,13 +40,8 @@ class WeightDistance:
 def distance(pretrained: nn.Module, fine_tuned: nn.Module) -> WeightDistance:
     """Distance of every projection of every layer between two models of one architecture; heads are not compared.
 
-    Norms are computed in double precision, whatever the precision of the weights.
-
-    Args:
-        pretrained, fine_tuned: transformers models, with or without a head.
-
-    Refused: different depths or shapes, an architecture without known projections, a weight that is not finite, or an
-    original weight that is zero throughout.
+    Norms are computed in double precision, whatever the precision of the weights. Refused: different depths or shapes,
+    an architecture without known projections, a weight that is not finite, or an original one that is zero throughout.
 
     Example:
         >>> from fivelenses.models import encoders
@@ -56,22 +52,20 @@ def distance(pretrained: nn.Module, fine_tuned: nn.Module) -> WeightDistance:
     depth, other = len(layer_list(pretrained)), len(layer_list(fine_tuned))
     if depth != other:
         raise ValueError(f"The models have {depth} and {other} layers: only equally deep ones have a distance.")
-    absolute, relative = np.empty((depth, len(PARTS))), np.empty((depth, len(PARTS)))
-    for layer in range(1, depth + 1):
-        before, after = projections(pretrained, layer), projections(fine_tuned, layer)
-        for column, name in enumerate(PARTS):
-            where = f"the {name} projection of layer {layer}"
-            first, second = before[name].weight.double().cpu(), after[name].weight.double().cpu()
-            if first.shape != second.shape:
-                raise ValueError(
-                    f"{where.capitalize()} is {tuple(first.shape)} in one model and {tuple(second.shape)} "
-                    "in the other: they are not of one architecture."
-                )
-            if not (first.isfinite().all() and second.isfinite().all()):
-                raise ValueError(f"{where.capitalize()} holds a weight that is not finite: the training diverged.")
-            norm = first.norm()
-            if norm == 0:
-                raise ValueError(f"{where.capitalize()} is zero in the first model: a relative distance needs a scale.")
-            absolute[layer - 1, column] = (first - second).norm()
-            relative[layer - 1, column] = absolute[layer - 1, column] / norm
-    return WeightDistance(PARTS, absolute, relative)
+    absolute, norms = np.empty((2, depth, len(PARTS)))
+    for layer, (column, name) in product(range(depth), enumerate(PARTS)):
+        first, second = (
+            projections(model, layer + 1)[name].weight.double().cpu() for model in (pretrained, fine_tuned)
+        )
+        where = f"{name} projection of layer {layer + 1}"
+        if first.shape != second.shape:
+            raise ValueError(
+                f"The {where} is {tuple(first.shape)} in one model and {tuple(second.shape)} in the other: they are "
+                "not of one architecture."
+            )
+        absolute[layer, column], norms[layer, column] = (first - second).norm(), first.norm()
+        if not np.isfinite(absolute[layer, column]):
+            raise ValueError(f"The {where} holds a weight that is not finite: the training diverged.")
+        if norms[layer, column] == 0:
+            raise ValueError(f"The {where} is zero in the first model: a relative distance needs a scale.")
+    return WeightDistance(PARTS, absolute, absolute / norms)
