@@ -76,7 +76,7 @@ from fivelenses.exhibits import (
     controls_in_words,
     counted,
     curves,
-    task_look,
+    looks,
 )
 from fivelenses.judging import CannotTest, estimate, of_size, over_seeds, score, short, title
 from fivelenses.records import (
@@ -741,7 +741,7 @@ def draw_movements(rows):
     if not len(rows):
         return rows
     layers, reach = sorted(rows["layer"].unique()), 1.15 * rows[["x", "y"]].abs().to_numpy().max()
-    count, (colour, _) = -(-len(layers) // 2), task_look(rows["task"].iloc[0])
+    count, ((colour, _),) = -(-len(layers) // 2), looks(rows["task"]).values()
     sized = dict(figsize=(WIDTH, 2.55 * count + 0.3), layout="constrained", squeeze=False)
     figure, panels = plt.subplots(count, min(2, len(layers)), **sized, sharex=True, sharey=True)
     figure.supxlabel("along the first direction", fontsize="medium")

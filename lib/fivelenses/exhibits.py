@@ -16,7 +16,6 @@ import io
 import itertools
 import json
 import numbers
-import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -116,14 +115,8 @@ def looks(keys: Iterable) -> dict[object, tuple[str, str]]:
         found = dict(zip(others, zip(map(tuple, shades), itertools.cycle(ORDERED_MARKERS), strict=False), strict=True))
     else:
         found = dict(zip(others, OTHERS, strict=False))
-    return {key: found.get(key) or task_look(key) for key in keys}
-
-
-def task_look(task: str) -> tuple[str, str]:
-    """The colour and the marker that a task has in the whole book."""
-    if task in TASKS:
-        return TASKS[task]
-    return OTHERS[catalogue.find(task).place % len(OTHERS)]
+    own = {key: OTHERS[catalogue.find(key).place % len(OTHERS)] for key in keys if key not in found | TASKS}
+    return {key: (found | TASKS | own)[key] for key in keys}
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
@@ -410,21 +403,15 @@ def table_of_models(models: pd.DataFrame, by: Sequence[str] = ("task",)) -> pd.D
     table["score"] = of_models["score"].mean()
     table["score_spread"] = (of_models["score"].max() - of_models["score"].min()) / 2
     sizes = zip(table["examples"], table["training_data"], strict=True)
-    table["training_data"] = [trained_on(*size) for size in sizes]
+    table["training_data"] = [_trained_on(*size) for size in sizes]
     return table.rename(columns={"examples": "training_examples"}).reset_index()
 
 
-def trained_on(examples: int, at_hand: str) -> str:
-    """How many examples a model was trained on and where they came from, in words for a table.
+def _trained_on(examples: int, at_hand: str) -> str:
+    """How many examples a model was trained on, of those at hand (`tasks.examples.TaskData.provenance`), in words.
 
-    Args:
-        examples: how many the model was trained on.
-        at_hand: what there was, as `fivelenses.tasks.examples.TaskData.provenance` says it.
-
-    >>> trained_on(8000, "whole, 67,349 examples"), trained_on(3668, "whole, 3,668 examples")
-    ('8,000 of 67,349 examples', 'whole, 3,668 examples')
-    >>> trained_on(1500, "toy world, 4,000 examples")
-    'toy world, 1,500 of 4,000 examples'
+    >>> _trained_on(8000, "whole, 67,349 examples"), _trained_on(1500, "toy world, 4,000 examples")
+    ('8,000 of 67,349 examples', 'toy world, 1,500 of 4,000 examples')
     """
     if f"{examples:,} " in at_hand:
         return at_hand
@@ -942,12 +929,3 @@ def printed(value: float, form: str = "g") -> str:
     '−0.30'
     """
     return f"{value:{form}}".replace("-", "−")
-
-
-def slug(text: str) -> str:
-    """A title as part of an address.
-
-    >>> slug("Figure 1")
-    'figure-1'
-    """
-    return re.sub(r"\W+", "-", text.lower()).strip("-")

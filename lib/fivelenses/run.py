@@ -6,6 +6,7 @@ A published run reads committed records and its parameters from its ``run.json``
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -18,7 +19,7 @@ from myst_nb import glue
 from fivelenses import judging, project
 from fivelenses.book.cards import card
 from fivelenses.chapters import Chapter, ChapterParameters, check_device, find_chapter, folder_name, resolved, settings
-from fivelenses.exhibits import Drawing, Exhibit, Format, slug
+from fivelenses.exhibits import Drawing, Exhibit, Format
 from fivelenses.files import written_beside
 from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
 from fivelenses.measurements import Measurements
@@ -139,7 +140,7 @@ class Run:
             self._show(Exhibit(self._key(key or title), title, caption, table, **printed))
 
     def _key(self, title: str) -> str:
-        return f"{self.name}-{slug(title)}"
+        return f"{self.name}-" + re.sub(r"\W+", "-", title.lower()).strip("-")
 
     def _show(self, exhibit: Exhibit) -> None:
         exhibit.save(self.folder)
