@@ -82,15 +82,9 @@ run.table(
     table,
     "Hyperparameters, the paper's in brackets, and the development accuracy that our models reach: "
     "mean over seeds and half the range. The null rate is the share of the most frequent label.",
-    columns={
-        "task": "task",
-        "learning_rate": "learning rate (paper)",
-        "batch_size": "batch (paper)",
-        "epochs": "epochs (paper)",
-        "training_data": "trained on",
-        "score": "accuracy",
-        "null_rate": "null rate",
-    },
+    columns={"task": "task", "learning_rate": "learning rate (paper)"}
+    | {"batch_size": "batch (paper)", "epochs": "epochs (paper)", "training_data": "trained on"}
+    | {"score": "accuracy", "null_rate": "null rate"},
     formats={name: f"{{{name}:g}} ({{paper_{name}:g}})" for name in names}
     | {"task": title, "score": "{score:.3f} ± {score_spread:.3f}", "null_rate": "{:.3f}"},
 )
@@ -121,20 +115,16 @@ def mean(rows, value, span):
     layers, (above, upto) = rows["layer"].to_numpy(), span
     inside = (layers > above * layers.max() + 1e-9) & (layers <= upto * layers.max() + 1e-9)
     if not inside.any():
-        raise CannotTest(
-            f"an encoder of {layers.max()} layers has none between {above:.0%} and {upto:.0%} of "
-            "its depth"
-        )
+        part = f"between {above:.0%} and {upto:.0%} of its depth"
+        raise CannotTest(f"an encoder of {layers.max()} layers has none {part}")
     return rows[value].to_numpy()[inside].mean()
 
 
 def ratio(rows, value, upper, lower):
     """The mean over one part of the depth over that of another, neither less than rounding."""
-    if rows["layer"].max() < 6:
-        raise CannotTest(
-            f"an encoder of {rows['layer'].max()} layers has too few to tell a bend from a "
-            "straight line, which takes 6"
-        )
+    if (depth := rows["layer"].max()) < 6:
+        few = "too few to tell a bend from a straight line, which takes 6"
+        raise CannotTest(f"an encoder of {depth} layers has {few}")
     return max(mean(rows, value, upper), 1e-12) / max(mean(rows, value, lower), 1e-12)
 
 
@@ -310,15 +300,10 @@ rollbacks = run.measure("rollbacks", each=("task", "seed", "shuffled_labels"))
 
 # %% tags=["hide-input"]
 rows = with_controls(rollbacks, "svcca")
+axes = dict(y_label="SVCCA distance of last layer", x_label="layer rolled back")
 run.figure(
     "Figure 3",
-    curves(
-        rows,
-        "svcca",
-        by="task",
-        y_label="SVCCA distance of last layer",
-        x_label="layer rolled back",
-    ),
+    curves(rows, "svcca", by="task", **axes),
     "SVCCA distance of the last layer between the fine-tuned encoder and the same with one layer "
     f"rolled back to its pre-trained values, by the layer rolled back ({in_words(rows)}).",
     if_empty=DIVERGED,
@@ -373,9 +358,7 @@ HALVES_OF_SENTENCE = {
 
 # %% tags=["hide-input", "claim"]
 def both_halves(rows, early, late):
-    """What each large set does in its last layers, and how much more of its height MRPC has reached
-    by then.
-    """
+    """What each large set does in its last layers, and MRPC's share of its height by then."""
 
     def reached(of_pair):
         rise = mean(of_pair, early, (1 / 2, 5 / 6)) - mean(of_pair, early, LOW)
@@ -386,14 +369,11 @@ def both_halves(rows, early, late):
     for task in LARGE:
         names = (f"{title(task)}, last layers", task), (f"MRPC before {title(task)}", "mrpc", task)
         if lacking := [one for one in (task, "mrpc") if one not in of_tasks]:
-            groups |= dict.fromkeys(
-                names, f"this run does not compare seeds of {title(lacking[0])}"
-            )
+            why = f"this run does not compare seeds of {title(lacking[0])}"
+            groups |= dict.fromkeys(names, why)
         elif examples[task] < 10 * examples["mrpc"]:
-            why = (
-                f"{title(task)} has {examples[task]:,} training examples here, not 10 times MRPC's"
-            )
-            groups |= dict.fromkeys(names, f"{why} {examples['mrpc']:,}")
+            why = f"{title(task)} has {examples[task]:,} training examples here, not 10 times"
+            groups |= dict.fromkeys(names, f"{why} MRPC's {examples['mrpc']:,}")
         else:
             shares = [estimate(of_tasks[one], reached, PAIR, "ratio") for one in ("mrpc", task)]
             of_last = estimate(of_tasks[task], late, PAIR, RATIOS)
@@ -435,11 +415,11 @@ def attention_between_seeds(rows, lower=BELOW, upper=LAST):
     third to the layers between 1/2 and 5/6 of the depth as a share of the height of the last sixth
     (at least 0.01), over that of each large set.
     """
-    return both_halves(
-        rows,
-        "js",
-        lambda of_pair: {"last third over the layers below": ratio(of_pair, "js", upper, lower)},
-    )
+
+    def late(of_pair):
+        return {"last third over the layers below": ratio(of_pair, "js", upper, lower)}
+
+    return both_halves(rows, "js", late)
 
 
 # %% tags=["hide-input"]
@@ -481,9 +461,8 @@ def features_between_seeds(rows, value="svcca"):
         to_middle, to_last = rises(of_pair).values()
         return {RISES[2]: to_last - to_middle}
 
-    groups = {
-        task: estimate(of_task, rises, PAIR) for task, of_task in rows.groupby("task", sort=False)
-    }
+    of_tasks = rows.groupby("task", sort=False)
+    groups = {task: estimate(of_task, rises, PAIR) for task, of_task in of_tasks}
     return groups | both_halves(rows, value, steeper)
 
 
@@ -495,10 +474,8 @@ def features_between_seeds(rows, value="svcca"):
 # of their development examples.
 
 # %% tags=["hide-input", "claim"]
-compared = settings.dataset_pairs
-between = run.measure(
-    "between_datasets", of=settings.models_of, each="seed", over={"pair": compared}
-)
+pairs = {"pair": settings.dataset_pairs}
+between = run.measure("between_datasets", of=settings.models_of, each="seed", over=pairs)
 OF_PAPER = ("rte–mnli", "mrpc–rte", "mrpc–sst2")  # from near to far
 STEPS = ("MRPC–RTE minus RTE–MNLI", "MRPC–SST-2 minus MRPC–RTE")
 NO_PAIR = "this run has no pair of data sets whose trainings ended well"
@@ -576,16 +553,15 @@ def order_of_data_sets(rows, border=1 / 3, value="svcca"):
         raise CannotTest("it needs models of MNLI, RTE, SST-2 and MRPC with one seed")
 
     def steps(of_seed, column):
-        near, further, far = (
-            mean(of_seed[of_seed["pair"] == pair], column, (border, 1)) for pair in OF_PAPER
-        )
+        of_pairs = (of_seed[of_seed["pair"] == pair] for pair in OF_PAPER)
+        near, further, far = (mean(of_pair, column, (border, 1)) for of_pair in of_pairs)
         return dict(zip(STEPS, (further - near, far - further), strict=True))
 
-    columns, tasks_needed = {"attention": "js", "features": value}, ("mnli", "rte", "sst2", "mrpc")
-    return {
-        (name, *tasks_needed): estimate(rows, lambda of_seed, column=column: steps(of_seed, column))
-        for name, column in columns.items()
-    }
+    groups, tasks_needed = {}, ("mnli", "rte", "sst2", "mrpc")
+    for name, column in {"attention": "js", "features": value}.items():
+        intervals = estimate(rows, lambda of_seed, column=column: steps(of_seed, column))
+        groups[name, *tasks_needed] = intervals
+    return groups
 
 
 # %% [markdown]

@@ -158,15 +158,9 @@ run.gate(run.measure("models"), run.measure("by_example", **by_example), words=w
 # %% tags=["hide-input"]
 from fivelenses.lenses.directprobe import probe
 
-CLOUDS = {  # label, centre and number of points
-    "separable": [("A", -1.3, -0.6, 14), ("B", 1.3, 0.7, 14)],
-    "not separable": [
-        ("A", -1.5, 0.0, 12),
-        ("A", 1.6, 0.0, 12),
-        ("B", 0.0, 1.4, 10),
-        ("B", 0.0, -1.5, 10),
-    ],
-}
+CLOUDS = {"separable": [("A", -1.3, -0.6, 14), ("B", 1.3, 0.7, 14)]}  # label, centre and points
+CLOUDS["not separable"] = [("A", -1.5, 0.0, 12), ("A", 1.6, 0.0, 12)]
+CLOUDS["not separable"] += [("B", 0.0, 1.4, 10), ("B", 0.0, -1.5, 10)]
 chance, parts = np.random.default_rng(3), []
 for panel, clouds in CLOUDS.items():
     points = np.concatenate([chance.normal((x, y), 0.45, (count, 2)) for _, x, y, count in clouds])
@@ -186,22 +180,16 @@ for axes, (panel, points) in zip(panels, sketch.groupby("panel", sort=False), st
         if len(plane) > 2:
             corners = plane[ConvexHull(plane).vertices]
             axes.fill(*corners.T, facecolor=colour, edgecolor=colour, alpha=0.18, linewidth=1.5)
-        axes.annotate(
-            label, plane.mean(axis=0), color=colour, fontsize=14, fontweight="bold", ha="center"
-        )
-    axes.set_title(
-        f"{panel}: {points['cluster'].nunique()} clusters, {points['label'].nunique()} labels"
-    )
+        bold = dict(color=colour, fontsize=14, fontweight="bold", ha="center")
+        axes.annotate(label, plane.mean(axis=0), **bold)
+    clusters, labels = points["cluster"].nunique(), points["label"].nunique()
+    axes.set_title(f"{panel}: {clusters} clusters, {labels} labels")
     axes.set(xticks=[], yticks=[], aspect="equal")
     axes.grid(False)
+alt = "Points in a plane with hulls: one of each label, and two of A on either side of B's."
 run.figure(
     "Figure 1",
-    Drawing(
-        figure,
-        sketch,
-        "Points in a plane with hulls: left one of each label, right two of A, one on either side "
-        "of B's.",
-    ),
+    Drawing(figure, sketch, alt),
     "DirectProbe on synthetic points. Left: one cluster per label, a line separates them. Right: "
     "more clusters than labels, no line does.",
 )
@@ -262,9 +250,8 @@ def means_by_stage(geometry, fits):
     measures = [name for name in rows.columns if name not in keys]
     how = {name: "first" if name.startswith("hidden") else "mean" for name in measures}
     means = rows.groupby(["encoder", "task", "stage"], sort=False).agg(how).unstack(sort=False)
-    return means.set_axis(
-        [f"{name}_{stage}" for name, stage in means.columns], axis=1
-    ).reset_index()
+    names = [f"{name}_{stage}" for name, stage in means.columns]
+    return means.set_axis(names, axis=1).reset_index()
 
 
 def in_words(values):
@@ -278,12 +265,8 @@ def yes_or_no(share):
     return "yes" if share == 1 else "no"
 
 
-STAGES = {
-    BEFORE: " before",
-    AFTER: " after",
-    "twin": ", moved at random",
-    "shuffled": ", shuffled labels",
-}
+STAGES = {BEFORE: " before", AFTER: " after"}
+STAGES |= {"twin": ", moved at random", "shuffled": ", shuffled labels"}
 MEASURES = {
     "clusters": ("clusters", "{:.3g}"),
     "similarity": ("similarity", "{:.2f}"),
@@ -301,14 +284,10 @@ for measure, (header, form) in MEASURES.items():
 
 
 def printed(table, *names):
-    """How `run.table` prints columns of `means_by_stage`; those of controls where they were
-    measured.
-    """
+    """How `run.table` prints columns of `means_by_stage`, those that were measured."""
     there = [name for name in names if name in table and table[name].notna().any()]
-    return {
-        "columns": {name: HEADERS[name] for name in there},
-        "formats": {name: FORMATS[name] for name in there},
-    }
+    columns, formats = ({name: of[name] for name in there} for of in (HEADERS, FORMATS))
+    return {"columns": columns, "formats": formats}
 
 
 # %% tags=["hide-input"]
@@ -359,13 +338,9 @@ def fall_of_similarity(rows):
 # Table 3 also says whether the points are separable with *permuted* labels.
 
 # %% tags=["hide-input"]
-SEPARABLE = (
-    "separable_before",
-    "separable_after",
-    "control_separable_before",
-    "control_separable_after",
-)
-CLUSTERS = ("labels_before", *(f"clusters_{stage}" for stage in STAGES), *SEPARABLE)
+CLUSTERS = ["labels_before", *(f"clusters_{stage}" for stage in STAGES)]
+for name in ("separable", "control_separable"):
+    CLUSTERS += [f"{name}_{BEFORE}", f"{name}_{AFTER}"]
 smallest = table[table["encoder"] == settings.encoders[0]]
 points, all_points = in_words(smallest["points_before"]), in_words(smallest["all_points_before"])
 run.table(
@@ -396,9 +371,7 @@ run.table(
     "All tasks and encoders: hidden sizes of the best probe, its accuracy (mean ± standard "
     f"deviation over {settings.probe_initialisations} initialisations), and the number of "
     "clusters, before and after fine-tuning.",
-    **printed(
-        table, "task", "encoder", *read, "labels_before", "clusters_before", "clusters_after"
-    ),
+    **printed(table, "task", "encoder", *read, *CLUSTERS[:3]),
 )
 
 
@@ -537,9 +510,8 @@ def draw_paths(paths):
     sized = dict(figsize=(WIDTH, 3.6), layout="constrained", squeeze=False)
     (figure, (panels,)), said = plt.subplots(1, paths["layer"].nunique(), **sized), []
     for axes, (layer, of_layer) in zip(panels, paths.groupby("layer"), strict=True):
-        for (label, path), (colour, marker) in zip(
-            of_layer.groupby("label", sort=False), OTHERS, strict=False
-        ):
+        of_labels = of_layer.groupby("label", sort=False)
+        for (label, path), (colour, marker) in zip(of_labels, OTHERS, strict=False):
             axes.plot(path["x"], path["y"], color=colour, linewidth=1.2, alpha=0.7)
             sizes = np.linspace(12, 60, len(path))
             axes.scatter(path["x"], path["y"], color=colour, marker=marker, s=sizes, label=label)
@@ -578,21 +550,16 @@ keys = ["control", "tuned_on", "seed"]
 fits = target_accuracy["fits"]
 table = merge(target_distances, fits[[*keys, "accuracy", "deviation"]], keys)
 change = table["after"] - table["before"]
-how = {"grew": "sum", "shrank": "sum"} | dict.fromkeys(
-    ("change", "before", "accuracy", "deviation"), "mean"
-)
-counts = (
-    table.assign(change=change, grew=change > 0, shrank=change < 0)
-    .groupby(keys, sort=False)
-    .agg(how)
-)
+how = {"grew": "sum", "shrank": "sum", "change": "mean", "before": "mean"}
+how |= {"accuracy": "mean", "deviation": "mean"}
+counts = table.assign(change=change, grew=change > 0, shrank=change < 0)
+counts = counts.groupby(keys, sort=False).agg(how)
 counts = counts.groupby(keys[:2], sort=False).mean().reset_index()
 counts["relative"] = counts["change"] / counts["before"]
 # Before fine-tuning nothing changes, and there is nothing to count.
 counts.loc[counts["tuned_on"] == "nothing", ["grew", "shrank", "change", "relative"]] = np.nan
-counts["tuned_on"] = counts["tuned_on"].map(title) + counts["control"].map(
-    {TWIN: ", moved at random"}
-).fillna("")
+at_random = counts["control"].map({TWIN: ", moved at random"}).fillna("")
+counts["tuned_on"] = counts["tuned_on"].map(title) + at_random
 run.table(
     "Table 5",
     table,
@@ -663,21 +630,15 @@ def order_of_tasks(rows):
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 top, fine_tuned = similarities["layer"].max(), similarities["control"].isin([FINE_TUNED, SHARED])
 # Controls are drawn of the last layer alone.
-rows = with_controls(
-    similarities[fine_tuned | (similarities["layer"] == top)], "similarity", x="step"
-)
+shown = similarities[fine_tuned | (similarities["layer"] == top)]
+rows = with_controls(shown, "similarity", x="step")
 sizes = rows.groupby("task", sort=False)[["points", "all_points"]].first().itertuples()
 points = [f"{title(one.Index)} {one.points:,} of {one.all_points:,}" for one in sizes]
+layout = Layout("task", shared=True, ends=True, missing="not separable", height=2.5)
+look = dict(by="layer", x="step", y_label="similarity to itself before", layout=layout)
 run.figure(
     "Figure 4",
-    curves(
-        rows.assign(layer="layer " + rows["layer"].astype(str)),
-        "similarity",
-        by="layer",
-        x="step",
-        y_label="similarity to itself before",
-        layout=Layout("task", shared=True, ends=True, missing="not separable", height=2.5),
-    ),
+    curves(rows.assign(layer="layer " + rows["layer"].astype(str)), "similarity", **look),
     f"Similarity of every other layer of {short(settings.encoder)} to itself before fine-tuning "
     "(Pearson correlation of the distances between labels). A layer is missing where planes do not "
     f"separate its labels, before or at that step. Training points followed: {', '.join(points)}. "
@@ -705,11 +666,8 @@ def least_similarity(rows):
     """
     groups = {}
     for task, of_task in rows.groupby("task", sort=False):
-        least = (
-            of_task.groupby("seed")["similarity"]
-            .agg(lambda values: values.min(skipna=False))
-            .dropna()
-        )
+        by_seed = of_task.groupby("seed")["similarity"]
+        least = by_seed.agg(lambda values: values.min(skipna=False)).dropna()
         if of_task["step"].nunique() > 1 and len(least):
             groups[task] = over_seeds(least)
     return groups
@@ -722,17 +680,14 @@ def least_similarity(rows):
 
 # %% tags=["hide-input"]
 def name_farthest(axes, rows, reach):
-    """Name the labels that moved most, on the side that has fewer points, with lines to their
-    points.
-    """
+    """Name the labels that moved most, on the side that has fewer points, with lines."""
     side = -1 if (rows["x"] < 0).sum() < (rows["x"] > 0).sum() else 1
     farthest = rows.nlargest(3, "length").sort_values("y")
     for row, height in zip(farthest.itertuples(), (-0.75, 0.1, 0.8), strict=False):
         place = dict(xytext=(side * 0.97 * reach, height * reach), va="center", fontsize=9)
         line = dict(arrowstyle="-", color="#777777", linewidth=0.7, shrinkA=1, shrinkB=2)
-        axes.annotate(
-            row.label, (row.x, row.y), ha="left" if side < 0 else "right", arrowprops=line, **place
-        )
+        place |= dict(ha="left" if side < 0 else "right", arrowprops=line)
+        axes.annotate(row.label, (row.x, row.y), **place)
 
 
 # %% tags=["hide-input"]
@@ -757,10 +712,8 @@ def draw_movements(rows):
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     for axes in panels.flat[len(layers) :]:
         axes.set_visible(False)
-    means = [
-        f"{length:.2f} in layer {layer}"
-        for layer, length in rows.groupby("layer")["length"].mean().items()
-    ]
+    means = rows.groupby("layer")["length"].mean().items()
+    means = [f"{length:.2f} in layer {layer}" for layer, length in means]
     alt = "Label movements in a plane, one panel per layer. Mean length of a movement: "
     return Drawing(figure, rows, f"{alt}{', '.join(means)}.")
 

@@ -64,6 +64,8 @@ grouped = None
 device = None
 
 # %% tags=["hide-input", "claim"]
+from itertools import product
+
 import numpy as np
 import pandas as pd
 
@@ -90,15 +92,15 @@ models = models.assign(init=from_scratch.map({True: "scratch", False: "pre-train
 fewest = models.groupby(["task", "init", "seed"])["epochs"].transform("min")
 models = models[models["epochs"] == fewest]  # without the long trainings
 diverged = set(models.loc[models["diverged"], ["task", "seed"]].itertuples(index=False, name=None))
-models["left_out"] = [
-    not diverged.isdisjoint({(row.task, row.seed), (settings.second[row.task], row.seed)})
-    for row in models.itertuples()
+needs = [
+    {(one.task, one.seed), (settings.second[one.task], one.seed)} for one in models.itertuples()
 ]
+models["left_out"] = [not diverged.isdisjoint(trainings) for trainings in needs]
 
 # %% tags=["hide-input"]
 left_out = models[models["left_out"]].drop_duplicates(["task", "seed"])
 names = ", ".join(f"{title(row.task)} (seed {row.seed})" for row in left_out.itertuples())
-columns = ["task", "seed", "examples", "epochs", "steps", "metric", "score", "diverged"]
+columns = ["seed", "examples", "epochs", "steps", "metric", "score"]
 run.table(
     "Models",
     models.sort_values(["task", "init"], kind="stable"),
@@ -107,15 +109,10 @@ run.table(
     + " Left out of all that follows, because one of its trainings diverged or one of the task "
     f"that gives its second direction: {names}." * bool(names),
     columns={"task": "task", "init": "start"}
-    | dict(zip(columns[1:-1], columns[1:-1], strict=True))
+    | {one: one for one in columns}
     | {"null_rate": "null rate", "diverged": "diverged"},
-    formats={
-        "task": title,
-        "examples": "{:,}",
-        "epochs": "{:g}",
-        "diverged": {True: "yes", False: "no"}.get,
-    }
-    | dict.fromkeys(("score", "null_rate"), "{:.3f}"),
+    formats={"task": title, "examples": "{:,}", "epochs": "{:g}"}
+    | {"diverged": {True: "yes", False: "no"}.get, "score": "{:.3f}", "null_rate": "{:.3f}"},
 )
 
 # %% [markdown]
@@ -138,11 +135,8 @@ GROUPS = ("low", "middle", "high")
 scores = run.measure("by_example", of=settings.ordinary_models, each=("task", "seed"))
 words = run.measure("words_by_example", over=settings.training_sets)
 null = models.groupby("task")["null_rate"].first()
-gains = {
-    task: round(PAPER_TABLE_1[task][0] / 100 - float(null[task]), 6)
-    for task in null.index
-    if task in PAPER_TABLE_1
-}
+papers = [task for task in null.index if task in PAPER_TABLE_1]
+gains = {task: round(PAPER_TABLE_1[task][0] / 100 - float(null[task]), 6) for task in papers}
 run.gate(models[models["init"] == "pre-trained"], scores, gains, words)
 
 # %% [markdown]
@@ -214,9 +208,8 @@ def as_surface(cells, value="loss"):
 
 
 def width(positions, losses, at, rise):
-    """How wide a basin is on a line, and whether the loss exceeds its rim on both sides: where it
-    does not, the basin goes on beyond the grid. NaN where the point has no finite loss, or there is
-    no rise.
+    """How wide a basin is on a line, and whether the loss exceeds its rim on both sides, or the
+    basin goes on beyond the grid. NaN where the point has no finite loss, or there is no rise.
     """
     if not (np.isfinite(losses[positions == at]).all() and rise > 0):
         return np.nan, False
@@ -256,10 +249,8 @@ def agreement(cells):
     where one of the two is constant.
     """
     of_split = dict(list(cells.groupby("split")))
-    training, development = (
-        as_surface(of_split["train"]),
-        as_surface(of_split["validation"], "error"),
-    )
+    training, development = as_surface(of_split["train"]), of_split["validation"]
+    development = as_surface(development, "error")
     along, across = np.abs(training.alphas - 0.5) <= NEAR, np.abs(training.betas) <= NEAR
     near = np.ix_(across, along)
     return {
@@ -275,12 +266,8 @@ def line_in_numbers(line):
     line = line.sort_values("alpha")
     positions, losses = line["alpha"].to_numpy(), line["loss"].to_numpy(float)
     way, steps = path(positions, losses), ((positions > START) & (positions <= END)).sum()
-    row = {
-        "examples": line["examples"].min(),
-        "falling": way.falling,
-        "climb": way.climb,
-        "steps": int(steps),
-    }
+    row = {"examples": line["examples"].min(), "falling": way.falling, "climb": way.climb}
+    row["steps"] = int(steps)
     for name, rise in (("width", RISE), ("half_width", HALF * line["drop"].iloc[0])):
         row[name], row[f"{name}_whole"] = width(positions, losses, END, float(rise))
     return row
@@ -305,22 +292,18 @@ ends = ends.assign(below=ends["null_loss"] - ends["loss"])
 # such edge.
 
 # %% tags=["hide-input", "claim"]
-RANDOM_PLANE = (
-    "a random plane would take as long as all surfaces; the claim on curves has a random line"
-)
+RANDOM_PLANE = "a random plane takes as long as all surfaces; the claim on curves has a random line"
 
 
 def by_task(rows, columns, parts):
-    """For each task the intervals of parts, functions of the rows of one seed; or why there are
-    none.
-    """
+    """For each task the intervals of parts, functions of one seed's rows; or why it has none."""
     groups = {}
     for task, of_task in rows.groupby("task", sort=False):
-        groups[task] = (
-            estimate(of_task, parts)
-            if np.isfinite(of_task[columns].to_numpy(float)).all()
-            else f"on {title(task)} a measure is not finite: its loss does not fall, or overflows"
-        )
+        if np.isfinite(of_task[columns].to_numpy(float)).all():
+            groups[task] = estimate(of_task, parts)
+        else:
+            why = "a measure is not finite: its loss does not fall, or overflows"
+            groups[task] = f"on {title(task)} {why}"
     return groups
 
 
@@ -437,16 +420,11 @@ learning["epoch"] = learning["step"] * (learning["epochs"] / learning["steps"])
 
 # %% tags=["hide-input"]
 shown = learning.assign(start=learning["init"].map(NAMES)).sort_values("init", kind="stable")
+shown = shown[["task", "init", "start", "seed", "step", "epoch", "loss"]]
+layout = Layout(panels="task", dashes="start", height=2.8)
 run.figure(
     "Figure 2",
-    curves(
-        shown[["task", "init", "start", "seed", "step", "epoch", "loss"]],
-        "loss",
-        by="task",
-        x="step",
-        y_label=LOSS,
-        layout=Layout(panels="task", dashes="start", height=2.8),
-    ),
+    curves(shown, "loss", by="task", x="step", y_label=LOSS, layout=layout),
     "Training loss along training, as the optimiser measures it, with dropout (means over seeds, "
     "bands from least to greatest).",
 )
@@ -457,9 +435,7 @@ STEPS = 40  # from start to end, at least: between fewer points an obstacle is s
 
 
 def mean_loss(of_model, until):
-    """The mean training loss of the steps up to one; each value is a mean over the steps since the
-    one before.
-    """
+    """The mean training loss up to a step; each value is a mean over the steps since the last."""
     of_model = of_model.sort_values("step")
     before = of_model["step"].shift(fill_value=0)
     lengths = (of_model["step"].clip(upper=until) - before).clip(lower=0)
@@ -467,9 +443,7 @@ def mean_loss(of_model, until):
 
 
 def lower_on_the_way(learning):
-    """Mean training loss over the steps of fine-tuning, from scratch minus fine-tuned, for each
-    seed.
-    """
+    """Mean training loss over the steps of fine-tuning, from scratch minus fine-tuned."""
     gaps = []
     for _, of_seed in learning.groupby("seed"):
         of_init = dict(list(of_seed.groupby("init")))
@@ -498,10 +472,9 @@ def easier(tables):
     start to end, which a line of fewer than 40 steps does not show.
     """
     lower = by_task(tables["ends"], ["loss"], lambda rows: -fine_tuned_minus_scratch(rows, "loss"))
-    smoother = by_task(
-        tables["lines"], ["climb"], lambda rows: -fine_tuned_minus_scratch(rows, "climb")
-    )
-    groups, least = {}, tables["lines"].groupby("task")["steps"].min()
+    lines, groups = tables["lines"], {}
+    smoother = by_task(lines, ["climb"], lambda rows: -fine_tuned_minus_scratch(rows, "climb"))
+    least = lines.groupby("task")["steps"].min()
     for task in lower:
         parts = {"lower at the end": lower[task], "smoother": smoother[task]}
         reasons = [one for one in parts.values() if isinstance(one, str)]
@@ -534,24 +507,17 @@ states, seeds = first_seed(by_model(paths))
 trained = states.query("control == ''")
 held = trained[trained["share"] < 1].groupby("init")["in_plane"].median()
 angles = trained.groupby("panel", sort=False).nth(1)
-words = "; ".join(
-    f"{row.panel} {row.angle:.0f}° (epoch {row.epoch:g})" for row in angles.itertuples()
-)
+words = [f"{one.panel} {one.angle:.0f}° (epoch {one.epoch:g})" for one in angles.itertuples()]
+there = planes[planes["task"].isin(list(states["task"]))]
+contours = Contours(WAY, paths=states)
 run.figure(
     "Figure 3",
-    surfaces(
-        planes[planes["task"].isin(list(states["task"]))],
-        "loss",
-        "panel",
-        label=LOSS,
-        table=paths,
-        contours=Contours(WAY, paths=states),
-    ),
+    surfaces(there, "loss", "panel", label=LOSS, table=paths, contours=contours),
     "Trajectories on the surfaces of Figure 1: the paper's coordinates, and the nearest point of "
     f"the plane, which holds {held['scratch']:.0%} (scratch) and {held['pre-trained']:.0%} "
     "(fine-tuned) of the squared displacement of a state before the end (median). Grey: a random "
     "walk whose steps have the same lengths. Angle of the first state to the final direction: "
-    f"{words}.{seeds}",
+    f"{'; '.join(words)}.{seeds}",
 )
 
 
@@ -580,11 +546,9 @@ def straighter(paths):
                 for init, way in of_seed.groupby("init")
             }
             nearer.append(at_third["scratch"] - at_third["pre-trained"])
-        groups[task] = (
-            {"nearer to the final direction": over_seeds(nearer)}
-            if np.isfinite(nearer).all()
-            else f"no state of {title(task)} was saved in a third of the steps: raise `states`"
-        )
+        missing = f"no state of {title(task)} was saved in a third of the steps: raise `states`"
+        angle = {"nearer to the final direction": over_seeds(nearer)}
+        groups[task] = angle if np.isfinite(nearer).all() else missing
     return groups
 
 
@@ -607,17 +571,11 @@ states = first_seed(long.query("kind == 'state' and training == @shown"))[0].ass
 first = long.query("kind == 'between' and training == @shown")["epoch"].min()
 REFERENCES = {"continued": "end of the first part", "separate": "end of a finished training"}
 marks = {"start": WAY["start"], REFERENCES.get(shown, "end"): WAY["end"]}
-later = states[states["epoch"] >= first]
+later, error = states[states["epoch"] >= first], "development error"
+contours = Contours(marks, step=0.05, paths=states, inset=later)
 run.figure(
     "Figure 4",
-    surfaces(
-        plane,
-        "error",
-        "panel",
-        label="development error",
-        table=long,
-        contours=Contours(marks, step=0.05, paths=states, inset=later),
-    ),
+    surfaces(plane, "error", "panel", label=error, table=long, contours=contours),
     f"The {shown} training of {title(settings.long_task)} on the surface of the development error "
     f"(each cell is a mean over {plane['examples'].max():,.0f} examples), whose first direction "
     f"leads to the {REFERENCES.get(shown)}; in the corner, the states from epoch {first:g} "
@@ -632,16 +590,10 @@ words = "; ".join(
     f"at most {error.max():.3f} on the straight line between"
     for training, error in way.groupby("training")["error"]
 )
+axes = dict(x="epoch", y_label="development error", layout=Layout(height=2.8))
 run.figure(
     "Errors",
-    curves(
-        long.query("kind == 'state'"),
-        "error",
-        by="training",
-        x="epoch",
-        y_label="development error",
-        layout=Layout(height=2.8),
-    ),
+    curves(long.query("kind == 'state'"), "error", by="training", **axes),
     "Development error along long trainings (means over seeds, bands from least to greatest). "
     f"From the model after the first part to the end of the long one: {words}.",
 )
@@ -672,10 +624,8 @@ def robust_overfitting(longer):
 
     def errors_of(way):
         errors = way["error"].to_numpy()
-        return {
-            "error kept": errors[0] - errors[-1],
-            "no barrier": errors[[0, -1]].max() - errors.max(),
-        }
+        barrier = errors.max() - errors[[0, -1]].max()
+        return {"error kept": errors[0] - errors[-1], "no barrier": -barrier}
 
     groups = {task: estimate(rows, errors_of) for task, rows in between.groupby("task", sort=False)}
     for parts in groups.values():
@@ -698,9 +648,7 @@ least = optimisation.groupby(MODEL)["loss"].min().rename("least")
 unit = optimisation[optimisation["alpha"] == START].set_index(MODEL)["loss"] - least
 along = along.join(least, on=MODEL).join(unit.where(unit >= LEAST_FALL).rename("unit"), on=MODEL)
 along["height"] = (along["loss"] - along["least"]) / along["unit"]
-along = along.assign(
-    line=along["task"].where(along["direction"] == "optimisation", "random direction")
-)
+along["line"] = along["task"].where(along["direction"] == "optimisation", "random direction")
 along = along.assign(start=along["init"].map(NAMES)).sort_values(["task", "init"], kind="stable")
 
 # %% tags=["hide-input"]
@@ -708,18 +656,9 @@ flat = along[along["unit"].isna()].drop_duplicates(["task", "init"])
 flat = ", ".join(f"{title(row.task)} {NAMES[row.init]}" for row in flat.itertuples())
 missing = f"falls by less than {LEAST_FALL} nats"
 layout = Layout(panels="task", dashes="start", shared=True, height=2.8, missing=missing)
-drawing = curves(
-    along,
-    "height",
-    by="line",
-    x="alpha",
-    x_label="α, along δ₁",
-    y_label="loss, its start as 1",
-    layout=layout,
-)
-if (
-    drawing is not None
-):  # in a random direction the loss can fall below the least of the line from start to end
+axes = dict(x="alpha", x_label="α, along δ₁", y_label="loss, its start as 1", layout=layout)
+drawing = curves(along, "height", by="line", **axes)
+if drawing is not None:  # in a random direction the loss can fall below the least of the line
     drawing.figure.axes[0].set_ylim(1.05 * min(0.0, along["height"].min()), 2)
 run.figure(
     "Figure 5",
@@ -749,10 +688,9 @@ def sharper_from_scratch(tables):
     random direction of that length; only where both models reached an optimum, as for
     `wider-optima`.
     """
-    groups = by_task(
-        tables["lines"], ["half_width"], lambda rows: fine_tuned_minus_scratch(rows, "half_width")
-    )
-    for task, rows in tables["lines"].groupby("task"):
+    lines, width = tables["lines"], "half_width"
+    groups = by_task(lines, [width], lambda rows: fine_tuned_minus_scratch(rows, width))
+    for task, rows in lines.groupby("task"):
         if not isinstance(groups[task], str):
             which = "half_width_whole", "init", "pre-trained", "scratch"
             groups[task] = {"width at half of the drop": bounded(groups[task], rows, *which)}
@@ -763,16 +701,10 @@ def sharper_from_scratch(tables):
 development = by_model(select(cells).query("split == 'validation'"))
 drawn, seeds = first_seed(development)
 spread = drawn["error_standard_error"].median()
+look = dict(label="development error", table=development, contours=Contours(WAY, step=0.05))
 run.figure(
     "Figure 6",
-    surfaces(
-        drawn,
-        "error",
-        "panel",
-        label="development error",
-        table=development,
-        contours=Contours(WAY, step=0.05),
-    ),
+    surfaces(drawn, "error", "panel", **look),
     "Share of development examples that are classified wrongly, on the planes of Figure 1; each "
     f"cell is a mean over {drawn['examples'].max():,} examples, with a standard error of "
     f"{spread:.3f} (median), and contours lie no closer. All panels share the shades.{seeds}",
@@ -833,12 +765,8 @@ def scratch_needs_data(tables, measure="near_correlation"):
     """
     # MNLI and SST-2 have 18 to 158 times as many training examples as MRPC and RTE.
     sizes, groups = tables["models"].groupby("task", sort=False)["examples"].max(), {}
-    pairs = [
-        (large, small)
-        for large in sizes.index
-        for small in sizes.index
-        if sizes[large] >= 10 * sizes[small]
-    ]
+    both = product(sizes.index, repeat=2)
+    pairs = [(large, small) for large, small in both if sizes[large] >= 10 * sizes[small]]
     if not pairs:
         raise CannotTest("no task of this run has 10 times as many training examples as another")
     from_scratch = tables["agreements"].query("init == 'scratch'")
@@ -866,9 +794,8 @@ def marked(table, extents):
 
 
 whole = select(lines.assign(control=""))  # both directions
-at_random = whole[whole["direction"] == "random"].rename(
-    columns=lambda name: name.replace("width", "random_width")
-)
+at_random = whole[whole["direction"] == "random"].add_prefix("random_")
+at_random = at_random.rename(columns={f"random_{name}": name for name in MODEL})
 on_way = whole[whole["direction"] == "optimisation"].drop(columns=["direction", "examples"])
 at_end = select(cells).query("split == 'validation' and alpha == @END and beta == 0")
 measures = merged(
@@ -886,21 +813,10 @@ measures = merged(
 measures = measures.sort_values("task", kind="stable")
 
 # %% tags=["hide-input"]
-columns = {
-    "task": "task",
-    "init": "start",
-    "seed": "seed",
-    "train_loss": "loss, end",
-    "width": "width along δ₁",
-    "second_width": "along δ₂",
-    "random_width": "random",
-    "half_width": "along δ₁, at half",
-    "half_share_1": "share of discs",
-    "norm": "‖δ₁‖",
-    "sharpness": "sharpness",
-    "correlation": "ρ",
-    "near_correlation": "ρ, near",
-}
+columns = {"task": "task", "init": "start", "seed": "seed", "train_loss": "loss, end"}
+columns |= {"width": "width along δ₁", "second_width": "along δ₂", "random_width": "random"}
+columns |= {"half_width": "along δ₁, at half", "half_share_1": "share of discs", "norm": "‖δ₁‖"}
+columns |= {"sharpness": "sharpness", "correlation": "ρ", "near_correlation": "ρ, near"}
 extents = [name for name in columns if "width" in name]
 measures = marked(measures, {name: f"{name}_whole" for name in extents})
 formats = {name: f"{{{name}_mark}}{{{name}:.2f}}" for name in extents}
@@ -944,11 +860,8 @@ table = table.sort_values(MODEL, ascending=[True, False, True])
 
 # %% tags=["hide-input"]
 compared = {"sharpness": "sharpness", "top_in_lengths": "λ₁ ‖δ₁‖²", "top": "λ₁"}
-varied = [
-    column
-    for column in compared
-    if len(table) >= 3 and table[["width", column]].nunique().min() > 1
-]
+varied = [one for one in compared if table[["width", one]].nunique().min() > 1]
+varied = varied if len(table) >= 3 else []
 of_width = {one: rank_correlation(table["width"], table[one]) for one in varied}
 words = [f"{printed(of_width[one], '+.2f')} with {compared[one]}" for one in varied]
 agreement_in_words = (
@@ -974,14 +887,8 @@ run.table(
     "nats per squared unit of the parameters; the trace ± its standard error over draws); λ₁ in "
     "squared lengths of δ₁; and λ₁ of the low, middle and high third of the layers. "
     + agreement_in_words,
-    columns={
-        "task": "task",
-        "init": "start",
-        "seed": "seed",
-        "width": "width along δ₁",
-        "sharpness": "sharpness",
-    }
-    | {"top": "λ₁", "trace": "trace", "top_in_lengths": "λ₁ ‖δ₁‖²"}
+    columns={"task": "task", "init": "start", "seed": "seed", "width": "width along δ₁"}
+    | {"sharpness": "sharpness", "top": "λ₁", "trace": "trace", "top_in_lengths": "λ₁ ‖δ₁‖²"}
     | tops,
     formats={"task": title, "width": "{width_mark}{width:.2f}", "sharpness": "{:.3f}"}
     | {"trace": "{trace:,.0f} ± {trace_standard_error:,.0f}", "top_in_lengths": "{:,.0f}"}
@@ -1027,18 +934,11 @@ shown = select(moved).sort_values("group", key=lambda group: group.map(rank), ki
 panels = zip(shown["task"], shown["group"], strict=True)
 shown = shown.assign(panel=[f"{title(task)}, {group} layers" for task, group in panels])
 planes, seeds = first_seed(shown)
+marks = {"fine-tuned": (START, 0.0), "group rolled back": (BACK, 0.0)}
+look = dict(label=LOSS, table=shown, contours=Contours(marks, RISE, "fine-tuned"))
 run.figure(
     "Figure 7",
-    surfaces(
-        planes,
-        "loss",
-        "panel",
-        label=LOSS,
-        table=shown,
-        contours=Contours(
-            {"fine-tuned": (START, 0.0), "group rolled back": (BACK, 0.0)}, RISE, "fine-tuned"
-        ),
-    ),
+    surfaces(planes, "loss", "panel", **look),
     "Training loss around the fine-tuned model (0, 0) when one third of its layers moves: at (−1, "
     "0) these layers are as they were pre-trained; each cell is a mean over "
     f"{planes['examples'].max():,} examples. Dashed: {RISE:g} nats above the fine-tuned "
@@ -1088,9 +988,8 @@ def low_invariant(rows):
     """
     groups = by_task(rows, ["side", "share"], third_by_third)
     for task, of_task in rows.groupby("task", sort=False):
-        for part, other in (
-            () if isinstance(groups[task], str) else zip(WIDER, ("middle", "high"), strict=True)
-        ):
+        wider = zip(WIDER, ("middle", "high"), strict=True)
+        for part, other in () if isinstance(groups[task], str) else wider:
             which = "side_whole", "group", "low", other
             groups[task][part] = bounded(groups[task][part], of_task, *which)
     return groups
@@ -1101,26 +1000,19 @@ rollbacks = run.measure("rollbacks", over={"task": settings.tasks, "seed": setti
 
 
 def scores_of(rows, group):
-    """(models, examples): which examples are right with a group of layers rolled back; "tuned" is
-    the model itself.
-    """
-    return (
-        rows[rows["group"] == group]
-        .pivot(index="seed", columns="example", values="score")
-        .to_numpy(float)
-    )
+    """(models, examples): which are right with a group rolled back; "tuned" is the model itself."""
+    of_group = rows[rows["group"] == group]
+    return of_group.pivot(index="seed", columns="example", values="score").to_numpy(float)
 
 
 # %% tags=["hide-input"]
 means = rollbacks.groupby([*GROUP, "control"], sort=False)[["score", "norm", "relative_norm"]]
 means = means.mean().reset_index()
 at_random = means[means["control"] == "twin"][[*GROUP, "score"]].rename(columns={"score": "random"})
-tuned = means[means["group"] == "tuned"][["task", "seed", "score"]].rename(
-    columns={"score": "tuned"}
-)
-rolled_back = (
-    means[means["control"] == ""].rename(columns={"score": "accuracy"}).drop(columns="control")
-)
+tuned = means[means["group"] == "tuned"][["task", "seed", "score"]]
+tuned = tuned.rename(columns={"score": "tuned"})
+rolled_back = means[means["control"] == ""].drop(columns="control")
+rolled_back = rolled_back.rename(columns={"score": "accuracy"})
 rolled_back = rolled_back.merge(at_random, on=GROUP).merge(tuned, on=["task", "seed"])
 errors = []
 for task, rows in select(rollbacks).groupby("task", sort=False):
@@ -1140,10 +1032,8 @@ def percent(value, before=None, error=None):
     return f"{value:.1%}{change or spread}"
 
 
-shown = []
-means = rolled_back.groupby(["task", "group"])[
-    ["accuracy", "tuned", "tuned_error", "change_error"]
-].mean()
+shown, columns = [], ["accuracy", "tuned", "tuned_error", "change_error"]
+means = rolled_back.groupby(["task", "group"])[columns].mean()
 for task in dict.fromkeys([*rolled_back["task"], *PAPER_TABLE_1]):
     ours, row = task in set(rolled_back["task"]), {"task": title(task)}
     before, *after = (value / 100 for value in PAPER_TABLE_1.get(task, ()) or (np.nan,))
@@ -1151,18 +1041,14 @@ for task in dict.fromkeys([*rolled_back["task"], *PAPER_TABLE_1]):
     row["fine-tuned"] = percent(tuned["tuned"], None, tuned["tuned_error"]) if ours else "–"
     row["paper"] = f"{100 * before:.2f}" if after else "–"
     for place, group in enumerate(GROUPS):
-        of_group = means.loc[(task, group)] if ours else None
-        changed = (
-            percent(of_group["accuracy"], of_group["tuned"], of_group["change_error"])
-            if ours
-            else "–"
-        )
-        of_paper = (
-            f"{100 * after[place]:.2f} ({printed(100 * (after[place] - before), '+.2f')})"
-            if after
-            else "–"
-        )
-        row |= {f"{group} rolled back": changed, f"paper, {group}": of_paper}
+        changed = theirs = "–"
+        if ours:
+            accuracy, before_it, _, error = means.loc[(task, group)]
+            changed = percent(accuracy, before_it, error)
+        if after:
+            fall = printed(100 * (after[place] - before), "+.2f")
+            theirs = f"{100 * after[place]:.2f} ({fall})"
+        row |= {f"{group} rolled back": changed, f"paper, {group}": theirs}
     shown.append(row)
 
 # %% tags=["hide-input"]
@@ -1218,9 +1104,8 @@ areas = of_each(select(moved), GROUP, basin_of_start)
 ways = select(on_axis).drop(columns="examples")
 table = merged([ways, areas[[*GROUP, "area", "whole"]], rolled_back], on=GROUP)
 table = marked(table, {"side": "side_whole", "area": "whole"})
-table = table.assign(
-    after=table["accuracy"] - table["tuned"], walked=table["random"] - table["tuned"]
-)
+table = table.assign(after=table["accuracy"] - table["tuned"])
+table = table.assign(walked=table["random"] - table["tuned"])
 run.table(
     "Groups",
     table,
@@ -1228,19 +1113,9 @@ run.table(
     f"loss has risen by {RISE:g} nats, and area of that basin (≥: it reaches the edge of the "
     "grid); what rolling the third back does to training loss and accuracy, beside a random move "
     "as far; and how far fine-tuning had moved it.",
-    columns={
-        "task": "task",
-        "seed": "seed",
-        "group": "layers",
-        "side": "distance to the rim",
-        "area": "area",
-    }
-    | {
-        "rise": "loss rises, rolled back",
-        "after": "accuracy, rolled back",
-        "walked": "accuracy, random move",
-    }
-    | {"norm": "‖δ₁‖"},
+    columns={"task": "task", "seed": "seed", "group": "layers", "side": "distance to the rim"}
+    | {"area": "area", "rise": "loss rises, rolled back", "after": "accuracy, rolled back"}
+    | {"walked": "accuracy, random move", "norm": "‖δ₁‖"},
     formats={"task": title, "rise": "{:+.2f}", "norm": "{norm:.2f} ({relative_norm:.1%})"}
     | {name: f"{{{name}_mark}}{{{name}:.2f}}" for name in ("side", "area")}
     | dict.fromkeys(("after", "walked"), "{:+.3f}"),

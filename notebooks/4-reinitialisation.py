@@ -104,25 +104,20 @@ pairs = {
 data = run.measure("sizes", over={"task": settings.tasks})
 models = run.measure("models", each="task")
 sizes = {row.task: settings.sizes(row.task, row.training_examples) for row in data.itertuples()}
-ALONE = [
-    task for task in settings.tasks if task not in settings.sized
-]  # at one size, in the appendix
+ALONE = [task for task in settings.tasks if task not in settings.sized]  # the appendix
 
 # %% tags=["hide-input"]
-paper = {
-    "sst2": ("67k", "1.8k"),
-    "qnli": ("105k", "5.4k"),
-    "cola": ("8.5k", "1k"),
-}  # Table 1, page 4
+PAPER_SIZES = {"sst2": ("67k", "1.8k"), "qnli": ("105k", "5.4k"), "cola": ("8.5k", "1k")}  # page 4
 definitions = {task: find(task) for task in data["task"]}
+papers = [PAPER_SIZES.get(task, (None, None)) for task in definitions]
 run.table(
     "Table 1",
     data.assign(
         sizes=[", ".join(f"{size:,}" for size in sizes[task]) for task in definitions],
         inputs=[" and ".join(task.inputs) for task in definitions.values()],
         metric=[task.score_name for task in definitions.values()],
-        paper_training=[paper.get(task, (None, None))[0] for task in definitions],
-        paper_evaluation=[paper.get(task, (None, None))[1] for task in definitions],
+        paper_training=[training for training, _ in papers],
+        paper_evaluation=[evaluation for _, evaluation in papers],
     ),
     "Tasks, with the paper's sizes in brackets. We evaluate on the development examples, as the "
     "labels of the test sets are not public.",
@@ -157,9 +152,8 @@ stacks = {
 rows = []
 for way, starts in stacks.items():
     blocks = {"embeddings": FROZEN if FROZEN in starts else TRAINED}
-    blocks |= {f"layer {number}": start for number, start in enumerate(starts, 1)} | {
-        "classifier": FRESH
-    }
+    blocks |= {f"layer {number}": start for number, start in enumerate(starts, 1)}
+    blocks["classifier"] = FRESH
     rows += [{"way": way, "block": block, "starts_as": start} for block, start in blocks.items()]
 ways = pd.DataFrame(rows)
 figure, panels = plt.subplots(1, 3, figsize=(WIDTH, 3.8), layout="constrained")
@@ -173,17 +167,12 @@ for axes, (way, stack) in zip(panels, ways.groupby("way", sort=False), strict=Tr
     axes.axis("off")
 
 # %% tags=["hide-input"]
-handles = [
-    plt.Rectangle((0, 0), 1, 1, color=colour, label=start) for start, colour in COLOURS.items()
-]
+handles = [plt.Rectangle((0, 0), 1, 1, color=shade, label=way) for way, shade in COLOURS.items()]
 figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9)
-alt = (
-    "Three stacks of layers whose colours tell which are pre-trained and trained, random and "
-    "trained, or frozen."
-)
+colours = "pre-trained and trained, random and trained, or frozen"
 run.figure(
     "Figure 4",
-    Drawing(figure, ways, alt),
+    Drawing(figure, ways, f"Three stacks of layers whose colours tell which are {colours}."),
     "Three ways to use a pre-trained encoder: all of it fine-tuned; its top layers re-initialised "
     "and all of it fine-tuned; its top layers removed and the rest frozen, with only a classifier "
     "trained.",
@@ -211,28 +200,15 @@ run.gate(models, predictions, words=words)
 
 # %% tags=["hide-input", "claim"]
 def with_equal_steps(table):
-    """Whether a model was trained for more steps than others of its task and examples, in
-    `equal_steps`.
-    """
-    return table.assign(
-        equal_steps=table["steps"] > table.groupby(["task", "examples"])["steps"].transform("min")
-    )
+    """`equal_steps`: whether a model has more steps than others of its task and examples."""
+    fewest = table.groupby(["task", "examples"])["steps"].transform("min")
+    return table.assign(equal_steps=table["steps"] > fewest)
 
 
-OF_MODEL = [
-    "task",
-    "examples",
-    "seed",
-    "layers",
-    "reinitialised",
-    "steps",
-    "score",
-    "null_rate",
-    "diverged",
-    "address",
-]
-scores = models[~models["shuffled_labels"].astype(bool)] if "shuffled_labels" in models else models
-scores = with_equal_steps(scores.assign(layers=scores["reinitialised"].max())[OF_MODEL])
+OF_MODEL = ["task", "examples", "seed", "layers", "reinitialised", "steps", "score", "null_rate"]
+scores = models[~models["shuffled_labels"].astype(bool)]
+scores = scores.assign(layers=scores["reinitialised"].max())
+scores = with_equal_steps(scores[[*OF_MODEL, "diverged", "address"]])
 
 # %% tags=["hide-input"]
 REINITIALISED = "layers re-initialised, from the top"
@@ -243,10 +219,8 @@ KINDS = ("re-initialised", "frozen probing", "weight distance")
 def spread(table, of="seed"):
     """How many models a curve is the mean of, in words."""
     words = f"mean of {counted(table['seed'].nunique(), of)}, band from least to greatest"
-    by_size = table.groupby("examples")["seed"].nunique()
-    alone = " and ".join(
-        f"{size:,}" for size in by_size.index[(by_size == 1) & (by_size.max() > 1)]
-    )
+    seeds = table.groupby("examples")["seed"].nunique()
+    alone = " and ".join(f"{size:,}" for size in seeds.index[(seeds == 1) & (seeds.max() > 1)])
     return words + (f"; with {alone} examples, all of this run's sample, one {of}" if alone else "")
 
 
@@ -266,9 +240,8 @@ def by_size(table, kind, task, y, caption, **axes):
 
 
 def reinitialisation(task, of_sizes):
-    table = scores[
-        (scores["task"] == task) & scores["examples"].isin(of_sizes) & ~scores["equal_steps"]
-    ]
+    table = scores[scores["examples"].isin(of_sizes) & ~scores["equal_steps"]]
+    table = table[table["task"] == task]
     metric, null = find(task).score_name, table["null_rate"].iloc[0]
     zero = "always the most frequent label" if metric == "accuracy" else "any constant label"
     caption = (
@@ -276,16 +249,8 @@ def reinitialisation(task, of_sizes):
         f"layers and of training examples ({spread(table)}). Dashed: the null rate ({zero}), "
         f"{null:.2f}."
     )
-    return by_size(
-        table,
-        KINDS[0],
-        task,
-        "score",
-        caption,
-        y_label=metric,
-        x="reinitialised",
-        x_label=REINITIALISED,
-    )
+    axes = dict(y_label=metric, x="reinitialised", x_label=REINITIALISED)
+    return by_size(table, KINDS[0], task, "score", caption, **axes)
 
 
 # %% [markdown]
@@ -311,9 +276,8 @@ for task in settings.sized:
 
 # %% tags=["hide-input", "claim"]
 MIN_DROP = 0.03  # a curve that falls by less has no shape to speak of
-by_place = scores_by_fold(predictions, ["address"]).merge(
-    scores.drop(columns="score"), on="address"
-)
+by_place = scores_by_fold(predictions, ["address"])
+by_place = by_place.merge(scores.drop(columns="score"), on="address")
 by_place = by_place.rename(columns={"reinitialised": "place"})
 
 
@@ -330,15 +294,10 @@ def numbers(curve, weights, over=None):
         mean = mean_curve(curve)
         shift, below = float(weights @ mean / (over @ mean)), float(over @ mean)
         weights = (weights - shift * over) / below
-    wide = curve.pivot(index=["seed", "fold", "scored_examples"], columns="place", values="score")[
-        weights.index
-    ]
-    return (
-        (shift + wide @ weights)
-        .rename("value")
-        .reset_index()
-        .rename(columns={"scored_examples": "examples"})
-    )
+    models = ["seed", "fold", "scored_examples"]
+    wide = curve.pivot(index=models, columns="place", values="score")[weights.index]
+    values = (shift + wide @ weights).rename("value").reset_index()
+    return values.rename(columns={"scored_examples": "examples"})
 
 
 def interval(values, reference=None):
@@ -358,9 +317,7 @@ def drop(places):
 
 
 def area(places):
-    """Between a curve and the line between its ends, places scaled to [0, 1]: over the drop,
-    concavity.
-    """
+    """Between a curve and the line between its ends, places scaled to [0, 1]."""
     index = pd.Index(sorted(places))
     gaps = np.diff(index) / (index[-1] - index[0])
     inside = pd.Series(np.append(gaps, 0) + np.append(0, gaps), index) / 2
@@ -415,9 +372,7 @@ def most(table):
 
 
 def two_sizes(table):
-    """Of each task that is compared, usual trainings on few and on the most examples, and what they
-    stand on.
-    """
+    """Of each task that is compared, usual trainings on few and on the most examples."""
     for task in COMPARED:
         rows = table[(table["task"] == task) & ~table["equal_steps"]]
         if rows["examples"].nunique() > 1:
@@ -478,17 +433,15 @@ def fewer_examples_need_more_layers(table):
 matched = settings.matched
 if matched:
     examples = min(settings.matched_examples, *(sizes[task][0] for task in matched))
-    table = scores[
-        scores["task"].isin(matched) & (scores["examples"] == examples) & ~scores["equal_steps"]
-    ]
+    table = scores[(scores["examples"] == examples) & ~scores["equal_steps"]]
+    table = table[table["task"].isin(matched)]
     table = table.assign(rise=table["score"] - table["null_rate"], null=0.0)
     axes = dict(y_label="accuracy above null rate", x="reinitialised", x_label=REINITIALISED)
+    axes |= dict(nulls={"null": "null rate"}, layout=Layout(bottom=None))
     names = " and ".join(map(title, table["task"].unique()))
     run.figure(
         "Figure 1c",
-        curves(
-            table, "rise", "task", nulls={"null": "null rate"}, layout=Layout(bottom=None), **axes
-        ),
+        curves(table, "rise", "task", **axes),
         f"{names} with {counted(examples, 'training example')} each: accuracy above the null rate "
         f"of the task, by the number of re-initialised layers ({spread(table)}).",
     )
@@ -497,14 +450,13 @@ if matched:
 # %% tags=["hide-input", "claim"]
 def shape(curve, task):
     """A curve whose shape can be spoken of."""
+    name = f"the curve of {title(task)}"
     if curve["place"].nunique() < 3:
-        raise CannotTest(
-            f"the curve of {title(task)} has no place between none and all layers re-initialised"
-        )
+        raise CannotTest(f"{name} has no place between none and all layers re-initialised")
     if not falls(curve):
         raise CannotTest(
-            f"the curve of {title(task)} does not clearly fall, by {MIN_DROP:g} or more, from none "
-            "to all layers re-initialised: it has no shape"
+            f"{name} does not clearly fall, by {MIN_DROP:g} or more, from none to all layers "
+            "re-initialised: it has no shape"
         )
     return curve
 
@@ -607,13 +559,9 @@ again = settings.sized if settings.equal_steps_depth is not None else []
 
 
 def at_equal_steps(table, y, y_label, **axes):
-    """The smaller sets trained for as many steps as the largest, beside it, in a panel for each
-    task.
-    """
-    longer, largest = (
-        table["equal_steps"],
-        table["examples"] == table.groupby("task")["examples"].transform("max"),
-    )
+    """The smaller sets trained for as many steps as the largest, beside it."""
+    longer = table["equal_steps"]
+    largest = table["examples"] == table.groupby("task")["examples"].transform("max")
     table = table[longer | (largest & table["task"].isin(set(table.loc[longer, "task"])))]
     table = table.sort_values(["task", "examples"], ascending=False, kind="stable")
     table = table.assign(size=[f"{examples:,} examples" for examples in table["examples"]])
@@ -665,10 +613,8 @@ def of_shape(curve):
 def with_interval(row, name):
     if pd.isna(row.get(name)):
         return MISSING
-    return (
-        printed(row[name], "+z.2f")
-        + f" [{printed(row[f'{name}_low'], '+z.2f')}, {printed(row[f'{name}_high'], '+z.2f')}]"
-    )
+    ends = (printed(row[f"{name}_{end}"], "+z.2f") for end in ("low", "high"))
+    return f"{printed(row[name], '+z.2f')} [{', '.join(ends)}]"
 
 
 rows = [
@@ -682,19 +628,16 @@ shapes = pd.DataFrame(rows)
 if len(shapes):
     order = scores[["task", "examples", "equal_steps"]].drop_duplicates()
     shapes = order.merge(shapes, on=list(order))
-shown = {
-    "task": [
-        title(row["task"]) + ", equal steps" * row["equal_steps"]
-        for row in shapes.to_dict("records")
-    ],
-    "examples": [f"{row['examples']:,}" for row in shapes.to_dict("records")],
-    "all layers kept": [printed(row["kept"], "z.3f") for row in shapes.to_dict("records")],
-    "all re-initialised": [printed(row["none"], "z.3f") for row in shapes.to_dict("records")],
-}
-shown |= {
-    words: [with_interval(row, name) for row in shapes.to_dict("records")]
-    for name, words in SHAPES.items()
-}
+shown = [
+    {
+        "task": title(row["task"]) + ", equal steps" * row["equal_steps"],
+        "examples": f"{row['examples']:,}",
+        "all layers kept": printed(row["kept"], "z.3f"),
+        "all re-initialised": printed(row["none"], "z.3f"),
+    }
+    | {words: with_interval(row, name) for name, words in SHAPES.items()}
+    for row in shapes.to_dict("records")
+]
 run.table(
     "Shapes",
     shapes,
@@ -722,22 +665,15 @@ probes = run.measure("frozen_probes", over=settings.probed(sizes))
 
 def own_draws(table):
     """Draws that are the same examples count once."""
-    wide = table.pivot(
-        index=["task", "examples", "seed"], columns="removed", values="score"
-    ).reset_index("seed")
-    own = (
-        wide[~wide.reset_index().drop(columns="seed").duplicated().to_numpy()]
-        .set_index("seed", append=True)
-        .index
-    )
-    return table[pd.MultiIndex.from_frame(table[own.names]).isin(own)]
+    draws = table.pivot(index=["task", "examples", "seed"], columns="removed", values="score")
+    repeated = draws.reset_index().drop(columns="seed").duplicated().to_numpy()
+    return table.merge(draws[~repeated].reset_index()[list(draws.index.names)])
 
 
 OF_PROBE = ["task", "examples", "seed", "removed"]
 probed = probes["scores"].pipe(own_draws)
-frozen = scores_by_fold(probes["by_example"], OF_PROBE).merge(
-    probed.drop(columns="score"), on=OF_PROBE
-)
+frozen = scores_by_fold(probes["by_example"], OF_PROBE)
+frozen = frozen.merge(probed.drop(columns="score"), on=OF_PROBE)
 frozen = frozen.rename(columns={"removed": "place"})
 
 
@@ -768,21 +704,17 @@ def above_null(curve):
 
 
 def rise_kept(curve):
-    """How much of its rise a curve has with few layers: the best score with so many layers or
-    fewer, from one to all, meant over them, and the best score of all, of which it is a share. Both
-    as weights.
-
-    A curve that has all of its rise with one layer is 1; one minus it is the mean number of further
-    layers needed, over all shares of the rise, per layer.
+    """How much of its rise a curve has with few layers, as weights: the best score with so many
+    layers or fewer, its mean over one to all layers, and the best of all, of which it is a share.
+    One minus it is the mean number of further layers needed, over all shares of the rise.
     """
     mean, depth = mean_curve(curve), int(curve["layers"].iloc[0])
     by_kept = [at(mean.index, depth - kept) for kept in range(1, depth + 1)]
     reached = np.array([weights @ mean for weights in by_kept])
     best = [int(reached[:kept].argmax()) for kept in range(1, depth + 1)]
     lengths = np.r_[0.5, np.ones(depth - 2), 0.5] / (depth - 1)
-    return sum(
-        length * by_kept[place] for length, place in zip(lengths, best, strict=True)
-    ), by_kept[best[-1]]
+    kept = sum(length * by_kept[place] for length, place in zip(lengths, best, strict=True))
+    return kept, by_kept[best[-1]]
 
 
 # %% tags=["hide-input", "claim"]
@@ -805,9 +737,8 @@ def probing_against_tuning(tables):
     if tuned["layers"].min() < 2:
         raise CannotTest("an encoder of one layer has no curve from one layer kept to all")
     for task in [task for task in COMPARED if task in set(tuned["task"])]:
-        both = [
-            above_null(most(table[table["task"] == task])) for table in (tuned, tables["frozen"])
-        ]
+        curves_of = (one[one["task"] == task] for one in (tuned, tables["frozen"]))
+        both = [above_null(most(curve)) for curve in curves_of]
         weights = [rise_kept(curve) for curve in both]
         peaks = [numbers(curve, best) for curve, (_, best) in zip(both, weights, strict=True)]
         if all(clear(interval(peak)) for peak in peaks):
@@ -867,21 +798,15 @@ DISTANCE = "Frobenius distance"
 
 
 def weight_distance(task):
-    """With the most data, that of models trained on shuffled labels is drawn like a null, where
-    there are any.
-    """
-    every = with_equal_steps(outputs[outputs["task"] == task])
+    """Models that were trained on shuffled labels, with the most data, are drawn like a null."""
+    every = outputs[outputs["task"] == task]
     table, largest = select(every[~every["equal_steps"]]), every["examples"].max()
-    if "control" in every:
-        shuffled = every[(every["control"] == SHUFFLED) & (every["examples"] == largest)]
-        if len(shuffled):
-            table = table.assign(
-                shuffled=table["layer"].map(shuffled.groupby("layer")["absolute"].mean())
-            )
-    steps = [
-        f"{row.steps} steps with {row.examples:,}"
-        for row in table.drop_duplicates("examples").itertuples()
-    ]
+    shuffled = every[(every["control"] == SHUFFLED) & (every["examples"] == largest)]
+    if len(shuffled):
+        means = shuffled.groupby("layer")["absolute"].mean()
+        table = table.assign(shuffled=table["layer"].map(means))
+    one_each = table.drop_duplicates("examples").itertuples()
+    steps = [f"{row.steps} steps with {row.examples:,}" for row in one_each]
     caption = (
         "Frobenius norm of the change of each layer's output projection in fine-tuning, by the "
         f"number of training examples ({spread(table)}; {', '.join(steps)})."
@@ -945,16 +870,10 @@ if again:
 largest = select(distances)
 largest = largest[largest["examples"] == largest.groupby("task")["examples"].transform("max")]
 half = largest["layer"].gt(largest["layer"].max() / 2).map({False: "lower", True: "upper"})
-table = (
-    largest.assign(half=half)
-    .groupby(["part", "task", "half"], sort=False)["relative"]
-    .mean()
-    .reset_index()
-)
-several = table["part"].nunique() > 1
-wide = table.pivot(index="part", columns=["task", "half"], values="relative").loc[
-    table["part"].unique()
-]
+means = largest.assign(half=half).groupby(["part", "task", "half"], sort=False)["relative"].mean()
+table, several = means.reset_index(), means.index.unique("part").size > 1
+wide = table.pivot(index="part", columns=["task", "half"], values="relative")
+wide = wide.loc[table["part"].unique()]
 wide.columns = [f"{title(task)}, {half} half" for task, half in wide.columns]
 run.table(
     "All six projections",

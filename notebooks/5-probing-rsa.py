@@ -67,7 +67,7 @@ device = None
 # %% tags=["hide-input", "claim"]
 import math
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import pandas as pd
 
@@ -119,31 +119,18 @@ TASKS = (*PAIRS, PARSER)
 whole = models.query("frozen == -1 and truncated == -1")
 table = table_of_models(whole, ["task", "encoder"])
 of_models = whole.groupby(["task", "encoder"], sort=False)
-table["seeds"], table["steps"] = (
-    of_models["seed"].nunique().to_numpy(),
-    of_models["steps"].first().to_numpy(),
-)
+table["seeds"] = of_models["seed"].nunique().to_numpy()
+table["steps"] = of_models["steps"].first().to_numpy()
 table["metric"] = [catalogue.find(task).score_name for task in table["task"]]
+columns = ["task", "encoder", "training_data", "steps", "seeds", "metric", "score", "null_rate"]
 run.table(
     "Appendix C",
     table,
     "The fine-tuned models: mean score over seeds and half the range.",
-    columns={
-        "task": "task",
-        "encoder": "encoder",
-        "training_data": "trained on",
-        "steps": "steps",
-        "seeds": "seeds",
-        "metric": "metric",
-        "score": "score",
-        "null_rate": "null rate",
-    },
-    formats={
-        "task": title,
-        "steps": "{:,.0f}",
-        "score": "{score:.3f} ± {score_spread:.3f}",
-        "null_rate": "{:.3f}",
-    },
+    columns={one: one for one in columns}
+    | {"training_data": "trained on", "null_rate": "null rate"},
+    formats={"task": title, "steps": "{:,.0f}", "null_rate": "{:.3f}"}
+    | {"score": "{score:.3f} ± {score_spread:.3f}"},
     key="models",
 )
 
@@ -158,9 +145,8 @@ by_example = run.measure("by_example", each=("task", "seed"))
 # %% tags=["hide-input"]
 scores = {"mnli": 0.833, "squad": 0.892, "parsing": 0.963}  # section 3: accuracy, F1, LAS
 nulls = models.groupby("task")["null_rate"].first().items()
-run.gate(
-    models, by_example, {task: scores[task] - null for task, null in nulls if task in scores}, words
-)
+gains = {task: scores[task] - null for task, null in nulls if task in scores}
+run.gate(models, by_example, gains, words)
 
 # %% [markdown]
 # Records have a column for what every claim compares: `model`, the pre-trained encoder (`base`),
@@ -173,14 +159,11 @@ SHARED_BY_ALL = [BASE, LEXICAL, RANDOMISED]
 
 
 def side_by_side(record, value, *by):
-    """A column per encoder; the pre-trained one and its baselines are the same for all seeds of
-    fine-tuning.
-    """
+    """A column per encoder; the pre-trained one and its baselines are the same for all seeds."""
     rows = record.assign(tuned_seed=record.get("tuned_seed", 0))
     shared = rows["model"].isin(SHARED_BY_ALL)
-    copies = [
-        rows[shared].assign(tuned_seed=seed) for seed in rows.loc[~shared, "tuned_seed"].unique()
-    ]
+    seeds = rows.loc[~shared, "tuned_seed"].unique()
+    copies = [rows[shared].assign(tuned_seed=seed) for seed in seeds]
     index = [name for name in (*by, "tuned_seed", "fold", "examples") if name in rows]
     wide = pd.concat([rows[~shared], *copies]).pivot(index=index, columns="model", values=value)
     return wide.reset_index()
@@ -195,9 +178,7 @@ def over_models(rows, function):
 
 # %% tags=["hide-input", "claim"]
 def of_probes(rows, x, log=False):
-    """The interval of the mean of x, a value per fine-tuned model, probe and fold; of a ratio by
-    its logarithm.
-    """
+    """The interval of the mean of x per model, probe and fold; of a ratio by its logarithm."""
     wide = rows.assign(x=x.map(math.log) if log else x).dropna(subset=["x"])
     wide = wide.pivot(index=["tuned_seed", "seed"], columns="fold", values="x")
     theta, left_out = wide[WHOLE].to_numpy(), wide.drop(columns=WHOLE).to_numpy()
@@ -225,11 +206,8 @@ def check_present(found, wanted, what):
 
 # %% tags=["hide-input", "claim"]
 names = ("base", *settings.tasks)
-over = [
-    {"edge_task": task, "model": name, "probe": settings.probe_of(task)}
-    for task in settings.edge_tasks
-    for name in names
-]
+each = product(settings.edge_tasks, names)
+over = [{"edge_task": one, "model": name, "probe": settings.probe_of(one)} for one, name in each]
 probes = run.measure("edge_probing", of=settings.fine_tuned_on, each="seed", over=over)
 mixed = probes.query("layers == 'mix'")
 # Table 1, page 4: micro-F1 of the pre-trained encoder, and differences to it in points.
@@ -252,9 +230,7 @@ def edge_title(task):
 
 # %% tags=["hide-input"]
 def table_of_probes(rows):
-    """Micro-F1 of each encoder, how far it differs from the pre-trained one in points, and the same
-    in the paper.
-    """
+    """Micro-F1 of each encoder, its difference to the pre-trained one, and the paper's."""
     if isinstance(rows, Missing):
         return rows
     twins = select(rows[rows["control"] == TWIN], TWIN).assign(model="twin")
@@ -274,10 +250,8 @@ def show_probes(name, key, read, rows, with_paper=""):
     forms = {one: f"{{{one}_points:+.1f}}" + with_paper.replace("model", one) for one in shown}
     forms |= {BASE: forms.get(BASE, "").replace("+", ""), "twin": "{twin_points:+.1f}"}
     shown += ["twin"] * ("twin" in table)
-    headers = {one: title(one) for one in shown} | {
-        BASE: PRETRAINED,
-        "twin": f"{title(PARSER)}, moved at random",
-    }
+    headers = {one: title(one) for one in shown}
+    headers |= {BASE: PRETRAINED, "twin": f"{title(PARSER)}, moved at random"}
     run.table(
         name,
         table,
@@ -331,12 +305,10 @@ def what_fine_tuning_costs_probes(rows):
     for task, scores, no_room in edge_probes(rows):
         for model in [name for name in TASKS if name in scores]:
             change = scores[model] - scores[BASE]
-            fall_of_baselines = scores[BASE] - scores[[LEXICAL, RANDOMISED]].max(axis=1)
+            fall = scores[BASE] - scores[[LEXICAL, RANDOMISED]].max(axis=1)
             groups[f"{edge_title(task)} after {title(model)}", model] = no_room or {
                 "change of F1": of_probes(scores, change),
-                "half of the baselines' fall, minus the fall": of_probes(
-                    scores, fall_of_baselines / 2 + change
-                ),
+                "half of the baselines' fall, minus the fall": of_probes(scores, fall / 2 + change),
             }
     return groups
 
@@ -395,20 +367,17 @@ sample = {"targets": settings.probe_targets, "seeds": settings.probe_seeds}
 codes = run.measure("codelengths", of=settings.fine_tuned_on, each="seed", over=over, probe=sample)
 
 # %% tags=["hide-input"]
-table = (
-    select(codes).pivot_table(index=["task", "uniform"], columns="model", values="bits", sort=False)
-    / 1000
-)
-table = table.reset_index().assign(uniform=lambda rows: rows["uniform"] / 1000)
+rows = select(codes)
+rows = rows.assign(bits=rows["bits"] / 1000, uniform=rows["uniform"] / 1000)
+table = rows.pivot_table(index=["task", "uniform"], columns="model", values="bits", sort=False)
+table = table.reset_index()
+headers = {BASE: PRETRAINED, "uniform": "uniform code"}
 run.table(
     "Appendix B",
     table,
     "Codelengths of the labels, in thousands of bits: an online code with the published fractions, "
     "by a perceptron that reads the mean vector of each span, averaged over all layers.",
-    columns={
-        one: {BASE: PRETRAINED, "uniform": "uniform code"}.get(one, title(one))
-        for one in table.columns
-    },
+    columns={one: headers.get(one, title(one)) for one in table.columns},
     formats={one: edge_title if one == "task" else "{:.2f}" for one in table.columns},
     key="codelengths",
 )
@@ -481,14 +450,12 @@ def best(rows, value):
 
 
 def draw_structure(kind, name, tree):
-    rows = with_controls(structure.query("kind == @kind"), "spearman", by="model").replace(
-        {"model": {BASE: PRETRAINED}}
-    )
+    rows = with_controls(structure.query("kind == @kind"), "spearman", by="model")
+    rows = rows.replace({"model": {BASE: PRETRAINED}})
+    axes = dict(y_label=f"Spearman, {kind}", layout=Layout(bottom=None))
     run.figure(
         name,
-        curves(
-            rows, "spearman", by="model", y_label=f"Spearman, {kind}", layout=Layout(bottom=None)
-        ),
+        curves(rows, "spearman", by="model", **axes),
         f"Spearman's correlation of predicted and true {kind}s in the syntax tree, for a linear "
         "probe of each layer (0: embeddings), averaged over sentences of each length from 5 to 50. "
         f"Best {tree} of a layer: "
@@ -609,11 +576,10 @@ similarities = run.measure("similarities", of=settings.whole, each=("encoder", "
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 rows = with_controls(similarities, "similarity", by="model")
+axes = dict(y_label="RSA to pre-trained", nulls={"null": "permuted"})
 run.figure(
     "Figure 2",
-    curves(
-        rows, "similarity", by="model", y_label="RSA to pre-trained", nulls={"null": "permuted"}
-    ),
+    curves(rows, "similarity", by="model", **axes),
     "RSA of each fine-tuned encoder to its pre-trained one, per layer (0: embeddings), on "
     f"{rows['tokens'].max():,} tokens of running text, special ones left out "
     f"({counted(len(set(rows['pretrained'])), 'pre-training')}; bands from least to greatest). "
@@ -623,9 +589,7 @@ run.figure(
 
 # %% tags=["hide-cell", "claim"] mystnb={"code_prompt_show": "Show how the claim is measured"}
 def thirds(rows, model):
-    """Mean loss of similarity, and mean layer over the depth, in the bottom, middle and top third
-    of the layers.
-    """
+    """Mean loss of similarity, and mean layer over the depth, in each third of the layers."""
     layers, loss = rows["layer"].to_numpy(), 1 - rows[model].to_numpy()
     depth = layers.max()
     third = (layers > depth / 3).astype(int) + (layers > depth * 2 / 3)
@@ -634,13 +598,13 @@ def thirds(rows, model):
 
 
 def gathers_on_top(rows, model):
-    """One slope minus twice the other, per third of the depth: thirds of 8 layers are not equally
-    far apart.
-    """
+    """One slope minus twice the other, as thirds of 8 layers are not equally far apart."""
     (low, middle, top), places = thirds(rows, model)
-    return (
-        (top - middle) / (places[2] - places[1]) - 2 * (middle - low) / (places[1] - places[0])
-    ) / 3
+    upper, lower = (
+        (top - middle) / (places[2] - places[1]),
+        (middle - low) / (places[1] - places[0]),
+    )
+    return (upper - 2 * lower) / 3
 
 
 def losses_of_similarity(rows, model):
@@ -719,14 +683,11 @@ on_inputs = pd.concat(both) if on_inputs is None else on_inputs
 INPUTS = {RUNNING_TEXT: "running text", "mnli, premise alone": "MNLI, premise alone"}
 INPUTS |= {"squad, question alone": "SQuAD, question alone"}
 for task in [one for one in PAIRS if one in settings.tasks]:
-    rows = with_controls(on_inputs.query("model == @task"), "similarity", by="input").replace(
-        {"input": INPUTS}
-    )
+    rows = with_controls(on_inputs.query("model == @task"), "similarity", by="input")
+    rows, axes = rows.replace({"input": INPUTS}), axes | dict(nulls={}, layout=Layout(bottom=None))
     run.figure(
         f"Figure 5, {title(task)}",
-        curves(
-            rows, "similarity", by="input", y_label="RSA to pre-trained", layout=Layout(bottom=None)
-        ),
+        curves(rows, "similarity", by="input", **axes),
         f"RSA of the encoder fine-tuned on {title(task)} to its pre-trained one, by the input on "
         f"which it is taken (at most {rows['tokens'].max():,} tokens of "
         f"each).{controls_in_words(rows, 'similarity', 'input')}",
@@ -740,9 +701,7 @@ THAN_OTHER = "similarity on the other task's input minus that on the task's own"
 
 
 def less_on_own(rows, own):
-    """How much less similar a model is on its own input; the folds of both inputs are left out
-    together.
-    """
+    """How much less similar a model is on its own input."""
     similarity, of_own = rows["similarity"].to_numpy(), (rows["input"] == own).to_numpy()
     return similarity[~of_own].mean() - similarity[of_own].mean()
 
@@ -784,9 +743,7 @@ def how_much_more_changes_on_own_input(rows, share=1 / 2):
 
 # %% tags=["hide-input", "claim"]
 def varied(position):
-    """The models of the run's encoder that differ from a whole one in `frozen` or `kept` (layers)
-    alone, of the tasks that have such.
-    """
+    """The models of the run's encoder that differ from a whole one in this alone."""
     if isinstance(similarities, Missing):
         return similarities  # which have a row for every layer
     rows = models[models["encoder"] == settings.encoder]
@@ -798,9 +755,8 @@ def varied(position):
 
 # %% tags=["hide-input", "claim"]
 def half_lost(position):
-    """With half of the layers frozen or kept, the share lost of what fine-tuning gains over the
-    null rate, a ratio of means over seeds; a seed's part in it is linearised, so that one that
-    hardly gains does not blow it up.
+    """With half of the layers frozen or kept, the share lost of the gain over the null rate: a
+    ratio of means, linearised, so that a seed that hardly gains does not blow it up.
     """
     rows = varied(position)
     if lacking := [one for one in (rows, by_example) if isinstance(one, Missing)]:
@@ -816,10 +772,8 @@ def half_lost(position):
     rows = rows[["task", "seed", position, "whole", "address"]].merge(scored, on="address")
     whole, half = rows[rows["whole"]], rows[~rows["whole"]]
     lost = half.merge(whole, on=["task", "seed", "fold"], suffixes=("", "_whole"))
-    lost["drop"], lost["gain"] = (
-        lost["score_whole"] - lost["score"],
-        lost["score_whole"] - lost["null_whole"],
-    )
+    lost["drop"] = lost["score_whole"] - lost["score"]
+    lost["gain"] = lost["score_whole"] - lost["null_whole"]
     means = lost[lost["fold"] == WHOLE].groupby(["task", position])[["drop", "gain"]].mean()
     mean = lost[["task", position]].join(means, on=["task", position])
     share, gain = mean["drop"] / mean["gain"], mean["gain"].where(mean["gain"] > 0)
@@ -829,10 +783,9 @@ def half_lost(position):
 # %% tags=["hide-input"]
 def draw_ablated(name, position, label, caption):
     rows = varied(position)
-    metrics = [
-        f"{title(task)} {catalogue.find(task).score_name} (null {null:.2f})"
-        for task, null in rows.groupby("task", sort=False)["null_rate"].first().items()
-    ]
+    metrics = []
+    for task, null in rows.groupby("task", sort=False)["null_rate"].first().items():
+        metrics.append(f"{title(task)} {catalogue.find(task).score_name} (null {null:.2f})")
     layout = Layout(panels="task", bottom=None)  # each task has a score of its own kind
     drawn = dict(x=position, x_label=label, y_label="score", layout=layout)
     run.figure(
@@ -844,19 +797,15 @@ def draw_ablated(name, position, label, caption):
     )
 
 
-draw_ablated(
-    "Figure 3",
-    "frozen",
-    "highest frozen layer",
+FROZEN = (
     "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest "
     "frozen layer k (−1: nothing frozen; 0: embeddings alone). The paper counts layers from 0: its "
-    "k is ours minus 1.",
+    "k is ours minus 1."
 )
+draw_ablated("Figure 3", "frozen", "highest frozen layer", FROZEN)
 
 # %% tags=["hide-input", "claim"]
-NOT_HALVED = (
-    "no encoders of the parser and of another task were fine-tuned with half of their layers"
-)
+NOT_HALVED = "no encoders of the parser and another task were fine-tuned with half of their layers"
 MORE = "the parser's loss minus this task's, or minus nothing where this task gains"
 AT_HALF = dict(
     above={"minus the loss": -0.1},
@@ -877,18 +826,14 @@ def loss(rows, sign=1):
 
 
 def lost_at_half(rows, position):
-    """Minus the loss of MNLI and of SQuAD, and the parser's loss minus theirs, or minus nothing
-    where a task gains.
-    """
+    """Minus the loss of MNLI and of SQuAD, and the parser's loss minus theirs where they lose."""
     lost, groups = {task: of_task for task, of_task in rows.groupby("task")}, {}
     others = [task for task in PAIRS if task in lost]
     if PARSER not in lost or not others:
         raise CannotTest(f"{NOT_HALVED} {position}")
     for task in others:
-        for name, on in (
-            (title(task), [task]),
-            (f"{title(PARSER)} beside {title(task)}", [task, PARSER]),
-        ):
+        both = f"{title(PARSER)} beside {title(task)}"
+        for name, on in ((title(task), [task]), (both, [task, PARSER])):
             if idle := [title(one) for one in on if lost[one]["lost"].isna().any()]:
                 groups[name, *on] = f"no gain over the null rate in {' and '.join(idle)}"
             elif on == [task]:
@@ -920,12 +865,8 @@ def lost_with_half_frozen(rows):
 # ## How many layers are needed? Truncation
 
 # %% tags=["hide-input"]
-draw_ablated(
-    "Figure 4",
-    "kept",
-    "layers kept",
-    "Score after fine-tuning the first layers of the encoder alone, by their number k.",
-)
+KEPT_LAYERS = "Score after fine-tuning the first layers of the encoder alone, by their number k."
+draw_ablated("Figure 4", "kept", "layers kept", KEPT_LAYERS)
 
 
 # %% tags=["hide-input", "claim"]

@@ -79,13 +79,8 @@ run.table(
     "The fine-tuned models: development score (accuracy, or Matthews correlation where the null "
     "rate is 0) and the null rate. A model without a score diverged in training and is not "
     "measured.",
-    columns={
-        "task": "task",
-        "null_rate": "null rate",
-        "examples": "trained on",
-        "seed": "seed",
-        "reached": "score",
-    },
+    columns={"task": "task", "null_rate": "null rate", "examples": "trained on"}
+    | {"seed": "seed", "reached": "score"},
     formats={"task": title, "null_rate": "{:.3f}", "examples": "{:,}", "reached": "{:.3f}"},
     key="models",
 )
@@ -104,7 +99,7 @@ whole = select(changes)  # the fine-tuned models, on all sentences
 
 # %% tags=["hide-input"]
 INDEPENDENT = "the distance between the pre-trained and an independent encoder"
-RANDOM_ENCODER = "an untrained encoder in place of the fine-tuned one"
+UNTRAINED = "an untrained encoder in place of the fine-tuned one"
 MEANING = {  # what a larger value is, and the null
     "js": ("JS divergence from the pre-trained encoder's attention (nats)", INDEPENDENT),
     "svcca": ("SVCCA distance from the pre-trained encoder's output (0 to 1)", INDEPENDENT),
@@ -113,10 +108,7 @@ MEANING = {  # what a larger value is, and the null
         "before; negative where they moved together)",
         "the same with permuted labels",
     ),
-    "probe": (
-        "accuracy of a classifier probe minus that on the pre-trained encoder",
-        RANDOM_ENCODER,
-    ),
+    "probe": ("accuracy of a classifier probe minus that on the pre-trained encoder", UNTRAINED),
     "rollback": (
         "rise of the training loss with this layer alone reset to pre-trained parameters (nats)",
         "the layer moved as far in random directions",
@@ -128,7 +120,7 @@ MEANING = {  # what a larger value is, and the null
     "rsa": ("1 minus RSA similarity to the pre-trained encoder", INDEPENDENT),
     "structure": (
         "fall of a structural probe's rank correlation with tree distances and depths",
-        RANDOM_ENCODER,
+        UNTRAINED,
     ),
 }
 
@@ -147,20 +139,10 @@ run.table(
     table,
     "The measures of change. A larger value is more change in every one of them; below 0, "
     "fine-tuning went the other way.",
-    columns={
-        "measure": "measure",
-        "lens": "lens",
-        "reads": "reads",
-        "more": "more is",
-        "least": "here",
-        "control": "null",
-        "null_least": "null here",
-    },
-    formats={
-        "measure": name,
-        "least": "{least:z.2f} to {most:z.2f}",
-        "null_least": "{null_least:z.2f} to {null_most:z.2f}",
-    },
+    columns={"measure": "measure", "lens": "lens", "reads": "reads", "more": "more is"}
+    | {"least": "here", "control": "null", "null_least": "null here"},
+    formats={"measure": name, "least": "{least:z.2f} to {most:z.2f}"}
+    | {"null_least": "{null_least:z.2f} to {null_most:z.2f}"},
     key="instruments",
 )
 
@@ -220,16 +202,10 @@ for control, words in zip(TWINS, ("moved at random", "functional twin"), strict=
     twins = twins.rename(columns={"value": column})[["task", "seed", "measure", "layer", column]]
     if len(twins):
         rows, nulls[column] = rows.merge(twins, how="left"), words
+look = dict(y_label="change", nulls=nulls, layout=Layout(panels="panel", far=2))
 run.figure(
     "All curves",
-    curves(
-        rows,
-        "value",
-        by="task",
-        y_label="change",
-        nulls=nulls,
-        layout=Layout(panels="panel", far=2),
-    ),
+    curves(rows, "value", by="task", **look),
     f"Every measure in its own unit, more change upwards ({in_words}, bands from least to "
     "greatest seed). Dashed: the null of the table of instruments, mean over the models. Other "
     "broken lines are the twins.",
@@ -419,16 +395,12 @@ for key in repeated.index:
     square.loc[key, key] = repeated[key]
 undefined = number * len(pairs) - pairs["models"].sum()
 left_out = f" {undefined} are undefined, where a measure is the same at all layers, and left out."
+# Rounded before it is written, so that no zero has a sign.
+square = square.rename(index=name, columns=name).round(2) + 0.0
+look = dict(label="mean rank correlation", limits=(-1, 1))
 run.figure(
     "Rank correlations",
-    heat_maps(
-        # Rounded before it is written, so that no zero has a sign.
-        {"": square.rename(index=name, columns=name).round(2) + 0.0},
-        pairs,
-        label="mean rank correlation",
-        limits=(-1, 1),
-        cells=Cells("{:.2f}", bold, framed),
-    ),
+    heat_maps({"": square}, pairs, **look, cells=Cells("{:.2f}", bold, framed)),
     f"How alike two measures order the layers of a model, averaged over models ({in_words}); bold "
     "where the 95 % interval over models excludes 0. Framed: a measure with itself in two seeds "
     f"of one task.{left_out if undefined else ''}",
@@ -476,16 +448,10 @@ run.table(
     "From the most to the least alike: mean rank correlation over layers of their measures "
     f"({in_words}), with its 95 % interval over models, the layers being given, and the partial "
     "correlation with the layer's number held fixed, over the models in which it is defined.",
-    columns={
-        "pair": "lenses",
-        "correlation": "rank correlation",
-        "models": "models",
-        "given_depth": "given depth",
-    },
-    formats={
-        "correlation": "{correlation:z.2f} ({low:z.2f} to {high:z.2f})",
-        "given_depth": "{given_depth:z.2f} ({given_depth_models} models)",
-    },
+    columns={"pair": "lenses", "correlation": "rank correlation"}
+    | {"models": "models", "given_depth": "given depth"},
+    formats={"correlation": "{correlation:z.2f} ({low:z.2f} to {high:z.2f})"}
+    | {"given_depth": "{given_depth:z.2f} ({given_depth_models} models)"},
     key="lenses",
 )
 means = lenses.groupby(MODEL, sort=False)["correlation"].mean().reset_index()
@@ -507,11 +473,8 @@ def agreement_of_lenses(rows):
     """Rank correlation of two lenses over the layers, mean over their measures."""
     pairs = between_lenses(varying(select(rows))).groupby(PAIR, sort=False)
     found = {pair: over_models(of_pair, "correlation", 1) for pair, of_pair in pairs}
-    return {
-        f"{LENSES[first]} / {LENSES[second]}": {"rank correlation": interval}
-        for (first, second), interval in found.items()
-        if interval is not None
-    }
+    found = {pair: interval for pair, interval in found.items() if interval is not None}
+    return {" / ".join(map(LENSES.get, pair)): {"rank correlation": found[pair]} for pair in found}
 
 
 # %% [markdown]
@@ -555,10 +518,8 @@ table = of_measure[["centre", "rises"]].agg(["mean", "std"])
 table.columns = ["centre", "centre_sd", "rises", "rises_sd"]
 seeds = between_seeds(whole).groupby("measure")["correlation"].agg(["mean", "std"])
 table = table.join(seeds.rename(columns={"mean": "seeds", "std": "seeds_sd"})).reset_index()
-table["tops"] = [
-    ", ".join(f"{layer:.0f} ({count})" for layer, count in tops.value_counts().sort_index().items())
-    for _, tops in of_measure["top"]
-]
+counts = [tops.value_counts().sort_index().items() for _, tops in of_measure["top"]]
+table["tops"] = [", ".join(f"{top:.0f} ({models})" for top, models in of_one) for of_one in counts]
 run.table(
     "Greatest change",
     table.assign(lens=table["measure"].map(lens)),
@@ -567,13 +528,8 @@ run.table(
     f"standard deviation ({in_words}).",
     columns={"measure": "measure", "lens": "lens", "tops": "layer of greatest change (models)"}
     | {"centre": "centre", "rises": "with depth", "seeds": "between seeds"},
-    formats={
-        "measure": name,
-        "lens": LENSES.get,
-        "centre": "{centre:.2f} ± {centre_sd:.2f}",
-        "rises": "{rises:z.2f} ± {rises_sd:.2f}",
-        "seeds": "{seeds:z.2f} ± {seeds_sd:.2f}",
-    },
+    formats={"measure": name, "lens": LENSES.get, "centre": "{centre:.2f} ± {centre_sd:.2f}"}
+    | {one: f"{{{one}:z.2f}} ± {{{one}_sd:.2f}}" for one in ("rises", "seeds")},
     key="greatest",
 )
 

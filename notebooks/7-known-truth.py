@@ -108,13 +108,8 @@ run.table(
     f"that were trained in one place alone, {changes['dose'].nunique() - 1} that were trained for "
     f"longer or shorter, {changes['kind'].isin(SYMMETRIES).groupby(changes['kind']).any().sum()} "
     "that were changed without effect, one of shuffled labels, and one that moved at random.",
-    columns={
-        "task": "task",
-        "null_rate": "null rate",
-        "examples": "examples",
-        "seed": "seed",
-        "reached": "score",
-    },
+    columns={"task": "task", "null_rate": "null rate", "examples": "examples"}
+    | {"seed": "seed", "reached": "score"},
     formats={"task": title, "null_rate": "{:.3f}", "examples": "{:,}", "reached": "{:.3f}"},
     key="models",
 )
@@ -226,13 +221,9 @@ panels = {}
 for reading, words in READINGS.items():
     matrix = shares[reading].unstack().reindex(index=measured, columns=offs)
     panels[words] = matrix.fillna(0).rename(index=name)
-drawing = heat_maps(
-    panels,
-    shares.reset_index(),
-    label="share of the cases",
-    x_label="named layer minus trained layer",
-    cells=Cells(peaks=True, ticks={0: "never", 1: "always"}),
-)
+look = dict(label="share of the cases", x_label="named layer minus trained layer")
+cells = Cells(peaks=True, ticks={0: "never", 1: "always"})
+drawing = heat_maps(panels, shares.reset_index(), **look, cells=cells)
 ticks = [printed(off, "+d") if off else "0" for off in offs]
 for axes in drawing.figure.axes[:2]:
     axes.set_xticks(np.arange(len(offs))[::2] + 0.5, ticks[::2])
@@ -266,13 +257,8 @@ run.table(
     f"({number(FROZEN)}).",
     columns={"measure": "measure", "reading": "read", "right": "right", "error": "error"}
     | {"own": "reported of trained layers"},
-    formats={
-        "measure": name,
-        "reading": READINGS.get,
-        "right": "{right} of {of}",
-        "error": "{error:.2f} ({low:z.2f} to {high:.2f})",
-        "own": "{:.0%}",
-    },
+    formats={"measure": name, "reading": READINGS.get, "right": "{right} of {of}"}
+    | {"error": "{error:.2f} ({low:z.2f} to {high:.2f})", "own": "{:.0%}"},
 )
 
 # %% tags=["hide-input"]
@@ -325,17 +311,11 @@ def share_of_cases_in_which_it_names_a_trained_layer(rows):
 table = changes[changes["kind"] == FULL]
 table = table.groupby([*MODEL, "measure", "dose"], sort=False, as_index=False)["value"].mean()
 table = table.sort_values("measure", key=lambda keys: keys.map(measured.index), kind="stable")
+table = table.assign(panel=table["measure"].map(name))
+axes = dict(y_label="change", x="dose", x_label="share of the usual steps")
 run.figure(
     "How much",
-    curves(
-        table.assign(panel=table["measure"].map(name)),
-        "value",
-        by="task",
-        y_label="change",
-        x="dose",
-        x_label="share of the usual steps",
-        layout=Layout(panels="panel", height=1.75),
-    ),
+    curves(table, "value", by="task", **axes, layout=Layout(panels="panel", height=1.75)),
     "Each measure in its own unit, mean over the layers, after trainings of different length "
     f"({number(FULL)}; bands from least to greatest seed).",
     key="dose",
@@ -397,14 +377,10 @@ def without_effect(rows):
 table = without_effect(changes)
 kinds = list(dict.fromkeys(table["kind"]))
 matrix = table.pivot_table("share", "measure", "kind").loc[measured, kinds].rename(index=name)
+look = dict(label="share of what fine-tuning shows", cells=Cells("{:.2f}"))
 run.figure(
     "Nothing",
-    heat_maps(
-        {"": matrix.round(2) + 0.0},
-        table,
-        label="share of what fine-tuning shows",
-        cells=Cells("{:.2f}"),
-    ),
+    heat_maps({"": matrix.round(2) + 0.0}, table, **look),
     "What each measure reports of these changes of the pre-trained weights that change nothing "
     "that the encoder computes: mean over the layers, as a share of the same for fine-tuned "
     f"models ({counted(changes['seed'].nunique(), 'draw')} each). 0 is right; above 1, nothing "
@@ -453,13 +429,8 @@ run.table(
     "standard deviation between seeds of one task at one layer, pooled over the layers. Both in "
     "the measure's own unit.",
     columns={one: one for one in noise.columns} | {"ratio": "signal over noise"},
-    formats={
-        "measure": name,
-        "task": title,
-        "signal": "{:.3g}",
-        "noise": "{:.2g}",
-        "ratio": "{:.1f}",
-    },
+    formats={"measure": name, "task": title}
+    | {"signal": "{:.3g}", "noise": "{:.2g}", "ratio": "{:.1f}"},
     if_empty="it compares seeds and this run has one",
 )
 
@@ -602,13 +573,8 @@ run.table(
 
 
 # %% tags=["hide-input"]
-QUESTIONS = {
-    "where": "names the layer",
-    "added": "by what it adds",
-    "dose": "rises with dose",
-    "ignores": "silent at no change",
-    "learning": "learned or moved",
-}
+QUESTIONS = {"where": "names the layer", "added": "by what it adds", "dose": "rises with dose"}
+QUESTIONS |= {"ignores": "silent at no change", "learning": "learned or moved"}
 
 
 def answers(rows):
@@ -664,12 +630,9 @@ seconds = costs.set_index("measure")["seconds"]
 titles = {key: f"{name(key)} ({seconds[key]:.1f} s)" for key in order}
 above_chance = matrix("above_chance")
 chance = table.drop_duplicates("question").set_index("question")["by_chance"]
-drawing = heat_maps(
-    {"": (matrix("score").round(2) + 0.0).rename(index=titles, columns=QUESTIONS)},
-    costs.merge(table, "right"),
-    label="1 is right in all cases",
-    cells=Cells("{:.2f}", above_chance, above_chance),
-)
+panel = (matrix("score").round(2) + 0.0).rename(index=titles, columns=QUESTIONS)
+RIGHT, cells = "1 is right in all cases", Cells("{:.2f}", above_chance, above_chance)
+drawing = heat_maps({"": panel}, costs.merge(table, "right"), label=RIGHT, cells=cells)
 drawing.figure.set_figwidth(4.7)
 run.figure(
     "What each lens can see",

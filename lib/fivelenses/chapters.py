@@ -824,7 +824,7 @@ def _measures(*modules: str) -> tuple[str, ...]:
 MEASURES = {
     1: _measures("hao2020"),
     2: _measures("zhou2022", "zhou2022_geometry", "zhou2022_probes"),
-    3: _measures("hao2019", "hao2019_curvature", "hao2019_paths"),
+    3: _measures("hao2019", "hao2019_paths"),
     4: _measures("singh2020"),
     5: _measures("merchant2020", "merchant2020_probes"),
     6: _measures("five_lenses"),

@@ -21,7 +21,7 @@ from fivelenses.models.layers import layer_list
 from fivelenses.papers.five_lenses import MEASURES, changes_by_layer, independent_encoder
 from fivelenses.papers.measures import BY_KEY, LENSES, lens
 from fivelenses.papers.merchant2020 import random_positions
-from fivelenses.papers.models import development_examples, randomly_initialised
+from fivelenses.papers.models import development_examples
 from fivelenses.records import TWIN, TWINS, WHOLE
 from fivelenses.tasks.subsets import folds
 
@@ -133,11 +133,6 @@ def test_a_trivial_shape_reproduces_nothing_but_what_it_is(verdict, key):
     assert verdict(key, changes(lambda measure: [0, 0, 0, 0, 0, 1e-9], noise=1.0)).outcome != REPRODUCED
 
 
-def test_one_constant_measure_is_left_out_of_the_others_verdict(verdict):
-    found = verdict("top-is-high", changes(lambda measure: np.ones(6) if measure == "js" else LAYERS))
-    assert found.outcome == REPRODUCED and len(found.groups) == 7
-
-
 def test_a_statement_that_fails_for_one_measure_is_mixed_and_names_the_part(verdict):
     found = verdict("all-rise-with-depth", changes(lambda m: [1, 1, 9, 9, 5, 5] if m == "structure" else LAYERS))
     (failed,) = found.of(FAILS)
@@ -155,13 +150,6 @@ def test_a_task_that_was_not_learned_takes_no_part(verdict):
     assert [group.name for group in per_task.groups] == ["MNLI", "MRPC", "SST-2"]
     none = verdict("lenses-agree", changes(rising), dict.fromkeys(TASKS, "nothing was learned"))
     assert none.outcome == CANNOT_BE_TESTED and none.reason == "nothing was learned"
-
-
-def test_a_fold_that_turns_an_order_does_not_widen_the_interval_of_a_rank_correlation(verdict):
-    table = changes(rising)
-    turned = (table["measure"] == "js") & (table["fold"] >= 0)
-    table.loc[turned, "value"] *= -1
-    assert verdict("lenses-agree", table) == verdict("lenses-agree", changes(rising))
 
 
 def test_the_wider_of_the_intervals_over_tasks_and_over_models_is_taken(names):
@@ -197,13 +185,6 @@ def test_rank_correlations_worked_by_hand(names):
     assert np.isnan(names["correlations"](of_one_model({"js": LAYERS, "svcca": LAYERS[::-1]}))["given_depth"][0])
 
 
-def test_lenses_of_two_measures_are_averaged_within_a_model(names):
-    rows = of_one_model({"js": LAYERS, "svcca": -LAYERS, "rollback": -LAYERS, "weights": LAYERS})
-    found = names["between_lenses"](rows).set_index(["first", "second"])["correlation"]
-    # Of attention and features one goes with the weights and one against them.
-    assert found["hao2020", "singh2020"] == 0 and found["hao2019", "singh2020"] == -1
-
-
 def test_what_a_layer_adds_is_its_output_less_its_input(names):
     steps = np.array([3.0, 1.0, 2.0, 5.0, 4.0, 6.0])
     rows = of_one_model({"svcca": np.cumsum(steps), "weights": steps})
@@ -230,11 +211,6 @@ def test_every_exhibit_is_made(tasks, tmp_path, monkeypatch):
     # Scaled: 0, 0.5, 1, 1, 1, 1; and 1, 0, 1, 1, 1, 1 with the lowest of the tops.
     assert centre["centre"].tolist() == pytest.approx([(1 + 3 + 4 + 5 + 6) / 4.5, (1 + 3 + 4 + 5 + 6) / 5])
     assert centre["top"].tolist() == [3, 1]
-
-
-def test_the_measures_come_in_the_order_of_their_lenses():
-    papers = [lens(key) for key in MEASURES]
-    assert papers == sorted(papers, key=list(LENSES).index) and set(MEASURES) < set(BY_KEY)
 
 
 # --- measurements -----------------------------------------------------------------------------------------------------
@@ -301,14 +277,6 @@ def test_the_parameters_of_the_layer_that_changed_are_found_alone(measured, meas
     assert found[4] == pytest.approx(1.0) if measure == "weights" else abs(found[4]) > 1e-4, "weights were doubled"
 
 
-def test_what_enters_a_layer_is_what_the_one_below_puts_out(measured):
-    for measure in ADDED:
-        for seed in (0, 1):
-            np.testing.assert_array_equal(
-                curve(measured, measure, seed, "entering")[1:], curve(measured, measure, seed)[:-1]
-            )
-
-
 def test_attention_features_and_weights_are_those_of_the_other_chapters(
     measured, other_encoder, toy_checkpoint, toy_model
 ):
@@ -340,29 +308,6 @@ def test_without_a_fold_a_measure_is_that_of_the_other_examples(measured, toy_ch
     alone = compare_with([AttentionJS(), RSA(places)], models, [("start", "tuned")], kept, device="cpu")
     np.testing.assert_allclose(curve(measured, "js", 0, fold=3), alone["js"], rtol=1e-4)
     np.testing.assert_allclose(curve(measured, "rsa", 0, fold=3), 1 - alone["rsa"], rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("measure", ["probe", "rollback"])
-def test_the_mean_without_each_fold_is_the_mean(measured, measure):
-    folds = [curve(measured, measure, 0, fold=fold) for fold in range(10)]
-    # Forty examples in ten folds of equal size.
-    np.testing.assert_allclose(np.mean(folds, axis=0), curve(measured, measure, 0), atol=1e-6)
-    assert np.ptp(folds, axis=0).max() > 0
-
-
-def test_models_whose_training_diverged_are_left_out(toy_checkpoint):
-    diverged = replace(toy_checkpoint, manifest=toy_checkpoint.manifest | {"diverged": True})
-    assert measured_of([diverged]).empty
-
-
-def test_too_few_tokens_are_said_before_any_model_runs(toy_checkpoint):
-    with pytest.raises(ValueError, match="take more examples"):
-        measured_of([toy_checkpoint], evaluation_examples=2)
-
-
-def test_random_weights_take_the_place_of_an_independent_encoder():
-    first, second = independent_encoder(ENCODER, f"random:{ENCODER}"), randomly_initialised(ENCODER)
-    assert weights.distance(first, second).relative.max() == 0
 
 
 def test_encoders_that_cannot_be_compared_are_refused_in_one_sentence(tmp_path, toy_encoder, toy_tokenizer):

@@ -13,7 +13,6 @@ import pytest
 import torch
 from tests import chapters
 from tests.conftest import ENCODER, short_schedule
-from transformers import set_seed
 
 from fivelenses import tasks
 from fivelenses.chapters import ParameterError, settings
@@ -23,8 +22,8 @@ from fivelenses.checkpoints.store import Store
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, OPEN, REPRODUCED
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import layer_parameters, project
-from fivelenses.models import encoders, heads, layers, thirds
-from fivelenses.papers import hao2019, hao2019_curvature, hao2019_paths
+from fivelenses.models import encoders, layers, thirds
+from fivelenses.papers import hao2019, hao2019_paths
 from fivelenses.papers.hao2019 import Models
 from fivelenses.papers.models import encoded
 from fivelenses.records import (
@@ -370,45 +369,6 @@ def test_only_a_training_that_was_continued_is_judged(judge):
     assert barrier.low < barrier.estimate < barrier.high == 0, "no interval goes beyond what its measure can be"
 
 
-def test_an_obstacle_between_the_points_of_a_coarse_line_decides_only_where_it_is_measured(judge, passing):
-    fine = [group.parts[-1] for group in passing["easier"].groups]
-    assert all(part.name == "smoother" and part.interval.estimate > 0.5 for part in fine)
-    record = landscapes()
-    coarse = record | {"lines": record["lines"][record["lines"]["alpha"].isin(POSITIONS)]}
-    verdict = judge(records(landscapes=coarse))["easier"]
-    smoother = [group.parts[-1].interval for group in verdict.groups]
-    assert verdict.outcome == OPEN and all(one.bounded == (False, False) and one.estimate < 0.1 for one in smoother)
-
-
-def test_agreement_is_judged_near_the_way_where_no_plateau_is(judge, passing):
-    record = landscapes()
-    table = record["surfaces"]
-    beyond = (table["alpha"] - 0.5).abs().gt(1.5) | table["beta"].abs().gt(1.5)
-    beyond &= table["split"] == "validation"
-    table.loc[beyond, "error"] = chance(7).uniform(2, 3, size=beyond.sum())
-    verdict = judge({"landscapes": record})["error-follows-loss"]
-    assert verdict.outcome == REPRODUCED and verdict.settings["the whole grid"] == OPEN
-    assert passing["error-follows-loss"].settings["the whole grid"] == REPRODUCED
-    assert verdict.groups == passing["error-follows-loss"].groups
-
-
-@pytest.mark.parametrize(
-    ("cut", "bounded"),
-    [((PRETRAINED,), (True, False)), ((SCRATCH,), (False, True)), ((PRETRAINED, SCRATCH), (False, False))],
-)
-def test_a_width_cut_by_the_grid_decides_on_one_side_only_and_a_share_of_a_disc_on_both(judge, cut, bounded):
-    record = landscapes()
-    for name in ("surfaces", "lines"):  # losses that stay below the end's beyond it: no rim up to the edge
-        record[name].loc[record[name]["init"].isin(cut) & (record[name]["alpha"] > 1), "loss"] = 0.01
-    verdicts = judge({"landscapes": record})
-    intervals = {
-        key: [part.interval for group in verdicts[key].groups for part in group.parts]
-        for key in ("sharper-from-scratch", "wider-optima")
-    }
-    assert all(one.bounded == bounded for one in intervals["sharper-from-scratch"])
-    assert all(one.bounded == (True, True) and -1 <= one.estimate <= 1 for one in intervals["wider-optima"])
-
-
 def test_a_model_from_scratch_without_an_optimum_is_named_and_left_out(judge):
     record = landscapes()
     table = record["ends"]
@@ -478,14 +438,6 @@ def test_every_exhibit_is_made_from_small_records(tmp_path):
     assert made["figure-1"].drawing.after.count("<option>") == 4
 
 
-def test_a_run_that_lacks_records_says_so_of_each_exhibit(tmp_path):
-    some = records()
-    for lacking in ("landscapes", "trajectories", "long_training", "group_surfaces"):
-        del some[lacking]
-    made = {one.key.removeprefix("hao2019-") for one in execute(some, tmp_path)["run"].exhibits}
-    assert made == {"models", "figure-2", "table-1"}
-
-
 # --- measurements -----------------------------------------------------------------------------------------------------
 
 
@@ -547,43 +499,10 @@ GRID = {"low": -1, "high": 2, "points": 4, "line_points": 7, "examples": 20, "bf
 HOW = {"second": SECOND, "grid": GRID, "device": "cpu"}
 
 
-def quiet(line: str) -> None:
-    """Takes a line of progress."""
-
-
-def test_models_are_told_apart(models, checkpoints):
-    assert models.ordinary("mrpc", PRETRAINED, 0).manifest["steps"] == 3
-    assert models.ordinary("mrpc", SCRATCH, 0).manifest["steps"] == 6
-    longest = models.finished_and_long("mrpc", 0)
-    assert [one.manifest["steps"] for one in longest] == [6, 9]
-    assert {one.specification.encoder for one in longest} == {ENCODER}
-    continued = models.continued("mrpc", 0)
-    assert continued.specification.schedule.further_epochs == 1 and continued.manifest["steps"] == 9
-    two = Models([one for one in checkpoints if one.specification.schedule.epochs < 3], SECOND, "cpu")
-    finished, long = two.finished_and_long("mrpc", 0)
-    assert finished == two.ordinary("mrpc", PRETRAINED, 0) and long.manifest["steps"] == 6, "it has the first epochs"
-
-
-def test_the_start_from_scratch_is_the_drawn_one_to_half_precision(models, toy_data):
-    set_seed(0)
-    drawn = heads.build(encoders.locate(f"random:{ENCODER}"), "sequence", toy_data.labels)
-    kept = models.start("rte", SCRATCH, 0, range(7))
-    for name, tensor in layer_parameters(drawn, range(7)).items():
-        assert torch.allclose(kept[name], tensor, rtol=2**-11, atol=1e-7), name
-
-
-def test_both_directions_begin_at_one_point_and_are_of_one_length(models):
-    plane = models.plane("rte", PRETRAINED, 0)
-    lengths = [sum(float(part.square().sum()) for part in one.values()) for one in (plane.first, plane.second)]
-    assert lengths[0] == pytest.approx(lengths[1], rel=1e-4)
-    starts = [models.start(task, SCRATCH, 0, range(7)) for task in ("rte", "mrpc")]
-    assert all(torch.equal(starts[0][name], starts[1][name]) for name in starts[0])
-
-
 def test_start_and_end_of_a_surface_are_the_models_themselves(models, checkpoints, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
     one = {"task": "mrpc", "init": PRETRAINED, "seed": 0} | HOW
-    landscapes = hao2019.landscapes(checkpoints, **one, log=quiet)
+    landscapes = hao2019.landscapes(checkpoints, **one)
     assert len(select(landscapes["surfaces"])) == 2 * 16 and len(landscapes["models"]) == 1
     cells = select(landscapes["surfaces"]).query("split == 'train'")
     model = models.ordinary("mrpc", PRETRAINED, 0).model()
@@ -635,7 +554,7 @@ def test_the_way_to_a_long_training_leads_from_the_state_after_its_first_part_or
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
     loss_of, limits = hao2019_paths.loss_of, []
     monkeypatch.setattr(hao2019_paths, "loss_of", lambda *given: limits.append(given[2]) or loss_of(*given))
-    whole = hao2019_paths.long_training(checkpoints, "mrpc", 0, **HOW, log=quiet)
+    whole = hao2019_paths.long_training(checkpoints, "mrpc", 0, **HOW)
     assert limits == [GRID["examples"]] + 2 * [None] * (4 + 2 * 11), "four states and two ways are on all, twice"
     assert whole[whole["kind"] == CELL]["training"].eq(CONTINUED).all()
     continued, (finished, _) = models.continued("mrpc", 0), models.finished_and_long("mrpc", 0)
@@ -677,7 +596,7 @@ def test_rollback_is_the_accuracy_of_a_model_with_these_layers_rolled_back(model
 
 def test_the_surfaces_of_all_groups_pass_through_the_model(checkpoints, tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
-    record = hao2019.group_surfaces(checkpoints, "mrpc", 0, **HOW, log=quiet)
+    record = hao2019.group_surfaces(checkpoints, "mrpc", 0, **HOW)
     cells = select(record)
     assert cells["group"].unique().tolist() == ["low", "middle", "high"]
     at_end = cells[(cells["alpha"] == 0) & (cells["beta"] == 0)]["loss"]
@@ -716,24 +635,6 @@ def test_parameters_that_do_not_fit_are_refused(overrides, message):
     assert message in str(refusal.value)
 
 
-def test_a_finished_training_of_its_own_is_made_where_the_usual_one_has_fewer_epochs():
-    def epochs(**overrides):
-        chosen = settings(3, "tiny", **overrides)
-        long, other = (chosen.trainings(task, chosen.encoder, 10_000, 6) for task in ("cola", "trec"))
-        assert [one["schedule"].epochs for one in other] == [chosen.schedule("trec").epochs]
-        *schedules, continued = [one["schedule"] for one in long]
-        assert (continued.epochs, continued.further_epochs) == tuple(chosen.long_epochs)
-        assert chosen.schedule("cola") in schedules and continued.all_epochs == schedules[-1].epochs
-        an_epoch = -(-chosen.training_examples // continued.batch_size)
-        assert an_epoch * chosen.long_epochs[0] in long[-1]["saved_steps"], "the state that it is compared with"
-        return [schedule.epochs for schedule in schedules]
-
-    assert epochs() == [3, 9], "the usual one has the first of long_epochs"
-    assert epochs(long_epochs=[5, 20]) == [3, 5, 25]
-    assert epochs(epochs=2) == [2, 3, 9]
-    assert epochs(epochs=4) == [4, 9], "the usual one has more"
-
-
 def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged(checkpoints, with_diverged):
     both = [*checkpoints, *with_diverged(("rte", SCRATCH))]
     found = Models(both, SECOND, "cpu")
@@ -747,20 +648,13 @@ def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged
     )
 
 
-@pytest.mark.parametrize("epochs", [2, 3])
-def test_a_long_training_or_a_finished_one_that_diverged_leaves_itself_out_alone(epochs, with_diverged):
-    again = with_diverged(("mrpc", PRETRAINED, epochs))
-    assert Models(again, SECOND, "cpu").converged("mrpc", 1)
-    assert hao2019_paths.long_training(again, "mrpc", 1, **HOW).empty
-
-
 def test_a_run_in_which_all_diverged_is_refused_with_what_to_do(with_diverged):
     with pytest.raises(ValueError, match="lower learning_rate"):
         Models(with_diverged(("rte", SCRATCH), ("mrpc", PRETRAINED)), SECOND, "cpu")
 
 
 def test_every_group_of_a_model_has_the_curvature_of_the_examples_of_a_cell(checkpoints):
-    table = hao2019_curvature.end_curvature(checkpoints, "rte", PRETRAINED, 0, SECOND, grid_examples=12, device="cpu")
+    table = hao2019_paths.end_curvature(checkpoints, "rte", PRETRAINED, 0, SECOND, grid_examples=12, device="cpu")
     assert table["group"].tolist() == [ALL, "low", "middle", "high"] and (table["examples"] == 12).all()
     measured = table.set_index("group")
     assert (measured["top"] > 0).all() and (measured["top"][1:] <= measured["top"][ALL] * 1.01).all()

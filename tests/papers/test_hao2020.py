@@ -3,22 +3,16 @@
 import dataclasses
 from itertools import combinations
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from tests import chapters
-from tests.conftest import ENCODER
 
-from fivelenses.chapters import settings
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, OPEN, REPRODUCED
-from fivelenses.models import encoders
-from fivelenses.papers import models as papers_models
 from fivelenses.papers.hao2020 import between_datasets, changes_by_layer, rollbacks
-from fivelenses.records import FOLDS, FUNCTIONAL_TWIN, PRETRAINED, RANDOMLY_INITIALISED, SHARED, SHUFFLED, TWIN, TWINS
+from fivelenses.records import FOLDS, PRETRAINED, RANDOMLY_INITIALISED, SHARED, SHUFFLED, TWIN, TWINS
 
 TASKS = ("mnli", "rte", "sst2", "mrpc")
 PAIRS = ("rte–mnli", "mrpc–rte", "mrpc–sst2")
@@ -107,10 +101,6 @@ def ramp(layer, place):
     return layer / 40
 
 
-def ramp_from_the_first_layer(layer, place):
-    return (layer - 1) / 40
-
-
 def falling(layer, place):
     return (25 - layer) / 40
 
@@ -156,28 +146,17 @@ TRUE_OF_A_LINE = {"svcca-grows"}
 
 
 @pytest.mark.parametrize("depth", [6, 24])
-@pytest.mark.parametrize("shape", [flat, ramp, ramp_from_the_first_layer, falling, outlier])
+@pytest.mark.parametrize("shape", [flat, ramp, falling, outlier])
 @pytest.mark.parametrize("key", SHAPES)
 def test_a_trivial_shape_is_not_reproduced(judge, key, shape, depth):
     outcome = judge(key, records(shape, depth)).outcome
-    lines = (ramp, ramp_from_the_first_layer)
-    assert (outcome == REPRODUCED) == (key in TRUE_OF_A_LINE and shape in lines)
+    assert (outcome == REPRODUCED) == (key in TRUE_OF_A_LINE and shape is ramp)
 
 
 @pytest.mark.parametrize("key", SHAPES)
 def test_noise_and_ties_are_not_reproduced(judge, key):
     for noise in (0.5, 0):
         assert judge(key, records(flat, noise=noise)).outcome != REPRODUCED
-
-
-@pytest.mark.parametrize("key", ["seeds-js", "seeds-svcca"])
-def test_a_set_of_a_few_thousand_examples_is_not_large(judge, key):
-    verdict = judge(key, records(SHAPES[key][0], sizes=SIZES | {"mnli": 3000}))
-    assert set(verdict.left_out) == {"MRPC before MNLI", "MNLI, last layers"}
-    reason = "MNLI has 3,000 training examples here, not 10 times MRPC's 3,668"
-    assert set(verdict.left_out.values()) == {reason}
-    assert verdict.outcome == REPRODUCED
-    assert verdict.left_of_half["large sets in the last layers"] == "SST-2, last layers"
 
 
 def test_without_a_large_set_neither_half_is_tested(judge):
@@ -187,26 +166,6 @@ def test_without_a_large_set_neither_half_is_tested(judge):
     features = judge("seeds-svcca", records(seeds_in_features, sizes=sizes))
     assert features.outcome == OPEN and {group.outcome for group in features.groups} == {HOLDS}
     assert features.untested == ("large sets in the last layers", "MRPC from a lower layer on")
-
-
-def test_pairs_that_the_paper_does_not_compare_are_not_judged(judge):
-    tables = records(ordered)
-    other = tables["between_datasets"].assign(pair="mnli–sst2", js=1.0, svcca=1.0)
-    tables["between_datasets"] = pd.concat([tables["between_datasets"], other])
-    verdict = judge("datasets-low-agree", tables)
-    assert verdict.outcome == REPRODUCED and len(verdict.groups) == 3
-    none = judge("datasets-low-agree", tables | {"between_datasets": other})
-    assert none.reason == "this run compares none of the paper's pairs of data sets"
-
-
-def test_each_setting_of_the_multiverse_is_judged(judge):
-    tables = records(rising)
-    tables["changes_by_layer"]["svcca_all"] = 0.5
-    verdict = judge("svcca-grows", tables)
-    assert [name for name, one in verdict.settings.items() if one != REPRODUCED] == ["all of the variance kept"]
-    assert len(verdict.settings) == 4 and verdict.settings["all of the variance kept"] == OPEN
-    lasts = judge("js-last-layers", records(step)).settings
-    assert {"thresholds × 0.75", "thresholds × 1.25", "halves of the layers"} < set(lasts)
 
 
 def test_controls_are_judged_apart(judge):
@@ -273,12 +232,6 @@ def test_examples_are_left_out_in_folds(changes):
     assert left_out[["js", "svcca"]].notna().all(axis=None) and left_out["svcca_null"].isna().all()
 
 
-def test_models_of_shuffled_labels_have_no_twins(checkpoints):
-    table = changes_by_layer(checkpoints[2:], EXAMPLES, device="cpu")
-    assert set(table["control"]) == {SHUFFLED} and set(table["second"]) == {"0"}
-    assert set(rollbacks(checkpoints[2:], EXAMPLES, device="cpu")["control"]) == {SHUFFLED}
-
-
 def test_every_layer_of_a_twin_is_rolled_back(checkpoints):
     table = rollbacks(checkpoints[:1], EXAMPLES, device="cpu")
     assert table.groupby(["control", "fold"]).size().eq(6).all() and set(table["control"]) == {"", *TWINS}
@@ -292,32 +245,3 @@ def test_twins_of_two_data_sets_share_no_noise(checkpoints):
     assert last["examples"].tolist() == [40, 40, 40]
     # The models are one and the same, and their twins are not.
     assert last.loc["", "svcca"] < 1e-6 < last.loc[list(TWINS), "svcca"].min()
-
-
-def test_a_model_without_a_functional_twin_is_measured_without_and_said(checkpoints, monkeypatch):
-    monkeypatch.setattr(papers_models, "_scales", {checkpoints[0].specification.address: None})
-    lines = []
-    table = changes_by_layer(checkpoints[:2], EXAMPLES, device="cpu", log=lines.append)
-    (line,) = lines
-    assert line.startswith("rte, seed 0: no functional twin")
-    pairs = table[(table["control"] == FUNCTIONAL_TWIN) & (table["fold"] == -1) & (table["layer"] == 6)]
-    assert pairs[["first", "second"]].to_numpy().tolist() == [[PRETRAINED, "1"]]
-
-
-def test_a_functional_twin_is_found_once(checkpoints, monkeypatch):
-    monkeypatch.setattr(papers_models, "_scales", {})
-    searches = Mock(wraps=papers_models.scale_of_equal_movement)
-    monkeypatch.setattr(papers_models, "scale_of_equal_movement", searches)
-    original = encoders.load_weights(encoders.locate(ENCODER))
-    first, second = (papers_models.model_of(checkpoints[0], FUNCTIONAL_TWIN, original, "cpu") for _ in range(2))
-    assert searches.call_count == 1
-    assert all(map(torch.equal, first.state_dict().values(), second.state_dict().values()))
-
-
-def test_shuffled_models_are_named_apart_from_the_ordinary_ones():
-    chosen = settings(1, "tiny", shuffled=["sst2"])
-    ordinary, every = chosen.ordinary_models(), chosen.specifications()
-    assert not any(one.shuffled_labels for one in ordinary) and every[: len(ordinary)] == ordinary
-    assert {(one.task, one.seed) for one in every[len(ordinary) :]} == {("sst2", 0), ("sst2", 1)}
-    assert ordinary == settings(1, "tiny", shuffled=[]).specifications()
-    assert all(one.shuffled_labels for one in every[len(ordinary) :])

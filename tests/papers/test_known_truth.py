@@ -12,17 +12,15 @@ import torch
 from tests import chapters
 from tests.conftest import ENCODER
 
-from fivelenses.chapters import ParameterError
-from fivelenses.chapters import settings as parameters
+from fivelenses.chapters import ParameterError, settings
 from fivelenses.comparison import CCA, compare_with
 from fivelenses.judging import CONTRADICTED, FAILS, HOLDS, REPRODUCED
 from fivelenses.lenses import weights
-from fivelenses.lenses.checks import INVARIANCES
 from fivelenses.lenses.similarities import mutual_neighbours
 from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.known_truth import Alignment, Neighbours, changes_seen, properties_read, trained_layers
-from fivelenses.papers.measures import BY_KEY, MEASURES
+from fivelenses.papers.measures import BY_KEY
 from fivelenses.papers.models import development_examples
 from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TREES, TWIN
 
@@ -83,11 +81,6 @@ def of_place(page, table, reading):
     return found[(found["trained"] == "3") & (found["reading"] == reading)].iloc[0]
 
 
-def test_measures_keep_to_the_lenses_and_invariances_there_are():
-    assert len(BY_KEY) == len(MEASURES) == len({measure.name for measure in MEASURES})
-    assert all(measure.invariances is None or measure.invariances <= set(INVARIANCES) for measure in MEASURES)
-
-
 def test_a_named_place_worked_by_hand(page):
     table = only([0, 0, 0.5, -0.9, 0.8, 0.8])
     # The greatest departure is at layer 4, one above the trained one; layer 3 adds most, 0.5 of 0.5 + 0.4.
@@ -97,21 +90,6 @@ def test_a_named_place_worked_by_hand(page):
     assert by_value["own"] == pytest.approx(0.5 / 3) and by_addition["own"] == pytest.approx(0.5 / 0.9)
     # At random: one of six, and 2, 1, 0, 1, 2, 3 layers away.
     assert (by_value["right_at_random"], by_value["error_at_random"]) == (1 / 6, 9 / 6)
-
-
-def test_equal_layers_share_the_vote(page):
-    found = of_place(page, only([0, 0, 1, 1, 0, 1]), "value")
-    assert found["right"] == pytest.approx(1 / 3) and found["error"] == pytest.approx((0 + 1 + 3) / 3)
-    silent = of_place(page, only(np.zeros(6)), "value")
-    assert silent["right"] == pytest.approx(1 / 6) and np.isnan(silent["own"])
-
-
-def test_two_trained_layers_are_both_right(page):
-    table = changes(seeds=(0,), measures=("weights",))
-    found = page(table)["cases"](table)
-    pair = found[found["trained"] == "3-4"]
-    assert (pair["right"] == 1).all() and (pair["right_at_random"] == 2 / 6).all()
-    assert (pair["error_at_random"] == (2 + 1 + 0 + 0 + 1 + 2) / 6).all()
 
 
 def test_parameters_are_right_by_value_and_features_by_what_they_add(page):
@@ -132,12 +110,6 @@ def test_doses_are_ordered_layer_by_layer(page):
         assert page(table)["dose_correlations"](table)["correlation"].tolist() == [pytest.approx(expected)]
 
 
-def test_what_is_reported_of_nothing_is_a_share_of_fine_tuning(page):
-    table = changes(seeds=(0,), measures=("js", "weights"))
-    found = page(table)["without_effect"](table).groupby("measure")["share"].max()
-    assert found["weights"] == pytest.approx(3 / 3.5) and found["js"] == 0
-
-
 def test_learning_is_told_from_moving_and_equal_values_are_half(page):
     table = changes(measures=("js", "weights"))
     names = page(table)
@@ -148,13 +120,6 @@ def test_learning_is_told_from_moving_and_equal_values_are_half(page):
     assert names["wins"](np.array([[1.0, 1], [3, 3]]), np.array([[0.0, 2], [3, 4]])).tolist() == [[0.5, 0], [1, 0.25]]
     same = np.array([[1.0, 2.0]])
     assert names["wins"](same, same * (1 + 1e-7)).tolist() == [[0.5]]
-
-
-def test_a_count_that_is_the_same_in_all_models_varies_by_rounding(page):
-    over_models = page(changes(measures=("js",)))["over_models"]
-    rows = pd.DataFrame({"task": "a", "seed": np.repeat([0, 1, 2], 4), "right": [1, 0, 0, 0] * 3})
-    assert over_models(rows, "right").low == 0.25
-    assert over_models(rows, "right", of_counts=True).variance.variance == pytest.approx(1 / 12 / 3 / 16)
 
 
 def test_claims_are_judged_per_measure(tmp_path):
@@ -214,7 +179,7 @@ def test_every_exhibit_is_made(table, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("profile", ["tiny", "small"])
 def test_a_chapter_trains_every_layer_alone_and_every_dose_once(profile):
-    chosen = parameters(7, profile)
+    chosen = settings(7, profile)
     of_one = [one for one in chosen.classifiers() if one.seed == chosen.seeds[0]]
     places = [one.frozen for one in of_one if one.frozen]
     alone = [tuple(layer for layer in range(7) if layer != free) for free in range(1, 7)]
@@ -226,17 +191,16 @@ def test_a_chapter_trains_every_layer_alone_and_every_dose_once(profile):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("parameters", "message"),
     [
         ({"doses": [0.5, 2.0, 3.0]}, "1 is among them"),
-        ({"doses": [0.0, 1.0]}, "at least three"),
         ({"planted": ["cola"]}, "cola is no task on words"),
         ({"planted": ["dep"]}, "schedules has none for dep"),
     ],
 )
-def test_parameters_that_do_not_fit_are_refused(given, message):
+def test_parameters_that_do_not_fit_are_refused(parameters, message):
     with pytest.raises(ParameterError, match=message):
-        parameters(7, "tiny", **given)
+        settings(7, "tiny", **parameters)
 
 
 # --- measurements -----------------------------------------------------------------------------------------------------
@@ -327,12 +291,6 @@ def test_features_are_those_of_the_comparison(seen, trainings):
     np.testing.assert_allclose(curve(seen, "tuned", "weights"), distance, rtol=1e-5)
 
 
-def test_what_was_measured_names_the_layer(seen, tmp_path):
-    cases = chapters.executed(7, {"changes_seen": seen}, tmp_path, only="none")[1]["cases"]
-    found = cases(seen).set_index(["measure", "reading"])["right"]
-    assert found["weights", "value"] == found["last", "value"] == found["procrustes", "adds"] == 1
-
-
 def test_streamed_neighbours_are_those_of_all_rows_at_once():
     random = torch.Generator().manual_seed(0)
     hidden = [torch.randn(2, 9, 5, generator=random) for _ in range(2)]
@@ -349,14 +307,6 @@ def test_streamed_neighbours_are_those_of_all_rows_at_once():
     assert lens.row((0, 1), 1) == {"neighbours": expected}
 
 
-@pytest.mark.parametrize(
-    ("frozen", "name"),
-    [((), "all"), ((0, 1, 2, 4, 5, 6), "3"), ((0, 1, 4, 5, 6), "2-3")],
-)
-def test_trained_layers_are_named(toy_checkpoint, frozen, name):
-    assert trained_layers(replace(toy_checkpoint.specification, frozen=frozen), 6) == name
-
-
 def test_models_that_do_not_belong_together_are_refused(trainings):
     other = SimpleNamespace(specification=replace(trainings[0].specification, seed=9), manifest={"diverged": False})
     with pytest.raises(ValueError, match="of one alone"):
@@ -365,20 +315,6 @@ def test_models_that_do_not_belong_together_are_refused(trainings):
         changes_seen(trainings, (0.0, 0.5, 1.0), 8, **LIMITS)
     with pytest.raises(ValueError, match="leaves no neighbouring layers free"):
         trained_layers(replace(trainings[0].specification, frozen=(0, 2, 4, 5, 6)), 6)
-
-
-def test_without_the_usual_training_there_is_nothing_to_compare(trainings):
-    diverged = [SimpleNamespace(**vars(one)) for one in trainings]
-    diverged[1].manifest = {"diverged": True}
-    assert changes_seen(diverged, TRAINED, 8, **LIMITS).empty
-
-
-def test_folds_are_refused_where_there_are_none():
-    for lens in (Alignment("procrustes"), Neighbours(np.arange(5), 2)):
-        with pytest.raises(ValueError, match="have no folds"):
-            lens.begin([(0, 1)], [1], np.arange(10))
-    with pytest.raises(ValueError, match="choose cka_debiased or procrustes"):
-        Alignment("cca")
 
 
 def test_properties_of_an_encoder_that_did_not_change_are_as_before(toy_checkpoint):

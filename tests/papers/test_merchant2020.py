@@ -2,7 +2,6 @@
 on the toy world.
 """
 
-import copy
 import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,24 +13,19 @@ import pytest
 from tests import chapters
 
 import toyworld
-from fivelenses.activations import represent, word_vectors
-from fivelenses.chapters import settings
+from fivelenses.activations import represent
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIXED, OPEN, REPRODUCED
 from fivelenses.lenses import rsa
-from fivelenses.lenses.edge_probe import SpanTargets
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers import merchant2020_probes as probes
 from fivelenses.papers.merchant2020 import (
     inputs,
     pretrained_and_fine_tuned,
-    random_rows,
     similarities,
     similarity_to_first,
 )
-from fivelenses.papers.merchant2020_probes import encoded_words, random_targets
-from fivelenses.papers.models import converged, randomly_initialised
+from fivelenses.papers.models import randomly_initialised
 from fivelenses.records import BASE, FUNCTIONAL_TWIN, LEXICAL, RANDOMISED, SHARED, TWIN
-from fivelenses.tasks.edge_tasks import edge_table
 
 ENCODER, OTHERS = "toy-bert/seed-0", ("toy-bert/seed-0", "toy-bert/seed-1", "toy-bert/seed-2")
 DEPTH = 12
@@ -247,27 +241,12 @@ def test_tasks_that_were_not_learned_take_no_part_in_any_claim(judge, key):
     assert not any("SQuAD" in group.name for group in without_squad.groups)
 
 
-def test_every_claim_is_tried_and_names_what_a_run_lacks(tmp_path):
-    verdicts = chapters.verdicts(5, {}, tmp_path)
-    assert list(verdicts) == sorted(HOLDING, key=list(verdicts).index) and len(HOLDING) == 8
-    assert all("has not measured" in verdict.reason for verdict in verdicts.values())
-
-
 def test_the_papers_own_table_holds(judge):
     kept = judge("no-forgetting", edge(as_printed, [0]))
     assert kept.outcome == REPRODUCED and len(kept.of(HOLDS)) == 24
     helped = judge("dep-helps-syntax", edge(as_printed, [0]))
     # Its 0.2 points on dependencies lie within its own half a point between probing runs.
     assert helped.outcome == REPRODUCED and [group.name for group in helped.of(OPEN)] == ["Dependencies"]
-
-
-def test_with_one_run_of_each_probe_a_change_within_the_papers_spread_decides_nothing(judge):
-    def small(task, model):
-        return baselines(task, model) - 0.004 * (model == "parsing") * (-1 if task == "constituents" else 1)
-
-    one, two = (judge("dep-helps-syntax", edge(small, seeds)) for seeds in ([0], [0, 1]))
-    assert {group.outcome for group in one.groups} == {OPEN}
-    assert {group.name: group.outcome for group in two.groups}["Dependencies"] == FAILS
 
 
 def test_a_probe_whose_lexical_baseline_is_near_takes_no_part(judge):
@@ -284,50 +263,6 @@ def test_without_a_parser_there_is_nothing_to_compare_with(judge, key):
     assert verdict.outcome == CANNOT_BE_TESTED and "parsing" in verdict.reason
 
 
-@pytest.mark.parametrize("key", ["few-layers-suffice", "shallow-truncation"])
-@pytest.mark.parametrize("alone", [("mnli", "squad"), ("parsing",)])
-def test_ablations_need_the_parser_and_another_task(judge, key, alone):
-    tables = HOLDING[key] | {"models": HOLDING[key]["models"].query("task in @alone")}
-    verdict = judge(key, tables)
-    assert verdict.outcome == CANNOT_BE_TESTED and "half of their layers" in verdict.reason
-
-
-@pytest.mark.parametrize(
-    ("key", "column", "places"),
-    [("few-layers-suffice", "frozen", [-1, 0, 3, 9])] + [("shallow-truncation", "truncated", [3, 9, 12])],
-)
-def test_only_half_of_the_layers_says_what_half_of_the_layers_is_worth(judge, key, column, places):
-    """A quarter bounds it on one side alone, and such a part could not fail."""
-    few = ablated(column, lambda task, place: 0.0, places=places)
-    assert "half of their layers" in judge(key, few).reason
-
-
-def test_what_is_lost_is_a_share_of_the_gain_and_one_seed_that_hardly_gains_does_not_blow_it_up(judge):
-    tables = ablated("frozen", loses_from(0.4, 0.9, 0.3))
-    exact = {group.name: group.parts[0].interval for group in judge("few-layers-suffice", tables).groups}
-    assert exact["MNLI"].estimate == pytest.approx(-0.5, abs=0.01) and exact["MNLI"].examples == 1000
-    models = tables["models"]
-    weak = (models["task"] == "mnli") & (models["seed"] == 1)
-    models.loc[weak, "score"] = np.where(models.loc[weak, "frozen"] == 6, 0.28, 0.301)
-    lost = {
-        group.name: group.parts[0].interval
-        for group in judge("few-layers-suffice", tables | {"by_example": predicted(models)}).groups
-    }
-    assert lost["MNLI"].estimate == pytest.approx(-(0.25 + 0.021) / 0.501, abs=0.01)
-
-
-def test_a_task_without_gain_is_left_out_and_an_ablation_has_no_twin(judge):
-    tables = ablated("frozen", lambda task, place: 1.2 * (task == "mnli") + 0.2 * (task == "parsing") * (place > 0))
-    twins = tables["similarities"].assign(control=TWIN)
-    tables["similarities"] = pd.concat([tables["similarities"].assign(control=""), twins])
-    verdict = judge("few-layers-suffice", tables)
-    assert verdict.outcome == REPRODUCED and verdict.controls == {}
-    groups = ("MNLI", "Parsing beside MNLI")
-    assert verdict.left_out == dict.fromkeys(groups, "no gain over the null rate in MNLI")
-    gated = judge("few-layers-suffice", tables, {"mnli": "MNLI was not learned"})
-    assert gated.left_out == dict.fromkeys(groups, "MNLI was not learned")
-
-
 @pytest.mark.parametrize("control", [TWIN, FUNCTIONAL_TWIN])
 @pytest.mark.parametrize("key", [key for key in HOLDING if key not in ("few-layers-suffice", "shallow-truncation")])
 def test_both_twins_are_judged_by_the_same_rule(judge, key, control):
@@ -339,19 +274,6 @@ def test_both_twins_are_judged_by_the_same_rule(judge, key, control):
     verdict = judge(key, both)
     assert verdict.outcome == REPRODUCED and set(verdict.controls) == {control}
     assert verdict.controls[control].outcome in (CONTRADICTED, MIXED)
-
-
-def test_a_half_without_a_group_leaves_a_sentence_open_and_is_named(judge):
-    syntax = {"edge_probing": HOLDING["dep-helps-syntax"]["edge_probing"].query("task in @SYNTAX")}
-    verdict = judge("dep-helps-syntax", syntax)
-    assert verdict.outcome == OPEN and verdict.untested == ("loses elsewhere",) and len(verdict.of(HOLDS)) == 2
-
-
-def test_what_context_does_not_add_cannot_be_lost(judge):
-    small = structure(lambda model, layer: parser_rises(model, layer) - 0.17 * (layer > 0))
-    verdict = judge("structure-kept", small)
-    assert "context adds 0.030 to the correlation of distances" in verdict.left_out["MNLI, distance"]
-    assert {group.name for group in verdict.groups} == {"Parsing, distance", "Parsing, depth"}
 
 
 def test_models_of_several_seeds_are_the_models_of_an_interval(judge):
@@ -366,30 +288,12 @@ def test_models_of_several_seeds_are_the_models_of_an_interval(judge):
         assert verdict.outcome == REPRODUCED and {group.models for group in verdict.groups} == {3}
 
 
-def test_seeds_of_one_pre_training_are_models_and_of_several_are_parts_of_one(judge):
-    table = HOLDING["top-layers-change"]["similarities"]
-    of_seeds = pd.concat([table.assign(tuned_seed=seed) for seed in range(2)], ignore_index=True)
-    for rows, models in ((of_seeds, 3), (of_seeds.query("pretrained == @ENCODER"), 2)):
-        verdict = judge("top-layers-change", {"similarities": rows})
-        assert verdict.outcome == REPRODUCED and {group.models for group in verdict.groups} == {models}
-
-
 # --- measurements -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def models(toy_checkpoint):
     return pretrained_and_fine_tuned(ENCODER, []) | {(RANDOMISED, SHARED): randomly_initialised(ENCODER)}
-
-
-def test_drawn_targets_are_whole_sentences_and_the_same_each_time():
-    table = edge_table("dependencies", "toyworld")["train"]
-    sentences, targets = random_targets(table, 50)
-    again = random_targets(table, 50)
-    assert targets == again[1] and 50 <= len(targets) < 80
-    counts = table["tokens"].map(tuple).value_counts()
-    of_sentence = pd.Series([target.sentence for target in targets]).value_counts()
-    assert all(of_sentence[place] == counts[tuple(words)] for place, words in enumerate(sentences))
 
 
 def test_edge_probes_read_more_from_a_pretrained_encoder(toy_checkpoint):
@@ -418,17 +322,6 @@ def test_edge_probes_read_more_from_a_pretrained_encoder(toy_checkpoint):
     assert sorted(replicates.index) == list(range(-1, 10)) and replicates.std() > 0
     # POS has one label per target: F1 without a fold averages to F1 with all, up to the folds' sizes.
     assert replicates.drop(-1).mean() == pytest.approx(replicates[-1], abs=0.005)
-
-
-def test_scores_without_a_fold_are_those_of_the_other_targets(toy_checkpoint, models, toy_tokenizer):
-    sentences, targets = random_targets(edge_table("srl", "toyworld")["train"], 150)
-    vectors = word_vectors(models[BASE, SHARED], encoded_words(sentences, toy_tokenizer, 64), [0, 6])
-    split = ([vectors], targets)
-    probe, *_ = probes.edge_probe.fit(split, split, validate_every=15, max_validations=2, learning_rate=5e-3)
-    scores = probes.micro_f1(probe, vectors, targets)
-    assert scores[0] == pytest.approx(probe.score) and 0 < scores[0] < 1
-    others = [target for target in targets if target.sentence % 10 != 3]
-    assert scores[4] == pytest.approx(probes.micro_f1(probe, vectors, others)[0]) and scores[4] != scores[0]
 
 
 def test_a_pretrained_encoder_makes_labels_cheaper(toy_checkpoint):
@@ -498,28 +391,8 @@ def test_special_tokens_do_not_count(models, toy_tokenizer):
         assert measured == pytest.approx(rsa.similarity(base, other), abs=1e-5)
 
 
-def test_long_texts_are_cut_only_at_what_the_encoder_reads(models, toy_tokenizer):
-    longest = models[BASE, SHARED].config.max_position_embeddings
-    texts = ([" ".join(["hen"] * (2 * longest))] + ["hen cat dog"] * 11,)
-    table = similarity_to_first(models, {"long": texts}, toy_tokenizer, 10**6)
-    assert table["tokens"].max() == longest - 2 + 33
-
-
-def test_texts_are_drawn_at_random_and_pairs_stay_together():
-    few, many = (inputs("toyworld", ["mnli", "wikipedia"], most) for most in (20, 10**6))
-    pairs = list(zip(*many["mnli"], strict=True))
-    assert set(zip(*few["mnli"], strict=True)) <= set(pairs) and few["mnli"][0] == few["mnli, premise alone"][0]
-    ten = random_rows(list(range(100)), 10)
-    assert ten != sorted(ten) and ten == random_rows(list(range(100)), 20)[:10]
-
-
 def diverged(checkpoint):
     return dataclasses.replace(checkpoint, manifest=checkpoint.manifest | {"diverged": True})
-
-
-def test_a_model_that_diverged_is_left_out(toy_checkpoint):
-    assert converged([diverged(toy_checkpoint), toy_checkpoint]) == [toy_checkpoint]
-    assert list(pretrained_and_fine_tuned(ENCODER, [diverged(toy_checkpoint)])) == [(BASE, SHARED)]
 
 
 def test_a_pretraining_whose_trainings_all_diverged_has_no_similarity_and_no_probes(toy_checkpoint):
@@ -533,48 +406,7 @@ def test_a_pretraining_whose_trainings_all_diverged_has_no_similarity_and_no_pro
     assert all(table.empty and value in table for value, table in tables.items())
 
 
-def test_whole_models_are_probed_and_those_of_all_pretrainings_compared():
-    chosen = settings(5, "tiny")
-    whole = chosen.whole()
-    assert {one.encoder for one in whole} == set(chosen.pretrained) and len(whole) == 9
-    assert not any(one.frozen or one.truncated for one in whole)
-    assert {one.encoder for one in chosen.probed()} == {ENCODER} and len(chosen.probed()) == 3
-    assert [one.task for one in chosen.fine_tuned_on("mnli")] == ["mnli"] and chosen.fine_tuned_on("base") == []
-
-
-@pytest.mark.parametrize(("depth", "quarters"), [(12, [3, 6, 9]), (8, [2, 4, 6]), (6, [2, 3, 4])])
-def test_half_of_the_layers_is_among_those_frozen_and_kept_at_any_depth_and_squad_has_half_alone(depth, quarters):
-    chosen = settings(5, "small", seeds=[20])
-
-    def changed(task):
-        trainings = chosen.trainings(task, chosen.encoder, 3000, depth)
-        frozen = [len(one["frozen"]) - 1 for one in trainings if "frozen" in one]
-        return frozen, [one["truncated"] for one in trainings if "truncated" in one]
-
-    assert changed("mnli") == changed("parsing") == ([0, *quarters], quarters) and depth // 2 in quarters
-    assert changed("squad") == ([depth // 2], [depth // 2])
-
-
 NO_TOKEN = "\u200b"
-
-
-def test_words_without_tokens_are_none_of_those_measured(toy_tokenizer):
-    cut_on_the_left = copy.deepcopy(toy_tokenizer)
-    cut_on_the_left.truncation_side = "left"
-    sentences = [["the", NO_TOKEN, "hen"], ["hen"] * 5, [NO_TOKEN]]
-    assert probes.words_with_tokens(encoded_words(sentences, toy_tokenizer, 6)) == [{0, 2}, {0, 1, 2, 3}, set()]
-    assert probes.words_with_tokens(encoded_words(sentences, cut_on_the_left, 6))[1] == {1, 2, 3, 4}
-
-
-def test_targets_with_a_word_without_tokens_are_left_out(models, toy_tokenizer):
-    rows = [(["the", NO_TOKEN, "hen"], (0, 1), (2, 3)), (["the", NO_TOKEN, "hen"], (0, 1), (1, 3))]
-    rows += [([NO_TOKEN], (0, 1), (0, 1)), (["a", "hen"], (0, 1), (1, 2))]
-    table = pd.DataFrame(rows, columns=["tokens", "span1", "span2"]).assign(labels=[["x"]] * 4)
-    (split,) = probes.targets_of_splits({"train": table}, ENCODER, 10, 64)
-    assert sorted(target.span2 for target in split.targets) == [(1, 2), (2, 3)]
-    vectors = probes.vectors_of(models[BASE, SHARED], [split], "cpu")
-    read = SpanTargets((vectors, split.targets), ["x"])
-    assert all((batch.words[0] != 0).any(-1).all() for batch in read.batches(8, [0]))
 
 
 def test_sentences_with_a_word_without_tokens_are_left_out(models, toy_tokenizer):

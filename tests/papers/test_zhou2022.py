@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from tests import chapters
 
-from fivelenses import records
 from fivelenses.chapters import ParameterError, settings
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
@@ -27,11 +26,6 @@ def judged(key: str, excluded=None, **tables):
 
 def outcome(key: str, **tables) -> str:
     return judged(key, **tables).outcome
-
-
-def test_the_paper_has_seven_claims():
-    judged = chapters.verdicts(2, {}, Path())
-    assert len(judged) == 7 and {one.outcome for one in judged.values()} == {CANNOT_BE_TESTED}
 
 
 # --- mostly-improves --------------------------------------------------------------------------------------------------
@@ -71,12 +65,6 @@ def probes(gains: dict[str, float], seeds=SEEDS) -> dict:
 )
 def test_nearly_all_tasks_improve(gains, expected):
     assert outcome("mostly-improves", probe_accuracy=probes(dict(zip(TASKS, gains, strict=True)))) == expected
-
-
-def test_an_encoder_is_left_out_with_a_task_that_it_did_not_learn():
-    record = probes(dict.fromkeys(TASKS, 0.2))
-    found = judged("mostly-improves", {"trec on toy-bert/seed-0": "TREC-50 was not learned"}, probe_accuracy=record)
-    assert found.outcome == CANNOT_BE_TESTED and "TREC-50" in found.reason
 
 
 # --- diverges, simplifies ---------------------------------------------------------------------------------------------
@@ -136,11 +124,6 @@ def test_clusters_become_fewer_where_labels_were_not_separable(pos, dep, expecte
     assert outcome("simplifies", geometry=geometry(pos=pos, dep=dep)) == expected
 
 
-def test_a_case_is_left_out_by_the_name_of_its_encoder():
-    found = judged("diverges", {"pos on toy-bert/seed-0": "not learned"}, geometry=geometry(pos=similar(0.9, 0.5)))
-    assert found.left_out == {"toy-bert/seed-0 on POS": "not learned"}
-
-
 # --- along training ---------------------------------------------------------------------------------------------------
 
 
@@ -183,17 +166,6 @@ def test_distances_of_clusters_are_not_compared():
     record = followed("min_distance", {"A": WAVERING, "B": RAMP}, separable=True)
     record.loc[record["step"] == 2, "separable"] = False
     assert outcome("pushes-apart", along_training={"distances": record}) == CANNOT_BE_TESTED
-
-
-def test_a_control_that_was_not_trained_on_a_task_is_not_judged_by_the_state_before():
-    curves = {"A": WAVERING, "B": RAMP}
-    shuffled = followed("min_distance", curves, control="shuffled labels", separable=True)
-    other = followed("min_distance", curves, task="dep", separable=True)
-    record = pd.concat([shuffled[shuffled["step"] > 0], other])
-    found = judged("pushes-apart", along_training={"distances": record})
-    assert [group.name for group in found.groups] == ["DEP"]
-    control = judged("pushes-apart", along_training={"distances": pd.concat([other, shuffled])}).controls
-    assert [group.name for group in control["shuffled labels"].groups] == ["POS"]
 
 
 @pytest.mark.parametrize(
@@ -244,17 +216,6 @@ def test_low_layers_move_little_and_in_few_directions(lengths, in_two, expected)
     assert outcome("low-moves-little", along_training=moved(lengths, in_two)) == expected
 
 
-@pytest.mark.parametrize("depth", [3, 6, 12, 24, 48])
-def test_no_straight_line_from_zero_moves_low_layers_little(depth):
-    line = list(range(1, depth + 1))
-    assert outcome("low-moves-little", along_training=moved(line, [1 - layer / 100 for layer in line])) != REPRODUCED
-
-
-def test_two_layers_have_no_lower_third():
-    found = judged("low-moves-little", along_training=moved([1, 5], [0.9, 0.1]))
-    assert found.outcome == CANNOT_BE_TESTED and "2 layers" in found.reason
-
-
 # --- cross-task -------------------------------------------------------------------------------------------------------
 
 
@@ -297,12 +258,6 @@ def test_the_papers_order_across_tasks_holds():
     assert outcome("cross-task", **across(CHANGES, GAINS)) == REPRODUCED
 
 
-def test_related_and_own_task_that_read_alike_stay_open():
-    assert outcome("cross-task", **across(CHANGES, GAINS | {"ps-role": 0.3})) == OPEN
-    flat = dict.fromkeys(CHANGES, 0.0)
-    assert outcome("cross-task", **across(flat, flat)) == OPEN
-
-
 def test_across_tasks_nothing_is_compared_without_a_model_or_where_labels_are_not_separable():
     few = {task: CHANGES[task] for task in ("ps-fxn", "ps-role")}
     found = judged("cross-task", **across(few, GAINS))
@@ -329,16 +284,6 @@ def test_movements_of_a_case_worked_by_hand():
     np.testing.assert_allclose(last["in_two"], 1.0)
 
 
-def test_the_closest_labels_are_followed():
-    table = zhou2022_geometry.closest_paths(centroids_worked_by_hand(), ["A", "B", "C", "D"])
-    assert set(table["label"]) == {"A", "B", "C"}
-    assert set(table["layer"]) == {1, 2}
-    start, end = (table[(table["layer"] == 2) & (table["label"] == "C") & (table["step"] == step)] for step in (0, 7))
-    assert np.hypot(end["x"].item() - start["x"].item(), end["y"].item() - start["y"].item()) == pytest.approx(
-        5, abs=0.3
-    )
-
-
 def toy(task: str):
     return specify("toy-bert/seed-0", task, "toyworld", 0, Schedule(1e-3, 32, 1, max_length=64))
 
@@ -353,20 +298,6 @@ def test_all_labels_are_kept_and_a_sentence_is_measured_once():
     assert len(zhou2022_geometry.common_labels(whole, 10)) <= (counts >= 10).sum()
     texts = [tuple(tokens) for tokens in splits["train"].examples["input_ids"]]
     assert len(texts) == len(set(texts))
-
-
-def test_points_are_those_of_their_sentences_though_the_others_are_not_read(toy_model):
-    few, whole = (zhou2022.splits(toy("dep"), count)["train"] for count in (40, None))
-    assert len(few.examples) < len(whole.examples) and np.array_equal(
-        np.unique(few.sentences), range(len(few.examples))
-    )
-    texts = [tuple(tokens) for tokens in whole.examples["input_ids"]]
-    for point in (0, len(few.labels) // 2, len(few.labels) - 1):
-        sentence = texts.index(tuple(few.examples[int(few.sentences[point])]["input_ids"]))
-        labels = np.array(whole.labels[whole.sentences == sentence])
-        alone = zhou2022.Split(whole.examples.select([sentence]), labels, np.arange(len(labels)), labels, 0)
-        near = np.abs(alone.last_layer(toy_model, "cpu") - few.last_layer(toy_model, "cpu")[point]).max(axis=1)
-        assert labels[near.argmin()] == few.labels[point] and near.min() < 1e-4
 
 
 def test_a_label_that_is_in_one_split_alone_counts_in_the_training_set_and_not_in_the_comparison():
@@ -393,14 +324,6 @@ def test_what_a_probe_has_right_is_kept_by_sentence(toy_model):
     assert 0 < read["null"].sum() < read["weight"].sum()
 
 
-def test_words_and_sentences_of_a_task_are_counted():
-    sizes = zhou2022.task_sizes(["dep", "trec"], "toyworld").set_index("task")
-    whole = zhou2022.splits(toy("dep"), None)
-    # Repeated sentences are counted here, and measured once there.
-    assert sizes.loc["dep", "training"] >= len(whole["train"].labels) > 1000
-    assert sizes.loc["trec", "labels"] > 2 and sizes.loc["trec", "test"] > 100
-
-
 def diverged(task: str) -> Checkpoint:
     return Checkpoint(None, {"specification": toy(task).as_dict(), "diverged": True})
 
@@ -425,13 +348,6 @@ def test_a_model_whose_training_diverged_is_left_out():
     read = zhou2022_probes.probe_accuracy([diverged("pos")], **GRID)
     for table in (zhou2022_geometry.geometry([diverged("pos")]), *read.values()):
         assert table.empty and {"encoder", "task", "stage", "seed", "control"} <= set(table)
-
-
-def test_a_change_of_directprobe_leaves_the_probes_records_as_they_are():
-    lens = "fivelenses.lenses.directprobe"
-    assert lens in records.closure([zhou2022_geometry.__name__], records.KNOWN_OTHERWISE)
-    assert lens not in records.closure([zhou2022_probes.__name__], records.KNOWN_OTHERWISE)
-    assert "fivelenses.lenses.mlp_probe" not in records.closure([zhou2022_geometry.__name__], records.KNOWN_OTHERWISE)
 
 
 @pytest.mark.parametrize("name", ["followed", "tuned_on"])

@@ -100,29 +100,20 @@ def independent_encoder(encoder: str, independent: str) -> nn.Module:
     """An encoder of the same shape and vocabulary that was not trained from the same weights.
 
     Args:
-        encoder: the pre-trained encoder's name.
-        independent: the other's name; `random:` and a name for random weights.
-
-    Refused: encoders of different shapes or vocabularies.
+        independent: its name; `random:` and a name for random weights. Refused where shape or vocabulary differ.
     """
     located = [encoders.locate(name) for name in (encoder, independent)]
-    shapes = [
-        (config.num_hidden_layers, config.hidden_size, config.num_attention_heads, config.vocab_size)
-        for config in map(encoders.config, located)
-    ]
-    if shapes[0] != shapes[1]:
+    first, second = map(encoders.config, located)
+    shape = ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size")
+    alike = all(getattr(first, name) == getattr(second, name) for name in shape)
+    if alike and not located[1].random:
+        alike = encoders.tokenizer(located[0]).get_vocab() == encoders.tokenizer(located[1]).get_vocab()
+    if not alike:
         raise ValueError(
-            f"{encoder} and {independent} have layers, width, heads and vocabulary {shapes[0]} and {shapes[1]}: name "
-            f"an independent encoder of the same shape, or random:{encoder}."
+            f"{encoder} and {independent} differ in layers, width, heads or vocabulary: name an independent encoder of "
+            f"the same shape and vocabulary, or random:{encoder}."
         )
-    if located[1].random:
-        return randomly_initialised(independent)
-    vocabularies = [encoders.tokenizer(one).get_vocab() for one in located]
-    if vocabularies[0] != vocabularies[1]:
-        raise ValueError(
-            f"{encoder} and {independent} have different vocabularies: name an independent encoder with the same."
-        )
-    return encoders.load_weights(located[1])
+    return randomly_initialised(independent) if located[1].random else encoders.load_weights(located[1])
 
 
 def _rows(measure: str, model: tuple[str, int], values, null, entering=np.nan, fold=WHOLE) -> pd.DataFrame:

@@ -1,4 +1,5 @@
-"""Figures 3 and 4 of Hao et al. (2019): states of a training in its plane, and what a long training leads to.
+"""Figures 3 and 4 of Hao et al. (2019): states of a training in its plane, and what a long training leads to; beyond
+the paper, the curvature of the loss at a training's end, a sharpness that depends on no direction.
 
 The control of a trajectory is a random walk (`turn_of_random_walk`), that of a way between two models a random
 direction. Planes, grids and folds are those of `hao2019`.
@@ -17,11 +18,15 @@ from transformers import PreTrainedModel
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions
 from fivelenses.lenses.directions import Parameters, layer_parameters
+from fivelenses.lenses.hessian import curvatures
+from fivelenses.models import thirds
+from fivelenses.models.layers import layer_list
 from fivelenses.papers.hao2019 import Grid, Models, Plane, at_point, cells_of, loss_of, surface
 from fivelenses.papers.models import Log, encoded
-from fivelenses.records import BETWEEN, CELL, CONTINUED, INITS, PRETRAINED, SEPARATE, STATE, TWIN, WHOLE
+from fivelenses.records import ALL, BETWEEN, CELL, CONTINUED, INITS, PRETRAINED, SEPARATE, STATE, TWIN, WHOLE
 
 POSITIONS_BETWEEN = 11
+CURVATURE_DRAWS = 5
 
 
 def trajectories(
@@ -177,3 +182,46 @@ def model_between(first: PreTrainedModel, second: PreTrainedModel, share: float)
         for parameter, other in zip(mixed.parameters(), second.parameters(), strict=True):
             parameter.lerp_(other, share)
     return mixed
+
+
+def end_curvature(
+    checkpoints: Sequence[Checkpoint],
+    task: str,
+    init: str,
+    seed: int,
+    second: Mapping[str, str],
+    grid_examples: int | None = None,
+    device: str | None = None,
+) -> pd.DataFrame:
+    """The largest eigenvalue and the trace of the Hessian of one model's training loss, whole and per third of layers.
+
+    Args:
+        grid_examples: training examples, those of a cell of a grid; None for all. The other arguments are those of
+            `hao2019.landscapes`.
+
+    Returns:
+        One row per `group` of layers (`all`, `low`, `middle`, `high`), with `task`, `init`, `seed`, `examples`, `top`
+        and `trace` (nats per squared unit), `trace_standard_error` and `norm`, the length of the group's direction from
+        start to end. Empty if a training diverged that is needed.
+    """
+    models = Models(checkpoints, second, device)
+    if not models.converged(task, seed):
+        return pd.DataFrame()
+    plane, examples = models.plane(task, init, seed), encoded(models.ordinary(task, init, seed), "train")
+    if grid_examples is not None:
+        rows = np.random.default_rng(0).permutation(examples.num_rows)[:grid_examples]
+        examples = examples.select(np.sort(rows))
+    # All layers and the embeddings, as in a surface.
+    layers = {ALL: plane.layers} | thirds(len(layer_list(plane.model)))
+    names = {group: list(layer_parameters(plane.model, inside)) for group, inside in layers.items()}
+    parameters = dict(plane.model.base_model.named_parameters())
+    groups = {group: [parameters[name] for name in inside] for group, inside in names.items()}
+    norms = {group: directions.norm({name: plane.first[name] for name in inside}) for group, inside in names.items()}
+    model = plane.model
+    del plane  # three vectors as long as the parameters, where Lanczos' method needs nine
+    rows = [
+        (group, one.top, one.trace, one.trace_standard_error, norms[group])
+        for group, one in curvatures(model, examples, groups, CURVATURE_DRAWS).items()
+    ]
+    table = pd.DataFrame(rows, columns=["group", "top", "trace", "trace_standard_error", "norm"])
+    return table.assign(examples=examples.num_rows, task=task, init=init, seed=seed)

@@ -62,18 +62,10 @@ BY_KEY = {measure.key: measure for measure in MEASURES}
 
 
 def name(key: str) -> str:
-    """What a measure is called in pictures.
-
-    >>> name("rsa")
-    'similarity'
-    """
+    """What a measure is called in pictures, such as `similarity` for `rsa`."""
     return BY_KEY[key].name
 
 
 def lens(key: str) -> str:
-    """The paper that a measure is from, a key of LENSES; empty for none.
-
-    >>> LENSES[lens("rsa")]
-    'similarity and syntax'
-    """
+    """The paper that a measure is from, a key of LENSES; empty for none."""
     return BY_KEY[key].lens

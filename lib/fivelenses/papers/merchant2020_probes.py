@@ -81,7 +81,10 @@ def edge_probing(
     splits = targets_of_splits(edge_table(edge_task, source), encoder, probe["targets"], max_tokens)
     vectors = {name: vectors_of(one, splits, device) for name, one in models.items()}
     rows = edge_scores(vectors, splits, "mix", probe, device)
-    rows += edge_scores(without_context(vectors), splits, "mix", probe, device)
+    if model == BASE:
+        # The lexical baseline: the embeddings alone, without context.
+        embeddings = [[one[:1] for one in of_split] for of_split in vectors[BASE, SHARED]]
+        rows += edge_scores({(LEXICAL, SHARED): embeddings}, splits, "mix", probe, device)
     rows += edge_scores(vectors, splits, "top", probe, device)
     table = pd.DataFrame(rows, columns=["model", "control", "seed", "layers", "fold", "micro_f1"])
     sizes = {"targets": len(splits[0].targets), "examples": len(set(splits[-1].places))}
@@ -111,13 +114,10 @@ def targets_of_splits(tables: Mapping, encoder: str, most: int, max_tokens: int)
         sentences, targets = random_targets(table, most if name == "train" else most // 2)
         encoded = encoded_words(sentences, tokenizer, max_tokens)
         with_tokens = words_with_tokens(encoded)
-        read = [one for one in targets if with_tokens[one.sentence].issuperset(words_of(one))]
+        words = ({*range(*one.span1), *range(*(one.span2 or one.span1))} for one in targets)
+        read = [one for one, of_one in zip(targets, words, strict=True) if of_one <= with_tokens[one.sentence]]
         splits.append(Split(encoded, read))
     return splits
-
-
-def words_of(target: Target) -> Iterable[int]:
-    return {*range(*target.span1), *range(*(target.span2 or target.span1))}
 
 
 def random_targets(table: pd.DataFrame, most: int) -> tuple[list[list[str]], list[Target]]:
@@ -148,25 +148,12 @@ def words_with_tokens(encoded: datasets.Dataset) -> list[set[int]]:
 
 def vectors_of(model: nn.Module, splits: Iterable[Split], device: str | None) -> list[list[np.ndarray]]:
     """Of each split, for each sentence (1 + L, words, d)."""
-    return [word_vectors(model, split.sentences, every_layer(model), device=device) for split in splits]
-
-
-def every_layer(model: nn.Module) -> range:
-    """0…L."""
-    return range(len(layer_list(model)) + 1)
-
-
-def without_context(vectors: Mapping) -> dict:
-    """The lexical baseline: the embeddings alone of the pre-trained encoder, where it is among the models."""
-    if (BASE, SHARED) not in vectors:
-        return {}
-    return {(LEXICAL, SHARED): [[one[:1] for one in of_split] for of_split in vectors[BASE, SHARED]]}
+    layers = range(len(layer_list(model)) + 1)
+    return [word_vectors(model, split.sentences, layers, device=device) for split in splits]
 
 
 def edge_scores(vectors: Mapping, splits: Sequence[Split], layers: str, probe: Mapping, device: str | None) -> list:
     """Rows of model, control, seed, layers, fold and micro-F1; of the mixture of layers also without each fold."""
-    if not vectors:
-        return []
     settings, rows = {name: value for name, value in probe.items() if name not in ("targets", "seeds")}, []
     of_splits = zip(*vectors.values(), strict=True)
     training, development, _ = [(list(one), split.targets) for one, split in zip(of_splits, splits, strict=True)]
@@ -276,8 +263,8 @@ def structure(
     if not models:
         return pd.DataFrame(columns=TREES)
     tokenizer = encoders.tokenizer(encoders.locate(encoder))
-    how = (tokenizer, read_treebank("ewt", source), structural_sentences, max_tokens, device)
-    table = structural_probes(models, *how)
+    treebank = read_treebank("ewt", source)
+    table = structural_probes(models, tokenizer, treebank, structural_sentences, max_tokens, device)
     table["model"], table["control"] = zip(*table["model"], strict=True)
     return table.assign(tuned_seed=tuned_seed(checkpoints))[TREES]
 
@@ -310,7 +297,7 @@ def structural_probes(
         whole = np.flatnonzero(drawn["tokens"].map(len) == list(map(len, words_with_tokens(words))))
         tables[split], encoded[split] = drawn.iloc[whole], words.select(whole)
     for name, model in models.items():
-        layers = every_layer(model)
+        layers = range(len(layer_list(model)) + 1)
         vectors = {split: word_vectors(model, words, layers, device=device) for split, words in encoded.items()}
         for kind in ("distance", "depth"):
             rows += [(name, *row) for row in tree_scores(kind, vectors, tables, device)]
