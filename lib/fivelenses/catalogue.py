@@ -86,7 +86,8 @@ def _task(name: str, facts: Mapping) -> Task:
     return Task(**{"name": name, **facts, **lists})
 
 
-_ENTRIES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+FILE = Path(__file__).with_suffix(".yaml")
+_ENTRIES = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 TASKS = {name: _task(name, facts) for name, facts in _ENTRIES["tasks"].items()}
 EDGE_TASKS = {name: EdgeTask(**facts) for name, facts in _ENTRIES["edge_tasks"].items()}
 

@@ -20,7 +20,7 @@ import jupytext
 import nbformat
 from filelock import FileLock
 
-from fivelenses import project, records
+from fivelenses import catalogue, project, records
 from fivelenses.chapters import (
     CHAPTERS,
     Chapter,
@@ -73,8 +73,8 @@ def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 
 def run_digest(chapter: Chapter, parameters: dict, committed: Path | None = None) -> str:
     """A digest of all that a run is made from: its parameters, the notebook's code, the library's code that this runs
-    (what it imports, directly or not, what it measures with, and the cards of claims), and the committed records that
-    it reads or else the encoders that the project ships.
+    (what it imports, directly or not, what it measures with, the table of tasks, and the cards of claims), and the
+    committed records that it reads or else the encoders that the project ships.
 
     Prose, docstrings and comments change nothing; neither does code that fine-tunes or runs notebooks, whose work is in
     the records.
@@ -85,7 +85,7 @@ def run_digest(chapter: Chapter, parameters: dict, committed: Path | None = None
         code = records.code_digest({"fivelenses.run", *chapter.measures, *modules}, ("pretraining",))
     content = hashlib.sha256(json.dumps([parameters, cells, code], sort_keys=True).encode())
     models = sorted((project.root() / "models").rglob("*.safetensors"))
-    for file in [*CARDS, *(models if committed is None else [committed / "run.json"])]:
+    for file in [catalogue.FILE, *CARDS, *(models if committed is None else [committed / "run.json"])]:
         content.update(file.name.encode() + file.read_bytes())
     return content.hexdigest()[:16]
 

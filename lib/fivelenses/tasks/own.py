@@ -14,6 +14,7 @@ import csv
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -144,55 +145,43 @@ def read_table(file: Path) -> pd.DataFrame:
 
     Refused: the file is missing, not in UTF-8, damaged or empty, or has a broken row, named by its line.
     """
-    kind = file.suffix.lower()
-    read = {".parquet": _read_parquet, ".jsonl": _read_jsonl}.get(kind, _read_separated)
+    kind, rows = file.suffix.lower(), {}
     if not file.is_file():
         raise SourceError(f"There is no file {file.absolute()}: correct its path.")
+    read = {".parquet": _parquet_rows, ".jsonl": _json_rows}.get(kind, _separated_rows)
     try:
-        table = read(file)
+        for place, row in read(file):
+            rows[place] = row
     except (OSError, ValueError, TypeError, csv.Error, pa.ArrowException) as error:
         reason = str(error).splitlines()[0][:120]
-        raise SourceError(
-            f"{file} is no {kind} in UTF-8, or is damaged ({reason}): correct or save it again."
-        ) from error
-    if table.empty:
+        line = "" if kind == ".parquet" else f" near line {1 + max(rows, default=1):,}"
+        raise SourceError(f"{file} is damaged{line} or no {kind} in UTF-8 ({reason}): correct it.") from error
+    if not rows:
         raise SourceError(f"{file} has no examples: give it the names of its columns and an example in each row.")
-    return table
-
-
-def _read_parquet(file: Path) -> pd.DataFrame:
     # As Python's values: a missing label would turn whole numbers into fractions.
-    rows = pq.read_table(file).to_pylist()
-    return pd.DataFrame(rows, pd.RangeIndex(1, len(rows) + 1, name="row"), dtype=object)
+    index = pd.Index(rows, name="row" if kind == ".parquet" else "line")
+    return pd.DataFrame(list(rows.values()), index, dtype=object)
 
 
-def _read_jsonl(file: Path) -> pd.DataFrame:
-    rows, number = {}, 0
+def _parquet_rows(file: Path) -> Iterable[tuple[int, dict]]:
+    return enumerate(pq.read_table(file).to_pylist(), 1)
+
+
+def _json_rows(file: Path) -> Iterable[tuple[int, dict]]:
     with file.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                try:
-                    rows[number] = {**json.loads(line)}
-                except (ValueError, TypeError) as error:
-                    raise ValueError(f"line {number:,} is no JSON object: {error}") from error
-    return pd.DataFrame(list(rows.values()), pd.Index(rows, name="line"), dtype=object)
+                yield number, {**json.loads(line)}
 
 
-def _read_separated(file: Path) -> pd.DataFrame:
+def _separated_rows(file: Path) -> Iterable[tuple[int, dict]]:
     form = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if file.suffix.lower() == ".tsv" else {"strict": True}
-    rows: dict[int, dict] = {}
     with file.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.DictReader(lines, **form)
-        try:
-            if len(set(reader.fieldnames or ())) < len(reader.fieldnames or ()):
-                raise csv.Error("two columns have one name")
-            for row in reader:
-                if None in (*row, *row.values()):
-                    raise csv.Error(f"it has not the {len(reader.fieldnames)} fields of the first line")
-                rows[reader.line_num] = row
-        except csv.Error as error:
-            raise ValueError(f"broken row in line {1 + max(rows, default=1):,}: {error}") from error
-    return pd.DataFrame(list(rows.values()), pd.Index(rows, name="line"), dtype=object)
+        for row in reader:
+            if len(row) < len(reader.fieldnames) or None in (*row, *row.values()):
+                raise csv.Error(f"it has not one field for each of {', '.join(reader.fieldnames)}")
+            yield reader.line_num, row
 
 
 # --- checking ---------------------------------------------------------------------------------------------------------
