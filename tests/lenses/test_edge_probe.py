@@ -114,7 +114,6 @@ def test_what_cannot_be_trained_is_refused_with_a_sentence():
     training, development = splits()
     for how, words in (
         ({"layers": "all"}, "'mix', or read the last with 'top'"),
-        ({"hidden": 0}, "a whole number from 1"),
         ({"seeds": ()}, "0 seeds: give at least one"),
         (SMALL | {"max_validations": 1, "learning_rate": 1e38}, "diverged before validation 1"),
     ):
@@ -206,14 +205,6 @@ def test_logits_of_stacked_probes_are_those_of_the_published_classifier_target_b
             np.testing.assert_allclose(said[probe, row].detach(), expected.detach(), rtol=1e-4, atol=1e-5)
 
 
-def test_first_weights_are_bounded_by_the_inputs_and_the_mixture_starts_as_the_mean():
-    wide = Configuration(projection=25, hidden=16)
-    parameters = first_parameters((4, 9, 2), 3, wide, torch.Generator().manual_seed(3))
-    assert parameters["mix"].softmax(0).tolist() == [0.25] * 4 and parameters["scale"].tolist() == [1]
-    for name, inputs in (("project", 9), ("attend", 25), ("hidden", 50), ("output", 16)):
-        assert 0.8 * inputs**-0.5 < parameters[name].abs().max() <= inputs**-0.5
-
-
 # --- targets and batches ---
 
 
@@ -257,8 +248,6 @@ FIRST = drawn_sentences(0, WORDS)
     ("models", "words"),
     [
         ([], "no model, sentence or target"),
-        ([FIRST, FIRST[:3]], "Model 1 has 3 given sentences and model 0 has 4"),
-        ([FIRST, drawn_sentences(0, [4, 1, 6, 2])], "Sentence 3 of model 1 in the given split has"),
         ([FIRST, drawn_sentences(0, WORDS, d=5)], "Sentence 0 of model 1 in the given split has"),
         ([[s[0] for s in FIRST]], "Sentence 0 of model 0 in the given split has shape"),
         ([[s * np.nan for s in FIRST]], "Sentence 0 of model 0 in the given split holds NaN"),

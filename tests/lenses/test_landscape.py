@@ -22,12 +22,6 @@ def quadratic(point):
     )
 
 
-def test_the_papers_grid_gains_start_end_and_rollback():
-    found = grid()
-    assert len(found) == 43 and found[0] == -4 and found[-1] == 4
-    assert {-1.0, 0.0, 1.0} <= set(found.tolist())
-
-
 @given(st.floats(-5, 0), st.floats(0.5, 5), st.integers(2, 60))
 @settings(deadline=None, max_examples=50)
 def test_a_grid_increases_and_holds_the_marks_in_range_once(low, high, count):

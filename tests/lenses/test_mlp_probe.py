@@ -67,13 +67,6 @@ def test_a_label_that_training_does_not_hold_is_an_error():
     assert fit_grid(X, Y, X.repeat(2, 0), twice, ONE, [0], max_epochs=50).mean == pytest.approx(known / 2)
 
 
-def test_the_default_grid_is_16_pairs_of_sizes_by_8_alphas():
-    configurations = grid()
-    assert len({one.hidden for one in configurations}) == 16
-    assert sorted({one.alpha for one in configurations}) == pytest.approx(np.geomspace(1e-7, 1, 8))
-    assert len(set(configurations)) == 128
-
-
 def test_a_grid_is_selected_on_withheld_rows_and_run_from_every_seed(monkeypatch):
     x, y = crossing(0, 300)
     calls = []
@@ -133,9 +126,3 @@ def test_rows_that_cannot_be_probed_are_refused(given, message):
 def test_what_cannot_be_trained_is_refused(how, message):
     with pytest.raises(ValueError, match=message):
         fit_grid(**({"x": X, "y": Y, "x_test": X, "y_test": Y, "configurations": ONE} | how))
-
-
-@pytest.mark.parametrize("wrong", [((4, 0), 0.1), ((4,), 0.1), ((4, 4), math.nan)])
-def test_what_is_no_configuration_is_refused(wrong):
-    with pytest.raises(ValueError, match="give the units of two hidden layers"):
-        Configuration(*wrong)

@@ -146,10 +146,6 @@ def test_words_that_do_not_count_are_no_candidates_for_the_root():
         ({"gold": [tree_distances([0, 1, 2])] * 2}, "of 2 sentences"),
         ({"gold": [np.zeros((2, 2))]}, r"shape \(2, 2\), not \(3, 3\)"),
         ({"gold": [np.full((3, 3), np.nan)]}, "finite"),
-        ({"counted": [[True]]}, "True or False per word"),
-        ({"counted": [[1, 1, 1]]}, "True or False per word"),
-        ({"predicted": [np.zeros((3, 3))]}, r"predicted with shape \(3, 3\)"),
-        ({"predicted": [np.full((1, 3, 3), np.nan)]}, "finite numbers"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_sentence(change, words):

@@ -37,7 +37,7 @@ import numpy as np
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, embedding_bag, layer_norm
 
-from fivelenses.lenses.arrays import Array, as_tensor, check_counts, check_positive, check_sentence
+from fivelenses.lenses.arrays import Array, as_tensor, check_sentence
 from fivelenses.lenses.training import Batches, Gradient, Plan, Stack, by_autograd, train
 
 DROPOUT, MAX_GRADIENT_NORM = 0.3, 5.0
@@ -85,9 +85,6 @@ class Configuration:
     def __post_init__(self) -> None:
         if self.layers not in ("mix", "top"):
             raise ValueError(f"layers = {self.layers!r}: mix all of them with 'mix', or read the last with 'top'.")
-        check_positive(learning_rate=self.learning_rate)
-        sizes = ("projection", "hidden", "batch_size", "validate_every", "max_validations")
-        check_counts(**{name: getattr(self, name) for name in sizes})
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,8 +365,11 @@ class SpanTargets:
         if not len(models) or not len(models[0]) or not len(targets):
             raise ValueError(f"The {name} split has no model, sentence or target: give at least one.")
         self._models, self._top = [[as_tensor(one) for one in sentences] for sentences in models], top
-        _check_vectors(self._models, {target.sentence for target in targets}, name)
         bounds = np.array([_checked_bounds(place, one, self._models[0], name) for place, one in enumerate(targets)])
+        for model, sentences in enumerate(self._models):
+            for number in sorted({target.sentence for target in targets}):
+                where = f"Sentence {number} of model {model} in the {name} split"
+                check_sentence(where, sentences[number], self._models[0][0])
         if bounds[:, 1].any() and not bounds[:, 1, 1].all():
             raise ValueError(f"Some targets of the {name} split have a second span and some have none: split them.")
         self.device = self._models[0][0].device
@@ -422,24 +422,12 @@ class SpanTargets:
         return SpanBatch(words, *tensors)
 
 
-def _check_vectors(models: list[list[torch.Tensor]], read: set[int], name: str) -> None:
-    """Refuse sentences that differ between models, or that a target reads and that are no vectors of words."""
-    for model, sentences in enumerate(models):
-        if len(sentences) != len(models[0]):
-            raise ValueError(f"Model {model} has {len(sentences)} {name} sentences and model 0 has {len(models[0])}.")
-        for number in sorted(read & set(range(len(sentences)))):
-            where = f"Sentence {number} of model {model} in the {name} split"
-            check_sentence(where, sentences[number], models[0][0])
-            if sentences[number].shape != models[0][number].shape:
-                raise ValueError(f"{where} has other words than that of model 0: give the same sentences.")
-
-
 def _checked_bounds(place: int, target: Target, sentences: list[torch.Tensor], name: str) -> list[tuple[int, int]]:
     """Start and end of both spans, 0 and 0 for a missing second one."""
     where = f"Target {place} of the {name} split"
     if not 0 <= target.sentence < len(sentences):
         raise ValueError(f"{where} is in sentence {target.sentence}, and there are {len(sentences)}.")
-    words = sentences[target.sentence].shape[1]
+    words = sentences[target.sentence].shape[-2]
     for span in (target.span1, target.span2):
         if span is not None and not 0 <= span[0] < span[1] <= words:
             raise ValueError(f"{where} has the span {tuple(span)}, which is no part of its {words} words.")

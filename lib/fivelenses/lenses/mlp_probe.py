@@ -37,10 +37,6 @@ class Configuration:
     hidden: tuple[int, int]
     alpha: float
 
-    def __post_init__(self) -> None:
-        if len(self.hidden) != 2 or min(self.hidden) < 1 or not 0 <= self.alpha < np.inf:
-            raise ValueError(f"{self}: give the units of two hidden layers, and a finite alpha from 0 up.")
-
 
 @dataclass(frozen=True, eq=False)
 class ProbeResult:

@@ -131,12 +131,6 @@ def sentence_scores(
     parts = []
     for sentence, (values, truth, mask) in enumerate(zip(predicted, gold, counted, strict=True)):
         mask = np.asarray(mask)
-        fits = values.shape == (len(predicted[0]), *truth.shape) and mask.shape == (len(truth),) and mask.dtype == bool
-        if not fits or not np.isfinite(values).all():
-            raise ValueError(
-                f"Sentence {sentence} of {len(truth)} words is predicted with shape {values.shape} and counted with "
-                f"{mask.shape}: give finite numbers of each probe, and True or False per word."
-            )
         correct, possible = np.zeros(len(values), dtype=int), 0
         if mask.any() and kind == "distance":
             edges = _spanning_edges(truth[np.ix_(mask, mask)])
