@@ -223,17 +223,6 @@ def test_equal_points_of_two_labels_are_not_separable():
     assert not linearly_separable(points, ["a", "a", "b"])
 
 
-def test_a_start_changes_no_result():
-    for spread in (0.5, 8.0):
-        points, codes = gaussian_classes(5, spread=spread)
-        earlier = probe(points + 0.01 * np.random.default_rng(1).standard_normal(points.shape), codes)
-        cold, warm = probe(points, codes), probe(points, codes, start=earlier)
-        np.testing.assert_array_equal(warm.assignments, cold.assignments)
-        np.testing.assert_allclose(warm.distances, cold.distances, rtol=1e-7)
-    with pytest.raises(ValueError, match="other features than the points, which have 5"):
-        probe(np.random.default_rng(0).standard_normal((60, 5)), codes, start=earlier)
-
-
 def test_similarity_is_one_for_a_scaled_copy_and_uses_common_labels_only():
     points, codes = gaussian_classes(0, n=50, d=6, labels=5, spread=8.0)
     p, q = probe(points, codes), probe(-3 * points @ rotation(0, 6) + 7, codes)

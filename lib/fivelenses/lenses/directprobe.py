@@ -62,7 +62,7 @@ class DirectProbe:
 
 
 @one_thread
-def probe(points: Array, labels: Array, start: DirectProbe | None = None) -> DirectProbe:
+def probe(points: Array, labels: Array) -> DirectProbe:
     """Clusters by the authors' rule, and the distances between them.
 
     Initially every point is a cluster. Repeatedly, the two clusters of the same label with the nearest centroids (means
@@ -73,11 +73,8 @@ def probe(points: Array, labels: Array, start: DirectProbe | None = None) -> Dir
     Args:
         points: (n, d).
         labels: (n,) integers or strings.
-        start: the result for similar points, such as those of an earlier training step, whose directions are tried
-            first; it saves time and changes nothing else.
 
-    Refused: wrong shapes, values that are not finite, a single label, equal points with different labels, or a start of
-    another dimension.
+    Refused: wrong shapes, values that are not finite, a single label, or equal points with different labels.
 
     Example:
         >>> result = probe(np.array([[0.0], [1.0], [3.0], [5.0]]), np.array(["x", "x", "y", "x"]))
@@ -87,13 +84,12 @@ def probe(points: Array, labels: Array, start: DirectProbe | None = None) -> Dir
     points = checked_points("points", points)
     labels, codes = _checked_labels(labels, len(points))
     _refuse_points_of_two_labels(points, labels, codes)
-    directions = {} if start is None else _directions(start, labels, points.shape[1])
     clusters = [np.flatnonzero(codes == code) for code in range(len(labels))]
     certificates = {}
     meets = np.zeros((len(labels), len(labels)), dtype=bool)
     for i, j in combinations(range(len(labels)), 2):
         pair = points[clusters[i]], points[clusters[j]]
-        certificates[i, j] = nearest_points(*pair, exact=not meets.any(), direction=directions.get((i, j)))
+        certificates[i, j] = nearest_points(*pair, exact=not meets.any())
         meets[i, j] = meets[j, i] = not certificates[i, j].separable
     if meets.any():
         clusters, certificates = clusters_by_merging(points, codes, meets), {}
@@ -167,19 +163,6 @@ def random_label_control(points: Array, labels: Array, seed: int) -> bool:
     points = checked_points("points", points)
     labels, codes = _checked_labels(labels, len(points))
     return linearly_separable(points, chance.permutation(labels[codes]))
-
-
-def _directions(start: DirectProbe, labels: np.ndarray, d: int) -> dict[tuple[int, int], np.ndarray]:
-    """Per pair of labels, the normal between two of their clusters in an earlier result."""
-    if any(certificate.normal.shape != (d,) for certificate in start.certificates.values()):
-        raise ValueError(f"The start has other features than the points, which have {d}: give one of {d}.")
-    code_of = {label: code for code, label in enumerate(labels.tolist())}
-    directions = {}
-    for (i, j), certificate in start.certificates.items():
-        pair = tuple(code_of.get(label) for label in start.cluster_labels[[i, j]].tolist())
-        if None not in pair:
-            directions.setdefault(pair, certificate.normal)
-    return directions
 
 
 def _checked_labels(labels: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -330,13 +313,18 @@ class _Clusters:
         near &= self._meets[self._codes[first]][self._codes]
         clusters, counts = np.unique(self._cluster_of[near], return_counts=True)
         # Clusters with most points on the wrong side come first: one that meets the union ends the search.
-        for cluster in clusters[np.argsort(-counts, kind="stable")].tolist():
-            rows = self._members[cluster]
-            guess = self._normals.get((first, cluster), self._normals.get((second, cluster)))
-            if guess is None:
-                guess = direction - self._whitened[rows].mean(0)
-            nearest = nearest_points(self._centred[union], self._centred[rows], exact=False, direction=guess)
-            if not nearest.separable:
-                return False
-            self._normals[first, cluster], self._normals[cluster, first] = nearest.normal, -nearest.normal
+        clusters, guesses = clusters[np.argsort(-counts, kind="stable")].tolist(), []
+        for cluster in clusters:
+            known = self._normals.get((first, cluster), self._normals.get((second, cluster)))
+            guesses.append(direction - self._whitened[self._members[cluster]].mean(0) if known is None else known)
+        inside = self._centred[union]
+        lowest = (inside @ np.array(guesses).T).min(0) if guesses else []
+        for cluster, normal, least in zip(clusters, guesses, lowest, strict=True):
+            outside = self._centred[self._members[cluster]]
+            if least - (outside @ normal).max() <= self._margin * np.linalg.norm(normal):
+                nearest = nearest_points(inside, outside, exact=False, direction=normal)
+                if not nearest.separable:
+                    return False
+                normal = nearest.normal
+            self._normals[first, cluster], self._normals[cluster, first] = normal, -normal
         return True

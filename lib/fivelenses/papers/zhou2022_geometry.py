@@ -129,19 +129,12 @@ def along_training(
 
 
 def _followed(part: Split, checkpoints: Sequence[Checkpoint], device: str | None) -> Iterator[tuple]:
-    """`control`, `step`, `layer`, the labels' centroids and, on every other layer, what DirectProbe finds, else None.
-
-    The search for separating planes begins with those of the state before.
-    """
-    latest: dict[tuple[str, int], directprobe.DirectProbe] = {}
+    """`control`, `step`, `layer`, the labels' centroids and, on every other layer, their geometry, else None."""
     for control, step, model in _states(checkpoints):
         depth = len(layer_list(model))
         for layer, points in part.states(model, range(1, depth + 1), device).items():
             centroids = np.stack([points[part.labels == name].mean(axis=0) for name in np.unique(part.labels)])
-            probed = None
-            if (depth - layer) % 2 == 0:
-                start = latest.get((control, layer), latest.get((SHARED, layer)))
-                probed = latest[control, layer] = directprobe.probe(points, part.labels, start=start)
+            probed = directprobe.probe(points, part.labels) if (depth - layer) % 2 == 0 else None
             yield control, step, layer, centroids, probed
 
 
@@ -221,7 +214,7 @@ def target_distances(
     part = splits(replace(checkpoints[0].specification, task=target), followed_points)[TRAINING]
     parts, start = [], None
     for (place,), model in after_each_task(checkpoints):
-        probed = directprobe.probe(part.last_layer(model, device), part.labels, start=start)
+        probed = directprobe.probe(part.last_layer(model, device), part.labels)
         start = start or probed
         distances = {"before": start.min_distances, "after": probed.min_distances}
         table = pd.DataFrame(place | {"label": start.labels.astype(str)} | distances)
