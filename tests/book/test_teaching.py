@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fivelenses import project
-from fivelenses.book import ledger, pages
+from fivelenses.book import build, ledger, pages
 from fivelenses.chapters import CHAPTERS
 
 ROOT = project.root()
@@ -107,3 +107,14 @@ def test_every_source_but_the_course_report_has_a_link():
     entries = re.split(r"^@", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     without = [entry.split("{")[1].split(",")[0] for entry in entries if "url " not in entry]
     assert without == ["singh2020"]
+
+
+def test_a_link_to_a_term_carries_its_meaning(tmp_path):
+    glossary = '<dl class="glossary"><dt id="term-twin">twin</dt><dd><p>Moved as far,\n"at random".</p></dd></dl>'
+    (tmp_path / "glossary.html").write_text(glossary)
+    link = '<a class="reference internal" href="../glossary.html#term-twin"><span>twin</span></a>'
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "page.html").write_text(f"<p>{link}</p>")
+    build.add_meanings_of_terms(tmp_path)
+    written = (tmp_path / "published" / "page.html").read_text()
+    assert '#term-twin" title="Moved as far, &quot;at random&quot;."><span>' in written

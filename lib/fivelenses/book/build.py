@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
+from html import escape
 from pathlib import Path
 
 import nbformat
 import pandas as pd
 import yaml
+from bs4 import BeautifulSoup
 
 from fivelenses import catalogue, judging, project, records
 from fivelenses.book import ledger, sweeps
@@ -121,12 +123,24 @@ def jupyter_book(source: Path, output: Path, *options: str) -> Path:
             f"The book did not build: {first.replace(str(source), 'book')} ({len(lines)} such lines in {log})."
         )
     html = output / "_build" / "html"
+    add_meanings_of_terms(html)
     # Beside the pages when they are built: each would load a script that is staged with them, a second time.
     (html / "_static" / "mathjax").mkdir(parents=True, exist_ok=True)
     for file in importlib.metadata.files("sphinx-mathjax-offline"):
         if file.name == MATHJAX:
             shutil.copy(file.locate(), html / "_static" / "mathjax" / MATHJAX)
     return html
+
+
+def add_meanings_of_terms(html: Path) -> None:
+    """Put the glossary's meaning of a term on every link to it, where a browser shows it under the pointer."""
+    glossary = BeautifulSoup((html / "glossary.html").read_text(encoding="utf-8"), "html.parser")
+    for page in html.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for name in glossary.select("dl.glossary > dt[id]"):
+            meaning = escape(" ".join(name.find_next_sibling("dd").get_text().split()))
+            text = text.replace(f'glossary.html#{name["id"]}"', f'glossary.html#{name["id"]}" title="{meaning}"')
+        page.write_text(text, encoding="utf-8")
 
 
 def stage(folder: Path, runs: Sequence[BookRun]) -> None:
