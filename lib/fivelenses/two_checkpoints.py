@@ -301,7 +301,7 @@ class Words:
         of_texts = np.repeat(self._fold_of[batches[0].rows], mask.sum(1).cpu())
         here = comparison.positions_in_batch(self._positions, self._tokens_before, len(of_texts))
         self._tokens_before += len(of_texts)
-        self._folds.append(of_texts[here])
+        self._folds.append(of_texts[here.numpy()])  # a tensor of one place would be a number
         for layer, kept in self._tokens.items():
             kept.append([batch.tokens(layer)[here.to(mask.device)] for batch in batches])
 
