@@ -142,8 +142,6 @@ def test_a_table_is_printed_by_its_formats_in_the_order_of_its_columns():
         "–",
     ]
     assert len(read(table_html(table, "")).select('th[scope="rowgroup"][rowspan="2"]')) == 1
-    with pytest.raises(KeyError, match="no column 'score'"):
-        table_html(table, "", {"score": "score"})
 
 
 @pytest.fixture

@@ -683,8 +683,6 @@ def contour_levels(values: np.ndarray, errors: np.ndarray, step: float | None = 
     """Contours that hold all finite values, in whole multiples of a step or in equal ratios from `FLOOR` on, no closer
     than the standard error of a cell (median).
 
-    >>> contour_levels(np.array([0.12, 0.24]), np.array([0.02, 0.02]), step=0.05).round(2)
-    array([0.1 , 0.15, 0.2 , 0.25])
     >>> contour_levels(np.array([0.1, np.nan, 1.0]), np.array([0.05, np.nan, 0.5])).round(2)
     array([0.1 , 0.16, 0.25, 0.4 , 0.63, 1.  ])
     """
@@ -799,12 +797,7 @@ def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float,
 
 
 def first_seed(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The rows of the first seed, for a figure of one model, and words on the others for its caption.
-
-    >>> rows, words = first_seed(pd.DataFrame({"seed": [11, 10, 10], "loss": [0.3, 0.2, 0.1]}))
-    >>> rows["loss"].tolist(), words
-    ([0.2, 0.1], ' Seed 10, the first of 2.')
-    """
+    """The rows of the first seed, for a figure of one model, and words on the others for its caption."""
     if isinstance(table, Missing) or table.empty:
         return table, ""
     seeds = sorted(table["seed"].unique())
@@ -875,16 +868,8 @@ def table_html(
         columns: those printed, in this order, each with its header; all when empty.
         formats: by column, how it is printed: a format of its values (`"{:.3f}"`), filled from the row by the names of
             its columns (`"{score:.3f} ± {spread:.3f}"`), or a function of a value that is not missing.
-
-    >>> scores = pd.DataFrame({"task": ["rte"], "gain": [-0.25], "null": [float("nan")]})
-    >>> formats = {"task": str.upper, "gain": "{gain:.2f} ({null:.2f})"}
-    >>> page = table_html(scores, "Scores.", {"task": "task", "gain": "change"}, formats)
-    >>> "−0.25 (–)" in page, ">change<" in page, "RTE" in page, ">null<" in page
-    (True, True, True, False)
     """
     shown = columns or {name: str(name) for name in table.columns}
-    if unknown := [name for name in (*shown, *(formats or {})) if name not in table.columns]:
-        raise KeyError(f"The table has no column {unknown[0]!r}; it has {', '.join(map(str, table.columns))}.")
     cells = [[escape(cell) for cell in _cells(table, name, (formats or {}).get(name))] for name in shown]
     if len(shown) < 12:  # a spread stays on the line of its number where there is room
         cells = [[cell.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}") for cell in column] for column in cells]

@@ -199,9 +199,6 @@ def crossed(values: np.ndarray) -> Interval:
 def difference(values: np.ndarray, reference: np.ndarray) -> Interval:
     """The mean of `values` (models, examples) minus that of other models, on the same examples; models that belong
     together are paired by `crossed(values - reference)`.
-
-    >>> difference([[1.0, 2.0, 3.0], [2.0, 3.0, 1.0]], [[0.0, 1.0, 1.0]]).models
-    1
     """
     sides = [_finite(values), _finite(reference)]
     return _interval([side.mean(axis=1) for side in sides], sides, sides[0].shape[1])
@@ -326,11 +323,6 @@ def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minu
         predictions, reference: `checkpoints.predictions.by_example` of models of one kind, and of what is subtracted:
             models of the same seeds are pairs, a single one is common to all.
         minus_null: subtract what a model scores that does not read.
-
-    >>> values = [(0, 0, "accuracy", 1, 1, 1), (0, 1, "accuracy", 1, 1, 0)]
-    >>> names = ["seed", "example", "metric", "score", "weight", "null"]
-    >>> score(pd.DataFrame(values, columns=names), minus_null=True).estimate
-    0.5
     """
     given = [side for side in (predictions, reference) if side is not None]
     sides = [_by_model(side, minus_null) for side in given]
@@ -602,11 +594,7 @@ class Verdict:
 
     @property
     def stays(self) -> str:
-        """In how many of the settings the verdict stays, for a table; empty where there are none.
-
-        >>> Verdict("open", settings={"90 % intervals": "mixed", "99 % intervals": "open"}).stays
-        '1/2'
-        """
+        """In how many of the settings the verdict stays, for a table (*1/2*); empty where there are none."""
         return f"{len(self.settings) - len(self.changed)}/{len(self.settings)}" if self.settings else ""
 
     @property
