@@ -19,7 +19,7 @@ from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.exhibits import counted
 from fivelenses.models import encoders
-from fivelenses.tasks.own import described
+from fivelenses.tasks.own import description
 from fivelenses.tasks.sources import SourceError, mirror
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _inputs(parameters: ChapterParameters) -> list[str]:
 
 def _data(parameters: ChapterParameters, task: tasks.Task) -> str:
     if task.own:
-        return f"data: {described(task.name)}"
+        return f"data: {description(task.name)}"
     if parameters.source == "toyworld":
         return f"data: {task.title} from the toy world, generated"
     # Running text has no training examples: it is measured on alone.

@@ -245,11 +245,11 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
     """
     from fivelenses import tasks
     from fivelenses.models import encoders
-    from fivelenses.tasks.own import described
+    from fivelenses.tasks.own import description
 
     for task in map(tasks.find, parameters.tasks_trained()):
         if task.own:
-            log(described(task.name))
+            log(description(task.name))
     for name in dict.fromkeys(parameters.encoders_read()):
         shape = encoders.check_encoder(name, parameters.six_projections, parameters.fewest_layers)
         if heads := [one for one in shape.architectures or () if one.endswith(FINE_TUNED)]:

@@ -78,23 +78,23 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
         (['train', 'validation'], ('not_equivalent', 'equivalent'))
     """
     task = find(name)
-    wanted = splits or tuple(task.splits)
+    splits = splits or tuple(task.splits)
     if task.own:
-        return TaskData(task, "own", {split: own.table(task, split) for split in wanted}, task.labels)
+        return TaskData(task, "own", {split: own.table(task, split) for split in splits}, task.labels)
     if task.treebank:
-        return _word_data(task, source, wanted)
+        return _word_data(task, source, splits)
     if source == "toyworld":
         labels = tuple(toyworld.LABELS["trec_fine"]) if task.name == "trec" else task.labels
-        return TaskData(task, source, {split: _toy_split(task, split) for split in wanted}, labels)
-    return _hub_data(task, wanted)
+        return TaskData(task, source, {split: _toy_split(task, split) for split in splits}, labels)
+    return _hub_data(task, splits)
 
 
-def _word_data(task: Task, source: str, wanted: tuple[str, ...]) -> TaskData:
+def _word_data(task: Task, source: str, splits: tuple[str, ...]) -> TaskData:
     """A task on words; its labels are those of all its splits in alphabetical order, as its table lists none."""
     frames = word_tables(task.name, source)
     by_split = {split: frames[name] for split, name in task.splits.items()}
     labels = tuple(sorted({name for frame in by_split.values() for names in frame["names"] for name in names}))
-    tables = {split: datasets.Dataset.from_pandas(by_split[split], preserve_index=False) for split in wanted}
+    tables = {split: datasets.Dataset.from_pandas(by_split[split], preserve_index=False) for split in splits}
     return TaskData(task, source, tables, labels)
 
 
@@ -105,15 +105,15 @@ def _toy_split(task: Task, split: str) -> datasets.Dataset:
     return datasets.Dataset.from_pandas(frame, preserve_index=False)
 
 
-def _hub_data(task: Task, wanted: tuple[str, ...]) -> TaskData:
-    loaded = {split: hub_table(task, split) for split in wanted}
-    for split, table in loaded.items():
+def _hub_data(task: Task, splits: tuple[str, ...]) -> TaskData:
+    tables = {split: hub_table(task, split) for split in splits}
+    for split, table in tables.items():
         if missing := set(_columns(task)) - set(table.column_names):
             raise SourceError(
                 f"{task.title} {split} has no column {', '.join(sorted(missing))}: it is not the hub's table."
             )
     labels = task.labels or tuple(getattr(table.features.get(task.label), "names", ()))
-    return TaskData(task, "hub", loaded, labels)
+    return TaskData(task, "hub", tables, labels)
 
 
 def with_examples(data: TaskData, examples: int | None, seed: int) -> TaskData:

@@ -2,7 +2,7 @@
 
 ``reviews.csv`` (or `.tsv`, `.jsonl`, `.parquet`) and ``hub:owner/name/configuration@revision`` (the last two can be
 left out) have columns `text` and `label`, and `text2` where two texts are read together;
-``reviews.csv:text=review,label=stars`` names others. Every other column is left out, and `described` lists it.
+``reviews.csv:text=review,label=stars`` names others. Every other column is left out, and `description` lists it.
 
 Development examples are those of the file beside it whose name has `dev` for `train` (`train.tsv`, `dev.tsv`), of the
 hub those of the split `validation`, `dev` or `test`; else a fifth of the distinct texts of each label.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import datasets
 
 COLUMNS, FILES = ("text", "text2", "label"), (".csv", ".tsv", ".jsonl", ".parquet")
-NAMED = re.compile(r"(?P<place>.+?)(:(?P<columns>\w+=.*))?")
+ARGUMENT = re.compile(r"(?P<place>.+?)(:(?P<columns>\w+=.*))?")
 HUB = re.compile(r"hub:(?P<name>[\w.-]+/[\w.-]+)(/(?P<configuration>[\w.-]+))?(@(?P<revision>\S+))?")
 TRAIN = re.compile(r"(?<![A-Za-z])train(?![A-Za-z])")
 DEVELOPMENT_SPLITS = ("validation", "dev", "test")  # of a data set of the hub, the first there is
@@ -41,7 +41,7 @@ DEVELOPMENT_SHARE, SPLIT_SEED = 0.2, 0
 MAX_CLASSES, MIN_ROWS = 100, 10
 
 
-def name_of(named: str) -> str:
+def name_of(argument: str) -> str:
     """The name of a task: itself, or that of the task whose table it names.
 
     Refused: a table that cannot be read or learned from.
@@ -50,22 +50,22 @@ def name_of(named: str) -> str:
         >>> name_of("rte")
         'rte'
     """
-    if named.startswith(tuple(f"{column}=" for column in COLUMNS)):
-        raise SourceError(f"{named} names a column without its table: quote both, '[\"FILE:text=…,{named}\"]'.")
-    place = NAMED.fullmatch(named)["place"] if named else ""
+    if argument.startswith(tuple(f"{column}=" for column in COLUMNS)):
+        raise SourceError(f"{argument} names a column without its table: quote both, '[\"FILE:text=…,{argument}\"]'.")
+    place = ARGUMENT.fullmatch(argument)["place"] if argument else ""
     is_table = place.startswith("hub:") or place.lower().endswith(FILES)
-    return register(named).name if is_table and not is_task(named) else named
+    return register(argument).name if is_table and not is_task(argument) else argument
 
 
-def register(named: str) -> Task:
+def register(argument: str) -> Task:
     """The task of a file or a data set of the hub; it is kept in the store for whoever names it next."""
-    parsed = NAMED.fullmatch(named)
+    parsed = ARGUMENT.fullmatch(argument)
     place, columns = parsed["place"], dict(re.findall(r"([^,=]+)=([^,]+)", parsed["columns"] or ""))
     title, tables = _hub_tables(place, mirror()) if place.startswith("hub:") else _file_tables(Path(place).expanduser())
     parts = [_examples(table, columns, where) for where, table in tables.items()]
     texts = [role for role in parts[0] if role != "label"]
     split = f"from {list(tables)[1]}" if len(parts) == 2 else "a fifth of the distinct texts, split by label"
-    frames = dict(zip(("train", "validation"), parts if len(parts) == 2 else _divided(parts[0], texts), strict=True))
+    frames = dict(zip(("train", "validation"), parts if len(parts) == 2 else _split(parts[0], texts), strict=True))
     counts = pd.DataFrame({name: frame["label"].value_counts() for name, frame in frames.items()})
     counts = counts.fillna(0).astype(int)
     _check_learnable(counts, place)
@@ -88,7 +88,7 @@ def register(named: str) -> Task:
             f"{'; not read: ' if ignored else ''}{', '.join(ignored)}."
         ),
     }
-    return _keep(facts, frames)
+    return _store(facts, frames)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def _label(value) -> str | None:
     return str(value).strip() if isinstance(value, str | int) else None
 
 
-def _divided(examples: pd.DataFrame, texts: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _split(examples: pd.DataFrame, texts: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Training and development rows; rows with equal texts stay together."""
     group = examples.groupby(texts, sort=False).ngroup()
     distinct = examples["label"][~group.duplicated()].to_numpy()
@@ -244,7 +244,7 @@ def _check_learnable(counts: pd.DataFrame, where: str) -> None:
 # --- the store --------------------------------------------------------------------------------------------------------
 
 
-def _keep(facts: dict, frames: dict[str, pd.DataFrame]) -> Task:
+def _store(facts: dict, frames: dict[str, pd.DataFrame]) -> Task:
     content = hashlib.sha256(json.dumps([facts["title"], facts["labels"]]).encode())
     for frame in frames.values():
         content.update(json.dumps(frame.to_dict("list"), ensure_ascii=False).encode("utf-8", "surrogatepass"))
@@ -261,7 +261,7 @@ def _keep(facts: dict, frames: dict[str, pd.DataFrame]) -> Task:
     return read_own(folder.name)
 
 
-def described(name: str) -> str:
+def description(name: str) -> str:
     """One sentence on how a task's table was read, with the examples of each class."""
     return json.loads((own_folder() / name / "task.json").read_text(encoding="utf-8"))["read"]
 

@@ -140,7 +140,7 @@ def raw_splits(repository: str, tag: str, path: str, **splits: tuple[str, ...]) 
         >>> raw_splits("owner/bank", "v1", "bank-{}.conllu", validation=("dev", "53aa"))["validation"].path
         'bank-dev.conllu'
     """
-    return {split: RawFile(repository, tag, path.format(name), *known) for split, (name, *known) in splits.items()}
+    return {split: RawFile(repository, tag, path.format(name), *hashes) for split, (name, *hashes) in splits.items()}
 
 
 def raw_bytes(file: RawFile) -> bytes:
