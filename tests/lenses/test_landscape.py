@@ -43,17 +43,6 @@ def test_the_surface_of_a_quadratic_is_that_worked_by_hand():
     np.testing.assert_allclose(found.losses, 8 * (alphas - 1) ** 2 + 2 * betas[:, None] ** 2, atol=1e-12)
 
 
-def test_a_measurement_keeps_all_its_fields():
-    found = curve(lambda point: Measurement(1.0, 0.25, 0.5, 0.125), START, ALONG_X, [0])
-    assert (found.losses, found.errors, found.loss_standard_errors, found.error_standard_errors) == (
-        1,
-        0.25,
-        0.5,
-        0.125,
-    )
-    assert np.isnan(curve(quadratic, START, ALONG_X, [0]).errors).all()
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_marks_its_cell_alone(value):
     found = curve(lambda point: Measurement(value if float(point["x"]) > 0 else 1.0, 0.5), START, ALONG_X, [0, 1])

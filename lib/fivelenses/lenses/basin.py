@@ -60,8 +60,7 @@ def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, 
         rise: in nats, at least 0.
 
     Returns:
-        The distances below and above ``at``, at least 0; infinity if the loss does not exceed the level up to the end
-        of the grid.
+        The distances below and above ``at``; infinity if the loss does not exceed the level up to the end of the grid.
 
     Example:
         >>> half_widths([0, 1, 2, 3], [4.0, 1.0, 1.1, 1.2], at=1, rise=1.5)

@@ -74,7 +74,7 @@ class ClassifierLoss:
     as it was. What lies below the layers that move is read when the object is made: do not change it later.
 
     Args:
-        model: a transformers model for sequence classification, on the device of the evaluation.
+        model: for sequence classification, on the device of the evaluation.
         examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` where used, `labels`).
         layers: 0…L, those that move; 0 is the embeddings.
         limit: examples drawn without replacement; all by default. A smaller draw is part of a larger one.
@@ -82,7 +82,7 @@ class ClassifierLoss:
         folds: gives each example's fold from (examples,) labels, to be left out one after another; none by default.
 
     Attributes:
-        n_examples: number of examples measured.
+        n_examples: how many are measured.
         fold_of: (examples,) the fold of each, None without folds.
 
     Example:

@@ -24,8 +24,7 @@ attention also adds a constant, which changes no softmax.
 Shapes: a sentence (layers, words, d), a span [start, end) in words. Range: probabilities in [0, 1].
 
 Probes of several models and seeds are trained side by side (:mod:`~fivelenses.lenses.training`). All read the same
-batches; a seed decides the initial weights and the dropout of its probes. A batch lists the words that occur in its
-spans, each once, so that no word is padded, and no word outside the spans is read.
+batches, which list each word of their spans once, without padding.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -281,9 +280,9 @@ def logits(stack: Stack, models: list[int], batch: "SpanBatch", dropout: torch.T
     """The logit of each probe for each target and label, (probes, targets, labels).
 
     Args:
-        stack: parameters as :func:`first_parameters` gives them, (probes, …).
+        stack: parameters of :func:`first_parameters`, (probes, …).
         models: (probes,) the model that each probe reads; probes of one model are neighbours.
-        batch: targets, with the words of these models.
+        batch: with the words of these models.
         dropout: (probes, targets, hidden) factors of the hidden units.
     """
     words = torch.baddbmm(stack["project_bias"], _mixed(stack, models, batch), stack["project"])
@@ -348,7 +347,7 @@ class SpanTargets:
     """The targets of one split, and the vectors of one or several models.
 
     Args:
-        split: per model its vectors, of any floating precision, converted batch by batch; and the targets.
+        split: as :func:`fit` takes it.
         labels: those that can be predicted; other labels of a target are only counted.
         name: of the split, for errors.
         top: whether to read the last layer only.
@@ -391,10 +390,7 @@ class SpanTargets:
         random: torch.Generator | None = None,
         device: str | torch.device | None = None,
     ) -> Iterator[SpanBatch]:
-        """All targets once, those of ``size`` sentences at a time, in a random order or in their own.
-
-        The batches hold the words of some models; sentences without targets are left out.
-        """
+        """All targets once with the words of some models, by ``size`` sentences, in a random order or as given."""
         count = len(self._sentences)
         order = torch.arange(count) if random is None else torch.randperm(count, generator=random)
         for places in order.split(size):

@@ -80,9 +80,8 @@ def curvatures(
     if examples.num_rows == 0:
         raise ValueError("There are no examples to measure: check the split and its cap.")
     whole = list(next(iter(groups.values())))
-    batches = [batch for _, *batch in labelled_batches(examples, model, TOKENS_AT_ONCE)]
     with _twice_differentiable(model):
-        products = _Products(model, batches, examples.num_rows, whole)
+        products = _Products(model, examples, whole)
         signs = torch.Generator().manual_seed(0)
         parts = np.array([products.signs(whole, signs) for _ in range(draws)])
         curvature_of = {}
@@ -98,14 +97,9 @@ def curvatures(
 class _Products:
     """Products of the Hessian of the mean loss with vectors in the space of some of `whole`."""
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        batches: Sequence[tuple[dict, torch.Tensor]],
-        examples: int,
-        whole: Sequence[nn.Parameter],
-    ) -> None:
-        self._model, self._batches, self._examples = model, batches, examples
+    def __init__(self, model: PreTrainedModel, examples: datasets.Dataset, whole: Sequence[nn.Parameter]) -> None:
+        self._model, self._examples = model, examples.num_rows
+        self._batches = batches = [batch for _, *batch in labelled_batches(examples, model, TOKENS_AT_ONCE)]
         # The gradient of a single batch is kept for all products: one product needs as much memory in any case.
         self._kept = None
         if len(batches) == 1:
@@ -131,12 +125,9 @@ class _Products:
 
     def signs(self, parameters: Sequence[nn.Parameter], generator: torch.Generator) -> list[float]:
         """What each parameter adds to zᵀHz, for signs z drawn by lot."""
-        drawn = [2.0 * torch.randint(2, one.shape, generator=generator) - 1 for one in parameters]
-        drawn = [one.to(parameter) for one, parameter in zip(drawn, parameters, strict=True)]
-        return [
-            float((one.double() * product.double()).sum())
-            for one, product in zip(drawn, self(parameters, drawn), strict=True)
-        ]
+        drawn = [(2.0 * torch.randint(2, one.shape, generator=generator) - 1).to(one) for one in parameters]
+        pairs = zip(drawn, self(parameters, drawn), strict=True)
+        return [float((one.double() * product.double()).sum()) for one, product in pairs]
 
 
 def _top(products: _Products, parameters: list[nn.Parameter], seed: int) -> float:

@@ -113,7 +113,7 @@ def fit_grid(
 
 
 def _fitted(rows: Sequence[np.ndarray], probes: Sequence[tuple[Configuration, int]], max_epochs: int) -> np.ndarray:
-    """Which test rows each probe has right, (probes, n_test)."""
+    """(probes, n_test) which test rows each probe has right."""
     return np.stack(Parallel(torch.get_num_threads())([delayed(_right)(*rows, *one, max_epochs) for one in probes]))
 
 

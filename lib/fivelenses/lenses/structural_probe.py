@@ -36,13 +36,12 @@ Shapes: a sentence's vectors (k, words, d) for k layers or models, whose k probe
 would be alone: all start from the same B and read the same batches. Gold distances are (words, words), depths (words,),
 both in edges. Losses are in edges, too, correlations in [-1, 1], shares in [0, 1].
 
-The authors build h_i − h_j for every pair, words × words × d numbers; here G, words × words, replaces them. We subtract
-the first projected word of a sentence from all its words, which changes no distance and keeps the digits that
-differences keep, however far from 0 all words lie.
+The authors build h_i − h_j for every pair, words × words × d numbers; here G, words × words, replaces them. The first
+projected word of a sentence is subtracted from all its words, which keeps the digits that differences keep, however far
+from 0 all words lie.
 
-The offset is ours: the authors have none. A distance is blind to where the origin lies, a length is not: without an
-offset, probes of an encoder whose words have no common mean vector find less depth than of the same words moved by one
-constant vector. It is learned as the last row of B, on a feature that is 1 for every word.
+The offset is ours: a distance is blind to where the origin lies, a length is not, so that depth would depend on the
+mean of all words. It is learned as the last row of B, on a feature that is 1 for every word.
 """
 
 from collections.abc import Iterator, Sequence
