@@ -631,8 +631,9 @@ titles = {key: f"{name(key)} ({seconds[key]:.1f} s)" for key in order}
 above_chance = matrix("above_chance")
 chance = table.drop_duplicates("question").set_index("question")["by_chance"]
 panel = (matrix("score").round(2) + 0.0).rename(index=titles, columns=QUESTIONS)
-RIGHT, cells = "1 is right in all cases", Cells("{:.2f}", above_chance, above_chance)
-drawing = heat_maps({"": panel}, costs.merge(table, "right"), label=RIGHT, cells=cells)
+cells = Cells("{:.2f}", above_chance, above_chance)
+look = dict(label="1 is right in all cases", cells=cells)
+drawing = heat_maps({"": panel}, costs.merge(table, "right"), **look)
 drawing.figure.set_figwidth(4.7)
 run.figure(
     "What each lens can see",

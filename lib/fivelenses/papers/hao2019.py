@@ -338,7 +338,6 @@ def surface(
     Args:
         positions: on both axes.
         value: `loss` or `error`.
-        name: of what is measured, for a line of progress.
 
     Returns:
         One row per cell and fold with `alpha`, `beta`, `examples`, `fold`, the value and its `_standard_error`.

@@ -303,7 +303,6 @@ def properties_read(
         checkpoints: models of one planted task, one per seed; one whose training diverged is left out.
         planted: the kinds of annotation that are read in each, as tasks on words.
         probe_points: words (or pairs) that a probe learns from, and that it is scored on, at most.
-        structural_sentences: training sentences of the structural probes, at most.
 
     Returns:
         One row per model, property and layer: `trained_on` (a task), `seed`, `property` (a task, or `trees`), `measure`
@@ -362,11 +361,8 @@ def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, dev
 
 
 class Alignment:
-    """Hidden states up to rotation and scaling; one column: `cka_debiased` (a similarity in [−1, 1]) or `procrustes`
+    """Hidden states up to rotation and scaling, in one column: `cka_debiased` (a similarity in [−1, 1]) or `procrustes`
     (a distance in [0, √2]).
-
-    Args:
-        column: which of the two.
     """
 
     reads_attention = False

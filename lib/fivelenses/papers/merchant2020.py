@@ -1,6 +1,5 @@
-"""What Merchant, Rahimtoroghi, Pavlick and Tenney (2020), "What Happens To BERT Embeddings During
-Fine-tuning?", measure:
-similarity to the pre-trained encoder (Figures 2 and 5). Probes are in `merchant2020_probes`.
+"""What Merchant, Rahimtoroghi, Pavlick and Tenney (2020), "What Happens To BERT Embeddings During Fine-tuning?",
+measure: similarity to the pre-trained encoder (Figures 2 and 5). Probes are in `merchant2020_probes`.
 
 Special tokens do not count: every text has two or three of them, of which short texts have a larger share.
 """
@@ -140,10 +139,6 @@ def similarity_to_first(
 def random_positions(examples: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, tokens: int) -> np.ndarray:
     """Positions, in the stream of all tokens, of a random sample of those that the tokenizer did not add.
 
-    Args:
-        examples: with their `input_ids`.
-        tokens: drawn, at most.
-
     Example:
         >>> from types import SimpleNamespace
         >>> examples = datasets.Dataset.from_dict({"input_ids": [[1, 7, 2], [1, 7, 8, 9, 2]]})
@@ -157,12 +152,7 @@ def random_positions(examples: datasets.Dataset, tokenizer: PreTrainedTokenizerB
 
 
 def inputs(source: str, names: Iterable[str], examples: int) -> dict[str, tuple[list[str], ...]]:
-    """Texts by input, drawn at random: sentences of running text, or pairs of a task, and their first sides alone.
-
-    Args:
-        names: `RUNNING_TEXT`, or of `SIDES`.
-        examples: sentences or pairs, at most.
-    """
+    """Random texts by input: sentences of `RUNNING_TEXT`, or pairs of a task of SIDES, and their first sides alone."""
     texts = {}
     for name in names:
         if name == RUNNING_TEXT:

@@ -52,17 +52,13 @@ def controls(checkpoint: Checkpoint) -> tuple[str, ...]:
 def model_of(
     checkpoint: Checkpoint, control: str, original: nn.Module, device: str | None = None, log: Log = print
 ) -> nn.Module | None:
-    """The fine-tuned model, or a twin of it; both twins have the same noise, which no other model's twins have.
+    """The fine-tuned model, or a twin of it; None where noise of no scale moves the last layer as far as training did.
+
+    Both twins have the same noise, which no other model's twins have.
 
     Args:
-        checkpoint: a fine-tuned model.
         control: of `controls`.
-        original: the pre-trained encoder that it came from.
-        device: where models read, a GPU when there is one by default.
-        log: takes a line where there is no functional twin.
-
-    Returns:
-        None where noise of no scale moves the last layer as far as training did.
+        original: the pre-trained encoder that the model came from.
     """
     fine_tuned, made = checkpoint.model(), checkpoint.specification
     if control not in TWINS:

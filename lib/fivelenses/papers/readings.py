@@ -64,12 +64,8 @@ class Setting:
 def setting(
     checkpoint: Checkpoint, examples: int | None, training_examples: int, sentences: int, device: str | None
 ) -> Setting:
-    """What the models of a checkpoint's task are read with.
-
-    Args:
-        examples, training_examples, sentences: development and training examples, and training sentences of a
-            structural probe, at most; None for all.
-        device: a GPU when there is one, by default.
+    """What the models of a checkpoint's task are read with: so many development and training examples, and training
+    sentences of a structural probe, at most; None for all.
     """
     made = checkpoint.specification
     located = encoders.locate(made.encoder)
@@ -153,11 +149,8 @@ class Rollback(NamedTuple):
 
 
 def rollback(model: nn.Module, setting: Setting, examples: int | None = None, random_directions: int = 0) -> Rollback:
-    """The rise of the training loss with each layer alone reset to its pre-trained parameters.
-
-    Args:
-        examples: training examples, at most.
-        random_directions: in which a layer is moved as far, to be averaged.
+    """The rise of the training loss with each layer alone reset to its pre-trained parameters, on so many examples at
+    most, and with it moved as far in so many random directions.
     """
     model.to(setting.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     before, rises, elsewhere = None, [], []
@@ -187,11 +180,6 @@ def weight_distances(model: nn.Module, setting: Setting) -> np.ndarray:
 def tree_correlations(
     model: nn.Module, tokenizer: PreTrainedTokenizerBase, source: str, sentences: int, device: str | None
 ) -> np.ndarray:
-    """(L,) the mean rank correlation of a structural probe's distances and depths with those of the trees.
-
-    Args:
-        source: of the trees.
-        sentences: that train the probe, at most.
-    """
+    """(L,) the mean rank correlation of a structural probe's distances and depths with those of a source's trees."""
     table = structural_probes({"": model}, tokenizer, read_treebank("ewt", source), sentences, device=device)
     return table[table["fold"] == WHOLE].groupby("layer")["spearman"].mean().iloc[1:].to_numpy()

@@ -60,13 +60,11 @@ def frozen_probes(
     fitted until it has converged.
 
     Args:
-        encoder: its name.
         task, source: a task with one label per text.
         sizes: numbers of training examples; of all but the most, the subsets are those on which the models of the same
             seeds are fine-tuned.
         seeds: of the subsets. A subset that is the whole is the same for all of them, and measured for the first alone.
         max_length: tokens that a text is cut to.
-        device: a GPU when there is one, by default.
 
     Returns:
         `scores`: one row per size, draw and number of layers removed, with `task`, `examples`, `seed` (of the draw),
