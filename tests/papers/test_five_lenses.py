@@ -14,7 +14,7 @@ from tests import chapters
 from tests.conftest import ENCODER
 
 from fivelenses.comparison import CCA, RSA, AttentionJS, compare_with
-from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, MIXED, OPEN, REPRODUCED
+from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, OPEN, REPRODUCED
 from fivelenses.lenses import weights
 from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
@@ -131,13 +131,6 @@ def test_a_trivial_shape_reproduces_nothing_but_what_it_is(verdict, key):
     found = verdict(key, changes(flat, flat))
     assert found.outcome == CANNOT_BE_TESTED and "same at all layers" in found.reason
     assert verdict(key, changes(lambda measure: [0, 0, 0, 0, 0, 1e-9], noise=1.0)).outcome != REPRODUCED
-
-
-def test_a_statement_that_fails_for_one_measure_is_mixed_and_names_the_part(verdict):
-    found = verdict("all-rise-with-depth", changes(lambda m: [1, 1, 9, 9, 5, 5] if m == "structure" else LAYERS))
-    (failed,) = found.of(FAILS)
-    assert found.outcome == MIXED and failed.name == "syntax"
-    assert [part.name for part in failed.parts if part.outcome == FAILS] == ["high third over middle third"]
 
 
 def test_a_task_that_was_not_learned_takes_no_part(verdict):

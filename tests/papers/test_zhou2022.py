@@ -162,12 +162,6 @@ def test_labels_are_pushed_apart(curves, expected):
     )
 
 
-def test_distances_of_clusters_are_not_compared():
-    record = followed("min_distance", {"A": WAVERING, "B": RAMP}, separable=True)
-    record.loc[record["step"] == 2, "separable"] = False
-    assert outcome("pushes-apart", along_training={"distances": record}) == CANNOT_BE_TESTED
-
-
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
