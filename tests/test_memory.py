@@ -1,9 +1,8 @@
 """The memory that a process may use is this machine's, or what its control group allows."""
 
 import numpy as np
-import pytest
 
-from fivelenses.memory import memory, memory_at_hand, peak_memory
+from fivelenses.memory import memory, peak_memory
 
 
 def test_without_a_limit_it_is_that_of_this_machine(tmp_path):
@@ -24,10 +23,6 @@ def test_the_least_limit_of_a_job_and_of_what_it_is_part_of_counts(tmp_path):
     assert memory(tmp_path, tmp_path / "own") == 16_000_000
     (job / "memory.max").write_text("4000000\n")
     assert memory(tmp_path, tmp_path / "own") == 4_000_000
-
-
-def test_a_third_of_it_is_at_hand():
-    assert memory_at_hand("cpu") == pytest.approx(memory() / 3)
 
 
 def test_the_most_that_was_held_is_told_in_bytes_and_never_falls():

@@ -71,23 +71,9 @@ def test_a_release_says_which_verdicts_changed_since_the_one_before(tmp_path):
     assert changes[1] == ["diff", "-small,p,falls,open", "+small,p,falls,reproduced"]
 
 
-def test_a_pull_request_passes_what_a_change_has_to_pass_and_leaves_a_preview():
-    (job,) = contents(ROOT / ".github" / "workflows" / "pull-request.yml")["jobs"].values()
-    assert ".ci/run" in [step.get("run") for step in job["steps"]]
-    (preview,) = [step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
-    assert preview == "build/book/html"
-
-
 def test_every_supported_python_is_built_with_once_a_week():
     weekly = contents(ROOT / ".github" / "workflows" / "weekly.yml")
     named = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     supported = re.findall(r"Programming Language :: Python :: (3\.\d+)", named)
     assert weekly["jobs"]["rebuild"]["strategy"]["matrix"]["python"] == supported
     assert "schedule" in weekly["on"]
-
-
-def test_the_programs_that_a_commit_runs_are_those_of_the_environment():
-    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
-    assert [repository["repo"] for repository in hooks] == ["local"]
-    named = {hook["entry"].split()[0] for repository in hooks for hook in repository["hooks"]}
-    assert named == {".venv/bin/ruff", ".venv/bin/jupytext", ".venv/bin/codespell"}

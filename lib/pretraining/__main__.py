@@ -58,8 +58,8 @@ def _pretrain_text(arguments: argparse.Namespace, chosen: dict) -> None:
     if "steps" not in chosen:
         specification = dataclasses.replace(specification, steps=steps_per_pass(documents, specification, tokenizer))
     held_out = text_files(arguments.held_out) if arguments.held_out else None
-    options = dict(held_out=held_out, half_precision=arguments.half_precision, seconds_between_lines=60.0)
-    pretrain(documents, specification, arguments.folder, tokenizer, **options)
+    half = arguments.half_precision
+    pretrain(documents, specification, arguments.folder, tokenizer, held_out=held_out, half_precision=half)
 
 
 def main() -> None:

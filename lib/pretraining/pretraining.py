@@ -9,7 +9,8 @@ up to rounding.
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -54,10 +55,7 @@ def pretrain(
     tokenizer: PreTrainedTokenizerFast | None = None,
     *,
     held_out: Sequence[Sequence[str]] | None = None,
-    device: torch.device | str | None = None,
     half_precision: bool = False,
-    save_every: int = 200,
-    seconds_between_lines: float = 5.0,
     log: Callable[[str], None] = print,
 ) -> Path:
     """Pre-train a BERT on `documents` (lists of sentences) and write it to `folder`, which is returned.
@@ -66,14 +64,13 @@ def pretrain(
     taken where there is one, in bfloat16 (autocast). `half_precision` stores the weights in float16; they load as
     float32 all the same. The folder appears when it is whole, with `pretraining.json` beside the weights:
     specification, pieces seen, seconds, loss curve, loss on the `held_out` documents, versions. Until then the run's
-    state, saved every `save_every` steps, lies beside it in `.<name>.partial`, and the same call resumes from it. A
-    folder that already holds this very run is returned at once.
+    state lies beside it in `.<name>.partial`, and the same call resumes from it. A folder that already holds this very
+    run is returned at once.
 
     Raises ValueError for text that cannot be used, FileExistsError where the folder or the saved state belongs to
     something else, RuntimeError where another process is at work on it, FloatingPointError where the loss diverged.
     """
     folder = Path(folder)
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     tokenizer = tokenizer or train_wordpiece(documents, specification.vocabulary_size)
     if len(tokenizer) != specification.vocabulary_size:
         raise ValueError(
@@ -81,34 +78,34 @@ def pretrain(
             "make vocabulary_size equal to the tokenizer's"
         )
     text = tokenise(documents, tokenizer, specification.length_at(0))
-    identity = {
-        "specification": asdict(specification),
-        "text": text.fingerprint(),
-        "vocabulary": sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest(),
-    }
+    vocabulary = sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
+    identity = {"specification": asdict(specification), "text": text.fingerprint(), "vocabulary": vocabulary}
     partial = folder.with_name(f".{folder.name}.partial")
-    if _is_there(folder, identity):
-        shutil.rmtree(partial, ignore_errors=True)
-        return folder
+    if not _is_there(folder, identity):
+        with _alone_in(partial, folder):
+            if not _is_there(folder, identity):
+                run = PretrainingRun(text, specification, tokenizer, partial / "state.pt", identity, log)
+                run.train()
+                run.write(partial / "whole", held_out, half_precision)
+                (partial / "whole").replace(folder)
+    shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+@contextmanager
+def _alone_in(partial: Path, folder: Path) -> Iterator[None]:
+    """Hold the folder of an unfinished run, and leave the caller's random numbers alone."""
     partial.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(partial / "lock", timeout=0):
-            if not _is_there(folder, identity):
-                whole = partial / "whole"
-                shutil.rmtree(whole, ignore_errors=True)
-                with torch.random.fork_rng([device] if device.type == "cuda" else []):
-                    run = PretrainingRun(text, specification, tokenizer, device, partial / "state.pt", identity, log)
-                    run.train(save_every, seconds_between_lines)
-                    run.write(whole, held_out, half_precision)
-                whole.replace(folder)
-            shutil.rmtree(partial, ignore_errors=True)
+        with FileLock(partial / "lock", timeout=0), torch.random.fork_rng():
+            shutil.rmtree(partial / "whole", ignore_errors=True)
+            yield
     except Timeout:
         raise RuntimeError(f"another process is pre-training into {folder}: wait for it, or name another") from None
     except FloatingPointError:
         # Resumed, a run that diverged would only diverge again.
         shutil.rmtree(partial)
         raise
-    return folder
 
 
 def _is_there(folder: Path, identity: dict) -> bool:

@@ -10,7 +10,7 @@ import pickle
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -29,6 +29,8 @@ from pretraining.text_blocks import (
 )
 
 LOSSES_KEPT = 200
+SAVE_EVERY = 200  # steps
+SECONDS_BETWEEN_LINES = 30.0
 RECORD = "pretraining.json"
 
 
@@ -130,16 +132,16 @@ class PretrainingRun:
         text: TokenisedText,
         specification: PretrainingSpecification,
         tokenizer: PreTrainedTokenizerFast,
-        device: torch.device,
         state_path: Path,
         identity: dict,
         log: Callable[[str], None],
     ) -> None:
         self.text, self.specification, self.tokenizer = text, specification, tokenizer
-        self.device, self.state_path, self.identity, self.log = (device, state_path, identity, log)
+        self.state_path, self.identity, self.log = state_path, identity, log
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.progress = _Progress()
         torch.manual_seed(derived_seed(specification.seed, "weights"))
-        self.model = BertForPreTraining(configuration(specification, tokenizer)).to(device)
+        self.model = BertForPreTraining(configuration(specification, tokenizer)).to(self.device)
         decayed = [weights for weights in self.model.parameters() if weights.ndim > 1]
         other = [weights for weights in self.model.parameters() if weights.ndim <= 1]
         self.optimiser = torch.optim.AdamW(
@@ -152,22 +154,21 @@ class PretrainingRun:
         if state_path.exists():
             self._resume()
 
-    def train(self, save_every: int, seconds_between_lines: float) -> None:
-        """Take the steps that are left, saving the state every `save_every` steps.
+    def train(self) -> None:
+        """Take the steps that are left, saving the state every 200 steps.
 
         Raises FloatingPointError, before anything is saved, where the loss is no longer finite.
         """
         progress, steps = self.progress, self.specification.steps
-        pieces = self.text.pieces.to(self.device)
-        special = SpecialPieces.of(self.tokenizer, self.device)
+        pieces, special = self.text.pieces.to(self.device), SpecialPieces.of(self.tokenizer, self.device)
         generator = torch.Generator(self.device)
         interval = max(1, steps // LOSSES_KEPT)
         sums, summed = torch.zeros(2, device=self.device), 0
         lengthens = round(self.specification.first_share * steps)
         plan: PairPlan | None = None
         self.model.train()
-        began = line = time.monotonic()
-        first_step, seconds_before, pieces_before = (progress.step, progress.seconds, progress.pieces_seen)
+        line, first = time.monotonic(), replace(progress)
+        began = line - progress.seconds
         while progress.step < steps:
             if plan is None:
                 plan = plan_text(self.text, self.specification, progress.passes, progress.step - progress.batch)
@@ -179,23 +180,28 @@ class PretrainingRun:
             progress.pieces_seen += int(pairs[:, [1, 3]].sum()) + SPECIAL_TOKENS_PER_PAIR * len(pairs)
             if progress.batch == len(plan.batches) or progress.step == lengthens:
                 plan, progress.batch, progress.passes = None, 0, progress.passes + 1
-            saving = progress.step % save_every == 0 and progress.step < steps
+            saving = progress.step % SAVE_EVERY == 0 and progress.step < steps
             if progress.step % interval == 0 or saving or progress.step == steps:
                 self._keep_loss(sums, summed)
                 sums, summed = torch.zeros_like(sums), 0
             now = time.monotonic()
-            progress.seconds = seconds_before + now - began
+            progress.seconds = now - began
             if saving:
                 self._save()
-            if now - line >= seconds_between_lines and progress.loss_curve:
-                line, taken = now, progress.step - first_step
-                left = (now - began) / taken * (steps - progress.step) / 60
-                self.log(
-                    f"step {progress.step} of {steps}, loss {progress.loss_curve[-1]['masked']:.3f} masked words "
-                    f"and {progress.loss_curve[-1]['next_sentence']:.3f} next sentence, "
-                    f"{(progress.pieces_seen - pieces_before) / (now - began):,.0f} tokens a second, "
-                    f"{left:.1f} minutes left"
-                )
+            if now - line >= SECONDS_BETWEEN_LINES and progress.loss_curve:
+                line = now
+                self._say_where_it_is(first)
+
+    def _say_where_it_is(self, first: _Progress) -> None:
+        """Log the losses, the speed since `first` and the time that is left."""
+        progress, steps = self.progress, self.specification.steps
+        seconds = progress.seconds - first.seconds
+        left = seconds / (progress.step - first.step) * (steps - progress.step) / 60
+        self.log(
+            f"step {progress.step} of {steps}, loss {progress.loss_curve[-1]['masked']:.3f} masked words "
+            f"and {progress.loss_curve[-1]['next_sentence']:.3f} next sentence, "
+            f"{(progress.pieces_seen - first.pieces_seen) / seconds:,.0f} tokens a second, {left:.1f} minutes left"
+        )
 
     def write(self, folder: Path, held_out: Sequence[Sequence[str]] | None, half_precision: bool) -> None:
         """Write weights, configuration, tokenizer and `pretraining.json`; the record measures the weights as stored."""

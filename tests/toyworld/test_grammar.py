@@ -10,7 +10,6 @@ from toyworld.lexicon import SENSES
 from toyworld.meaning import Entity, Event
 from toyworld.questions import question
 from toyworld.stories import HOME, draw_cast, draw_event, with_adjuncts
-from toyworld.tables import table
 from toyworld.token_tasks import told_sentences
 
 ANNA = Entity(0, "person", None, "Anna", "feminine")
@@ -98,14 +97,6 @@ def test_every_annotated_sentence_is_a_tree_with_one_root() -> None:
                 at = sentence.heads[at - 1]
                 steps += 1
                 assert steps <= len(sentence.words)
-
-
-def test_gold_trees_of_the_table_are_trees_too() -> None:
-    for rows in table("treebank").values():
-        for tokens, upos, heads, deprels in rows.itertuples(index=False):
-            assert len(tokens) == len(upos) == len(heads) == len(deprels)
-            assert [head for head, relation in zip(heads, deprels, strict=True) if relation == "root"] == [0]
-            assert all(0 <= head <= len(tokens) and head != index + 1 for index, head in enumerate(heads))
 
 
 def test_constituents_nest_and_all_spans_are_in_range() -> None:

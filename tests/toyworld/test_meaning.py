@@ -11,10 +11,6 @@ from toyworld.stories import draw_cast, draw_event, simulate
 STORIES = [simulate(Random(f"story {number}"), 8) for number in range(200)]
 
 
-def test_stories_are_the_same_for_the_same_seed() -> None:
-    assert simulate(Random("again"), 6) == simulate(Random("again"), 6)
-
-
 def test_every_event_is_possible_when_it_happens() -> None:
     for story in STORIES:
         facts = story.facts()
@@ -36,19 +32,10 @@ def test_who_gave_it_away_does_not_have_it() -> None:
             assert before.holder[theme] == loser.identifier
             assert after.holder[theme] == gainer.identifier != loser.identifier
             assert not after.allows(event.core())
+            with pytest.raises(ValueError, match="not possible"):
+                after.apply(event)
             seen += 1
     assert seen > 100
-
-
-def test_an_impossible_event_is_refused() -> None:
-    for story in STORIES:
-        for position, event in enumerate(story.events):
-            if event.sense.frame == "transfer":
-                facts = story.facts(position + 1)
-                with pytest.raises(ValueError, match="not possible"):
-                    facts.apply(event)
-                return
-    raise AssertionError("No story has a transfer.")
 
 
 def test_conditions_and_their_opposites_exclude_each_other() -> None:
