@@ -238,7 +238,7 @@ class ChapterParameters(BaseModel):
 
     def training_sets(self) -> dict[str, list[dict]]:
         """The sets of training examples of this run's tasks of texts with one label each, in whatever way models are
-        fine-tuned on them: values of `training_set` for `checkpoints.bag_of_words.words_by_example`.
+        fine-tuned on them: values of `training_set` for `checkpoints.tables.words_by_example`.
         """
         fields = ("task", "source", "data_digest", "examples", "examples_seed")
         of_texts = (one for one in self.specifications() if catalogue.find(one.task).head == "sequence")
@@ -817,8 +817,7 @@ class Chapter:
 
 def _measures(*modules: str) -> tuple[str, ...]:
     """What every chapter measures with, and these modules of papers."""
-    shared = [f"fivelenses.checkpoints.{name}" for name in ("tables", "predictions", "bag_of_words")]
-    return *shared, *(f"fivelenses.papers.{name}" for name in modules)
+    return "fivelenses.checkpoints.tables", *(f"fivelenses.papers.{name}" for name in modules)
 
 
 MEASURES = {

@@ -320,7 +320,7 @@ def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minu
     words, are not: their examples are dealt into folds, by label where they have one.
 
     Args:
-        predictions, reference: `checkpoints.predictions.by_example` of models of one kind, and of what is subtracted:
+        predictions, reference: `checkpoints.tables.by_example` of models of one kind, and of what is subtracted:
             models of the same seeds are pairs, a single one is common to all.
         minus_null: subtract what a model scores that does not read.
     """
@@ -343,7 +343,7 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
     """Scores on all examples and without each fold of them, as `estimate` takes them, from predictions by example.
 
     Args:
-        predictions: `checkpoints.predictions.by_example`.
+        predictions: `checkpoints.tables.by_example`.
         by: the columns that tell models apart.
 
     Returns:
@@ -473,10 +473,10 @@ def unlearned(
 
     Args:
         models: `ordinary`.
-        predictions: `checkpoints.predictions.by_example` of these.
+        predictions: `checkpoints.tables.by_example` of these.
         leading: the run's own encoder.
         gains: by how much the paper's models score above the null rate, by task.
-        words: `checkpoints.bag_of_words.words_by_example`; tasks without are compared with the null rate alone.
+        words: `checkpoints.tables.words_by_example`; tasks without are compared with the null rate alone.
 
     Returns:
         Reasons by task; with the size of the training set ("rte from 500 examples"), and without for the largest; with

@@ -8,11 +8,11 @@ from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
 from fivelenses.chapters import settings
-from fivelenses.checkpoints import bag_of_words
-from fivelenses.checkpoints.bag_of_words import words_by_example
+from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.finetuning import _training_examples
 from fivelenses.checkpoints.predictions import rows_of
 from fivelenses.checkpoints.specification import specify
+from fivelenses.checkpoints.tables import words_by_example
 from fivelenses.tasks.examples import encode
 
 
@@ -20,7 +20,7 @@ from fivelenses.tasks.examples import encode
 def test_it_learns_from_the_examples_of_the_models(toy_tokenizer, examples, seed):
     made = specify(ENCODER, "mrpc", "toyworld", 0, short_schedule(), examples=examples, examples_seed=seed)
     trained_on = _training_examples(tasks.load("mrpc", "toyworld"), made, toy_tokenizer)
-    with patch.object(bag_of_words, "words_predicted", wraps=bag_of_words.words_predicted) as fitted:
+    with patch.object(tables, "words_predicted", wraps=tables.words_predicted) as fitted:
         rows = words_by_example(made.as_dict())
     encoded = encode(fitted.call_args.args[0], "train", toy_tokenizer, made.schedule.max_length)
     assert encoded.to_dict() == trained_on.to_dict()

@@ -9,9 +9,10 @@ from tests.trees import is_tree
 from fivelenses import judging, tasks
 from fivelenses.checkpoints import specification
 from fivelenses.checkpoints.finetuning import prepare
-from fivelenses.checkpoints.predictions import by_example, predict, scores
+from fivelenses.checkpoints.predictions import predict, scores
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
+from fivelenses.checkpoints.tables import by_example
 from fivelenses.models import batches, layers
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.scores import score

@@ -14,7 +14,6 @@ from torch import nn
 from transformers.utils import ModelOutput
 
 from fivelenses.checkpoints.specification import Specification
-from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.models.biaffine import parse
 from fivelenses.tasks.encoding import best_span
 from fivelenses.tasks.examples import TaskData
@@ -28,7 +27,6 @@ from fivelenses.tasks.scores import (
     squad_scores,
 )
 
-FILE = "predictions.parquet"  # in a checkpoint's folder
 # What a model reads of an encoded example; the rest is for training and scoring.
 INPUTS = ("input_ids", "attention_mask", "token_type_ids", "word_ids", "units")
 BATCH_SIZE = 64
@@ -138,27 +136,8 @@ def scores(predicted: Predicted, data: TaskData, encoded: datasets.Dataset) -> d
     return {"score": score(metric, predicted, gold), "null_rate": null_rate}
 
 
-def by_example(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
-    """The score of each model on each development example, as it was at the end of its training.
-
-    The metric is Σ score / Σ weight over the examples, but for Matthews correlation, which takes `label` and
-    `predicted`.
-
-    Args:
-        checkpoints: fine-tuned models; one whose training diverged is scored like any other.
-
-    Returns:
-        One row per model and example, with `encoder`, `task`, `seed`, `address`, `metric`, `example` (its place in the
-        development set), `score` (right or not; F1 of an answer; words right of a sentence), `weight` (1, or words),
-        `null` (right by the most frequent label, an answer's first sentence, or a tree of every word on the next one,
-        as `scores` has them; Matthews correlation has none), `label`, `predicted` (-1 where an example has no label of
-        its own).
-    """
-    return pd.concat([pd.read_parquet(one.folder / FILE) for one in checkpoints], ignore_index=True)
-
-
 def rows_of(made: Specification, data: TaskData, encoded: datasets.Dataset, predicted: Predicted) -> pd.DataFrame:
-    """The rows of `by_example` for the model of a specification, from what `predict` returned."""
+    """The rows of `tables.by_example` for the model of a specification, from what `predict` returned."""
     table = data.splits["validation"]
     named = {"label": np.int16(-1), "predicted": np.int16(-1)}
     if data.task.head == "span":

@@ -25,7 +25,7 @@ from fivelenses.checkpoints.specification import Specification
 from fivelenses.files import sha256
 from fivelenses.models import heads
 
-MANIFEST = "manifest.json"
+MANIFEST, PREDICTIONS = "manifest.json", "predictions.parquet"  # in a checkpoint's folder
 ADDRESS = re.compile("[0-9a-f]{20}")  # as `Specification.address` writes it
 
 

@@ -38,12 +38,8 @@ ARC_SIZE, RELATION_SIZE, DROPOUT = 500, 100, 0.33
 
 @dataclass
 class ParserOutput(ModelOutput):
-    """The output of a parser.
-
-    Attributes:
-        loss: of the gold heads and relations, where they are given.
-        arcs: (batch, words, 1 + words) scores of each word's heads; the lowest number where an arc is impossible.
-        relations: (batch, words, 1 + words, relations) scores of an arc's relations.
+    """The loss of gold heads and relations, and the scores of arcs (the lowest number where one is impossible) and of
+    their relations.
     """
 
     loss: torch.Tensor | None = None
@@ -52,13 +48,9 @@ class ParserOutput(ModelOutput):
 
 
 class BiaffineHead(nn.Module):
-    """Scores of arcs and relations between words.
+    """Scores of arcs and of so many relations between words.
 
-    Vectors have the published sizes, but at most twice the width for arcs and the width for relations.
-
-    Args:
-        width: the width of a word.
-        relations: the number of relations.
+    Vectors have the published sizes, but at most twice the words' width for arcs and their width for relations.
     """
 
     def __init__(self, width: int, relations: int):
@@ -72,26 +64,15 @@ class BiaffineHead(nn.Module):
         self.relation_scores = nn.Parameter(torch.randn(relations, relation + 1, relation + 1) / relation)
 
     def forward(self, words: torch.Tensor, present: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Scores of all arcs and of their relations, with the shapes above.
-
-        Args:
-            words: (batch, words, width).
-            present: (batch, words) False where there is no word, so that nothing can depend on it.
+        """Scores of all arcs and of their relations; `present` (batch, words) is False where there is no word, so that
+        nothing can depend on it.
         """
         heads = torch.cat([self.root.expand(len(words), 1, -1), words], dim=1)
         words, heads = self.dropout(words), self.dropout(heads)
-        arcs = torch.einsum(
-            "bdi,ij,bhj->bdh",
-            self._vectors(self.arc_dependent, words),
-            self.arc_scores,
-            self._vectors(self.arc_head, heads),
-        )
-        relations = torch.einsum(
-            "bdi,rij,bhj->bdhr",
-            self._vectors(self.relation_dependent, words),
-            self.relation_scores,
-            self._vectors(self.relation_head, heads),
-        )
+        dependents, of_heads = self._vectors(self.arc_dependent, words), self._vectors(self.arc_head, heads)
+        arcs = torch.einsum("bdi,ij,bhj->bdh", dependents, self.arc_scores, of_heads)
+        dependents, of_heads = self._vectors(self.relation_dependent, words), self._vectors(self.relation_head, heads)
+        relations = torch.einsum("bdi,rij,bhj->bdhr", dependents, self.relation_scores, of_heads)
         place = torch.arange(words.shape[1], device=words.device)
         possible = present[:, None, :] & (place[:, None] != place)  # no word is its own head
         possible = nn.functional.pad(possible, (1, 0), value=True)
@@ -110,7 +91,7 @@ def parsing_loss(
     Args:
         arcs, relations: scores.
         heads: (batch, words) gold heads, 0 for the root; -100 for words that do not count.
-        labels: (batch, words) gold relations; -100 likewise.
+        labels: (batch, words) gold relations.
 
     Example:
         >>> scores = torch.zeros(1, 1, 2), torch.zeros(1, 1, 2, 4)

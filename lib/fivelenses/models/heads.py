@@ -48,9 +48,8 @@ def word_means(states: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor,
         (batch, max words, width) means, 0 for a word without tokens, and (batch, max words) counts of tokens.
 
     Example:
-        >>> means, counts = word_means(torch.tensor([[[1.0], [3.0], [7.0]]]), torch.tensor([[0, 0, -1]]))
-        >>> means.tolist(), counts.tolist()
-        ([[[2.0]]], [[2.0]])
+        >>> word_means(torch.tensor([[[1.0], [3.0], [7.0]]]), torch.tensor([[0, 0, -1]]))
+        (tensor([[[2.]]]), tensor([[2.]]))
     """
     batch, _, width = states.shape
     max_words = int(words.max()) + 1
@@ -62,12 +61,7 @@ def word_means(states: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor,
 
 
 class WordModel(nn.Module):
-    """An encoder whose head reads words, with the attributes of transformers' own models.
-
-    Attributes:
-        encoder: the transformers encoder.
-        head_name: the attribute that holds the head.
-    """
+    """An encoder whose head, the attribute `head_name`, reads words; with attributes of transformers' own models."""
 
     head_name: str
 

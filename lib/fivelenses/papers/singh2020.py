@@ -69,7 +69,7 @@ def frozen_probes(
     Returns:
         `scores`: one row per size, draw and number of layers removed, with `task`, `examples`, `seed` (of the draw),
         `removed` (0…L - 1), `layers`, `score`, `null_rate`. `by_example`: one row per probe and development example,
-        with `task`, `examples`, `seed`, `removed`, and the columns of `checkpoints.predictions.by_example`.
+        with `task`, `examples`, `seed`, `removed`, and the columns of `checkpoints.tables.by_example`.
     """
     data, located = tasks.load(task, source), encoders.locate(encoder)
     model, tokenizer = encoders.load_weights(located), encoders.tokenizer(located)
