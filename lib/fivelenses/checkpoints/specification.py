@@ -124,6 +124,8 @@ class Specification:
     precision: str = "float32"
 
     def __post_init__(self):
+        for name in ("frozen", "reinitialised", "saved_steps"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.shuffled_labels and tasks.find(self.task).head not in SHUFFLED_HEADS:
             raise ValueError(
                 f"The labels of {self.task!r} cannot be shuffled: only a task with a head among "
@@ -140,8 +142,7 @@ class Specification:
     @classmethod
     def from_dict(cls, content: dict) -> "Specification":
         """The specification that `as_dict` wrote."""
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
-        return cls(**values | {"schedule": Schedule(**content["schedule"])})
+        return cls(**content | {"schedule": Schedule(**content["schedule"])})
 
     @property
     def address(self) -> str:
@@ -195,8 +196,7 @@ def specify(
     """A specification with the encoder's identity and the training data's digest filled in.
 
     Args:
-        examples: at most so many training examples; a number that all of them fit in counts as all, so both share
-            one checkpoint.
+        examples: at most so many training examples; a number that all of them fit in counts as all.
         states: so many states along training are kept, as `spaced_steps` spaces them, instead of naming `saved_steps`.
             Steps are counted in rows of the task, so where passages are read in several windows the last state
             comes before the end.
@@ -215,15 +215,6 @@ def specify(
         # Of all examples there is one choice, whatever the seed.
         examples, rest = None, rest | {"examples_seed": 0}
     if states is not None:
-        rest["saved_steps"] = spaced_steps(schedule.steps(min(rows, examples or rows)), states)
-    return Specification(
-        encoder=encoder,
-        encoder_identity=encoders.locate(encoder).identity,
-        task=task,
-        source=source,
-        data_digest=digest,
-        seed=seed,
-        schedule=schedule,
-        examples=examples,
-        **{key: tuple(value) if isinstance(value, list) else value for key, value in rest.items()},
-    )
+        rest["saved_steps"] = spaced_steps(schedule.steps(examples or rows), states)
+    identity = encoders.locate(encoder).identity
+    return Specification(encoder, identity, task, source, digest, seed, schedule, examples, **rest)

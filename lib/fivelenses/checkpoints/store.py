@@ -78,20 +78,14 @@ class Checkpoint:
 
 
 def check_finite(checkpoints: Mapping[str, Checkpoint], where: str) -> None:
-    """Refuse checkpoints of which one has diverged, where none can be left out; `where` is the parameter that names
-    them.
-    """
+    """Refuse checkpoints of which one has diverged, where none can be left out; the parameter `where` names them."""
     for name, one in checkpoints.items():
         if one.manifest["diverged"]:
             raise ValueError(f"The training of {name} diverged: lower its learning rate, or leave it out of {where}.")
 
 
 class Store:
-    """Checkpoints by the address of their specification.
-
-    Args:
-        folder: where they are kept; FIVELENSES_STORE or ``store/`` in the project when None.
-    """
+    """Checkpoints by the address of their specification; in FIVELENSES_STORE or the project's ``store/`` by default."""
 
     def __init__(self, folder: Path | None = None):
         self.folder = folder or project.store_folder()
@@ -145,24 +139,17 @@ def read(folder: Path) -> Checkpoint:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         files = manifest["files"]
     except (OSError, ValueError, KeyError) as error:
-        raise DamagedCheckpoint(
-            f"The checkpoint {folder.name} has no readable manifest: it has to be made anew."
-        ) from error
+        raise DamagedCheckpoint(f"The checkpoint {folder.name} has no readable manifest: it is made anew.") from error
     for name, digest in files.items():
         file = folder / name
         if not file.is_file() or sha256(file) != digest:
-            raise DamagedCheckpoint(
-                f"The file {name} of checkpoint {folder.name} is missing or changed: it has to be made anew."
-            )
+            raise DamagedCheckpoint(f"The file {name} of {folder.name} is missing or changed: it is made anew.")
     return Checkpoint(folder, manifest)
 
 
 def inspect(prune: bool, log: Callable[[str], None]) -> int:
-    """List and verify the store, and count the damaged checkpoints that are left in it.
-
-    Args:
-        prune: whether damaged and unfinished checkpoints are removed.
-        log: called with one line per checkpoint, and a last one with their number and size.
+    """List and verify the store, a line each; with `prune`, remove what is damaged or unfinished. Returns how many
+    damaged checkpoints are left.
     """
     store, damaged = Store(), 0
     for address in store.addresses():
