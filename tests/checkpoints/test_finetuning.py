@@ -73,15 +73,6 @@ def test_the_score_is_that_of_the_saved_model_example_by_example(toy_checkpoint,
     assert tasks.score("accuracy", batched, np.array(rows["labels"])) == toy_checkpoint.score
 
 
-def test_saved_steps_hold_weights_along_the_way(toy_checkpoint):
-    assert toy_checkpoint.steps() == (0, 3)
-    before, after = toy_checkpoint.model_at(0), toy_checkpoint.model()
-    pooler = "bert.pooler.dense.weight"
-    assert not torch.equal(before.state_dict()[pooler], after.state_dict()[pooler])
-    with pytest.raises(ValueError, match="Step 2 .* was not kept"):
-        toy_checkpoint.model_at(2)
-
-
 @pytest.mark.parametrize("damage", ["flipped byte", "lost file", "broken manifest"])
 def test_a_damaged_checkpoint_is_found_and_made_anew(tmp_path, damage):
     store = Store(tmp_path)
@@ -116,20 +107,6 @@ def begin_training(specification, folder) -> multiprocessing.Process:
     process = context.Process(target=train, args=(specification, folder))
     process.start()
     return process
-
-
-def test_a_checkpoint_that_was_made_anew_meanwhile_is_kept(toy_specification, toy_checkpoint, monkeypatch):
-    answers = iter([DamagedCheckpoint("a file is missing: it has to be made anew"), toy_checkpoint])
-
-    def find(store, specification):
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(Store, "find", find)
-    assert prepare([toy_specification], Store(toy_checkpoint.folder.parent)) == [toy_checkpoint]
-    assert toy_checkpoint.folder.is_dir()
 
 
 def test_a_checkpoint_that_another_process_trains_is_waited_for_last(tmp_path):

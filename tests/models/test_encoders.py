@@ -187,7 +187,7 @@ def test_nothing_of_an_old_head_or_run_is_taken_from_a_configuration(folder):
     tokens = torch.tensor([[1, 2, 3]])
     output = model(tokens, labels=torch.tensor([1]))
     assert output.attentions is None and torch.isfinite(output.loss) and output.logits.shape == (1, 2)
-    assert model.dropout.p == 0.1
+    assert model.dropout.p == model.config.hidden_dropout_prob
 
 
 @pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16])
