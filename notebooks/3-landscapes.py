@@ -846,7 +846,7 @@ run.table(
 # largest eigenvalue is the greatest curvature in any direction, its trace the sum over all.
 
 # %% tags=["hide-input"]
-curved = settings.examples_of_curvature()
+curved = settings.curvature_examples or settings.grid_examples
 curvatures = run.measure("end_curvature", over=each_model, grid_examples=curved)
 whole = curvatures.query("group == 'all'").drop(columns=["group", "examples"])
 for name in ("top", "trace"):

@@ -28,7 +28,8 @@ ENCODER = "toy-bert/seed-0"
 
 def pytest_collection_modifyitems(items):
     """Files that start whole commands first: one of them begun last leaves the other core idle for a minute."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/runs/"))
+    first = ("tests/test_kills", "tests/test_sweep", "tests/test_execution")
+    items.sort(key=lambda item: not item.nodeid.startswith(first))
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from transformers import BertConfig, BertModel
 from fivelenses import judging, report
 from fivelenses.book.pages import HERE, PUBLISHED, BookRun
 from fivelenses.chapters import CHAPTERS, ParameterError, settings
-from fivelenses.execution import EXECUTED, Finished, RunError
+from fivelenses.execution import EXECUTED, RunError
 from fivelenses.judging import CONTRADICTED
 from fivelenses.models import encoders
 from fivelenses.tasks.sources import SourceError
@@ -30,13 +30,13 @@ def local(profile):
 
 
 def test_every_chapter_is_pointed_at_the_encoder_and_only_its_own_tasks_are_chosen():
-    parts = report.plan("toy-bert/seed-2", tasks=["rte", "sst2"], seeds=[3, 4], examples=50)
+    parts = report.plan("toy-bert/seed-2", "tiny", ["rte", "sst2"], {"seeds": [3, 4], "training_examples": 50})
     assert [part.chapter.number for part in parts] == local("tiny")
     for part in parts:
         chosen = settings(part.chapter.number, "tiny", **part.overrides)
         assert set(chosen.encoders_used()) <= {"toy-bert/seed-2", "random:toy-bert/seed-2"}
         assert chosen.seeds == (3, 4) and {chosen.examples_of(task) for task in chosen.tasks} == {50}
-        assert part.narrowed == (set(part.tasks) <= {"rte", "sst2"})
+        assert part.narrowed == (set(chosen.tasks) <= {"rte", "sst2"})
     assert parts[0].narrowed and not parts[4].narrowed
 
 
@@ -88,7 +88,7 @@ def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path
     def run(number, profile, overrides, log):
         if number != 1:
             raise RunError(f"Chapter {number} failed here.")
-        return Finished(run_folder, True, 1.0)
+        return run_folder
 
     monkeypatch.setattr(report.execution, "run", run)
     page, failures = report.report("toy-bert/seed-0", log=lambda line: None)
@@ -113,7 +113,7 @@ def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(run_f
         ran.append(number)
         if number == 4:
             raise SourceError("A table is missing.")
-        return Finished(run_folder, True, 1.0)
+        return run_folder
 
     monkeypatch.setattr(report.execution, "run", run)
     page, failures = report.report(str(tmp_path / "one"), log=lines.append)

@@ -5,12 +5,11 @@ import functools
 import hashlib
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args, get_origin
 
 import yaml
 from pydantic import (
@@ -34,6 +33,8 @@ from fivelenses.tasks import own
 
 if TYPE_CHECKING:
     from fivelenses.checkpoints.specification import Specification
+
+PROFILES = ("tiny", "small", "paper")
 
 
 class ParameterError(ValueError):
@@ -67,26 +68,17 @@ EncoderName = Annotated[str, AfterValidator(_encoder_name)]
 SomeTasks = Annotated[tuple[TaskName, ...], AfterValidator(_among_tasks)]  # those outside `tasks` are left out
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+Variance = Annotated[float, Field(gt=0, le=1)]
 
 
-def number_of(value: float, whole: int) -> int:
-    """A number of things, given as a whole number, or as a share of all.
-
-    Example:
-        >>> number_of(3, 12), number_of(0.25, 12), number_of(0.25, 6), number_of(1.0, 12)
-        (3, 3, 2, 12)
-    """
+def _number(value: float, whole: int) -> int:
+    """A number of things, which may be a share of all."""
     return round(value * whole) if isinstance(value, float) else value
 
 
 @functools.cache
 def positions(encoder: str) -> int | None:
-    """The tokens that an encoder reads at most; None where there is no limit, or it is not at hand.
-
-    Example:
-        >>> positions("toy-bert/seed-0")
-        128
-    """
+    """The tokens that an encoder reads at most; None where there is no limit, or it is not at hand."""
     from fivelenses.models import encoders
     from fivelenses.tasks.sources import SourceError
 
@@ -100,40 +92,39 @@ def positions(encoder: str) -> int | None:
 
 
 class ChapterParameters(BaseModel):
-    """What every chapter takes.
-
-    Attributes:
-        encoder: a name as `models.encoders` understands it.
-        source: `toyworld` or `hub` (which FIVELENSES_MIRROR turns to a folder).
-        tasks: tasks fine-tuned and compared.
-        seeds: fine-tuning seeds, at least two where the chapter compares seeds.
-        device: `auto`, `cpu` or `cuda`.
-        precision: of training, `auto` for bfloat16 where the machine multiplies in it.
-        schedules: task to schedule; a task of the reader's own that has none takes the first of a task of texts.
-        learning_rate, batch_size, epochs: when given, instead of every schedule's own.
-        learning_rate_by_encoder: encoder to its own learning rate, or to its own by task, instead of its schedules'.
-        training_examples: per task, at most, or task to its own; None, or a task that is not named, for all.
-    """
+    """What every chapter takes. A plain value of a parameter that holds several is its one entry: ``tasks=rte``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    profiles: ClassVar[tuple[str, ...]] = PROFILES
     heads: ClassVar[tuple[str, ...]] = ("sequence",)
     also_read: ClassVar[tuple[str, ...]] = ()  # of the hub's tables, beside those of the tasks
     fewest_layers: ClassVar[int] = 1
     six_projections: ClassVar[bool] = False  # whether the six of each layer are needed
 
     encoder: EncoderName
-    source: Literal["toyworld", "hub"]
-    tasks: tuple[TaskName, ...] = Field(min_length=1)
-    seeds: tuple[Seed, ...] = Field(min_length=1)
+    source: Literal["toyworld", "hub"]  # FIVELENSES_MIRROR turns the hub to a folder
+    tasks: tuple[TaskName, ...] = Field(min_length=1)  # fine-tuned and compared
+    seeds: tuple[Seed, ...] = Field(min_length=1)  # at least two where the chapter compares seeds
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    # Of training; bfloat16 where `auto` and the machine multiplies in it.
     precision: Literal["float32", "bfloat16", "auto"] = "auto"
-    schedules: dict[TaskName, Schedule]
+    schedules: dict[TaskName, Schedule]  # a table of the reader's own takes the first of a task of texts
+    # Instead of every schedule's own.
     learning_rate: PositiveFloat | None = None
     batch_size: PositiveInt | None = None
     epochs: PositiveFloat | None = None
+    # An encoder's rate, or its rates by task, instead of its schedules'.
     learning_rate_by_encoder: dict[EncoderName, PositiveFloat | dict[TaskName, PositiveFloat]] = {}
+    # At most, of every task or by task; all of a task that is not named.
     training_examples: PositiveInt | dict[TaskName, PositiveInt] | None = None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _one_entry(cls, value, info):
+        kind = cls.model_fields[info.field_name].annotation
+        several = tuple in map(get_origin, (kind, *get_args(kind)))
+        return (value,) if several and isinstance(value, str | int | float) else value
 
     @field_validator("tasks", "seeds")
     @classmethod
@@ -142,10 +133,10 @@ class ChapterParameters(BaseModel):
             raise ValueError(f"a {info.field_name.removesuffix('s')} is named twice")
         return value
 
-    @field_validator("tasks")
+    @field_validator("tasks", "target", check_fields=False)
     @classmethod
-    def _fine_tuned_here(cls, value):
-        for name in value:
+    def _has_a_head_of_the_chapter(cls, value):
+        for name in (value,) if isinstance(value, str) else value:
             if (head := catalogue.find(name).head) not in cls.heads:
                 raise ValueError(f"{name} has a {head} head, which this chapter does not fine-tune")
         return value
@@ -165,16 +156,8 @@ class ChapterParameters(BaseModel):
 
     def schedule(self, task: str) -> Schedule:
         """The schedule of a task, with `learning_rate`, `batch_size` and `epochs` where they are given."""
-        overrides = {name: getattr(self, name) for name in ("learning_rate", "batch_size", "epochs")}
-        overrides = {name: value for name, value in overrides.items() if value is not None}
+        overrides = self.model_dump(include={"learning_rate", "batch_size", "epochs"}, exclude_none=True)
         return dataclasses.replace(self.schedules[self._scheduled_as(task)], **overrides)
-
-    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
-        """The sets of development examples on whose tokens models are compared by canonical correlations: tasks, and
-        how many examples of each at most.
-        """
-        most = getattr(self, "evaluation_examples", None)
-        return [] if most is None else [((task,), most) for task in self.tasks]
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         """The schedule of a task for one of the encoders; texts are cut to what the encoder reads at most."""
@@ -189,10 +172,6 @@ class ChapterParameters(BaseModel):
         """How many of a task's training examples are read at most; None for all."""
         most = self.training_examples
         return most.get(task) if isinstance(most, Mapping) else most
-
-    def tables_read(self) -> tuple[str, ...]:
-        """The tables that a run reads: those of its tasks, and of the hub's what its chapter measures on besides."""
-        return tuple(dict.fromkeys((*self.tasks_trained(), *(self.also_read if self.source == "hub" else ()))))
 
     def tasks_trained(self) -> tuple[str, ...]:
         """The tasks on which models are fine-tuned."""
@@ -237,8 +216,8 @@ class ChapterParameters(BaseModel):
         return [one for one in self.specifications() if not one.shuffled_labels]
 
     def training_sets(self) -> dict[str, list[dict]]:
-        """The sets of training examples of this run's tasks of texts with one label each, in whatever way models are
-        fine-tuned on them: values of `training_set` for `checkpoints.tables.words_by_example`.
+        """The distinct sets of training examples of this run's tasks of texts with one label each: values of
+        `training_set` for `checkpoints.tables.words_by_example`.
         """
         fields = ("task", "source", "data_digest", "examples", "examples_seed")
         of_texts = (one for one in self.specifications() if catalogue.find(one.task).head == "sequence")
@@ -255,34 +234,19 @@ def _with_shuffled(trainings: list[dict]) -> list[dict]:
 
 
 class Hao2020(ChapterParameters):
-    """Chapter 1, after Hao et al. (2020).
+    """Chapter 1, after Hao et al. (2020)."""
 
-    Attributes:
-        dataset_pairs: pairs of tasks whose models are compared (Figures 6 and 7); pairs outside `tasks` are left out.
-        evaluation_examples: development examples on which models are compared, at most; None for all.
-        mixed_examples: development examples of each data set in Figures 6 and 7.
-        variance_kept: the share of variance that SVCCA keeps in the figures.
-        batch_rows: examples per batch in the measuring pass.
-        shuffled: tasks that are also learned with shuffled labels, as a control.
-    """
-
-    dataset_pairs: tuple[tuple[TaskName, TaskName], ...]
-    evaluation_examples: PositiveInt | None = None
-    mixed_examples: PositiveInt = 200
-    variance_kept: Annotated[float, Field(gt=0, le=1)] = 0.99
-    batch_rows: PositiveInt = 32
-    shuffled: SomeTasks = ()
+    dataset_pairs: tuple[tuple[TaskName, TaskName], ...]  # of two of `tasks`; others are left out (Figures 6 and 7)
+    evaluation_examples: PositiveInt | None = None  # of development, at most, on which models are compared
+    mixed_examples: PositiveInt = 200  # of each data set in Figures 6 and 7
+    variance_kept: Variance = 0.99  # by SVCCA in the figures
+    batch_rows: PositiveInt = 32  # of the measuring pass
+    shuffled: SomeTasks = ()  # also learned with shuffled labels, as a control
 
     @field_validator("dataset_pairs")
     @classmethod
     def _two_of_the_tasks(cls, value, info):
-        for one, other in value:
-            if one == other:
-                raise ValueError(f"a pair of {one} with itself has nothing to compare: name two tasks")
-        return tuple(pair for pair in value if {*pair} <= {*info.data.get("tasks", pair)})
-
-    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
-        return [*super().sets_compared(), *((pair, self.mixed_examples) for pair in self.dataset_pairs)]
+        return tuple(pair for pair in value if len({*pair} & {*info.data.get("tasks", pair)}) == 2)
 
     def models_of(self, pair: tuple[str, str]) -> "list[Specification]":
         """The specifications of the ordinary models of two tasks."""
@@ -298,37 +262,24 @@ class Hao2020(ChapterParameters):
 
 
 class Zhou2022(ChapterParameters):
-    """Chapter 2, after Zhou and Srikumar (2022).
-
-    Attributes:
-        encoders: the family that is compared, the smallest first; `encoder` is the one that is followed along training.
-        epochs_by_encoder: epochs of an encoder that is trained for another number than its schedules say.
-        followed: tasks whose states along training are kept for `encoder`.
-        states: how many.
-        target, tuned_on: the task that is measured after tuning on each of these (Table 5).
-        points: labelled points of a training split in the geometry, at most, but for those of rare labels; a stratified
-            subset of one seed.
-        followed_points: the same along training and across tasks, where many states are measured.
-        min_examples: labels with fewer points in either split are left out where the two splits are compared.
-        shuffled: tasks on which `encoder` is also trained with labels permuted, as a control.
-        probe_points: training points of the classifier probes, at most.
-        probe_sizes, probe_regularisers, probe_initialisations: the grid of the classifier probes, and the fits of the
-            best of it.
-        probe_epochs: of a classifier probe, at most.
-    """
+    """Chapter 2, after Zhou and Srikumar (2022)."""
 
     heads: ClassVar[tuple[str, ...]] = ("sequence", "token", "token-pair")
 
-    encoders: tuple[EncoderName, ...] = Field(min_length=1)
-    epochs_by_encoder: dict[EncoderName, PositiveFloat] = {}
-    followed: SomeTasks
-    states: Annotated[int, Field(ge=3)]
+    encoders: tuple[EncoderName, ...] = Field(min_length=1)  # compared, the smallest first; `encoder` is one of them
+    epochs_by_encoder: dict[EncoderName, PositiveFloat] = {}  # instead of its schedules'
+    followed: SomeTasks  # along the training of `encoder`
+    states: Annotated[int, Field(ge=3)]  # that are kept of it
+    # The task that is measured after tuning on each of these (Table 5).
     target: TaskName
     tuned_on: SomeTasks
+    # Labelled points of a training split in the geometry, at most, but for those of rare labels: a stratified subset of
+    # one seed; and the same along training and across tasks, where many states are measured.
     points: PositiveInt | None = None
     followed_points: PositiveInt | None = None
-    min_examples: PositiveInt = 3
-    shuffled: SomeTasks = ()
+    min_examples: PositiveInt = 3  # of a label in either split, where the two splits are compared
+    shuffled: SomeTasks = ()  # `encoder` also learns these with labels permuted, as a control
+    # Of the classifier probes: training points at most, the grid, fits of the best of it, epochs at most.
     probe_points: PositiveInt | None = None
     probe_sizes: tuple[PositiveInt, ...] = Field(min_length=1)
     probe_regularisers: tuple[PositiveFloat, ...] = Field(min_length=1)
@@ -339,11 +290,6 @@ class Zhou2022(ChapterParameters):
     def _consistent(self):
         if self.encoder not in self.encoders:
             raise ValueError(f"encoders does not hold encoder, {self.encoder}, which is followed along training")
-        head = catalogue.find(self.target).head
-        if head not in self.heads:
-            raise ValueError(
-                f"target is {self.target}, which has a {head} head, and labels of texts or words are measured"
-            )
         for name in ("followed", "tuned_on"):
             if not getattr(self, name):
                 raise ValueError(f"{name} has none of the tasks, {', '.join(self.tasks)}: name one of them")
@@ -373,44 +319,31 @@ class Zhou2022(ChapterParameters):
 
 
 class Hao2019(ChapterParameters):
-    """Chapter 3, after Hao et al. (2019).
-
-    Attributes:
-        scratch_epochs: task to the epochs of its training from random weights.
-        second: task to the task whose model gives the second direction.
-        low, high, points: of each axis of a surface, in lengths of the first direction; -1, 0 and 1 are added.
-        line_points: of a curve, on the same range.
-        grid_examples: of each split at a cell of a grid; None for all.
-        bfloat16: whether landscapes are measured with matrix products in that precision.
-        followed: tasks whose trajectories are drawn (Figure 3).
-        states: along each epoch of these trainings and of the long one.
-        long_task, long_epochs: the task whose training of a first number of epochs is continued for a second, the
-            paper's 5 + 20 (Figure 4). A separate training of their sum is compared with a finished one of the first
-            number, or the usual one if that is as long or longer.
-        curvature_examples: training examples whose loss the curvature is of; as many as `grid_examples` when None.
-        grouped: tasks whose thirds of layers are moved (Figure 7).
-    """
+    """Chapter 3, after Hao et al. (2019)."""
 
     fewest_layers: ClassVar[int] = 3  # thirds of them are moved and rolled back
 
-    scratch_epochs: dict[TaskName, PositiveFloat]
-    second: dict[TaskName, TaskName]
-    # So far out nothing but overflow is left to see, and so many cells take years.
+    scratch_epochs: dict[TaskName, PositiveFloat]  # of a training from random weights
+    second: dict[TaskName, TaskName]  # the task whose model gives the second direction
+    # Of each axis of a surface, in lengths of the first direction; -1, 0 and 1 are added. Farther out nothing but
+    # overflow is left to see, and more cells take years.
     low: Annotated[float, Field(ge=-1000, le=-1)] = -4
     high: Annotated[float, Field(gt=1, le=1000)] = 4
     points: Annotated[int, Field(ge=4, le=1000)] = 40
-    line_points: Annotated[int, Field(ge=4, le=100_000)] = 40
-    grid_examples: Annotated[int, Field(ge=2)] | None = None
-    bfloat16: bool = False
-    followed: SomeTasks
-    states: PositiveInt = 1
+    line_points: Annotated[int, Field(ge=4, le=100_000)] = 40  # of a curve, on the same range
+    grid_examples: Annotated[int, Field(ge=2)] | None = None  # of each split at a cell of a grid
+    bfloat16: bool = False  # in the matrix products of landscapes
+    followed: SomeTasks  # whose trajectories are drawn (Figure 3)
+    states: PositiveInt = 1  # along each epoch of these trainings and of the long one
+    # The task whose training of a first number of epochs is continued for a second (Figure 4). A separate training of
+    # their sum is compared with a finished one of the first number, or the usual one if that is as long or longer.
     long_task: TaskName
     long_epochs: tuple[PositiveInt, PositiveInt] = (5, 20)
-    curvature_examples: Annotated[int, Field(ge=2)] | None = None
-    grouped: SomeTasks
+    curvature_examples: Annotated[int, Field(ge=2)] | None = None  # of training; as many as `grid_examples` when None
+    grouped: SomeTasks  # whose thirds of layers are moved (Figure 7)
 
     @model_validator(mode="after")
-    def _paired(self):
+    def _consistent(self):
         for task in self.tasks:
             if task not in self.scratch_epochs:
                 raise ValueError(f"scratch_epochs has none for {task}")
@@ -420,10 +353,6 @@ class Hao2019(ChapterParameters):
                     f"second gives {other} for {task}: name another of the tasks that are run, since a surface is "
                     "spanned by the models of two"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _longer(self):
         if self.long_task in self.tasks and sum(self.long_epochs) <= self.schedule(self.long_task).epochs:
             raise ValueError(f"long_epochs are no more than the usual epochs of {self.long_task}")
         return self
@@ -435,10 +364,6 @@ class Hao2019(ChapterParameters):
         """Where losses are measured, as `papers.hao2019` takes it."""
         kept = {"low", "high", "points", "line_points", "bfloat16"}
         return self.model_dump(include=kept) | {"examples": self.grid_examples}
-
-    def examples_of_curvature(self) -> int | None:
-        """How many training examples the curvature is measured on; None for all."""
-        return self.grid_examples if self.curvature_examples is None else self.curvature_examples
 
     def ordinary_models(self) -> "list[Specification]":
         """The fine-tuned models of the tasks: not from scratch, and not trained for longer."""
@@ -453,68 +378,55 @@ class Hao2019(ChapterParameters):
         return dataclasses.replace(schedule, epochs=self.scratch_epochs[task])
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        examples, usual = min(rows, self.examples_of(task) or rows), self.schedule_of(task, encoder)
+        most = self.examples_of(task)
+        examples, usual = min(rows, most or rows), self.schedule_of(task, encoder)
         schedules = [(usual, self.states if task in self.followed else 0)]
         if task == self.long_task and encoder == self.encoder:
             finished, long = (dataclasses.replace(usual, epochs=count) for count in accumulate(self.long_epochs))
             continued = dataclasses.replace(finished, further_epochs=self.long_epochs[1])
             schedules += [(finished, 0)] if finished.epochs > usual.epochs else []
             schedules += [(long, self.states), (continued, self.states)]
-        return [
-            {
-                "seed": seed,
-                "schedule": schedule,
-                "examples": self.examples_of(task),
-                "saved_steps": _steps_kept(schedule, examples, states),
-            }
-            for schedule, states in schedules
-            for seed in self.seeds
-        ]
+        trainings = []
+        for schedule, states in schedules:
+            shared = {"schedule": schedule, "examples": most, "saved_steps": _saved_steps(schedule, examples, states)}
+            trainings += [{"seed": seed} | shared for seed in self.seeds]
+        return trainings
 
 
-def _steps_kept(schedule: Schedule, examples: int, states: int) -> tuple[int, ...]:
+def _saved_steps(schedule: Schedule, examples: int, states: int) -> tuple[int, ...]:
     """The first step, and the steps at which each of so many equal parts of an epoch ends, the last one included."""
-    last = schedule.steps(examples)
     if not states:
         return (0,)
     parts = math.ceil(schedule.all_epochs * states)
     an_epoch = math.ceil(examples / schedule.batch_size)
-    return tuple(sorted({0, last, *(round(an_epoch * part / states) for part in range(parts))}))
+    return tuple(sorted({0, schedule.steps(examples), *(round(an_epoch * part / states) for part in range(parts))}))
 
 
 class Singh2020(ChapterParameters):
-    """Chapter 4, after Singh and Giovanardi (2020).
-
-    Attributes:
-        fractions: of the training examples (of `training_examples`, where that is given), or numbers of them.
-        sized: tasks whose layers are re-initialised with every number of examples; the others' with the most alone.
-        matched, matched_examples: tasks that are also compared at this equal number of examples (Figure 1c).
-        depths: how many layers are re-initialised from the top, or what share of them; every number from 0 to all when
-            None, and 0 and all are always there. More than the encoder has is left out.
-        min_steps: the least number of optimiser steps of a training; few examples are then read more often.
-        equal_steps_depth: when given, the smaller sizes of `sized` tasks are trained again with as many steps as the
-            most examples have, with no layer, so many layers and all layers re-initialised.
-        shuffled: tasks whose models without re-initialised layers are also trained on shuffled labels, as a control of
-            how far weights move.
-        biases_and_norms: whether a re-initialised layer's biases and LayerNorms are `kept` or `reset`.
-    """
+    """Chapter 4, after Singh and Giovanardi (2020)."""
 
     six_projections: ClassVar[bool] = True  # these are what is re-initialised
 
+    # Of the training examples (of `training_examples`, where that is given), or numbers of them.
     fractions: tuple[Annotated[float, Field(gt=0, le=1)] | Annotated[int, Field(gt=1)], ...] = Field(min_length=1)
-    sized: SomeTasks
+    sized: SomeTasks  # re-initialised with every number of examples; the others with the most alone
+    # Also compared at an equal number of examples (Figure 1c).
     matched: SomeTasks = ()
     matched_examples: PositiveInt = 673
+    # How many layers are re-initialised from the top, or what share of them; every number when None. None and all of
+    # the layers are always there, and more than the encoder has is left out.
     depths: tuple[NonNegativeInt | Share, ...] | None = None
-    min_steps: NonNegativeInt = 0
+    min_steps: NonNegativeInt = 0  # of a training: few examples are read more often
+    # When given, the smaller sizes of `sized` tasks are trained again with as many steps as the most examples have, and
+    # no layer, so many and all layers re-initialised.
     equal_steps_depth: NonNegativeInt | None = None
-    shuffled: SomeTasks = ()
-    biases_and_norms: Literal["kept", "reset"] = "kept"
+    shuffled: SomeTasks = ()  # models with all layers also learn shuffled labels, as a control of how far weights move
+    biases_and_norms: Literal["kept", "reset"] = "kept"  # of a re-initialised layer
 
     def sizes(self, task: str, rows: int) -> list[int]:
         """The numbers of training examples that the fractions ask for, of a task with so many; the most first."""
         whole = min(rows, self.examples_of(task) or rows)
-        return sorted({min(whole, max(1, number_of(one, whole))) for one in self.fractions}, reverse=True)
+        return sorted({min(whole, max(1, _number(one, whole))) for one in self.fractions}, reverse=True)
 
     def with_all_layers(self) -> "list[Specification]":
         """The specifications of the models without re-initialised layers, with those trained on shuffled labels."""
@@ -527,16 +439,15 @@ class Singh2020(ChapterParameters):
 
     def reinitialised(self, depth: int) -> list[int]:
         """The numbers of layers re-initialised from the top of an encoder of this depth, 0 and all among them."""
-        counts = range(depth) if self.depths is None else (number_of(one, depth) for one in self.depths)
+        counts = range(depth) if self.depths is None else (_number(one, depth) for one in self.depths)
         return sorted({0, depth, *counts} & {*range(depth + 1)})
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         schedule, sizes = self.schedule_of(task, encoder), self.sizes(task, rows)
         counts = {size: {0} for size in sizes}
         every = set(self.reinitialised(depth))
-        for number, size in enumerate(sizes):
-            if number == 0 or task in self.sized:
-                counts[size] |= every
+        for size in sizes if task in self.sized else sizes[:1]:
+            counts[size] |= every
         if task in self.matched:
             counts.setdefault(min(self.matched_examples, sizes[0]), set()).update(every)
         models = [(size, count, self.min_steps, False) for size, some in counts.items() for count in sorted(some)]
@@ -570,60 +481,44 @@ def _lengthened(schedule: Schedule, examples: int, steps: int) -> Schedule:
 
 
 class Merchant2020(ChapterParameters):
-    """Chapter 5, after Merchant et al. (2020).
-
-    Attributes:
-        pretrained: encoders that differ in their pre-training seed; the first is `encoder`, which is also probed,
-            frozen and truncated.
-        frozen: highest frozen layers (Figure 3), or shares of the layers; 0 freezes the embeddings alone, and nothing
-            frozen is always there.
-        truncated: numbers of layers kept (Figure 4), or shares of them; all of them is always there. In both, more than
-            the encoder has is left out.
-        ablated: the tasks, of those that are run, for which encoders are also frozen and truncated; all when None.
-        halved: other tasks, for which they are at half of the layers alone.
-        edge_tasks: edge-probing tasks.
-        probe_targets: training targets of each, at most.
-        probe_learning_rate, probe_validate_every, probe_validations, probe_width, probe_seeds: of the edge probes.
-        probe_validate_every_of: edge-probing task to its own `probe_validate_every`.
-        codelength_tasks: edge-probing tasks of which codelengths are measured.
-        structural_sentences: training sentences of the structural probes, at most.
-        similarity_tokens, similarity_examples: of each input on which similarity is measured, at most.
-        max_tokens: a sentence that probes read is cut to.
-    """
+    """Chapter 5, after Merchant et al. (2020)."""
 
     heads: ClassVar[tuple[str, ...]] = ("sequence", "span", "biaffine")
     also_read: ClassVar[tuple[str, ...]] = ("wikitext", "parsing")  # running text, and the trees of structural probes
 
+    # They differ in their pre-training seed; the first is `encoder`, which is also probed, frozen and truncated.
     pretrained: tuple[EncoderName, ...] = Field(min_length=1)
+    # The highest frozen layers (Figure 3; 0 freezes the embeddings alone) and the numbers of layers kept (Figure 4), or
+    # shares of the layers. Nothing frozen and all kept are always there, and more than the encoder has is left out.
     frozen: tuple[NonNegativeInt | Share, ...] = ()
     truncated: tuple[PositiveInt | Share, ...] = ()
-    ablated: SomeTasks | None = None
-    halved: SomeTasks = ()
+    ablated: SomeTasks | None = None  # for which encoders are frozen and truncated; all when None
+    halved: SomeTasks = ()  # other tasks, for which they are at half of the layers alone
     edge_tasks: tuple[str, ...] = Field(min_length=1)
+    # Of the edge probes: training targets at most, and how they are trained.
     probe_targets: Annotated[int, Field(ge=20)]
     probe_learning_rate: PositiveFloat = 1e-4
     probe_validate_every: PositiveInt = 500
-    probe_validate_every_of: dict[str, PositiveInt] = {}
+    probe_validate_every_of: dict[str, PositiveInt] = {}  # edge-probing task to its own
     probe_validations: PositiveInt = 200
     probe_width: PositiveInt = 256
     probe_seeds: tuple[Seed, ...] = Field(min_length=1, default=(0,))
-    codelength_tasks: tuple[str, ...] = Field(min_length=1)
-    structural_sentences: Annotated[int, Field(ge=4)]
+    codelength_tasks: tuple[str, ...] = Field(min_length=1)  # of `edge_tasks`
+    structural_sentences: Annotated[int, Field(ge=4)]  # on which structural probes are trained, at most
+    # Of each input on which similarity is measured, at most.
     similarity_tokens: Annotated[int, Field(ge=3)] = 5000
     similarity_examples: PositiveInt = 1000
-    max_tokens: Annotated[int, Field(ge=4)] = 128
+    max_tokens: Annotated[int, Field(ge=4)] = 128  # a sentence that probes read is cut to
 
     @field_validator("edge_tasks", "codelength_tasks", "probe_validate_every_of")
     @classmethod
     def _known_edge_tasks(cls, value):
-        from fivelenses.catalogue import find_edge_task
-
         for name in value:
-            find_edge_task(name)
+            catalogue.find_edge_task(name)
         return value
 
     @model_validator(mode="after")
-    def _begins_with_the_encoder(self):
+    def _consistent(self):
         if self.pretrained[0] != self.encoder:
             raise ValueError(f"pretrained has to begin with encoder, {self.encoder}")
         for name in self.codelength_tasks:
@@ -665,7 +560,7 @@ class Merchant2020(ChapterParameters):
         frozen, truncated = self.frozen, self.truncated
         if self.ablated is not None and task not in self.ablated:
             frozen = truncated = (0.5,) if task in self.halved else ()
-        tops, keeps = ([number_of(one, depth) for one in values] for values in (frozen, truncated))
+        tops, keeps = ([_number(one, depth) for one in values] for values in (frozen, truncated))
         changes = [{}]
         changes += [{"frozen": tuple(range(top + 1))} for top in dict.fromkeys(tops) if top <= depth]
         changes += [{"truncated": kept} for kept in dict.fromkeys(keeps) if 0 < kept < depth]
@@ -673,36 +568,25 @@ class Merchant2020(ChapterParameters):
 
 
 class FiveLenses(ChapterParameters):
-    """Chapter 6, on whether the lenses agree.
-
-    Attributes:
-        independent: an encoder of the same shape and vocabulary that was not trained from the same weights, for the
-            nulls of attention, features, weights and similarity; `random:` and the encoder's name where there is none.
-        evaluation_examples: development examples on which models are compared, at most; None for all.
-        variance_kept: the share of variance that SVCCA keeps.
-        similarity_tokens: of words, on which RSA is taken, at most.
-        probe_points: training examples of a classifier probe and of the loss, at most.
-        structural_sentences: training sentences of the structural probes, at most.
-        random_directions: in which a layer is moved as far as fine-tuning moved it.
-    """
+    """Chapter 6, on whether the lenses agree."""
 
     fewest_layers: ClassVar[int] = 3  # of which an order can be compared with another
     also_read: ClassVar[tuple[str, ...]] = ("parsing",)  # the trees of structural probes
 
+    # Of the same shape and vocabulary and trained from other weights, for the nulls of attention, features, weights and
+    # similarity; `random:` and the encoder's name where there is none.
     independent: EncoderName
-    evaluation_examples: PositiveInt | None = None
-    variance_kept: Annotated[float, Field(gt=0, le=1)] = 0.99
-    similarity_tokens: Annotated[int, Field(ge=3)] = 5000
-    probe_points: Annotated[int, Field(ge=10)] = 600
-    structural_sentences: Annotated[int, Field(ge=4)]
-    random_directions: PositiveInt = 3
+    evaluation_examples: PositiveInt | None = None  # of development, at most, on which models are compared
+    variance_kept: Variance = 0.99  # by SVCCA
+    similarity_tokens: Annotated[int, Field(ge=3)] = 5000  # of words, at most, on which RSA is taken
+    probe_points: Annotated[int, Field(ge=10)] = 600  # training examples of a classifier probe and of the loss, at most
+    structural_sentences: Annotated[int, Field(ge=4)]  # on which structural probes are trained, at most
+    random_directions: PositiveInt = 3  # in which a layer is moved as far as fine-tuning moved it
 
     @model_validator(mode="after")
     def _two_encoders(self):
         if self.independent == self.encoder:
-            raise ValueError(
-                f"independent is the encoder itself, {self.encoder}: name another or random:{self.encoder}"
-            )
+            raise ValueError(f"independent is the encoder itself: name another, or random:{self.encoder}")
         return self
 
     def limits(self) -> dict:
@@ -715,29 +599,19 @@ class FiveLenses(ChapterParameters):
 
 
 class KnownTruth(ChapterParameters):
-    """Chapter 7, on what each lens can see.
+    """Chapter 7, on what each lens can see."""
 
-    Attributes:
-        doses: lengths of training as shares of the schedule's; 1 is among them.
-        neighbours: whether two neighbouring layers are also trained, and not single ones alone.
-        planted: tasks on words, each of which asks for one kind of annotation.
-        planted_examples: training examples of a planted task, at most.
-        evaluation_examples: development examples on which models are compared, at most; None for all.
-        similarity_tokens: of words, on which RSA and neighbours are taken, at most.
-        probe_points: training examples of a classifier probe and of the loss, at most.
-        structural_sentences: training sentences of the structural probes, at most.
-    """
-
+    profiles: ClassVar[tuple[str, ...]] = ("tiny", "small")
     also_read: ClassVar[tuple[str, ...]] = ("parsing",)  # the trees of structural probes
 
-    doses: tuple[NonNegativeFloat, ...] = (0.0, 0.25, 0.5, 1.0, 2.0)
-    neighbours: bool = True
-    planted: tuple[TaskName, ...] = ()
-    planted_examples: PositiveInt | None = None
-    evaluation_examples: PositiveInt | None = None
-    similarity_tokens: Annotated[int, Field(ge=20)] = 500
-    probe_points: Annotated[int, Field(ge=10)] = 300
-    structural_sentences: Annotated[int, Field(ge=4)]
+    doses: tuple[NonNegativeFloat, ...] = (0.0, 0.25, 0.5, 1.0, 2.0)  # lengths of training, as shares of the schedule's
+    neighbours: bool = True  # whether two neighbouring layers are also trained, and not single ones alone
+    planted: tuple[TaskName, ...] = ()  # tasks on words, each of which asks for one kind of annotation
+    planted_examples: PositiveInt | None = None  # of training, at most
+    evaluation_examples: PositiveInt | None = None  # of development, at most, on which models are compared
+    similarity_tokens: Annotated[int, Field(ge=20)] = 500  # of words, at most, on which RSA and neighbours are taken
+    probe_points: Annotated[int, Field(ge=10)] = 300  # training examples of a classifier probe and of the loss, at most
+    structural_sentences: Annotated[int, Field(ge=4)]  # on which structural probes are trained, at most
 
     @field_validator("doses")
     @classmethod
@@ -770,21 +644,17 @@ class KnownTruth(ChapterParameters):
 
     def classifiers(self) -> "list[Specification]":
         """The specifications of all models but those with a planted property."""
-        return list(dict.fromkeys(one for task in self.tasks for one in self.specifications_of(task, self.encoder)))
+        return [one for one in self.specifications() if one.task in self.tasks]
+
+    def with_property(self) -> "list[Specification]":
+        """The specifications of the models with a planted property."""
+        return [one for one in self.specifications() if one.task in self.planted]
 
     def ordinary_models(self) -> "list[Specification]":
         """The specifications of the models that are fine-tuned as usual: all layers, on the true labels, to dose 1."""
         usual = {task: self.schedule_of(task, self.encoder) for task in self.tasks}
         whole = [one for one in self.classifiers() if not one.frozen and not one.shuffled_labels]
         return [one for one in whole if one.schedule == usual[one.task]]
-
-    def first(self) -> "list[Specification]":
-        """The specification of one model, on which costs are measured."""
-        return self.ordinary_models()[:1]
-
-    def with_property(self) -> "list[Specification]":
-        """The specifications of the models with a planted property."""
-        return [one for task in self.planted for one in self.specifications_of(task, self.encoder)]
 
 
 # --- chapters by number, and profiles ---------------------------------------------------------------------------------
@@ -799,7 +669,6 @@ class Chapter:
         paper: its paper's key, empty for a chapter without one.
         parameters: what it takes.
         measures: the modules whose functions it measures with, by name, see :meth:`fivelenses.run.Run.measure`.
-        profiles: the profiles it has.
     """
 
     number: int
@@ -807,7 +676,11 @@ class Chapter:
     paper: str
     parameters: type[ChapterParameters]
     measures: tuple[str, ...]
-    profiles: tuple[str, ...] = ("tiny", "small", "paper")
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The profiles that it has."""
+        return self.parameters.profiles
 
     @property
     def notebook(self) -> Path:
@@ -815,55 +688,32 @@ class Chapter:
         return project.root() / "notebooks" / f"{self.slug}.ipynb"
 
 
-def _measures(*modules: str) -> tuple[str, ...]:
-    """What every chapter measures with, and these modules of papers."""
-    return "fivelenses.checkpoints.tables", *(f"fivelenses.papers.{name}" for name in modules)
-
-
-MEASURES = {
-    1: _measures("hao2020"),
-    2: _measures("zhou2022", "zhou2022_geometry", "zhou2022_probes"),
-    3: _measures("hao2019", "hao2019_paths"),
-    4: _measures("singh2020"),
-    5: _measures("merchant2020", "merchant2020_probes"),
-    6: _measures("five_lenses"),
-    7: _measures("known_truth"),
-}
+PAPERS = "fivelenses.papers.{}"
 CHAPTERS = {
-    chapter.number: chapter
-    for chapter in (
-        Chapter(1, "1-attention-svcca", "hao2020", Hao2020, MEASURES[1]),
-        Chapter(2, "2-directprobe", "zhou2022", Zhou2022, MEASURES[2]),
-        Chapter(3, "3-landscapes", "hao2019", Hao2019, MEASURES[3]),
-        Chapter(4, "4-reinitialisation", "singh2020", Singh2020, MEASURES[4]),
-        Chapter(5, "5-probing-rsa", "merchant2020", Merchant2020, MEASURES[5]),
-        Chapter(6, "6-five-lenses", "", FiveLenses, MEASURES[6]),
-        Chapter(7, "7-known-truth", "", KnownTruth, MEASURES[7], ("tiny", "small")),
+    number: Chapter(number, slug, paper, parameters, ("fivelenses.checkpoints.tables", *map(PAPERS.format, modules)))
+    for number, slug, paper, parameters, *modules in (
+        (1, "1-attention-svcca", "hao2020", Hao2020, "hao2020"),
+        (2, "2-directprobe", "zhou2022", Zhou2022, "zhou2022", "zhou2022_geometry", "zhou2022_probes"),
+        (3, "3-landscapes", "hao2019", Hao2019, "hao2019", "hao2019_paths"),
+        (4, "4-reinitialisation", "singh2020", Singh2020, "singh2020"),
+        (5, "5-probing-rsa", "merchant2020", Merchant2020, "merchant2020", "merchant2020_probes"),
+        (6, "6-five-lenses", "", FiveLenses, "five_lenses"),
+        (7, "7-known-truth", "", KnownTruth, "known_truth"),
     )
 }
 
 
 def find_chapter(number: int) -> Chapter:
-    """The chapter of that number; a number that none has is refused.
-
-    Example:
-        >>> find_chapter(1).slug
-        '1-attention-svcca'
-    """
+    """The chapter of that number; a number that none has is refused."""
     if number not in CHAPTERS:
         raise ParameterError(f"There is no chapter {number!r}: there is {', '.join(map(str, CHAPTERS))}.")
     return CHAPTERS[number]
 
 
-def profiles() -> list[str]:
-    """The names of the profiles."""
-    return sorted(file.stem for file in (project.root() / "notebooks" / "profiles").glob("*.yaml"))
-
-
 def check_profile(profile: str) -> None:
     """Refuse a profile that does not exist."""
-    if profile not in profiles():
-        raise ParameterError(f"There is no profile {profile!r}: choose among {', '.join(profiles())}.")
+    if profile not in PROFILES:
+        raise ParameterError(f"There is no profile {profile!r}: choose among {', '.join(PROFILES)}.")
 
 
 def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
@@ -899,22 +749,19 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     try:
         return chapter.parameters(**values | overrides)
     except ValidationError as error:
-        raise ParameterError(_sentence(error, number, profile, overrides)) from error
+        raise ParameterError(_sentence(error, chapter)) from error
 
 
-def _sentence(error: ValidationError, number: int, profile: str, overrides: Mapping[str, object]) -> str:
-    """Which value does not fit, and why: the first that pydantic names, and what is deepest in it."""
-    errors = error.errors()
-    first = max((one for one in errors if one["loc"][:1] == errors[0]["loc"][:1]), key=lambda one: len(one["loc"]))
-    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+def _sentence(error: ValidationError, chapter: Chapter) -> str:
+    """Which value does not fit, and why: the first that pydantic names."""
+    first = error.errors()[0]
+    message, where = first["msg"].removeprefix("Value error, "), first["loc"][:1]
     if first["type"] == "extra_forbidden":
-        known = ", ".join(sorted(find_chapter(number).parameters.model_fields))
-        return f"Chapter {number} has no parameter {first['loc'][0]!r}: it has {known}."
-    if not first["loc"]:  # parameters that do not go together: the message names them
-        return f"Chapter {number}: {message}."
-    name = first["loc"][0]
-    where = "overridden" if name in overrides else f"in profile {profile}"
-    return f"Chapter {number}, {name} ({where}): {message}, got {first['input']!r}."[:600]
+        known = ", ".join(sorted(chapter.parameters.model_fields))
+        return f"Chapter {chapter.number} has no parameter {where[0]!r}: it has {known}."
+    if not where:  # parameters that do not go together: the message names them
+        return f"Chapter {chapter.number}: {message}."
+    return f"Chapter {chapter.number}, {where[0]}: {message}, got {first['input']!r}."[:600]
 
 
 def resolved(number: int, profile: str, overrides: Mapping[str, object]) -> dict:
@@ -929,33 +776,6 @@ def resolved(number: int, profile: str, overrides: Mapping[str, object]) -> dict
     return {name: chosen[name] for name, value in overrides.items() if value is not None}
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML with the numbers of version 1.2, where 010 is ten and 1:30 is a text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in kinds if not tag.endswith((":int", ":float"))]
-    for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]+$"), [*"-+0123456789"])
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"),
-    [*"-+.0123456789"],
-)
-_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))
-
-
-def read_yaml(text: str):
-    """What a reader wrote in YAML, with the numbers of version 1.2.
-
-    Example:
-        >>> read_yaml("[010, 1e-4, 1:30]")
-        [10, 0.0001, '1:30']
-    """
-    return yaml.load(text, Loader=_Loader)
-
-
 def parse_parameters(pairs: list[str]) -> dict:
     """``name=value`` pairs, values read as YAML; a pair without one of the two is refused.
 
@@ -966,11 +786,13 @@ def parse_parameters(pairs: list[str]) -> dict:
     parsed = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
+        if name in parsed:
+            raise ValueError(f"{name} is named twice: write all its values after one name.")
         try:
-            parsed[name.strip()] = read_yaml(value)
+            parsed[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
             raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
-        if not name or parsed[name.strip()] is None:
+        if not name or parsed[name] is None:
             raise ValueError(f"A parameter is written name=value, not {pair!r}.")
     return parsed
 

@@ -22,10 +22,10 @@ Profile = Annotated[
 ]
 Parameters = Annotated[
     list[str],
-    Option(
-        "-p", "--parameter", help="name=value, as often as you like; tasks='[./reviews.csv]' reads a table of your own."
-    ),
+    Option("-p", "--parameter", help="name=value, as often as you like; tasks=./own.csv reads a table of your own."),
 ]
+DryRun = Annotated[bool, Option("--dry-run", help="Print what would be fetched and trained, and start nothing.")]
+Workers = Annotated[int | None, Option(min=1, help="Processes side by side, or Slurm jobs; by default as cores allow.")]
 CALLER_VARIABLE = "FIVELENSES_ENDS_WITH_CALLER"  # set by the Makefile
 # Errors of our own, by name: a refusal does not wait for the libraries that their modules load.
 WORDED = ("DamagedCheckpoint", "FullDisk", "RecordError", "RunError", "SourceError")
@@ -77,12 +77,12 @@ def run(
     chapter: Annotated[str, Argument(help="A chapter's number, or `all`.")],
     profile: Profile = "tiny",
     parameter: Parameters = [],  # noqa: B006
-    dry_run: Annotated[bool, Option("--dry-run", help="Print what would be fetched, trained and measured.")] = False,
+    dry_run: DryRun = False,
     force: Annotated[bool, Option("--force", help="Run also when nothing has changed.")] = False,
     page: Annotated[bool, Option("--page", help="Build the run's page, too, as a book of one page.")] = False,
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
-    from fivelenses.chapters import find_chapter, parse_parameters
+    from fivelenses.chapters import find_chapter, parse_parameters, settings
 
     overrides = parse_parameters(parameter)
     if chapter == "all":
@@ -94,18 +94,18 @@ def run(
     elif not chapter.isdecimal():
         raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
     elif dry_run:
-        from fivelenses.dry_run import dry_run as describe
+        from fivelenses.dry_run import dry_run as lines
 
-        typer.echo("\n".join(describe(int(chapter), profile, overrides)))
+        typer.echo("\n".join(lines(int(chapter), {"": settings(int(chapter), profile, **overrides)})))
     else:
         from fivelenses.execution import run as execute
 
-        finished = execute(int(chapter), profile, overrides, force, typer.echo)
+        folder = execute(int(chapter), profile, overrides, force, typer.echo)
         if page:
             from fivelenses.book.build import build_page
             from fivelenses.book.pages import run_here
 
-            typer.echo(f"Its page: {build_page(run_here(find_chapter(int(chapter)), finished.folder))}")
+            typer.echo(f"Its page: {build_page(run_here(find_chapter(int(chapter)), folder))}")
 
 
 @app.command()
@@ -114,7 +114,7 @@ def train(
     chapter: Annotated[int, Argument(help="The chapter whose models are fine-tuned.")],
     profile: Profile = "tiny",
     parameter: Parameters = [],  # noqa: B006
-    workers: Annotated[int | None, Option(help="Trainings side by side; as the cores allow by default.")] = None,
+    workers: Workers = None,
 ) -> None:
     """Fine-tune a chapter's models without measuring them.
 
@@ -124,8 +124,6 @@ def train(
     from fivelenses.checkpoints.finetuning import prepare
     from fivelenses.execution import check_inputs
 
-    if workers is not None and workers < 1:
-        raise ValueError(f"Training needs at least one worker, not {workers}.")
     parameters = settings(chapter, profile, **parse_parameters(parameter))
     check_device(parameters, profile)
     check_inputs(parameters, typer.echo)
@@ -140,15 +138,13 @@ def sweep(
     more: Annotated[list[str] | None, Argument(metavar="[NAME=VALUE,VALUE]...", help="More names of the grid.")] = None,
     profile: Profile = "tiny",
     grid: Annotated[list[str], Option("--grid", help="name=value,value; every combination is a point.")] = [],  # noqa: B006
-    parameter: Annotated[list[str], Option("-p", "--parameter", help="name=value, the same at all points.")] = [],  # noqa: B006
+    parameter: Parameters = [],  # noqa: B006
     name: Annotated[str | None, Option(help="Of its folder under runs/sweeps; made from the points.")] = None,
-    workers: Annotated[
-        int | None, Option(help="Processes of this machine, or Slurm jobs; as its GPUs or cores allow.")
-    ] = None,
+    workers: Workers = None,
     scheduler: Annotated[str | None, Option(help="The address of a running dask scheduler.")] = None,
     slurm: Annotated[str | None, Option(help="Run as Slurm jobs: queue=gpu,cores=8,memory=32GB,…")] = None,
     retries: Annotated[int, Option(min=0, help="How often a point that failed is tried again.")] = 1,
-    dry_run: Annotated[bool, Option("--dry-run", help="Print what each point would fetch, train and measure.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Run a chapter at many points of its parameters, side by side, and gather all exhibits in one table.
 
@@ -156,19 +152,24 @@ def sweep(
     """
     from fivelenses import sweep as sweeps
     from fivelenses.chapters import parse_parameters
-    from fivelenses.dry_run import dry_sweep
 
-    if not grid:
-        raise ValueError("Give the points of a sweep as --grid name=value,value.")
-    entries = sweeps.expand(sweeps.read_grid([*grid, *(more or [])]))
+    if scheduler and (workers or slurm):
+        raise ValueError("A running cluster has its own workers: give --scheduler without --workers and --slurm.")
+    entries = sweeps.expand(sweeps.read_grid([*grid, *(more or [])])) if grid else []
     points = sweeps.points(chapter, profile, entries, parse_parameters(parameter))
     if dry_run:
-        current = [point.name for point in points if not sweeps.reason_to_run(chapter, profile, point.overrides)]
-        typer.echo("\n".join(dry_sweep(chapter, profile, points, current)))
+        from fivelenses.dry_run import dry_run as lines
+
+        jobs = {point.name: point.job(chapter, profile) for point in points}
+        pending = {point: job.parameters for point, job in jobs.items() if job.reason}
+        typer.echo(f"{len(points)} points, {len(points) - len(pending)} current, {len(pending)} to run")
+        typer.echo("\n".join(lines(chapter, pending) if pending else []))
         return
-    swept = sweeps.sweep(chapter, profile, points, name, sweeps.Cluster(workers, scheduler, slurm), retries)
+    cluster = {"workers": workers, "scheduler": scheduler, "slurm": slurm}
+    swept = sweeps.sweep(chapter, profile, points, name, retries, **cluster)
     if swept.missing:
-        typer.echo(sweeps.failures(swept), err=True)
+        for point in swept.missing:
+            typer.echo(f"fivelenses: {point} has no run; its log is {swept.folder / point}.log", err=True)
         raise typer.Exit(1)
 
 
@@ -180,26 +181,18 @@ def report(
         str, Option("--tasks", help="Tasks of interest, rte,./reviews.csv; by default each chapter's own.")
     ] = "",
     profile: Profile = "tiny",
-    seeds: Annotated[str, Option("--seeds", help="Fine-tuning seeds, 0,1; by default the profile's.")] = "",
-    examples: Annotated[int | None, Option("--examples", help="Training examples per task, at most.")] = None,
+    parameter: Parameters = [],  # noqa: B006
 ) -> None:
     """Run every chapter on an encoder, and write one page that says which of the claims hold for it."""
+    from fivelenses.chapters import parse_parameters
     from fivelenses.report import report as run_report
 
-    try:
-        numbers = [int(seed) for seed in seeds.split(",") if seed.strip()]
-    except ValueError:
-        raise ValueError(f"Seeds are whole numbers with commas between them, not {seeds!r}.") from None
     # A table may name its columns, FILE:text=…,label=….
     named = [task.strip() for task in re.split(r",(?!\w+=)", tasks) if task.strip()]
-    for option, value, read in (("--tasks", tasks, named), ("--seeds", seeds, numbers)):
-        if value and not read:
-            raise ValueError(f"{option} is {value!r}, which names none: name some, or leave {option} out.")
-    page, failures = run_report(encoder, profile, named, numbers, examples, typer.echo)
+    page, failures = run_report(encoder, profile, named, parse_parameters(parameter), typer.echo)
     typer.echo(f"The report is at {page}")
     if failures:
-        failed = "1 chapter" if len(failures) == 1 else f"{len(failures)} chapters"
-        typer.echo(f"fivelenses: {failed} failed; the page says which.", err=True)
+        typer.echo(f"fivelenses: chapters that failed: {len(failures)}; the page says which.", err=True)
         raise typer.Exit(1)
 
 
@@ -230,14 +223,10 @@ def book(
 ) -> None:
     """Build the book from the published records and this machine's own, and print where it is."""
     from fivelenses.book.build import build, first_page
-    from fivelenses.book.pages import LOCAL_PROFILE, published_runs
-    from fivelenses.execution import run_all
 
-    if run:
-        if not first_page().is_file():
-            typer.echo(f"A first look, the published chapters, is at {build(typer.echo, published_alone=True)}")
-        run_all(LOCAL_PROFILE, committed=[shown.committed for shown in published_runs()])
-    typer.echo(f"The book is at {build(typer.echo)}")
+    if run and not first_page().is_file():
+        typer.echo(f"A first look, the published chapters, is at {build(typer.echo, published_alone=True)}")
+    typer.echo(f"The book is at {build(typer.echo, measure=run)}")
 
 
 @app.command()

@@ -23,8 +23,8 @@ from fivelenses.activations import Activations, stream, stream_rolled_back
 from fivelenses.lenses import cca, cka, rsa
 from fivelenses.lenses.attention import JSAccumulator
 from fivelenses.lenses.moments import Moments, bytes_needed
-from fivelenses.memory import memory_at_hand
 from fivelenses.models.layers import layer_list
+from fivelenses.processes import memory_at_hand
 from fivelenses.records import WHOLE
 
 Pair = tuple[int, int]

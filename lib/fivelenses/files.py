@@ -40,17 +40,7 @@ def written_beside(file: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def folder_beside(place: Path) -> Iterator[Path]:
-    """An empty folder to fill; it takes the place of `place` when the block has ended, and is removed if it failed.
-
-    Example:
-        >>> import tempfile
-        >>> place = Path(tempfile.mkdtemp()) / "deep"
-        >>> for text in ("first", "second"):
-        ...     with folder_beside(place) as folder:
-        ...         _ = (folder / f"{text}.txt").write_text(text)
-        >>> [one.name for one in place.rglob("*")]
-        ['second.txt']
-    """
+    """An empty folder to fill; it takes the place of `place` when the block has ended, and is removed if it failed."""
     partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -77,12 +67,7 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def damaged(folder: Path, expected: Mapping[str, str]) -> list[str]:
-    """The files of a run that are missing or not what they were.
-
-    Example:
-        >>> damaged(Path("nowhere"), {"table.parquet": "ab12"})
-        ['table.parquet']
-    """
+    """The files of a run that are missing or not what they were."""
     return [name for name, one in expected.items() if not (folder / name).is_file() or _checksum(folder / name) != one]
 
 

@@ -75,10 +75,7 @@ class Measurements:
                 arguments one after another; or a function that gives either, which a published run does not ask.
             given: parameters of the function that are not the chapter's.
 
-        Raises:
-            LookupError: the chapter measures nothing of this name.
-            RecordError: a record of a published run is damaged.
-            TypeError: the function has a parameter that nobody gives.
+        Refused: a name that the chapter does not measure, and a damaged record of a published run.
         """
         module = records.measuring_module(function, self.chapter.measures)
         if self.committed is not None:
@@ -93,23 +90,29 @@ class Measurements:
         every = [self._groups(names, of, [each] if isinstance(each, str) else list(each), named) for named in measured]
         for groups in every:
             self.addresses |= {one.address: None for group in groups for one in group or ()}
+        of_chapter = {*type(self.settings).model_fields} & {*names} - {*NOT_MEASURED}
+        usual = {name: getattr(self.settings, name) for name in of_chapter}
         parts = []
         for named, groups in zip(measured, every, strict=True):
-            arguments = self._arguments(function, names, given | named)
-            parts += [self._part(function, arguments, group, groups) for group in groups]
+            parts += [self._part(function, usual | given | named, group, groups) for group in groups]
         if not parts:
             self.not_measured[function.__name__] = "its parameters ask for nothing of the kind"
             return pd.DataFrame()
         return _tables({name: records.merge([part[name] for part in parts]) for name in parts[0]})
 
     def _groups(self, names: Sequence[str], of: Callable | None, fields: list[str], named: Mapping) -> list:
-        """The specifications whose models are measured together; one group of none where no model is measured."""
+        """The specifications whose models are measured together, those that agree in these fields; one group of none
+        where no model is measured.
+        """
         if "checkpoints" not in names:
             return [None]
         of = of or self.settings.specifications
         values = [named[name] for name in inspect.signature(of).parameters]
+        groups: dict[tuple, list] = {}
+        for one in of(*values):
+            groups.setdefault(tuple(getattr(one, name) for name in fields), []).append(one)
         # A value of `over` may need no model: the pre-trained encoder does not.
-        return _grouped(of(*values), fields) or ([[]] if values else [])
+        return list(groups.values()) or ([[]] if values else [])
 
     def _committed(self, name: str, module: str) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
         files = sorted(self.committed.glob(f"{name}.parquet")) or sorted(self.committed.glob(f"{name}.*.parquet"))
@@ -126,29 +129,17 @@ class Measurements:
             self.addresses |= dict.fromkeys(record.identity.checkpoints)
         return _tables(dict(zip([file.stem.partition(".")[2] for file in files], read, strict=True)))
 
-    def _arguments(self, function: Callable, names: Sequence[str], given: Mapping) -> dict:
-        """The function's parameters by name, but for those that make no other record."""
-        parameters, arguments = inspect.signature(function).parameters, {}
-        unknown = [name for name in given if name not in names]
-        if unknown:
-            raise TypeError(f"{function.__name__} has no parameter {unknown[0]!r}.")
-        for name in names:
-            if name in NOT_MEASURED:
-                continue
-            if name in given:
-                arguments[name] = given[name]
-            elif name in type(self.settings).model_fields:
-                arguments[name] = getattr(self.settings, name)
-            elif parameters[name].default is inspect.Parameter.empty:
-                raise TypeError(f"{function.__name__} asks for {name!r}, which chapter {self.chapter.number} has not.")
-        return arguments
-
     def _part(self, function: Callable, arguments: dict, group: list | None, groups: list) -> dict[str, Record]:
         """One part of a measurement, by the name of the table (empty where there is one table)."""
-        described = json.loads(json.dumps(arguments, sort_keys=True))
+        described = json.loads(json.dumps(arguments))
         if self.settings.source == "toyworld":
             described["toyworld"] = records.toy_world_digest()
-        described |= self._encoders(arguments)
+        if {"encoder", "encoders", "pretrained", "independent"} & {*arguments}:
+            from fivelenses.models import encoders
+
+            # What stands behind the names.
+            read = self.settings.encoders_read()
+            described["identities"] = {name: encoders.locate(name).identity for name in read}
         addresses = () if group is None else tuple(one.address for one in group)
         identity = Identity(function.__name__, records.measuring_code(function.__module__), described, addresses)
         place = project.records_folder() / self.chapter.slug
@@ -167,17 +158,8 @@ class Measurements:
         keys = [file.name.split(".")[1] if file.name.count(".") == 3 else "" for file in files]
         return dict(zip(keys, kept, strict=True))
 
-    def _encoders(self, arguments: Mapping) -> dict:
-        """What stands behind the names of encoders among the arguments."""
-        from fivelenses.models import encoders
-
-        if not {"encoder", "encoders", "pretrained", "independent"} & {*arguments}:
-            return {}
-        return {"identities": {name: encoders.locate(name).identity for name in self.settings.encoders_read()}}
-
     def _measure(self, function, arguments, group, groups, identity: Identity, place: Path) -> list[Path]:
         from fivelenses.checkpoints.finetuning import environment
-        from fivelenses.memory import peak_memory
 
         names, trained = inspect.signature(function).parameters, {}
         if group is not None:
@@ -197,7 +179,7 @@ class Measurements:
         tables = result if isinstance(result, dict) else {"": result}
         seconds = round(time.monotonic() - started, 1)
         facts = environment(self.settings.device) | {"seconds": seconds, "trained": trained, "tables": len(tables)}
-        facts["peak_memory"] = peak_memory()
+        facts["peak_memory"] = processes.peak_memory()
         files = []
         for key, table in tables.items():
             files.append(place / ".".join(filter(None, (function.__name__, key, identity.digest, "parquet"))))
@@ -216,12 +198,12 @@ class Measurements:
         return [self.checkpoints[one] for one in specifications]
 
     def summary(self) -> dict:
-        """Which records were used, on what they were measured, and what measuring and training took.
+        """Which records were used, on what they were measured, and what measuring and training took, in seconds.
 
-        `peak_memory` is the most that a process that measured one of them had held by then, in bytes: this process, or
-        that of an earlier run whose records this one reads.
+        `peak_memory` is the most bytes that a process that measured one of them had held by then.
         """
         trained = {address: took for facts in self.facts for address, took in facts["trained"].items()}
+        packages = dict.fromkeys(name for facts in self.facts for name in facts["versions"])
         return {
             "records": self.files,
             "outdated": self.outdated,
@@ -231,30 +213,13 @@ class Measurements:
             "python": ", ".join(dict.fromkeys(facts["python"] for facts in self.facts)),
             "versions": {
                 name: ", ".join(dict.fromkeys(facts["versions"].get(name, "unknown") for facts in self.facts))
-                for name in dict.fromkeys(name for facts in self.facts for name in facts["versions"])
+                for name in packages
             },
-            "seconds": measuring_seconds(self.facts),
+            # The tables of one measurement each have all of its seconds.
+            "seconds": round(sum(facts["seconds"] / facts.get("tables", 1) for facts in self.facts), 1),
             "training_seconds": round(sum(trained.values()), 1),
             "peak_memory": max((facts.get("peak_memory", 0) for facts in self.facts), default=0),
         }
-
-
-def _grouped(specifications: Sequence, fields: Sequence[str]) -> list[list]:
-    """Specifications that agree in these fields, in the order in which they first come; all together without fields."""
-    groups: dict[tuple, list] = {}
-    for specification in specifications:
-        groups.setdefault(tuple(getattr(specification, name) for name in fields), []).append(specification)
-    return list(groups.values())
-
-
-def measuring_seconds(facts: Iterable[Mapping]) -> float:
-    """What measuring took, from the facts of records: the tables of one measurement each have all of its seconds.
-
-    Example:
-        >>> measuring_seconds([{"seconds": 6.0, "tables": 2}, {"seconds": 6.0, "tables": 2}, {"seconds": 1.0}])
-        7.0
-    """
-    return round(sum(one["seconds"] / one.get("tables", 1) for one in facts), 1)
 
 
 def _tables(named: Mapping[str, Record]) -> pd.DataFrame | dict[str, pd.DataFrame]:

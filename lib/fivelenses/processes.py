@@ -1,4 +1,5 @@
-"""Processes that compute side by side, all of which end with the one that started them, however that one ends.
+"""Processes that compute side by side, all of which end with the one that started them, however that one ends; and the
+cores and the memory that a process may use.
 
 A worker of dask's sees its parent's end by a pipe that the parent alone holds open, a notebook's kernel by its parent's
 number, and a command that was told to by `end_with_caller`.
@@ -6,11 +7,14 @@ number, and a command that was told to by `end_with_caller`.
 
 import logging
 import os
+import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 30.0
 CORES_VARIABLE = "FIVELENSES_CORES"
 MAX_LOST_WORKERS = 2  # the task of a lost worker goes to another; one that loses more has failed
+SHARE = 1 / 3  # of memory for what is gathered in a stream; the rest is for the models and the rest of the machine
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def end_with_caller() -> None:
@@ -85,3 +91,37 @@ def workers(count: int) -> Iterator["Client"]:
             env={"OMP_NUM_THREADS": threads, CORES_VARIABLE: threads},
         )
         yield stack.enter_context(Client(stack.enter_context(cluster)))
+
+
+def memory_at_hand(device: str | None = None) -> float:
+    """Bytes that may be filled with what is gathered in a stream: a third of what is free on a GPU, or of `memory`.
+
+    Args:
+        device: a GPU when there is one, by default.
+    """
+    import torch
+
+    chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    return SHARE * (torch.cuda.mem_get_info(chosen)[0] if chosen.type == "cuda" else memory())
+
+
+def memory(groups: Path = CONTROL_GROUPS, own: Path = Path("/proc/self/cgroup")) -> int:
+    """Bytes of memory that this process may use at most: this machine's, or what a container or a job may take.
+
+    Args:
+        groups: where Linux keeps its control groups.
+        own: the file that names that of this process; elsewhere than on Linux there is none.
+    """
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    named = [line for line in own.read_text().splitlines() if line.startswith("0::")] if own.is_file() else []
+    for group in (groups / line.removeprefix("0::").strip("/") for line in named):
+        files = (folder / "memory.max" for folder in (group, *group.parents) if folder.is_relative_to(groups))
+        texts = [file.read_text().strip() for file in files if file.is_file()]
+        limits += [int(text) for text in texts if text.isdigit()]
+    return min(limits)
+
+
+def peak_memory() -> int:
+    """The most bytes of memory that this process has held at a time since it began."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most

@@ -34,7 +34,7 @@ KNOWN_OTHERWISE = (
     "fivelenses.catalogue",
     "fivelenses.tasks.own",
     "fivelenses.files",
-    "fivelenses.memory",
+    "fivelenses.processes",
     "fivelenses.project",
     "fivelenses.records",
     "pretraining",
@@ -131,15 +131,8 @@ def _module(name: str) -> tuple[str, frozenset[str]]:
 
 
 def closure(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> list[str]:
-    """These modules of ours and all that they import, directly or not, in alphabetical order.
-
-    Args:
-        modules: names of modules; those that are not ours are ignored.
-        left_out: modules and packages that are not followed, unless they are named in `modules`.
-
-    Example:
-        >>> closure(["fivelenses.lenses.weights"])[:2]
-        ['fivelenses', 'fivelenses.lenses']
+    """These modules of ours and all that they import, directly or not, but for those left out and their parts, in
+    alphabetical order.
     """
     reached, waiting = set(), [name for name in modules if _file(name) is not None]
     while waiting:
@@ -163,13 +156,8 @@ def code_digest(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> str:
 
 
 def measuring_module(function: str, modules: Iterable[str]) -> str:
-    """The first of these modules that defines a function of this name, from their sources: none is imported.
-
-    Refused with a LookupError: a name that none defines.
-
-    Example:
-        >>> measuring_module("histories", ["fivelenses.checkpoints.predictions", "fivelenses.checkpoints.tables"])
-        'fivelenses.checkpoints.tables'
+    """The first of these modules that defines a function of this name, from their sources: none is imported. A name
+    that none defines is refused.
     """
     modules = tuple(modules)
     for name in modules:
@@ -363,16 +351,8 @@ def committed_folder() -> Path:
 
 def load(profile: str, chapter: int, encoder: str = "") -> dict[str, pd.DataFrame]:
     """The records of a published run, by the name of the measurement; where there is none, a RecordError says which
-    there are.
-
-    Args:
-        profile: `tiny` or `small`.
-        chapter: its number.
-        encoder: part of the encoder's name where several runs are published; the chapter's first run otherwise.
-
-    Example:
-        >>> {"changes_by_layer", "rollbacks"} <= set(load("small", 1))
-        True
+    there are. Where several runs of the chapter are published, it is the one that leads, unless part of the encoder's
+    name says otherwise.
     """
     files = sorted(committed_folder().glob(f"{profile}-*/{chapter}-*/run.json"))
     files = [file for file in files if encoder in file.parents[1].name.removeprefix(f"{profile}-")]

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from fivelenses.execution import EXECUTED, RunError
 from fivelenses.exhibits import counted
 from fivelenses.files import folder_beside
 from fivelenses.models.encoders import check_encoder
-from fivelenses.models.layers import PARTS
 from fivelenses.tasks import own
 from fivelenses.tasks.sources import SourceError
 
@@ -30,24 +29,16 @@ class Part:
     Attributes:
         chapter: which.
         overrides: its parameters, instead of the profile's.
-        tasks: its tasks, as it will run them.
-        narrowed: whether these are tasks that were asked for, or the chapter's own because it has none of them.
+        narrowed: whether its tasks are those of interest, or the chapter's own because it has none of them.
     """
 
     chapter: Chapter
     overrides: dict
-    tasks: tuple[str, ...]
     narrowed: bool
 
 
-def plan(
-    encoder: str,
-    profile: str = "tiny",
-    tasks: Sequence[str] = (),
-    seeds: Sequence[int] = (),
-    examples: int | None = None,
-) -> list[Part]:
-    """What a report on an encoder would run, every parameter checked.
+def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: Mapping | None = None) -> list[Part]:
+    """What a report on an encoder would run, every parameter checked; a task that no chapter has is refused.
 
     Args:
         encoder: a name as `models.encoders` understands it: of the hub, a folder, an entry of the mirror.
@@ -55,24 +46,18 @@ def plan(
         tasks: the tasks of interest, tables of the reader's own among them (`fivelenses.tasks.own`). A chapter runs
             those among its own, and such tables where it takes them; one that has none of them, or cannot be run on so
             few, keeps its own, since its paper's claims are about those.
-        seeds: fine-tuning seeds, instead of the profile's.
-        examples: training examples per task, at most.
-
-    Raises:
-        ParameterError: an unknown profile, or a task that no chapter has.
+        given: other parameters, the same in all chapters.
 
     Example:
         >>> parts = plan("toy-bert/seed-1", tasks=["rte", "sst2"])
-        >>> parts[0].chapter.number, parts[0].tasks, parts[0].narrowed
-        (1, ('rte', 'sst2'), True)
-        >>> parts[1].tasks, parts[1].narrowed
-        (('pos', 'dep', 'ps-role', 'ps-fxn', 'trec'), False)
+        >>> parts[0].chapter.number, parts[0].overrides["tasks"], parts[1].narrowed
+        (1, ['rte', 'sst2'], False)
     """
     tasks = [own.name_of(task) for task in tasks]
     check_profile(profile)
     chapters = [chapter for chapter in CHAPTERS.values() if profile in chapter.profiles]
-    parts = [_part(chapter, encoder, profile, tasks, seeds, examples) for chapter in chapters]
-    known = {task for part in parts for task in settings(part.chapter.number, profile).tasks}
+    parts = [_part(chapter, encoder, profile, tasks, given or {}) for chapter in chapters]
+    known = {task for chapter in chapters for task in settings(chapter.number, profile).tasks}
     for task in tasks:
         if task not in known and not (is_task(task) and find(task).own):
             raise ParameterError(
@@ -81,39 +66,33 @@ def plan(
     return parts
 
 
-def _part(chapter: Chapter, encoder: str, profile: str, tasks, seeds, examples) -> Part:
-    usual = settings(chapter.number, profile)
-    overrides: dict = {"encoder": encoder}
-    if seeds:
-        overrides["seeds"] = list(seeds)
-    if examples is not None:
-        of_interest = dict.fromkeys((*usual.tasks_trained(), *tasks))
-        overrides["training_examples"] = {one: min(examples, usual.examples_of(one) or examples) for one in of_interest}
+def _part(chapter: Chapter, encoder: str, profile: str, tasks: Sequence[str], given: Mapping) -> Part:
+    usual, overrides = settings(chapter.number, profile), {"encoder": encoder, **given}
     most = positions(encoder)
     if most is not None and most < getattr(usual, "max_tokens", 0):
         overrides["max_tokens"] = most
-    of_reader = [task for task in tasks if is_task(task) and find(task).own]
-    of_interest = [*of_reader, *(task for task in usual.tasks if task in tasks)]
+    of_interest = [task for task in tasks if task not in usual.tasks and is_task(task) and find(task).own]
+    of_interest += [task for task in usual.tasks if task in tasks]
     with contextlib.suppress(ParameterError):
         if of_interest:
-            narrowed = settings(chapter.number, profile, **overrides, tasks=of_interest)
-            return Part(chapter, overrides | {"tasks": of_interest}, narrowed.tasks, True)
-    return Part(chapter, overrides, settings(chapter.number, profile, **overrides).tasks, False)
+            settings(chapter.number, profile, **overrides, tasks=of_interest)
+            return Part(chapter, overrides | {"tasks": of_interest}, True)
+    settings(chapter.number, profile, **overrides)
+    return Part(chapter, overrides, False)
 
 
 def report(
     encoder: str,
     profile: str = "tiny",
     tasks: Sequence[str] = (),
-    seeds: Sequence[int] = (),
-    examples: int | None = None,
+    given: Mapping | None = None,
     log: Callable[[str], None] = print,
 ) -> tuple[Path, list[str]]:
     """Run all chapters on an encoder and write the page, with the verdicts as a table beside it; runs that are current
     are not made again.
 
     Args:
-        encoder, profile, tasks, seeds, examples: see `plan`.
+        encoder, profile, tasks, given: see `plan`.
         log: called with one line of plain text for each event.
 
     Returns:
@@ -122,9 +101,9 @@ def report(
     Raises:
         ValueError, RunError: what cannot be run, before anything is; or every chapter failed.
     """
-    parts = plan(encoder, profile, tasks, seeds, examples)
+    parts = plan(encoder, profile, tasks, given)
     read = check_encoder(encoder, projections=True)
-    shape = f"{counted(read.num_hidden_layers, 'layer')} of width {read.hidden_size}, {len(PARTS)} projections each"
+    shape = f"{counted(read.num_hidden_layers, 'layer')} of width {read.hidden_size}"
     log(f"{encoder}: {shape}")
     deep = [part for part in parts if read.num_hidden_layers >= part.chapter.parameters.fewest_layers]
     notes = [f"Chapter {part.chapter.number} is left out: it needs more layers." for part in parts if part not in deep]
@@ -135,7 +114,7 @@ def report(
     for part in deep:
         number = part.chapter.number
         try:
-            folder = execution.run(number, profile, part.overrides, log=log).folder
+            folder = execution.run(number, profile, part.overrides, log=log)
             runs.append(BookRun(part.chapter, profile, HERE, folder, name, leads=False))
         except (RunError, SourceError, ValueError) as error:
             # What a notebook says names its chapter.
@@ -156,9 +135,7 @@ def report_page(encoder: str, shape: str, profile: str, runs: Sequence[BookRun],
     inside, that can be sent as it is.
 
     Args:
-        encoder: its name.
-        shape: in words.
-        profile: whose data and schedules were used.
+        encoder, shape, profile: its name, its shape in words, and whose data and schedules were used.
         runs: of the chapters that ran.
         notes: a sentence for each that did not, or was left out.
     """

@@ -66,10 +66,8 @@ class Run:
             print(line)
 
     def measure(self, function: str, **arguments) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
-        """The record that a function of this name measures: read if it is there and current, measured otherwise, and
-        missing where a run does not have it or has nothing to measure.
-
-        :meth:`fivelenses.measurements.Measurements.measure` says what can be asked.
+        """The record that a function of this name measures, missing where a run does not have it or has nothing to
+        measure: see :meth:`fivelenses.measurements.Measurements.measure`.
         """
         record = self.measurements.measure(function, **arguments)
         if isinstance(record, pd.DataFrame) and not len(record.columns):
@@ -83,11 +81,8 @@ class Run:
         gains: Mapping[str, float] | None = None,
         words: pd.DataFrame | Missing | None = None,
     ) -> None:
-        """Find the tasks that the ordinary models did not learn, say so on the page, and leave them out of all claims.
-
-        Args:
-            models: `checkpoints.tables.models`, of which the ordinary ones decide.
-            predictions, gains, words: of `judging.unlearned`; without words, the null rate alone decides.
+        """Find the tasks that the ordinary ones of `models` did not learn (`judging.unlearned`; without words, the null
+        rate alone decides), say so on the page, and leave them out of all claims.
         """
         if lacking := [one for one in (models, predictions) if isinstance(one, Missing)]:
             display(Markdown(f"*It is not known what was learned*: {lacking[0].sentence}."))
@@ -212,17 +207,14 @@ class Run:
 
 
 def begin(number: int, namespace: Mapping) -> Run:
-    """Begin a run of a chapter: its parameters checked, its folder made.
-
-    The folder is the one that the runner in front names. A notebook that is run by hand has a place of its own, and
-    never writes into a finished run.
+    """Begin a run of a chapter: its parameters checked, its folder made. A notebook that is run by hand has a place of
+    its own, and never writes into a finished run.
 
     Args:
         number: the chapter.
         namespace: the notebook's `globals()`, after its cell of parameters: None means as the profile says.
 
-    Raises:
-        ParameterError: a parameter that does not exist or fit, or a GPU asked for where there is none.
+    Refused: a parameter that does not exist or fit, and a GPU asked for where there is none.
     """
     chapter = find_chapter(number)
     committed = os.environ.get(RECORDS_VARIABLE)

@@ -4,7 +4,7 @@ A sweep is a folder under ``runs/sweeps``: ``sweep.yaml`` (its points), ``<point
 ``sweep.parquet`` has one row for each row of each exhibit of each point: ``chapter``, ``profile`` and ``point``; one
 column for each swept parameter; ``exhibit`` and ``row``; and the columns of all exhibits' tables, where one that has
 the name of a column before is called ``table_<name>``. A column is a number where it is one in every exhibit that has
-it, and a text otherwise. The exhibit `MODELS` has one row for each fine-tuned model, with its score.
+it, and a text otherwise. The exhibit `MODELS` is the chapter's own table of fine-tuned models, with their scores.
 ``claims.parquet`` has the same first columns and one row for each claim, point, group and part.
 """
 
@@ -25,49 +25,20 @@ import pandas as pd
 import torch
 import yaml
 
-from fivelenses import execution, judging, project
-from fivelenses.chapters import ParameterError, check_device, find_chapter, folder_name, read_yaml, settings
-from fivelenses.checkpoints import tables
-from fivelenses.checkpoints.store import MANIFEST, Checkpoint, Store
-from fivelenses.execution import RunError
+from fivelenses import execution, judging, processes, project, records
+from fivelenses.chapters import ParameterError, check_device, find_chapter, parse_parameters, settings
+from fivelenses.execution import Job, RunError, of_chapter
 from fivelenses.files import written_beside
-from fivelenses.processes import CORES_VARIABLE, cores, repeated, workers
+from fivelenses.processes import CORES_VARIABLE, cores, repeated
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 POINTS, TABLE, CLAIMS = "sweep.yaml", "sweep.parquet", "claims.parquet"
 MODELS = "models"
-MAX_NAME_LENGTH = 80  # characters of a point's name: it is also the name of a file
 CORES_OF_A_CHAPTER = 2
 MAX_JOBS = 8  # of Slurm, unless the caller says how many
 PATIENCE = 10  # seconds in which a scheduler that is up has to answer
-LOG_LINES = 10  # of a failed point, printed at the end of a sweep
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """What a sweep runs on.
-
-    Attributes:
-        workers: processes of this machine, or Slurm jobs; as many as this machine has GPUs or pairs of cores, and at
-            most 8 jobs, where None.
-        scheduler: the address of a running dask scheduler.
-        slurm: options of dask-jobqueue's SLURMCluster, ``queue=gpu,cores=8,memory=32GB``; what it is not told here, it
-            reads in its own configuration.
-    """
-
-    workers: int | None = None
-    scheduler: str | None = None
-    slurm: str | None = None
-
-    def __post_init__(self):
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"A sweep needs at least one worker, not {self.workers}.")
-        if self.scheduler and (self.workers or self.slurm):
-            raise ValueError("A running cluster has its own workers: give --scheduler without --workers and --slurm.")
-        if self.slurm and not re.fullmatch(r"\w+=[^,=]+(,\w+=[^,]+)*", self.slurm):
-            raise ValueError(f"The options of Slurm are written name=value,name=value, not {self.slurm!r}.")
 
 
 @dataclass(frozen=True)
@@ -90,113 +61,76 @@ class Point:
     """One run of a sweep.
 
     Attributes:
-        name: what is swept and its values here, written so that it can be the name of a file.
+        name: its number, and what is swept with its values here, as far as they fit into the name of a file.
         overrides: parameters as the chapter takes them.
-        values: each swept parameter, as it was given, and its value here: a number, a text, or JSON.
+        values: each swept parameter and its value here: a number, a text, or JSON.
     """
 
     name: str
     overrides: Mapping[str, object]
     values: Mapping[str, object]
 
+    def job(self, number: int, profile: str) -> Job:
+        """Its run of a chapter."""
+        return of_chapter(number, profile, self.overrides)
+
 
 def read_grid(texts: Iterable[str]) -> dict[str, list]:
-    """Names and values of a grid from ``name=value,value``, one or several in a text, separated by spaces.
-
-    Values are YAML, so that a list can be one of them. A name twice, or without values, is refused.
+    """Names and values of a grid from ``name=value,value``. Values are YAML, so that a list can be one of them.
 
     Example:
-        >>> read_grid(["task=rte,mrpc seed=0,1", "depths=[0, 6],[0, 3, 6]"])
-        {'task': ['rte', 'mrpc'], 'seed': [0, 1], 'depths': [[0, 6], [0, 3, 6]]}
+        >>> read_grid(["tasks=rte,mrpc", "depths=[0, 6],[0, 3, 6]"])
+        {'tasks': ['rte', 'mrpc'], 'depths': [[0, 6], [0, 3, 6]]}
     """
-    grid: dict[str, list] = {}
-    for pair in (pair for text in texts for pair in re.split(r"\s+(?=[^\s=,\[\]]+=)", text.strip())):
-        name, _, values = pair.partition("=")
-        if name in grid:
-            raise ValueError(f"The grid names {name} twice: write all its values after one name.")
-        try:
-            grid[name] = read_yaml(f"[{values}]")
-        except yaml.YAMLError as error:
-            raise ValueError(
-                f"The values of {name} are not YAML: {values!r}; write them as a,b or '[a, b],[c]'."
-            ) from error
-        if not re.fullmatch(r"\w+", name) or not grid[name]:
-            raise ValueError(f"A grid is written name=value,value, not {pair!r}.")
-    return grid
+    pairs = [text.partition("=") for text in texts]
+    return parse_parameters([f"{name}=[{values}]" for name, _, values in pairs])
 
 
 def expand(grid: Mapping[str, Sequence]) -> list[dict]:
     """Every combination of a grid's values; the last name changes fastest.
 
     Example:
-        >>> expand({"task": ["rte", "mrpc"], "seed": [0, 1]})[1]
-        {'task': 'rte', 'seed': 1}
+        >>> expand({"tasks": ["rte", "mrpc"], "seeds": [0, 1]})[1]
+        {'tasks': 'rte', 'seeds': 1}
     """
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
 
 def points(number: int, profile: str, entries: Sequence[Mapping], fixed: Mapping | None = None) -> list[Point]:
-    """The points of a sweep, one per entry, each with what all share (`fixed`), checked against the chapter.
-
-    A name in the singular is a plural parameter with one entry: ``task=rte`` is ``tasks=[rte]``. Refused with its name:
-    a point that does not fit the chapter, or is the same run as another.
+    """The points of a sweep, one per entry, each with what all share (`fixed`) unless it says otherwise, checked
+    against the chapter. Entries that are the same run are one point.
 
     Example:
-        >>> [point.overrides for point in points(1, "tiny", expand({"task": ["rte"], "seed": [0, 1]}))]
+        >>> [point.overrides for point in points(1, "tiny", expand({"tasks": ["rte"], "seeds": [0, 1]}))]
         [{'tasks': ['rte'], 'seeds': [0]}, {'tasks': ['rte'], 'seeds': [1]}]
     """
     if not entries:
-        raise ParameterError("A sweep needs at least one point: give it a grid.")
+        raise ParameterError("A sweep needs at least one point: write its grid as --grid name=value,value.")
     swept = list(dict.fromkeys(name for entry in entries for name in entry))
-    checked: dict[str, Point] = {}
+    made: dict[str, Point] = {}
     for entry in entries:
-        overrides: dict[str, object] = {}
-        for name, value in [*(fixed or {}).items(), *entry.items()]:
-            parameter, one_entry = _parameter(number, name)
-            if value is None or parameter in overrides:
-                raise ParameterError(f"The point {_words(entry)} gives {parameter} twice or no value.")
-            overrides[parameter] = [value] if one_entry else value
+        overrides = {**(fixed or {}), **entry}
         try:
             content = settings(number, profile, **overrides).model_dump(mode="json")
         except ParameterError as error:
             raise ParameterError(f"The point {_words(entry)} does not fit. {error}") from error
-        run = json.dumps(content, sort_keys=True)
-        if run in checked:
-            raise ParameterError(f"The points {checked[run].name} and {_words(entry)} are the same run: name it once.")
-        values = {name: _cell(content, number, name) for name in swept}
-        name = _name({name: values[name] for name in entry})
-        checked[run] = Point(name, {parameter: content[parameter] for parameter in overrides}, values)
-    return list(checked.values())
+        values = {name: _cell(content[name]) for name in swept}
+        name = re.sub(r"[^\w.,=+-]+", "-", f"{len(made) + 1}-{_words({one: values[one] for one in entry})}")[:60]
+        point = Point(name, {parameter: content[parameter] for parameter in overrides}, values)
+        made.setdefault(json.dumps(content, sort_keys=True), point)
+    return list(made.values())
 
 
-def _parameter(number: int, name: str) -> tuple[str, bool]:
-    """A parameter of the chapter from a name that may be in the singular, and whether it is."""
-    fields = find_chapter(number).parameters.model_fields
-    singular = name not in fields and f"{name}s" in fields
-    return (f"{name}s" if singular else name), singular
-
-
-def _cell(content: Mapping, number: int, name: str):
-    """A point's value as a cell of a table."""
-    parameter, singular = _parameter(number, name)
-    value = content[parameter]
-    if singular and len(value) == 1:
+def _cell(value):
+    """A parameter's value as a cell of a table; of a list of one its entry."""
+    if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 def _words(values: Mapping) -> str:
-    return ",".join(
-        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
-    )
-
-
-def _name(values: Mapping) -> str:
-    words = _words(values).replace('"', "").replace(" ", "")
-    safe = re.sub(r"[^\w.,=+\[\]-]+", "-", words)
-    if safe == words and len(safe) <= MAX_NAME_LENGTH:
-        return safe
-    return f"{safe[: MAX_NAME_LENGTH - 9]}-{hashlib.sha256(_words(values).encode()).hexdigest()[:8]}"
+    words = {name: f"{value:g}" if isinstance(value, float) else value for name, value in values.items()}
+    return ",".join(f"{name}={value}" for name, value in words.items())
 
 
 def sweep(
@@ -204,67 +138,45 @@ def sweep(
     profile: str,
     points: Sequence[Point],
     name: str | None = None,
-    cluster: Cluster | None = None,
     retries: int = 1,
+    **cluster,
 ) -> Sweep:
     """Run a chapter at every point whose run is not current, and gather all exhibits in one table.
 
     Args:
         number, profile: the chapter, and `tiny`, `small` or `paper`.
         points: of `points`.
-        name: of the sweep's folder; made from the points when None.
-        cluster: where the points run; on this machine when None.
+        name: of the sweep's folder; the same for the same points, in whatever order, when None.
         retries: how often a point that failed is tried again.
+        cluster: where the points run, see `connect`; on this machine by default.
 
     Raises:
         RunError, ValueError: the cluster cannot be reached, or the name does not fit.
     """
-    name = name if name is not None else sweep_name(number, profile, points)
-    cluster, folder = cluster or Cluster(), sweeps_folder() / name
+    if name is None:
+        content = sorted(json.dumps(point.overrides, sort_keys=True) for point in points)
+        digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
+        name = f"{find_chapter(number).slug}-{profile}-{digest}"
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
     execution.check_pair(find_chapter(number))
-    for parameters in (settings(number, profile, **point.overrides) for point in points):
-        if not (cluster.scheduler or cluster.slurm):
+    for parameters in (point.job(number, profile).parameters for point in points):
+        if not (cluster.get("scheduler") or cluster.get("slurm")):
             check_device(parameters, profile)
         execution.check_inputs(parameters)
+    folder = project.runs_folder() / "sweeps" / name
     _write_points(number, profile, points, folder)
-    pending = _without_run(number, profile, points)
+    pending = [point for point in points if point.job(number, profile).reason]
     current = len(points) - len(pending)
     print(f"sweep {name}: {len(points)} points, {current} current, {len(pending)} to run", flush=True)
-    reasons = _run(number, profile, pending, folder, cluster, retries) if pending else {}
+    reasons = _run(number, profile, pending, folder, retries, **cluster) if pending else {}
     # What counts is what is on the disk: a point that was done before its worker was lost is done.
-    missing = {one.name: reasons.get(one.name, "it has no run") for one in _without_run(number, profile, pending)}
+    without = [point.name for point in pending if point.job(number, profile).reason]
+    missing = {name: reasons.get(name, "it has no run") for name in without}
     complete = [point for point in points if point.name not in missing]
     table = collect(number, profile, complete, folder) if complete else None
     print(f"{len(complete)} of {len(points)} points have a run" + (f"; their exhibits are in {table}" if table else ""))
     return Sweep(folder, missing, table)
-
-
-def sweep_name(number: int, profile: str, points: Sequence[Point]) -> str:
-    """The name of a sweep that was given none: the same for the same points, in whatever order."""
-    content = sorted(json.dumps(point.overrides, sort_keys=True) for point in points)
-    return f"{find_chapter(number).slug}-{profile}-{hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]}"
-
-
-def sweeps_folder() -> Path:
-    """Where sweeps are left."""
-    return project.runs_folder() / "sweeps"
-
-
-def run_folder(number: int, profile: str, overrides: Mapping) -> Path:
-    """Where the run of a point is left."""
-    return project.runs_folder() / folder_name(find_chapter(number), profile, dict(overrides))
-
-
-def reason_to_run(number: int, profile: str, overrides: Mapping) -> str:
-    """Why a point has to be run: an empty string when its run is current."""
-    parameters = settings(number, profile, **overrides).model_dump(mode="json")
-    return execution.state(find_chapter(number), run_folder(number, profile, overrides), parameters)
-
-
-def _without_run(number: int, profile: str, points: Sequence[Point]) -> list[Point]:
-    return [point for point in points if reason_to_run(number, profile, point.overrides)]
 
 
 def _write_points(number: int, profile: str, points: Sequence[Point], folder: Path) -> None:
@@ -275,30 +187,38 @@ def _write_points(number: int, profile: str, points: Sequence[Point], folder: Pa
 
 
 @contextmanager
-def connect(cluster: Cluster, points: int, gpu: bool) -> "Iterator[Client]":
+def connect(
+    points: int, gpu: bool, workers: int | None = None, scheduler: str | None = None, slurm: str | None = None
+) -> "Iterator[Client]":
     """A client of a cluster's workers, for so many points that use a GPU or not.
+
+    Args:
+        workers: processes of this machine, or Slurm jobs; as many as this machine has GPUs or pairs of cores, and at
+            most 8 jobs, where None.
+        scheduler: the address of a running dask scheduler.
+        slurm: options of dask-jobqueue's SLURMCluster, ``queue=gpu,cores=8,memory=32GB``; what it is not told here, it
+            reads in its own configuration.
 
     Raises:
         RunError: no scheduler answers, or this machine has no Slurm.
     """
     from distributed import Client
 
-    if cluster.scheduler:
+    if scheduler:
         try:
-            client = Client(cluster.scheduler, timeout=PATIENCE)
+            client = Client(scheduler, timeout=PATIENCE)
         except (OSError, ValueError) as error:
             raise RunError(
-                f"No dask scheduler answers at {cluster.scheduler}: start one with `dask scheduler`, or leave "
-                "--scheduler out."
+                f"No dask scheduler answers at {scheduler}: start one with `dask scheduler`, or leave --scheduler out."
             ) from error
         with client:
             yield client
-    elif cluster.slurm:
-        with _slurm(cluster.slurm, min(points, cluster.workers or MAX_JOBS), gpu) as client:
+    elif slurm:
+        with _slurm(slurm, min(points, workers or MAX_JOBS), gpu) as client:
             yield client
     else:
         usual = torch.cuda.device_count() if gpu else max(1, cores() // CORES_OF_A_CHAPTER)
-        with workers(min(cluster.workers or usual, points)) as client:
+        with processes.workers(min(points, workers or usual)) as client:
             yield client
 
 
@@ -309,13 +229,14 @@ def _slurm(options: str, jobs: int, gpu: bool) -> "Iterator[Client]":
     from dask_jobqueue import SLURMCluster
     from distributed import Client
 
-    named = dict(pair.split("=", 1) for pair in options.split(","))
-    count, configured = named.pop("cores", "1"), dask.config.get("jobqueue.slurm", {})
-    prologue = [*configured.get("job-script-prologue", []), f"export OMP_NUM_THREADS={count}"]
-    directives = [*configured.get("job-extra-directives", []), *(["--gres=gpu:1"] if gpu else [])]
+    configured = dask.config.get("jobqueue.slurm", {})
     try:
+        named = dict(pair.split("=", 1) for pair in options.split(","))
+        count = named.pop("cores", "1")
+        prologue = [*configured.get("job-script-prologue", []), f"export OMP_NUM_THREADS={count}"]
+        directives = [*configured.get("job-extra-directives", []), *(["--gres=gpu:1"] if gpu else [])]
         # To dask, cores are tasks at a time.
-        shape = dict(cores=1, processes=1, job_cpu=int(count), log_directory=str(sweeps_folder() / "slurm"))
+        shape = dict(cores=1, processes=1, job_cpu=int(count), log_directory=str(project.runs_folder() / "slurm"))
         cluster = SLURMCluster(**named, **shape, job_script_prologue=prologue, job_extra_directives=directives)
     except (OSError, TypeError, ValueError) as error:
         raise RunError(f"No Slurm job can be made of {options!r}: {' '.join(str(error).split())[:300]}") from error
@@ -325,9 +246,7 @@ def _slurm(options: str, jobs: int, gpu: bool) -> "Iterator[Client]":
         yield client
 
 
-def _run(
-    number: int, profile: str, points: Sequence[Point], folder: Path, cluster: Cluster, retries: int
-) -> dict[str, str]:
+def _run(number: int, profile: str, points: Sequence[Point], folder: Path, retries: int, **cluster) -> dict[str, str]:
     """Run every point; by name, why one failed."""
     from distributed import as_completed
 
@@ -336,10 +255,10 @@ def _run(
     environment |= {"FIVELENSES_STORE": str(project.store_folder())}
     environment.pop(CORES_VARIABLE, None)
     shared = dict(number=number, profile=profile, folder=folder, environment=environment)
-    gpu = torch.cuda.is_available() and settings(number, profile, **points[0].overrides).device != "cpu"
+    gpu = torch.cuda.is_available() and points[0].job(number, profile).parameters.device != "cpu"
     reasons: dict[str, str] = {}
     started = time.monotonic()
-    with connect(cluster, len(points), gpu) as client:
+    with connect(len(points), gpu, **cluster) as client:
         print(f"dashboard: {client.dashboard_link}", flush=True)
         futures = client.map(run_point, points, **shared, retries=retries, pure=False)
         names = dict(zip(futures, (point.name for point in points), strict=True))
@@ -373,7 +292,7 @@ def run_point(point: Point, number: int, profile: str, folder: Path, environment
     if not (folder / POINTS).is_file():
         raise RunError(f"The worker on {socket.gethostname()} does not see {folder}: it has to share that disk.")
     os.environ.update(environment)
-    name = get_worker().name
+    name, started = get_worker().name, time.monotonic()
     if isinstance(name, int) and torch.cuda.device_count() > 1:
         # Of this machine's workers each has a GPU to itself.
         os.environ["CUDA_VISIBLE_DEVICES"] = str(name % torch.cuda.device_count())
@@ -384,36 +303,23 @@ def run_point(point: Point, number: int, profile: str, folder: Path, environment
 
     log(f"begins on {socket.gethostname()}, process {os.getpid()}")
     try:
-        return execution.run(number, profile, dict(point.overrides), log=log).seconds
+        execution.run(number, profile, point.overrides, log=log)
     except Exception as error:
         log(f"failed: {error}")
         raise
-
-
-def failures(sweep: Sweep) -> str:
-    """The points of a sweep that have no run, each with the end of its log, or the reason why it was never begun."""
-    parts = []
-    for name, reason in sweep.missing.items():
-        log = sweep.folder / f"{name}.log"
-        lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else [reason]
-        parts.append("\n  ".join([f"\n{name} failed; its log ends:", *lines[-LOG_LINES:]]))
-    return "\n".join([*parts, f"\nfivelenses: {len(sweep.missing)} points failed: {', '.join(sweep.missing)}."])
+    return time.monotonic() - started
 
 
 def collect(number: int, profile: str, points: Sequence[Point], folder: Path) -> Path:
     """Write a sweep's tables from the runs of its points, and return the path of the exhibits' table."""
     parts, verdicts = [], []
     for point in points:
-        run = run_folder(number, profile, point.overrides)
+        run = point.job(number, profile).place
         origin = {"chapter": number, "profile": profile, "point": point.name, **point.values}
         facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
         parts += [(origin, key, pd.read_parquet(run / f"{key}.parquet")) for key in facts["exhibits"]]
-        manifests = [Store().folder / address / MANIFEST for address in facts["specifications"]]
-        stored = [Checkpoint(file.parent, json.loads(file.read_text("utf-8"))) for file in manifests if file.is_file()]
-        if len(stored) < len(manifests):
-            print(f"{point.name}: {len(manifests) - len(stored)} of its models are no longer in the store")
-        if stored:
-            parts.append((origin, MODELS, tables.models(stored)))
+        measured = project.records_folder() / find_chapter(number).slug
+        parts += [(origin, MODELS, records.read(measured / file).table) for file in facts["records"].get(MODELS, ())]
         judged = judging.as_table(judging.load(run))
         verdicts.append(pd.concat([pd.DataFrame([origin] * len(judged), columns=list(origin)), judged], axis=1))
     for name, table in ((TABLE, gather(parts)), (CLAIMS, pd.concat(verdicts, ignore_index=True))):

@@ -1,10 +1,14 @@
 import hashlib
 import lzma
+import os
+import socket
 
 import pandas as pd
 import pytest
+from huggingface_hub import constants
 
 from fivelenses import tasks
+from fivelenses.tasks import sources
 from fivelenses.tasks.sources import RawFile, SourceError, raw_text
 
 
@@ -60,3 +64,25 @@ def test_a_raw_file_is_known_by_its_hash_or_by_its_git_blob(mirror):
         raw_text(RawFile("owner/bank", "v1", "a.txt", "0" * 64))
     with pytest.raises(SourceError, match="b.txt of owner/bank could not be read"):
         raw_text(RawFile("owner/bank", "v1", "b.txt", sha256))
+
+
+@pytest.fixture
+def online(monkeypatch):
+    """A process to which nobody has said that it has no network."""
+    for name in ("HF_HUB_OFFLINE", *(name for name in os.environ if name.lower().endswith("_proxy"))):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    yield
+    sources.ask_hub_once.cache_clear()
+    os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_hub_that_does_not_answer_is_not_asked_again(answers, online, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        if not answers:
+            server.close()
+        sources.ask_hub_once.cache_clear()
+        sources.ask_hub_once()
+    assert (not answers) == constants.HF_HUB_OFFLINE and ("HF_HUB_OFFLINE" in os.environ) == (not answers)

@@ -18,7 +18,7 @@ from bs4 import BeautifulSoup
 
 from fivelenses import catalogue, judging, project, records
 from fivelenses.book import ledger, sweeps
-from fivelenses.book.pages import HERE, PUBLISHED, BookRun, assemble, local_runs, published_runs
+from fivelenses.book.pages import HERE, LOCAL_PROFILE, PUBLISHED, BookRun, assemble, local_runs, published_runs
 from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.execution import RunError, run_all, state
 from fivelenses.files import folder_beside
@@ -50,12 +50,13 @@ def first_page() -> Path:
     return project.root() / "build" / "book" / "html" / "index.html"
 
 
-def build(log: Callable[[str], None] = print, published_alone: bool = False) -> Path:
+def build(log: Callable[[str], None] = print, published_alone: bool = False, measure: bool = False) -> Path:
     """Build the book and return its first page; a book of the same content is left as it is.
 
     Args:
         log: called with one line for each event.
         published_alone: show each chapter's leading run alone, for a first look before this machine's own are made.
+        measure: make this machine's own runs first.
 
     Raises:
         RunError: a chapter is missing or out of step, or the build gave a warning.
@@ -64,7 +65,7 @@ def build(log: Callable[[str], None] = print, published_alone: bool = False) -> 
     published = [
         run for run in published_runs() if run.leads or run.chapter.number == KNOWN_TRUTH or not published_alone
     ]
-    run_all(committed=[run.committed for run in published])
+    run_all(LOCAL_PROFILE if measure else None, committed=[run.committed for run in published])
     runs = published + ([] if published_alone else local_runs())
     page, stamp = first_page(), first_page().parents[1] / "made-from.sha256"
     digest = _made_from(runs)

@@ -1,5 +1,6 @@
+"""Pages: of a run, by itself, and what breaks the build."""
+
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,14 +10,14 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from matplotlib.figure import Figure
-from tests.runs.conftest import make_home, write_notebook
+from tests.homes import make_home, write_notebook
 
-from fivelenses import execution, judging, project
+from fivelenses import judging
 from fivelenses.book import build, pages
-from fivelenses.chapters import find_chapter, folder_name, settings
-from fivelenses.execution import RunError
+from fivelenses.chapters import find_chapter, settings
+from fivelenses.execution import EXECUTED, RunError
 from fivelenses.exhibits import Drawing, Exhibit
-from fivelenses.files import FullDisk, checksums
+from fivelenses.files import checksums
 
 BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
 
@@ -29,89 +30,6 @@ def chapter(tmp_path, monkeypatch):
     return find_chapter(1)
 
 
-@pytest.fixture(scope="module")
-def first_run(tmp_path_factory):
-    """Chapter 1 executed once, in another home."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_home(tmp_path_factory.mktemp("first"), patch)
-        write_notebook(BEGIN, "run.finish()")
-        return execution.run(1, "tiny", log=lambda line: None)
-
-
-@pytest.fixture
-def folder(first_run, chapter):
-    """A copy of that run where this home has its own."""
-    place = project.runs_folder() / folder_name(chapter, "tiny", {})
-    return Path(shutil.copytree(first_run.folder, place))
-
-
-def test_a_run_is_executed_once_and_then_current(first_run, folder):
-    lines = []
-    second = execution.run(1, "tiny", log=lines.append)
-    assert first_run.executed and not second.executed and second.folder == folder
-    assert "current" in lines[-1]
-    facts = json.loads((folder / "run.json").read_text())
-    assert facts["parameters"] == settings(1, "tiny").model_dump(mode="json")
-
-
-def test_an_executed_notebook_holds_no_path_of_the_machine(first_run):
-    assert str(first_run.folder.parents[2]) not in (first_run.folder / execution.EXECUTED).read_text()
-
-
-def test_a_change_of_code_makes_a_run_stale(folder, chapter):
-    parameters = settings(1, "tiny").model_dump(mode="json")
-    assert execution.state(chapter, folder, parameters) == ""
-    assert "have changed since" in execution.state(chapter, folder, {})
-    write_notebook(BEGIN, "run.finish()  # changed")
-    assert "have changed since" in execution.state(chapter, folder, parameters)
-
-
-def test_a_failure_names_the_cell_and_keeps_the_last_good_run(folder):
-    write_notebook(BEGIN, "1 / 0")
-    with pytest.raises(RunError, match="cell that begins '1 / 0' failed, ZeroDivisionError"):
-        execution.run(1, "tiny", log=lambda line: None)
-    assert (folder / "run.json").is_file()
-
-
-def test_a_notebook_that_does_not_finish_is_no_run(chapter):
-    write_notebook(BEGIN, "pass")
-    with pytest.raises(RunError, match="without run.finish"):
-        execution.run(1, "tiny", log=lambda line: None)
-
-
-def test_halves_that_differ_are_refused(chapter):
-    chapter.notebook.with_suffix(".py").write_text("# %%\n1\n", encoding="utf-8")
-    with pytest.raises(RunError, match="make pair"):
-        execution.run(1, "tiny", log=lambda line: None)
-
-
-def test_a_missing_notebook_is_named(chapter):
-    chapter.notebook.unlink()
-    with pytest.raises(RunError, match="1-attention-svcca.ipynb is missing"):
-        execution.run(1, "tiny", log=lambda line: None)
-
-
-def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):
-    monkeypatch.setattr(execution, "MIN_DISK", 10**18)
-    with pytest.raises(RunError, match="make room first"):
-        execution.run(1, "tiny", log=lambda line: None)
-
-
-def test_a_disk_that_fills_while_a_notebook_runs_is_named(chapter):
-    write_notebook(BEGIN, "open('/dev/full', 'w').write('a' * 10**6)")
-    with pytest.raises(FullDisk, match="No space left on the disk of .*make room"):
-        execution.run(1, "tiny", log=lambda line: None)
-
-
-def test_a_disk_that_fills_while_the_executed_notebook_is_written_is_named(chapter, monkeypatch):
-    usage = shutil.disk_usage(chapter.notebook)
-    monkeypatch.setattr("papermill.execute_notebook", lambda source, executed, *_, **__: executed.write_text("{"))
-    monkeypatch.setattr(execution, "_check_disk", lambda folder: None)
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=4096))
-    with pytest.raises(FullDisk, match="No space left on the disk of"):
-        execution.run(1, "tiny", log=lambda line: None)
-
-
 def executed_copy(chapter, tmp_path, change=lambda notebook: None):
     """A finished run of the chapter whose executed notebook was changed."""
     notebook = nbformat.read(chapter.notebook, as_version=4)
@@ -120,7 +38,7 @@ def executed_copy(chapter, tmp_path, change=lambda notebook: None):
     change(notebook)
     folder = tmp_path / "run"
     folder.mkdir(exist_ok=True)
-    nbformat.write(notebook, folder / execution.EXECUTED)
+    nbformat.write(notebook, folder / EXECUTED)
     judging.save([], folder)
     return pages.BookRun(chapter, "tiny", pages.HERE, folder, "tiny-toy-bert-seed-0")
 

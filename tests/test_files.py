@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from tests.book.judged import CLAIMS
 
 from fivelenses import execution, judging, records
 from fivelenses.book import pages
@@ -11,6 +10,7 @@ from fivelenses.chapters import CHAPTERS
 from fivelenses.execution import EXECUTED
 from fivelenses.files import checksums, damaged
 from fivelenses.judging import CANNOT_BE_TESTED, Verdict
+from tests.book.judged import CLAIMS
 
 
 @pytest.fixture

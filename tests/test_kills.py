@@ -6,7 +6,8 @@ import time
 
 import psutil
 import pytest
-from tests.runs.conftest import make_home, write_notebook
+
+from tests.homes import make_home, write_notebook
 
 PATIENCE = 300  # seconds for a busy machine to begin
 AFTER = 30  # seconds until nothing is left

@@ -71,3 +71,19 @@ def test_a_card_that_looks_otherwise_is_another_page(monkeypatch, tmp_path):
     assert execution.run_digest(find_chapter(1), {}) == before
     card.write_text("another")
     assert execution.run_digest(find_chapter(1), {}) != before
+
+
+@pytest.mark.parametrize("given", [{"seedz": 3}, {"seeds": "many"}])
+def test_a_notebook_that_sets_what_does_not_exist_is_refused(given, monkeypatch, tmp_path):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+    monkeypatch.delenv("FIVELENSES_RUN_FOLDER", raising=False)
+    with pytest.raises(ValueError, match=next(iter(given))):
+        running.begin(1, {"profile": "tiny", **given})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_notebook_run_by_hand_never_writes_into_a_finished_run(monkeypatch, tmp_path):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+    monkeypatch.delenv("FIVELENSES_RUN_FOLDER", raising=False)
+    begun = running.begin(1, {"profile": "tiny", "tasks": None, "pd": pd})
+    assert begun.folder == tmp_path / "by-hand" / "tiny" / "1-attention-svcca"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fivelenses.memory import memory, peak_memory
+from fivelenses.processes import memory, peak_memory
 
 
 def test_without_a_limit_it_is_that_of_this_machine(tmp_path):

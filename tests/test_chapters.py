@@ -1,0 +1,195 @@
+"""The parameters of the chapters: what a profile, a reader's values and tables of their own become."""
+
+import re
+import shutil
+
+import jupytext
+import pandas as pd
+import pytest
+from transformers import AutoModelForSequenceClassification
+
+from fivelenses import catalogue, project, report
+from fivelenses.chapters import CHAPTERS, PROFILES, ParameterError, parse_parameters, settings
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.checkpoints.store import Store
+from fivelenses.dry_run import dry_run
+from fivelenses.execution import RunError, check_inputs
+from fivelenses.models import encoders
+from fivelenses.publishing import publish
+from fivelenses.sweep import points
+from fivelenses.tasks.own import name_of
+
+# --- profiles and parameters ------------------------------------------------------------------------------------------
+
+
+def test_the_paper_profile_has_the_numbers_of_table_1():
+    parameters = settings(1, "paper")
+    printed = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
+    for task, (rate, batch, epochs) in printed.items():
+        schedule = parameters.schedule(task)
+        assert (schedule.learning_rate, schedule.batch_size, schedule.epochs) == (rate, batch, epochs)
+
+
+@pytest.mark.parametrize("number", sorted(CHAPTERS))
+def test_the_parameters_cell_names_every_parameter_once(number):
+    chapter = CHAPTERS[number]
+    notebook = jupytext.read(chapter.notebook.with_suffix(".py"))
+    cells = [cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    assert len(cells) == 1
+    values: dict = {}
+    exec(cells[0], values)  # the cell holds assignments only
+    values.pop("__builtins__")
+    assert values.pop("profile") == "tiny"
+    assert set(values) == set(chapter.parameters.model_fields)
+    assert not any(values.values())
+
+
+@pytest.mark.parametrize("number", sorted(CHAPTERS))
+def test_another_encoder_is_one_parameter_in_every_chapter(number):
+    chosen = settings(number, "tiny", encoder="toy-bert/seed-1")
+    assert chosen.encoder == "toy-bert/seed-1" and "toy-bert/seed-0" not in chosen.encoders_read()
+
+
+def test_one_value_of_a_parameter_that_holds_several_is_its_one_entry():
+    given = parse_parameters(["tasks=rte", "seeds=3", "learning_rate=1e-4"])
+    chosen = settings(1, "tiny", **given)
+    assert (chosen.tasks, chosen.seeds, chosen.schedule("rte").learning_rate) == (("rte",), (3,), 1e-4)
+    assert settings(4, "tiny", fractions=0.5, depths=3).depths == (3,)
+
+
+def test_pairs_of_tasks_that_are_not_run_are_left_out():
+    pairs = [["rte", "sst2"], ["rte", "cola"], ["rte", "rte"]]
+    assert settings(1, "tiny", tasks=["rte", "sst2"], dataset_pairs=pairs).dataset_pairs == (("rte", "sst2"),)
+
+
+def test_a_folder_of_an_encoder_is_named_in_full(tmp_path, monkeypatch):
+    # A notebook runs in another folder, from which a relative path would name another.
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    place = str(tmp_path / "mine")
+    chosen = settings(5, "tiny", encoder="mine", pretrained=["./mine", "toy-bert/seed-0"])
+    assert (chosen.encoder, chosen.pretrained) == (place, (place, "toy-bert/seed-0"))
+    assert settings(6, "tiny", independent="random:mine").independent == f"random:{place}"
+
+
+def test_encoders_of_the_profiles_are_read_at_a_commit_where_one_is_known():
+    of_profiles = [
+        settings(number, profile)
+        for profile in ("tiny", "paper")
+        for number, chapter in CHAPTERS.items()
+        if profile in chapter.profiles
+    ]
+    names = {name.removeprefix("random:") for one in of_profiles for name in one.encoders_read()}
+    assert {name for name in names if "/seed-" not in name and name not in encoders.REVISIONS} == {
+        *(f"google/bert_uncased_{shape}" for shape in ("L-4_H-512_A-8", "L-8_H-512_A-8", "L-12_H-768_A-12")),
+        *(f"google/multiberts-seed_{seed}" for seed in range(2)),
+    }
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_chapter_6_asks_for_the_models_of_chapter_1_and_for_no_others(profile):
+    first, sixth = settings(1, profile), settings(6, profile)
+    assert set(sixth.tasks) <= set(first.tasks)
+    for name in ("encoder", "source", "training_examples", "seeds"):
+        assert getattr(sixth, name) == getattr(first, name)
+    assert all(sixth.schedule(task) == first.schedule(task) for task in sixth.tasks)
+    assert sixth.encoders_read() == (sixth.encoder, sixth.independent)
+
+
+def test_equal_models_of_two_chapters_have_one_address():
+    of_both = [settings(number, "tiny", tasks=["rte"]).specifications() for number in (1, 6)]
+    first, sixth = ({one.address for one in of_chapter} for of_chapter in of_both)
+    assert sixth == first and len(first) == 2
+
+
+def test_the_first_example_of_the_readme_shows_every_figure_of_its_chapter():
+    readme = (project.root() / "README.md").read_text(encoding="utf-8")
+    number, given = re.search(r"fivelenses run (\d) ((-p \S+ ?)+)", readme).groups()[:2]
+    overrides = parse_parameters([pair.replace("'", "").strip() for pair in given.split("-p ")[1:]])
+    chosen, usual = (settings(int(number), "tiny", **some) for some in (overrides, {}))
+    # The profile's tasks are those that its encoder learns.
+    assert {*chosen.tasks} <= {*usual.tasks}
+    assert chosen.dataset_pairs and {*chosen.tasks} & {*chosen.shuffled}
+
+
+def test_a_head_of_an_earlier_training_is_named(tmp_path):
+    folder = shutil.copytree(encoders.locate("toy-bert/seed-0").place, tmp_path / "fine-tuned")
+    AutoModelForSequenceClassification.from_pretrained(folder, num_labels=3).save_pretrained(folder)
+    lines = []
+    check_inputs(settings(1, "tiny", encoder=str(folder)), lines.append)
+    assert lines == [
+        f"{folder}: its old head (BertForSequenceClassification) is left out, and each model's new one is "
+        "drawn by its seed"
+    ]
+
+
+# --- a reader's own task: its table becomes a name, and the chapter takes its plain path ------------------------------
+
+ANIMALS = "./animals.csv:label=animal"
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    """A table of one text and a class, another of two texts, in the folder one is in."""
+    monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    rows = [(f"the {animal} sleeps {n} times", animal) for n in range(40) for animal in ("hen", "dog")]
+    frame = pd.DataFrame(rows, columns=["text", "animal"])
+    frame.to_csv("animals.csv", index=False)
+    frame.assign(text2="a dog").rename(columns={"animal": "label"}).to_csv("pairs.csv", index=False)
+
+
+def test_a_table_takes_the_first_schedule_of_texts_and_no_role(tables):
+    chosen = settings(4, "tiny", tasks=[ANIMALS, "pairs.csv"])
+    assert [catalogue.find(name).title for name in chosen.tasks] == ["animals", "pairs"]
+    assert {chosen.schedule(name) for name in chosen.tasks} == {chosen.schedule("sst2")}
+    assert chosen.sized == chosen.matched == ()
+    small = settings(1, "small", tasks=ANIMALS)
+    assert small.schedule_of(small.tasks[0], "sentence-transformers/all-MiniLM-L6-v2").learning_rate == 5e-5
+
+
+def test_roles_and_schedules_come_from_the_caller(tables):
+    schedule = {"learning_rate": 1e-4, "batch_size": 8, "epochs": 2}
+    chosen = settings(4, "tiny", tasks=[ANIMALS], sized=[ANIMALS], schedules={ANIMALS: schedule})
+    assert chosen.sized == chosen.tasks and chosen.schedule(chosen.tasks[0]).batch_size == 8
+    with pytest.raises(ParameterError, match="schedules has none for animals"):
+        settings(2, "tiny", tasks=[ANIMALS], schedules={"pos": schedule})
+
+
+@pytest.mark.parametrize("number", [1, 4, 5, 6, 7])
+def test_a_chapter_without_roles_takes_a_table_alone(number, tables):
+    assert settings(number, "tiny", tasks=[ANIMALS]).tasks == (name_of(ANIMALS),)
+
+
+def test_a_chapter_that_needs_roles_says_which(tables):
+    with pytest.raises(ParameterError, match="followed has none of the tasks, animals"):
+        settings(2, "tiny", tasks=[ANIMALS])
+    assert settings(2, "tiny", tasks=[ANIMALS], followed=[ANIMALS], tuned_on=[ANIMALS]).tasks
+    with pytest.raises(ParameterError, match="scratch_epochs has none for animals"):
+        settings(3, "tiny", tasks=[ANIMALS])
+    both = {"tasks": [ANIMALS, "cola"], "second": {ANIMALS: "cola", "cola": ANIMALS}}
+    assert settings(3, "tiny", **both, scratch_epochs={ANIMALS: 6, "cola": 6}).second["cola"] == name_of(ANIMALS)
+
+
+def test_sweeps_and_reports_take_tables(tables):
+    found = points(1, "tiny", [{"tasks": ANIMALS}, {"tasks": "rte"}])
+    assert found[0].values["tasks"] == name_of(ANIMALS)
+    parts = {part.chapter.number: part for part in report.plan("toy-bert/seed-1", tasks=[ANIMALS, "rte"])}
+    assert [catalogue.find(name).title for name in parts[1].overrides["tasks"]] == ["animals", "RTE"]
+    assert parts[1].narrowed and not parts[3].narrowed and "tasks" not in parts[3].overrides
+
+
+def test_a_table_is_trained_and_its_classes_are_said_before(tables):
+    chosen = settings(1, "tiny", tasks="pairs.csv", seeds=0, epochs=1, shuffled=[])
+    lines = []
+    check_inputs(chosen, lines.append)
+    assert len(lines) == 1 and "development examples dog 32 + 8, hen 32 + 8 (" in lines[0]
+    assert "null rate 0.500" in "\n".join(dry_run(1, {"": chosen}))
+    made = prepare(chosen.specifications(), Store(), workers=1, log=lambda line: None)[0]
+    assert made.manifest["null_rate"] == 0.5 and made.manifest["provenance"]["train"] == "whole, 64 examples"
+
+
+def test_a_run_on_a_table_is_not_published(tables):
+    with pytest.raises(RunError, match="animals is a table of your own, which readers .* do not have"):
+        publish(1, "tiny", {"tasks": [ANIMALS]})

@@ -1,0 +1,59 @@
+"""Dry runs: what would be read and trained, and for how long, with nothing begun."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from fivelenses.chapters import CHAPTERS, settings
+from fivelenses.cli import app
+from fivelenses.dry_run import dry_run
+
+
+def described(*arguments: str) -> str:
+    result = CliRunner().invoke(app, [*arguments, "--dry-run"])
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("number", sorted(CHAPTERS))
+def test_every_chapter_has_a_dry_run_of_all_its_models(number):
+    text = described("run", str(number))
+    assert "encoder: toy-bert/seed-0, on this machine" in text and "from the toy world, generated" in text
+    models = map(int, re.findall(r"(\d+) models? to train", text))
+    stored = map(int, re.findall(r"(\d+) in the store", text))
+    assert sum(models) + sum(stored) == len(settings(number, "tiny").specifications())
+
+
+@pytest.mark.parametrize("number", [number for number, chapter in CHAPTERS.items() if "paper" in chapter.profiles])
+def test_a_dry_run_says_what_the_paper_would_take_without_a_network(number):
+    text = described("run", str(number), "--profile", "paper")
+    assert "GB of disk" in text and "times the published run's" in text
+    if number == 5:
+        assert "data: WikiText-2 from" in text and "data: Parsing from" in text
+
+
+def test_a_dry_run_of_the_published_run_takes_what_it_took():
+    line = dry_run(1, {"": settings(1, "small")})[-1]
+    other = dry_run(1, {"": settings(1, "small", epochs=6, tasks=["mrpc"])})[-1]
+    pattern = r"about ([\d.e+]+) times the published run's ([\d:]+) \(.*\), so (.*) \(h:mm:ss\) on such a machine"
+    (times, took, _), (fewer, same, _) = (re.match(pattern, one).groups() for one in (line, other))
+    assert took == same and float(fewer) < float(times)
+
+
+def test_an_encoder_that_is_not_at_hand_is_said_and_not_counted():
+    lines = dry_run(1, {"": settings(1, "tiny", encoder="nobody/no-such-encoder")})
+    assert lines[-1] == "nobody/no-such-encoder is not at hand, so its models and their time are not known"
+    assert not any("models to train" in line or "times" in line for line in lines)
+
+
+def test_a_model_of_two_points_of_a_sweep_is_counted_once_and_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    text = described("sweep", "1", "--grid", "tasks=rte,mrpc", "evaluation_examples=100,200")
+    assert text.startswith("4 points, 0 current, 4 to run\n")
+    trained = re.findall(r"^(\d)-tasks=(\w+),\S+: .*?(\d+) models? to train", text, re.MULTILINE)
+    counts = [(point, task, int(models) > 0) for point, task, models in trained]
+    assert counts == [("1", "rte", True), ("2", "rte", False), ("3", "mrpc", True), ("4", "mrpc", False)]
+    assert text.count("data: RTE from the toy world") == 1 and "times the published run's" in text
+    assert not list(tmp_path.iterdir())

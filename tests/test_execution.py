@@ -1,0 +1,105 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fivelenses import execution, project
+from fivelenses.chapters import find_chapter, folder_name, settings
+from fivelenses.execution import RunError
+from fivelenses.files import FullDisk
+from tests.homes import make_home, write_notebook
+
+BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
+
+
+@pytest.fixture
+def chapter(tmp_path, monkeypatch):
+    """Chapter 1 with a notebook of three cells in a home of its own."""
+    make_home(tmp_path, monkeypatch)
+    write_notebook(BEGIN, "run.finish()")
+    return find_chapter(1)
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory):
+    """Chapter 1 executed once, in another home."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_home(tmp_path_factory.mktemp("first"), patch)
+        write_notebook(BEGIN, "run.finish()")
+        return execution.run(1, "tiny", log=lambda line: None)
+
+
+@pytest.fixture
+def folder(first_run, chapter):
+    """A copy of that run where this home has its own."""
+    place = project.runs_folder() / folder_name(chapter, "tiny", {})
+    return Path(shutil.copytree(first_run, place))
+
+
+def test_a_run_is_executed_once_and_then_current(first_run, folder):
+    lines = []
+    second = execution.run(1, "tiny", log=lines.append)
+    assert second == folder and lines == [f"chapter 1, tiny: current, in {folder}"]
+    facts = json.loads((folder / "run.json").read_text())
+    assert facts["parameters"] == settings(1, "tiny").model_dump(mode="json")
+
+
+def test_an_executed_notebook_holds_no_path_of_the_machine(first_run):
+    assert str(first_run.parents[2]) not in (first_run / execution.EXECUTED).read_text()
+
+
+def test_a_change_of_code_makes_a_run_stale(folder, chapter):
+    parameters = settings(1, "tiny").model_dump(mode="json")
+    assert execution.state(chapter, folder, parameters) == ""
+    assert "have changed since" in execution.state(chapter, folder, {})
+    write_notebook(BEGIN, "run.finish()  # changed")
+    assert "have changed since" in execution.state(chapter, folder, parameters)
+
+
+def test_a_failure_names_the_cell_and_keeps_the_last_good_run(folder):
+    write_notebook(BEGIN, "1 / 0")
+    with pytest.raises(RunError, match="cell that begins '1 / 0' failed, ZeroDivisionError"):
+        execution.run(1, "tiny", log=lambda line: None)
+    assert (folder / "run.json").is_file()
+
+
+def test_a_notebook_that_does_not_finish_is_no_run(chapter):
+    write_notebook(BEGIN, "pass")
+    with pytest.raises(RunError, match="without run.finish"):
+        execution.run(1, "tiny", log=lambda line: None)
+
+
+def test_halves_that_differ_are_refused(chapter):
+    chapter.notebook.with_suffix(".py").write_text("# %%\n1\n", encoding="utf-8")
+    with pytest.raises(RunError, match="make pair"):
+        execution.run(1, "tiny", log=lambda line: None)
+
+
+def test_a_missing_notebook_is_named(chapter):
+    chapter.notebook.unlink()
+    with pytest.raises(RunError, match="1-attention-svcca.ipynb is missing"):
+        execution.run(1, "tiny", log=lambda line: None)
+
+
+def test_where_all_is_current_no_worker_is_started(folder, chapter, monkeypatch):
+    monkeypatch.setattr(execution, "CHAPTERS", {1: chapter})
+    monkeypatch.setattr(execution, "workers", None)
+    execution.run_all("tiny")
+    write_notebook(BEGIN, "run.finish()  # changed")
+    with pytest.raises(TypeError, match="not callable"):
+        execution.run_all("tiny")
+
+
+def test_a_disk_that_fills_while_a_notebook_runs_is_named(chapter):
+    write_notebook(BEGIN, "open('/dev/full', 'w').write('a' * 10**6)")
+    with pytest.raises(FullDisk, match="No space left on the disk of .*make room"):
+        execution.run(1, "tiny", log=lambda line: None)
+
+
+def test_a_disk_that_fills_while_the_executed_notebook_is_written_is_named(chapter, monkeypatch):
+    usage = shutil.disk_usage(chapter.notebook)
+    monkeypatch.setattr("papermill.execute_notebook", lambda source, executed, *_, **__: executed.write_text("{"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=4096))
+    with pytest.raises(FullDisk, match="No space left on the disk of"):
+        execution.run(1, "tiny", log=lambda line: None)

@@ -1,0 +1,238 @@
+"""A run and its records: what is measured, what is read, and in which parts."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from fivelenses import processes, records
+from fivelenses.chapters import find_chapter, settings
+from fivelenses.checkpoints import finetuning
+from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.measurements import Measurements
+from fivelenses.records import Identity, Missing, Record
+from fivelenses.run import Run
+
+FACTS = {"seconds": 1.0, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
+
+
+calls: list = []
+
+
+def count(seeds: tuple[int, ...], factor: int = 1, log=print) -> pd.DataFrame:
+    """A measurement that takes a parameter of the chapter, one of its own, and tells how often it was made."""
+    calls.append(factor)
+    log("measuring")
+    return pd.DataFrame({"seed": list(seeds), "value": [factor * seed for seed in seeds]})
+
+
+def several(seeds: tuple[int, ...]) -> dict[str, pd.DataFrame]:
+    return {"first": pd.DataFrame({"a": list(seeds)}), "second": pd.DataFrame({"b": [0]})}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    calls.clear()
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(records, "measuring_code", lambda module: "c0de")
+    chapter = replace(find_chapter(1), measures=(__name__,))
+    return Run(chapter, "tiny", settings(1, "tiny", seeds=[1, 2]), tmp_path)
+
+
+def test_what_was_measured_is_not_measured_again(run):
+    first = run.measure("count")
+    again = Run(run.chapter, run.profile, run.settings, run.folder).measure("count")
+    pd.testing.assert_frame_equal(first, again)
+    assert calls == [1] and first["value"].tolist() == [1, 2]
+
+
+def test_another_parameter_or_other_code_is_measured(run, monkeypatch):
+    run.measure("count")
+    run.measure("count", factor=2)
+    monkeypatch.setattr(records, "measuring_code", lambda module: "d0ne")
+    run.measure("count")
+    assert calls == [1, 2, 1]
+
+
+def test_values_are_measured_one_after_another_and_only_those_that_are_new(run):
+    run.measure("count", over={"factor": [1, 2]})
+    table = run.measure("count", over={"factor": [1, 2, 3]})
+    assert calls == [1, 2, 3] and table["value"].tolist() == [1, 2, 2, 4, 3, 6]
+
+
+def test_a_measurement_of_nothing_says_so_where_it_is_published(run):
+    reason = "its parameters ask for nothing of the kind"
+    assert run.measure("count", over={"factor": []}) == Missing("count", reason)
+    assert run.measurements.not_measured == {"count": reason}
+
+
+def test_a_measurement_may_give_several_tables(run):
+    for _ in range(2):
+        tables = run.measure("several")
+        assert {name: list(table.columns) for name, table in tables.items()} == {"first": ["a"], "second": ["b"]}
+
+
+def test_a_measurement_that_was_killed_between_two_tables_is_made_again(run):
+    run.measure("several")
+    next(iter((run.folder / "runs" / "records" / run.chapter.slug).glob("several.second.*"))).unlink()
+    assert set(run.measure("several")) == {"first", "second"}
+
+
+def test_a_damaged_record_is_measured_again_with_a_line_that_says_so(run, capsys):
+    first = run.measure("count")
+    [file] = (run.folder / "runs" / "records" / run.chapter.slug).glob("count.*")
+    file.write_bytes(file.read_bytes()[:100])
+    pd.testing.assert_frame_equal(Run(run.chapter, run.profile, run.settings, run.folder).measure("count"), first)
+    assert calls == [1, 1] and "it is measured again" in capsys.readouterr().out
+
+
+def of_models(checkpoints, seeds: tuple[int, ...]) -> pd.DataFrame:
+    return pd.DataFrame({"model": [one.folder.name for one in checkpoints]})
+
+
+def test_a_checkpoint_is_checked_once_in_a_run(run, monkeypatch, tmp_path):
+    asked = []
+
+    def prepare(specifications, log, device):
+        asked.extend(one.address for one in specifications)
+        return [Checkpoint(tmp_path / one.address, {"seconds": 1.0}) for one in specifications]
+
+    monkeypatch.setattr(finetuning, "prepare", prepare)
+    table = run.measure("of_models", each=("task", "seed"))
+    addresses = [one.address for one in run.settings.specifications()]
+    assert sorted(table["model"]) == sorted(asked) == sorted(addresses)
+
+
+def test_what_measuring_held_is_told_by_a_run_that_only_reads_the_record(run, monkeypatch):
+    for most in (8e9, 2e9):
+        monkeypatch.setattr(processes, "peak_memory", lambda most=most: most)
+        again = Run(run.chapter, run.profile, run.settings, run.folder)
+        again.measure("count")
+        assert again.measurements.summary()["peak_memory"] == 8e9
+    assert calls == [1]
+
+
+def test_a_name_that_nothing_measures_is_refused(run):
+    with pytest.raises(LookupError, match=f"No function 'counts' measures in this chapter: .* {__name__}."):
+        run.measure("counts")
+
+
+def committed(run, folder, code="c0de") -> Run:
+    folder.mkdir()
+    identity = Identity("count", code, {}, ("a",))
+    (folder / "run.json").write_text(json.dumps({"not_measured": {"several": "it took too long"}}))
+    records.write(folder / "count.parquet", Record(pd.DataFrame({"value": [7]}), identity, FACTS))
+    return Run(run.chapter, run.profile, run.settings, run.folder, folder)
+
+
+def test_a_published_run_reads_and_never_measures(run, tmp_path):
+    published = committed(run, tmp_path / "committed")
+    assert published.measure("count")["value"].tolist() == [7] and not calls
+    assert not published.measurements.outdated and list(published.measurements.addresses) == ["a"]
+    lacking = published.measure("of_models", over=lambda: 1 / 0)
+    assert lacking == Missing("of_models", "it was published before chapters measured this")
+    assert published.measure("several") == Missing("several", "it took too long")
+
+
+def test_a_published_record_of_older_code_is_shown_and_named(run, tmp_path):
+    published = committed(run, tmp_path / "committed", code="older")
+    published.measure("count")
+    assert published.measurements.outdated == ["count"]
+
+
+# --- parts that are whole for themselves, each on its own models -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Made:
+    """What stands for a specification here."""
+
+    task: str
+    seed: int
+
+    @property
+    def address(self) -> str:
+        return f"{self.task}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What stands for a chapter's parameters."""
+
+    models: list[Made]
+    source: str = "hub"
+    device: str = "cpu"
+    model_fields = ()
+
+    def specifications(self):
+        return self.models
+
+
+MODELS = [Made(task, seed) for task in ("rte", "mrpc", "sst2") for seed in (0, 1)]
+
+
+def scores(checkpoints, pair):
+    return pd.DataFrame(
+        {"pair": ["–".join(pair)] * len(checkpoints), "model": [one.folder.name for one in checkpoints]}
+    )
+
+
+def probes(checkpoints, model):
+    return pd.DataFrame({"model": [model], "checkpoints": [len(checkpoints)]})
+
+
+def sizes(task, size):
+    return pd.DataFrame({"task": [task], "size": [size]})
+
+
+@pytest.fixture
+def begin(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+
+    def run(models=MODELS):
+        settings = Parameters(models)
+        chapter = SimpleNamespace(slug="1-a", number=1, measures=(__name__,))
+        run = Measurements(chapter, settings, lambda line: None)
+        manifest = {"seconds": 1.0}
+        run.checkpoints = {one: SimpleNamespace(folder=Path(one.address), manifest=manifest) for one in models}
+        return run
+
+    return run
+
+
+def of_pair(pair):
+    return [one for one in MODELS if one.task in pair]
+
+
+def test_a_value_is_measured_on_its_own_models(begin):
+    run = begin()
+    table = run.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc"), ("mrpc", "sst2")]})
+    assert table.groupby("pair", sort=False)["model"].apply(list).to_dict() == {
+        "rte–mrpc": ["rte-0", "mrpc-0", "rte-1", "mrpc-1"],
+        "mrpc–sst2": ["mrpc-0", "sst2-0", "mrpc-1", "sst2-1"],
+    }
+    assert len(run.files["scores"]) == 4
+
+
+def test_a_run_of_more_takes_what_was_measured_before_without_its_models(begin):
+    fewer = begin([one for one in MODELS if one.task != "sst2"])
+    fewer.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc")]})
+    more = begin()
+    more.checkpoints = {one: made for one, made in more.checkpoints.items() if one.task != "rte"}
+    more.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc"), ("mrpc", "sst2")]})
+    assert more.files["scores"][:2] == fewer.files["scores"]
+
+
+def test_a_value_without_models_is_measured_without(begin):
+    table = begin().measure(
+        "probes", of=lambda model: [one for one in MODELS if one.task == model], over={"model": ("base", "rte")}
+    )
+    assert table["checkpoints"].tolist() == [0, 2]
+
+
+def test_arguments_that_go_together_are_measured_one_after_another(begin):
+    table = begin().measure("sizes", over=[{"task": "rte", "size": 20}, {"task": "mrpc", "size": 30}])
+    assert table.to_numpy().tolist() == [["rte", 20], ["mrpc", 30]]

@@ -1,0 +1,344 @@
+"""Sweeps: points, the tables of many runs, and a small notebook with real workers, one of which is killed."""
+
+import json
+import re
+import threading
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+import yaml
+from click.testing import Result
+from typer.testing import CliRunner
+
+from fivelenses import judging, project, records
+from fivelenses import sweep as sweeps
+from fivelenses.chapters import ParameterError
+from fivelenses.cli import app
+from fivelenses.judging import Claim
+from fivelenses.records import Identity, Record
+from fivelenses.sweep import collect, expand, gather, points, read_grid, sweep
+from tests.book.judged import in_turn
+from tests.homes import make_home, write_notebook
+
+# --- points -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_grid_of_two_names_by_hand():
+    grid = read_grid(["tasks=rte,mrpc", "learning_rate=1e-4,5e-4"])
+    made = points(1, "tiny", expand(grid), {"seeds": [3]})
+    assert [point.name for point in made] == [
+        "1-tasks=rte,learning_rate=0.0001",
+        "2-tasks=rte,learning_rate=0.0005",
+        "3-tasks=mrpc,learning_rate=0.0001",
+        "4-tasks=mrpc,learning_rate=0.0005",
+    ]
+    assert made[1].overrides == {"seeds": [3], "tasks": ["rte"], "learning_rate": 0.0005}
+    assert made[1].values == {"tasks": "rte", "learning_rate": 0.0005}
+
+
+def test_a_list_of_points_has_a_column_for_every_name_in_it():
+    made = points(1, "tiny", [{"tasks": "rte", "epochs": 1}, {"tasks": ["rte", "cola"]}, {"seeds": 4}])
+    assert [point.overrides for point in made][1:] == [{"tasks": ["rte", "cola"]}, {"seeds": [4]}]
+    assert made[0].values == {"tasks": "rte", "epochs": 1.0, "seeds": "[0, 1]"}
+    # A name that a point does not give has the profile's value there.
+    assert made[2].values["tasks"] == '["cola", "rte", "sst2"]'
+
+
+def test_entries_that_are_the_same_run_are_one_point():
+    made = points(1, "tiny", [{"epochs": 5}, {"epochs": 5.0}, {"epochs": 6}])
+    assert [point.overrides["epochs"] for point in made] == [5.0, 6.0]
+
+
+@pytest.mark.parametrize("encoder", ["google-bert/bert-base-uncased", "/a/very/long/path" * 20, "with spaces"])
+def test_the_name_of_a_point_is_the_name_of_a_file(encoder):
+    names = [point.name for point in points(1, "tiny", [{"encoder": encoder}, {"encoder": f"{encoder}x"}])]
+    assert len(set(names)) == 2
+    assert all(len(name) <= 60 and re.fullmatch(r"[\w.,=+-]+", name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ([{"colour": "red"}], "The point colour=red does not fit. Chapter 1 has no parameter 'colour'"),
+        ([{"seeds": 0}, {"seeds": "zero"}], "The point seeds=zero does not fit. Chapter 1, seeds"),
+        ([{"tasks": "squad"}], "squad has a span head"),
+        ([], "at least one point"),
+    ],
+)
+def test_a_point_that_does_not_fit_is_named_before_anything_starts(wanted, message):
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        points(1, "tiny", wanted)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_can_be_taken_out_again_as_it_was_put_in():
+    first = pd.DataFrame({"layer": [1, 2], "js": [0.1, 0.2]})
+    second = pd.DataFrame({"task": ["rte"], "score": [0.9]})
+    whole = gather([({"point": "p", "keep": 0.5}, "figure", first), ({"point": "q", "keep": 0.9}, "table", second)])
+    assert list(whole.columns) == ["point", "keep", "exhibit", "row", "layer", "js", "task", "score"]
+    back = whole[whole["exhibit"] == "figure"].dropna(axis=1).sort_values("row")
+    pd.testing.assert_frame_equal(back[["layer", "js"]], first, check_dtype=False)
+    assert whole["keep"].tolist() == [0.5, 0.5, 0.9]
+    assert whole.loc[2, "layer":"js"].isna().all()
+
+
+def test_a_column_is_a_number_where_it_always_is_and_a_text_otherwise(tmp_path):
+    tables = [
+        ({"point": "p"}, "a", pd.DataFrame({"seed": [3], "diverged": True, "steps": [[1, 2]], "mixed": 1.5})),
+        (
+            {"point": "p"},
+            "b",
+            pd.DataFrame({"seed": ["0–1"], "diverged": [2], "steps": [np.array([3])], "mixed": ["few"]}),
+        ),
+    ]
+    whole = gather(tables)
+    whole.to_parquet(tmp_path / "whole.parquet", index=False)
+    read = pd.read_parquet(tmp_path / "whole.parquet")
+    assert read["seed"].tolist() == ["3", "0–1"]
+    assert read["diverged"].tolist() == [1, 2]
+    assert read["steps"].tolist() == ["[1, 2]", "[3]"]
+    assert read["mixed"].tolist() == ["1.5", "few"]
+
+
+def test_a_parameter_that_some_points_leave_open_stays_a_number():
+    layer = pd.DataFrame({"layer": [1]})
+    whole = gather([({"point": name, "rate": rate}, "a", layer) for name, rate in (("p", 0.1), ("q", None))])
+    assert whole["rate"].tolist()[0] == 0.1 and np.isnan(whole["rate"][1])
+    assert pd.api.types.is_float_dtype(whole["rate"])
+
+
+RISES = Claim("rises", "p", "It rises.", "§1", "change", "rise", above={"growth": 0.0})
+
+
+@pytest.fixture
+def collected(tmp_path, monkeypatch):
+    """A sweep of two points whose runs were written by hand."""
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    facts = {"seconds": 1.0, "trained": {}}
+    ordinary = {"frozen": -1, "truncated": -1, "reinitialised": 0, "shuffled_labels": False}
+    made = points(1, "tiny", expand({"learning_rate": [0.001, 0.002]}))
+    for place, point in enumerate(made):
+        run, rate = point.job(1, "tiny").place, point.values["learning_rate"]
+        run.mkdir(parents=True)
+        pd.DataFrame({"layer": [1, 2], "js": [rate, 2 * rate]}).to_parquet(run / "figure.parquet")
+        file = f"models.{place}.parquet"
+        (run / "run.json").write_text(json.dumps({"exhibits": ["figure"], "records": {"models": [file]}}))
+        declared = [RISES, replace(RISES, key="falls")][: 2 - place]
+        judging.save(in_turn(declared), run)
+        of_model = {"encoder": "toy-bert/seed-0", "task": "rte", "seed": 0, "learning_rate": rate, "examples": 32}
+        of_model |= ordinary | {"null_rate": 0.5, "score": 0.6 + place / 10}
+        record = Record(pd.DataFrame([of_model]), Identity("models", "c0de"), facts)
+        records.write(project.records_folder() / "1-attention-svcca" / file, record)
+    folder = tmp_path / "runs" / "sweeps" / "by-hand"
+    folder.mkdir(parents=True)
+    content = {"chapter": 1, "profile": "tiny", "swept": ["learning_rate"]}
+    content["points"] = {point.name: point.overrides for point in made}
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(content))
+    collect(1, "tiny", made, folder)
+    return folder
+
+
+def test_the_scores_of_a_runs_models_are_in_the_table(collected):
+    models = pd.read_parquet(collected / "sweep.parquet").query("exhibit == 'models'")
+    columns = ["learning_rate", "table_learning_rate", "score"]
+    assert models[columns].values.tolist() == [[0.001, 0.001, 0.6], [0.002, 0.002, 0.7]]
+
+
+def test_claims_have_a_row_per_point_group_and_part(collected):
+    table = pd.read_parquet(collected / "claims.parquet")
+    assert table[["learning_rate", "claim", "verdict", "group", "outcome"]].values.tolist() == [
+        [0.001, "rises", "reproduced", "mrpc", "holds"],
+        [0.001, "rises", "reproduced", "sst2", "holds"],
+        [0.001, "falls", "contradicted", "mrpc", "fails"],
+        [0.001, "falls", "contradicted", "sst2", "fails"],
+        [0.002, "rises", "reproduced", "mrpc", "holds"],
+        [0.002, "rises", "reproduced", "sst2", "holds"],
+    ]
+    assert (table["low"] < table["estimate"]).all() and (table["estimate"] < table["high"]).all()
+
+
+# --- a sweep with real workers ----------------------------------------------------------------------------------------
+
+PATIENCE = 300  # seconds, for a machine with busy neighbours
+PARAMETERS = 'profile = "tiny"\nseeds = None\ntasks = None'
+BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
+# The first two seeds wait to be let go, and for each other where they need the same checkpoint; the third fails.
+WAITING = f"""
+import os, pathlib, time
+home, seed = pathlib.Path(os.environ["FIVELENSES_HOME"]), seeds[0]
+def wait_for(name):
+    deadline = time.monotonic() + {PATIENCE}
+    while not (home / name).exists():
+        assert time.monotonic() < deadline, name
+        time.sleep(0.05)
+if seed == 2:
+    raise RuntimeError("there is no third seed")
+with (home / f"processes-{{seed}}").open("a") as processes:
+    processes.write(f"{{os.getpid()}}\\n")
+wait_for("go")
+"""
+MEASURING = """
+import pandas as pd
+from fivelenses.checkpoints import finetuning
+from fivelenses.checkpoints.specification import Schedule, specify
+from fivelenses.judging import over_seeds
+train = finetuning._train
+def counted(*arguments):
+    with (home / "trainings").open("a") as trainings:
+        trainings.write(f"{seed}\\n")
+    return train(*arguments)
+finetuning._train = counted
+(home / f"ready-{seed}").touch()
+wait_for(f"ready-{1 - seed}")
+schedule = Schedule(1e-3, 16, 1, max_length=64)
+run.measure("models", of=lambda: [specify("toy-bert/seed-0", "rte", "toyworld", 0, schedule, examples=32)])
+table = pd.DataFrame({"layer": [1, 2], "seed": "all", "value": [seed + 0.25, seed + 0.5]})
+run.table("Toy table", table, "A caption.")
+@run.claim("rises", "It rises.", "p. 1", table)
+def growth(table):
+    return {"rte": over_seeds([[1.0, 1.1, 0.9], [-1.0, -1.1, -0.9]][seed])}
+run.finish()
+"""
+
+
+@dataclass
+class Swept:
+    """What is left of the sweep with a killed worker: its printed result, its folder, and what was killed."""
+
+    home: Path
+    result: Result
+    notebook_ended: bool
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "runs" / "sweeps" / "toy"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        return pd.read_parquet(self.folder / "sweep.parquet")
+
+
+def wait_until(holds) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and not holds():
+        time.sleep(0.05)
+    return holds()
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """Three points on two workers; the worker of the first is killed while both run."""
+    home, ended, over = tmp_path_factory.mktemp("home"), [], threading.Event()
+
+    def kill_a_worker():
+        begun = [home / "processes-0", home / "processes-1"]
+        wait_until(lambda: over.is_set() or all(file.is_file() and file.read_text() for file in begun))
+        if over.is_set():
+            return
+        notebook = int(begun[0].read_text())
+        psutil.Process(notebook).parent().kill()
+        ended.append(wait_until(lambda: not psutil.pid_exists(notebook)))
+        (home / "go").touch()
+
+    with pytest.MonkeyPatch.context() as patch:
+        make_home(home, patch)
+        write_notebook(BEGIN, WAITING, MEASURING, parameters=PARAMETERS)
+        killer = threading.Thread(target=kill_a_worker)
+        killer.start()
+        command = ["sweep", "1", "--grid", "seeds=0,1,2", "-p", "tasks=rte", "--name", "toy", "--workers", "2"]
+        result = CliRunner().invoke(app, command)
+        over.set()
+        killer.join()
+        yield Swept(home, result, ended == [True])
+
+
+def test_the_notebook_of_a_killed_worker_ends_with_it_and_the_point_begins_again(swept):
+    assert swept.notebook_ended
+    assert (swept.folder / "1-seeds=0.log").read_text().count("begins on") == 2
+    assert len((swept.home / "processes-0").read_text().split()) == 2
+    assert len((swept.home / "processes-1").read_text().split()) == 1
+
+
+def test_a_sweep_that_lost_a_worker_ends_with_the_same_tables(swept):
+    rows = swept.table[swept.table["exhibit"] == "hao2020-toy-table"]
+    assert rows["seeds"].tolist() == [0, 0, 1, 1]
+    assert rows["row"].tolist() == [0, 1, 0, 1]
+    assert rows["value"].tolist() == [0.25, 0.5, 1.25, 1.5]
+    assert rows["seed"].tolist() == ["all"] * 4
+    verdicts = pd.read_parquet(swept.folder / "claims.parquet")
+    assert verdicts[["seeds", "claim", "verdict", "group", "part", "outcome"]].values.tolist() == [
+        [0, "rises", "reproduced", "RTE", "growth", "holds"],
+        [1, "rises", "contradicted", "RTE", "growth", "fails"],
+    ]
+
+
+def test_two_points_that_need_one_checkpoint_train_it_once(swept):
+    assert len((swept.home / "trainings").read_text().split()) == 1
+    models = swept.table[swept.table["exhibit"] == "models"]
+    assert models["point"].tolist() == ["1-seeds=0", "2-seeds=1"]
+    assert models["address"].nunique() == models["score"].nunique() == 1
+
+
+def test_a_point_that_fails_is_tried_again_and_reported_at_the_end(swept):
+    assert swept.result.exit_code == 1
+    assert "3-seeds=2: failed: Chapter 1, tiny: the cell that begins" in swept.result.stdout
+    log = swept.folder / "3-seeds=2.log"
+    assert swept.result.stderr == f"fivelenses: 3-seeds=2 has no run; its log is {log}\n"
+    assert "RuntimeError: there is no third seed" in log.read_text()
+    assert (swept.folder / "3-seeds=2.log").read_text().count("begins on") == 2
+
+
+def test_progress_is_one_line_per_event_with_the_address_of_the_dashboard(swept):
+    lines = swept.result.stdout.splitlines()
+    assert lines[0] == "sweep toy: 3 points, 0 current, 3 to run"
+    assert lines[1].startswith("dashboard: http://127.0.0.1:")
+    assert sum("done in" in line for line in lines) == 2
+    assert lines[-1].startswith("2 of 3 points have a run; their exhibits are in ")
+
+
+def test_a_sweep_whose_points_are_current_runs_nothing(swept, monkeypatch, capsys):
+    monkeypatch.setattr(sweeps, "connect", None)
+    made = points(1, "tiny", expand({"seeds": [1, 0]}), {"tasks": "rte"})
+    outcome = sweep(1, "tiny", made)
+    assert "2 points, 2 current, 0 to run" in capsys.readouterr().out and not outcome.missing
+    again = pd.read_parquet(outcome.table)
+    pd.testing.assert_frame_equal(
+        again.sort_values(["seeds", "exhibit", "row"], ignore_index=True).drop(columns="point"),
+        swept.table.sort_values(["seeds", "exhibit", "row"], ignore_index=True).drop(columns="point"),
+    )
+    # The same points are the same sweep, in whatever order.
+    assert sweep(1, "tiny", made[::-1]).folder == outcome.folder
+
+
+def test_a_done_point_is_done_and_a_lost_one_is_named(swept, monkeypatch):
+    # The cluster forgets what was done when its workers are lost; the disk does not.
+    made = points(1, "tiny", expand({"seeds": [0, 5]}), {"tasks": "rte"})
+    monkeypatch.setattr(sweeps, "_run", lambda *_: {"2-seeds=5": "its worker was lost"})
+    outcome = sweep(1, "tiny", made, "lost")
+    assert outcome.missing == {"2-seeds=5": "its worker was lost"}
+    assert set(pd.read_parquet(outcome.table)["point"]) == {"1-seeds=0"}
+
+
+def test_slurm_jobs_run_one_point_at_a_time_on_all_their_cores(monkeypatch, tmp_path):
+    dask_jobqueue, asked = pytest.importorskip("dask_jobqueue"), {}
+
+    class Cluster:
+        def __init__(self, **options):
+            asked.update(options)
+            raise ValueError("no sbatch here")
+
+    monkeypatch.setattr(dask_jobqueue, "SLURMCluster", Cluster)
+    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
+    slurm = sweeps.connect(3, gpu=True, slurm="queue=gpu,cores=8,memory=32GB")
+    with pytest.raises(sweeps.RunError, match="No Slurm job can be made of .*no sbatch here"):
+        slurm.__enter__()
+    assert (asked["queue"], asked["memory"], asked["cores"], asked["job_cpu"]) == ("gpu", "32GB", 1, 8)
+    assert asked["job_script_prologue"] == ["export OMP_NUM_THREADS=8"]
+    assert asked["job_extra_directives"] == ["--gres=gpu:1"]
