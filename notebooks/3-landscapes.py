@@ -299,11 +299,9 @@ def by_task(rows, columns, parts):
     """For each task the intervals of parts, functions of one seed's rows; or why it has none."""
     groups = {}
     for task, of_task in rows.groupby("task", sort=False):
-        if np.isfinite(of_task[columns].to_numpy(float)).all():
-            groups[task] = estimate(of_task, parts)
-        else:
-            why = "a measure is not finite: its loss does not fall, or overflows"
-            groups[task] = f"on {title(task)} {why}"
+        finite = np.isfinite(of_task[columns].to_numpy(float)).all()
+        why = f"on {title(task)} a measure is not finite: its loss does not fall, or overflows"
+        groups[task] = estimate(of_task, parts) if finite else why
     return groups
 
 

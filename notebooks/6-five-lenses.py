@@ -566,8 +566,7 @@ run.table(
     pd.DataFrame(found),
     "Mean rank correlation of two measures of different lenses that are alike, and of two that "
     f"are not, with 95 % intervals over models ({in_words}).",
-    columns={"distinction": "measures differ in", "alike": "alike", "different": "different"}
-    | {"difference": "difference"},
+    columns={"distinction": "measures differ in"} | {one: one for one in KINDS},
     formats={"distinction": DISTINCTIONS.get}
     | {one: f"{{{one}:z.2f}} ({{{one}_low:z.2f}} to {{{one}_high:z.2f}})" for one in KINDS},
     key="apart",
