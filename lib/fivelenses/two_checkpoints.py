@@ -101,6 +101,7 @@ class Comparison:
         drawing = exhibits.curves(table, "value", by="change", y_label="", nulls=nulls, layout=layout)
         for axes, (_, rows) in zip(drawing.figure.axes, table.groupby("lens", sort=False), strict=True):
             axes.fill_between(rows["layer"], rows["low"], rows["high"], color="black", alpha=0.18, linewidth=0)
+            axes.set_ylim(top=max(axes.get_ylim()[1], 1.05 * rows["high"].max()))
         return drawing
 
     @property
@@ -282,10 +283,7 @@ class PermutedAttention(comparison.AttentionJS):
 
 
 class Words:
-    """Changes of a sample of words, 1 − similarity: columns as in `SAMPLED`, and `<column>_null` for permuted rows.
-
-    `positions` are those of the words in the stream of tokens, increasing.
-    """
+    """Changes, 1 − similarity, of words at these positions of the stream: columns as in `SAMPLED`, and `…_null`."""
 
     reads_attention = False
 
