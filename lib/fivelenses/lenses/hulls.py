@@ -119,7 +119,12 @@ def nearest_points(
         entering = scores < pair.side @ (pair.side.T @ (pair.x * scores))
         entering[active] = False
         if length >= previous or not entering.any():
-            return pair.answer(separable=pair.checked_separation())
+            if pair.lower <= 0:
+                raise ValueError(
+                    f"Hulls of {len(a)} and {len(b)} points are so near the tolerance, {pair.tolerance:g}, that "
+                    "rounding hides whether they meet: leave one of them out."
+                )
+            return pair.answer(separable=True)
         active = np.concatenate([active, pair.lowest(scores, entering, max(4, len(active) // 2))])
 
 
@@ -173,15 +178,6 @@ class _Pair:
                 places = places[np.argpartition(scores[places], count - 1)[:count]]
             lowest.append(places)
         return np.concatenate(lowest)
-
-    def checked_separation(self) -> bool:
-        """Whether the hulls are disjoint where rounding keeps the bounds apart."""
-        if self.lower <= 0:
-            raise ValueError(
-                f"Hulls of {self.n_a} and {len(self.z) - self.n_a} points are so near the tolerance, "
-                f"{self.tolerance:g}, that rounding hides whether they meet: give a larger tolerance."
-            )
-        return True
 
     def answer(self, separable: bool) -> HullDistance:
         x_a, x_b = self.x[: self.n_a], self.x[self.n_a :]
