@@ -39,10 +39,8 @@ def predict(model: nn.Module, data: TaskData, encoded: datasets.Dataset, collate
     """What a model predicts on a task's development set: labels, answers or trees, as its head has it.
 
     Args:
-        model: with the head of the task; it is put in evaluation mode.
-        data: the task.
-        encoded: its development examples.
-        collate: lays them out as a batch.
+        model: it is put in evaluation mode.
+        encoded: the development examples, which `collate` lays out as a batch.
     """
     outputs, table = _outputs(model, encoded, collate), data.splits["validation"]
     if data.task.head == "span":

@@ -94,10 +94,7 @@ def freeze(model: nn.Module, layers: Iterable[int]) -> None:
 
 
 def truncate(model: nn.Module, depth: int) -> None:
-    """Keep layers 1…`depth` and drop those above, in place.
-
-    Refused: `depth` is less than one or more than there are layers.
-    """
+    """Keep layers 1…`depth` and drop those above, in place."""
     layers = layer_list(model)
     if depth not in range(1, len(layers) + 1):
         raise ValueError(f"A truncated encoder keeps 1 to {len(layers)} layers, not {depth!r}.")
@@ -130,11 +127,7 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
 
     The cut makes the realised deviation 0.0176. Biases and LayerNorms stay (`kept`) or become 0 and (1, 0) (`reset`).
 
-    Args:
-        model: any model that `projections` understands.
-        layers: 1…L.
-        seed: each layer's draw depends on the seed and the layer alone.
-        biases_and_norms: `kept` or `reset`.
+    Each layer's draw depends on the seed and the layer alone.
     """
     bound = 2 * INITIAL_DEVIATION
     # All layers are found before the first is changed, so that a refusal leaves the model as it was.

@@ -34,7 +34,7 @@ def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
     """A copy whose heads stand in another order, none in its place if there are two or more.
 
     Args:
-        model: a transformers encoder, with or without a head, whose layers have six known projections.
+        model: a transformers encoder, with or without a head.
         seed: of the draw, which is another in each layer.
 
     Refused: an architecture whose projections are not known, or whose layers share a bias per head.

@@ -31,15 +31,12 @@ STEPS = (math.log(1.5), math.log(8))  # by which the scale changes before it is 
 def moved_at_random(fine_tuned: nn.Module, pretrained: nn.Module, seed: int, scale: float = 1.0) -> nn.Module:
     """A copy of a fine-tuned model whose encoder has moved from the pre-trained one by noise of the same norm.
 
-    Every matrix and every vector of embeddings and layers moves by its own norm; one that training left alone stays.
-    The head stays as fine-tuned, and so does the pooler, which is part of a head here, as do buffers. The noise is
-    spread over a whole tensor: rows of the embeddings that no training example used move like the others.
-
-    Norms are equal up to the rounding of the weights' precision, which counts where a move is hardly larger.
+    Every matrix and every vector of embeddings and layers moves by its own norm; one that training left alone stays,
+    and so do the head, the pooler, which is part of a head here, and buffers. The noise is spread over a whole tensor:
+    rows of the embeddings that no training example used move like the others.
 
     Args:
-        fine_tuned: a fine-tuned transformers model, with or without a head.
-        pretrained: the pre-trained model that it came from, with or without a head.
+        fine_tuned, pretrained: transformers models, with or without a head.
         seed: of the noise; the draw for a parameter depends on the seed and the parameter's name alone, and is the
             same on every device.
         scale: s, the norm of the noise in norms of the model's own move.
@@ -79,7 +76,6 @@ def scale_of_equal_movement(
     """The scale at which the noise of `moved_at_random` moves a model as far as it was moved by training.
 
     Args:
-        fine_tuned, pretrained, seed: of `moved_at_random`.
         movement: how far a model has moved from `pretrained`, at least 0.
 
     Returns:
