@@ -64,7 +64,7 @@ def test_divergence_of_a_case_done_by_hand():
 
 
 @pytest.mark.parametrize("dtype, error", [(torch.float64, 1e-14), (torch.float32, 2e-6), (torch.float16, 2e-6)])
-def test_disjoint_attentions_are_ln_2_apart(dtype, error):
+def test_disjoint_attentions_are_ln_2_apart_in_any_precision(dtype, error):
     p = torch.eye(4, dtype=dtype).expand(1, 2, 4, 4)
     assert js_divergence(p, p.flip(-1), torch.ones(1, 4)).double().numpy() == pytest.approx(math.log(2), rel=error)
 
@@ -80,31 +80,16 @@ def test_single_precision_keeps_six_digits_even_of_tiny_divergences(disturbance)
     torch.testing.assert_close(js_divergence(p, q, torch.ones(2, 40)).double(), exact, rtol=1e-6, atol=0)
 
 
-@pytest.mark.parametrize("dtype, error", [(torch.float16, 1e-2), (torch.bfloat16, 5e-2)])
-def test_half_precision_is_accepted_and_computed_in_single(dtype, error):
-    (p, mask), (q, _) = attention(0, lengths=[5, 3, 4]), attention(1, lengths=[5, 3, 4])
-    low = js_divergence(p.to(dtype), q.to(dtype), mask)
-    assert low.dtype == torch.float32
-    torch.testing.assert_close(low.double(), js_divergence(p, q, mask), rtol=error, atol=1e-3)
-
-
 def test_padding_and_batch_size_change_nothing():
     lengths = [7, 3, 5]
     (p, mask), (q, _) = (attention(seed, tokens=7, lengths=lengths) for seed in (0, 1))
+    p[1, :, 3:], q[1, :, :, 3:] = math.nan, math.inf  # is not read
     together = js_divergence(p, q, mask)
     for example, length in enumerate(lengths):
         part = (slice(example, example + 1), slice(None), slice(length), slice(length))
         torch.testing.assert_close(
             js_divergence(p[part], q[part], torch.ones(1, length))[0], together[example], rtol=1e-12, atol=1e-15
         )
-
-
-def test_what_stands_in_padding_is_not_read():
-    (p, mask), (q, _) = attention(0, lengths=[3, 3, 3]), attention(1, lengths=[3, 3, 3])
-    spoilt = p.clone()
-    spoilt[:, :, 3:] = math.nan
-    spoilt[:, :, :, 3:] = math.inf
-    assert (js_divergence(spoilt, q, mask) == js_divergence(p, q, mask)).all()
 
 
 def changed(values, place, value):
@@ -122,15 +107,12 @@ Q, _ = attention(1)
     [
         (changed(P, (1, 0, 2, 3), math.nan), Q, MASK, "p, example 1, head 0, query 2: the row sums to nan"),
         (P, changed(Q, (0, 1, 0, 0), math.inf), MASK, "q, example 0, head 1, query 0: the row sums to inf"),
-        (P, changed(Q, (2, 1, 4, 0), 2.0), MASK, "q, example 2, head 1, query 4: the row sums to"),
         (P, 0.9 * Q, MASK, "sums to 0.9 over unmasked keys"),
-        (P, Q, changed(MASK, (0, 4), 0), "over unmasked keys"),
         (changed(changed(P, (0, 0, 0, 0), -1.0), (0, 0, 0, 1), 2 - P[0, 0, 0, 2:].sum()), Q, MASK, "negative values"),
         (P, Q, changed(MASK, 1, 0), "Example 1 of the batch has no tokens"),
         (P, attention(1, tokens=6)[0], MASK, "different tokenizers cannot be compared"),
         (P, attention(1, heads=3)[0], MASK, "as many heads"),
         (P[0], Q[0], MASK, r"shape \(2, 5, 5\), not \(batch, heads, tokens, tokens\)"),
-        (P[..., :4], Q, MASK, "not \\(batch, heads, tokens, tokens\\)"),
         (P, Q, MASK[:, :4], "mask has shape"),
         (P, Q, -1e9 * (1 - MASK) - 1, "values other than 0 and 1"),
         (P.long(), Q, MASK, "not floating-point"),

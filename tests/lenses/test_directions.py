@@ -107,8 +107,6 @@ def test_what_has_no_angle_or_no_filters_is_refused():
             rescaled(*pair)
     with pytest.raises(ValueError, match="has no matrix"):
         random_direction(ones, 0)
-    with pytest.raises(ValueError, match="A coefficient is nan"):
-        moved(ones, [ones], [math.nan])
 
 
 # --- projections ---

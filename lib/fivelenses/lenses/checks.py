@@ -29,10 +29,8 @@ DECLARED = {
     "cka_debiased": RIGID,
     "procrustes": RIGID,
     "neighbours": RIGID,
-    # Cosines are taken from the origin.
-    "rsa": RIGID - {TRANSLATION},
-    # A distance between hulls scales with the points.
-    "labels": RIGID - {SCALING},
+    "rsa": RIGID - {TRANSLATION},  # cosines are taken from the origin
+    "labels": RIGID - {SCALING},  # a distance between hulls scales with the points
     # A probe that is trained with a penalty from weights that were drawn for its inputs is invariant to nothing.
     "probe": frozenset(),
     "structure": frozenset(),

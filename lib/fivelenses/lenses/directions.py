@@ -141,8 +141,6 @@ def moved(
     """
     point = {key: tensor.clone() for key, tensor in vector(origin, "The origin").items()}
     for direction, coefficient in zip(directions, coefficients, strict=True):
-        if not math.isfinite(coefficient):
-            raise ValueError(f"A coefficient is {coefficient}: give finite ones.")
         direction = vector(direction, "A direction")
         _check_alike(direction, point, "A direction")
         for key, tensor in point.items():
@@ -243,9 +241,6 @@ def _inner(first: Parameters, second: Parameters) -> float:
     return sum(float((first[key] * second[key]).sum()) for key in first)
 
 
-# --- parameters of a model --------------------------------------------------------------------------------------------
-
-
 def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
     """The parameters of some layers 0…L, as a point of a landscape: names in the base model to tensors that it shares.
 
@@ -272,14 +267,7 @@ def placed(model: nn.Module, point: Parameters) -> Iterator[nn.Module]:
     """A model with a point's values in the parameters that the point names, within a ``with`` block.
 
     If precision and device agree, nothing is copied: the model holds the point's tensors, and afterwards its own again,
-    which never changed.
-
-    Args:
-        model: a transformers model, whose parameters are named as in its base model, or any other module.
-        point: names to tensors of the parameters' shapes.
-
-    Yields:
-        The model.
+    which never changed. A transformers model's parameters are named as in its base model.
 
     Example:
         >>> line = nn.Linear(1, 1)
