@@ -124,8 +124,7 @@ def _with_class_names(split: "datasets.Dataset") -> pd.DataFrame:
     table = split.to_pandas()
     for column, feature in split.features.items():
         if isinstance(feature, quiet_datasets().ClassLabel):
-            names = dict(enumerate(feature.names))
-            table[column] = [names.get(label) for label in table[column]]
+            table[column] = table[column].map(dict(enumerate(feature.names)))
     return table
 
 
