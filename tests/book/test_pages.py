@@ -89,7 +89,7 @@ def test_a_page_says_what_run_it_shows_and_offers_the_clean_notebook(chapter, tm
     (run,) = (cell.source for cell in page.cells if cell.cell_type == "markdown")
     assert 'href="../_static/notebooks/1-attention-svcca.ipynb" download' in run
     assert "The code that measures `rollbacks` has changed since" in run
-    assert "| `training_examples` |" in run and "| `schedules, rte` |" in run and "learning_rate 1e-05" in run
+    assert "| `training_examples` |" in run and "| `schedules, rte` |" in run and "learning_rate: 1.0e-05" in run
     clean = nbformat.read(tmp_path / "_static" / "notebooks" / chapter.notebook.name, as_version=4)
     assert clean == nbformat.read(chapter.notebook, as_version=4)
 
