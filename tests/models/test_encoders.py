@@ -256,6 +256,7 @@ def configured(**values):
 
 BROKEN = {
     "no tokeniser": (without_tokenizer, "cannot be read|is not its own"),
+    "a damaged configuration": (lambda folder: (folder / "config.json").write_text("{"), "cannot be read"),
     "a token without an embedding": (with_a_late_token, "is not its own: .* the last of number 5,000"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "cannot be read .*model.safetensors"),
     "weights of five layers": (without_a_layer, "lack .*layer.3"),
