@@ -153,7 +153,8 @@ class Moments:
         xx, yy = centred(self._products[i, i], x, x), centred(self._products[j, j], y, y)
         for own in (xx, yy):
             own.triu_().add_(own.triu(1).T)
-        xy = centred(crossed[i, j], x, y)
+        # Of a side's own products only the upper triangle is gathered.
+        xy = xx if i == j and crossed is self._products else centred(crossed[i, j], x, y)
         return Scatter(n, xx, yy, xy, self._shifts[i] + x, self._shifts[j] + y)
 
 
