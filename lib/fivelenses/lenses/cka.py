@@ -30,7 +30,7 @@ import torch
 
 from fivelenses.lenses.arrays import Array
 from fivelenses.lenses.cca import warn_of_few_rows
-from fivelenses.lenses.moments import Moments, Scatter, as_representations, scatter_of
+from fivelenses.lenses.moments import ROWS_AT_ONCE, Moments, Scatter, as_representations, scatter_of
 
 MIN_ROWS = 4
 # A kernel whose U-centred square is below this share of its plain one is constant up to rounding.
@@ -97,8 +97,9 @@ class DebiasedCKA:
         sides = as_representations(representations, [len(shift) for shift in self._shifts])
         # Lengths are taken from near the mean, where they have their digits.
         shifts = self._shifts or [rows.mean(0, dtype=torch.float64) for rows in sides]
-        shifted = [rows.double() - shift for rows, shift in zip(sides, shifts, strict=True)]
-        self._moments.update(*(torch.column_stack([rows, rows.square().sum(1)]) for rows in shifted))
+        for block in zip(*(rows.split(ROWS_AT_ONCE) for rows in sides), strict=True):
+            shifted = [rows.double() - shift for rows, shift in zip(block, shifts, strict=True)]
+            self._moments.update(*(torch.column_stack([rows, rows.square().sum(1)]) for rows in shifted))
         self._shifts = shifts
 
     def similarity(self, i: int = 0, j: int = 1) -> float:
