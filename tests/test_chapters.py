@@ -44,6 +44,20 @@ def test_the_parameters_cell_names_every_parameter_once(number):
     assert not any(values.values())
 
 
+@pytest.mark.parametrize(
+    ("number", "given"),
+    [(1, {"evaluation_examples": 5}), (1, {"mixed_examples": 3}), (6, {"evaluation_examples": 5})],
+)
+def test_too_few_examples_to_compare_are_refused_before_a_training(number, given):
+    with pytest.raises(ValueError, match="of two layers of width 64 needs more than 128: take more examples"):
+        check_inputs(settings(number, "tiny", tasks=["cola", "rte"], **given))
+
+
+@pytest.mark.parametrize(("written", "read"), [("010", 10), ("[010]", [10]), ("[0,1:30]", [0, "1:30"])])
+def test_numbers_are_those_of_yaml_1_2(written, read):
+    assert parse_parameters([f"value={written}"]) == {"value": read}
+
+
 @pytest.mark.parametrize("number", sorted(CHAPTERS))
 def test_another_encoder_is_one_parameter_in_every_chapter(number):
     chosen = settings(number, "tiny", encoder="toy-bert/seed-1")

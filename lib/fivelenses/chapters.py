@@ -5,6 +5,7 @@ import functools
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -159,6 +160,13 @@ class ChapterParameters(BaseModel):
         overrides = self.model_dump(include={"learning_rate", "batch_size", "epochs"}, exclude_none=True)
         return dataclasses.replace(self.schedules[self._scheduled_as(task)], **overrides)
 
+    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
+        """The sets of development examples on whose tokens models are compared by canonical correlations: tasks, and
+        how many examples of each at most.
+        """
+        most = getattr(self, "evaluation_examples", None)
+        return [] if most is None else [((task,), most) for task in self.tasks]
+
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         """The schedule of a task for one of the encoders; texts are cut to what the encoder reads at most."""
         schedule, rate = self.schedule(task), self.learning_rate_by_encoder.get(encoder)
@@ -247,6 +255,9 @@ class Hao2020(ChapterParameters):
     @classmethod
     def _two_of_the_tasks(cls, value, info):
         return tuple(pair for pair in value if len({*pair} & {*info.data.get("tasks", pair)}) == 2)
+
+    def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
+        return [*super().sets_compared(), *((pair, self.mixed_examples) for pair in self.dataset_pairs)]
 
     def models_of(self, pair: tuple[str, str]) -> "list[Specification]":
         """The specifications of the ordinary models of two tasks."""
@@ -776,12 +787,29 @@ def resolved(number: int, profile: str, overrides: Mapping[str, object]) -> dict
     return {name: chosen[name] for name, value in overrides.items() if value is not None}
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML with the numbers of version 1.2, where 010 is ten and 1:30 is a text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in kinds if not tag.endswith((":int", ":float"))]
+    for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]+$"), [*"-+0123456789"])
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"),
+    [*"-+.0123456789"],
+)
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))
+
+
 def parse_parameters(pairs: list[str]) -> dict:
     """``name=value`` pairs, values read as YAML; a pair without one of the two is refused.
 
     Example:
-        >>> parse_parameters(["tasks=[rte, mrpc]", "epochs=3"])
-        {'tasks': ['rte', 'mrpc'], 'epochs': 3}
+        >>> parse_parameters(["tasks=[rte, mrpc]", "epochs=3", "seeds=[010]"])
+        {'tasks': ['rte', 'mrpc'], 'epochs': 3, 'seeds': [10]}
     """
     parsed = {}
     for pair in pairs:
@@ -789,7 +817,7 @@ def parse_parameters(pairs: list[str]) -> dict:
         if name in parsed:
             raise ValueError(f"{name} is named twice: write all its values after one name.")
         try:
-            parsed[name] = yaml.safe_load(value)
+            parsed[name] = yaml.load(value, Loader=_Loader)
         except yaml.YAMLError as error:
             raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
         if not name or parsed[name] is None:

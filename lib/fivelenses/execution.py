@@ -9,8 +9,9 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from unittest import mock
 
@@ -229,7 +230,8 @@ def run_all(profile: str | None = None, force: bool = False, committed: Sequence
 
 
 def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = print) -> None:
-    """Refuse encoders of a run that cannot be studied, or read fewer tokens than it asks for, before it starts.
+    """Refuse encoders of a run that cannot be studied or read fewer tokens than it asks for, and examples too few to be
+    compared, before it starts.
 
     Args:
         parameters: of the run.
@@ -256,6 +258,34 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
                 f"max_tokens is {parameters.max_tokens} and {name} reads {most} tokens at most: "
                 f"pass -p max_tokens={most}."
             )
+    for name, (compared, limit) in product(parameters.encoders_used(), parameters.sets_compared()):
+        _check_compared(name, compared, limit, parameters)
+
+
+def _check_compared(name: str, compared: Sequence[str], limit: int | None, parameters: ChapterParameters) -> None:
+    """Refuse development examples of these tasks, at most `limit` of each, with too few tokens to compare layers on."""
+    import datasets
+    import numpy as np
+
+    from fivelenses import tasks
+    from fivelenses.comparison import check_tokens
+    from fivelenses.models import encoders
+    from fivelenses.tasks.examples import encode
+    from fivelenses.tasks.subsets import folds, subset
+
+    encoder = encoders.locate(name)
+    width, tokenizer = encoders.config(encoder).hidden_size, encoders.tokenizer(encoder)
+    sets, labels = [], []
+    for place, task in enumerate(compared):
+        data = tasks.load(task, parameters.source, ("validation",))
+        table = data.splits["validation"]
+        chosen = subset(np.array(table[data.task.label]), limit or table.num_rows, seed=0)
+        if len(chosen) > 2 * width:
+            return  # each example has several tokens
+        part = replace(data, splits={"validation": table.select(chosen)})
+        sets.append(encode(part, "validation", tokenizer, parameters.schedule_of(task, name).max_length))
+        labels += [f"{place} {label}" for label in sets[-1]["labels"]]
+    check_tokens(datasets.concatenate_datasets(sets), width, folds(np.array(labels)))
 
 
 def check_pair(chapter: Chapter) -> None:
