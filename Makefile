@@ -44,9 +44,9 @@ $(EXTRAS): $(READY)
 	@$(BIN)/python -m pip uninstall --quiet --disable-pip-version-check --yes $(PARTS)
 	@touch $(EXTRAS)
 
-# Make the older half of each notebook from the newer one.
+# Bring the two halves of each notebook together, by what is in them.
 pair: $(READY)
-	@$(BIN)/jupytext --quiet --sync notebooks/[0-9]*.ipynb notebooks/[0-9]*.py
+	@$(BIN)/python -m fivelenses.pairing
 
 check: $(READY)
 	@$(BIN)/ruff check lib tests bench notebooks

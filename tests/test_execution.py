@@ -91,6 +91,12 @@ def test_where_all_is_current_no_worker_is_started(folder, chapter, monkeypatch)
         execution.run_all("tiny")
 
 
+def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):
+    monkeypatch.setattr(execution, "MIN_DISK", 10**18)
+    with pytest.raises(RunError, match="make room first"):
+        execution.run(1, "tiny", log=lambda line: None)
+
+
 def test_a_disk_that_fills_while_a_notebook_runs_is_named(chapter):
     write_notebook(BEGIN, "open('/dev/full', 'w').write('a' * 10**6)")
     with pytest.raises(FullDisk, match="No space left on the disk of .*make room"):
@@ -100,6 +106,7 @@ def test_a_disk_that_fills_while_a_notebook_runs_is_named(chapter):
 def test_a_disk_that_fills_while_the_executed_notebook_is_written_is_named(chapter, monkeypatch):
     usage = shutil.disk_usage(chapter.notebook)
     monkeypatch.setattr("papermill.execute_notebook", lambda source, executed, *_, **__: executed.write_text("{"))
+    monkeypatch.setattr(execution, "_check_disk", lambda folder: None)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=4096))
     with pytest.raises(FullDisk, match="No space left on the disk of"):
         execution.run(1, "tiny", log=lambda line: None)

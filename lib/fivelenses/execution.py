@@ -15,7 +15,6 @@ from itertools import product
 from pathlib import Path
 from unittest import mock
 
-import jupytext
 import nbformat
 from filelock import FileLock
 
@@ -33,6 +32,7 @@ from fivelenses.chapters import (
     settings,
 )
 from fivelenses.files import checksums, damaged, disk_named
+from fivelenses.pairing import read_cells
 from fivelenses.processes import cores, repeated, workers
 from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 
@@ -43,6 +43,7 @@ PROGRESS = "progress.log"  # beside the executed notebook, while it runs: a line
 # which it ends a run of hours at its last cell.
 OUTPUT_PATIENCE = 600
 FINE_TUNED = ("Classification", "QuestionAnswering", "MultipleChoice")  # ends of names of models with such heads
+MIN_DISK = 2 * 10**9  # bytes that must be free before a run starts
 
 
 class RunError(RuntimeError):
@@ -231,7 +232,7 @@ def run_all(profile: str | None = None, force: bool = False, committed: Sequence
 
 def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = print) -> None:
     """Refuse encoders of a run that cannot be studied or read fewer tokens than it asks for, and examples too few to be
-    compared, before it starts.
+    compared, and a disk that is nearly full, before it starts.
 
     Args:
         parameters: of the run.
@@ -245,6 +246,7 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
     from fivelenses.models import encoders
     from fivelenses.tasks.own import description
 
+    _check_disk(project.store_folder())
     for task in map(tasks.find, parameters.tasks_trained()):
         if task.own:
             log(description(task.name))
@@ -297,13 +299,18 @@ def check_pair(chapter: Chapter) -> None:
                 f"The notebook {file.name} is missing from {file.parent}: restore it with git, or make it from its "
                 "other half with `make pair`."
             )
-    if _sources(chapter.notebook) != _sources(percent):
+    if read_cells(chapter.notebook) != read_cells(percent):
         raise RunError(f"{chapter.notebook.name} and {percent.name} differ: run `make pair`.")
 
 
-def _sources(half: Path) -> list[tuple[str, str]]:
-    """Kind and source of each cell."""
-    return [(cell.cell_type, cell.source) for cell in jupytext.read(half).cells]
+def _check_disk(folder: Path) -> None:
+    """Refuse to start on a disk that is nearly full."""
+    folder = next(place for place in (folder, *folder.parents) if place.exists())
+    free = shutil.disk_usage(folder).free
+    if free < MIN_DISK:
+        raise RunError(
+            f"Only {free / 1e9:.1f} GB are free at {folder} and a run needs {MIN_DISK / 1e9:.0f}: make room first."
+        )
 
 
 # --- one notebook -----------------------------------------------------------------------------------------------------
