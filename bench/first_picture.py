@@ -136,7 +136,7 @@ def picture(table: pd.DataFrame) -> str:
         f'<figure class="lenses"><svg viewBox="{size}" role="img" aria-label="{". ".join(words)}." '
         f'xmlns="http://www.w3.org/2000/svg">\n{drawn}</svg>\n'
         "<figcaption>How much fine-tuning changes each layer, from the first (left) to the last, under four lenses. "
-        "The number below is the highest bar. Lines across the bars are controls that learned nothing: weights moved "
+        "The number below is the highest bar. Lines across the bars are controls without a task: weights moved "
         "as far at random, and in the last column a training on shuffled labels. Means over tasks and seeds "
         "(chapters 4 to 7). Attention is a divergence, features an SVCCA distance, similarity 1 − RSA, and weights a "
         "share of their length.</figcaption></figure>"

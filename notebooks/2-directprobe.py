@@ -114,7 +114,7 @@ run.table(
 # its head), a preposition (PS-role, what it contributes to the scene; PS-fxn, what it marks by
 # itself) or a question (TREC-50, the kind of answer that it wants). A word's point is the mean of
 # its tokens' vectors. A pair is the two words' vectors, concatenated; a question is the vector of
-# its [CLS]. Figures and tables have the paper's numbers.
+# its [CLS]. Figures and tables are numbered as in the paper.
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 6, the tasks in numbers"}
 paper = {  # Table 6

@@ -113,7 +113,7 @@ TASKS = (*PAIRS, PARSER)
 # parsing (a tree by a biaffine parser, scored by {term}`LAS`). Encoders are also fine-tuned with
 # their bottom layers {term}`frozen`, and with their top layers removed. With several pre-trained
 # encoders, similarity is measured on all of them, everything else on the first. Figures and tables
-# have the paper's numbers.
+# are numbered as in the paper.
 
 # %% tags=["hide-input"]
 whole = models.query("frozen == -1 and truncated == -1")
@@ -255,7 +255,7 @@ def show_probes(name, key, read, rows, with_paper=""):
     run.table(
         name,
         table,
-        f"Edge probes that read {read}: micro-F1 in per cent of the pre-trained encoder, and how "
+        f"Edge probes that read {read}: micro-F1 (%) of the pre-trained encoder, and how "
         "far the others differ from it (mean over "
         f"{counted(len(set(rows['seed'])), 'probing seed')}; at most {rows['targets'].max():,} "
         "training targets)" + (", with the paper's in brackets." if with_paper else "."),

@@ -431,11 +431,11 @@ def _summary(measures: pd.DataFrame, where: Sequence[int], related: bool, scale:
 
 def _how_much(by_lens: Mapping[str, pd.DataFrame]) -> str:
     near, cka = (by_lens[lens][["value", "null", OTHER]].mean() for lens in ("neighbours", "cka_debiased"))
-    shares = f"{near['value'] / near[OTHER]:.0%} by the first and {cka['value'] / cka[OTHER]:.0%} by the second"
+    shares = f"{near['value'] / near[OTHER]:.0%} (neighbours) and {cka['value'] / cka[OTHER]:.0%} (debiased CKA)"
     return (
         f"How much, over all layers: {near['value']:.0%} of a word's ten nearest neighbours are others now (permuted "
-        f"rows: {near['null']:.0%}), and debiased CKA is {1 - cka['value']:.3f}"
-        f"{f'; of the distance to the other encoder that is {shares}' if near[OTHER] > 0 else ''}."
+        f"rows: {near['null']:.0%}), and one minus debiased CKA is {cka['value']:.2f}"
+        f"{f'; of the distance between BEFORE and the other encoder that is {shares}' if near[OTHER] > 0 else ''}."
     )
 
 
