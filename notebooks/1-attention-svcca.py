@@ -68,8 +68,8 @@ DIVERGED = "the training of every model diverged: lower learning_rate"
 #
 # The paper fine-tunes BERT-large (24 layers) on inference with much data (MNLI) and with little
 # (RTE), sentiment (SST-2) and paraphrase (MRPC). We count layers from 1, the paper from 0. Figures
-# and tables are numbered as in the paper. Claims are judged on tasks whose score lies clearly (at 95%)
-# more than two points above the {term}`null rate`.
+# and tables are numbered as in the paper. Claims are judged on tasks whose score lies clearly (at
+# 95%) more than two points above the {term}`null rate`.
 
 # %% tags=["hide-input"]
 paper = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
@@ -514,8 +514,8 @@ run.figure(
     by="pair",
     above=10,
     unit="ratio",
-    because="the lower third differs by a tenth or less of the last: a straight line gives 3.7 to 9 "
-    "over 6, 12 or 24 layers",
+    because="the lower third differs by a tenth or less of the last: a straight line gives 3.7 to "
+    "9 over 6, 12 or 24 layers",
     if_empty="this run compares none of the paper's pairs of data sets",
     variants=HALVES | ALL_VARIANCE,
 )
