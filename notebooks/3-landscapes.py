@@ -544,9 +544,12 @@ def straighter(paths):
                 for init, way in of_seed.groupby("init")
             }
             nearer.append(at_third["scratch"] - at_third["pre-trained"])
-        missing = f"no state of {title(task)} was saved in a third of the steps: raise `states`"
-        angle = {"nearer to the final direction": over_seeds(nearer)}
-        groups[task] = angle if np.isfinite(nearer).all() else missing
+        if np.isfinite(nearer).all():
+            groups[task] = {"nearer to the final direction": over_seeds(nearer)}
+        else:
+            groups[task] = (
+                f"no state of {title(task)} was saved in a third of the steps: raise `states`"
+            )
     return groups
 
 
