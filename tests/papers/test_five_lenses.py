@@ -314,5 +314,5 @@ def test_encoders_that_cannot_be_compared_are_refused_in_one_sentence(tmp_path, 
     word, place = content["model"]["vocab"].popitem()
     content["model"]["vocab"][f"{word}x"] = place
     file.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match="different vocabularies"):
+    with pytest.raises(ValueError, match="differ in layers, width, heads or vocabulary"):
         independent_encoder(ENCODER, str(tmp_path))
