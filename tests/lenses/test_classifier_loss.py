@@ -5,14 +5,24 @@ import datasets
 import numpy as np
 import pytest
 import torch
-from tests.lenses.test_directions import MODELS, assert_as_before, layer_direction, seeded, snapshot
+from tests.lenses.test_directions import CONFIGURATIONS, seeded
 
 from fivelenses.lenses import classifier_loss
 from fivelenses.lenses.classifier_loss import ClassifierLoss
-from fivelenses.lenses.directions import layer_parameters, moved
+from fivelenses.lenses.directions import difference, layer_parameters, moved
 from fivelenses.lenses.landscape import surface
 from fivelenses.models import heads, thirds
 from fivelenses.models.layers import part, roll_back
+
+
+def snapshot(model):
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def assert_as_before(model, before):
+    after = model.state_dict()
+    assert after.keys() == before.keys()
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +64,7 @@ def direct(model, examples):
     return np.array(losses), np.array(wrong)
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", CONFIGURATIONS)
 @pytest.mark.parametrize("layers", [(0, 1, 2, 3), (1, 2, 3), (2,), (3,)])
 def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples, monkeypatch):
     model, other = seeded(kind, 0), seeded(kind, 1)
@@ -74,7 +84,7 @@ def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples, mo
         assert found.error_standard_error == pytest.approx(wrong.std(ddof=1) / math.sqrt(60), rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", CONFIGURATIONS)
 def test_what_lies_below_the_layers_that_move_is_computed_once(kind, examples):
     model, calls = seeded(kind), []
     loss = ClassifierLoss(model, examples, [3])
@@ -87,7 +97,7 @@ def test_what_lies_below_the_layers_that_move_is_computed_once(kind, examples):
 def test_minus_one_on_a_surface_around_the_tuned_model_is_rollback(group, classifier, toy_examples):
     pretrained, tuned = classifier
     layers = thirds(6)[group]
-    way = layer_direction(pretrained, tuned, layers)
+    way = difference(layer_parameters(tuned, layers), layer_parameters(pretrained, layers))
     across = {name: tensor.flip(0) for name, tensor in way.items()}
     loss = ClassifierLoss(tuned, toy_examples, layers)
     assert "token_type_ids" in toy_examples.column_names
@@ -114,7 +124,7 @@ def test_a_subset_is_the_same_each_time_and_nested(examples, monkeypatch):
     assert rows[0] < rows[1]
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", CONFIGURATIONS)
 def test_the_model_is_as_before_when_an_evaluation_fails_half_way(kind, examples, monkeypatch):
     monkeypatch.setattr(classifier_loss, "TOKENS_AT_ONCE", {"cpu": 40})
     model = seeded(kind).train()

@@ -5,16 +5,19 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import ENCODER
-from tests.lenses.test_directions import layer_direction
 
 from fivelenses.activations import stream
 from fivelenses.comparison import last_layer_movement
-from fivelenses.lenses.directions import angle, layer_parameters
+from fivelenses.lenses.directions import angle, difference, layer_parameters
 from fivelenses.models import encoders, heads
 from fivelenses.models.twins import PASSES, TOLERANCE, _scale, moved_at_random, scale_of_equal_movement
 
 ALL = range(7)
 UNMOVED = "encoder.layer.2.output.dense.weight"
+
+
+def movements(origin, target):
+    return difference(layer_parameters(target, ALL), layer_parameters(origin, ALL))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def equal(one: torch.nn.Module, other: torch.nn.Module) -> bool:
 
 
 def test_every_parameter_moves_by_the_norm_of_the_models_move_in_another_direction(tuned, twin, original):
-    of_tuned, of_twin = layer_direction(original, tuned, ALL), layer_direction(original, twin, ALL)
+    of_tuned, of_twin = movements(original, tuned), movements(original, twin)
     for name, move in of_tuned.items():
         assert of_twin[name].norm().item() == pytest.approx(move.norm().item(), rel=1e-4), name
     matrices = [name for name, move in of_tuned.items() if move.ndim == 2 and move.any()]
@@ -100,8 +103,8 @@ def test_a_functional_twin_moves_the_last_layer_as_far_as_training_did(functiona
 
 def test_both_twins_move_in_one_direction(functional, aligned, original):
     _, scale, found = functional
-    for name, move in layer_direction(original, moved_at_random(aligned, original, 0), ALL).items():
-        torch.testing.assert_close(layer_direction(original, found, ALL)[name], scale * move, rtol=1e-3, atol=1e-6)
+    for name, move in movements(original, moved_at_random(aligned, original, 0)).items():
+        torch.testing.assert_close(movements(original, found)[name], scale * move, rtol=1e-3, atol=1e-6)
 
 
 def test_the_movement_of_the_last_layer_is_that_of_all_its_tokens(original, tuned, toy_examples):
