@@ -57,7 +57,7 @@ CUT_CAPTIONS = """() => [...document.querySelectorAll(".exhibit-table caption")]
 BRIGHT = """() => [...document.querySelectorAll("article .picture img")].filter((one) =>
   one.offsetParent && !getComputedStyle(one).filter.includes("invert") && !parseFloat(getComputedStyle(one).borderWidth)
 ).map((one) => one.alt.slice(0, 40))"""
-PALE = """() => [...document.querySelectorAll("article .cell_output *")].filter((one) => {
+PALE = """() => [...document.querySelectorAll("article .cell_output *:not(canvas.shades)")].filter((one) => {
   const [red, green, blue, cover = 1] = getComputedStyle(one).backgroundColor.match(/[\\d.]+/g).map(Number);
   return cover > 0.5 && Math.min(red, green, blue) > 190 && one.getBoundingClientRect().width > 100;
 }).map((one) => `${one.tagName} ${one.className}`)"""
