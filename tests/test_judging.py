@@ -324,7 +324,7 @@ def test_each_size_of_the_training_set_is_gated_by_itself_and_named_with_its_enc
 def test_a_tenth_of_the_papers_gain_is_the_margin_where_the_paper_has_one(gain, learned):
     reasons = unlearned(predicted(0.6, examples=2000), gains={} if gain is None else {"rte": gain})
     assert learned == (not reasons)
-    assert learned or reasons["rte"].endswith("above the null rate, and the interval reaches below 0.09")
+    assert learned or reasons["rte"].endswith("above the null rate, and with 3 models the interval reaches below 0.09")
 
 
 @pytest.mark.parametrize(("share", "learned"), [(0.6, True), (0.85, False), (0.95, False)])
@@ -337,17 +337,33 @@ def test_what_a_bag_of_words_reads_as_well_was_not_learned(share, learned):
     assert learned == (not unlearned(predicted(0.85), words=bags))
 
 
-def test_a_matthews_correlation_is_scored_by_folds():
+def correlated(seeds, right=0.9):
+    """Predictions of models whose score is a Matthews correlation, each with a share of right answers of its own."""
     labels, rng, tables = np.arange(200) % 2, np.random.default_rng(0), []
-    for seed in (0, 1, 2):
-        guessed = np.where(rng.random(200) < 0.9, labels, 1 - labels)
-        one = {"seed": seed, "example": np.arange(200), "metric": "matthews", "weight": 1.0, "label": labels}
-        tables.append(pd.DataFrame(one | {"predicted": guessed, "score": (guessed == labels) * 1.0}))
-    interval = score(pd.concat(tables))
+    for seed, share in zip(seeds, np.broadcast_to(right, len(seeds)), strict=True):
+        guessed = np.where(rng.random(200) < share, labels, 1 - labels)
+        one = {"task": "cola", "seed": seed, "address": f"{seed}", "example": np.arange(200), "metric": "matthews"}
+        one |= {"weight": 1.0, "label": labels, "predicted": guessed, "score": (guessed == labels) * 1.0, "null": 0.0}
+        tables.append(pd.DataFrame(one))
+    return pd.concat(tables)
+
+
+def test_a_matthews_correlation_is_scored_by_folds():
+    rows = correlated((0, 1, 2))
+    interval = score(rows)
     assert interval.estimate == pytest.approx(
-        np.mean([np.corrcoef(one["label"], one["predicted"])[0, 1] for one in tables])
+        np.mean([np.corrcoef(one["label"], one["predicted"])[0, 1] for _, one in rows.groupby("seed")])
     )
     assert (interval.models, interval.examples) == (3, 200) and 0.5 < interval.low < interval.high < 1
+
+
+def test_no_interval_of_two_models_is_said_to_reach_beyond_what_a_score_can_be():
+    rows = correlated((0, 1), right=[0.55, 0.98])
+    assert score(rows).high > 1
+    said = judging.unlearned(models(rows, null_rate=0.0), rows, E)["cola"]
+    assert said.endswith(", 1.000] above the null rate, and with 2 models the interval reaches below 0.02")
+    even = predicted(0.9, seeds=[0]).assign(seed=0), predicted(0.52, seeds=[1])
+    assert ", 0.500] above the null rate, and with 2 models" in unlearned(pd.concat(even))["rte"]
 
 
 # --- groups and verdicts ----------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from matplotlib.colors import BoundaryNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator, MaxNLocator
 from PIL import Image
 
 from fivelenses import catalogue
@@ -758,8 +759,8 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
         if spec.rowspan.stop == spec.get_gridspec().nrows or spec.colspan.start == len(axes) % 2 == 1:
             place.set_xlabel("α, along δ₁", fontsize=10)
     bar = figure.colorbar(axes[0].collections[0], ax=axes, location="bottom", fraction=0.045, aspect=38, pad=0.015)
-    ticks = levels[:: -(-len(levels) // 9)]
-    bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
+    ticks = round_ticks(levels, contours.step)
+    bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
     bar.ax.minorticks_off()
     bar.ax.tick_params(labelsize=9)
     bar.set_label(label, fontsize=10)
@@ -772,6 +773,18 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
     handles = [Line2D([], [], label=name, **look) for name, look in drawn.items()]
     box = dict(facecolor="#4A5468", edgecolor="none", framealpha=1, labelcolor="white", frameon=True)
     legend(figure, handles, fontsize=10, **box)
+
+
+def round_ticks(levels: np.ndarray, step: float | None = None) -> np.ndarray:
+    """Round numbers between the least and the greatest contour.
+
+    >>> round_ticks(np.geomspace(0.061, 2.5, 15)).tolist()
+    [0.1, 0.2, 0.5, 1.0, 2.0]
+    """
+    low, high = levels[0], levels[-1]
+    locator = MaxNLocator(6) if step or high < 5 * low else LogLocator(subs=(1, 2, 5))
+    ticks = locator.tick_values(low, high)
+    return ticks[(ticks >= low) & (ticks <= high)]
 
 
 def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float, float]], label: str) -> str:

@@ -487,7 +487,7 @@ def unlearned(
         for size, of_models in of_task.groupby("examples", sort=False):
             predicted = predictions[predictions["address"].isin(of_models["address"])]
             bag = pd.DataFrame() if words is None or words.empty else words.query("task == @task and examples == @size")
-            why = _why_unlearned(predicted, of_models["score"].mean(), (gains or {}).get(task), bag)
+            why = _why_unlearned(of_models, predicted, (gains or {}).get(task), bag)
             if not why:
                 continue
             largest, leads = size == of_task["examples"].max(), encoder == leading
@@ -497,17 +497,23 @@ def unlearned(
     return reasons
 
 
-def _why_unlearned(predicted: pd.DataFrame, reached: float, gain: float | None, words: pd.DataFrame) -> str:
+def _why_unlearned(models: pd.DataFrame, predicted: pd.DataFrame, gain: float | None, words: pd.DataFrame) -> str:
     """The rest of a sentence about one training set; empty where it was learned."""
-    margin, above = LEARNED if gain is None else OF_GAIN * gain, score(predicted, minus_null=True)
+    reached, null = models["score"].mean(), models["null_rate"].mean()
+    least = -1.0 if (predicted["metric"] == "matthews").all() else 0.0
+    # The interval of two models is wide, but no score is above 1.
+    margin = LEARNED if gain is None else OF_GAIN * gain
+    above = score(predicted, minus_null=True).cut(least - null, 1 - null)
     if above.low > margin + ROUNDING:
-        over = None if words.empty else score(predicted, words)
+        over = None if words.empty else score(predicted, words).cut(least - 1, 1 - least)
         if over is None or over.low > ROUNDING:
             return ""
         return f"was not clearly learned: its score of {reached:.3f} is {_in_words(over)} above that of a bag of words"
-    how = "was not clearly learned" if above.estimate > margin else "was not learned"
-    bound = "and the interval reaches below" if above.estimate > margin else "not above"
-    return f"{how}: its score of {reached:.3f} is {_in_words(above)} above the null rate, {bound} {margin:.2g}"
+    said = f"its score of {reached:.3f} is {_in_words(above)} above the null rate"
+    if above.estimate <= margin:
+        return f"was not learned: {said}, not above {margin:.2g}"
+    count = f"{len(models)} model" + "s" * (len(models) > 1)
+    return f"was not clearly learned: {said}, and with {count} the interval reaches below {margin:.2g}"
 
 
 def _in_words(interval: Interval) -> str:
