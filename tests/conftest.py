@@ -105,3 +105,14 @@ def toy_checkpoint(toy_specification, session_store):
     from fivelenses.checkpoints.finetuning import prepare
 
     return prepare([toy_specification], session_store, workers=1, log=lambda line: None)[0]
+
+
+@pytest.fixture
+def chapter(tmp_path, monkeypatch):
+    """Chapter 1 with a notebook of three cells in a home of its own."""
+    from fivelenses.chapters import find_chapter
+    from tests import homes
+
+    homes.make_home(tmp_path, monkeypatch)
+    homes.write_notebook(homes.BEGIN, "run.finish()")
+    return find_chapter(1)

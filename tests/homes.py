@@ -9,6 +9,7 @@ import nbformat
 from fivelenses import project
 from fivelenses.chapters import find_chapter
 
+BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 
 

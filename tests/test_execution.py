@@ -5,20 +5,10 @@ from pathlib import Path
 import pytest
 
 from fivelenses import execution, project
-from fivelenses.chapters import find_chapter, folder_name, settings
+from fivelenses.chapters import folder_name, settings
 from fivelenses.execution import RunError
 from fivelenses.files import FullDisk
-from tests.homes import make_home, write_notebook
-
-BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
-
-
-@pytest.fixture
-def chapter(tmp_path, monkeypatch):
-    """Chapter 1 with a notebook of three cells in a home of its own."""
-    make_home(tmp_path, monkeypatch)
-    write_notebook(BEGIN, "run.finish()")
-    return find_chapter(1)
+from tests.homes import BEGIN, make_home, write_notebook
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +33,7 @@ def test_a_run_is_executed_once_and_then_current(first_run, folder):
     assert second == folder and lines == [f"chapter 1, tiny: current, in {folder}"]
     facts = json.loads((folder / "run.json").read_text())
     assert facts["parameters"] == settings(1, "tiny").model_dump(mode="json")
-
-
-def test_an_executed_notebook_holds_no_path_of_the_machine(first_run):
+    # Nothing of the machine is published.
     assert str(first_run.parents[2]) not in (first_run / execution.EXECUTED).read_text()
 
 
@@ -64,21 +52,18 @@ def test_a_failure_names_the_cell_and_keeps_the_last_good_run(folder):
     assert (folder / "run.json").is_file()
 
 
-def test_a_notebook_that_does_not_finish_is_no_run(chapter):
-    write_notebook(BEGIN, "pass")
-    with pytest.raises(RunError, match="without run.finish"):
-        execution.run(1, "tiny", log=lambda line: None)
-
-
-def test_halves_that_differ_are_refused(chapter):
-    chapter.notebook.with_suffix(".py").write_text("# %%\n1\n", encoding="utf-8")
-    with pytest.raises(RunError, match="make pair"):
-        execution.run(1, "tiny", log=lambda line: None)
-
-
-def test_a_missing_notebook_is_named(chapter):
-    chapter.notebook.unlink()
-    with pytest.raises(RunError, match="1-attention-svcca.ipynb is missing"):
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda notebook: write_notebook(BEGIN, "pass"), "without run.finish"),
+        (lambda notebook: notebook.with_suffix(".py").write_text("# %%\n1\n"), "make pair"),
+        (Path.unlink, "1-attention-svcca.ipynb is missing"),
+    ],
+    ids=["without an end", "halves that differ", "missing"],
+)
+def test_a_notebook_that_is_not_whole_is_no_run(chapter, spoil, message):
+    spoil(chapter.notebook)
+    with pytest.raises(RunError, match=message):
         execution.run(1, "tiny", log=lambda line: None)
 
 
@@ -100,13 +85,4 @@ def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):
 def test_a_disk_that_fills_while_a_notebook_runs_is_named(chapter):
     write_notebook(BEGIN, "open('/dev/full', 'w').write('a' * 10**6)")
     with pytest.raises(FullDisk, match="No space left on the disk of .*make room"):
-        execution.run(1, "tiny", log=lambda line: None)
-
-
-def test_a_disk_that_fills_while_the_executed_notebook_is_written_is_named(chapter, monkeypatch):
-    usage = shutil.disk_usage(chapter.notebook)
-    monkeypatch.setattr("papermill.execute_notebook", lambda source, executed, *_, **__: executed.write_text("{"))
-    monkeypatch.setattr(execution, "_check_disk", lambda folder: None)
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=4096))
-    with pytest.raises(FullDisk, match="No space left on the disk of"):
         execution.run(1, "tiny", log=lambda line: None)

@@ -23,7 +23,7 @@ from fivelenses.judging import Claim
 from fivelenses.records import Identity, Record
 from fivelenses.sweep import collect, expand, gather, points, read_grid, sweep
 from tests.book.judged import in_turn
-from tests.homes import make_home, write_notebook
+from tests.homes import BEGIN, make_home, write_notebook
 
 # --- points -----------------------------------------------------------------------------------------------------------
 
@@ -168,7 +168,6 @@ def test_claims_have_a_row_per_point_group_and_part(collected):
 
 PATIENCE = 300  # seconds, for a machine with busy neighbours
 PARAMETERS = 'profile = "tiny"\nseeds = None\ntasks = None'
-BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
 # The first two seeds wait to be let go, and for each other where they need the same checkpoint; the third fails.
 WAITING = f"""
 import os, pathlib, time

@@ -10,24 +10,13 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from matplotlib.figure import Figure
-from tests.homes import make_home, write_notebook
 
 from fivelenses import judging
 from fivelenses.book import build, pages
-from fivelenses.chapters import find_chapter, settings
+from fivelenses.chapters import settings
 from fivelenses.execution import EXECUTED, RunError
 from fivelenses.exhibits import Drawing, Exhibit
 from fivelenses.files import checksums
-
-BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
-
-
-@pytest.fixture
-def chapter(tmp_path, monkeypatch):
-    """Chapter 1 with a notebook of three cells in a home of its own."""
-    make_home(tmp_path, monkeypatch)
-    write_notebook(BEGIN, "run.finish()")
-    return find_chapter(1)
 
 
 def executed_copy(chapter, tmp_path, change=lambda notebook: None):

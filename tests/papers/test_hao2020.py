@@ -19,6 +19,35 @@ PAIRS = ("rte–mnli", "mrpc–rte", "mrpc–sst2")
 SIZES = {"mnli": 392_702, "rte": 2_490, "sst2": 67_349, "mrpc": 3_668}
 EXAMPLES = 40  # that are measured
 
+# Curves over the paper's 24 layers, which may differ from task to task (or from pair to pair).
+LAYERS, PLACES = np.arange(1, 25), np.arange(len(TASKS))[:, None]
+MRPC = PLACES == 3
+FLAT, RAMP, FALLING = np.full(24, 0.1), LAYERS / 40, (25 - LAYERS) / 40
+OUTLIER = np.where((LAYERS > 11) & (LAYERS <= 16), 0.5, 0.1)
+STEP = np.where(LAYERS > 20, 0.4, 0.02)
+LOW_HARMLESS = 0.01 + 0.02 * np.clip(LAYERS - 11, 0, None)
+SINKING = 0.5 - 0.4 * (LAYERS / 24) ** 2
+# MRPC from a lower layer on, the others in the last layers.
+SEEDS_IN_ATTENTION = np.where(np.where(MRPC, LAYERS > 9, LAYERS > 20), 0.3, 0.01)
+SEEDS_IN_FEATURES = 0.005 * LAYERS + 0.05 * np.clip(LAYERS - np.where(MRPC, 13, 19), 0, None)
+# Nothing that the paper says of seeds: large sets fall, and MRPC begins later than they do.
+LATE_MRPC = np.where(MRPC, np.where(LAYERS > 23, 0.5, 0.001), 0.1 + 0.2 * ((LAYERS > 12) & (LAYERS <= 20)))
+ORDERED = np.where(LAYERS <= 8, 0.005, 0.1 * (PLACES + 1))
+
+# What the paper draws, and the opposite.
+SHAPES = {
+    "js-last-layers": (STEP, FLAT),
+    "svcca-grows": (0.1 + LAYERS / 100, FALLING),
+    "rollback-low-harmless": (LOW_HARMLESS, FALLING),
+    "seeds-js": (SEEDS_IN_ATTENTION, LATE_MRPC),
+    "seeds-svcca": (SEEDS_IN_FEATURES, SINKING),
+    "datasets-low-agree": (ORDERED, FLAT),
+    "datasets-order": (ORDERED, ORDERED[[2, 1, 0, 3]]),
+}
+TRIVIAL = {"flat": FLAT, "ramp": RAMP, "falling": FALLING, "outlier": OUTLIER}
+# What the sentence itself says: distance that grows with depth.
+TRUE_OF_A_LINE = {"svcca-grows"}
+
 
 @pytest.fixture
 def judge(tmp_path):
@@ -26,16 +55,14 @@ def judge(tmp_path):
     return lambda key, tables, excluded=None: chapters.verdicts(1, tables, tmp_path, excluded, key)[key]
 
 
-def rows(source, shape, depth, noise, folds, names) -> dict[str, list]:
+def rows(source, curve, noise, names) -> dict[str, list]:
     """One model's, or pair's, curve of all examples and without each fold, in both measures, as columns."""
-    random = np.random.default_rng(source)
-    layers = np.arange(1, depth + 1)
-    # The paper's 24 layers, whatever the depth.
-    curve = np.array([shape(24 * layer / depth) for layer in layers]) * (1 + noise * random.standard_normal(depth))
-    found = range(-1, folds)
-    values = np.ravel([curve * (1 + (fold >= 0) * noise / 10 * random.standard_normal(depth)) for fold in found])
-    columns = {"layer": [*layers] * len(found), "js": values, "svcca": values, "svcca_all": values}
-    columns["fold"] = np.repeat(found, depth)
+    random, depth, folds = np.random.default_rng(source), len(curve), np.arange(-1, 10)
+    curve = curve * (1 + noise * random.standard_normal(depth))
+    left_out = (folds >= 0)[:, None] * noise / 10 * random.standard_normal((len(folds), depth))
+    values = (curve * (1 + left_out)).ravel()
+    columns = {"layer": np.tile(np.arange(1, depth + 1), len(folds)), "fold": np.repeat(folds, depth)}
+    columns |= {"js": values, "svcca": values, "svcca_all": values}
     return columns | {name: [value] * len(values) for name, value in ({"examples": 400} | names).items()}
 
 
@@ -44,94 +71,27 @@ def joined(parts: list[dict[str, list]]) -> pd.DataFrame:
     return pd.DataFrame({name: [value for part in parts for value in part[name]] for name in parts[0]})
 
 
-def records(shapes, depth=24, noise=0.01, folds=10, seeds=3, sizes=SIZES, control=None) -> dict[str, pd.DataFrame]:
-    """All records of a run in which task (or pair) number `place` has the shape `shapes(layer, place)`."""
-    labelled = {} if control is None else {"control": control}
+def records(shape, depth=24, noise=0.01, seeds=3, sizes=SIZES, **control) -> dict[str, pd.DataFrame]:
+    """All records of a run in which tasks (or pairs) have this shape."""
+    curves = np.broadcast_to(shape, (len(TASKS), 24))[:, 24 // depth * np.arange(1, depth + 1) - 1]
     models = [str(seed) for seed in range(seeds)]
     compared = [(PRETRAINED, one) for one in models] + list(combinations(models, 2))
-    changes, rollbacks, between = [], [], []
-    for place, task in enumerate(TASKS):
-        of_task = dict(shape=lambda layer, place=place: shapes(layer, place), depth=depth, noise=noise, folds=folds)
+    changes, rolled_back, between = [], [], []
+    for place, (task, curve) in enumerate(zip(TASKS, curves, strict=True)):
         for number, (first, second) in enumerate(compared):
-            names = {"task": task, "first": first, "second": second} | labelled
-            changes.append(rows([place, number], **of_task, names=names))
+            names = {"task": task, "first": first, "second": second} | control
+            changes.append(rows([place, number], curve, noise, names))
         for seed in range(seeds):
-            rollbacks.append(rows([place, seed, 1], **of_task, names={"task": task, "seed": seed} | labelled))
-            if place < len(PAIRS):
-                names = {"pair": PAIRS[place], "seed": seed} | labelled
-                between.append(rows([place, seed, 2], **of_task, names=names))
-    tables = {"changes_by_layer": changes, "rollbacks": rollbacks, "between_datasets": between}
-    found = {name: joined(parts) for name, parts in tables.items()}
-    # As `comparison.layers_rolled_back` gives them.
-    found["rollbacks"] = found["rollbacks"].drop(columns=["js", "svcca_all"])
-    return found | {"models": pd.DataFrame({"task": list(sizes), "examples": list(sizes.values())})}
-
-
-def step(layer, place):
-    return 0.4 if layer > 20 else 0.02
-
-
-def rising(layer, place):
-    return 0.1 + layer / 100
-
-
-def low_harmless(layer, place):
-    return 0.01 + 0.02 * max(0, layer - 11)
-
-
-def seeds_in_attention(layer, place):
-    # MRPC (place 3) from layer 10 on, the others in the last layers.
-    return 0.3 if layer > (9 if place == 3 else 20) else 0.01
-
-
-def seeds_in_features(layer, place):
-    bend = 13 if place == 3 else 19
-    return 0.005 * layer + 0.05 * max(0, layer - bend)
-
-
-def ordered(layer, place):
-    return 0.005 if layer <= 8 else 0.1 * (place + 1)
-
-
-def flat(layer, place):
-    return 0.1
-
-
-def ramp(layer, place):
-    return layer / 40
-
-
-def falling(layer, place):
-    return (25 - layer) / 40
-
-
-def sinking(layer, place):
-    return 0.5 - 0.4 * (layer / 24) ** 2
-
-
-def outlier(layer, place):
-    return 0.5 if 11 < layer <= 16 else 0.1
-
-
-def late_mrpc(layer, place):
-    # Nothing that the paper says of seeds: large sets fall, and MRPC begins later than they do.
-    return (0.5 if layer > 23 else 0.001) if place == 3 else 0.1 + 0.2 * (12 < layer <= 20)
-
-
-def reversed_order(layer, place):
-    return ordered(layer, 2 - place)
-
-
-# What the paper draws, and the opposite.
-SHAPES = {
-    "js-last-layers": (step, flat),
-    "svcca-grows": (rising, falling),
-    "rollback-low-harmless": (low_harmless, falling),
-    "seeds-js": (seeds_in_attention, late_mrpc),
-    "seeds-svcca": (seeds_in_features, sinking),
-    "datasets-low-agree": (ordered, flat),
-    "datasets-order": (ordered, reversed_order),
-}
+            rolled_back.append(rows([place, seed, 1], curve, noise, {"task": task, "seed": seed} | control))
+            for pair in PAIRS[place : place + 1]:
+                between.append(rows([place, seed, 2], curve, noise, {"pair": pair, "seed": seed} | control))
+    return {
+        "changes_by_layer": joined(changes),
+        # As `comparison.layers_rolled_back` gives them.
+        "rollbacks": joined(rolled_back).drop(columns=["js", "svcca_all"]),
+        "between_datasets": joined(between),
+        "models": pd.DataFrame({"task": list(sizes), "examples": list(sizes.values())}),
+    }
 
 
 @pytest.mark.parametrize("key", SHAPES)
@@ -141,60 +101,44 @@ def test_the_papers_shape_is_reproduced_and_its_opposite_contradicted(judge, key
     assert not found[0].left_out
 
 
-# What the sentence itself says: distance that grows with depth.
-TRUE_OF_A_LINE = {"svcca-grows"}
-
-
-@pytest.mark.parametrize("depth", [6, 24])
-@pytest.mark.parametrize("shape", [flat, ramp, falling, outlier])
+@pytest.mark.parametrize("shape", TRIVIAL)
 @pytest.mark.parametrize("key", SHAPES)
-def test_a_trivial_shape_is_not_reproduced(judge, key, shape, depth):
-    outcome = judge(key, records(shape, depth)).outcome
-    assert (outcome == REPRODUCED) == (key in TRUE_OF_A_LINE and shape is ramp)
-
-
-@pytest.mark.parametrize("key", SHAPES)
-def test_noise_and_ties_are_not_reproduced(judge, key):
-    for noise in (0.5, 0):
-        assert judge(key, records(flat, noise=noise)).outcome != REPRODUCED
+def test_a_trivial_shape_is_not_reproduced(judge, key, shape):
+    for depth in (6, 24):
+        outcome = judge(key, records(TRIVIAL[shape], depth)).outcome
+        assert (outcome == REPRODUCED) == (key in TRUE_OF_A_LINE and shape == "ramp"), depth
+    for noise in (0.5, 0) if shape == "flat" else ():
+        assert judge(key, records(FLAT, noise=noise)).outcome != REPRODUCED, noise
 
 
 def test_without_a_large_set_neither_half_is_tested(judge):
     sizes = SIZES | {"mnli": 3000, "sst2": 8000}
-    attention = judge("seeds-js", records(seeds_in_attention, sizes=sizes))
+    attention = judge("seeds-js", records(SEEDS_IN_ATTENTION, sizes=sizes))
     assert attention.outcome == CANNOT_BE_TESTED and "SST-2 has 8,000 training examples here" in attention.reason
-    features = judge("seeds-svcca", records(seeds_in_features, sizes=sizes))
+    features = judge("seeds-svcca", records(SEEDS_IN_FEATURES, sizes=sizes))
     assert features.outcome == OPEN and {group.outcome for group in features.groups} == {HOLDS}
     assert features.untested == ("large sets in the last layers", "MRPC from a lower layer on")
 
 
 def test_controls_are_judged_apart(judge):
-    tables = records(step, control="")
-    for name, table in records(ramp, control=TWIN).items():
-        if name != "models":
-            tables[name] = pd.concat([tables[name], table])
-    shuffled = records(step, control=SHUFFLED)["changes_by_layer"]
-    tables["changes_by_layer"] = pd.concat([tables["changes_by_layer"], shuffled[shuffled["task"] == "sst2"]])
+    tuned, twins = records(STEP, control=""), records(RAMP, control=TWIN)
+    tables = tuned | {name: pd.concat([tuned[name], twins[name]]) for name in tuned if name != "models"}
+    shuffled = records(STEP, control=SHUFFLED)["changes_by_layer"].query("task == 'sst2'")
+    tables["changes_by_layer"] = pd.concat([tables["changes_by_layer"], shuffled])
     verdict = judge("js-last-layers", tables)
     assert verdict.outcome == REPRODUCED and verdict.controls[TWIN].outcome == CONTRADICTED
     assert [group.name for group in verdict.controls[SHUFFLED].groups] == ["SST-2"]
 
 
-def test_a_task_that_was_not_learned_takes_no_part(judge):
-    tables, unlearned = records(ordered), {"rte": "RTE was not learned"}
+def test_what_a_run_lacks_or_did_not_learn_takes_no_part(judge):
+    tables, unlearned = records(ORDERED), {"rte": "RTE was not learned"}
     assert judge("datasets-order", tables, unlearned).outcome == CANNOT_BE_TESTED
     left = judge("datasets-low-agree", tables, unlearned)
     assert [group.name for group in left.groups] == ["MRPC–SST-2"] and set(left.left_out) == {"RTE–MNLI", "MRPC–RTE"}
-    assert left.alone
-
-
-def test_what_a_run_lacks_cannot_be_tested(judge):
-    two = records(ordered)
-    two["between_datasets"] = two["between_datasets"][two["between_datasets"]["pair"] != PAIRS[0]]
-    assert "MNLI, RTE, SST-2 and MRPC" in judge("datasets-order", two).reason
-    assert "this run has one" in judge("seeds-js", records(step, seeds=1)).reason
-    shallow = judge("js-last-layers", records(step, depth=3))
-    assert shallow.outcome == CANNOT_BE_TESTED and "3 layers has too few" in shallow.reason
+    tables["between_datasets"] = tables["between_datasets"].query("pair != @PAIRS[0]")
+    assert "MNLI, RTE, SST-2 and MRPC" in judge("datasets-order", tables).reason
+    assert "this run has one" in judge("seeds-js", records(STEP, seeds=1)).reason
+    assert "3 layers has too few" in judge("js-last-layers", records(STEP, depth=3)).reason
 
 
 # --- measurements -----------------------------------------------------------------------------------------------------
@@ -202,18 +146,13 @@ def test_what_a_run_lacks_cannot_be_tested(judge):
 
 @pytest.fixture(scope="module")
 def checkpoints(toy_specification, session_store):
-    """Two seeds, and one model of shuffled labels."""
-    second = dataclasses.replace(toy_specification, seed=1)
-    shuffled = dataclasses.replace(toy_specification, shuffled_labels=True)
-    return prepare([toy_specification, second, shuffled], session_store, workers=1, log=lambda line: None)
+    """Two seeds."""
+    wanted = [toy_specification, dataclasses.replace(toy_specification, seed=1)]
+    return prepare(wanted, session_store, workers=1, log=lambda line: None)
 
 
-@pytest.fixture(scope="module")
-def changes(checkpoints):
-    return changes_by_layer(checkpoints[:2], EXAMPLES, device="cpu")
-
-
-def test_each_comparison_of_models_is_made_of_their_twins(changes):
+def test_each_comparison_of_models_is_made_of_their_twins_and_without_each_fold(checkpoints):
+    changes = changes_by_layer(checkpoints, EXAMPLES, device="cpu")
     whole = changes[(changes["fold"] == -1) & (changes["layer"] == 6)]
     pairs = [(PRETRAINED, "0"), (PRETRAINED, "1"), ("0", "1")]
     expected = [(control, *pair) for control in ("", *TWINS) for pair in pairs]
@@ -223,9 +162,6 @@ def test_each_comparison_of_models_is_made_of_their_twins(changes):
     # A twin moved as far, and elsewhere.
     tuned, *twins = (whole.loc[whole["control"] == control, "svcca"] for control in ("", *TWINS))
     assert not any(np.allclose(tuned, one, rtol=0.01) for one in twins)
-
-
-def test_examples_are_left_out_in_folds(changes):
     assert set(changes["fold"]) == {-1, *range(FOLDS)} and changes.groupby("fold").size().nunique() == 1
     assert set(changes["examples"]) == {EXAMPLES, EXAMPLES * 9 // 10}
     left_out = changes[changes["fold"] >= 0]

@@ -139,33 +139,28 @@ def test_claims_are_judged_per_measure(tmp_path):
 
 def properties():
     keys = [("pos", "probe"), ("pos", "labels"), ("ps-role", "probe"), ("ps-role", "labels"), (TREES, "structure")]
-    return pd.DataFrame(
-        [
-            (trained, seed, read, measure, layer, 0.5, 0.9 if read == trained else 0.5)
-            for trained in ("pos", "ps-role")
-            for seed in (0, 1)
-            for read, measure in keys
-            for layer in LAYERS
-        ],
-        columns=["trained_on", "seed", "property", "measure", "layer", "before", "after"],
-    )
+    names = ["trained_on", "seed", "property", "measure", "layer", "before", "after"]
+    rows = [
+        (trained, seed, read, measure, layer, 0.5, 0.9 if read == trained else 0.5)
+        for trained in ("pos", "ps-role")
+        for seed in (0, 1)
+        for read, measure in keys
+        for layer in LAYERS
+    ]
+    return pd.DataFrame(rows, columns=names)
 
 
-MODELS = pd.DataFrame({"task": "cola", "seed": [0, 1, 2], "score": [0.6, 0.7, np.nan], "null_rate": 0.0})
-MODELS = MODELS.assign(diverged=[False, False, True], examples=1000)
-SECONDS = pd.DataFrame({"measure": list(BY_KEY), "seconds": np.linspace(0.02, 9, len(BY_KEY))})
-
-
-# The second as for an encoder whose heads cannot change places, and one seed.
-@pytest.mark.parametrize(
-    "table", [changes(), changes(seeds=(0,)).query("kind != 'heads permuted'")], ids=["three", "one"]
-)
-def test_every_exhibit_is_made(table, tmp_path, monkeypatch):
+# One seed as for an encoder whose heads cannot change places.
+@pytest.mark.parametrize("seeds", [(0, 1, 2), (0,)], ids=["three", "one"])
+def test_every_exhibit_is_made(seeds, tmp_path, monkeypatch):
     monkeypatch.setattr(chapters.OnTables, "gate", lambda *_, **__: None)
-    tables = {"models": MODELS, "changes_seen": table, "seconds": SECONDS, "properties_read": properties()}
+    several = len(seeds) > 1
+    models = pd.DataFrame({"task": "cola", "seed": [0, 1, 2], "score": [0.6, 0.7, np.nan], "null_rate": 0.0})
+    tables = {"models": models.assign(diverged=[False, False, True], examples=1000), "properties_read": properties()}
+    tables["changes_seen"] = changes(seeds=seeds).query("@several or kind != 'heads permuted'")
+    tables["seconds"] = pd.DataFrame({"measure": list(BY_KEY), "seconds": np.linspace(0.02, 9, len(BY_KEY))})
     run, names = chapters.executed(7, tables, tmp_path, tag="")
     exhibits = {exhibit.key.removeprefix("known-truth-"): exhibit for exhibit in run.exhibits}
-    several = table["seed"].nunique() > 1
     assert len(exhibits) == len(run.exhibits) == 10 + several and ("noise" in exhibits) == several
     assert not any("nan" in exhibit.html for exhibit in run.exhibits if exhibit.drawing is None)
     assert names["in_cases"](["svcca"], "value") == f"in {3 if several else 1} of {12 if several else 4} cases"
@@ -173,8 +168,6 @@ def test_every_exhibit_is_made(table, tmp_path, monkeypatch):
         noise = exhibits["noise"].table.set_index("measure").loc["js"]
         # The mean of 1…6 with 0.01 more per seed, whose deviation is 0.01 at each layer.
         assert noise["signal"] == pytest.approx(3.51) and noise["noise"] == pytest.approx(0.01)
-        rows = [label.get_text() for label in exhibits["summary"].drawing.figure.axes[0].get_yticklabels()]
-        assert rows[0].startswith(("rollback", "last layer")) and len(rows) == len(BY_KEY)
 
 
 @pytest.mark.parametrize("profile", ["tiny", "small"])
@@ -186,21 +179,11 @@ def test_a_chapter_trains_every_layer_alone_and_every_dose_once(profile):
     assert set(alone) <= set(places) and len(places) == (11 if chosen.neighbours else 6)
     lengths = [one.schedule.epochs for one in of_one if not one.frozen and not one.shuffled_labels]
     assert [length / 3 for length in lengths] == list(chosen.doses)
-    assert len(chosen.ordinary_models()) == len(chosen.seeds) and sum(one.shuffled_labels for one in of_one) == 1
-    assert len(chosen.with_property()) == len(chosen.planted) * len(chosen.seeds)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"doses": [0.5, 2.0, 3.0]}, "1 is among them"),
-        ({"planted": ["cola"]}, "cola is no task on words"),
-        ({"planted": ["dep"]}, "schedules has none for dep"),
-    ],
-)
-def test_parameters_that_do_not_fit_are_refused(parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        settings(7, "tiny", **parameters)
+def test_doses_without_a_whole_training_are_refused():
+    with pytest.raises(ParameterError, match="1 is among them"):
+        settings(7, "tiny", doses=[0.5, 2.0, 3.0])
 
 
 # --- measurements -----------------------------------------------------------------------------------------------------
@@ -257,16 +240,12 @@ def test_an_encoder_before_training_has_not_changed(seen):
         assert np.abs(curve(seen, "tuned", key, 0.0)).max() < 1e-5, key
 
 
-@pytest.mark.parametrize("key", [key for key, one in BY_KEY.items() if one.reads_activations])
-def test_nothing_is_seen_below_the_layer_that_changed(seen, key):
-    assert np.abs(curve(seen, "frozen", key)[:3]).max() < 1e-5
-
-
-@pytest.mark.parametrize("key", [key for key, one in BY_KEY.items() if not one.reads_activations])
-def test_measures_of_parameters_see_the_layer_that_changed_and_no_other(seen, key):
-    found = curve(seen, "frozen", key)
-    assert found[3] == pytest.approx(0.5, rel=1e-5) if key == "weights" else abs(found[3]) > 1e-3
-    assert np.abs(np.delete(found, 3)).max() < 1e-5
+@pytest.mark.parametrize("key", BY_KEY)
+def test_a_change_of_one_layer_is_seen_there_or_above_and_nowhere_else(seen, key):
+    found = np.abs(curve(seen, "frozen", key))
+    unchanged = slice(3) if BY_KEY[key].reads_activations else [0, 1, 2, 4, 5]
+    assert found[unchanged].max() < 1e-5 and found[3:].max() > 1e-3
+    assert key != "weights" or found[3] == pytest.approx(0.5, rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", SYMMETRIES)
@@ -284,9 +263,8 @@ def test_features_are_those_of_the_comparison(seen, trainings):
     models = {"before": encoders.load_weights(encoders.locate(ENCODER)), "after": trainings[1].model()}
     lenses = [CCA(("svcca", "cka")), Alignment("procrustes")]
     table = compare_with(lenses, models, [("before", "after")], examples, device="cpu")
-    np.testing.assert_allclose(curve(seen, "tuned", "svcca"), table["svcca"], atol=1e-6)
-    np.testing.assert_allclose(curve(seen, "tuned", "cka"), 1 - table["cka"], atol=1e-6)
-    np.testing.assert_allclose(curve(seen, "tuned", "procrustes"), table["procrustes"], atol=1e-6)
+    for key, expected in (("svcca", table["svcca"]), ("cka", 1 - table["cka"]), ("procrustes", table["procrustes"])):
+        np.testing.assert_allclose(curve(seen, "tuned", key), expected, atol=1e-6)
     distance = weights.distance(*models.values()).relative.mean(axis=1)
     np.testing.assert_allclose(curve(seen, "tuned", "weights"), distance, rtol=1e-5)
 

@@ -140,12 +140,13 @@ def falls_on_top(model, layer):
     return {"mnli": 0.1, "squad": 0.2, "parsing": 0.5}[model] * layer**4
 
 
-def loses_from(mnli, squad, parser):
-    return lambda task, place: 0.0 if place < {"mnli": mnli, "squad": squad, "parsing": parser}[task] else 0.5
+def from_place(*places):
+    """Half of the gain is lost from a place on that each task has."""
+    return lambda task, place: 0.5 * (place >= dict(zip(TUNED, places, strict=True))[task])
 
 
-def needs(mnli, squad, parser):
-    return lambda task, place: 0.0 if place >= {"mnli": mnli, "squad": squad, "parsing": parser}[task] else 0.5
+def below_place(*places):
+    return lambda task, place: 0.5 - from_place(*places)(task, place)
 
 
 HOLDING = {
@@ -158,8 +159,8 @@ HOLDING = {
         )
     ),
     "top-layers-change": similar(falls_on_top),
-    "few-layers-suffice": ablated("frozen", loses_from(0.9, 0.7, 0.3)),
-    "shallow-truncation": ablated("truncated", needs(0.25, 0.4, 0.9)),
+    "few-layers-suffice": ablated("frozen", from_place(0.9, 0.7, 0.3)),
+    "shallow-truncation": ablated("truncated", below_place(0.25, 0.4, 0.9)),
     "in-domain-changes-more": by_input(lambda model, text, layer: 0.3 * layer * (text == model)),
 }
 CONTRARY = {
@@ -176,54 +177,36 @@ CONTRARY = {
     "shallow-truncation": ablated("truncated", lambda task, place: 0.3 if place < 1 and task != "parsing" else 0.0),
     "in-domain-changes-more": by_input(lambda model, text, layer: -0.2 * (text == model)),
 }
-FLAT = {
-    "no-forgetting": edge(lambda task, model: 0.0),
-    "dep-helps-syntax": edge(baselines),
-    "structure-kept": structure(lambda model, layer: 0.0),
-    "mdl-same": codes(lambda task, model: 0.5 * (model == "randomised")),
-    "top-layers-change": similar(lambda model, layer: 0.2),
-    "few-layers-suffice": ablated("frozen", lambda task, place: 0.0),
-    "shallow-truncation": ablated("truncated", lambda task, place: 0.0),
-    "in-domain-changes-more": by_input(lambda model, text, layer: 0.2),
-}
 TRIVIAL = {
     "all fall by as much as without context": ("no-forgetting", edge(lambda t, m: -0.1 * (m != "base"))),
     "one probe forgets": ("no-forgetting", edge(lambda t, m: as_printed(t, m) - 0.1 * ((t, m) == ("srl", "squad")))),
     "noise between runs": ("dep-helps-syntax", edge(baselines, noise=0.01)),
     "all gain": ("dep-helps-syntax", edge(lambda t, m: baselines(t, m) + 0.02 * (m == "parsing"))),
-    "the parser's structure is kept, too": ("structure-kept", structure(lambda m, n: -0.1 * (m != "base" and n == 12))),
     "all correlations fall with the layer": ("structure-kept", structure(lambda m, n: -0.01 * n * (m != "base"))),
     "the parser rises on top alone": ("structure-kept", structure(lambda m, n: 0.1 * (m == "parsing" and n > 9))),
     "noise of correlations": ("structure-kept", structure(lambda m, n: 0.0, noise=0.02)),
     "all codes get cheaper": ("mdl-same", codes(lambda t, m: -0.3 if m in TUNED else 0.5 * (m == "randomised"))),
     "noise of bits": ("mdl-same", codes(lambda t, m: 0.5 * (m == "randomised"), noise=0.2)),
     "a straight line": ("top-layers-change", similar(lambda m, x: {"mnli": 0.2, "squad": 0.4, "parsing": 0.8}[m] * x)),
-    "a line with a little bend": ("top-layers-change", similar(lambda m, x: 0.2 * (1 + TUNED.index(m)) * x**1.2)),
     "a straight line of 8 layers": ("top-layers-change", similar(lambda m, x: 0.1 * (1 + TUNED.index(m)) * x, 8)),
     "the reverse": ("top-layers-change", similar(lambda m, x: falls_on_top(m, 1 - x))),
     "all alike": ("top-layers-change", similar(lambda m, x: 0.5 * x**4)),
     "one layer in the middle": ("top-layers-change", similar(lambda m, x: 0.1 * (1 + TUNED.index(m)) * (x == 0.5))),
-    "the last layer alone": ("top-layers-change", similar(lambda m, x: 0.1 * (1 + TUNED.index(m)) * (x == 1))),
     "noise of similarity": ("top-layers-change", similar(lambda m, x: 0.0, noise=0.1)),
+    "no layer costs anything": ("few-layers-suffice", ablated("frozen", lambda t, x: 0.0)),
     "every layer costs as much": ("few-layers-suffice", ablated("frozen", lambda t, x: max(x, 0.0))),
-    "freezing helps": ("few-layers-suffice", ablated("frozen", lambda t, x: -0.2 * (x >= 0))),
     "each layer adds as much": ("shallow-truncation", ablated("truncated", lambda t, x: 1 - x)),
     "fewer layers are better": ("shallow-truncation", ablated("truncated", lambda t, x: x - 1)),
-    "the parser loses nothing": (
-        "shallow-truncation",
-        ablated("truncated", lambda t, x: -0.2 * (x < 1) * (t != "parsing")),
-    ),
     "pairs of texts change more": ("in-domain-changes-more", by_input(lambda m, t, x: 0.2 * (t != "wikipedia"))),
     "noise on inputs": ("in-domain-changes-more", by_input(lambda m, t, x: 0.0, noise=0.05)),
 }
 
 
 @pytest.mark.parametrize("key", HOLDING)
-def test_a_claim_is_reproduced_contradicted_and_not_shown_by_no_difference_at_all(judge, key):
+def test_a_record_that_shows_a_claim_reproduces_it_and_the_contrary_contradicts_it(judge, key):
     verdict = judge(key, HOLDING[key])
     assert verdict.outcome == REPRODUCED and not verdict.of(FAILS), verdict
     assert judge(key, CONTRARY[key]).outcome == CONTRADICTED
-    assert judge(key, FLAT[key]).outcome != REPRODUCED
 
 
 @pytest.mark.parametrize("shape", TRIVIAL)
@@ -276,18 +259,6 @@ def test_both_twins_are_judged_by_the_same_rule(judge, key, control):
     assert verdict.controls[control].outcome in (CONTRADICTED, MIXED)
 
 
-def test_models_of_several_seeds_are_the_models_of_an_interval(judge):
-    """The pre-trained encoder and its baselines are measured once for all of them."""
-    for key in ("no-forgetting", "dep-helps-syntax", "structure-kept", "mdl-same"):
-        [(name, table)] = HOLDING[key].items()
-        table = table.query("seed == 0") if "seed" in table else table
-        tuned = table["model"].isin(TUNED)
-        parts = [table[tuned].assign(tuned_seed=seed) for seed in range(3)]
-        several = pd.concat([table[~tuned].assign(tuned_seed=-1), *parts], ignore_index=True)
-        verdict = judge(key, {name: several})
-        assert verdict.outcome == REPRODUCED and {group.models for group in verdict.groups} == {3}
-
-
 # --- measurements -----------------------------------------------------------------------------------------------------
 
 
@@ -297,31 +268,22 @@ def models(toy_checkpoint):
 
 
 def test_edge_probes_read_more_from_a_pretrained_encoder(toy_checkpoint):
-    tuned = toy_checkpoint.specification.task
     probe = dict(targets=400, seeds=(0,), learning_rate=2e-3, validate_every=15, max_validations=6)
     how = ("pos", probe | dict(projection=32, hidden=32))
     table = probes.edge_probing([], ENCODER, "toyworld", "base", *how)
-    assert set(table["model"]) == {"base", "randomised", "lexical"}
-    # The one task with a twin is the parser's.
-    parser = SimpleNamespace(
-        specification=dataclasses.replace(toy_checkpoint.specification, task="parsing"),
-        manifest=toy_checkpoint.manifest,
-        model=toy_checkpoint.model,
-    )
-    named = {tuned: toy_checkpoint, "parsing": parser}
-    own = [probes.edge_probing([one], ENCODER, "toyworld", name, *how) for name, one in named.items()]
-    table = pd.concat([table, *own], ignore_index=True)
-    whole = table[(table["fold"] == -1) & (table["control"] != "twin")]
-    mean = whole.set_index(["layers", "model"])["micro_f1"]
+    assert set(table["model"]) == {"base", "randomised", "lexical"} and set(table["control"]) == {"all"}
+    mean = table[table["fold"] == -1].set_index(["layers", "model"])["micro_f1"]
     assert mean["mix", "base"] > mean["mix", "randomised"] and mean["top", "base"] > mean["top", "randomised"]
-    assert set(table["model"]) == {"base", "randomised", "lexical", tuned, "parsing"} and set(table["task"]) == {"pos"}
-    assert set(table.loc[table["model"] == tuned, "control"]) == {""}
-    assert set(table.loc[table["model"] == "parsing", "control"]) == {"", "twin"}
-    assert set(table.loc[~table["model"].isin([tuned, "parsing"]), "control"]) == {"all"}
     replicates = table[(table["layers"] == "mix") & (table["model"] == "base")].set_index("fold")["micro_f1"]
     assert sorted(replicates.index) == list(range(-1, 10)) and replicates.std() > 0
     # POS has one label per target: F1 without a fold averages to F1 with all, up to the folds' sizes.
     assert replicates.drop(-1).mean() == pytest.approx(replicates[-1], abs=0.005)
+    # The one task with a twin is the parser's.
+    specification = dataclasses.replace(toy_checkpoint.specification, task="parsing")
+    parser = SimpleNamespace(specification=specification, manifest=toy_checkpoint.manifest, model=toy_checkpoint.model)
+    for one, controls in ((toy_checkpoint, {""}), (parser, {"", "twin"})):
+        own = probes.edge_probing([one], ENCODER, "toyworld", one.specification.task, *how)
+        assert set(own["control"]) == controls and set(own["model"]) == {one.specification.task}
 
 
 def test_a_pretrained_encoder_makes_labels_cheaper(toy_checkpoint):
@@ -335,7 +297,7 @@ def test_a_pretrained_encoder_makes_labels_cheaper(toy_checkpoint):
     assert replicates["bits"].sum() == pytest.approx(9 * bits.loc["base", "bits"])
 
 
-def test_structural_probes_have_a_row_per_layer_and_fold(toy_checkpoint, models, toy_tokenizer):
+def test_structural_probes_have_a_row_per_layer_and_fold(models, toy_tokenizer):
     table = probes.structure([], ENCODER, "toyworld", "base", 60)
     whole = table[table["fold"] == -1]
     assert whole.groupby("kind")["layer"].apply(list).tolist() == [list(range(7))] * 2
@@ -343,7 +305,6 @@ def test_structural_probes_have_a_row_per_layer_and_fold(toy_checkpoint, models,
     given = probes.structural_probes({"base": models[BASE, SHARED]}, toy_tokenizer, toyworld.table("treebank"), 60)
     pd.testing.assert_frame_equal(table[given.columns], given)
     assert table.groupby(["kind", "layer"])["spearman"].std().gt(0).all() and (table["control"] == "all").all()
-    assert set(table["tuned_seed"]) == {-1}
 
 
 def test_a_tuned_model_brings_its_twin(toy_checkpoint, models):
@@ -354,7 +315,6 @@ def test_a_tuned_model_brings_its_twin(toy_checkpoint, models):
     seed = int(toy_checkpoint.specification.address[:12], 16)
     expected = moved_at_random(toy_checkpoint.model(), models[BASE, SHARED], seed)
     assert all((one == other).all() for one, other in zip(twin.parameters(), expected.parameters(), strict=True))
-    assert set(table["tuned_seed"]) == {toy_checkpoint.specification.seed}
 
 
 def test_an_encoder_is_like_itself_and_unlike_random_weights(models, toy_tokenizer):
@@ -391,12 +351,9 @@ def test_special_tokens_do_not_count(models, toy_tokenizer):
         assert measured == pytest.approx(rsa.similarity(base, other), abs=1e-5)
 
 
-def diverged(checkpoint):
-    return dataclasses.replace(checkpoint, manifest=checkpoint.manifest | {"diverged": True})
-
-
 def test_a_pretraining_whose_trainings_all_diverged_has_no_similarity_and_no_probes(toy_checkpoint):
-    one, task = [diverged(toy_checkpoint)], toy_checkpoint.specification.task
+    task, manifest = toy_checkpoint.specification.task, toy_checkpoint.manifest | {"diverged": True}
+    one = [dataclasses.replace(toy_checkpoint, manifest=manifest)]
     tables = {
         "similarity": similarities(one, 100, 10),
         "micro_f1": probes.edge_probing(one, ENCODER, "toyworld", task, "pos", {"targets": 40}),
@@ -406,15 +363,12 @@ def test_a_pretraining_whose_trainings_all_diverged_has_no_similarity_and_no_pro
     assert all(table.empty and value in table for value, table in tables.items())
 
 
-NO_TOKEN = "\u200b"
-
-
 def test_sentences_with_a_word_without_tokens_are_left_out(models, toy_tokenizer):
     treebank = {split: rows.head(40) for split, rows in toyworld.table("treebank").items()}
     asked = {"sentences": 80, "device": "cpu"}
     before = probes.structural_probes({"base": models[BASE, SHARED]}, toy_tokenizer, treebank, **asked)
     long_enough = treebank["test"]["tokens"].map(len).ge(probes.MIN_WORDS)
-    spoilt = treebank["test"]["tokens"].map(lambda words: [NO_TOKEN, *words[1:]])
+    spoilt = treebank["test"]["tokens"].map(lambda words: ["\u200b", *words[1:]])
     treebank["test"].loc[long_enough.cumsum() <= 3, "tokens"] = spoilt
     after = probes.structural_probes({"base": models[BASE, SHARED]}, toy_tokenizer, treebank, **asked)
     assert set(before["examples"] - after["examples"]) == {3}
