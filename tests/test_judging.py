@@ -104,33 +104,23 @@ def test_an_analysis_of_variance_in_loops_agrees(model_sd, example_sd):
             assert interval.variance == pytest.approx((variance, degrees))
 
 
-@given(MATRICES, st.integers(-5, 5), st.sampled_from([-3.0, 0.25, 7.0]))
-def test_a_shift_shifts_and_a_scale_scales(scores, shift, scale):
+@given(MATRICES, st.integers(-5, 5), st.sampled_from([-3.0, 0.25, 7.0]), st.randoms())
+def test_a_shift_shifts_a_scale_scales_and_an_order_does_nothing(scores, shift, scale, random):
     interval, scaled = ends(crossed(scores)), ends(crossed(scale * scores))
     assert close(np.add(interval, shift), ends(crossed(scores + shift)))
     assert close(np.multiply(interval, scale), np.array(scaled)[[0, 1, 2] if scale > 0 else [0, 2, 1]])
-
-
-@given(MATRICES, st.randoms())
-def test_the_order_of_models_and_of_examples_does_not_matter(scores, random):
-    rows, columns = list(range(scores.shape[0])), list(range(scores.shape[1]))
-    random.shuffle(rows)
-    random.shuffle(columns)
-    assert close(ends(crossed(scores)), ends(crossed(scores[rows][:, columns])))
+    rows, columns = (random.sample(range(count), count) for count in scores.shape)
+    assert close(interval, ends(crossed(scores[rows][:, columns])))
 
 
 @given(TWO_MATRICES)
-def test_swapping_the_sides_changes_the_sign(pair):
+def test_swapped_sides_change_the_sign_and_no_part_exceeds_the_variance(pair):
     interval, swapped = difference(*pair), difference(*pair[::-1])
     assert close(ends(interval), np.negative([swapped.estimate, swapped.high, swapped.low]))
-
-
-@given(TWO_MATRICES)
-def test_the_variance_is_never_below_a_part_of_it(pair):
-    for interval in (crossed(pair[0]), difference(*pair)):
-        parts = interval.by_model, interval.by_example, interval.interaction
-        assert interval.variance.variance >= max(part.variance for part in parts) * (1 - 1e-9)
-        assert interval.variance.degrees >= 1 - 1e-9
+    for one in (crossed(pair[0]), interval):
+        parts = one.by_model, one.by_example, one.interaction
+        assert one.variance.variance >= max(part.variance for part in parts) * (1 - 1e-9)
+        assert one.variance.degrees >= 1 - 1e-9
 
 
 def test_one_model_gives_an_interval_of_this_model():
@@ -166,15 +156,11 @@ def test_95_percent_intervals_cover(models, least, most, model_sd, measure):
 # --- folds, ratios, counts --------------------------------------------------------------------------------------------
 
 
-def left_out(scores, folds):
-    """(models, folds): the mean without each fold."""
-    parts = np.array_split(np.arange(scores.shape[1]), folds)
-    return np.stack([np.delete(scores, part, 1).mean(axis=1) for part in parts], axis=1)
-
-
 def test_folds_of_a_mean_are_the_means_of_folds():
     scores = np.random.default_rng(0).normal(size=(4, 60))
-    interval = jackknife(scores.mean(axis=1), left_out(scores, 6), 60)
+    parts = np.array_split(np.arange(60), 6)
+    left_out = np.stack([np.delete(scores, part, 1).mean(axis=1) for part in parts], axis=1)
+    interval = jackknife(scores.mean(axis=1), left_out, 60)
     assert np.allclose(ends(interval), ends(crossed(scores.reshape(4, 6, 10).mean(axis=2))))
     assert (interval.models, interval.examples) == (4, 60)
 
@@ -205,12 +191,8 @@ def test_ratios_are_judged_by_their_logarithms():
     logs = np.log([2.0, 8.0, 4.0])
     ratio = over_seeds(logs, log=True)
     assert ratio.estimate == pytest.approx(4.0) and ratio.bounds() == pytest.approx(np.exp(over_seeds(logs).bounds()))
-    assert (ratio - over_seeds(np.log([2.0, 2.0]), log=True)).estimate == pytest.approx(2.0)
     rows = pd.DataFrame({"seed": [0, 1, 2], "over": [2.0, 8.0, 4.0]})
-    by_table = estimate(rows, lambda of_model: of_model["over"].item(), unit="ratio")
-    assert ends(by_table) == pytest.approx(ends(ratio))
-    inverse = estimate(rows, lambda of_model: 1 / of_model["over"].item(), unit="ratio")
-    assert inverse.low == pytest.approx(1 / ratio.high)
+    assert ends(estimate(rows, lambda of_model: of_model["over"].item(), unit="ratio")) == pytest.approx(ends(ratio))
     with pytest.raises(ValueError, match="each has to be positive"):
         estimate(rows, lambda of_model: of_model["over"].item() - 4, unit="ratio")
 
@@ -250,15 +232,11 @@ def test_pairs_of_models_are_counted_by_the_models_in_them():
 
 
 def test_models_of_the_same_names_are_pairs_and_others_are_not():
-    def rows(seeds, values):
-        return pd.DataFrame({"seed": seeds, "x": values})
-
-    def x(of_model):
-        return of_model["x"].item()
-
-    first, second = rows([0, 1, 2], [4.0, 6.0, 5.0]), rows([0, 1, 2], [3.0, 5.5, 4.0])
-    assert estimate(first, x, reference=second) == over_seeds([1.0, 0.5, 1.0])
-    unpaired = estimate(first, x, reference=second.assign(seed=[7, 8, 9]))
+    first = pd.DataFrame({"seed": [0, 1, 2], "x": [4.0, 6.0, 5.0]})
+    second = first.assign(x=[3.0, 5.5, 4.0])
+    of_model = {"function": lambda rows: rows["x"].item()}
+    assert estimate(first, **of_model, reference=second) == over_seeds([1.0, 0.5, 1.0])
+    unpaired = estimate(first, **of_model, reference=second.assign(seed=[7, 8, 9]))
     assert ends(unpaired) == pytest.approx(ends(over_seeds([4.0, 6.0, 5.0]) - over_seeds([3.0, 5.5, 4.0])))
 
 
@@ -305,19 +283,11 @@ def test_each_size_of_the_training_set_is_gated_by_itself_and_named_with_its_enc
     every = pd.concat([models(predicted(0.9)), models(few, examples=20)])
     reasons = judging.unlearned(every, pd.concat([predicted(0.9), few]), E)
     assert sorted(reasons) == ["rte from 20 examples", f"rte from 20 examples on {E}"]
-    assert reasons["rte from 20 examples"].startswith(
-        "RTE from 20 examples was not clearly learned: its score of 0.550 is"
-    )
-    assert sorted(unlearned(predicted(0.55))) == [
-        "rte",
-        "rte from 100 examples",
-        f"rte from 100 examples on {E}",
-        f"rte on {E}",
-    ]
+    assert "was not clearly learned: its score of 0.550 is" in reasons["rte from 20 examples"]
+    names = ["rte", "rte from 100 examples", f"rte from 100 examples on {E}", f"rte on {E}"]
+    assert sorted(unlearned(predicted(0.55))) == names and unlearned(predicted(0.9)) == {}
     other = judging.unlearned(models(predicted(0.45)), predicted(0.45), "another")
     assert sorted(other) == ["rte from 100 examples on bert", "rte on bert"]
-    assert other["rte on bert"].startswith("RTE on bert was not learned: its score of 0.450 is −0.050 [−0.")
-    assert unlearned(predicted(0.9)) == {}
 
 
 @pytest.mark.parametrize(("gain", "learned"), [(None, True), (0.3, True), (0.9, False)])
@@ -331,10 +301,8 @@ def test_a_tenth_of_the_papers_gain_is_the_margin_where_the_paper_has_one(gain, 
 def test_what_a_bag_of_words_reads_as_well_was_not_learned(share, learned):
     words = predicted(share, seeds=[0]).assign(examples=100)
     assert learned == (not unlearned(predicted(0.85), words=words))
-    assert not unlearned(predicted(0.85), words=words.assign(task="mrpc"))
-    assert not unlearned(predicted(0.85), words=words.assign(examples=50))
-    bags = predicted(share, seeds=(0, 1, 2)).assign(examples=100)
-    assert learned == (not unlearned(predicted(0.85), words=bags))
+    for other in (words.assign(task="mrpc"), words.assign(examples=50)):
+        assert not unlearned(predicted(0.85), words=other)
 
 
 def correlated(seeds, right=0.9):
@@ -461,8 +429,6 @@ def test_a_sentence_of_two_halves_needs_both():
     assert judged(table(mnli=SEEDS[HOLDS], mrpc=SEEDS[HOLDS]), halves=halves).outcome == REPRODUCED
     alone = judged(table(mnli=SEEDS[HOLDS]), halves=halves)
     assert alone.outcome == OPEN and alone.untested == ("MRPC early",)
-    unheld = judged(table(mnli=SEEDS[HOLDS], sst2=SEEDS[HOLDS], mrpc=SEEDS[OPEN]), halves=halves)
-    assert unheld.outcome == OPEN and unheld.untested == ()
     left = judged(table(mnli=SEEDS[HOLDS], mrpc=SEEDS[HOLDS], rte=[1, 1]), {"rte": "it is poor"}, halves=halves)
     assert left.left_of_half == {"MRPC early": "MRPC"} and left.outcome == REPRODUCED
 
@@ -546,25 +512,13 @@ def test_noise_is_decided_as_often_as_chance_says():
 # --- words and files --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("numbers", "said"),
-    [((0.12345,), "0.123"), ((-0.5, 12.0, 3.0), "−0.5 to 12"), ((-1e-300, 0.0), "−1e−300 to 0"), ((), "no value")],
-)
-def test_the_range_over_groups_is_said(numbers, said):
-    parts = [(judging.Part("a", over_seeds([number])), judging.Part("b", over_seeds([99.0]))) for number in numbers]
-    assert judging.Verdict(OPEN, tuple(judging.Group("g", OPEN, pair) for pair in parts)).range == said
-
-
+@pytest.fixture
 def everything():
     """Claims with all that can become of them: controls, groups left out, ends that do not stand, ratios, halves."""
     rows = table(mrpc=SEEDS[HOLDS], rte=[5.0], sst2=SEEDS[FAILS]).assign(control="")
     rows = pd.concat([rows, table(mrpc=SEEDS[OPEN]).assign(control="twin")])
-    crossing = crossed([[0.97, 0.99, 1.0], [0.93, 1.0, 0.98]])
-    found = {
-        "mrpc": {"a": crossing.cut(-1, 1), "b": over_seeds([2, 3, 4], log=True)},
-        "rte": {"a": crossing.at_least()},
-        "sst2": {"a": crossing.simultaneous(3)},
-    }
+    cut, ratio = crossed([[0.97, 0.99, 1.0], [0.93, 1.0, 0.98]]).cut(-1, 1), over_seeds([2, 3, 4], log=True)
+    found = {"mrpc": {"a": cut, "b": ratio}, "rte": {"a": cut.at_least()}, "sst2": {"a": cut.simultaneous(3)}}
     by_task, halves = claim(by="task"), {"large": ["SST-2"], "small": ["MRPC", "RTE"]}
     several = claim(above={"a": 0.9, "b": 2}, because="so", unit={"b": "ratio"}, halves=halves)
     return [
@@ -574,9 +528,18 @@ def everything():
     ]
 
 
-def test_what_became_of_claims_survives_the_disk(tmp_path):
-    judging.save(everything(), tmp_path)
-    assert judging.load(tmp_path) == everything()
+def test_what_became_of_claims_survives_the_disk_and_is_a_table(everything, tmp_path):
+    judging.save(everything, tmp_path)
+    assert judging.load(tmp_path) == everything
+    judging.as_table(everything).to_parquet(tmp_path / "table.parquet")
+    read = pd.read_parquet(tmp_path / "table.parquet")
+    assert read[["group", "part", "group_outcome", "outcome"]][:3].values.tolist() == [
+        ["MRPC", "growth", "holds", "holds"],
+        ["RTE", "growth", "open", "open"],
+        ["MRPC", "a", "open", "holds"],
+    ]
+    last = read.iloc[-1]
+    assert last["verdict"] == "cannot be tested" and last["group":].isna().all()
 
 
 @pytest.mark.parametrize("content", ["{", '[{"claim": "rises", "verdict": "partly", "value": 1.0}]'])
@@ -584,17 +547,3 @@ def test_a_file_of_before_or_a_damaged_one_is_refused(tmp_path, content):
     (tmp_path / "claims.json").write_text(content)
     with pytest.raises(ValueError, match=r"claims.json holds no verdicts of this version: run its chapter again"):
         judging.load(tmp_path)
-
-
-def test_a_table_has_a_row_per_claim_group_and_part(tmp_path):
-    judging.as_table(everything()).to_parquet(tmp_path / "table.parquet")
-    read = pd.read_parquet(tmp_path / "table.parquet")
-    assert read[["group", "part", "group_outcome", "outcome"]][:3].values.tolist() == [
-        ["MRPC", "growth", "holds", "holds"],
-        ["RTE", "growth", "open", "open"],
-        ["MRPC", "a", "open", "holds"],
-    ]
-    assert read["estimate"][1] == 5 and read["low"][1] == -math.inf
-    last = read.iloc[-1]
-    assert last["verdict"] == "cannot be tested" and last["reason"].startswith("this run has not measured changes")
-    assert last["group":].isna().all() and judging.as_table([]).empty
