@@ -42,15 +42,11 @@ def run(tmp_path, monkeypatch):
     return Run(chapter, "tiny", settings(1, "tiny", seeds=[1, 2]), tmp_path)
 
 
-def test_what_was_measured_is_not_measured_again(run):
+def test_what_was_measured_is_measured_again_for_another_parameter_or_other_code_alone(run, monkeypatch):
     first = run.measure("count")
     again = Run(run.chapter, run.profile, run.settings, run.folder).measure("count")
     pd.testing.assert_frame_equal(first, again)
     assert calls == [1] and first["value"].tolist() == [1, 2]
-
-
-def test_another_parameter_or_other_code_is_measured(run, monkeypatch):
-    run.measure("count")
     run.measure("count", factor=2)
     monkeypatch.setattr(records, "measuring_code", lambda module: "d0ne")
     run.measure("count")
@@ -69,16 +65,11 @@ def test_a_measurement_of_nothing_says_so_where_it_is_published(run):
     assert run.measurements.not_measured == {"count": reason}
 
 
-def test_a_measurement_may_give_several_tables(run):
+def test_a_measurement_may_give_several_tables_and_is_made_again_if_it_was_killed_between_two(run):
     for _ in range(2):
         tables = run.measure("several")
         assert {name: list(table.columns) for name, table in tables.items()} == {"first": ["a"], "second": ["b"]}
-
-
-def test_a_measurement_that_was_killed_between_two_tables_is_made_again(run):
-    run.measure("several")
-    next(iter((run.folder / "runs" / "records" / run.chapter.slug).glob("several.second.*"))).unlink()
-    assert set(run.measure("several")) == {"first", "second"}
+        next(iter((run.folder / "runs" / "records" / run.chapter.slug).glob("several.second.*"))).unlink()
 
 
 def test_a_damaged_record_is_measured_again_with_a_line_that_says_so(run, capsys):
@@ -120,27 +111,19 @@ def test_a_name_that_nothing_measures_is_refused(run):
         run.measure("counts")
 
 
-def committed(run, folder, code="c0de") -> Run:
-    folder.mkdir()
-    identity = Identity("count", code, {}, ("a",))
-    (folder / "run.json").write_text(json.dumps({"not_measured": {"several": "it took too long"}}))
-    records.write(folder / "count.parquet", Record(pd.DataFrame({"value": [7]}), identity, FACTS))
-    return Run(run.chapter, run.profile, run.settings, run.folder, folder)
-
-
 def test_a_published_run_reads_and_never_measures(run, tmp_path):
-    published = committed(run, tmp_path / "committed")
-    assert published.measure("count")["value"].tolist() == [7] and not calls
-    assert not published.measurements.outdated and list(published.measurements.addresses) == ["a"]
+    folder = tmp_path / "committed"
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps({"not_measured": {"several": "it took too long"}}))
+    for code, outdated in (("c0de", []), ("older", ["count"])):
+        record = Record(pd.DataFrame({"value": [7]}), Identity("count", code, {}, ("a",)), FACTS)
+        records.write(folder / "count.parquet", record)
+        published = Run(run.chapter, run.profile, run.settings, run.folder, folder)
+        assert published.measure("count")["value"].tolist() == [7] and not calls
+        assert published.measurements.outdated == outdated and list(published.measurements.addresses) == ["a"]
     lacking = published.measure("of_models", over=lambda: 1 / 0)
     assert lacking == Missing("of_models", "it was published before chapters measured this")
     assert published.measure("several") == Missing("several", "it took too long")
-
-
-def test_a_published_record_of_older_code_is_shown_and_named(run, tmp_path):
-    published = committed(run, tmp_path / "committed", code="older")
-    published.measure("count")
-    assert published.measurements.outdated == ["count"]
 
 
 # --- parts that are whole for themselves, each on its own models -----------------------------------------------------
@@ -184,10 +167,6 @@ def probes(checkpoints, model):
     return pd.DataFrame({"model": [model], "checkpoints": [len(checkpoints)]})
 
 
-def sizes(task, size):
-    return pd.DataFrame({"task": [task], "size": [size]})
-
-
 @pytest.fixture
 def begin(tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
@@ -207,23 +186,17 @@ def of_pair(pair):
     return [one for one in MODELS if one.task in pair]
 
 
-def test_a_value_is_measured_on_its_own_models(begin):
-    run = begin()
-    table = run.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc"), ("mrpc", "sst2")]})
-    assert table.groupby("pair", sort=False)["model"].apply(list).to_dict() == {
-        "rte–mrpc": ["rte-0", "mrpc-0", "rte-1", "mrpc-1"],
-        "mrpc–sst2": ["mrpc-0", "sst2-0", "mrpc-1", "sst2-1"],
-    }
-    assert len(run.files["scores"]) == 4
-
-
-def test_a_run_of_more_takes_what_was_measured_before_without_its_models(begin):
+def test_a_value_is_measured_on_its_own_models_and_a_run_of_more_takes_what_was_measured_before(begin):
     fewer = begin([one for one in MODELS if one.task != "sst2"])
     fewer.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc")]})
     more = begin()
     more.checkpoints = {one: made for one, made in more.checkpoints.items() if one.task != "rte"}
-    more.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc"), ("mrpc", "sst2")]})
-    assert more.files["scores"][:2] == fewer.files["scores"]
+    table = more.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc"), ("mrpc", "sst2")]})
+    assert table.groupby("pair", sort=False)["model"].apply(list).to_dict() == {
+        "rte–mrpc": ["rte-0", "mrpc-0", "rte-1", "mrpc-1"],
+        "mrpc–sst2": ["mrpc-0", "sst2-0", "mrpc-1", "sst2-1"],
+    }
+    assert len(more.files["scores"]) == 4 and more.files["scores"][:2] == fewer.files["scores"]
 
 
 def test_a_value_without_models_is_measured_without(begin):
@@ -231,8 +204,3 @@ def test_a_value_without_models_is_measured_without(begin):
         "probes", of=lambda model: [one for one in MODELS if one.task == model], over={"model": ("base", "rte")}
     )
     assert table["checkpoints"].tolist() == [0, 2]
-
-
-def test_arguments_that_go_together_are_measured_one_after_another(begin):
-    table = begin().measure("sizes", over=[{"task": "rte", "size": 20}, {"task": "mrpc", "size": 30}])
-    assert table.to_numpy().tolist() == [["rte", 20], ["mrpc", 30]]

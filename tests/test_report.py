@@ -6,9 +6,9 @@ from bs4 import BeautifulSoup
 from transformers import BertConfig, BertModel
 
 from fivelenses import judging, report
-from fivelenses.book.pages import HERE, PUBLISHED, BookRun
+from fivelenses.book.pages import HERE, BookRun
 from fivelenses.chapters import CHAPTERS, ParameterError, settings
-from fivelenses.execution import EXECUTED, RunError
+from fivelenses.execution import RunError
 from fivelenses.judging import CONTRADICTED
 from fivelenses.models import encoders
 from fivelenses.tasks.sources import SourceError
@@ -40,11 +40,6 @@ def test_every_chapter_is_pointed_at_the_encoder_and_only_its_own_tasks_are_chos
     assert parts[0].narrowed and not parts[4].narrowed
 
 
-def test_a_report_on_the_papers_settings_has_the_chapters_that_have_them():
-    planned = [part.chapter.number for part in report.plan("google-bert/bert-base-uncased", "paper")]
-    assert planned == local("paper") != local("tiny")
-
-
 def test_a_task_that_no_chapter_has_is_refused():
     with pytest.raises(ParameterError, match="No chapter has the task 'sst3' on tiny: name some of .*rte"):
         report.plan("toy-bert/seed-0", tasks=["sst3"])
@@ -63,15 +58,6 @@ def test_the_page_holds_everything_inside_itself(run_folder, monkeypatch):
     assert all(read.find(id=link["href"][1:]) for link in read.select("a"))
     assert "a/&lt;b&gt; under five lenses" in page and "RTE was not &lt;learned&gt;" in page
     assert "Chapter 2 failed." in page and "Contradicted: it fails in both tasks" in page
-
-
-def test_like_is_compared_with_like(monkeypatch, tmp_path):
-    monkeypatch.setattr(report, "published_runs", lambda: [BookRun(CHAPTERS[1], "small", PUBLISHED, tmp_path)])
-    monkeypatch.setattr(report, "local_runs", lambda: [BookRun(CHAPTERS[1], "tiny", HERE, tmp_path)])
-    assert report.book_run(CHAPTERS[1], "tiny") is None
-    (tmp_path / EXECUTED).write_text("{}")
-    assert report.book_run(CHAPTERS[1], "tiny").part == HERE
-    assert report.book_run(CHAPTERS[1], "paper").part == PUBLISHED
 
 
 @pytest.mark.parametrize(("name", "views"), [("tiny-toy-bert-seed-0", 2), ("tiny-a/<b>", 1)])
