@@ -200,15 +200,19 @@ def measure(job: Job) -> str:
 
 
 def _statements(notebook: Path) -> list[ast.stmt]:
-    """What a notebook measures, in order, and the assignments that this needs; none of its figures and claims."""
+    """What a notebook measures, in order, and the assignments and imports that this needs; none of its figures and
+    claims.
+    """
     needed, chosen = set(), []
     for one in reversed(ast.parse(notebook.read_text(encoding="utf-8")).body):
         targets = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        if isinstance(one, ast.ImportFrom) and one.module == "fivelenses.records":
-            targets = {alias.name for alias in one.names}  # the names of kinds
+        if isinstance(one, ast.ImportFrom):
+            targets = {alias.asname or alias.name for alias in one.names}
         measures = isinstance(one, ast.Assign | ast.Expr | ast.For) and ".measure(" in ast.unparse(one)
         if measures or isinstance(one, ast.Assign | ast.ImportFrom) and targets & needed - {"run", "settings"}:
-            needed |= {node.id for node in ast.walk(one) if isinstance(node, ast.Name)}
+            # The nearest assignment above is the one that counts.
+            needed -= targets
+            needed |= {node.id for node in ast.walk(one) if isinstance(node, ast.Name)} - targets
             chosen.append(one)
     return chosen[::-1]
 

@@ -22,7 +22,7 @@ from torch import nn
 from fivelenses.activations import Activations, stream, stream_rolled_back
 from fivelenses.lenses import cca, cka, rsa
 from fivelenses.lenses.attention import JSAccumulator
-from fivelenses.lenses.moments import Moments, bytes_needed
+from fivelenses.lenses.moments import Moments, bytes_needed, scatter_of
 from fivelenses.models.layers import layer_list
 from fivelenses.processes import memory_at_hand
 from fivelenses.records import WHOLE
@@ -46,7 +46,7 @@ class PairLens(Protocol):
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         """Column to value for a pair and a layer, from all examples or all but those of one fold; a column that is
-        missing is NaN in the table. Rows of one fold are asked for together, those of all examples first.
+        missing is NaN in the table. Rows of one layer are asked for together.
         """
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
@@ -90,7 +90,6 @@ class CCA:
 
     reads_attention = False
     MEASURES = ("svcca", "svcca_all", "pwcca", "cka", "svcca_null")
-    REPLICATED = ("svcca",)
 
     def __init__(self, measures: Sequence[str] = MEASURES, variance_kept: float = 0.99, null_seed: int = 0) -> None:
         self.measures, self.variance_kept = tuple(measures), variance_kept
@@ -99,8 +98,7 @@ class CCA:
     def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
         self._fold_of = fold_of
         self._moments = {layer: Moments(pairs, self._null_seed, _count(fold_of)) for layer in layers}
-        self._left_out: int | None = None
-        self._whitenings: dict[tuple[int, int], cca.Whitening] = {}
+        self._layer: int | None = None
 
     def update(self, batches: Sequence[Activations]) -> None:
         fold_of = _folds_of_tokens(batches[0], self._fold_of)
@@ -108,28 +106,50 @@ class CCA:
             moments.update(*(batch.tokens(layer) for batch in batches), fold_of=fold_of)
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        if left_out != self._left_out:
-            # Whitenings of one fold at a time: they take as much memory as the moments of a fold.
-            self._left_out, self._whitenings = left_out, {}
-        moments, row = self._moments[layer], {}
-        scatter = moments.pair(*pair, left_out)
-        for side, own in zip(pair, (scatter.xx, scatter.yy), strict=True):
-            if (layer, side) not in self._whitenings:
-                self._whitenings[layer, side] = cca.whitening(own, variance_kept=1.0)
-        for measure in self.measures if left_out is None else set(self.measures) & set(self.REPLICATED):
+        if layer != self._layer:
+            # Of one layer at a time: they take as much memory as its moments.
+            self._layer, self._whitenings, self._rows = layer, {}, {}
+        if left_out is None:
+            return self._whole(pair)
+        if pair not in self._rows:
+            self._rows[pair] = self._without_folds(pair)
+        return self._rows[pair][left_out]
+
+    def _whole(self, pair: Pair) -> dict[str, float]:
+        scatter = cca.enough_rows(scatter_of(self._moments[self._layer].pair(*pair)))
+        of_sides = [self._whitened(None, side, own) for side, own in zip(pair, (scatter.xx, scatter.yy), strict=True)]
+        row = {}
+        for measure in self.measures:
+            share = 1.0 if measure == "svcca_all" else self.variance_kept
+            crossed = self._moments[self._layer].null(*pair).xy if measure == "svcca_null" else scatter.xy
+            sides = [cca.truncated(of_side, share) for of_side in of_sides]
             if measure == "cka":
                 row[measure] = cka.linear_cka(scatter)
-                continue
-            share = 1.0 if measure == "svcca_all" else self.variance_kept
-            whitened = tuple(cca.truncated(self._whitenings[layer, side], share) for side in pair)
-            crossed = moments.null(*pair) if measure == "svcca_null" else scatter
-            distance = cca.pwcca_distance if measure == "pwcca" else cca.svcca_distance
-            row[measure] = distance(crossed, whitened=whitened)
+            else:
+                row[measure] = float(cca.pwcca(crossed, *sides) if measure == "pwcca" else cca.svcca(crossed, *sides))
         return row | {"tokens": scatter.n}
 
+    def _without_folds(self, pair: Pair) -> list[dict[str, float]]:
+        """Fold by fold what is measured without it; all at once, as a GPU decomposes many matrices in little more than
+        the time of one.
+        """
+        moments, folds = self._moments[self._layer], range(_count(self._fold_of))
+        if "svcca" not in self.measures:
+            return [{"tokens": moments.pair(*pair, fold).n} for fold in folds]
+        scatters = [cca.enough_rows(scatter_of(moments.pair(*pair, fold))) for fold in folds]
+        x, y, crossed = (torch.stack([getattr(one, name) for one in scatters]) for name in ("xx", "yy", "xy"))
+        sides = [self._whitened(folds, side, own) for side, own in zip(pair, (x, y), strict=True)]
+        distances = cca.svcca(crossed, *(cca.truncated(side, self.variance_kept) for side in sides)).tolist()
+        return [{"svcca": value, "tokens": one.n} for value, one in zip(distances, scatters, strict=True)]
+
+    def _whitened(self, folds: range | None, side: int, scatter: torch.Tensor) -> cca.Whitening:
+        """All directions of one side, of all examples or without each of the folds: the same in all of its pairs."""
+        if (folds, side) not in self._whitenings:
+            self._whitenings[folds, side] = cca.whitening(scatter, variance_kept=1.0)
+        return self._whitenings[folds, side]
+
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        whitenings = 8 * models * width**2
-        return whitenings + bytes_needed(models, pairs, width, folds, self._null_seed is not None)
+        return bytes_needed(models, pairs, width, folds, self._null_seed is not None)
 
 
 def _count(fold_of: np.ndarray) -> int:
@@ -232,7 +252,7 @@ def compare_with(
     rows = {}
     for part in _in_passes(layers, of_layer, memory_at_hand(device)):
         _read(lenses, models, positions, examples, part, batch_rows, device, parted)
-        for left_out, pair, layer in product(left_out_once, positions, part):
+        for layer, left_out, pair in product(part, left_out_once, positions):
             row = dict(zip(("first", "second"), pair, strict=True)) | {"layer": layer} | left_out_once[left_out]
             for lens in lenses:
                 row |= lens.row(positions[pair], layer, left_out)

@@ -5,7 +5,7 @@ and :math:`S_{xy}`, and the first principal directions of each side, :math:`S_{x
 
 .. math::
 
-    \rho = \operatorname{singular\ values\ of}\ \Lambda_x^{-1/2} U_x^\top S_{xy} U_y \Lambda_y^{-1/2},
+    \rho = \operatorname{singular\ values\ of}\ M = \Lambda_x^{-1/2} U_x^\top S_{xy} U_y \Lambda_y^{-1/2},
 
     \mathrm{SVCCA\ distance} = 1 - \operatorname{mean}(\rho), \qquad
     \mathrm{PWCCA\ distance} = 1 - \sum_i \frac{\alpha_i}{\sum_j \alpha_j} \rho_i.
@@ -20,7 +20,9 @@ Independent data do not reach the other end of the range: their mean correlation
 :math:`0.85 \sqrt{d/n}` (0.17 for d = 768 and n = 20 000). So a distance should be read beside its null, the same
 measure of permuted rows, and n ≤ d₁ + d₂ is refused.
 
-Both follow from second moments, which :class:`~fivelenses.lenses.moments.Moments` gathers from a stream.
+Both follow from second moments, which :class:`~fivelenses.lenses.moments.Moments` gathers from a stream. Singular
+values are the roots of the eigenvalues of :math:`M^\top M`, exact to about 1e-8, because a GPU decomposes many
+symmetric matrices at once.
 """
 
 import warnings
@@ -34,15 +36,11 @@ from fivelenses.lenses.moments import Scatter, scatter_of
 # largest, where single-precision input still has two digits, and the error of correlations is at most about 1e-6.
 RELATIVE_TOLERANCE = 1e-10
 
-Whitening = tuple[torch.Tensor, torch.Tensor]  # W (d, k) and variances Λ (k,) of the directions kept
+# W (…, d, k) and variances Λ (…, k); a direction that is not kept is 0 in both.
+Whitening = tuple[torch.Tensor, torch.Tensor]
 
 
-def svcca_distance(
-    x: Array | Scatter,
-    y: Array | None = None,
-    variance_kept: float = 0.99,
-    whitened: tuple[Whitening, Whitening] | None = None,
-) -> float:
+def svcca_distance(x: Array | Scatter, y: Array | None = None, variance_kept: float = 0.99) -> float:
     """SVCCA distance, 1 − mean correlation over min(k₁, k₂), in [0, 1].
 
     Args:
@@ -50,8 +48,6 @@ def svcca_distance(
         y: (n, d₂) for the same rows.
         variance_kept: the least share of variance that each side's kept directions hold, in (0, 1]; 1.0 keeps every
             direction whose variance is above ``RELATIVE_TOLERANCE`` of the largest. No other direction is ever kept.
-        whitened: what :func:`whitening` gives for each side, instead of ``variance_kept``, where a side is compared
-            with several others: it takes most of the time.
 
     Refused: n ≤ d₁ + d₂ (some correlations are then 1 whatever the data) and a representation that does not vary. Fewer
     than 10 × max(d₁, d₂) rows raise a warning.
@@ -61,18 +57,24 @@ def svcca_distance(
         >>> round(svcca_distance(x, 3 - x.flip(1)), 6)
         0.0
     """
-    scatter = _enough_rows(scatter_of(x, y))
-    (to_x, _), (to_y, _) = whitened or (whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))
+    scatter = enough_rows(scatter_of(x, y))
+    return float(svcca(scatter.xy, *(whitening(own, variance_kept) for own in (scatter.xx, scatter.yy))))
+
+
+def svcca(crossed: torch.Tensor, of_x: Whitening, of_y: Whitening) -> torch.Tensor:
+    """(…,) SVCCA distances from S_xy (…, d₁, d₂) and what :func:`whitening` gives for each side, which takes most of
+    the time: a side that is compared with several others is whitened once.
+    """
+    (to_x, variances_x), (to_y, variances_y) = of_x, of_y
+    between = to_x.mT @ crossed @ to_y
+    if between.shape[-2] < between.shape[-1]:
+        between = between.mT
     # Rounding lifts a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
-    return 1 - float(torch.linalg.svdvals(to_x.T @ scatter.xy @ to_y).clamp(0, 1).mean())
+    correlations = torch.linalg.eigvalsh(between.mT @ between).clamp(0, 1).sqrt()
+    return 1 - correlations.sum(-1) / torch.minimum(_count(variances_x), _count(variances_y))
 
 
-def pwcca_distance(
-    x: Array | Scatter,
-    y: Array | None = None,
-    variance_kept: float = 1.0,
-    whitened: tuple[Whitening, Whitening] | None = None,
-) -> float:
+def pwcca_distance(x: Array | Scatter, y: Array | None = None, variance_kept: float = 1.0) -> float:
     """PWCCA distance in [0, 1]; as :func:`svcca_distance`, without truncation by default.
 
     The weights are those of the side with fewer directions, and of x if the numbers are equal: then the distance of x
@@ -83,18 +85,24 @@ def pwcca_distance(
         >>> round(pwcca_distance(x[:, :3], x), 6)
         0.0
     """
-    scatter = _enough_rows(scatter_of(x, y))
-    sides = whitened or [whitening(own, variance_kept) for own in (scatter.xx, scatter.yy)]
-    (to_x, variances_x), (to_y, variances_y) = sides
-    left, values, right = torch.linalg.svd(to_x.T @ scatter.xy @ to_y, full_matrices=False)
-    of_x = len(variances_x) <= len(variances_y)
-    to_white, variances, variates = (to_x, variances_x, left) if of_x else (to_y, variances_y, right.T)
+    scatter = enough_rows(scatter_of(x, y))
+    return pwcca(scatter.xy, *(whitening(own, variance_kept) for own in (scatter.xx, scatter.yy)))
+
+
+def pwcca(crossed: torch.Tensor, of_x: Whitening, of_y: Whitening) -> float:
+    """PWCCA distance of one pair; arguments as :func:`svcca`."""
+    if _count(of_x[1]) > _count(of_y[1]):
+        crossed, of_x, of_y = crossed.mT, of_y, of_x
+    (to_white, variances), (to_other, _) = of_x, of_y
+    between = to_white.mT @ crossed @ to_other
+    squares, variates = torch.linalg.eigh(between @ between.mT)
     # The products of X's features with its canonical variates X W P are (W Λ) P, since W = U Λ^(-1/2) whitens X.
     weights = ((to_white * variances) @ variates).abs().sum(0)
-    return float(1 - (values.clamp(0, 1) @ weights) / weights.sum())
+    return float(1 - (squares.clamp(0, 1).sqrt() @ weights) / weights.sum())
 
 
-def _enough_rows(scatter: Scatter) -> Scatter:
+def enough_rows(scatter: Scatter) -> Scatter:
+    """The scatter of a pair that CCA can compare; refused where it cannot."""
     d1, d2 = scatter.xy.shape
     if scatter.n <= d1 + d2:
         raise ValueError(
@@ -116,10 +124,11 @@ def warn_of_few_rows(scatter: Scatter) -> None:
 
 
 def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> Whitening:
-    """W = U Λ^(-1/2), (d, k), and Λ, (k,), of the first principal directions that hold this share of the variance.
+    """W = U Λ^(-1/2), (…, d, k), and Λ, (…, k), of the first principal directions that hold this share of the variance,
+    k being the largest number of directions that one of several matrices keeps.
 
     Args:
-        scatter: (d, d) of one side, as in :class:`~fivelenses.lenses.moments.Scatter`.
+        scatter: (…, d, d) of one side, as in :class:`~fivelenses.lenses.moments.Scatter`.
         variance_kept: as for :func:`svcca_distance`.
 
     Example:
@@ -129,9 +138,10 @@ def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> Whitening:
                 [0.0000]], dtype=torch.float64), tensor([4.], dtype=torch.float64))
     """
     variances, directions = torch.linalg.eigh(scatter)
-    variances, directions = variances.flip(0), directions.flip(1)
-    kept = int((variances > RELATIVE_TOLERANCE * variances[0]).sum())
-    return truncated((directions[:, :kept] / variances[:kept].sqrt(), variances[:kept]), variance_kept)
+    variances, directions = variances.flip(-1), directions.flip(-1)
+    variances = variances * (variances > RELATIVE_TOLERANCE * variances[..., :1])
+    scales = torch.where(variances > 0, variances.rsqrt(), 0)
+    return truncated((directions * scales[..., None, :], variances), variance_kept)
 
 
 def truncated(whitened: Whitening, variance_kept: float) -> Whitening:
@@ -141,9 +151,15 @@ def truncated(whitened: Whitening, variance_kept: float) -> Whitening:
     if not 0 < variance_kept <= 1:
         raise ValueError(f"variance_kept = {variance_kept} is not a share of variance in (0, 1].")
     to_white, variances = whitened
-    if variance_kept == 1:
-        return whitened
-    held = variances.cumsum(0)
-    # The slack is for rounding: of four equal directions two hold the half.
-    kept = int((held < variance_kept * held[-1] * (1 - 1e-12)).sum()) + 1
-    return to_white[:, :kept], variances[:kept]
+    if variance_kept < 1:
+        # A direction is kept while those before it hold less than the share; the slack is for rounding: of four equal
+        # directions two hold the half.
+        held = variances.cumsum(-1)
+        variances = variances * (held - variances < variance_kept * held[..., -1:] * (1 - 1e-12))
+    most = int(_count(variances).max())
+    return to_white[..., :most] * (variances > 0)[..., None, :most], variances[..., :most]
+
+
+def _count(variances: torch.Tensor) -> torch.Tensor:
+    """How many directions are kept."""
+    return (variances > 0).sum(-1)
