@@ -5,7 +5,7 @@ import scipy.sparse
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from toyworld.tables import table
+from toyworld.tables import LABELS, table
 
 FIELDS = {
     "mnli": ("premise", "hypothesis"),
@@ -35,4 +35,7 @@ def accuracy(task: str) -> float:
 
 @pytest.mark.parametrize("task", FIELDS)
 def test_words_and_length_alone_do_not_give_the_label(task: str) -> None:
+    for rows in table(task).values():
+        shares = rows["label"].value_counts(normalize=True)
+        assert shares.max() == pytest.approx(MAJORITY[task], abs=0.01) and len(shares) == len(LABELS[task])
     assert MAJORITY[task] - 0.1 < accuracy(task) < BAG_OF_WORDS_BOUND[task]

@@ -4,19 +4,21 @@ from random import Random
 
 import pytest
 
-from toyworld.lexicon import CONVERSES, OPPOSITES, SENSES, verb
+from toyworld.lexicon import CONVERSES, OPPOSITES, SENSES
 from toyworld.meaning import converse, swapped
 from toyworld.stories import draw_cast, draw_event, simulate
 
 STORIES = [simulate(Random(f"story {number}"), 8) for number in range(200)]
 
 
-def test_every_event_is_possible_when_it_happens() -> None:
+def test_every_event_is_possible_when_it_happens_and_conditions_exclude_their_opposites() -> None:
     for story in STORIES:
         facts = story.facts()
         for event in story.events:
             assert facts.allows(event)
             facts.apply(event)
+            for conditions in facts.conditions.values():
+                assert not any(OPPOSITES.get(condition) in conditions for condition in conditions)
 
 
 def test_who_gave_it_away_does_not_have_it() -> None:
@@ -38,49 +40,11 @@ def test_who_gave_it_away_does_not_have_it() -> None:
     assert seen > 100
 
 
-def test_conditions_and_their_opposites_exclude_each_other() -> None:
-    for story in STORIES:
-        for position in range(len(story.events) + 1):
-            for conditions in story.facts(position).conditions.values():
-                assert not any(OPPOSITES.get(condition) in conditions for condition in conditions)
-
-
-def test_what_was_eaten_is_gone() -> None:
-    for story in STORIES:
-        for position, event in enumerate(story.events):
-            if event.sense.name == "eat":
-                eaten = event.role("patient")
-                assert all(eaten not in later.participants() for later in story.events[position + 1 :])
-
-
-def test_a_converse_keeps_who_has_it_and_returns_to_itself() -> None:
+def test_a_converse_keeps_who_has_it_and_returns_to_itself_and_swapping_twice_changes_nothing() -> None:
+    senses = tuple(SENSES[name] for name in sorted(CONVERSES))
     for number in range(200):
         generator = Random(f"converse {number}")
-        event = draw_event(generator, draw_cast(generator), tuple(SENSES[name] for name in sorted(CONVERSES)))
-        other = converse(event)
-        if other is not None:
-            assert converse(other) == event and other.role("theme") == event.role("theme")
-
-
-def test_swapping_twice_changes_nothing() -> None:
-    for number in range(200):
-        generator = Random(f"swap {number}")
-        event = draw_event(generator, draw_cast(generator))
-        other = swapped(event)
-        if other is not None:
-            assert other != event and swapped(other) == event
-
-
-@pytest.mark.parametrize(
-    ("given", "forms"),
-    [
-        ("hug", ("hugs", "hugged", "hugging")),
-        ("carry", ("carries", "carried", "carrying")),
-        ("take/took/taken", ("takes", "took", "taking")),
-        ("push", ("pushes", "pushed", "pushing")),
-        ("have/had", ("has", "had", "having")),
-    ],
-)
-def test_verbs_are_inflected_as_in_english(given: str, forms: tuple[str, str, str]) -> None:
-    inflected = verb(given)
-    assert (inflected.third, inflected.past, inflected.gerund) == forms
+        event = draw_event(generator, draw_cast(generator), senses)
+        other, exchanged = converse(event), swapped(event)
+        assert other is None or (converse(other) == event and other.role("theme") == event.role("theme"))
+        assert exchanged is None or swapped(exchanged) == event != exchanged
