@@ -29,16 +29,12 @@ def test_results_do_not_depend_on_the_batch(toy_model, toy_examples):
 def test_hidden_states_are_those_of_the_model(toy_model, toy_examples):
     batch = next(stream(toy_model, toy_examples, hidden=range(7), batch_size=4))
     row = toy_examples[int(batch.rows[0])]
+    inputs = {name: torch.tensor([row[name]]) for name in ("input_ids", "token_type_ids")}
     with torch.no_grad():
-        direct = toy_model(
-            input_ids=torch.tensor([row["input_ids"]]),
-            token_type_ids=torch.tensor([row["token_type_ids"]]),
-            output_hidden_states=True,
-        )
+        direct = toy_model(**inputs, output_hidden_states=True).hidden_states
     for layer in range(7):
-        torch.testing.assert_close(
-            batch.hidden[layer][0][batch.mask[0]], direct.hidden_states[layer][0], atol=2e-5, rtol=0
-        )
+        own = batch.hidden[layer][0][batch.mask[0]]
+        torch.testing.assert_close(own, direct[layer][0], atol=2e-5, rtol=0)
 
 
 def test_attention_rows_sum_to_one_over_the_pieces(toy_model, toy_examples):
@@ -72,19 +68,10 @@ def test_a_layer_rolled_back_gives_what_a_copy_with_its_parameters_gives(
             torch.testing.assert_close(one.tokens(depth), reference.tokens(depth), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "message"),
-    [
-        ({"hidden": [7]}, "no layer 7"),
-        ({"attention": [0]}, "attentions 1 to 6"),
-    ],
-)
-def test_layers_that_do_not_exist_are_refused(toy_model, toy_examples, wanted, message):
-    with pytest.raises(ValueError, match=message):
-        next(stream(toy_model, toy_examples, **wanted))
-
-
-def test_no_examples_are_refused(toy_model, toy_examples):
+def test_layers_that_do_not_exist_and_no_examples_are_refused(toy_model, toy_examples):
+    for wanted, message in (({"hidden": [7]}, "no layer 7"), ({"attention": [0]}, "attentions 1 to 6")):
+        with pytest.raises(ValueError, match=message):
+            next(stream(toy_model, toy_examples, **wanted))
     with pytest.raises(ValueError, match="no examples to stream"):
         next(stream(toy_model, toy_examples.select([]), hidden=[1]))
 

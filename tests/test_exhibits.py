@@ -86,19 +86,11 @@ def test_a_name_in_any_colour_of_the_house_style_can_be_read_on_white():
     assert (1.05 / (luminance + 0.05)).min() > 2.2
 
 
-def test_groups_that_are_no_tasks_have_colours_of_their_own():
-    assert len({colour for colour, _ in looks(range(1, 13)).values()}) == 12
-    assert looks(["rte", "base"])["base"] == ("#000000", "o") and looks(["rte"])["rte"] == TASKS["rte"]
-
-
-def test_dots_have_a_row_per_group():
+def test_dots_and_shades_say_what_they_show():
     table = pd.DataFrame({"task": "rte", "start": ["scratch", "fine-tuned"], "score": [0.5, 0.7]})
     drawing = dots(table, "score", "task", "start", value_label="accuracy", line=0.5)
     assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["scratch", "fine-tuned"]
     assert drawing.alt == "Dots of accuracy. RTE: scratch 0.500, fine-tuned 0.700."
-
-
-def test_a_shaded_table_writes_its_numbers_and_says_where_it_is_greatest():
     matrix = pd.DataFrame([[0.9, None], [-0.2, 0.8]], ["JS", "RSA"], ["JS", "RSA"])
     drawing = heat_maps({"": matrix}, matrix, label="correlation", limits=(-1, 1), cells=Cells(written="{:.1f}"))
     assert texts(drawing) == ["0.9", "−0.2", "0.8"]

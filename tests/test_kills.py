@@ -58,10 +58,11 @@ def left_of(process: subprocess.Popen, family: list[psutil.Process]) -> list[str
     return [" ".join(one.cmdline()) for one in psutil.wait_procs(family, timeout=AFTER)[1]]
 
 
-def test_workers_end_when_the_command_that_trains_is_killed(begun):
+@pytest.mark.parametrize("end", ["kill", "terminate"])
+def test_workers_end_with_the_command_that_trains(begun, end):
     process, family = begun(TRAIN)
     assert sum("spawn_main" in " ".join(one.cmdline()) for one in family) == 2
-    process.kill()
+    getattr(process, end)()
     assert left_of(process, family) == []
 
 
@@ -71,12 +72,6 @@ def test_a_command_of_the_makefile_ends_with_it(begun, monkeypatch):
     process, family = begun(TRAIN, make)
     assert len(family) >= 3
     process.kill()
-    assert left_of(process, family) == []
-
-
-def test_workers_end_when_the_command_is_asked_to(begun):
-    process, family = begun(TRAIN)
-    process.terminate()
     assert left_of(process, family) == []
 
 
