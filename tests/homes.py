@@ -23,8 +23,9 @@ def make_home(folder: Path, monkeypatch) -> None:
 
 
 def write_notebook(*cells: str, parameters: str = 'profile = "tiny"') -> None:
-    """Both halves of chapter 1's notebook, of these cells after the one with its parameters."""
-    made = [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
+    """Both halves of chapter 1's notebook, of these cells after its head and the one with its parameters."""
+    made = [nbformat.v4.new_markdown_cell("# What changes?")]
+    made += [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
     made += [nbformat.v4.new_code_cell(cell.strip()) for cell in cells]
     notebook = nbformat.v4.new_notebook(cells=made, metadata=KERNEL)
     place = find_chapter(1).notebook

@@ -116,7 +116,7 @@ def test_a_picture_is_one_figure_with_caption_and_words(kind, tmp_path):
     assert shown.figcaption.text == "Figure 1. What <moves>."
     exhibit.save(tmp_path)
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "p-figure-1.parquet"), rows())
-    assert {file.suffix for file in tmp_path.iterdir()} == {".parquet", ".html", ".png"}
+    assert {file.suffix for file in tmp_path.iterdir()} == {".parquet", ".png"}
 
 
 def test_a_table_is_printed_by_its_formats_in_the_order_of_its_columns():

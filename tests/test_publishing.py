@@ -7,7 +7,6 @@ import pytest
 
 from fivelenses import execution, publishing, records
 from fivelenses.chapters import settings
-from fivelenses.execution import RunError
 from fivelenses.files import checksums, damaged
 from fivelenses.records import Identity, Record
 from tests.homes import make_home
@@ -33,18 +32,12 @@ def test_published_records_are_loaded_by_profile_and_chapter(measured):
         records.load("small", 2)
 
 
-def test_published_records_take_the_place_of_those_before_and_keep_the_findings_or_nothing_changes(
-    measured, monkeypatch
-):
+def test_published_records_take_the_place_of_those_before_and_keep_the_findings(measured):
     place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
     (place / "old.parquet").touch()
     (place / "findings.yaml").write_text("- A finding.\n")
     again = publishing.commit(1, "small-a", measured, TOLD, leads=True)
     assert not (again / "old.parquet").exists() and (again / "findings.yaml").read_text() == "- A finding.\n"
-    monkeypatch.setattr(publishing, "MAX_RECORDS", 1)
-    with pytest.raises(RunError, match="at most 8 MB"):
-        publishing.commit(1, "small-a", measured, TOLD, leads=True)
-    assert (place / "heights.parquet").is_file() and len(list(place.parent.iterdir())) == 1
 
 
 def test_a_parameter_that_came_since_has_its_default_on_a_published_page(measured):

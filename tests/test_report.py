@@ -6,7 +6,7 @@ from bs4 import BeautifulSoup
 from transformers import BertConfig, BertModel
 
 from fivelenses import judging, report
-from fivelenses.book.pages import HERE, BookRun
+from fivelenses.book.pages import BookRun
 from fivelenses.chapters import CHAPTERS, ParameterError, settings
 from fivelenses.execution import RunError
 from fivelenses.judging import CONTRADICTED
@@ -46,7 +46,7 @@ def test_a_task_that_no_chapter_has_is_refused():
 
 
 def here(folder, name="tiny-a/<b>"):
-    return BookRun(CHAPTERS[1], "tiny", HERE, folder, name, leads=False)
+    return BookRun(CHAPTERS[1], "tiny", folder, name, leads=False)
 
 
 def test_the_page_holds_everything_inside_itself(run_folder, monkeypatch):
@@ -62,7 +62,7 @@ def test_the_page_holds_everything_inside_itself(run_folder, monkeypatch):
 
 @pytest.mark.parametrize(("name", "views"), [("tiny-toy-bert-seed-0", 2), ("tiny-a/<b>", 1)])
 def test_the_books_run_stands_beside_unless_it_is_the_same(run_folder, monkeypatch, tmp_path, name, views):
-    monkeypatch.setattr(report, "book_run", lambda chapter, profile: BookRun(CHAPTERS[1], "tiny", HERE, tmp_path, name))
+    monkeypatch.setattr(report, "book_run", lambda chapter, profile: BookRun(CHAPTERS[1], "tiny", tmp_path, name))
     judging.save([(CLAIMS[0], as_judged(CLAIMS[0], CONTRADICTED))], tmp_path)
     page = report.report_page("encoder", "6 layers", "tiny", [here(run_folder)], [])
     assert page.count('<section class="view"') == views

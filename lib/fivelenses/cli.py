@@ -225,7 +225,7 @@ def book(
     from fivelenses.book.build import build, first_page
 
     if run and not first_page().is_file():
-        typer.echo(f"A first look, the published chapters, is at {build(typer.echo, published_alone=True)}")
+        typer.echo(f"A first look, the published chapters, is at {build(typer.echo)}")
     typer.echo(f"The book is at {build(typer.echo, measure=run)}")
 
 

@@ -73,7 +73,7 @@ CONTROL_LINES = {
 }
 KINDS = ("", (4, 2), (1, 1.5))  # of lines: whole, dashed, dotted
 WIDTH = 5.4  # inches; a phone shows such a picture whole, with letters of 10 pixels
-MAX_TICKS, MAX_LAYERS = 13, 48
+MAX_LAYERS = 24  # of an axis with a tick per layer, or per two
 MISSING = "–"
 SHADES, SIGNED, SURFACE = "YlGnBu", "PuOr_r", "viridis"  # they read the same in grey and to colour-blind readers
 
@@ -202,28 +202,28 @@ def curves(
     if layout.missing is None and table[y].isna().any():
         raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
     lines, found, panels = null_lines(table, y, nulls), looks(table[by]), layout.panels
-    grid, columns, height = panel_grid(table, layout)
+    groups = list(table.groupby(panels, sort=False)) if panels else [("", table)]
+    columns = 1 if layout.ends else min(2, len(groups))
+    height = layout.height or (2.3 if panels else 3.6)
+    size = dict(figsize=(WIDTH, height * -(-len(groups) // columns)), sharey=layout.shared)
+    figure, grid = plt.subplots(-(-len(groups) // columns), columns, layout="constrained", squeeze=False, **size)
     ends, said = {}, []
-    for (_, place, _), rows in grid.facet_data():
-        axes = grid.axes.flat[place]
+    for axes, (name, rows) in zip(grid.flat, groups, strict=False):
         if panels:
-            axes.set_title(title(rows[panels].iloc[0]))
-            said.append(f"{axes.get_title('left')}:")
+            axes.set_title(title(name))
+            said.append(f"{title(name)}:")
         names, words = draw_curves(axes, rows.dropna(subset=[y]), x, y, by, found, layout)
         if not names:
             axes.annotate(layout.missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
         names_of_nulls, words_of_nulls = draw_nulls(axes, rows, x, y, lines, layout.far)
         said += words + words_of_nulls
-        places = sorted(set(rows[x]))
-        if places[-1] - places[0] <= MAX_LAYERS and all(
-            place % 1 == 0 for place in places
-        ):  # every layer, or fewer of a deep one
-            axes.set_xticks(places[:: -(-len(places) // MAX_TICKS)])
+        axes.set(xlabel="", ylabel=y_label if axes in grid[:, 0] else "")
+        if rows[x].max() <= MAX_LAYERS and (rows[x] % 1 == 0).all():
+            axes.xaxis.set_major_locator(MaxNLocator(12, integer=True))
         ends[axes] = rows[x].max(), names | names_of_nulls
-    x_title = x_label or x.replace("_", " ")
-    grid.set_axis_labels(x_title if columns == 1 else "", y_label)
-    if columns > 1:  # one title for panels side by side, which are narrow
-        grid.figure.supxlabel(x_title, fontsize="medium")
+    for axes in grid.flat[len(groups) :]:
+        axes.remove()
+    figure.supxlabel(x_label or x.replace("_", " "), fontsize="medium")
     for axes in ends:
         if layout.bottom is not None and axes.dataLim.y0 >= layout.bottom:
             axes.set_ylim(bottom=layout.bottom)
@@ -233,22 +233,8 @@ def curves(
     else:
         kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
         # What has a panel of its own is named above it.
-        legend(grid.figure, handles_of({} if panels == by else found, kinds, lines))
-    return Drawing(grid.figure, table, " ".join([f"Curves of {y_label} over {x_label or x}.", *said]))
-
-
-def panel_grid(table: pd.DataFrame, layout: Layout):
-    """The empty panels of curves, how many stand side by side, and the height of one in inches."""
-    import seaborn as sns
-
-    order = list(dict.fromkeys(table[layout.panels])) if layout.panels else [""]
-    columns = 1 if layout.ends else min(2, len(order))
-    height = layout.height or (2.3 if layout.panels else 3.6)
-    wrapping = dict(col=layout.panels, col_order=order, col_wrap=columns) if layout.panels else {}
-    grid = sns.FacetGrid(table, sharex=False, sharey=layout.shared, despine=False, **wrapping)
-    grid.figure.set_size_inches(WIDTH, height * -(-len(order) // columns))
-    grid.figure.set_layout_engine("constrained")
-    return grid, columns, height
+        legend(figure, handles_of({} if panels == by else found, kinds, lines))
+    return Drawing(figure, table, " ".join([f"Curves of {y_label} over {x_label or x}.", *said]))
 
 
 def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: Mapping, layout: Layout):
@@ -344,13 +330,11 @@ def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], heig
 
 def handles_of(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[Line2D]:
     """What the legend of curves explains: groups, kinds of lines, and nulls."""
-    looks_of = [(title(key), colour, "-", None if kinds else marker) for key, (colour, marker) in found.items()]
-    looks_of += [(str(kind), INK, line, None) for kind, line in zip(kinds, ("-", "--", ":"), strict=False)]
-    looks_of += [(name, colour, line, None) for name, colour, line in lines.values()]
-    return [
-        Line2D([], [], label=name, color=colour, linestyle=line, marker=marker)
-        for name, colour, line, marker in looks_of
-    ]
+    named = [(title(key), colour, "-", None if kinds else marker) for key, (colour, marker) in found.items()]
+    named += [(str(kind), INK, line, None) for kind, line in zip(kinds, ("-", "--", ":"), strict=False)]
+    named += [(*line, None) for line in lines.values()]
+    looks_of = ("label", "color", "linestyle", "marker")
+    return [Line2D([], [], **dict(zip(looks_of, one, strict=True))) for one in named]
 
 
 def legend(figure: Figure, handles: Sequence[Line2D], **box: object) -> None:
@@ -856,11 +840,9 @@ class Exhibit:
         return f'<figure class="exhibit" id="{self.key}">{self.drawing.html}{caption}</figure>{self.drawing.after}'
 
     def save(self, folder: Path) -> None:
-        """Write ``<key>.parquet`` and ``<key>.html``, and of a picture ``.png``, beside and renamed."""
+        """Write ``<key>.parquet``, and of a picture ``.png``, beside and renamed."""
         with written_beside(folder / f"{self.key}.parquet") as place:
             self.table.to_parquet(place, index=False)
-        with written_beside(folder / f"{self.key}.html") as place:
-            place.write_text(self.html, encoding="utf-8")
         if self.drawing is not None:
             with written_beside(folder / f"{self.key}.png") as place:
                 place.write_bytes(self.drawing.png)
@@ -915,9 +897,9 @@ def _cells(table: pd.DataFrame, column: str, form: Format | None) -> list[str]:
     values, formatter = table[column].tolist(), Typographic()
     if callable(form):
         return [MISSING if pd.api.types.is_scalar(one) and pd.isna(one) else str(form(one)) for one in values]
-    if form is not None and any(name for _, name, _, _ in formatter.parse(form)):
-        return [formatter.vformat(form, (), row) for row in table.to_dict("records")]
-    return [formatter.format(form or ("{:.6f}" if isinstance(one, float) else "{}"), one) for one in values]
+    forms = [form or ("{:.6f}" if isinstance(one, float) else "{}") for one in values]
+    rows = zip(forms, values, table.to_dict("records"), strict=True)
+    return [formatter.vformat(form, (value,), row) for form, value, row in rows]
 
 
 def printed(value: float, form: str = "g") -> str:

@@ -61,8 +61,9 @@ ROUNDING = 1e-12  # of the threshold: what lies nearer is a tie
 EQUAL = 1 + 1e-9  # variances that differ by rounding alone must not change the degrees of freedom
 LEARNED = 0.02  # score minus null rate: less than two points is no use of what was learned
 OF_GAIN = 0.1  # of the gain over the null rate that the paper reports, where it reports one
-THRESHOLDS = {"thresholds × 0.75": 0.75, "thresholds × 1.25": 1.25}
-LEVELS = {"90 % intervals": 0.90, "99 % intervals": 0.99}
+# How many times as far thresholds of size lie, and the level of intervals, in other settings.
+SETTINGS = {"thresholds × 0.75": (0.75, LEVEL), "thresholds × 1.25": (1.25, LEVEL)}
+SETTINGS |= {"90 % intervals": (1.0, 0.90), "99 % intervals": (1.0, 0.99)}
 
 Numbers = float | dict[str, float]
 Record = pd.DataFrame | Mapping[str, pd.DataFrame] | Missing
@@ -163,15 +164,9 @@ class Interval:
         """The difference of two that share neither models nor examples, such as two tasks: each variance adds. Of two
         ratios it is the first over the second.
         """
-        return Interval(
-            self.mean - other.mean,
-            added((self.by_model, other.by_model)),
-            added((self.by_example, other.by_example)),
-            added((self.interaction, other.interaction)),
-            min(self.models, other.models),
-            min(self.examples, other.examples),
-            self.log,
-        )
+        pairs = ((getattr(self, name), getattr(other, name)) for name in ("by_model", "by_example", "interaction"))
+        models, examples = min(self.models, other.models), min(self.examples, other.examples)
+        return Interval(self.mean - other.mean, *map(added, pairs), models, examples, self.log)
 
     def _in_units(self, value: float) -> float:
         with np.errstate(over="ignore"):
@@ -192,16 +187,14 @@ def added(sources: Sequence[Source], signs: Sequence[int] = (1, 1)) -> Source:
 
 def crossed(values: np.ndarray) -> Interval:
     """The interval of the mean of `values` (models, examples), every model scored on the same examples."""
-    values = _finite(values)
-    return _interval([values.mean(axis=1)], [values], values.shape[1])
+    return _interval(*_of_scores(values))
 
 
 def difference(values: np.ndarray, reference: np.ndarray) -> Interval:
     """The mean of `values` (models, examples) minus that of other models, on the same examples; models that belong
     together are paired by `crossed(values - reference)`.
     """
-    sides = [_finite(values), _finite(reference)]
-    return _interval([side.mean(axis=1) for side in sides], sides, sides[0].shape[1])
+    return _compared([_of_scores(values), _of_scores(reference)], paired=False)
 
 
 def jackknife(theta: np.ndarray, left_out: np.ndarray, examples: int = 0, log: bool = False) -> Interval:
@@ -214,7 +207,7 @@ def jackknife(theta: np.ndarray, left_out: np.ndarray, examples: int = 0, log: b
     >>> jackknife(np.array([0.50, 0.54]), np.array([[0.49, 0.50, 0.51], [0.54, 0.53, 0.55]])).estimate
     0.52
     """
-    return _jackknife([(theta, left_out)], examples, log)
+    return _interval(*_of_folds(theta, left_out), examples, log)
 
 
 def over_seeds(theta: np.ndarray, log: bool = False, step: float = 0.0) -> Interval:
@@ -285,15 +278,13 @@ def _estimate(sides: list[pd.Series], pairs: bool, examples: int, log: bool) -> 
         if lacking.any():
             raise ValueError(f"Some models lack folds that others have: {wide.index[lacking].tolist()}.")
         values = theta.to_numpy(), left_out.to_numpy()
-        values = tuple(map(_logarithm, values)) if log else values
-        replicates.append(tuple(_over_models(list(wide.index), one) for one in values) if pairs else values)
+        if log and min(values[0].min(), values[1].min(initial=1)) <= 0:
+            raise ValueError("A ratio is judged by its logarithm, so each has to be positive.")
+        values = tuple(map(np.log, values)) if log else values
+        values = tuple(_over_models(list(wide.index), one) for one in values) if pairs else values
         names.append(list(wide.index))
-    if len(sides) == 2 and names[0] == names[1]:
-        replicates = [tuple(one - other for one, other in zip(*replicates, strict=True))]
-    if replicates[0][1].shape[1]:
-        return _jackknife(replicates, examples, log)
-    seeds = [over_seeds(theta, log) for theta, _ in replicates]
-    return seeds[0] if len(seeds) == 1 else seeds[0] - seeds[1]
+        replicates.append(_of_folds(*values))
+    return _compared(replicates, names[0] == names[-1], examples, log)
 
 
 def _over_models(pairs: Sequence[tuple], values: np.ndarray) -> np.ndarray:
@@ -326,17 +317,12 @@ def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minu
     """
     given = [side for side in (predictions, reference) if side is not None]
     sides = [_by_model(side, minus_null) for side in given]
-    seeds = [sorted(side["seed"].unique()) for side in given]
-    paired = len(given) == 2 and (len(seeds[1]) == 1 or seeds[0] == seeds[1])
     if all(metric != "matthews" and (weight == 1).all() for metric, weight, *_ in sides):
-        scores = [right for _, _, right, *_ in sides]
-        if paired:
-            return crossed(scores[0] - scores[1])
-        return crossed(*scores) if len(scores) == 1 else difference(*scores)
-    replicates = [_without_folds(side) for side in sides]
-    if paired:
-        replicates = [tuple(one - other for one, other in zip(*replicates, strict=True))]
-    return _jackknife(replicates, predictions["example"].nunique(), False)
+        values = [_of_scores(right) for _, _, right, *_ in sides]
+    else:
+        values = [_of_folds(*_without_folds(side)) for side in sides]
+    seeds = [sorted(side["seed"].unique()) for side in given]
+    return _compared(values, len(seeds[-1]) == 1 or seeds[0] == seeds[-1], predictions["example"].nunique())
 
 
 def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd.DataFrame | Missing:
@@ -392,31 +378,40 @@ def _without_folds(side: tuple) -> tuple[np.ndarray, np.ndarray]:
     return scored(np.full(count, True)), np.stack([scored(fold != one) for one in np.unique(fold)], axis=1)
 
 
-def _jackknife(replicates: Sequence[tuple], examples: int, log: bool) -> Interval:
-    """Of one side, or of two whose difference is asked for."""
-    values = []
-    for theta, left_out in replicates:
-        count = left_out.shape[1]
-        values.append(count * theta[:, None] - (count - 1) * left_out)
-    return _interval([theta for theta, _ in replicates], values, examples or values[0].shape[1], log)
+def _of_scores(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What an interval is made from: the estimate of each model (models,), and its scores (models, examples)."""
+    values = _finite(values)
+    return values.mean(axis=1), values
 
 
-def _interval(theta: Sequence[np.ndarray], values: Sequence[np.ndarray], examples: int, log: bool = False) -> Interval:
-    """Of the mean of theta (models,), or of a difference of two, with scores or pseudo-values (models, examples)."""
-    of_examples = [side.mean(axis=0) for side in values]
-    by_model, interaction = [_of_mean(side) for side in theta], [_interaction(side) for side in values]
-    if len(theta) == 1:
-        sources = by_model[0], _of_mean(of_examples[0]), interaction[0]
-        mean = float(theta[0].mean())
-    else:
-        sources = added(by_model), _of_mean(of_examples[0] - of_examples[1]), added(interaction)
-        mean = float(theta[0].mean()) - float(theta[1].mean())
-    return Interval(mean, *sources, min(map(len, theta)), examples, log)
+def _of_folds(theta: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same from estimates without each fold (models, folds), whose pseudo-values take the place of scores."""
+    count = left_out.shape[1]
+    return theta, count * theta[:, None] - (count - 1) * left_out
+
+
+def _interval(theta: np.ndarray, values: np.ndarray, examples: int = 0, log: bool = False) -> Interval:
+    """Of the mean over models; without a score, for examples that are given."""
+    if not values.shape[1]:
+        return over_seeds(theta, log)
+    sources = _of_mean(theta), _of_mean(values.mean(axis=0)), _interaction(values)
+    return Interval(float(theta.mean()), *sources, len(theta), examples or values.shape[1], log)
+
+
+def _compared(sides: Sequence[tuple], paired: bool, examples: int = 0, log: bool = False) -> Interval:
+    """Of one side; of two, of the first minus the second, whose models belong together or are others."""
+    if len(sides) == 1:
+        return _interval(*sides[0], examples, log)
+    (theta, values), (reference, others) = sides
+    if paired:
+        return _interval(theta - reference, values - others, examples, log)
+    apart = _interval(theta, values, examples, log) - _interval(reference, others, examples, log)
+    return replace(apart, by_example=_of_mean(values.mean(axis=0) - others.mean(axis=0)))
 
 
 def _of_mean(values: np.ndarray) -> Source:
     """var(x)/n; none of a single value."""
-    return NONE if len(values) == 1 else Source(float(values.var(ddof=1)) / len(values), len(values) - 1)
+    return NONE if len(values) < 2 else Source(float(values.var(ddof=1)) / len(values), len(values) - 1)
 
 
 def _interaction(values: np.ndarray) -> Source:
@@ -427,12 +422,6 @@ def _interaction(values: np.ndarray) -> Source:
     rest = values - values.mean(axis=1, keepdims=True) - values.mean(axis=0, keepdims=True) + values.mean()
     degrees = (m - 1) * (n - 1)
     return Source(float((rest**2).sum()) / (degrees * m * n), degrees)
-
-
-def _logarithm(values: np.ndarray) -> np.ndarray:
-    if not (values > 0).all():
-        raise ValueError("A ratio is judged by its logarithm, so each has to be positive.")
-    return np.log(values)
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
@@ -482,18 +471,16 @@ def unlearned(
         Reasons by task; with the size of the training set ("rte from 500 examples"), and without for the largest; with
         the encoder ("rte on bert-base"), and without for the leading one.
     """
+    largest = models.groupby(["encoder", "task"])["examples"].max()
     reasons = {}
-    for (encoder, task), of_task in models.groupby(["encoder", "task"], sort=False):
-        for size, of_models in of_task.groupby("examples", sort=False):
-            predicted = predictions[predictions["address"].isin(of_models["address"])]
-            bag = pd.DataFrame() if words is None or words.empty else words.query("task == @task and examples == @size")
-            why = _why_unlearned(of_models, predicted, (gains or {}).get(task), bag)
-            if not why:
-                continue
-            largest, leads = size == of_task["examples"].max(), encoder == leading
-            name = of_size(title(task), None if largest else size, "" if leads else encoder)
-            names = product([None, size] if largest else [size], ["", encoder] if leads else [encoder])
-            reasons |= {of_size(task, *one): f"{name} {why}" for one in names}
+    for (encoder, task, size), of_models in models.groupby(["encoder", "task", "examples"], sort=False):
+        predicted = predictions[predictions["address"].isin(of_models["address"])]
+        bag = pd.DataFrame() if words is None or words.empty else words.query("task == @task and examples == @size")
+        if why := _why_unlearned(of_models, predicted, (gains or {}).get(task), bag):
+            sizes = [None, size] if size == largest[encoder, task] else [size]
+            encoders = ["", encoder] if encoder == leading else [encoder]
+            said = f"{of_size(title(task), sizes[0], encoders[0])} {why}"
+            reasons |= {of_size(task, *one): said for one in product(sizes, encoders)}
     return reasons
 
 
@@ -655,11 +642,6 @@ class Claim:
     pools_tasks: bool = False
     variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for part in self.above if isinstance(self.above, Mapping) else [""]:
-            if not self.of_order(part) and not of_part(self.because, part):
-                raise ValueError(f"The threshold of {self.key} lacks its reason: say `because`.")
-
     @property
     def noun(self) -> str:
         """What a group is."""
@@ -698,7 +680,7 @@ def judge(claim: Claim, function: Callable, record: Record, excluded: Mapping[st
     verdict = _judge(claim, function, tables, excluded)
     measured = {name for table in tables.values() if "control" in table for name in table["control"].unique()}
     controls = [name for name in CONTROLS if name in measured and not (claim.no_twin and name in TWINS)]
-    settings = _other_thresholds(claim, verdict)
+    settings = _in_other_settings(claim, verdict)
     for name, setting in claim.variants.items() if verdict.groups else ():
         settings[name] = _judge(claim, partial(function, **setting), tables, excluded).outcome
     of_controls = {name: _judge(claim, function, tables, excluded, name) for name in controls}
@@ -726,12 +708,15 @@ def _judge(
 
 def _groups(claim: Claim, function: Callable, rows, excluded: Mapping[str, str]) -> tuple[dict, dict[str, str]]:
     """By name, the intervals of each group that takes part, and why the others are left out."""
-    if claim.by:
-        by = claim.by if isinstance(claim.by, str) else list(claim.by)
-        given = {key: of_group for key, of_group in rows.groupby(by, sort=False)}
-        given = {_encoder_on_task(*key) if isinstance(key, tuple) else key: one for key, one in given.items()}
-    else:
+    if not claim.by:
         given = function(rows)
+    elif isinstance(claim.by, str):
+        given = dict(list(rows.groupby(claim.by, sort=False)))
+    else:  # an encoder on a task
+        given = {
+            (f"{short(encoder)} on {title(task)}", of_size(task, None, encoder)): of_group
+            for (encoder, task), of_group in rows.groupby(list(claim.by), sort=False)
+        }
     found, left_out = {}, {}
     for key, one in given.items():
         name, *on = key if isinstance(key, tuple) else (key, *str(key).split("–"))
@@ -741,11 +726,6 @@ def _groups(claim: Claim, function: Callable, rows, excluded: Mapping[str, str])
         else:
             found[name] = estimate(one, function, claim.models, claim.unit) if claim.by else one
     return found, left_out
-
-
-def _encoder_on_task(encoder: str, task: str) -> tuple[str, str]:
-    """The name of an encoder on a task, and what it stands on."""
-    return f"{short(encoder)} on {title(task)}", of_size(task, None, encoder)
 
 
 def judge_group(
@@ -774,12 +754,7 @@ def judge_group(
 
 
 def as_verdict(claim: Claim, groups: Sequence[Group], left_out: Mapping[str, str]) -> Verdict:
-    """The verdict from the groups, and from what was left out.
-
-    >>> claim = Claim("up", "p", "It rises.", "§1")
-    >>> as_verdict(claim, [Group("RTE", HOLDS, ()), Group("MRPC", FAILS, ())], {}).outcome
-    'mixed'
-    """
+    """The verdict from the groups, and from what was left out."""
     if not groups:
         reason = "; ".join(dict.fromkeys(left_out.values())) or claim.if_empty
         return Verdict(CANNOT_BE_TESTED, left_out=left_out, reason=reason)
@@ -797,20 +772,17 @@ def as_verdict(claim: Claim, groups: Sequence[Group], left_out: Mapping[str, str
     return Verdict(outcome, tuple(groups), left_out, "", alone, untested, left_of_half)
 
 
-def _other_thresholds(claim: Claim, verdict: Verdict) -> dict[str, str]:
+def _in_other_settings(claim: Claim, verdict: Verdict) -> dict[str, str]:
     """The outcome with other thresholds, where some part has one of size, and at other levels."""
-    if not verdict.groups:
-        return {}
-    parts = {part.name for group in verdict.groups for part in group.parts}
-    settings = {} if all(map(claim.of_order, parts)) else {name: {"factor": one} for name, one in THRESHOLDS.items()}
-    settings |= {name: {"level": level} for name, level in LEVELS.items()}
+    of_order = all(claim.of_order(part.name) for group in verdict.groups for part in group.parts)
     outcomes = {}
-    for name, setting in settings.items():
+    for name, (factor, level) in SETTINGS.items() if verdict.groups else ():
         groups = []
         for group in verdict.groups:
             intervals = {part.name: part.interval for part in group.parts}
-            groups.append(judge_group(claim, group.name, intervals, **setting))
-        outcomes[name] = as_verdict(claim, groups, verdict.left_out).outcome
+            groups.append(judge_group(claim, group.name, intervals, factor, level))
+        if factor == 1 or not of_order:
+            outcomes[name] = as_verdict(claim, groups, verdict.left_out).outcome
     return outcomes
 
 
@@ -860,8 +832,7 @@ def save(claims: Iterable[tuple[Claim, Verdict]], folder: Path) -> None:
 def load(folder: Path) -> list[tuple[Claim, Verdict]]:
     """The claims of a run with what became of them, from its ``claims.json``.
 
-    Raises:
-        ValueError: the file is damaged, or was written by another version of this code.
+    Refused: the file is damaged, or was written by another version of this code.
     """
     file = folder / "claims.json"
     try:

@@ -19,12 +19,11 @@ from fivelenses.files import written_beside
 
 def read_cells(file: Path) -> list[tuple[str, str]]:
     """Kind and source of each cell of a half."""
-    return _cells(file.read_text(encoding="utf-8"), file.suffix)
+    return _cells(file.read_text(encoding="utf-8"), "ipynb" if file.suffix == ".ipynb" else "py:percent")
 
 
-def _cells(text: str, suffix: str) -> list[tuple[str, str]]:
-    notebook = jupytext.reads(text, fmt="ipynb" if suffix == ".ipynb" else "py:percent")
-    return [(cell.cell_type, cell.source) for cell in notebook.cells]
+def _cells(text: str, form: str) -> list[tuple[str, str]]:
+    return [(cell.cell_type, cell.source) for cell in jupytext.reads(text, fmt=form).cells]
 
 
 def _digest(cells: list[tuple[str, str]]) -> str:
@@ -61,7 +60,7 @@ def _committed(percent: Path) -> list[str]:
     """The digest of the `.py` in the commit that is checked out; none where there is no commit that has it."""
     command = ["git", "-C", str(percent.parent), "show", f"HEAD:./{percent.name}"]
     shown = subprocess.run(command, capture_output=True, text=True)
-    return [_digest(_cells(shown.stdout, ".py"))] if shown.returncode == 0 else []
+    return [_digest(_cells(shown.stdout, "py:percent"))] if shown.returncode == 0 else []
 
 
 def main() -> None:

@@ -6,34 +6,23 @@ addresses of the checkpoints, and the facts of the run that measured.
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from fivelenses import project, records
 from fivelenses.book.findings import FILE as FINDINGS
 from fivelenses.catalogue import find
-from fivelenses.chapters import ChapterParameters, find_chapter, resolved, settings
+from fivelenses.chapters import find_chapter, resolved, settings
 from fivelenses.execution import RunError, find_run
 from fivelenses.files import checksums, folder_beside, written_beside
+from fivelenses.judging import short
 
 # Of a run's facts, those that its committed records keep.
 PUBLISHED_FACTS = (
     *("chapter", "profile", "parameters", "not_measured", "specifications"),
     *("device", "python", "versions", "seconds", "training_seconds", "peak_memory"),
 )
-MAX_RECORDS = 8 * 10**6  # bytes of all published records together
-
-
-def run_name(profile: str, parameters: ChapterParameters) -> str:
-    """The name of a published run: its profile and the encoder that it follows.
-
-    Example:
-        >>> run_name("tiny", settings(1, "tiny"))
-        'tiny-toy-bert-seed-0'
-    """
-    encoder = parameters.encoder
-    shipped = (project.root() / "models" / encoder).is_dir()
-    return f"{profile}-{encoder.replace('/', '-') if shipped else encoder.rstrip('/').split('/')[-1]}"
 
 
 def publish(number: int, profile: str = "small", overrides: dict | None = None) -> Path:
@@ -50,42 +39,31 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
             )
     run = find_run(chapter, profile, overrides)
     facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    place = project.records_folder() / chapter.slug
     measured = {}
-    for files in facts["records"].values():
-        for file in files:
-            name = file.removesuffix(".parquet").rpartition(".")[0]
-            measured.setdefault(name, []).append(records.read(place / file))
-    return commit(
-        number,
-        run_name(profile, parameters),
-        {name: records.merge(parts) for name, parts in measured.items()},
-        facts,
-        not overrides,
-    )
+    for file in (file for files in facts["records"].values() for file in files):
+        name = file.removesuffix(".parquet").rpartition(".")[0]
+        measured.setdefault(name, []).append(records.read(project.records_folder() / chapter.slug / file))
+    merged = {name: records.merge(parts) for name, parts in measured.items()}
+    encoder = short(parameters.encoder.rstrip("/")).replace("/", "-")
+    return commit(number, f"{profile}-{encoder}", merged, facts, not overrides)
 
 
-def commit(number: int, name: str, measured: dict[str, records.Record], facts: dict, leads: bool) -> Path:
-    """Write records and their ``run.json`` where published runs lie, in the place of the run of the same name.
+def commit(
+    number: int, name: str, measured: Mapping[str, records.Record], facts: Mapping[str, object], leads: bool
+) -> Path:
+    """Write records and their ``run.json`` where published runs lie, in the place of the run of the same name, whose
+    findings stay.
 
     Args:
-        number, name: the chapter, and the run, see `run_name`.
+        number, name: the chapter, and the run: its profile and encoder.
         measured: record by the name of its file.
         facts: of the run, from its own ``run.json``.
         leads: whether the book's page of the chapter shows this run.
-
-    Refused: all published records together would be too large to commit.
     """
     place = records.committed_folder() / name / find_chapter(number).slug
     with folder_beside(place) as partial:
         for measurement, record in measured.items():
             records.write(partial / f"{measurement}.parquet", record)
-        others = (file for file in records.committed_folder().rglob("*") if place not in file.parents)
-        size = sum(file.stat().st_size for file in others if file.is_file())
-        if size > MAX_RECORDS:
-            raise RunError(
-                f"With chapter {number} the published records would have {size / 1e6:.1f} MB: they take at most 8 MB."
-            )
         published = {one: facts[one] for one in PUBLISHED_FACTS if one in facts}
         published |= {"leads": leads, "files": checksums(partial)}
         (partial / "run.json").write_text(json.dumps(published, indent=1) + "\n", encoding="utf-8")

@@ -11,7 +11,7 @@ import pandas as pd
 from fivelenses import execution, judging, project
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
-from fivelenses.book.pages import HERE, PUBLISHED, BookRun, local_runs, published_runs
+from fivelenses.book.pages import BookRun, local_runs, published_runs
 from fivelenses.catalogue import find, is_task
 from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, check_profile, positions, settings
 from fivelenses.execution import EXECUTED, RunError
@@ -115,7 +115,7 @@ def report(
         number = part.chapter.number
         try:
             folder = execution.run(number, profile, part.overrides, log=log)
-            runs.append(BookRun(part.chapter, profile, HERE, folder, name, leads=False))
+            runs.append(BookRun(part.chapter, profile, folder, name, leads=False))
         except (RunError, SourceError, ValueError) as error:
             # What a notebook says names its chapter.
             failures.append(str(error) if isinstance(error, RunError) else f"Chapter {number}, {profile}: {error}")
@@ -150,7 +150,7 @@ def book_run(chapter: Chapter, profile: str) -> BookRun | None:
     """The run of a chapter that the book shows: one of the same profile where there is one, else the published one."""
     runs = [run for run in (*published_runs(), *local_runs()) if run.chapter == chapter and run.leads]
     runs = [run for run in runs if (run.folder / EXECUTED).is_file()]
-    return min(runs, key=lambda run: (run.profile != profile, run.part != PUBLISHED), default=None)
+    return min(runs, key=lambda run: (run.profile != profile, run.committed is None), default=None)
 
 
 def verdicts(encoder: str, profile: str, runs: Sequence[BookRun]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.book.judged import STEPS, in_turn, verdict_on
 
-from fivelenses.book.cards import EDGE, as_cards, card, plots, printed, sentence, thresholds
+from fivelenses.book.cards import EDGE, as_cards, axes, card, printed, sentence
 from fivelenses.judging import FAILS, HOLDS, OPEN, OURS, Claim, Verdict, crossed, over_seeds
 
 NUMBERS = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
@@ -28,10 +28,6 @@ def on(*outcomes, left_out=None) -> Verdict:
     return verdict_on(GROWTH, intervals, left_out)
 
 
-def drawn(*verdicts, claim=GROWTH):
-    return plots(thresholds(claim, verdicts), verdicts)
-
-
 def read(html: str) -> BeautifulSoup:
     return BeautifulSoup(html, "html.parser")
 
@@ -39,13 +35,14 @@ def read(html: str) -> BeautifulSoup:
 @given(st.lists(st.lists(NUMBERS, min_size=1, max_size=4), min_size=1, max_size=4), NUMBERS)
 def test_every_dot_and_the_threshold_lie_inside_in_order(values, threshold):
     claim = replace(GROWTH, above=threshold, because="a matter of the test")
-    ((plot,),) = drawn(judged(*map(over_seeds, values), claim=claim), claim=claim)
-    for _, of_row in plot.rows:
-        low, at, high = (plot.at(end) for end in (of_row.interval.low, of_row.interval.estimate, of_row.interval.high))
+    verdict = judged(*map(over_seeds, values), claim=claim)
+    (axis,) = axes(claim, [verdict])
+    for _, part in axis.rows(verdict):
+        low, at, high = (axis.at(end) for end in (part.interval.low, part.interval.estimate, part.interval.high))
         assert EDGE <= low <= at <= high <= 100 - EDGE
-        assert at >= plot.at(threshold) or of_row.interval.estimate <= threshold
-    assert EDGE <= plot.at(threshold) <= 100 - EDGE
-    assert all(EDGE <= at <= 100 - EDGE for at in plot.ticks.values())
+        assert at >= axis.at(threshold) or part.interval.estimate <= threshold
+    assert EDGE <= axis.at(threshold) <= 100 - EDGE
+    assert all(EDGE <= at <= 100 - EDGE for at in axis.ticks.values())
 
 
 @pytest.mark.parametrize(
@@ -57,15 +54,10 @@ def test_an_end_that_is_not_known_has_an_arrow_at_the_edge(interval, arrows):
 
 
 def test_one_wide_interval_does_not_hide_the_others():
-    ((plot,),) = drawn(judged(*[over_seeds([0.1, 0.11, 0.09])] * 4, over_seeds([900.0, -900.0])))
-    narrow, wide = plot.rows[0][1].interval, plot.rows[-1][1].interval
-    assert wide.low < plot.low and plot.high < wide.high
-    assert plot.at(narrow.high) - plot.at(narrow.low) > 5
-
-
-def test_a_part_has_one_axis_in_all_runs():
-    (one,), (two,), none = drawn(judged(over_seeds([1.0, 1.1, 0.9])), judged(over_seeds([9.0])), Verdict("open"))
-    assert (one.low, one.high) == (two.low, two.high) and none == []
+    narrow, wide = over_seeds([0.1, 0.11, 0.09]), over_seeds([900.0, -900.0])
+    (axis,) = axes(GROWTH, [judged(*[narrow] * 4), judged(wide)])
+    assert wide.low < axis.low and axis.high < wide.high
+    assert axis.at(narrow.high) - axis.at(narrow.low) > 5
 
 
 @pytest.mark.parametrize(
@@ -143,7 +135,7 @@ def test_numbers_and_outcomes_stand_beside_each_plot_as_text(one):
 def test_a_part_that_some_groups_have_names_them():
     high = over_seeds(STEPS[HOLDS])
     verdict = verdict_on(TWO, {"mrpc": {"growth": high}, "rte": {"growth": high, "size": high}})
-    whole, some = thresholds(TWO, [verdict])
+    whole, some = axes(TWO, [verdict])
     assert (whole.groups, some.groups) == ((), ("rte",))
 
 

@@ -1,7 +1,5 @@
 """The ledger: every claim once, with what each run says of it; the runs of a chapter side by side."""
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
 import yaml
@@ -25,7 +23,7 @@ def run(tmp_path):
     """A run of chapter 1 whose claims have one outcome after another, and one exhibit."""
     judging.save(in_turn(CLAIMS), tmp_path)
     (tmp_path / "hao2020-figure-1.parquet").touch()
-    return pages.BookRun(CHAPTERS[1], "tiny", pages.HERE, tmp_path, "tiny-toy-bert-seed-0")
+    return pages.BookRun(CHAPTERS[1], "tiny", tmp_path, "tiny-toy-bert-seed-0")
 
 
 @pytest.fixture
@@ -35,15 +33,7 @@ def other(run, tmp_path):
     folder.mkdir()
     judging.save(in_turn(CLAIMS, controls=True), folder)
     committed = tmp_path / "small-some-encoder" / "1-attention-svcca"
-    return replace(
-        run,
-        part=pages.PUBLISHED,
-        name="small-some-encoder",
-        profile="small",
-        leads=False,
-        folder=folder,
-        committed=committed,
-    )
+    return pages.BookRun(CHAPTERS[1], "small", folder, "small-some-encoder", False, committed)
 
 
 def test_every_paper_of_a_chapter_has_its_name_in_the_ledger():

@@ -5,101 +5,59 @@ import subprocess
 from pathlib import Path
 
 import nbformat
-import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from matplotlib.figure import Figure
 
-from fivelenses import judging
 from fivelenses.book import build, pages
 from fivelenses.chapters import settings
-from fivelenses.execution import EXECUTED, RunError
-from fivelenses.exhibits import Drawing, Exhibit
-from fivelenses.files import checksums
+from fivelenses.execution import EXECUTED, RunError, code_cells
 
 
-def executed_copy(chapter, tmp_path, change=lambda notebook: None):
-    """A finished run of the chapter whose executed notebook was changed."""
+def finished(chapter, tmp_path, cell=0, outputs=()):
+    """A finished run of the chapter, with outputs of one of its cells of code."""
     notebook = nbformat.read(chapter.notebook, as_version=4)
-    for number, cell in enumerate(notebook.cells, 1):
-        cell.execution_count, cell.outputs = number, []
-    change(notebook)
+    for number, one in enumerate(code_cells(notebook)):
+        one.execution_count, one.outputs = number, list(outputs) if number == cell else []
     folder = tmp_path / "run"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     nbformat.write(notebook, folder / EXECUTED)
-    judging.save([], folder)
-    return pages.BookRun(chapter, "tiny", pages.HERE, folder, "tiny-toy-bert-seed-0")
+    facts = {"profile": "tiny", "parameters": settings(1, "tiny").model_dump(mode="json"), "versions": {}}
+    facts |= {"device": "CPU", "seconds": 1, "peak_memory": 1, "training_seconds": 60, "not_measured": {}}
+    (folder / "run.json").write_text(json.dumps(facts | {"outdated": ["rollbacks"]}))
+    return pages.BookRun(chapter, "tiny", folder, "tiny-toy-bert-seed-0")
 
 
-def finish(shown):
-    """Write the run's facts, when all its other files are there."""
-    facts = {
-        "profile": "tiny",
-        "parameters": settings(1, "tiny").model_dump(mode="json"),
-        "versions": {},
-        "device": "CPU",
-        "seconds": 1,
-        "peak_memory": 1,
-        "training_seconds": 60,
-        "not_measured": {},
-        "outdated": ["rollbacks"],
-        "files": checksums(shown.folder),
-    }
-    (shown.folder / "run.json").write_text(json.dumps(facts))
-    return shown
-
-
-def test_a_page_takes_outputs_from_the_run_and_its_pictures_are_files_of_the_book(chapter, tmp_path):
-    exhibits = []
-    for number, alt in enumerate(("a curve", "another"), 1):
-        figure = Figure()
-        figure.subplots().plot([0, number])
-        drawing = Drawing(figure, pd.DataFrame({"x": [1]}), alt)
-        exhibits.append(Exhibit(f"figure-{number}", "Title", "A caption.", drawing.table, drawing))
-    outputs = [nbformat.v4.new_output("display_data", {"text/html": exhibit.html}) for exhibit in exhibits]
-    shown = finish(executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[1].outputs.extend(outputs)))
-    static = tmp_path / "_static"
-    page = pages.assemble(shown, static)
-    assert page == pages.assemble(shown, static)
-    outputs = [cell for cell in page.cells if cell.cell_type == "code"][1].outputs
-    figures = BeautifulSoup("".join(output.data["text/html"] for output in outputs), "html.parser").select("figure")
-    assert [figure["id"] for figure in figures] == ["figure-1", "figure-2"]
-    assert [figure.img["alt"] for figure in figures] == ["a curve", "another"]
-    for figure, exhibit in zip(figures, exhibits, strict=True):
-        file = static / figure.img["src"].removeprefix("../_static/")
-        assert file.read_bytes() == exhibit.drawing.png
-    assert len(list((static / "exhibits").glob("*.png"))) == 2
+def test_a_page_is_the_notebook_with_the_outputs_of_its_run_named_in_its_title(chapter, tmp_path):
+    shown = [nbformat.v4.new_output("display_data", {"text/html": f"<p>{one}</p>"}) for one in "ab"]
+    run = finished(chapter, tmp_path, 1, shown)
+    page = pages.assemble(run, tmp_path / "_static")
+    assert page == pages.assemble(run, tmp_path / "_static")
+    assert code_cells(page)[1].outputs == shown and not code_cells(page)[2].outputs
+    assert page.cells[0].source.strip() == "# What changes? toy-bert-seed-0, toy world, this machine"
 
 
 def test_a_page_says_what_run_it_shows_and_offers_the_clean_notebook(chapter, tmp_path):
-    shown = finish(executed_copy(chapter, tmp_path))
-    page = pages.assemble(shown, tmp_path / "_static")
-    (run,) = (cell.source for cell in page.cells if cell.cell_type == "markdown")
-    assert 'href="../_static/notebooks/1-attention-svcca.ipynb" download' in run
-    assert "The code that measures `rollbacks` has changed since" in run
-    assert "| `training_examples` |" in run and "| `schedules, rte` |" in run and "learning_rate: 1.0e-05" in run
+    said = pages.assemble(finished(chapter, tmp_path), tmp_path / "_static").cells[1].source
+    assert 'href="../_static/notebooks/1-attention-svcca.ipynb" download' in said
+    assert "The code that measures `rollbacks` has changed since" in said
+    rows = [[cell.text for cell in row.select("td")] for row in BeautifulSoup(said, "html.parser").select("tbody tr")]
+    assert ["training_examples", "6000", "–"] in rows and ["variance_kept", "0.99", "0.99"] in rows
+    of_rte = next(row for row in rows if row[0] == "schedules, rte")
+    assert '"learning_rate": 1e-05' in of_rte[2] and "epochs" not in [row[0] for row in rows]
     clean = nbformat.read(tmp_path / "_static" / "notebooks" / chapter.notebook.name, as_version=4)
     assert clean == nbformat.read(chapter.notebook, as_version=4)
 
 
 def test_a_page_with_a_warning_breaks_the_build_with_the_command_to_run(chapter, tmp_path):
-    warning = nbformat.v4.new_output("stream", text="warn")
-    shown = finish(executed_copy(chapter, tmp_path, lambda notebook: notebook.cells[2].outputs.append(warning)))
+    run = finished(chapter, tmp_path, 2, [nbformat.v4.new_output("stream", text="warn")])
     with pytest.raises(RunError, match="printed a warning: run `fivelenses run 1 --profile tiny --force`"):
-        pages.assemble(shown, tmp_path / "_static")
-
-
-def test_a_missing_page_breaks_the_build(chapter, tmp_path):
-    (tmp_path / "book").mkdir()
-    (tmp_path / "_config.yml").write_text("title: A book\n")
-    with pytest.raises(RunError, match="cannot be shown on profile tiny .there is no run.*fivelenses run 1"):
-        build.stage(tmp_path / "staged", pages.local_runs())
+        pages.assemble(run, tmp_path / "_static")
 
 
 @pytest.mark.parametrize("failed", [False, True])
 def test_a_page_by_itself_is_a_book_of_one_page_or_says_why_not(chapter, tmp_path, monkeypatch, failed):
-    shown = pages.run_here(chapter, finish(executed_copy(chapter, tmp_path)).folder)
+    shown = pages.run_here(chapter, finished(chapter, tmp_path).folder)
     assert shown.title == "toy-bert-seed-0, toy world, this machine"
     (tmp_path / "_config.yml").touch()
     (tmp_path / "book" / "_static").mkdir(parents=True)

@@ -5,7 +5,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
-from fivelenses.book.sweeps import PAGE, score_against, write_page
+from fivelenses.book.build import score_against, write_page_of_sweeps
 
 MODEL = {"exhibit": "models", "point": "p", "task": "rte", "seed": 0, "score": 0.6, "frozen": -1, "truncated": -1}
 MODEL |= {"reinitialised": 0, "shuffled_labels": 0}
@@ -35,15 +35,15 @@ def test_a_swept_name_does_not_hide_the_models_own():
 
 def test_the_page_has_a_picture_and_the_verdicts_per_parameter_that_varies(tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
-    write_page(tmp_path)
-    assert not (tmp_path / PAGE).exists()
+    write_page_of_sweeps(tmp_path)
+    assert not (tmp_path / "here" / "sweeps.md").exists()
     sweep = tmp_path / "runs" / "sweeps" / "rates"
     sweep.mkdir(parents=True)
     models({"rate": 0.1, "epochs": 3}, {"rate": 0.2, "epochs": 3, "point": "q"}).to_parquet(sweep / "sweep.parquet")
     judged = {"claim": "rises", "point": ["p", "q"], "rate": [0.1, 0.2], "epochs": 3, "verdict": ["open", "mixed"]}
     pd.DataFrame(judged).to_parquet(sweep / "claims.parquet")
     (sweep / "sweep.yaml").write_text(yaml.safe_dump({"chapter": 1, "profile": "tiny", "swept": ["rate", "epochs"]}))
-    write_page(tmp_path)
-    page = BeautifulSoup((tmp_path / PAGE).read_text(), "html.parser")
+    write_page_of_sweeps(tmp_path)
+    page = BeautifulSoup((tmp_path / "here" / "sweeps.md").read_text(), "html.parser")
     assert len(page.select("figure")) == len(page.select("table")) == 1
     assert [cell.text for cell in page.select("tbody td")] == ["rises", "open (1)", "mixed (1)"]

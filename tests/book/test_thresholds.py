@@ -24,7 +24,7 @@ MOVE = """<script>document.addEventListener("DOMContentLoaded", () => {
 
 
 def verdicts_on_page(folder, judged, to=""):
-    cards = as_cards([(claim, [View(verdict, "toy")]) for claim, verdict in judged])
+    cards = as_cards([[View(claim, verdict, "toy")] for claim, verdict in judged])
     script = (project.root() / "book" / "_static" / "thresholds.js").read_text(encoding="utf-8")
     page = folder / "cards.html"
     written = f"<!doctype html><meta charset='utf-8'><script>{script}</script>{MOVE}{cards}"

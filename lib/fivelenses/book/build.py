@@ -1,6 +1,7 @@
-"""The book: pages and runs are gathered in one folder and built with jupyter-book, warnings as errors."""
+"""The book: pages, runs and the tables made from them are gathered in one folder and built with jupyter-book, warnings
+as errors.
+"""
 
-import hashlib
 import importlib.metadata
 import json
 import re
@@ -17,15 +18,20 @@ import yaml
 from bs4 import BeautifulSoup
 
 from fivelenses import catalogue, judging, project, records
-from fivelenses.book import ledger, sweeps
-from fivelenses.book.pages import HERE, LOCAL_PROFILE, PUBLISHED, BookRun, assemble, local_runs, published_runs
-from fivelenses.chapters import CHAPTERS, settings
-from fivelenses.execution import RunError, run_all, state
+from fivelenses.book import ledger
+from fivelenses.book.cards import render
+from fivelenses.book.pages import LOCAL_PROFILE, BookRun, assemble, local_runs, published_runs
+from fivelenses.chapters import CHAPTERS
+from fivelenses.execution import RunError, of_chapter, run_all
+from fivelenses.exhibits import Exhibit, dots, in_words, table_html
 from fivelenses.files import folder_beside
+from fivelenses.judging import ORDINARY
 from fivelenses.lenses.checks import invariance_table
 
-KNOWN_TRUTH = 7  # the chapter whose counts other pages quote
+KNOWN_TRUTH = 7  # the chapter whose counts other pages quote: of these measures, by their value or by what a layer adds
 FEATURES = ("svcca", "pwcca", "cka", "rsa", "cka_debiased", "procrustes", "neighbours")
+QUOTED = {measure: ((measure,), "value") for measure in ("weights", "last", "rollback", "js")}
+QUOTED |= {"features": (FEATURES, "value"), "features_added": (FEATURES, "adds")}
 MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that a page needs of MathJax
 # The builder, which ends with this process.
 BUILDER = """
@@ -41,7 +47,8 @@ OTHER_RUNS = """## The same chapter on other encoders
 ```"""
 WAITING = """# Chapter {number} on this machine
 
-Not measured yet: `make` measures it on the toy world, and builds the book again when it is done.
+This page has no run to show ({reason}). `fivelenses run {number}` makes one on the toy world, and `fivelenses book`
+builds the book again; `make` does both.
 """
 
 
@@ -50,38 +57,26 @@ def first_page() -> Path:
     return project.root() / "build" / "book" / "html" / "index.html"
 
 
-def build(log: Callable[[str], None] = print, published_alone: bool = False, measure: bool = False) -> Path:
-    """Build the book and return its first page; a book of the same content is left as it is.
+def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
+    """Build the book of the published runs and of those of this machine that are current, and return its first page.
 
     Args:
         log: called with one line for each event.
-        published_alone: show each chapter's leading run alone, for a first look before this machine's own are made.
         measure: make this machine's own runs first.
 
     Raises:
-        RunError: a chapter is missing or out of step, or the build gave a warning.
+        RunError: a chapter failed, or the build gave a warning.
     """
-    # A first look, which is there a minute sooner, has one run per chapter, and all of that which other pages quote.
-    published = [
-        run for run in published_runs() if run.leads or run.chapter.number == KNOWN_TRUTH or not published_alone
-    ]
+    published = published_runs()
     run_all(LOCAL_PROFILE if measure else None, committed=[run.committed for run in published])
-    runs = published + ([] if published_alone else local_runs())
-    page, stamp = first_page(), first_page().parents[1] / "made-from.sha256"
-    digest = _made_from(runs)
-    if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == digest:
-        log("book: current")
-        return page
     log("book: building")
-    work = page.parents[1] / "work"
+    page, work = first_page(), first_page().parents[1] / "work"
     shutil.rmtree(work, ignore_errors=True)
-    stage(work / "source", runs)
+    stage(work / "source", published)
     html = jupyter_book(work / "source", work, "-W", "-n", "--keep-going")
     ledger.verdict_table(published).to_csv(html / "verdicts.csv", index=False)
-    stamp.unlink(missing_ok=True)
     with folder_beside(page.parent) as partial:
         shutil.copytree(html, partial, dirs_exist_ok=True)
-    stamp.write_text(digest, encoding="utf-8")
     return page
 
 
@@ -144,20 +139,20 @@ def add_meanings_of_terms(html: Path) -> None:
         page.write_text(text, encoding="utf-8")
 
 
-def stage(folder: Path, runs: Sequence[BookRun]) -> None:
+def stage(folder: Path, published: Sequence[BookRun]) -> None:
     """Gather configuration, pages, chapters and generated tables in one folder, which is made.
 
-    A chapter that this machine has not run has a page that says so if no local run is among the runs of the book.
+    A chapter without a current run of this machine has a page that says so.
     """
-    for run in (run for run in runs if run.part == HERE):
-        reason = state(run.chapter, run.folder, settings(run.chapter.number, run.profile).model_dump(mode="json"))
-        if reason:
-            raise RunError(
-                f"Chapter {run.chapter.number} cannot be shown on profile {run.profile} ({reason}): "
-                f"run `fivelenses run {run.chapter.number} --profile {run.profile}`."
-            )
-    root = project.root()
+    root, runs = project.root(), list(published)
     shutil.copytree(root / "book", folder, ignore=shutil.ignore_patterns("records"))
+    for run in local_runs():
+        if reason := of_chapter(run.chapter.number, run.profile).reason:
+            waiting = WAITING.format(number=run.chapter.number, reason=reason)
+            cell = nbformat.v4.new_markdown_cell(waiting, id="waiting")
+            write_notebook(nbformat.v4.new_notebook(cells=[cell]), folder / f"{run.page}.ipynb")
+        else:
+            runs.append(run)
     for run in runs:
         page = linked(assemble(run, folder / "_static"), run, {run.page for run in runs})
         same = [other for other in runs if other.chapter == run.chapter]
@@ -165,43 +160,16 @@ def stage(folder: Path, runs: Sequence[BookRun]) -> None:
             matrix = ledger.matrix_html(same, None, run.up)
             page.cells.append(nbformat.v4.new_markdown_cell(OTHER_RUNS.format(matrix=matrix), id="other-runs"))
         write_notebook(page, folder / f"{run.page}.ipynb")
-    for run in local_runs() if all(run.part == PUBLISHED for run in runs) else ():
-        waiting = nbformat.v4.new_markdown_cell(WAITING.format(number=run.chapter.number), id="waiting")
-        write_notebook(nbformat.v4.new_notebook(cells=[waiting]), folder / f"{run.page}.ipynb")
-    sweeps.write_page(folder)
+    write_page_of_sweeps(folder)
     write_generated(folder / "_generated", runs)
     configuration = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    configuration["parse"]["myst_substitutions"] = cases_of_lenses(runs, "known", "toy-bert") | cases_of_lenses(
-        runs, "real", "all-MiniLM"
-    )
+    quoted = cases_of_lenses(runs, "known", "toy-bert") | cases_of_lenses(runs, "real", "all-MiniLM")
+    configuration["parse"]["myst_substitutions"] = quoted
     configuration["sphinx"]["config"]["version"] = importlib.metadata.version("fivelenses")
     (folder / "_config.yml").write_text(yaml.safe_dump(configuration), encoding="utf-8")
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     contents = table_of_contents(contents, runs, folder)
     (folder / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf-8")
-
-
-def write_generated(folder: Path, runs: Sequence[BookRun]) -> None:
-    """The tables and pieces of pages that are made from runs and from the library."""
-    folder.mkdir()
-    generated = {
-        "ledger.html": ledger.ledger_html(runs),
-        "matrix.html": ledger.matrix_html(ledger.of_papers(runs)),
-        "findings.html": ledger.findings_html(runs),
-        "encoder-scores.csv": encoder_scores(runs).to_csv(index=False, float_format="%.3f", na_rep="–"),
-        "invariances.csv": invariance_table().to_csv(index=False),
-        "comparison.html": comparison_html(),
-    }
-    for name, text in generated.items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def comparison_html() -> str:
-    """The comparison of two checkpoints that a page shows, from the file that the command wrote."""
-    from fivelenses.two_checkpoints import Comparison  # its libraries take seconds, and only a whole book needs them
-
-    read = json.loads((project.root() / "book" / "comparison.json").read_text(encoding="utf-8"))
-    return Comparison(**read | {"measures": pd.DataFrame(read["measures"])}).html
 
 
 def write_notebook(page: nbformat.NotebookNode, place: Path) -> None:
@@ -235,17 +203,34 @@ def table_of_contents(contents: dict, runs: Sequence[BookRun], folder: Path) -> 
     return contents
 
 
+# --- what is made from runs and from the library ----------------------------------------------------------------------
+
+
+def write_generated(folder: Path, runs: Sequence[BookRun]) -> None:
+    """The tables and pieces of pages that pages include."""
+    from fivelenses.two_checkpoints import Comparison  # its libraries take seconds, and only a whole book needs them
+
+    folder.mkdir()
+    compared = json.loads((project.root() / "book" / "comparison.json").read_text(encoding="utf-8"))
+    generated = {
+        "ledger.html": ledger.ledger_html(runs),
+        "matrix.html": ledger.matrix_html(ledger.of_papers(runs)),
+        "findings.html": ledger.findings_html(runs),
+        "encoder-scores.csv": encoder_scores(runs).to_csv(index=False, float_format="%.3f", na_rep="–"),
+        "invariances.csv": invariance_table().to_csv(index=False),
+        "comparison.html": Comparison(**compared | {"measures": pd.DataFrame(compared["measures"])}).html,
+    }
+    for name, text in generated.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def cases_of_lenses(runs: Sequence[BookRun], prefix: str, encoder: str) -> dict[str, str]:
     """What pages that are no notebooks print of chapter 7: in how many cases lenses name a trained layer of an encoder,
-    by their value and by what a layer adds; dashes where no run is published.
+    by their value and by what a layer adds.
     """
-    published = [run for run in runs if run.chapter.number == KNOWN_TRUTH and encoder in run.name and run.committed]
-    quoted = {measure: ((measure,), "value") for measure in ("weights", "last", "rollback", "js")}
-    quoted |= {"features": (FEATURES, "value"), "features_added": (FEATURES, "adds")}
-    if not published:
-        return {f"{prefix}_{name}": "–" for name in quoted}
-    table, words = pd.read_parquet(published[0].folder / "known-truth-places.parquet"), {}
-    for name, (measures, reading) in quoted.items():
+    run = next(run for run in runs if run.chapter.number == KNOWN_TRUTH and encoder in run.name and run.committed)
+    table, words = pd.read_parquet(run.folder / "known-truth-places.parquet"), {}
+    for name, (measures, reading) in QUOTED.items():
         rows = table[table["measure"].isin(measures) & (table["reading"] == reading)]
         ends = dict.fromkeys([rows["right"].min(), rows["right"].max()])
         words[f"{prefix}_{name}"] = f"in {' to '.join(map(str, ends))} of {rows['of'].max()} cases"
@@ -267,11 +252,10 @@ def encoder_scores(runs: Iterable[BookRun]) -> pd.DataFrame:
     alike = ["task", "examples", "epochs"]
     table = models.pivot_table("score", alike, "encoder").reset_index()
     words = every_record(places, "words_by_example")
-    if len(words):
-        words = words.drop_duplicates(["task", "examples", "seed", "example"]).groupby(["task", "examples"])
-        scores = {key: judging.score(rows).estimate for key, rows in words}
-        keys = zip(table["task"], table["examples"], strict=True)
-        table.insert(3, "bag of words", [scores.get(key) for key in keys])
+    words = words.drop_duplicates(["task", "examples", "seed", "example"]).groupby(["task", "examples"])
+    scores = {key: judging.score(rows).estimate for key, rows in words}
+    keys = zip(table["task"], table["examples"], strict=True)
+    table.insert(3, "bag of words", [scores.get(key) for key in keys])
     nulls = models.groupby("task")["null_rate"].first()
     known = [(catalogue.find(task), nulls[task]) for task in table["task"]]
     table["task"] = [task.title for task, _ in known]
@@ -280,20 +264,55 @@ def encoder_scores(runs: Iterable[BookRun]) -> pd.DataFrame:
 
 
 def every_record(places: Iterable[Path], name: str) -> pd.DataFrame:
-    """The records of that name of several runs as one table; empty where no run has it."""
+    """The records of that name of all runs that have one, as one table."""
     files = [place / f"{name}.parquet" for place in places]
-    return pd.concat([pd.DataFrame(), *(records.read(file).table for file in files if file.is_file())])
+    return pd.concat([records.read(file).table for file in files if file.is_file()])
 
 
-def _made_from(runs: Sequence[BookRun]) -> str:
-    """A digest of all that a book is made from: pages, notebooks, runs, sweeps, and the library that it documents."""
-    root = project.root()
-    files = [file for file in (root / "book").rglob("*") if file.suffix != ".parquet"]
-    files += [root / "_config.yml", root / "_toc.yml", *(root / "notebooks").glob("*.ipynb")]
-    files += [file for package in records.PACKAGES for file in (records.LIBRARY / package).rglob("*.*")]
-    # A run's facts hold the checksums of its other files.
-    files += [run.folder / "run.json" for run in runs] + list(project.runs_folder().glob("sweeps/*/*"))
-    content = hashlib.sha256(repr([run.page for run in runs]).encode())
-    for file in sorted(file for file in files if file.is_file() and file.suffix != ".pyc"):
-        content.update(file.name.encode() + b"\0" + file.read_bytes())
-    return content.hexdigest()
+# --- this machine's sweeps --------------------------------------------------------------------------------------------
+
+
+def write_page_of_sweeps(folder: Path) -> None:
+    """Scores and verdicts against every swept parameter, as a page of the folder that the book is built from; nothing
+    where there is no sweep.
+    """
+    sweeps = [_sweep(file.parent) for file in sorted((project.runs_folder() / "sweeps").glob("*/sweep.parquet"))]
+    if sweeps:
+        (folder / "here").mkdir(exist_ok=True)
+        (folder / "here" / "sweeps.md").write_text(render("sweeps.md", sweeps=sweeps), encoding="utf-8")
+
+
+def _sweep(folder: Path) -> dict:
+    content = yaml.safe_load((folder / "sweep.yaml").read_text(encoding="utf-8"))
+    table, verdicts = pd.read_parquet(folder / "sweep.parquet"), pd.read_parquet(folder / "claims.parquet")
+    models, values = table[table["exhibit"] == "models"], {name: table[name].unique() for name in content["swept"]}
+    varied = [name for name, several in values.items() if len(several) > 1]
+    pictures = [score_against(models, name, folder.name).html for name in varied if len(models)]
+    claims = [verdicts_by(verdicts, name) for name in varied if len(verdicts)]
+    of_sweep = {"name": folder.name, "chapter": content["chapter"], "profile": content["profile"], "swept": values}
+    return of_sweep | {"pictures": pictures, "claims": claims}
+
+
+def verdicts_by(verdicts: pd.DataFrame, parameter: str) -> str:
+    """The verdicts over one parameter: a row per claim, a column per value, and at how many points each."""
+    counts = verdicts.drop_duplicates(["point", "claim"]).value_counts(["claim", parameter, "verdict"], sort=False)
+    words = counts.reset_index().assign(text=lambda rows: rows["verdict"] + " (" + rows["count"].astype(str) + ")")
+    wide = words.groupby(["claim", parameter], sort=False)["text"].agg(", ".join).unstack()
+    wide.columns = [f"{parameter} {value}" for value in wide.columns]
+    return table_html(wide.reset_index(), f"Verdicts by {parameter}, in brackets at how many points.")
+
+
+def score_against(models: pd.DataFrame, parameter: str, sweep: str) -> Exhibit:
+    """The scores of a sweep's models that were fine-tuned as usual, a dot each, by task and by a swept parameter.
+
+    Args:
+        models: the rows of the exhibit `models` of a sweep's table, see `checkpoints.tables.models`, where the model's
+            own column is called ``table_<name>`` if it has the name of a swept parameter.
+    """
+    own = {name: models.get(f"table_{name}", models.get(name)) for name in ("task", "seed", *ORDINARY)}
+    usual = [pd.to_numeric(own[name]) == value for name, value in ORDINARY.items()]
+    drawn = pd.DataFrame({"task": own["task"], "seed": own["seed"], "score": pd.to_numeric(models["score"])})
+    drawn = drawn.assign(value=f"{parameter} " + models[parameter].astype(str))[pd.concat(usual, axis=1).all(axis=1)]
+    drawing = dots(drawn, "score", "task", "value", value_label="score")
+    caption = f"Development score of the fine-tuned models against {parameter}: {in_words(drawn)}."
+    return Exhibit(f"{sweep}-{parameter}", f"Score against {parameter}", caption, drawn, drawing)

@@ -41,47 +41,50 @@ CONTROLS = {
     SHUFFLED: "models trained on shuffled labels",
 }
 EDGE = 4.0  # percent of a plot's width on either side that no mark but an arrow reaches
-TICKS = 3
 ROUNDING = 1e-9  # a width or number below it is one of floating point
 CENSORED = {(True, False): "at least ", (False, True): "at most "}
 
 
 @dataclass(frozen=True)
 class View:
-    """What one run says of a claim: what became of it, the run in a reader's words (empty where the page has one run),
-    the name of its place on the page, texts and addresses of the exhibits that show it, and where the records are
-    that it is judged on; empty where a page says so elsewhere.
+    """A claim and what one run says of it.
+
+    Attributes:
+        claim, verdict: what became of what.
+        run: in a reader's words; empty where the page has one run.
+        page, anchor: the address of the run's page, and the name of the view's place on the ledger.
+        figures: texts and addresses of the exhibits that show it.
+        record: where the records lie that it is judged on, if the page does not say so elsewhere.
     """
 
+    claim: Claim
     verdict: Verdict
     run: str = ""
+    page: str = ""
     anchor: str = ""
     figures: tuple[tuple[str, str], ...] = ()
     record: str = ""
 
 
 @dataclass(frozen=True)
-class Threshold:
-    """What a claim asks of one part: above which number it has to lie and why, in which `groups` (all when empty), and
-    which `half` of the sentence it is about.
+class Axis:
+    """What a claim asks of one part, and the axis on which all runs show it.
+
+    Attributes:
+        part, threshold, reason, unit: above which number it has to lie, and why.
+        groups: those that have the part; empty when all have.
+        half: of the sentence, that it is about.
+        low, high: the ends of the axis.
     """
 
-    name: str
-    threshold: float = 0.0
-    reason: str = ""
-    unit: str = ""
-    groups: tuple[str, ...] = ()
-    half: str = ""
-
-
-@dataclass(frozen=True)
-class Plot:
-    """The effects of one part in one run, a row per group, on an axis from `low` to `high` that all runs share."""
-
-    part: Threshold
+    part: str
+    threshold: float
+    reason: str
+    unit: str
+    groups: tuple[str, ...]
+    half: str
     low: float
     high: float
-    rows: tuple[tuple[Group, Part], ...]
 
     def at(self, number: float) -> float:
         """Where a number lies, in percent of the width; what lies outside is at the edge."""
@@ -91,9 +94,13 @@ class Plot:
     @property
     def ticks(self) -> dict[str, float]:
         """Numbers in words, and where they lie."""
-        ticks = MaxNLocator(nbins=TICKS, steps=[1, 2, 2.5, 4, 5, 10]).tick_values(self.low, self.high)
+        ticks = MaxNLocator(nbins=3, steps=[1, 2, 2.5, 4, 5, 10]).tick_values(self.low, self.high)
         inside = (float(tick) for tick in ticks if self.low <= tick <= self.high)
         return {f"{tick:z.6g}".replace("-", "−"): self.at(tick) for tick in inside}
+
+    def rows(self, verdict: Verdict) -> list[tuple[Group, Part]]:
+        """The groups of a verdict that have the part."""
+        return [(group, part) for group in verdict.groups for part in group.parts if part.name == self.part]
 
 
 @cache
@@ -110,36 +117,18 @@ def render(template: str, **content) -> str:
     return environment().get_template(template).render(signs=SIGNS, **content)
 
 
-def as_cards(judged: Iterable[tuple[Claim, Sequence[View]]]) -> str:
-    """Claims with the views of their runs as HTML, folded to their first line."""
-    drawn = []
-    for claim, views in judged:
-        verdicts = [view.verdict for view in views]
-        parts = thresholds(claim, verdicts)
-        drawn.append((claim, views, parts, plots(parts, verdicts)))
+def as_cards(claims: Iterable[Sequence[View]]) -> str:
+    """Claims, each with the views of its runs, as HTML, folded to their first line."""
+    cards = [(views, axes(views[0].claim, [view.verdict for view in views])) for views in claims]
     functions = dict(sentence=sentence, on_controls=on_controls, by_value=by_value, printed=printed)
-    return render("cards.html", cards=drawn, ours=OURS, corrected_end=corrected_end, **functions)
+    return render("cards.html", cards=cards, ours=OURS, corrected_end=corrected_end, **functions)
 
 
 def card(claim: Claim, verdict: Verdict, exhibits: Iterable[str] = ()) -> str:
     """A claim with what the run of its page says of it; `exhibits` are the keys of those on the page."""
     shown = set(exhibits)
     figures = tuple((figure_name(key), f"#{key}") for key in claim.exhibits if key in shown)
-    return as_cards([(claim, [View(verdict, figures=figures)])])
-
-
-def thresholds(claim: Claim, verdicts: Iterable[Verdict]) -> list[Threshold]:
-    """What a claim asks of each part that some group of its verdicts has, those on controls included."""
-    groups = [group for verdict in verdicts for one in (verdict, *verdict.controls.values()) for group in one.groups]
-    names, found = {group.name for group in groups}, []
-    for name in dict.fromkeys(part.name for group in groups for part in group.parts):
-        having = [group for group in groups if any(part.name == name for part in group.parts)]
-        some, halves = sorted({group.name for group in having}), {group.half for group in having}
-        reason, unit = (of_part(said, name) or "" for said in (claim.because, claim.unit))
-        half = halves.pop() if len(halves) == 1 else ""
-        of_groups = tuple(some) if len(some) < len(names) else ()
-        found.append(Threshold(name, claim.threshold(name), reason, unit, of_groups, half))
-    return found
+    return as_cards([[View(claim, verdict, figures=figures)]])
 
 
 def figure_name(key: str) -> str:
@@ -166,29 +155,30 @@ def by_value(reasons: Mapping[str, str]) -> dict[str, list[str]]:
 # --- plots ------------------------------------------------------------------------------------------------------------
 
 
-def plots(parts: Sequence[Threshold], verdicts: Sequence[Verdict]) -> list[list[Plot]]:
-    """The plots of a claim: for each run that judged it, one per part, each part on one axis in all runs."""
-    of_runs: list[list[Plot]] = [[] for _ in verdicts]
-    for part in parts:
-        rows = []
-        for verdict in verdicts:
-            pairs = ((group, one) for group in verdict.groups for one in group.parts)
-            rows.append(tuple((group, one) for group, one in pairs if one.name == part.name))
-        ends = extent(part, [one.interval for of_run in rows for _, one in of_run])
-        for place, of_run in enumerate(rows):
-            of_runs[place] += [Plot(part, *ends, of_run)] if of_run else []
-    return of_runs
+def axes(claim: Claim, verdicts: Iterable[Verdict]) -> list[Axis]:
+    """One axis for each part that some group of these verdicts has."""
+    groups, found = [group for verdict in verdicts for group in verdict.groups], []
+    names = {group.name for group in groups}
+    for name in dict.fromkeys(part.name for group in groups for part in group.parts):
+        having = [(group, part) for group in groups for part in group.parts if part.name == name]
+        some, halves = sorted({group.name for group, _ in having}), {group.half for group, _ in having}
+        reason, unit = (of_part(said, name) or "" for said in (claim.because, claim.unit))
+        of_groups, half = tuple(some) if len(some) < len(names) else (), halves.pop() if len(halves) == 1 else ""
+        threshold = claim.threshold(name)
+        ends = extent(threshold, [part.interval for _, part in having])
+        found.append(Axis(name, threshold, reason, unit, of_groups, half, *ends))
+    return found
 
 
-def extent(part: Threshold, intervals: Sequence[Interval]) -> tuple[float, float]:
+def extent(threshold: float, intervals: Sequence[Interval]) -> tuple[float, float]:
     """The ends of an axis on which all estimates and the threshold lie, and the intervals as far as they are not much
     wider.
     """
-    estimates = [part.threshold, *(one.estimate for one in intervals)]
+    estimates = [threshold, *(one.estimate for one in intervals)]
     least, most = min(estimates), max(estimates)
     ends = [(one.estimate, end) for one in intervals for end in one.uncensored() if math.isfinite(end)]
     usual = 1.5 * float(np.median([abs(end - estimate) for estimate, end in ends])) if ends else 0.0
-    room = max(most - least, usual) or max(abs(part.threshold), 1.0)
+    room = max(most - least, usual) or max(abs(threshold), 1.0)
     low = max(min([least, *(end for _, end in ends)]), least - room)
     high = min(max([most, *(end for _, end in ends)]), most + room)
     return (float(low), float(high)) if low < high else (float(low - room), float(high + room))

@@ -26,7 +26,7 @@ import pandas as pd
 import yaml
 from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from fivelenses import judging, records
 from fivelenses.execution import RunError
@@ -71,6 +71,48 @@ class Finding(BaseModel, extra="forbid"):
     introduction: bool = False
 
 
+def findings(committed: Path, page: Path) -> list[Finding]:
+    """The findings of a published run, their numbers filled in; none where it has no file of them.
+
+    Args:
+        committed: the folder of the run's records.
+        page: the folder of its executed page: exhibits and ``claims.json``.
+
+    Raises:
+        RunError: an entry is not well formed, or its condition does not hold; the message names its sentence.
+    """
+    file = committed / FILE
+    if not file.is_file():
+        return []
+    verdicts = {claim.key: verdict for claim, verdict in judging.load(page)}
+    found = []
+    for entry in yaml.safe_load(file.read_text(encoding="utf-8")):
+        try:
+            found.append(_filled(Finding(**entry), committed, page, verdicts))
+        except (ValueError, KeyError, AttributeError, OSError) as error:  # of an entry, a file, a name or a number
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            raise RunError(
+                f"The finding “{entry.get('says')}” in {file} does not hold of the records: {why}"
+            ) from error
+    return found
+
+
+def _filled(finding: Finding, committed: Path, page: Path, verdicts: Mapping[str, Verdict]) -> Finding:
+    pd.read_parquet(page / f"{finding.exhibit}.parquet", columns=[])  # there has to be one
+    names: dict[str, object] = {}
+    for name, number in finding.numbers.items():
+        if isinstance(number, str):
+            names[name] = evaluate(number, names)
+        elif number.claim:
+            names[name] = _of_claim(number, verdicts[number.claim])
+        else:
+            names[name] = _of_table(number, number.exhibit or finding.exhibit, committed, page)
+    if evaluate(finding.holds, names) is not True:
+        values = ", ".join(f"{name} = {value}" for name, value in names.items())
+        raise ValueError(f"{finding.holds} is not true ({values}): rewrite or remove it.")
+    return finding.model_copy(update={"says": Typographic().vformat(finding.says, (), names)})
+
+
 def evaluate(expression: str, names: Mapping[str, object]) -> object:
     """The value of an expression, as Jinja reads it: arithmetic, comparisons, `and`, `or`, `not`, abs, min, max, round.
 
@@ -86,50 +128,11 @@ def evaluate(expression: str, names: Mapping[str, object]) -> object:
     return value
 
 
-def findings(committed: Path, page: Path) -> list[Finding]:
-    """The findings of a published run, their numbers filled in; none where it has no file of them.
-
-    Args:
-        committed: the folder of the run's records.
-        page: the folder of its executed page: exhibits and ``claims.json``.
-
-    Raises:
-        RunError: an entry is not well formed, or its condition does not hold; the message names its sentence.
-    """
-    file = committed / FILE
-    if not file.is_file():
-        return []
-    verdicts = {claim.key: verdict for claim, verdict in judging.load(page)}
-    return [_finding(entry, file, page, verdicts) for entry in yaml.safe_load(file.read_text(encoding="utf-8"))]
-
-
-def _finding(entry: Mapping, file: Path, page: Path, verdicts: Mapping[str, Verdict]) -> Finding:
-    place, names = f"The finding “{entry.get('says')}” in {file}", {}
-    try:
-        finding = Finding(**entry)
-        pd.read_parquet(page / f"{finding.exhibit}.parquet", columns=[])
-        for name, number in finding.numbers.items():
-            if isinstance(number, str):
-                names[name] = evaluate(number, names)
-            elif number.claim:
-                names[name] = _of_claim(number, verdicts[number.claim])
-            else:
-                names[name] = _of_table(number, number.exhibit or finding.exhibit, file.parent, page)
-        holds, sentence = evaluate(finding.holds, names), Typographic().vformat(finding.says, (), names)
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        raise RunError(f"{place} has a wrong entry, {wrong['loc'][0]}: {wrong['msg']}.") from error
-    except (ValueError, KeyError, AttributeError, OSError) as error:
-        raise RunError(f"{place} cannot be checked, {type(error).__name__}: {error}.") from error
-    if holds is not True:
-        values = Typographic().format(", ".join(f"{name} = {{{name}}}" for name in names), **names)
-        raise RunError(f"{place} does not hold of the records ({finding.holds}; {values}): rewrite or remove it.")
-    return finding.model_copy(update={"says": sentence})
-
-
 def _of_table(number: Number, exhibit: str, committed: Path, page: Path) -> object:
-    file = committed / f"{number.record}.parquet" if number.record else page / f"{exhibit}.parquet"
-    table = records.read(file).table if number.record else pd.read_parquet(file)
+    if number.record:
+        table = records.read(committed / f"{number.record}.parquet").table
+    else:
+        table = pd.read_parquet(page / f"{exhibit}.parquet")
     for column, values in number.where.items():
         table = table[table[column].isin(values if isinstance(values, list) else [values])]
     return _taken(table[number.column], number.take)
@@ -149,8 +152,6 @@ def _of_claim(number: Number, verdict: Verdict) -> object:
 
 def _taken(values: pd.Series, take: str) -> object:
     """One number of a column; the only one of its values where nothing else is asked for."""
-    if take == "count":
-        return len(values)
     if take and take not in TAKES:
         raise ValueError(f"there is no {take!r} among {', '.join(TAKES)}")
     if not take and values.nunique(dropna=False) != 1:

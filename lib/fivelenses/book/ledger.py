@@ -6,14 +6,14 @@ Everything on it is read from the runs' ``claims.json``. Readers filter it by pa
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 import pandas as pd
 from markdown_it import MarkdownIt
 
 from fivelenses import judging
 from fivelenses.book.cards import View, as_cards, figure_name, render
-from fivelenses.book.pages import PUBLISHED, BookRun, findings_of
+from fivelenses.book.pages import BookRun, findings_of
 from fivelenses.judging import HOLDS, OPEN, OUTCOMES, REPRODUCED, Claim, Verdict
 from fivelenses.records import TWIN
 
@@ -24,55 +24,32 @@ PAPERS = {
     "singh2020": "Singh and Giovanardi (2020)",
     "merchant2020": "Merchant et al. (2020)",
 }
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What one run says of a claim."""
-
-    claim: Claim
-    verdict: Verdict
-    run: BookRun
-
-    @property
-    def count(self) -> str:
-        """Groups that hold of groups judged, and models per group, for a cell of the matrix; empty without a group."""
-        groups = self.verdict.groups
-        if not groups:
-            return ""
-        models = [str(count) for count in sorted({group.models for group in groups})]
-        return f"{len(self.verdict.of(HOLDS))}/{len(groups)} × {'–'.join(dict.fromkeys((models[0], models[-1])))}"
-
-    @property
-    def anchor(self) -> str:
-        """The name of its place on the ledger."""
-        return f"{self.claim.key}-{self.run.part if self.run.leads else self.run.name}"
-
-    def view(self, figures: bool) -> View:
-        """For a card of the ledger, with or without links to the exhibits that show it."""
-        keys = [key for key in self.claim.exhibits if figures and (self.run.folder / f"{key}.parquet").is_file()]
-        places = tuple((figure_name(key), f"{self.run.page}.html#{key}") for key in keys)
-        committed = self.run.committed
-        record = f"book/records/{committed.parent.name}/{committed.name}" if committed else ""
-        return View(self.verdict, self.run.title, self.anchor, places, record)
-
-
-Matrix = Mapping[str, Mapping[str, Mapping[str, Entry]]]  # paper to claim to run's title
+OURS = "This project"  # in the place of a paper
+Matrix = Mapping[str, Mapping[str, Mapping[str, View]]]  # paper to claim to run's title
 
 
 def by_claim(runs: Iterable[BookRun]) -> Matrix:
     """What runs say of each claim, published ones first: papers in the order of `PAPERS`, then what is no paper's."""
-    papers: dict[str, dict[str, dict[str, Entry]]] = {}
-    for run in sorted(runs, key=lambda run: (run.chapter.number, run.part != PUBLISHED)):
+    papers: dict[str, dict[str, dict[str, View]]] = {paper: {} for paper in (*PAPERS.values(), OURS)}
+    for run in sorted(runs, key=lambda run: (run.chapter.number, run.committed is None)):
+        of_paper = papers[PAPERS.get(run.chapter.paper, OURS)]
         for claim, verdict in judging.load(run.folder):
-            of_paper = papers.setdefault(PAPERS.get(run.chapter.paper, "This project"), {})
-            of_paper.setdefault(claim.key, {})[run.title] = Entry(claim, verdict, run)
-    return {paper: papers[paper] for paper in (*PAPERS.values(), "This project") if paper in papers}
+            of_paper.setdefault(claim.key, {})[run.title] = view(run, claim, verdict)
+    return {paper: claims for paper, claims in papers.items() if claims}
 
 
-def entries(matrix: Matrix) -> list[Entry]:
-    """All entries, by paper, claim and run."""
-    return [entry for claims in matrix.values() for of_claim in claims.values() for entry in of_claim.values()]
+def view(run: BookRun, claim: Claim, verdict: Verdict) -> View:
+    """What a run says of a claim, with links to the exhibits that it has."""
+    keys = [key for key in claim.exhibits if (run.folder / f"{key}.parquet").is_file()]
+    figures = tuple((figure_name(key), f"{run.page}.html#{key}") for key in keys)
+    anchor = f"{claim.key}-{run.part if run.leads else run.name}"
+    record = f"book/records/{run.committed.parent.name}/{run.committed.name}" if run.committed else ""
+    return View(claim, verdict, run.title, run.page, anchor, figures, record)
+
+
+def views(matrix: Matrix) -> list[View]:
+    """All views, by paper, claim and run."""
+    return [one for claims in matrix.values() for of_claim in claims.values() for one in of_claim.values()]
 
 
 def of_papers(runs: Iterable[BookRun]) -> list[BookRun]:
@@ -82,8 +59,8 @@ def of_papers(runs: Iterable[BookRun]) -> list[BookRun]:
 
 def verdict_table(runs: Iterable[BookRun]) -> pd.DataFrame:
     """One row per claim of a paper and run: `run`, `paper`, `claim`, `verdict`, in an order that lasts."""
-    every = entries(by_claim(of_papers(runs)))
-    rows = [(one.run.title, one.claim.paper, one.claim.key, one.verdict.outcome) for one in every]
+    every = views(by_claim(of_papers(runs)))
+    rows = [(one.run, one.claim.paper, one.claim.key, one.verdict.outcome) for one in every]
     return pd.DataFrame(sorted(rows), columns=["run", "paper", "claim", "verdict"])
 
 
@@ -95,34 +72,46 @@ def matrix_html(runs: Iterable[BookRun], ledger: str | None = "claims.html", up:
         up: the way from the matrix's page to the folder of the book's first page.
     """
     papers = by_claim(runs)
-    titles = list(dict.fromkeys(entry.run.title for entry in entries(papers)))
+    titles = list(dict.fromkeys(one.run for one in views(papers)))
     every = [of_claim for claims in papers.values() for of_claim in claims.values()]
-    return render("matrix.html", papers=papers, runs=titles, every=every, count=count, up=up, ledger=ledger)
+    functions = dict(count=count, held=held)
+    return render("matrix.html", papers=papers, runs=titles, every=every, up=up, ledger=ledger, **functions)
 
 
-def count(claims: Iterable[Mapping[str, Entry]], run: str, outcome: str = "") -> int:
+def count(claims: Iterable[Mapping[str, View]], run: str, outcome: str = "") -> int:
     """How many claims a run judges, with an outcome where one is named."""
     return sum(run in of_claim and outcome in of_claim[run].verdict.outcome for of_claim in claims)
+
+
+def held(verdict: Verdict) -> str:
+    """Groups that hold of groups judged, and models per group, for a cell of the matrix; empty without a group."""
+    if not verdict.groups:
+        return ""
+    models = sorted({group.models for group in verdict.groups})
+    range_of_models = "–".join(map(str, dict.fromkeys((models[0], models[-1]))))
+    return f"{len(verdict.of(HOLDS))}/{len(verdict.groups)} × {range_of_models}"
 
 
 def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
     """The ledger: what chance and twins say of all verdicts, and a card per claim, with or without links to figures."""
     papers = by_claim(of_papers(runs))
-    every = entries(papers)
-    groups = [group for entry in every for group in entry.verdict.groups]
-    twins = [entry.verdict.controls.get(TWIN) for entry in every if entry.verdict.outcome == REPRODUCED]
-    outcomes_of_twins = [twin.outcome for twin in twins if twin is not None]
-    titles = dict.fromkeys(entry.run.title for entry in every)
+    every = views(papers)
+    groups = [group for one in every for group in one.verdict.groups]
+    reproduced = [one.verdict.controls for one in every if one.verdict.outcome == REPRODUCED]
+    twins = [controls[TWIN].outcome for controls in reproduced if TWIN in controls]
+    titles = dict.fromkeys(one.run for one in every)
     claims = [list(of_claim.values()) for of_paper in papers.values() for of_claim in of_paper.values()]
+    if not figures:
+        claims = [[replace(one, figures=()) for one in of_claim] for of_claim in claims]
     return render(
         "ledger.html",
         choices={"paper": PAPERS, "run": {one: one for one in titles}, "outcome": {one: one for one in OUTCOMES}},
         tests=len(groups),
         decided=sum(group.outcome != OPEN for group in groups),
         by_chance=math.fsum(group.chance for group in groups),
-        twins=len(outcomes_of_twins),
-        too=outcomes_of_twins.count(REPRODUCED),
-        cards=as_cards([(of_claim[0].claim, [entry.view(figures) for entry in of_claim]) for of_claim in claims]),
+        twins=len(twins),
+        too=twins.count(REPRODUCED),
+        cards=as_cards(claims),
     )
 
 

@@ -5,8 +5,6 @@ After each exhibit come what the paper's own shows (``papers/in_the_papers.yaml`
 beside a published run's records).
 """
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -15,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import yaml
 
 from fivelenses import papers, project, records
@@ -22,15 +21,14 @@ from fivelenses.book.cards import by_value
 from fivelenses.book.findings import Finding, findings
 from fivelenses.chapters import CHAPTERS, Chapter, folder_name, settings
 from fivelenses.execution import EXECUTED, RunError, code_cells, committed_page
+from fivelenses.exhibits import table_html
 
 LOCAL_PROFILE, LOCAL_RUN = "tiny", "tiny-toy-bert-seed-0"
 TOY_ENCODERS = "toy-bert"  # encoders that have read nothing but the toy world, whatever the profile
-PUBLISHED, HERE = "published", "here"  # the book's two parts: committed runs, and this machine's own
 EXHIBIT = re.compile(r'<(?:figure|div) class="exhibit" id="([^"]+)">')
-PICTURE = re.compile(r'(?<=src=")data:image/png;base64,([^"]+)')
-# A chapter's head has a paragraph that fits any run; its last sentence counts the claims.
+# A chapter's head has a paragraph that fits any run.
 OF_ANY_RUN = re.compile(r"\*\*The answer (?:in numbers|here)\.\*\*.*?(?=\n\n|\Z)", re.DOTALL)
-COUNTED = re.compile(r"\[The\s+last\s+section\][^.]*`claims_reproduced`.*?\.(?=\s|$)", re.DOTALL)
+COUNTED = " [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here."
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,6 @@ class BookRun:
 
     Attributes:
         chapter, profile: what was run.
-        part: `published` or `here`.
         folder: of the executed page, its exhibits and verdicts.
         name: of the run, `small-all-MiniLM-L6-v2`.
         leads: whether it is the run that its chapter's page shows; other encoders have pages of their own.
@@ -48,11 +45,15 @@ class BookRun:
 
     chapter: Chapter
     profile: str
-    part: str
     folder: Path
-    name: str = ""
+    name: str
     leads: bool = True
     committed: Path | None = None
+
+    @property
+    def part(self) -> str:
+        """The book's folder of its page: committed runs, or this machine's own."""
+        return "published" if self.committed else "here"
 
     @property
     def page(self) -> str:
@@ -69,15 +70,15 @@ class BookRun:
         """The run in a reader's words."""
         encoder = self.name.removeprefix(f"{self.profile}-")
         world = "toy world" if self.profile == LOCAL_PROFILE or encoder.startswith(TOY_ENCODERS) else "real data"
-        return f"{encoder}, {world}{', this machine' if self.part == HERE else ''}"
+        return f"{encoder}, {world}{'' if self.committed else ', this machine'}"
 
 
 def published_runs() -> list[BookRun]:
     """The runs whose records are committed: by chapter, the leading run of each first."""
     chapters, runs = {chapter.slug: chapter for chapter in CHAPTERS.values()}, []
-    for file in sorted(records.committed_folder().glob("*/[!.]*/run.json")):
+    for file in records.committed_folder().glob("*/[!.]*/run.json"):
         facts, folder = json.loads(file.read_text(encoding="utf-8")), file.parent
-        of_run = chapters[folder.name], facts["profile"], PUBLISHED, committed_page(folder)
+        of_run = chapters[folder.name], facts["profile"], committed_page(folder)
         runs.append(BookRun(*of_run, folder.parent.name, facts["leads"], folder))
     return sorted(runs, key=lambda run: (run.chapter.number, not run.leads, run.name))
 
@@ -85,24 +86,20 @@ def published_runs() -> list[BookRun]:
 def local_runs() -> list[BookRun]:
     """This machine's own runs on the toy world, whether they have been made or not."""
     places = {chapter: project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {}) for chapter in CHAPTERS.values()}
-    return [BookRun(chapter, LOCAL_PROFILE, HERE, place, LOCAL_RUN) for chapter, place in places.items()]
+    return [BookRun(chapter, LOCAL_PROFILE, place, LOCAL_RUN) for chapter, place in places.items()]
 
 
 def run_here(chapter: Chapter, folder: Path) -> BookRun:
     """A run of this machine that the book does not show."""
     facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     encoder = facts["parameters"]["encoder"].replace("/", "-")
-    return BookRun(chapter, facts["profile"], HERE, folder, f"{facts['profile']}-{encoder}")
+    return BookRun(chapter, facts["profile"], folder, f"{facts['profile']}-{encoder}")
 
 
 def assemble(run: BookRun, static: Path) -> nbformat.NotebookNode:
     """The page of a finished run: the notebook with outputs, the run in its title, what the run shows at its head with
-    the facts of the run, and after each exhibit what the paper and what this run show.
-
-    Args:
-        run: is current (`execution.state`).
-        static: the book's folder of static files; pictures are written to its folder `exhibits`, named by content, and
-            the notebook without outputs to its folder `notebooks`.
+    the facts of the run, and after each exhibit what the paper and what this run show. The notebook without outputs is
+    written to the folder `notebooks` of the book's static files.
 
     Raises:
         RunError: a cell printed a warning.
@@ -120,25 +117,21 @@ def assemble(run: BookRun, static: Path) -> nbformat.NotebookNode:
                 f"run `fivelenses run {run.chapter.number} --profile {run.profile} --force`."
             )
         cell.execution_count = executed.execution_count
-        cell.outputs = [one for output in executed.outputs for one in with_words(output, below, static, run.up)]
+        cell.outputs = [one for output in executed.outputs for one in with_words(output, below)]
+    heading, _, rest = page.cells[0].source.partition("\n")
+    heading = f"{heading}{'' if heading.endswith('?') else ':'} {run.title}"
+    page.cells[0].source = f"{heading}\n{answered(rest, [one.says for one in said if one.answer])}"
     # A name of its own for this cell, not one from chance: equal content is an equal page.
     page.cells.insert(1, nbformat.v4.new_markdown_cell(the_run(run), id="the-run"))
-    if page.cells[0].cell_type == "markdown":
-        heading, _, rest = page.cells[0].source.partition("\n")
-        heading = f"{heading}{'' if heading.endswith('?') else ':'} {run.title}"
-        page.cells[0].source = f"{heading}\n{answered(rest, [one.says for one in said if one.answer])}"
     return page
 
 
 def answered(head: str, sentences: Iterable[str]) -> str:
     """The head of a chapter with sentences about one run in the place of those that fit any run."""
-    points = "\n".join(f"- {sentence}" for sentence in sentences)
-    of_any_run = OF_ANY_RUN.search(head)
-    if not points or of_any_run is None:
-        return head
-    counted = COUNTED.search(of_any_run.group())
-    answer = f"**What this run shows.**\n\n{points}" + (f"\n\n{counted.group()}" if counted else "")
-    return head[: of_any_run.start()] + answer + head[of_any_run.end() :]
+    points = "".join(f"\n- {sentence}" for sentence in sentences)
+    counted = COUNTED if "(#the-claims)" in head else ""
+    # As a function, whose backslashes are none of a pattern.
+    return OF_ANY_RUN.sub(lambda _: f"**What this run shows.**{counted}\n{points}", head) if points else head
 
 
 def findings_of(run: BookRun) -> list[Finding]:
@@ -153,42 +146,27 @@ def in_the_papers() -> dict[str, str]:
 
 def below_exhibits(said: Iterable[Finding]) -> dict[str, str]:
     """What is printed below each exhibit, by its key, in Markdown."""
-    of_run: dict[str, list[str]] = {}
-    for one in said:
-        of_run.setdefault(one.exhibit, []).append(one.says)
     below = {key: f"*In the paper*: {sentence}" for key, sentence in in_the_papers().items()}
-    for key, sentences in of_run.items():
+    for key, sentences in by_value({one.says: one.exhibit for one in said}).items():
         paragraph = f'<span id="finding-{key}" class="finding"></span>*In this run*: {" ".join(sentences)}'
-        below[key] = "\n\n".join(filter(None, (below.get(key), paragraph)))
+        below[key] = f"{below[key]}\n\n{paragraph}" if key in below else paragraph
     return below
 
 
-def with_words(output: nbformat.NotebookNode, below: dict[str, str], static: Path, up: str) -> list:
-    """An output and what is said below its exhibit; its pictures are written to the static files, named by content."""
-    html = output.get("data", {}).get("text/html")
-    if html is None:
+def with_words(output: nbformat.NotebookNode, below: Mapping[str, str]) -> list[nbformat.NotebookNode]:
+    """An output, and what is said below the exhibit that it shows."""
+    exhibit = EXHIBIT.match(output.get("data", {}).get("text/html", ""))
+    if exhibit is None or exhibit[1] not in below:
         return [output]
-
-    def address(picture: re.Match) -> str:
-        content = base64.b64decode(picture[1])
-        place = static / "exhibits" / f"{hashlib.sha256(content).hexdigest()[:16]}.png"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-        return f"{up}_static/exhibits/{place.name}"
-
-    exhibit = EXHIBIT.match(html)
-    shown = [{"text/html": PICTURE.sub(address, html)}]
-    shown += [{"text/markdown": below[exhibit[1]]}] if exhibit and exhibit[1] in below else []
-    return [nbformat.v4.new_output("display_data", data) for data in shown]
+    return [output, nbformat.v4.new_output("display_data", {"text/markdown": below[exhibit[1]]})]
 
 
 def the_run(run: BookRun) -> str:
     """What a page says of its run: one paragraph, and the settings beside the paper's, folded below."""
     facts = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
     trained, measured = (timedelta(seconds=round(facts[name])) for name in ("training_seconds", "seconds"))
-    took = (
-        f"training took {trained}, measuring {measured} (h:mm:ss)" if trained or measured else "its times are unknown"
-    )
+    took = f"training took {trained}, measuring {measured} (h:mm:ss)"
+    took = took if trained or measured else "its times are unknown"
     said = [f"*This run*: {took}, on {facts['device']}, with {facts['peak_memory'] / 1e9:.1f} GB."]
     for reason, names in by_value(facts["not_measured"]).items():
         said.append(f"It has not measured {' and '.join(f'`{name}`' for name in names)}, because {reason}.")
@@ -202,26 +180,12 @@ def the_run(run: BookRun) -> str:
     return f"{' '.join(said)}\n\n:::{{dropdown}} Settings and versions\n{table}\n\n{versions}.\n:::"
 
 
-def settings_table(chapter: Chapter, parameters: dict) -> str:
-    """All settings of a run beside the paper's (the profile `paper`), as a table in Markdown."""
-    columns = {"this run": in_words(parameters)}
+def settings_table(chapter: Chapter, parameters: Mapping) -> str:
+    """All settings of a run beside the paper's (the profile `paper`), as a table; those of a mapping one by one."""
+    columns = {"this run": parameters}
     if "paper" in chapter.profiles:
-        columns["profile `paper`"] = in_words(settings(chapter.number, "paper").model_dump(mode="json"))
-    rows = [["setting", *columns], ["---"] * (1 + len(columns))]
-    for name in dict.fromkeys(name for column in columns.values() for name in column):
-        rows.append([f"`{name}`", *(column.get(name, "–") for column in columns.values())])
-    lines = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return f"```{{table}} The settings of this run{', and the paper’s' if len(columns) > 1 else ''}.\n{lines}\n```"
-
-
-def in_words(parameters: Mapping) -> dict[str, str]:
-    """Parameters as texts, those of a mapping one by one; nothing of what is not set.
-
-    >>> in_words({"seeds": [0, 1], "epochs": None, "schedules": {"rte": {"epochs": 3.0}}})
-    {'seeds': '[0, 1]', 'schedules, rte': '{epochs: 3.0}'}
-    """
-    flat = {}
-    for name, value in parameters.items():
-        flat |= {f"{name}, {key}": one for key, one in value.items()} if isinstance(value, Mapping) else {name: value}
-    texts = {name: yaml.safe_dump(value, default_flow_style=True, width=10**6) for name, value in flat.items()}
-    return {name: text.split("\n")[0] for name, text in texts.items() if flat[name] is not None}
+        columns["profile paper"] = settings(chapter.number, "paper").model_dump(mode="json")
+    table = pd.concat([pd.json_normalize(one, sep=", ", max_level=1).T for one in columns.values()], axis=1)
+    table = table.dropna(how="all").map(json.dumps, na_action="ignore").set_axis(list(columns), axis=1)
+    caption = f"The settings of this run{', and the paper’s' * (len(columns) > 1)}."
+    return table_html(table.rename_axis("setting").reset_index(), caption)
