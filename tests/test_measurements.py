@@ -1,9 +1,8 @@
 """A run and its records: what is measured, what is read, and in which parts."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -12,7 +11,6 @@ from fivelenses import processes, records
 from fivelenses.chapters import find_chapter, settings
 from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.measurements import Measurements
 from fivelenses.records import Identity, Missing, Record
 from fivelenses.run import Run
 
@@ -84,17 +82,44 @@ def of_models(checkpoints, seeds: tuple[int, ...]) -> pd.DataFrame:
     return pd.DataFrame({"model": [one.folder.name for one in checkpoints]})
 
 
-def test_a_checkpoint_is_checked_once_in_a_run(run, monkeypatch, tmp_path):
+def of_pair(checkpoints, pair) -> pd.DataFrame:
+    return of_models(checkpoints, ()).assign(pair="–".join(pair), models=len(checkpoints))
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """What a run asked to be trained, of which nothing is."""
     asked = []
 
     def prepare(specifications, log, device):
-        asked.extend(one.address for one in specifications)
-        return [Checkpoint(tmp_path / one.address, {"seconds": 1.0}) for one in specifications]
+        asked.extend(f"{one.task}-{one.seed}" for one in specifications)
+        return [Checkpoint(Path(f"{one.task}-{one.seed}"), {"seconds": 1.0}) for one in specifications]
 
     monkeypatch.setattr(finetuning, "prepare", prepare)
+    return asked
+
+
+def test_a_checkpoint_is_checked_once_in_a_run(run, trained):
     table = run.measure("of_models", each=("task", "seed"))
-    addresses = [one.address for one in run.settings.specifications()]
-    assert sorted(table["model"]) == sorted(asked) == sorted(addresses)
+    every = [f"{one.task}-{one.seed}" for one in run.settings.specifications()]
+    assert sorted(table["model"]) == sorted(trained) == sorted(every)
+
+
+def test_a_value_is_measured_on_its_own_models_and_a_run_of_more_takes_what_was_measured_before(run, trained):
+    def models(pair):
+        return [one for one in run.settings.specifications() if one.task in pair and not one.shuffled_labels]
+
+    asked = {"of": models, "each": "seed"}
+    run.measure("of_pair", **asked, over={"pair": [("cola", "rte")]})
+    trained.clear()
+    again = Run(run.chapter, run.profile, run.settings, run.folder)
+    table = again.measure("of_pair", **asked, over={"pair": [("cola", "rte"), ("rte", "sst2"), ()]})
+    assert table.groupby("pair")["model"].apply(sorted).to_dict() == {
+        "cola–rte": ["cola-1", "cola-2", "rte-1", "rte-2"],
+        "rte–sst2": ["rte-1", "rte-2", "sst2-1", "sst2-2"],
+    }
+    assert sorted(trained) == ["rte-1", "rte-2", "sst2-1", "sst2-2"]
+    assert len(again.measurements.files["of_pair"]) == 5 and table["models"].eq(2).all(), "one is of no model"
 
 
 def test_what_measuring_held_is_told_by_a_run_that_only_reads_the_record(run, monkeypatch):
@@ -124,83 +149,3 @@ def test_a_published_run_reads_and_never_measures(run, tmp_path):
     lacking = published.measure("of_models", over=lambda: 1 / 0)
     assert lacking == Missing("of_models", "it was published before chapters measured this")
     assert published.measure("several") == Missing("several", "it took too long")
-
-
-# --- parts that are whole for themselves, each on its own models -----------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Made:
-    """What stands for a specification here."""
-
-    task: str
-    seed: int
-
-    @property
-    def address(self) -> str:
-        return f"{self.task}-{self.seed}"
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """What stands for a chapter's parameters."""
-
-    models: list[Made]
-    source: str = "hub"
-    device: str = "cpu"
-    model_fields = ()
-
-    def specifications(self):
-        return self.models
-
-
-MODELS = [Made(task, seed) for task in ("rte", "mrpc", "sst2") for seed in (0, 1)]
-
-
-def scores(checkpoints, pair):
-    return pd.DataFrame(
-        {"pair": ["–".join(pair)] * len(checkpoints), "model": [one.folder.name for one in checkpoints]}
-    )
-
-
-def probes(checkpoints, model):
-    return pd.DataFrame({"model": [model], "checkpoints": [len(checkpoints)]})
-
-
-@pytest.fixture
-def begin(tmp_path, monkeypatch):
-    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
-
-    def run(models=MODELS):
-        settings = Parameters(models)
-        chapter = SimpleNamespace(slug="1-a", number=1, measures=(__name__,))
-        run = Measurements(chapter, settings, lambda line: None)
-        manifest = {"seconds": 1.0}
-        run.checkpoints = {one: SimpleNamespace(folder=Path(one.address), manifest=manifest) for one in models}
-        return run
-
-    return run
-
-
-def of_pair(pair):
-    return [one for one in MODELS if one.task in pair]
-
-
-def test_a_value_is_measured_on_its_own_models_and_a_run_of_more_takes_what_was_measured_before(begin):
-    fewer = begin([one for one in MODELS if one.task != "sst2"])
-    fewer.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc")]})
-    more = begin()
-    more.checkpoints = {one: made for one, made in more.checkpoints.items() if one.task != "rte"}
-    table = more.measure("scores", of=of_pair, each="seed", over={"pair": [("rte", "mrpc"), ("mrpc", "sst2")]})
-    assert table.groupby("pair", sort=False)["model"].apply(list).to_dict() == {
-        "rte–mrpc": ["rte-0", "mrpc-0", "rte-1", "mrpc-1"],
-        "mrpc–sst2": ["mrpc-0", "sst2-0", "mrpc-1", "sst2-1"],
-    }
-    assert len(more.files["scores"]) == 4 and more.files["scores"][:2] == fewer.files["scores"]
-
-
-def test_a_value_without_models_is_measured_without(begin):
-    table = begin().measure(
-        "probes", of=lambda model: [one for one in MODELS if one.task == model], over={"model": ("base", "rte")}
-    )
-    assert table["checkpoints"].tolist() == [0, 2]

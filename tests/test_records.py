@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -117,13 +116,6 @@ def test_parts_are_merged_with_what_they_share(tmp_path):
     merged = records.merge([*parts, Record(pd.DataFrame(), parts[0].identity, FACTS)])
     assert merged.table["task"].tolist() == ["rte", "mrpc"] and merged.facts["seconds"] == 3.0
     assert merged.identity.parameters == {"points": 4} and merged.identity.checkpoints == ("rte", "mrpc")
-
-
-def test_code_is_told_without_importing_what_measures(library, monkeypatch):
-    (library / "measure.py").write_text('raise ImportError("this was imported")\n\n\ndef heights(x):\n    return x\n')
-    monkeypatch.setattr(records, "find_spec", lambda name: SimpleNamespace(origin=library / "measure.py"))
-    assert records.measuring_module("heights", ["fivelenses.measure"]) == "fivelenses.measure"
-    assert records.measuring_code("fivelenses.measure") == digest()
 
 
 def test_every_column_of_a_committed_record_is_in_the_codebook():

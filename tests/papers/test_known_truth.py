@@ -12,16 +12,13 @@ import torch
 from tests import chapters
 from tests.conftest import ENCODER
 
-from fivelenses.chapters import ParameterError, settings
-from fivelenses.comparison import CCA, compare_with
+from fivelenses.chapters import settings
 from fivelenses.judging import CONTRADICTED, FAILS, HOLDS, REPRODUCED
-from fivelenses.lenses import weights
 from fivelenses.lenses.similarities import mutual_neighbours
 from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.known_truth import Alignment, Neighbours, changes_seen, properties_read, trained_layers
+from fivelenses.papers.known_truth import Neighbours, changes_seen, properties_read
 from fivelenses.papers.measures import BY_KEY
-from fivelenses.papers.models import development_examples
 from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TREES, TWIN
 
 LAYERS = np.arange(1, 7)
@@ -181,11 +178,6 @@ def test_a_chapter_trains_every_layer_alone_and_every_dose_once(profile):
     assert [length / 3 for length in lengths] == list(chosen.doses)
 
 
-def test_doses_without_a_whole_training_are_refused():
-    with pytest.raises(ParameterError, match="1 is among them"):
-        settings(7, "tiny", doses=[0.5, 2.0, 3.0])
-
-
 # --- measurements -----------------------------------------------------------------------------------------------------
 
 
@@ -258,17 +250,6 @@ def test_a_change_without_effect_is_seen_by_those_that_compare_places_alone(seen
             assert found < 2e-4, (kind, key)
 
 
-def test_features_are_those_of_the_comparison(seen, trainings):
-    examples = development_examples(trainings[0], 30)
-    models = {"before": encoders.load_weights(encoders.locate(ENCODER)), "after": trainings[1].model()}
-    lenses = [CCA(("svcca", "cka")), Alignment("procrustes")]
-    table = compare_with(lenses, models, [("before", "after")], examples, device="cpu")
-    for key, expected in (("svcca", table["svcca"]), ("cka", 1 - table["cka"]), ("procrustes", table["procrustes"])):
-        np.testing.assert_allclose(curve(seen, "tuned", key), expected, atol=1e-6)
-    distance = weights.distance(*models.values()).relative.mean(axis=1)
-    np.testing.assert_allclose(curve(seen, "tuned", "weights"), distance, rtol=1e-5)
-
-
 def test_streamed_neighbours_are_those_of_all_rows_at_once():
     random = torch.Generator().manual_seed(0)
     hidden = [torch.randn(2, 9, 5, generator=random) for _ in range(2)]
@@ -283,16 +264,6 @@ def test_streamed_neighbours_are_those_of_all_rows_at_once():
         lens.update(batches)
     expected = mutual_neighbours(*(side.reshape(18, 5)[positions] for side in hidden), k=2)
     assert lens.row((0, 1), 1) == {"neighbours": expected}
-
-
-def test_models_that_do_not_belong_together_are_refused(trainings):
-    other = SimpleNamespace(specification=replace(trainings[0].specification, seed=9), manifest={"diverged": False})
-    with pytest.raises(ValueError, match="of one alone"):
-        changes_seen([trainings[0], other], TRAINED, 8, **LIMITS)
-    with pytest.raises(ValueError, match="2 lengths of training are not the 3 doses"):
-        changes_seen(trainings, (0.0, 0.5, 1.0), 8, **LIMITS)
-    with pytest.raises(ValueError, match="leaves no neighbouring layers free"):
-        trained_layers(replace(trainings[0].specification, frozen=(0, 2, 4, 5, 6)), 6)
 
 
 def test_properties_of_an_encoder_that_did_not_change_are_as_before(toy_checkpoint):

@@ -12,7 +12,7 @@ from tests import chapters
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, MIXED, OPEN, REPRODUCED
-from fivelenses.lenses import directprobe, mlp_probe
+from fivelenses.lenses import mlp_probe
 from fivelenses.papers import zhou2022, zhou2022_geometry, zhou2022_probes
 
 SEEDS = (0, 1, 2)
@@ -269,19 +269,6 @@ def test_all_labels_are_kept_and_a_sentence_is_measured_once():
     assert len(zhou2022_geometry.common_labels(whole, 10)) <= (counts >= 10).sum()
     texts = [tuple(tokens) for tokens in splits["train"].examples["input_ids"]]
     assert len(texts) == len(set(texts))
-
-
-def test_a_label_that_is_in_one_split_alone_counts_in_the_training_set_and_not_in_the_comparison():
-    generator = np.random.default_rng(0)
-    labels = np.repeat(["A", "B", "C", "rare"], [6, 6, 6, 1])
-    states = generator.standard_normal((19, 4)) * 0.1 + np.repeat(np.eye(4), [6, 6, 6, 1], axis=0) * 9
-    probed = directprobe.probe(states, labels)
-    test = states[:18] * [1.0, 2.0, 1.0, 1.0], labels[:18]
-    similarity = zhou2022_geometry._similarity((states, labels), test, ["A", "B", "C"], probed)
-    of_three = directprobe.probe(states[:18], labels[:18])
-    expected = directprobe.spatial_similarity(of_three, directprobe.probe(*test))
-    assert probed.n_clusters == 4 and similarity == pytest.approx(expected)
-    assert np.isnan(zhou2022_geometry._similarity((states, labels), test, ["A", "B"], probed))
 
 
 def test_what_a_probe_has_right_is_kept_by_sentence(toy_model):
