@@ -64,10 +64,10 @@ def toy_tokenizer(toy_encoder):
 
 @pytest.fixture(scope="session")
 def toy_examples(toy_data, toy_tokenizer):
-    """Forty encoded development examples with their words."""
+    """Forty encoded development examples."""
     from fivelenses.tasks.examples import encode
 
-    return encode(toy_data, "validation", toy_tokenizer, 64, words=True).select(range(40))
+    return encode(toy_data, "validation", toy_tokenizer, 64).select(range(40))
 
 
 @pytest.fixture

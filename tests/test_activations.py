@@ -5,9 +5,17 @@ import pytest
 import torch
 from transformers import AutoModel, MPNetConfig
 
+from fivelenses import tasks
 from fivelenses.activations import represent, stream, stream_rolled_back
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list, roll_back
+from fivelenses.tasks.examples import encode
+
+
+@pytest.fixture(scope="module")
+def arcs(toy_tokenizer):
+    """Nine sentences, encoded with pairs of their words."""
+    return encode(tasks.load("dep", "toyworld", ("validation",)), "validation", toy_tokenizer, 64).select(range(9))
 
 
 def by_row(model, examples, **wanted):
@@ -76,25 +84,18 @@ def test_layers_that_do_not_exist_and_no_examples_are_refused(toy_model, toy_exa
         next(stream(toy_model, toy_examples.select([]), hidden=[1]))
 
 
-def test_a_unit_is_its_words_laid_end_to_end(toy_model, toy_examples):
-    batch = next(iter(stream(toy_model, toy_examples, hidden=[2], batch_size=4)))
-    units = [[[0], [2]]] + [[[1]]] * 3
-    pairs = batch.unit_means(2, [[[first, 0] for first, *_ in row] for row in units])
-    single = batch.unit_means(2, units)
-    words = batch.words[0]
-    torch.testing.assert_close(single[1], batch.hidden[2][0][words == 2].mean(0))
-    torch.testing.assert_close(pairs[1], torch.cat([single[1], batch.hidden[2][0][words == 0].mean(0)]))
+def test_a_unit_is_its_words_laid_end_to_end(toy_model, arcs):
+    batch = next(iter(stream(toy_model, arcs.select(range(2)), hidden=[2])))
+    first, third = (batch.hidden[2][0][batch.words[0] == word].mean(0) for word in (0, 2))
+    torch.testing.assert_close(batch.unit_means(2, [[[2]], [[1]]])[0], third)
+    torch.testing.assert_close(batch.unit_means(2, [[[2, 0]], [[1, 1]]])[0], torch.cat([third, first]))
 
 
-def test_representations_come_in_the_order_of_the_examples(toy_model, toy_examples, toy_tokenizer):
-    from fivelenses import tasks
-    from fivelenses.tasks.examples import encode
-
+def test_representations_come_in_the_order_of_the_examples(toy_model, toy_examples, arcs):
     first = represent(toy_model, toy_examples, [6], batch_size=7)[6]
     alone = np.concatenate([represent(toy_model, toy_examples.select([row]), [6])[6] for row in range(5)])
     np.testing.assert_allclose(first[:5], alone, atol=2e-5)
-    rows = encode(tasks.load("dep", "toyworld", ("validation",)), "validation", toy_tokenizer, 64).select(range(9))
-    arcs = represent(toy_model, rows, [0, 6], batch_size=4)
-    assert arcs[0].shape == (sum(map(len, rows["labels"])), 128)
-    alone = np.concatenate([represent(toy_model, rows.select([row]), [6])[6] for row in range(9)])
-    np.testing.assert_allclose(arcs[6], alone, atol=2e-5)
+    of_arcs = represent(toy_model, arcs, [0, 6], batch_size=4)
+    assert of_arcs[0].shape == (sum(map(len, arcs["labels"])), 128)
+    alone = np.concatenate([represent(toy_model, arcs.select([row]), [6])[6] for row in range(9)])
+    np.testing.assert_allclose(of_arcs[6], alone, atol=2e-5)

@@ -45,7 +45,7 @@ class Activations:
     def word_means(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The mean over each word's tokens, and their number; see `models.heads.word_means`."""
         if self.words is None:
-            raise ValueError("Words need examples that were encoded with their word_ids: encode them with words=True.")
+            raise ValueError("Words need examples with `word_ids`: encode sentences that are split into words.")
         return word_means(self.hidden[layer], self.words)
 
     def unit_means(self, layer: int, units: list[list[list[int]]]) -> torch.Tensor:

@@ -1,5 +1,5 @@
 """The tasks by name, as `catalogue.yaml` lists them: where their tables are on the hub, which columns are read, what
-the labels mean, how they are scored; and the tasks of edge probing.
+the labels mean, how they are scored; the tasks of edge probing; and corpora of raw files.
 
 It loads no large library, so that a command can refuse a name at once. A new task touches at most three files:
 
@@ -72,13 +72,10 @@ class Task:
 
 @dataclass(frozen=True)
 class EdgeTask:
-    """One edge-probing task: its title in the papers, the open data that are read for it, and whether these replace
-    OntoNotes, of which the published task is made.
-    """
+    """One edge-probing task: its title in the papers, and the open data that are read for it."""
 
     title: str
     data: str
-    in_ontonotes: bool = False
 
 
 def _task(name: str, facts: Mapping) -> Task:
@@ -86,10 +83,10 @@ def _task(name: str, facts: Mapping) -> Task:
     return Task(**{"name": name, **facts, **lists})
 
 
-FILE = Path(__file__).with_suffix(".yaml")
-_ENTRIES = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+_ENTRIES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 TASKS = {name: _task(name, facts) for name, facts in _ENTRIES["tasks"].items()}
 EDGE_TASKS = {name: EdgeTask(**facts) for name, facts in _ENTRIES["edge_tasks"].items()}
+CORPORA = _ENTRIES["corpora"]
 
 
 def find_edge_task(name: str) -> EdgeTask:
@@ -132,12 +129,7 @@ def _read_own(file: Path) -> Task:
 
 
 def is_task(name: str) -> bool:
-    """Whether there is a task of that name.
-
-    Example:
-        >>> is_task("rte"), is_task("etr")
-        (True, False)
-    """
+    """Whether there is a task of that name."""
     return name in TASKS or read_own(name) is not None
 
 
@@ -152,6 +144,6 @@ def find(name: str) -> Task:
     if task is None:
         raise ValueError(
             f"There is no task {name!r}: choose among {', '.join(sorted(TASKS))}, or name a table of your own "
-            "(.csv, .tsv, .jsonl, .parquet) or a data set, hub:owner/name."
+            "(.csv, .tsv, .jsonl, .parquet)."
         )
     return task

@@ -10,7 +10,7 @@ from fivelenses import tasks
 from fivelenses.chapters import settings
 from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.finetuning import _training_examples
-from fivelenses.checkpoints.predictions import rows_of
+from fivelenses.checkpoints.predictions import scored
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.tables import words_by_example
 from fivelenses.tasks.examples import encode
@@ -33,7 +33,7 @@ def test_its_rows_are_those_of_a_model_that_predicts_the_same(task, toy_tokenize
     data = tasks.load(task, "toyworld", ("validation",))
     of_words = words_by_example(made.as_dict())
     encoded = encode(data, "validation", toy_tokenizer, made.schedule.max_length)
-    of_model = rows_of(made, data, encoded, of_words["predicted"].to_numpy())
+    _, of_model = scored(made, data, encoded, of_words["predicted"].to_numpy())
     shared = [column for column in of_model if column not in ("encoder", "address")]
     assert of_words[shared].equals(of_model[shared].astype(of_words[shared].dtypes))
     assert {*of_words} == {*shared, "examples"}

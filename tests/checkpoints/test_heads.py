@@ -9,7 +9,7 @@ from tests.trees import is_tree
 from fivelenses import judging, tasks
 from fivelenses.checkpoints import specification
 from fivelenses.checkpoints.finetuning import prepare
-from fivelenses.checkpoints.predictions import predict, scores
+from fivelenses.checkpoints.predictions import predict, scored
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
 from fivelenses.checkpoints.tables import by_example
@@ -68,7 +68,7 @@ def predicted_of(checkpoint, tokenizer, longest: int = LONGEST) -> tuple:
 
 def test_the_score_is_that_of_the_model_that_is_read_back(trained, toy_tokenizer):
     predicted, data, encoded = predicted_of(trained, toy_tokenizer)
-    again = scores(predicted, data, encoded)
+    again, _ = scored(trained.specification, data, encoded, predicted)
     assert again == {name: trained.manifest[name] for name in again} and trained.score != trained.manifest["null_rate"]
 
 
@@ -117,4 +117,5 @@ def test_predicted_trees_are_trees_and_words_that_were_cut_off_count_as_wrong(tr
     predicted, data, encoded = predicted_of(trained, toy_tokenizer, longest=8)
     lost = sum(heads.count(-1) for heads, _ in predicted)
     words = sum(map(len, data.splits["validation"]["tokens"]))
-    assert scores(predicted, data, encoded)["uas"] <= 1 - lost / words < 1
+    scores, _ = scored(trained.specification, data, encoded, predicted)
+    assert scores["uas"] <= 1 - lost / words < 1

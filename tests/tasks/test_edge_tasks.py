@@ -1,13 +1,10 @@
 """Edge-probing tasks: the readers of corpora on texts that are read by hand, and where each task comes from."""
 
-import json
-
 import pytest
 
 from fivelenses.catalogue import EDGE_TASKS
 from fivelenses.tasks import edge_tasks
-from fivelenses.tasks.edge_tasks import ONTONOTES, data_behind, edge_table
-from fivelenses.tasks.sources import SourceError
+from fivelenses.tasks.edge_tasks import edge_table
 from fivelenses.tasks.treebanks import parse_conllu
 
 
@@ -96,23 +93,3 @@ def test_arguments_stand_beside_their_predicate():
 @pytest.mark.parametrize("tags", [["NNP", "VBZ", "DT"], ["IN", "IN", "DT", "NN"]])
 def test_a_sentence_that_is_another_is_left_out(tags):
     assert roles(*tags) == []
-
-
-def test_a_span_outside_its_text_is_refused():
-    lines = [json.dumps({"text": "a hen", "targets": [{"span1": [1, end], "label": "NP"}]}) for end in (2, 3)]
-    with pytest.raises(ValueError, match="Line 2 labels words .1, 3. of a text of 2"):
-        edge_tasks.edge_probing_json("\n".join(lines))
-
-
-def test_ontonotes_is_read_where_a_folder_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv(ONTONOTES, str(tmp_path))
-    edge_table.cache_clear()
-    assert data_behind("entities", "hub") == "OntoNotes" and data_behind("relations", "hub").startswith("SemEval")
-    with pytest.raises(SourceError, match="no entities/train.json"):
-        edge_table("entities", "hub")
-    (tmp_path / "entities").mkdir()
-    line = json.dumps({"text": "a red hen", "targets": [{"span1": [0, 3], "label": "ANIMAL"}]})
-    for split in ("train", "development", "test"):
-        (tmp_path / "entities" / f"{split}.json").write_text(line)
-    assert edge_table("entities", "hub")["validation"].loc[0, "labels"] == ["ANIMAL"]
-    edge_table.cache_clear()

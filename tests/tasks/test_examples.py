@@ -7,7 +7,7 @@ import pytest
 
 from fivelenses import tasks
 from fivelenses.tasks import examples
-from fivelenses.tasks.examples import encode, wikipedia_text
+from fivelenses.tasks.examples import wikipedia_text
 
 
 def test_a_changed_label_changes_the_digest(toy_data):
@@ -16,14 +16,6 @@ def test_a_changed_label_changes_the_digest(toy_data):
     changed = rows.remove_columns("label").add_column("label", labels)
     other = tasks.TaskData(toy_data.task, "toyworld", {"validation": changed}, toy_data.labels)
     assert other.digest("validation") != toy_data.digest("validation")
-
-
-def test_words_count_on_over_the_second_input(toy_data, toy_tokenizer):
-    row = encode(toy_data, "validation", toy_tokenizer, 64, words=True)[0]
-    words = [word for word in row["word_ids"] if word >= 0]
-    assert words == sorted(words)
-    assert set(words) == set(range(max(words) + 1))
-    assert row["word_ids"][0] == -1
 
 
 def test_an_unknown_task_names_those_there_are():

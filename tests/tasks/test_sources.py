@@ -9,7 +9,7 @@ from huggingface_hub import constants
 
 from fivelenses import tasks
 from fivelenses.tasks import sources
-from fivelenses.tasks.sources import RawFile, SourceError, raw_text
+from fivelenses.tasks.sources import SourceError, raw_text
 
 
 @pytest.fixture
@@ -53,17 +53,19 @@ def test_without_a_network_one_sentence_says_what_to_do(monkeypatch, tmp_path):
         tasks.load("cola", "hub")
 
 
-def test_a_raw_file_is_known_by_its_hash_or_by_its_git_blob(mirror):
+def test_a_raw_file_is_known_by_its_hash_or_by_its_git_blob(mirror, monkeypatch):
     place = mirror / "raw" / "owner" / "bank" / "v1" / "a.txt.xz"
     place.parent.mkdir(parents=True)
     place.write_bytes(lzma.compress(b"abc"))
     sha256, blob = hashlib.sha256(b"abc").hexdigest(), hashlib.sha1(b"blob 3\0abc").hexdigest()
-    assert raw_text(RawFile("owner/bank", "v1", "a.txt", sha256)) == "abc"
-    assert raw_text(RawFile("owner/bank", "v1", "a.txt", "0" * 64, git_blob=blob[:8])) == "abc"
+    splits = {"all": ["a", sha256], "blob": ["a", "0" * 64, blob[:8]], "other": ["a", "0" * 64], "lost": ["b", sha256]}
+    facts = {"repository": "owner/bank", "tag": "v1", "path": "{}.txt", "splits": splits}
+    monkeypatch.setitem(sources.CORPORA, "bank", facts)
+    assert raw_text("bank") == raw_text("bank", "blob") == "abc"
     with pytest.raises(SourceError, match="its hash differs"):
-        raw_text(RawFile("owner/bank", "v1", "a.txt", "0" * 64))
+        raw_text("bank", "other")
     with pytest.raises(SourceError, match="b.txt of owner/bank could not be read"):
-        raw_text(RawFile("owner/bank", "v1", "b.txt", sha256))
+        raw_text("bank", "lost")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from fivelenses import processes, tasks
-from fivelenses.checkpoints.predictions import flat_labels, predict, rows_of, scores
+from fivelenses.checkpoints.predictions import flat_labels, predict, scored
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import PREDICTIONS, Checkpoint, DamagedCheckpoint, Store
 from fivelenses.files import disk_named, written_beside
@@ -179,14 +179,14 @@ def _train(specification: Specification, partial: Path, device: str) -> dict:
     timer = _Timer(partial / PROGRESS)
     trainer = _run_trainer(specification, model, training, collate, timer, partial, device)
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
-    predicted = predict(model, data, evaluation, collate)
+    scores, rows = scored(specification, data, evaluation, predict(model, data, evaluation, collate))
     _write(partial, model, tokenizer)
-    rows_of(specification, data, evaluation, predicted).to_parquet(partial / "finished" / PREDICTIONS, index=False)
+    rows.to_parquet(partial / "finished" / PREDICTIONS, index=False)
     # The last step can spoil the weights, which no loss tells.
     finite = all(weights.square().isfinite().all() for weights in model.parameters())
     return {
         "metric": data.task.metric,
-        **scores(predicted, data, evaluation),
+        **scores,
         "diverged": not (finite and all(math.isfinite(loss) for _, loss in losses)),
         "history": losses,
         "steps": trainer.state.global_step,

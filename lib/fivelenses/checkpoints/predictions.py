@@ -17,15 +17,7 @@ from fivelenses.checkpoints.specification import Specification
 from fivelenses.models.biaffine import parse
 from fivelenses.tasks.encoding import best_span
 from fivelenses.tasks.examples import TaskData
-from fivelenses.tasks.scores import (
-    attachment_scores,
-    chain_matches,
-    f1,
-    first_sentence,
-    majority_rate,
-    score,
-    squad_scores,
-)
+from fivelenses.tasks.scores import attached, chain_matches, exact_match, f1, first_sentence, score
 
 # What a model reads of an encoded example; the rest is for training and scoring.
 INPUTS = ("input_ids", "attention_mask", "token_type_ids", "word_ids", "units")
@@ -109,56 +101,49 @@ def flat_labels(encoded: datasets.Dataset) -> np.ndarray:
     return np.concatenate([np.atleast_1d(labels) for labels in encoded["labels"]])
 
 
-def scores(predicted: Predicted, data: TaskData, encoded: datasets.Dataset) -> dict[str, float]:
-    """The scores of what `predict` returned; answers and trees are compared with the task's table, whole, also where
-    tokens were cut off.
+def scored(
+    made: Specification, data: TaskData, encoded: datasets.Dataset, predicted: Predicted
+) -> tuple[dict[str, float], pd.DataFrame]:
+    """The scores of what the model of a specification predicted; answers and trees are compared with the task's table,
+    whole, also where tokens were cut off.
 
     Returns:
         `score`, the task's metric, and `null_rate`, that of a model without information: the most frequent label for
         accuracy and 0 for Matthews; the passage's first sentence for answers, scored by F1 with `exact_match` beside
-        it; for trees every word on the next one, scored by LAS with `uas` beside it.
+        it; for trees every word on the next one, scored by LAS with `uas` beside it. And the rows of
+        `tables.by_example`.
     """
-    table = data.splits["validation"]
-    if data.task.head == "span":
-        gold = [of_question["text"] for of_question in table["answers"]]
-        exact, mean_f1 = squad_scores(predicted, gold)
-        _, null = squad_scores([first_sentence(passage) for passage in table["context"]], gold)
-        return {"score": mean_f1, "null_rate": null, "exact_match": exact}
-    if data.task.head == "biaffine":
-        gold = list(zip(table["heads"], table["names"], strict=True))
-        uas, las = attachment_scores(predicted, gold)
-        words = sum(len(heads) for heads, _ in gold)
-        return {"score": las, "null_rate": sum(chain_matches(gold)) / words, "uas": uas}
-    gold, metric = flat_labels(encoded), data.task.metric
-    null_rate = majority_rate(gold) if metric == "accuracy" else 0.0
-    return {"score": score(metric, predicted, gold), "null_rate": null_rate}
-
-
-def rows_of(made: Specification, data: TaskData, encoded: datasets.Dataset, predicted: Predicted) -> pd.DataFrame:
-    """The rows of `tables.by_example` for the model of a specification, from what `predict` returned."""
-    table = data.splits["validation"]
-    named = {"label": np.int16(-1), "predicted": np.int16(-1)}
-    if data.task.head == "span":
+    table, head = data.splits["validation"], data.task.head
+    named, others = {"label": np.int16(-1), "predicted": np.int16(-1)}, {}
+    if head == "span":
         gold = [one["text"] for one in table["answers"]]
         guessed = [first_sentence(passage) for passage in table["context"]]
         right, null = ([f1(*pair) for pair in zip(texts, gold, strict=True)] for texts in (predicted, guessed))
         weight = np.ones(len(gold))
-    elif data.task.head == "biaffine":
+        others = {"exact_match": sum(map(exact_match, predicted, gold)) / len(gold)}
+    elif head == "biaffine":
         gold = list(zip(table["heads"], table["names"], strict=True))
         weight, null = np.array([len(heads) for heads, _ in gold]), chain_matches(gold)
-        right = [attachment_scores([tree], [other])[1] for tree, other in zip(predicted, gold, strict=True)] * weight
+        heads, right = zip(*map(attached, predicted, gold), strict=True)
+        others = {"uas": float(sum(heads) / weight.sum())}
     else:
         labels = flat_labels(encoded)
         weight = np.array([np.size(of_example) for of_example in encoded["labels"]])
         example = np.repeat(np.arange(len(weight)), weight)
         equal = predicted == labels, labels == np.bincount(labels).argmax()
         right, null = (np.bincount(example[one], minlength=len(weight)) for one in equal)
-        if data.task.head == "sequence":
+        if head == "sequence":
             named = {"label": labels.astype(np.int16), "predicted": predicted.astype(np.int16)}
+    scores = {
+        name: float(sum(of_examples) / weight.sum()) for name, of_examples in (("score", right), ("null_rate", null))
+    }
+    if data.task.metric == "matthews":
+        scores = {"score": score("matthews", predicted, labels), "null_rate": 0.0}
     columns = {"score": right, "weight": weight, "null": null}
-    return pd.DataFrame(
+    rows = pd.DataFrame(
         {"encoder": made.encoder, "task": made.task, "seed": made.seed, "address": made.address}
         | {"metric": data.task.metric, "example": np.arange(len(weight), dtype=np.int32)}
         | {name: np.asarray(values, dtype=np.float32) for name, values in columns.items()}
         | named
     )
+    return scores | others, rows

@@ -1,8 +1,7 @@
 """The tasks of edge probing: one label or several for one or two spans of words, by name and source.
 
-OntoNotes, which most of the published tasks are made of, is licensed. Where FIVELENSES_ONTONOTES names a folder that
-holds it in the format of the edge-probing suite (``<task>/train.json``, ``development.json``, ``test.json``), it is
-read; otherwise open data with the same annotation replace it, which `EdgeTask.data` names.
+OntoNotes, which most of the published tasks are made of, is licensed: open data with the same annotation take its
+place, which `EdgeTask.data` names.
 
 Every reader of a corpus returns rows of one form: ``tokens``, the words of a text; ``span1`` and ``span2``, [start,
 end) in words, the second None where a single span is labelled; ``labels``, a list.
@@ -10,7 +9,6 @@ end) in words, the second None where a single span is labelled; ``labels``, a li
 
 import io
 import json
-import os
 import re
 import tarfile
 from collections.abc import Iterable, Iterator
@@ -22,66 +20,11 @@ import conllu
 import pandas as pd
 
 import toyworld
-from fivelenses.catalogue import find_edge_task
-from fivelenses.tasks.sources import RawFile, SourceError, raw_bytes, raw_splits, raw_text
+from fivelenses.catalogue import CORPORA, find_edge_task
+from fivelenses.tasks.sources import raw_bytes, raw_text
 from fivelenses.tasks.treebanks import read_treebank, words_of
 
-ONTONOTES = "FIVELENSES_ONTONOTES"
 SPLITS = ("train", "validation", "test")
-
-_SUITE = "mohsenfayyaz/edge-probing-datasets"
-FILES: dict[str, dict[str, RawFile]] = {
-    "gum": raw_splits(
-        "UniversalDependencies/UD_English-GUM",
-        "r2.16",
-        "en_gum-ud-{}.conllu",
-        train=("train", "ed0a0b32d4a6f7e6154a321d19bc9b7325124a0434cad2fd8143018059d6321c"),
-        validation=("dev", "581997015a2d878ad49619032d265a9753e1b6b03d75ca18b04a00bb9ee8991d"),
-        test=("test", "fe95c0e744f81cdf2a307ce522604ecc05cd359c7c6d1abaa3a46c85d024f34c"),
-    ),
-    "ewt-2.2": raw_splits(
-        "UniversalDependencies/UD_English-EWT",
-        "r2.2",
-        "en_ewt-ud-{}.conllu",
-        train=("train", "74001b5c55bc997fc63394c46ed36207f0107d83e0e57c89699733b5dc999eae"),
-        validation=("dev", "9e0340da5b4ede956b52c4ad2b6ce2a3192c1c7e14d5addbd2f0679a41864432"),
-        test=("test", "849d1814228f7b124daf22c1a1bd7428fcf6d2f3337698f714fe2ea7f0b7e600"),
-    ),
-    "relations": raw_splits(
-        _SUITE,
-        "",
-        "data/semeval_data/{}.json",
-        train=("train.0.85", "c8fee124fe8b1b2b143eb6e6ce0f4421e52a5285c74dc4bc6770c1c185737246"),
-        validation=("dev", "8ac3ce8845790c593c88dac1a9c822d678fb78b969cc0a4a4ee08dcb983e448b"),
-        test=("test", "427831f6fc8b5fc4592ca7e71ed9a76ee5bd8677bbb52fc194ad5d1e9f79f605"),
-    ),
-    "spr": raw_splits(
-        _SUITE,
-        "",
-        "data/spr2_data/edges.{}.json",
-        train=("train", "d572327b2c507ce6daafe411fbcdc5edba0a056ceaf01aa0c4e4946dee270b00"),
-        validation=("dev", "a7a53ed6d7a525fdb5d256f297cf38334260930d5d6f49d090bee08e53516821"),
-        test=("test", "6e1f00ed84a616379b10dfedb8fb7741674a5fe88c00380fa845d4002be71c33"),
-    ),
-    "coreference-dpr": raw_splits(
-        _SUITE,
-        "",
-        "data/dpr_data/{}.json",
-        train=("train", "13f6b98729e4fcba0217d1ba48c660e541a2eda642ce9e62f644b073e567ba59"),
-        validation=("dev", "6b0524298c2385e537d8cd788c299eaaedd863c68225f115da8391cd9813e540"),
-        test=("test", "fcb836006ff661cf278101b6d79a97da2655ca8e1d818a34fd8e5b750a0e0c1c"),
-    ),
-}
-# Both are put together from many files of their repositories, so that a mirror alone has them.
-GUM_TREES = RawFile(
-    "amir-zeldes/gum", "V11.1.0", "const.tar", "e07fd8b0c777a1652858b600ac3ed32243c167cb219f81099597e5cb29cd54a1"
-)
-PROPBANK = RawFile(
-    "propbank/propbank-release",
-    "",
-    "data/google/ewt.gold_skel",
-    "de6c69af96e5e9501b070aa78fc31fb57019d5555af44178971d2622ec5c2617",
-)
 
 # `(12-person-new-…` opens a mention, which ends at the same word with `)` or at a later one with `12)`; `12[1/2]` is
 # one part of a discontinuous mention.
@@ -95,10 +38,7 @@ Span = tuple[int, int]
 
 def data_behind(name: str, source: str) -> str:
     """What a task is read from, as a table prints it."""
-    task = find_edge_task(name)
-    if source == "toyworld":
-        return "toy world"
-    return "OntoNotes" if task.in_ontonotes and os.environ.get(ONTONOTES) else task.data
+    return "toy world" if source == "toyworld" else find_edge_task(name).data
 
 
 @cache
@@ -114,8 +54,8 @@ def edge_table(name: str, source: str) -> dict[str, pd.DataFrame]:
     if source == "toyworld":
         frames = toyworld.table(f"edge_{name.removesuffix('-dpr')}")
         return {split: _with_lists(frame) for split, frame in frames.items()}
-    read = _ontonotes if data_behind(name, source) == "OntoNotes" else _open_data
-    return {split: pd.DataFrame(read(name, split)) for split in SPLITS}
+    find_edge_task(name)
+    return {split: pd.DataFrame(_open_data(name, split)) for split in SPLITS}
 
 
 def _with_lists(frame: pd.DataFrame) -> pd.DataFrame:
@@ -123,26 +63,15 @@ def _with_lists(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns="label").assign(labels=labels)
 
 
-def _ontonotes(name: str, split: str) -> list[Row]:
-    folder = Path(os.environ[ONTONOTES]).expanduser()
-    file = folder / name / f"{'development' if split == 'validation' else split}.json"
-    if not file.is_file():
-        raise SourceError(
-            f"{ONTONOTES} names {folder}, which has no {file.relative_to(folder)}: put the edge-probing suite's file "
-            "there, or unset the variable to read open data."
-        )
-    return edge_probing_json(file.read_text(encoding="utf-8"))
-
-
 def _open_data(name: str, split: str) -> list[Row]:
     if name in ("pos", "dependencies"):
         read = parts_of_speech if name == "pos" else dependencies
         return read(read_treebank("ewt", "hub")[split])
     if name == "srl":
-        return semantic_roles(raw_text(PROPBANK), raw_text(FILES["ewt-2.2"][split]))
-    if name in FILES:
-        return edge_probing_json(raw_text(FILES[name][split]))
-    text = raw_text(FILES["gum"][split])
+        return semantic_roles(raw_text("propbank"), raw_text("ewt-2.2", split))
+    if name in CORPORA:
+        return edge_probing_json(raw_text(name, split))
+    text = raw_text("gum", split)
     if name == "constituents":
         documents: dict[str, list[list[str]]] = {}
         for identifier, words in _sentences(text):
@@ -154,7 +83,7 @@ def _open_data(name: str, split: str) -> list[Row]:
 @cache
 def _gum_trees() -> dict[str, str]:
     """The bracketed trees of each GUM document, by its name."""
-    with tarfile.open(fileobj=io.BytesIO(raw_bytes(GUM_TREES))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(raw_bytes("gum-trees"))) as archive:
         files = [member for member in archive if member.isfile()]
         return {Path(one.name).stem: archive.extractfile(one).read().decode("utf-8") for one in files}
 
@@ -176,9 +105,7 @@ def _row(tokens: list[str], span1: Span, span2: Span | None, labels: Iterable[st
 
 
 def edge_probing_json(text: str) -> list[Row]:
-    r"""The format of the edge-probing suite: one JSON object per line, spans in words split at spaces.
-
-    Refused: a span is outside its text; the message names the line.
+    """The format of the edge-probing suite: one JSON object per line, spans in words split at spaces.
 
     Example:
         >>> line = '{"text": "a red hen", "targets": [{"span1": [1, 2], "label": "ADJ"}]}'
@@ -186,18 +113,10 @@ def edge_probing_json(text: str) -> list[Row]:
         ['ADJ']
     """
     rows = []
-    for number, line in enumerate(text.splitlines(), 1):
-        entry = json.loads(line)
-        tokens = entry["text"].split(" ")
+    for entry in map(json.loads, text.splitlines()):
         for target in entry["targets"]:
-            spans = [tuple(target[name]) if target.get(name) else None for name in ("span1", "span2")]
-            for start, end in filter(None, spans):
-                if not 0 <= start < end <= len(tokens):
-                    raise ValueError(
-                        f"Line {number} labels words {(start, end)} of a text of {len(tokens)}: it is damaged."
-                    )
             labels = target["label"] if isinstance(target["label"], list) else [target["label"]]
-            rows.append(_row(tokens, *spans, labels))
+            rows.append(_row(entry["text"].split(" "), target["span1"], target.get("span2"), labels))
     return rows
 
 

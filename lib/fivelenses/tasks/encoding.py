@@ -24,13 +24,6 @@ _QUESTIONS_PER_CALL = 1_000  # offsets take much memory while they are Python nu
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def word_ids(encoded: BatchEncoding, row: int) -> list[int]:
-    """The word of each token of an encoded row, -1 for special tokens; words of a second input are counted on."""
-    words, inputs = encoded.word_ids(row), encoded.sequence_ids(row)
-    first = 1 + max((word for word, which in zip(words, inputs, strict=True) if which == 0), default=-1)
-    return [NO_WORD if word is None else word + first * which for word, which in zip(words, inputs, strict=True)]
-
-
 def _for_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     """A tokeniser under which a list of words has the tokens of their text.
 
@@ -58,7 +51,8 @@ def encode_words(
     encoded = _for_words(tokenizer)(
         [list(words) for words in sentences], is_split_into_words=True, truncation=True, max_length=max_length
     )
-    return {**encoded, "word_ids": [word_ids(encoded, row) for row in range(len(sentences))]}
+    words = [[NO_WORD if word is None else word for word in encoded.word_ids(row)] for row in range(len(sentences))]
+    return {**encoded, "word_ids": words}
 
 
 def _selected(columns: Mapping[str, list], rows: Sequence[int]) -> dict[str, list]:
@@ -117,12 +111,7 @@ def encode_trees(
 # --- windows over passages --------------------------------------------------------------------------------------------
 
 
-def encode_windows(
-    table: datasets.Dataset,
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int,
-    words: bool = False,
-) -> datasets.Dataset:
+def encode_windows(table: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> datasets.Dataset:
     """Questions with their passages as windows, one row per window.
 
     A row has `input_ids`, `attention_mask`, `token_type_ids` where used; `row`, the question's row in the table;
@@ -134,7 +123,6 @@ def encode_windows(
         table: the columns `question`, `context` and `answers` (`text` and `answer_start`).
         max_length: tokens of a window. A question has at most a third of them and is cut there, and neighbouring
             windows share a third (128 of 384, as in transformers' example).
-        words: add `word_ids` as :func:`fivelenses.tasks.examples.encode` does.
 
     Refused: windows without room for a passage.
     """
@@ -153,7 +141,7 @@ def encode_windows(
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
-        portions.append(datasets.Dataset.from_dict(_columns(encoded, rows, first, words)))
+        portions.append(datasets.Dataset.from_dict(_columns(encoded, rows, first)))
     return datasets.concatenate_datasets(portions)
 
 
@@ -163,7 +151,7 @@ def _cut(questions: Sequence[str], tokenizer: PreTrainedTokenizerBase, longest: 
     return [question[:end] for question, end in zip(questions, ends, strict=True)]
 
 
-def _columns(encoded: BatchEncoding, rows: datasets.Dataset, first: int, words: bool) -> dict[str, list]:
+def _columns(encoded: BatchEncoding, rows: datasets.Dataset, first: int) -> dict[str, list]:
     columns = dict(encoded)
     samples, every = columns.pop("overflow_to_sample_mapping"), columns.pop("offset_mapping")
     columns["row"] = [first + sample for sample in samples]
@@ -174,8 +162,6 @@ def _columns(encoded: BatchEncoding, rows: datasets.Dataset, first: int, words: 
     answers = [(one["answer_start"][0], one["answer_start"][0] + len(one["text"][0])) for one in rows["answers"]]
     spans = [_token_span(np.array(pairs), *answers[s]) for pairs, s in zip(columns["offsets"], samples, strict=True)]
     columns["start_positions"], columns["end_positions"] = (list(places) for places in zip(*spans, strict=True))
-    if words:
-        columns["word_ids"] = [word_ids(encoded, window) for window in range(len(samples))]
     return columns
 
 

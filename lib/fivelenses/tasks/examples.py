@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import datasets
+import httpx2
+import huggingface_hub
 import numpy as np
+import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 import toyworld
 from fivelenses.catalogue import Task, find
 from fivelenses.tasks import own
-from fivelenses.tasks.encoding import encode_trees, encode_units, encode_windows, word_ids
-from fivelenses.tasks.sources import SourceError, hub_table, quiet_datasets
+from fivelenses.tasks.encoding import encode_trees, encode_units, encode_windows
+from fivelenses.tasks.sources import SourceError, ask_hub_once, mirror
 from fivelenses.tasks.subsets import subset
 from fivelenses.tasks.treebanks import word_tables
 
@@ -25,7 +28,9 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 ARTICLE = re.compile(r"= [^=].*[^=] =$|= [^=] =$")
 SPLIT_MARK = re.compile(r" @([-,.])@ ")
 
-quiet_datasets()  # whoever reads tables, no bars are drawn
+# No bars are drawn, and the hub's client says nothing of each retry.
+datasets.disable_progress_bars()
+huggingface_hub.utils.logging.set_verbosity_error()
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,7 @@ class TaskData:
     labels: tuple[str, ...]
 
     def provenance(self, split: str) -> str:
-        """Whether a split is whole, a sample, or the toy world's, in words that a chapter can print.
-
-        Example:
-            >>> load("rte", "toyworld").provenance("train").startswith("toy world")
-            True
-        """
+        """Whether a split is whole, a sample, or the toy world's, in words that a chapter can print."""
         rows = self.splits[split].num_rows
         if self.source == "toyworld":
             return f"toy world, {rows:,} examples"
@@ -80,7 +80,7 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
     task = find(name)
     splits = splits or tuple(task.splits)
     if task.own:
-        return TaskData(task, "own", {split: own.table(task, split) for split in splits}, task.labels)
+        return TaskData(task, "own", {split: _as_dataset(own.table(task, split)) for split in splits}, task.labels)
     if task.treebank:
         return _word_data(task, source, splits)
     if source == "toyworld":
@@ -94,19 +94,21 @@ def _word_data(task: Task, source: str, splits: tuple[str, ...]) -> TaskData:
     frames = word_tables(task.name, source)
     by_split = {split: frames[name] for split, name in task.splits.items()}
     labels = tuple(sorted({name for frame in by_split.values() for names in frame["names"] for name in names}))
-    tables = {split: datasets.Dataset.from_pandas(by_split[split], preserve_index=False) for split in splits}
-    return TaskData(task, source, tables, labels)
+    return TaskData(task, source, {split: _as_dataset(by_split[split]) for split in splits}, labels)
 
 
 def _toy_split(task: Task, split: str) -> datasets.Dataset:
     # Out-of-domain text: the toy world's second domain takes the place of Wikipedia.
     frames = toyworld.table("second_domain" if task.name == "wikitext" else task.name)
-    frame = frames[split] if split in frames else frames[task.splits[split]]
+    return _as_dataset(frames[split] if split in frames else frames[task.splits[split]])
+
+
+def _as_dataset(frame: pd.DataFrame) -> datasets.Dataset:
     return datasets.Dataset.from_pandas(frame, preserve_index=False)
 
 
 def _hub_data(task: Task, splits: tuple[str, ...]) -> TaskData:
-    tables = {split: hub_table(task, split) for split in splits}
+    tables = {split: _hub_table(task, split) for split in splits}
     for split, table in tables.items():
         if missing := set(_columns(task)) - set(table.column_names):
             raise SourceError(
@@ -114,6 +116,26 @@ def _hub_data(task: Task, splits: tuple[str, ...]) -> TaskData:
             )
     labels = task.labels or tuple(getattr(table.features.get(task.label), "names", ()))
     return TaskData(task, "hub", tables, labels)
+
+
+def _hub_table(task: Task, split: str) -> datasets.Dataset:
+    """One split of a task, by our name for it, from the mirror where one is named and from the hub otherwise."""
+    name, folder, where = task.splits[split], mirror(), "the hub"
+    arguments = dict(path=task.repository, name=task.config, revision=task.revision, split=name)
+    if folder is not None:
+        where = str(folder / "datasets" / task.repository / task.config / f"{name}.parquet")
+        arguments = dict(path="parquet", data_files={split: where}, split=split)
+    else:
+        ask_hub_once()
+    try:
+        return datasets.load_dataset(**arguments)
+    # What the hub's client raises; a split or a configuration that is not there is a ValueError.
+    except (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError) as error:
+        raise SourceError(
+            f"{task.title} ({task.repository}, {task.config}, {name}) could not be read from {where} "
+            f"({type(error).__name__}): connect to the network, or set FIVELENSES_MIRROR to a folder laid out "
+            "like the hub, or choose the source toyworld."
+        ) from error
 
 
 def with_examples(data: TaskData, examples: int | None, seed: int) -> TaskData:
@@ -135,13 +157,7 @@ def with_examples(data: TaskData, examples: int | None, seed: int) -> TaskData:
     return dataclasses.replace(data, splits={**data.splits, "train": chosen})
 
 
-def encode(
-    data: TaskData,
-    split: str,
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int,
-    words: bool = False,
-) -> datasets.Dataset:
+def encode(data: TaskData, split: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> datasets.Dataset:
     """A split as tokens: `input_ids`, `attention_mask`, `token_type_ids` where used, and `labels`.
 
     Tasks on words, trees and questions have the columns of `encode_units`, `encode_trees` and `encode_windows` in
@@ -149,8 +165,6 @@ def encode(
 
     Args:
         max_length: tokens that a sequence (both inputs and special tokens) is cut to.
-        words: add `word_ids`, the number of each token's word, -1 for special tokens; the words of a second input are
-            counted on from those of the first.
     """
     table, columns = data.splits[split], data.task.inputs
     if data.task.head in ("token", "token-pair"):
@@ -158,10 +172,9 @@ def encode(
     if data.task.head == "biaffine":
         return encode_trees(table, data.labels, tokenizer, max_length)
     if data.task.head == "span":
-        return encode_windows(table, tokenizer, max_length, words)
+        return encode_windows(table, tokenizer, max_length)
     encoded = tokenizer(*(list(table[column]) for column in columns), truncation=True, max_length=max_length)
-    added = {"word_ids": [word_ids(encoded, row) for row in range(table.num_rows)]} if words else {}
-    return datasets.Dataset.from_dict({**encoded, **added, "labels": list(table[data.task.label])})
+    return datasets.Dataset.from_dict({**encoded, "labels": list(table[data.task.label])})
 
 
 def wikipedia_text(source: str) -> list[list[str]]:

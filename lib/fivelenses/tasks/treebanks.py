@@ -12,35 +12,9 @@ import conllu
 import pandas as pd
 
 import toyworld
-from fivelenses.catalogue import TASKS, find
-from fivelenses.tasks.sources import RawFile, raw_splits, raw_text
+from fivelenses.catalogue import CORPORA, find
+from fivelenses.tasks.sources import raw_text
 
-
-def _files(task: str, path: str, **splits: tuple[str, ...]) -> dict[str, RawFile]:
-    return raw_splits(TASKS[task].repository, TASKS[task].revision, path, **splits)
-
-
-FILES: dict[str, dict[str, RawFile]] = {
-    "pud": _files(
-        "pos",
-        "en_pud-ud-{}.conllu",
-        all=("test", "e312f9f0273b51634e1b32b7f8c3122341c168a22713a5eefe2d2fbe15ca6545"),
-    ),
-    "ewt": _files(
-        "parsing",
-        "en_ewt-ud-{}.conllu",
-        train=("train", "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b"),
-        validation=("dev", "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6"),
-        test=("test", "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd"),
-    ),
-    "streusle": _files(
-        "ps-role",
-        "{0}/streusle.ud_{0}.conllulex",
-        train=("train", "9ff20e4571bde3322fa09d5b99ca623354c763e3513ba4c6c84fa550dc2ed573", "6cdf4861"),
-        validation=("dev", "f2c87fa6f7033b20668d7fb60ae1f10154275c6cbb1f5ab2d78fa82559529b8d"),
-        test=("test", "cea04218b6c195bc4fc37f85a547c9f864ae2a07ebd9eaf788b4a54268686e90"),
-    ),
-}
 PUD_TRAINING_SENTENCES = 800
 
 _CONLLULEX = "id form lemma upos xpos feats head deprel deps misc smwe lexcat lexlemma ss ss2 wmwe wcat wlemma lextag"
@@ -59,7 +33,7 @@ def read_treebank(name: str, source: str) -> dict[str, pd.DataFrame]:
     if source == "toyworld":
         return toyworld.table("prepositions" if name == "streusle" else "treebank")
     parse = parse_conllulex if name == "streusle" else parse_conllu
-    tables = {split: parse(raw_text(file)) for split, file in FILES[name].items()}
+    tables = {split: parse(raw_text(name, split)) for split in CORPORA[name]["splits"]}
     if name == "pud":
         first = tables["all"].index < PUD_TRAINING_SENTENCES
         return {"train": tables["all"][first], "test": tables["all"][~first].reset_index(drop=True)}
