@@ -5,9 +5,9 @@
     python bench/gpu.py run '1:tasks=[sst2];seeds=[20]' 4: ...  there: chapters, each with its parameters
     python bench/gpu.py take FILE...                            here: records that came back, where a run finds them
 
-All models of all chapters are trained side by side, a process each, since one process leaves most of a large GPU idle.
-A measurement begins as soon as its models are there. Records are written out every half minute, so that a machine that
-goes away loses little; a run that is started again on the same machine goes on.
+Models are trained side by side, a process each, since one process leaves most of a large GPU idle. A measurement begins
+as soon as its models are there, in the order of the runs. Records are written out every half minute, so that a machine
+that goes away loses little; a run that is started again on the same machine goes on.
 """
 
 import argparse
@@ -21,16 +21,17 @@ import os
 import tarfile
 import time
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
-PART_BYTES = 52 * 2**20
-# Processes side by side; ten and seven on sixteen cores.
-TRAINERS, MEASURERS = max(1, (os.cpu_count() or 1) * 5 // 8), max(1, (os.cpu_count() or 1) * 7 // 16)
-MEMORY = 6e9  # bytes of what a comparison gathers: each process would take what is free
+PART_BYTES = 54 * 2**20
+# Processes side by side, and how many of them measure while there is something to train.
+PROCESSES = (os.cpu_count() or 1) + 1
+MEASURERS = max(1, PROCESSES * 3 // 8)
+MEMORY = 5e9  # bytes of what a comparison gathers: each process would take what is free
 NEEDED_TO_ASK = ("sizes",)  # records that decide what else is measured
 
 
@@ -91,12 +92,13 @@ def train(specification) -> tuple[str, str]:
     from fivelenses.checkpoints.store import Store
 
     made = finetuning.fine_tune(specification, Store())
+    _return_memory()
     took = f"{made.manifest['seconds']} s, {made.manifest['seconds_per_step']} s a step"
     return specification.address, f"{specification.describe()}: {made.score:.3f}, {took}"
 
 
-def begin() -> None:
-    """In each process: one thread, no states for resuming, decompositions on the processor."""
+def begin(decompose_here: bool) -> None:
+    """In each process: one thread, no states for resuming, and decompositions on the processor if it is faster."""
     import torch
 
     from fivelenses import comparison
@@ -106,8 +108,15 @@ def begin() -> None:
     comparison.memory_at_hand = lambda _: MEMORY
     arguments = finetuning._arguments
     finetuning._arguments = lambda *of_training: _without_states(arguments(*of_training))
-    for name in ("eigh", "svdvals", "svd"):
+    for name in ("eigh", "eigvalsh") if decompose_here else ():
         setattr(torch.linalg, name, _on_processor(getattr(torch.linalg, name)))
+
+
+def _return_memory() -> None:
+    """What a process has no use for, others have."""
+    import torch
+
+    torch.cuda.empty_cache()
 
 
 def _without_states(arguments):
@@ -196,6 +205,7 @@ def measure(job: Job) -> str:
 
     with contextlib.suppress(Measured):
         ask(job.run, measured)
+    _return_memory()
     return f"{job.function} {job.place} of chapter {job.run[0]}: {time.monotonic() - started:.0f} s"
 
 
@@ -232,41 +242,59 @@ def write_out(results: Path) -> None:
         os.replace(place.with_suffix(".new"), place)
 
 
-def describe_device() -> None:
-    """What the device computes, beside which the trainings' rates stand."""
+def describe_device() -> bool:
+    """Print what the device computes, beside which the trainings' rates stand, and return whether a processor's core is
+    the better place for decompositions, all processes sharing the GPU.
+    """
     import torch
 
     if not torch.cuda.is_available():
         print("no GPU")
-        return
-    matrix = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
-    for _ in range(2):
+        return True
+
+    def seconds(compute, times: int) -> float:
+        compute()
         torch.cuda.synchronize()
         started = time.monotonic()
-        for _ in range(10):
-            matrix @ matrix
+        for _ in range(times):
+            compute()
         torch.cuda.synchronize()
-    rate = 10 * 2 * 8192**3 / (time.monotonic() - started) / 1e12
-    print(f"{torch.cuda.get_device_name()}: {rate:.0f} TFLOP/s in bfloat16", flush=True)
+        return (time.monotonic() - started) / times
+
+    matrix = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    rate = 2 * 8192**3 / seconds(lambda: matrix @ matrix, 10) / 1e12
+    rows = torch.randn(10, 2000, 768, dtype=torch.float64)
+    scatters = rows.mT @ rows
+    there, here = scatters.cuda(), scatters[0]
+    torch.set_num_threads(1)
+    on_gpu, on_core = seconds(lambda: torch.linalg.eigh(there), 1) / 10, seconds(lambda: torch.linalg.eigh(here), 1)
+    print(f"{torch.cuda.get_device_name()}: {rate:.0f} TFLOP/s in bfloat16; eigenvectors of one of ten 768 × 768 in")
+    print(f"{on_gpu * 1e3:.0f} ms, on a core in {on_core * 1e3:.0f} ms", flush=True)
+    return on_gpu * PROCESSES / 2 > on_core
 
 
 def run(runs: list[str], seconds: float, results: Path) -> None:
     """Train and measure until all is done or the time is up."""
     started = written = time.monotonic()
-    describe_device()
-    specifications, jobs = {}, []
+    pool = ProcessPoolExecutor(PROCESSES, get_context("spawn"), begin, (describe_device(),))
+    specifications, jobs, trained = {}, [], set()
     for one in runs:
         specifications |= {made.address: made for made in chosen_settings(one)[1].specifications()}
         jobs += jobs_of(one)
     print(f"{len(specifications)} models, {len(jobs)} measurements", flush=True)
-    context, trained = get_context("spawn"), set()
-    trainers = ProcessPoolExecutor(TRAINERS, context, begin)
-    measurers = ProcessPoolExecutor(MEASURERS, context, begin)
-    running = {trainers.submit(train, made) for made in specifications.values()}
-    while running:
-        for job in [job for job in jobs if job.addresses <= trained]:
-            jobs.remove(job)
-            running.add(measurers.submit(measure, job))
+    left, running, measuring = list(specifications.values()), set(), set()
+    while left or jobs or running:
+        while len(running) < PROCESSES:
+            ready = next((job for job in jobs if job.addresses <= trained), None)
+            if ready and (not left or len(measuring & running) < MEASURERS):
+                jobs.remove(ready)
+                future = pool.submit(measure, ready)
+                measuring.add(future)
+                running.add(future)
+            elif left:
+                running.add(pool.submit(train, left.pop(0)))
+            else:
+                break
         done, running = wait(running, timeout=5, return_when=FIRST_COMPLETED)
         now = time.monotonic()
         for future in done:
@@ -283,6 +311,8 @@ def run(runs: list[str], seconds: float, results: Path) -> None:
             written = now
         if now - started > seconds:
             print(f"time is up: {len(jobs)} measurements not begun, {len(running)} tasks open", flush=True)
+            for child in active_children():
+                child.kill()
             os._exit(0)
 
 
