@@ -36,7 +36,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator
 from PIL import Image
 
-from fivelenses import catalogue
 from fivelenses.files import written_beside
 from fivelenses.judging import listed, title
 from fivelenses.records import CONTROLS, FUNCTIONAL_TWIN, SHUFFLED, TWIN, Missing
@@ -59,8 +58,7 @@ TASKS = {
     "ps-role": ("#117733", "<"),
     "ps-fxn": ("#882255", ">"),
 }
-# Groups that are no tasks, and tasks of the reader's own, in the order in which they come: dark to light, so that the
-# order shows in grey, too.
+# Other groups, in the order in which they come: dark to light, so that the order shows in grey, too.
 OTHERS = (("#332288", "o"), ("#117733", "s"), ("#CC6677", "^"), ("#4499CC", "D"), ("#B5922A", "v"))
 ORDERED_MARKERS = "os^Dv<>ph*PX"
 INK, GREY, PALE = "#333333", "#777777", "#BBBBBB"
@@ -101,23 +99,22 @@ matplotlib.rcParams.update(
 
 def looks(keys: Iterable) -> dict[object, tuple[str, str]]:
     """Colour and marker of each group: those of a task, black for one other thing among tasks, shades from light to
-    dark for numbers and for more groups than there are colours, and colours in order otherwise.
+    dark for numbers and for more groups than there are colours, colours in order otherwise.
 
     >>> looks(["rte", "pre-trained"]), looks(["low layers"])
     ({'rte': ('#D55E00', 's'), 'pre-trained': ('#000000', 'o')}, {'low layers': ('#332288', 'o')})
     """
     keys = list(dict.fromkeys(keys))
-    others = [key for key in keys if not (isinstance(key, str) and catalogue.is_task(key))]
+    others = [key for key in keys if key not in TASKS]
     if len(others) == 1 and len(keys) > 1:
         found = {others[0]: ("#000000", "o")}
-    elif len(others) > len(OTHERS) or (others and all(isinstance(key, numbers.Number) for key in others)):
+    elif len(others) > len(OTHERS) or all(isinstance(key, numbers.Number) for key in others):
         # A name in a lighter shade is hard to read on white.
-        shades = colormaps["viridis"](np.linspace(0.67, 0.0, len(others))).tolist()
-        found = dict(zip(others, zip(map(tuple, shades), itertools.cycle(ORDERED_MARKERS), strict=False), strict=True))
+        shades = map(tuple, colormaps["viridis"](np.linspace(0.67, 0.0, len(others))).tolist())
+        found = dict(zip(others, zip(shades, itertools.cycle(ORDERED_MARKERS), strict=False), strict=True))
     else:
         found = dict(zip(others, OTHERS, strict=False))
-    own = {key: OTHERS[catalogue.find(key).place % len(OTHERS)] for key in keys if key not in found | TASKS}
-    return {key: (found | TASKS | own)[key] for key in keys}
+    return {key: (TASKS | found)[key] for key in keys}
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
@@ -202,28 +199,24 @@ def curves(
     if layout.missing is None and table[y].isna().any():
         raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
     lines, found, panels = null_lines(table, y, nulls), looks(table[by]), layout.panels
-    groups = list(table.groupby(panels, sort=False)) if panels else [("", table)]
-    columns = 1 if layout.ends else min(2, len(groups))
     height = layout.height or (2.3 if panels else 3.6)
-    size = dict(figsize=(WIDTH, height * -(-len(groups) // columns)), sharey=layout.shared)
-    figure, grid = plt.subplots(-(-len(groups) // columns), columns, layout="constrained", squeeze=False, **size)
+    grid = panel_grid(table, layout, height)
     ends, said = {}, []
-    for axes, (name, rows) in zip(grid.flat, groups, strict=False):
+    for (_, place, _), rows in grid.facet_data():
+        axes = grid.axes.flat[place]
         if panels:
-            axes.set_title(title(name))
-            said.append(f"{title(name)}:")
+            axes.set_title(title(rows[panels].iloc[0]))
+            said.append(f"{axes.get_title('left')}:")
         names, words = draw_curves(axes, rows.dropna(subset=[y]), x, y, by, found, layout)
         if not names:
             axes.annotate(layout.missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
         names_of_nulls, words_of_nulls = draw_nulls(axes, rows, x, y, lines, layout.far)
         said += words + words_of_nulls
-        axes.set(xlabel="", ylabel=y_label if axes in grid[:, 0] else "")
         if rows[x].max() <= MAX_LAYERS and (rows[x] % 1 == 0).all():
             axes.xaxis.set_major_locator(MaxNLocator(12, integer=True))
         ends[axes] = rows[x].max(), names | names_of_nulls
-    for axes in grid.flat[len(groups) :]:
-        axes.remove()
-    figure.supxlabel(x_label or x.replace("_", " "), fontsize="medium")
+    grid.set_axis_labels("", y_label)
+    grid.figure.supxlabel(x_label or x.replace("_", " "), fontsize="medium")
     for axes in ends:
         if layout.bottom is not None and axes.dataLim.y0 >= layout.bottom:
             axes.set_ylim(bottom=layout.bottom)
@@ -233,8 +226,21 @@ def curves(
     else:
         kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
         # What has a panel of its own is named above it.
-        legend(figure, handles_of({} if panels == by else found, kinds, lines))
-    return Drawing(figure, table, " ".join([f"Curves of {y_label} over {x_label or x}.", *said]))
+        legend(grid.figure, handles_of({} if panels == by else found, kinds, lines))
+    return Drawing(grid.figure, table, " ".join([f"Curves of {y_label} over {x_label or x}.", *said]))
+
+
+def panel_grid(table: pd.DataFrame, layout: Layout, height: float):
+    """The empty panels of curves, each of this height in inches."""
+    import seaborn as sns
+
+    count = table[layout.panels].nunique() if layout.panels else 1
+    columns = 1 if layout.ends else min(2, count)
+    wrapping = dict(col=layout.panels, col_wrap=columns) if layout.panels else {}
+    grid = sns.FacetGrid(table, sharex=False, sharey=layout.shared, despine=False, **wrapping)
+    grid.figure.set_size_inches(WIDTH, height * -(-count // columns))
+    grid.figure.set_layout_engine("constrained")
+    return grid
 
 
 def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: Mapping, layout: Layout):
@@ -246,18 +252,17 @@ def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: 
     parts = [column for column in (layout.each or by, layout.dashes) if column]
     if layout.each:
         rows = rows.groupby(list(dict.fromkeys([by, *parts, x])), sort=False, as_index=False)[y].mean()
-    drawn = dict(hue=by, hue_order=list(found), palette={key: look[0] for key, look in found.items()}, legend=False)
+    colours, markers = ({key: look[one] for key, look in found.items()} for one in (0, 1))
+    drawn = dict(hue=by, hue_order=list(found), palette=colours, legend=False)
+    if layout.each:
+        drawn |= dict(units=layout.each, estimator=None, linewidth=1.4)
+    else:
+        drawn |= dict(errorbar=("pi", 100), err_kws=dict(alpha=0.18, linewidth=0))
     if layout.dashes:
         kinds = list(dict.fromkeys(rows[layout.dashes]))
         drawn |= dict(style=layout.dashes, style_order=kinds, dashes=list(KINDS[: len(kinds)]))
     elif not layout.each:
-        markers = {key: look[1] for key, look in found.items()}
-        drawn |= dict(style=by, style_order=list(found), dashes=False, markers=markers)
-        drawn |= dict(markersize=6.5, markeredgewidth=0.5)
-    else:
-        drawn |= dict(units=layout.each, estimator=None, linewidth=1.4)
-    if not layout.each:
-        drawn |= dict(errorbar=("pi", 100), err_kws=dict(alpha=0.18, linewidth=0))
+        drawn |= dict(style=by, style_order=list(found), dashes=False, markers=markers, markersize=6.5)
     sns.lineplot(rows, x=x, y=y, ax=axes, **drawn)
     ends, said = {}, []
     for key, curve in rows.groupby(parts, sort=False):
@@ -320,12 +325,11 @@ def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], heig
     shift = max(0.0, min(shift, places[0] - low - least / 2))
     for name, y in zip(names, places, strict=True):
         end, colour = ends[name]
-        place = dict(xytext=(16, y - shift), textcoords=("offset points", "data"), va="center", annotation_clip=False)
-        moved = abs(y - shift - end) > least / 3
-        line = dict(arrowstyle="-", color=colour, linewidth=0.8, relpos=(0, 0.5), shrinkA=1, shrinkB=3)
-        axes.annotate(
-            name, (x, end), color=colour, fontsize=size, fontweight="bold", arrowprops=line if moved else None, **place
-        )
+        look = dict(color=colour, fontsize=size, fontweight="bold", va="center", annotation_clip=False)
+        if abs(y - shift - end) > least / 3:
+            line = dict(arrowstyle="-", color=colour, linewidth=0.8, relpos=(0, 0.5), shrinkA=1, shrinkB=3)
+            look |= dict(arrowprops=line)
+        axes.annotate(name, (x, end), xytext=(16, y - shift), textcoords=("offset points", "data"), **look)
 
 
 def handles_of(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[Line2D]:
