@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.book.judged import STEPS, in_turn, verdict_on
 
-from fivelenses.book.cards import EDGE, as_cards, axes, card, printed, sentence
+from fivelenses.book.cards import EDGE, axes, card, printed, sentence
 from fivelenses.judging import FAILS, HOLDS, OPEN, OURS, Claim, Verdict, crossed, over_seeds
 
 NUMBERS = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
@@ -155,7 +155,3 @@ def test_every_outcome_has_a_sign_of_its_own():
     page = read("".join(card(*one) for one in in_turn([replace(TWO, key=f"c{place}") for place in range(5)])))
     signs = page.select("summary .sign")
     assert len({sign.text for sign in signs}) == len({sign["class"][1] for sign in signs}) == 5
-
-
-def test_without_claims_there_is_no_card():
-    assert read(as_cards([])).select("details") == []

@@ -1,7 +1,8 @@
 """The first page: its answer and picture are what their script prints; every claim has its words in the matrix."""
 
-import importlib.util
 import re
+import runpy
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,10 +15,7 @@ WORDS = next(ROOT.glob("lib/fivelenses/**/words.html"))
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("first_picture", ROOT / "bench" / "first_picture.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(str(project.root() / "bench" / "first_picture.py")))
 
 
 def test_the_answer_and_the_picture_are_what_the_script_prints(script):

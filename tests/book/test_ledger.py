@@ -101,11 +101,6 @@ def test_the_page_says_how_many_tests_it_holds_and_how_many_verdicts_hold_for_th
     assert "Of 2 reproduced verdicts that have a twin, 2 also hold for it" in text
 
 
-def test_what_a_run_says_is_written_as_text(run):
-    page = ledger.ledger_html([run])
-    assert "&lt;it&gt;" in page and "<it>" not in page and "&lt;learned&gt;" in page and "<learned>" not in page
-
-
 def test_a_chapter_of_several_runs_has_their_matrix_whose_signs_lead_to_the_cards_on_their_pages(run, other):
     page = read(ledger.matrix_html([run, other], None, other.up))
     links = {link["href"] for link in page.select("a")}
