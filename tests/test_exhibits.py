@@ -15,9 +15,11 @@ from fivelenses.exhibits import (
     Cells,
     Exhibit,
     Layout,
+    controls_in_words,
     curves,
     dots,
     heat_maps,
+    in_words,
     label_ends,
     looks,
     table_html,
@@ -44,6 +46,12 @@ def test_a_curve_is_the_mean_of_its_seeds_in_its_tasks_colour_with_its_name_at_i
     of_tasks = {to_hex(line.get_color()).upper(): line.get_ydata() for line in drawing.figure.axes[0].lines}
     assert of_tasks[TASKS["rte"][0]] == pytest.approx([0.15, 0.5]) and set(texts(drawing)) == {"RTE", "MRPC"}
     assert drawing.alt == ("Curves of nats over layer. RTE: 0.150 at 1, 0.500 at 2. MRPC: 0.100 at 1, 0.200 at 2.")
+
+
+def test_a_caption_says_which_models_and_controls_are_drawn():
+    table = rows(js_twin=0.1, js_shuffled=[0.2] * 4 + [None] * 4)
+    assert in_words(table) == "RTE and MRPC; 2 models per task"
+    assert controls_in_words(table, "js") == " Controls: moved at random, shuffled labels (RTE)."
 
 
 def test_nulls_and_controls_are_drawn_and_said():

@@ -153,16 +153,14 @@ class Layout:
     """The panels and axes of curves.
 
     Attributes:
-        panels: the column that panels are told apart by, two side by side where no names of curves lie between them.
+        panels, dashes: columns that are told apart by panels, and by kinds of lines.
         height: of a panel, in inches.
         shared: whether panels have one vertical axis.
         bottom: where the vertical axis begins unless something lies below; as the data ask when None.
-        dashes: a column told apart by the kind of line.
         each: a column with several curves per group, each named at its end.
         ends: names at the ends of curves, as a single panel has them; a legend above all panels otherwise.
         missing: words in a panel without any value; None refuses missing values.
-        far: a null so many times above the greatest value is written above its panel, not drawn: it would press the
-            curves together.
+        far: a null so many times above the greatest value is written above its panel, not drawn.
     """
 
     panels: str = ""
@@ -308,9 +306,7 @@ def ends_in_words(curve: pd.Series) -> str:
 
 
 def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], height: float) -> None:
-    """Write a name at the end of each curve; names that would touch are moved apart, upwards, with lines to their
-    curves, and written smaller where there is no room.
-    """
+    """Names at the ends of curves; those that would touch are moved apart, with lines to their curves, or smaller."""
     low, high = axes.get_ylim()
     room = 0.17 / max(height - 0.9, 0.5)  # a line of text
     least = min(room, 1.05 / max(len(ends), 1)) * (high - low)
@@ -353,11 +349,7 @@ def legend(figure: Figure, handles: Sequence[Line2D], **box: object) -> None:
 
 
 def in_words(table: pd.DataFrame, by: str = "task") -> str:
-    """The groups behind a picture and how many models each has, in words for its caption.
-
-    >>> in_words(pd.DataFrame({"task": ["rte", "rte"], "seed": [0, 1]}))
-    'RTE; 2 models per task'
-    """
+    """The groups behind a picture and how many models each has, for its caption: "RTE; 2 models per task"."""
     if not len(table):
         return MISSING
     models = int(table.groupby(by)["seed"].nunique().max())
@@ -365,12 +357,7 @@ def in_words(table: pd.DataFrame, by: str = "task") -> str:
 
 
 def controls_in_words(table: pd.DataFrame, y: str, by: str = "task") -> str:
-    """The controls that are drawn beside curves, and of which groups, as a sentence that ends a caption.
-
-    >>> table = pd.DataFrame({"task": ["rte", "mrpc"], "js": 0.3, "js_twin": 0.1, "js_shuffled": [0.2, None]})
-    >>> controls_in_words(table, "js")
-    ' Controls: moved at random, shuffled labels (RTE).'
-    """
+    """The controls beside curves, as the end of a caption: " Controls: moved at random, shuffled labels (RTE)."."""
     said = []
     for control, suffix in CONTROLS.items():
         if f"{y}_{suffix}" in table:
@@ -397,11 +384,7 @@ def table_of_models(models: pd.DataFrame, by: Sequence[str] = ("task",)) -> pd.D
 
 
 def _trained_on(examples: int, at_hand: str) -> str:
-    """How many examples a model was trained on, of those at hand (`tasks.examples.TaskData.provenance`), in words.
-
-    >>> _trained_on(8000, "whole, 67,349 examples"), _trained_on(1500, "toy world, 4,000 examples")
-    ('8,000 of 67,349 examples', 'toy world, 1,500 of 4,000 examples')
-    """
+    """How many examples a model was trained on, of those at hand: "toy world, 1,500 of 4,000 examples"."""
     if f"{examples:,} " in at_hand:
         return at_hand
     source, _, size = at_hand.partition(", ")
@@ -410,11 +393,7 @@ def _trained_on(examples: int, at_hand: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things, in words.
-
-    >>> counted(1, "seed"), counted(3, "pair")
-    ('1 seed', '3 pairs')
-    """
+    """A number of things, in words: "3 pairs"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
@@ -428,13 +407,8 @@ def dots(
     line: float | None = None,
     mean: bool = False,
 ) -> Drawing | Missing | pd.DataFrame:
-    """One dot per observation from left to right, one row per group, from the top down, with the values of `by` side by
-    side in it.
-
-    Args:
-        table: tidy, with the columns named here; one that is missing or empty is given back.
-        line: where a dashed grey line stands.
-        mean: a black bar at the mean of each row.
+    """One dot per observation, one row per group from the top down, with the values of `by` side by side in it, a
+    dashed grey `line`, and a black bar at the `mean` of each row. A table that is missing or empty is given back.
     """
     import seaborn as sns
 
@@ -502,8 +476,7 @@ def heat_maps(
     """One shaded table per matrix, all with the same shades, which the bar above explains.
 
     Args:
-        matrices: title to values; the names of rows and columns are those drawn, rows from the top down, and the same
-            rows in all.
+        matrices: title to values, with the names of rows and columns that are drawn, and the same rows in all.
         table: the tidy table behind them.
         label: what the shades are.
         limits: of the shades; below zero, they are light in the middle and dark at both ends.
@@ -535,7 +508,7 @@ def draw_bar(
 ) -> None:
     """The bar of shades, with a tip and ≤ or ≥ at an end beyond which values lie."""
     below, above = extent[0] < limits[0] - 1e-9, extent[1] > limits[1] + 1e-9
-    extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
+    extend = ("neither", "min", "max", "both")[below + 2 * above]
     placed = dict(location="top", shrink=0.6, aspect=30, label=label, extend=extend)
     bar = figure.colorbar(axes[0].collections[0], ax=axes, **placed)
     ticks = dict(ticks) or {place: printed(place, ".3g") for place in np.linspace(*limits, 3)}
@@ -764,11 +737,7 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
 
 
 def round_ticks(levels: np.ndarray, step: float | None = None) -> np.ndarray:
-    """Round numbers between the least and the greatest contour.
-
-    >>> round_ticks(np.geomspace(0.061, 2.5, 15)).tolist()
-    [0.1, 0.2, 0.5, 1.0, 2.0]
-    """
+    """Round numbers between the least and the greatest contour, such as 0.1, 0.2, 0.5."""
     low, high = levels[0], levels[-1]
     locator = MaxNLocator(6) if step or high < 5 * low else LogLocator(subs=(1, 2, 5))
     ticks = locator.tick_values(low, high)
@@ -776,9 +745,7 @@ def round_ticks(levels: np.ndarray, step: float | None = None) -> np.ndarray:
 
 
 def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float, float]], label: str) -> str:
-    """A piece of a page in which a reader turns surfaces, all on one scale of the logarithm of the value; one that is
-    not finite leaves a hole.
-    """
+    """A piece of a page in which a reader turns surfaces of the logarithm of the value, all on one scale."""
     logs = {name: np.log10(grid.to_numpy(float).clip(FLOOR)) for name, grid in grids.items()}
     low = min(np.nanmin(log) for log in logs.values())
     reach = max(np.nanmax(log) for log in logs.values()) - low or 1.0
@@ -817,9 +784,7 @@ class Exhibit:
 
     Attributes:
         key, title: paper and number, `hao2020-figure-1`, and `Figure 1`.
-        caption: what is shown, with how many tasks and seeds.
         table: tidy, one observation per row.
-        drawing: of a picture.
         columns, formats: of a table, see `table_html`.
         shown: what the page prints for a table of another shape than the tidy one.
     """
@@ -863,7 +828,6 @@ def table_html(
     several rows in turn is printed once, beside all of them.
 
     Args:
-        table: what is printed; missing values as dashes, minus signs of numbers as such.
         columns: those printed, in this order, each with its header; all when empty.
         formats: by column, how it is printed: a format of its values (`"{:.3f}"`), filled from the row by the names of
             its columns (`"{score:.3f} ± {spread:.3f}"`), or a function of a value that is not missing.
@@ -907,9 +871,5 @@ def _cells(table: pd.DataFrame, column: str, form: Format | None) -> list[str]:
 
 
 def printed(value: float, form: str = "g") -> str:
-    """A number with a minus sign that is one.
-
-    >>> printed(-0.304, "+.2f")
-    '−0.30'
-    """
+    """A number with a minus sign that is one: "−0.30"."""
     return f"{value:{form}}".replace("-", "−")

@@ -10,13 +10,10 @@ included (Searle, Casella and McCulloch 1992, chapter 4)::
     M = var_i(x_i.)/m      E = var_j(x_.j)/n      I = Σ_ij (x_ij − x_i. − x_.j + x..)² / ((m−1)(n−1)mn)
     V = M + E − I, without M or E where it is no larger than I
 
-M and E both contain the interaction, which is why it is subtracted once. The interval is Student's t with
-Satterthwaite's degrees of freedom, V² / Σ part²/degrees. In simulation, 95 % intervals cover 93 to 97 % with five
-models, 92 to 98 with three, and as few as 87 with two.
-
-A measure that is no mean over examples (SVCCA) is measured again without each of K folds of examples. The pseudo-values
-p_ik = K θ_i − (K−1) θ_i(k) then take the place of the scores x_ij (Shao and Tu 1995, section 2.3). A ratio is judged by
-its logarithm: doubling counts as much as halving.
+M and E both contain the interaction, so it is subtracted once. The interval is Student's t with Satterthwaite's degrees
+of freedom, V² / Σ part²/degrees. In simulation, 95 % intervals cover 93 to 97 % with five models, 92 to 98 with three,
+and as few as 87 with two. A measure that is no mean over examples (SVCCA) is measured again without each of K folds;
+the pseudo-values p_ik = K θ_i − (K−1) θ_i(k) then take the place of the scores x_ij (Shao and Tu 1995, section 2.3).
 
 **Verdicts.** A claim gives one number or several (its *parts*) per group, a task for example, and each has to lie above
 its threshold. A group *holds* if the interval of each part lies wholly above, *fails* if that of some part at level
@@ -26,9 +23,9 @@ is *reproduced* (fails nowhere, holds in at least two thirds), *contradicted* (h
 thirds), *mixed* (holds in some, fails in some), *open*, or *cannot be tested* (no group). A sentence of two halves
 (large sets late *and* MRPC early) is reproduced only if a group holds in each, and open where a half has no group.
 
-**Controls.** The same function on the rows of a control: twins that moved at random, models of shuffled labels. A claim
-that holds for a control, too, may be true, but it does not speak of what was learned. The *multiverse* judges the same
-records in other settings: thresholds a quarter lower and higher, intervals of 90 and 99 %, and the claim's variants.
+A claim that holds for a **control**, too (twins that moved at random, models of shuffled labels), may be true, but does
+not speak of what was learned. The **multiverse** judges the same records in other settings: thresholds a quarter lower
+and higher, intervals of 90 and 99 %, and the claim's variants.
 """
 
 import json
@@ -88,14 +85,12 @@ NONE = Source(0.0, 0.0)
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with the three variances M, E and I of the module's formula; of log x where `log`.
+    """An estimate with the three variances M, E and I of the module's formula.
 
     Attributes:
-        mean: the estimate, or its logarithm.
-        by_model, by_example, interaction: M, E and I.
+        mean: the estimate, or of a ratio (`log`) its logarithm, so that doubling counts as much as halving.
         models, examples: how many it rests on, 0 examples where these are given. One model says nothing about others.
-        log: it is a ratio, judged by its logarithm.
-        bounded: whether each end stands: at the edge of a grid, a value is at least, or at most, what was measured.
+        bounded: whether each end is known: at the edge of a grid, a value is at least, or at most, what was measured.
         within: what the number can be; the interval goes no further.
         tests: intervals of which as many hold together, with Bonferroni's correction.
 
@@ -121,7 +116,7 @@ class Interval:
         return added((self.by_model, self.by_example, self.interaction), (*own, 1 - sum(own)))
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
-        """mean ± t √V, in the measure's own units; infinite where an end does not stand."""
+        """mean ± t √V, in the measure's own units; infinite where an end is not known."""
         low, high = self.uncensored(level)
         return low if self.bounded[0] else -math.inf, high if self.bounded[1] else math.inf
 
@@ -161,9 +156,7 @@ class Interval:
         return self.bounds()[1]
 
     def __sub__(self, other: "Interval") -> "Interval":
-        """The difference of two that share neither models nor examples, such as two tasks: each variance adds. Of two
-        ratios it is the first over the second.
-        """
+        """Of two that share neither models nor examples, such as two tasks; of ratios, the first over the second."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in ("by_model", "by_example", "interaction"))
         models, examples = min(self.models, other.models), min(self.examples, other.examples)
         return Interval(self.mean - other.mean, *map(added, pairs), models, examples, self.log)
@@ -198,11 +191,8 @@ def difference(values: np.ndarray, reference: np.ndarray) -> Interval:
 
 
 def jackknife(theta: np.ndarray, left_out: np.ndarray, examples: int = 0, log: bool = False) -> Interval:
-    """The interval of the mean of theta (models,) from its values without each fold of examples, (models, folds).
-
-    Args:
-        examples: how many the folds hold together; the folds if not given.
-        log: theta is a ratio, and this is its logarithm.
+    """The interval of the mean of theta (models,) from its values without each fold of examples, (models, folds), which
+    hold so many `examples` together. With `log`, these are the logarithms of a ratio.
 
     >>> jackknife(np.array([0.50, 0.54]), np.array([[0.49, 0.50, 0.51], [0.54, 0.53, 0.55]])).estimate
     0.52
@@ -211,12 +201,8 @@ def jackknife(theta: np.ndarray, left_out: np.ndarray, examples: int = 0, log: b
 
 
 def over_seeds(theta: np.ndarray, log: bool = False, step: float = 0.0) -> Interval:
-    """The interval over models alone, for examples that are given; infinite for one model.
-
-    Args:
-        theta: (models,)
-        log: it is a ratio, and this is its logarithm.
-        step: the values are whole multiples of it (a count has 1), so they vary by step²/12 at least.
+    """The interval of the mean of theta (models,), for examples that are given; infinite for one model. Values
+    that are whole multiples of a `step` (a count has 1) vary by step²/12 at least.
 
     >>> over_seeds([4, 6, 5]), over_seeds([2, 2, 2], step=1)
     (5 [2.52, 7.48], 2 [1.28, 2.72])
@@ -238,12 +224,11 @@ def estimate(
 
     Args:
         rows: of one group; with `fold` (−1: on all examples) and `examples`, or without, for examples that are given.
-        function: is called with the rows of each model, on all examples and without each fold. A number that is NaN
-            without each fold was not measured again: its examples are given, too.
+        function: is called with the rows of each model, on all examples and without each fold; NaN without each fold
+            is a number whose examples are given.
         models: the column, or columns, that tell models apart; PAIR for all pairs of models.
         unit: `ratio` for what is judged by its logarithm; by part where parts differ.
-        reference: rows of what is subtracted: models of the same names are pairs, and others are other models on the
-            same examples.
+        reference: rows of what is subtracted; models of the same names are pairs.
 
     >>> rows = pd.DataFrame({"seed": [0, 0, 0, 1, 1, 1], "fold": [-1, 0, 1] * 2, "x": [2.0, 1, 3, 4, 3, 5]})
     >>> estimate(rows, lambda of_model: of_model["x"].mean()).estimate
@@ -311,8 +296,8 @@ def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minu
     words, are not: their examples are dealt into folds, by label where they have one.
 
     Args:
-        predictions, reference: `checkpoints.tables.by_example` of models of one kind, and of what is subtracted:
-            models of the same seeds are pairs, a single one is common to all.
+        predictions: `checkpoints.tables.by_example` of models of one kind.
+        reference: the same of what is subtracted: models of the same seeds are pairs, a single one is common to all.
         minus_null: subtract what a model scores that does not read.
     """
     given = [side for side in (predictions, reference) if side is not None]
@@ -326,11 +311,8 @@ def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minu
 
 
 def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd.DataFrame | Missing:
-    """Scores on all examples and without each fold of them, as `estimate` takes them, from predictions by example.
-
-    Args:
-        predictions: `checkpoints.tables.by_example`.
-        by: the columns that tell models apart.
+    """Scores on all examples and without each fold of them, as `estimate` takes them, from predictions by example
+    (`checkpoints.tables.by_example`) of models that the columns `by` tell apart.
 
     Returns:
         One row per model and fold, with `by`, `fold`, `score`, `scored_examples`.
@@ -455,14 +437,12 @@ def unlearned(
 ) -> dict[str, str]:
     """Why tasks that ordinary fine-tuned models did not learn take no part in claims, by `of_size`.
 
-    What the layers, interventions and controls of a model show that learned nothing is of no task. A task counts as
-    learned where the interval of score minus null rate lies wholly above two points, or a tenth of the gain that the
-    paper reports, and that of score minus a bag of words on the same examples above zero; so is each smaller training
-    set.
+    What the layers, interventions and controls of a model show that learned nothing is of no task. A task, and each
+    smaller training set of it, was learned where the interval of score minus null rate lies wholly above two points, or
+    a tenth of the gain that the paper reports, and that of score minus a bag of words on the same examples above zero.
 
     Args:
-        models: `ordinary`.
-        predictions: `checkpoints.tables.by_example` of these.
+        models, predictions: `ordinary`, and `checkpoints.tables.by_example` of these.
         leading: the run's own encoder.
         gains: by how much the paper's models score above the null rate, by task.
         words: `checkpoints.tables.words_by_example`; tasks without are compared with the null rate alone.
@@ -509,11 +489,7 @@ def _in_words(interval: Interval) -> str:
 
 
 def of_size(task: str, examples: int | None = None, encoder: str = "") -> str:
-    """The name under which the gate knows a task.
-
-    >>> of_size("rte"), of_size("rte", 2500, "bert-base")
-    ('rte', 'rte from 2,500 examples on bert-base')
-    """
+    """The name under which the gate knows a task, such as "rte from 2,500 examples on bert-base"."""
     return task + ("" if examples is None else f" from {examples:,} examples") + (f" on {encoder}" if encoder else "")
 
 
@@ -558,11 +534,10 @@ class Verdict:
     """What became of a claim.
 
     Attributes:
-        outcome, reason: and why it cannot be tested.
         groups, left_out: those judged, and the others with the reason.
+        reason: why it cannot be tested.
         alone: one group, or fewer than half of them, is all that it rests on.
-        untested: the halves of the sentence that no group is about.
-        left_of_half: by half of the sentence, the one group that is left of it.
+        untested, left_of_half: halves of the sentence without a group, and with one alone that is left.
         controls, settings: the verdict on each control, and the outcome in each setting of the multiverse.
     """
 
@@ -604,21 +579,19 @@ class Claim:
     """A statement of a paper that records can support or not. The function that decides it is given to `judge`.
 
     Attributes:
-        key, paper: the ledger's name, and the paper's key.
         says, place: what the paper says, in our words and short, and where.
         measure, code: what the numbers are, in the middle of a sentence, and the function's name.
         by: the column of the groups, or encoder and task; empty for a function of all groups.
         models: the column, or columns, that tell models apart; PAIR for all pairs of models.
-        above, because, unit: the threshold (0, and 1 for a ratio, of an order alone), why it is that, and the unit; by
-            part where parts differ.
+        above, because, unit: the threshold (0, and 1 for a ratio, of an order alone), why, and the unit; by part where
+            parts differ.
         per: what a group is, in the singular.
         halves: of a sentence that has two, each with the names of its groups.
         printed: the number that the paper itself prints.
-        exhibits: the keys of the exhibits that show it.
         no_twin: why no twin can be measured; empty where one can.
         if_empty: why it cannot be tested where its record has no rows.
-        pools_tasks: a group is a mean over tasks, so that rows of a task that was not learned are taken out; otherwise
-            the groups are left out that stand on it.
+        pools_tasks: a group is a mean over tasks, so that the rows of one that was not learned are taken out;
+            otherwise groups on such a task are left out.
         variants: further settings of the multiverse, by name: arguments of the function.
     """
 
@@ -663,11 +636,10 @@ def judge(claim: Claim, function: Callable, record: Record, excluded: Mapping[st
 
     Args:
         function: where the claim has `by`, from the rows of one model to a number, or to numbers by part; without, from
-            the rows of all groups to intervals: group to an Interval, to Intervals by part, or to a reason why it is
-            left out. A group is named by its task, by a pair of tasks ("rte–mnli"), or by a tuple of a name and the
-            tasks that must have been learned (`of_size`).
+            all rows to an Interval per group, Intervals by part, or a reason why it is left out. A group is named by
+            its task, a pair of tasks ("rte–mnli"), or a tuple of a name and the tasks that it needs (`of_size`).
         record: a table, or several by name, of which the function then takes as many.
-        excluded: of `unlearned`: groups that stand on such a task take no part.
+        excluded: of `unlearned`: groups on such a task take no part.
 
     >>> table = pd.DataFrame({"task": "rte", "seed": [1, 2, 3], "x": [4.0, 6.0, 5.0]})
     >>> judge(Claim("up", "p", "It rises.", "§1", by="task"), lambda of_model: of_model["x"].mean(), table).outcome
@@ -735,9 +707,7 @@ def judge_group(
     factor: float = 1.0,
     level: float = LEVEL,
 ) -> Group:
-    """Whether a group holds (every part), fails (some part) or is open, with thresholds of size `factor` times as far
-    and intervals at a level.
-    """
+    """Whether a group holds (every part), fails (some part) or is open, with thresholds `factor` times as far."""
     if isinstance(intervals, Interval):
         intervals = {claim.code.replace("_", " "): intervals}
     corrected, parts = 1 - (1 - level) / len(intervals), []
@@ -804,20 +774,12 @@ def title(name: str) -> str:
 
 
 def short(encoder: str) -> str:
-    """An encoder's name without its owner; the book's own keep theirs, which is the encoder's.
-
-    >>> short("sentence-transformers/all-MiniLM-L6-v2"), short("toy-bert/seed-0")
-    ('all-MiniLM-L6-v2', 'toy-bert/seed-0')
-    """
+    """An encoder's name without its owner; the book's own ("toy-bert/seed-0") have none."""
     return encoder if encoder.startswith(("toy-bert", "english-bert")) else encoder.rpartition("/")[2]
 
 
 def listed(words: Iterable[str]) -> str:
-    """Words as a sentence lists them, each once.
-
-    >>> listed(["one", "two", "three"])
-    'one, two and three'
-    """
+    """Words as a sentence lists them, each once: "one, two and three"."""
     words = list(dict.fromkeys(words))
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
 
@@ -830,10 +792,7 @@ def save(claims: Iterable[tuple[Claim, Verdict]], folder: Path) -> None:
 
 
 def load(folder: Path) -> list[tuple[Claim, Verdict]]:
-    """The claims of a run with what became of them, from its ``claims.json``.
-
-    Refused: the file is damaged, or was written by another version of this code.
-    """
+    """The claims of a run with what became of them; a file that is damaged, or of another version, is refused."""
     file = folder / "claims.json"
     try:
         entries = json.loads(file.read_text(encoding="utf-8"))
@@ -847,12 +806,12 @@ TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"outcome": "st
 
 
 def as_table(claims: Iterable[tuple[Claim, Verdict]]) -> pd.DataFrame:
-    """What became of claims as a table: a row per claim, group and part; one row where a claim has no group.
+    """What became of claims as a table.
 
     Returns:
-        `claim`, `verdict`, `reason` (of a claim that cannot be tested), `group`, `group_outcome` (holds, fails, open),
-        `part`, `estimate`, `low`, `high` (infinite where an end does not stand), `outcome` (of the part in the group).
-        What a claim without groups lacks is empty.
+        One row per claim, group and part, with `claim`, `verdict`, `reason` (of a claim that cannot be tested),
+        `group`, `group_outcome` (holds, fails, open), `part`, `estimate`, `low`, `high` (infinite where an end is not
+        known) and `outcome`. A claim without groups has one row, in which the rest is missing.
     """
     rows = []
     for claim, verdict in claims:
