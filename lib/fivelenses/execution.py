@@ -72,7 +72,8 @@ def run_digest(chapter: Chapter, parameters: dict, committed: Path | None = None
     code = records.code_digest({"fivelenses.run", *chapter.measures, *modules}, ("pretraining",))
     content = hashlib.sha256(json.dumps([parameters, cells, code], sort_keys=True).encode())
     models = sorted((project.root() / "models").rglob("*.safetensors"))
-    for file in [catalogue.FILE, *CARDS, *(models if committed is None else [committed / "run.json"])]:
+    tasks = Path(catalogue.__file__).with_suffix(".yaml")
+    for file in [tasks, *CARDS, *(models if committed is None else [committed / "run.json"])]:
         content.update(file.name.encode() + file.read_bytes())
     return content.hexdigest()[:16]
 
