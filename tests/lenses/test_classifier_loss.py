@@ -106,8 +106,8 @@ def test_minus_one_on_a_surface_around_the_tuned_model_is_rollback(group, classi
     roll_back(rolled_back, pretrained, layers)
     for column, model in enumerate((rolled_back, tuned)):
         losses, wrong = direct(model, toy_examples)
-        assert found.losses[0, column] == pytest.approx(losses.mean(), rel=1e-5)
-        assert found.errors[0, column] == pytest.approx(wrong.mean())
+        assert found.loss[0, column] == pytest.approx(losses.mean(), rel=1e-5)
+        assert found.error[0, column] == pytest.approx(wrong.mean())
 
 
 def test_a_subset_is_the_same_each_time_and_nested(examples, monkeypatch):

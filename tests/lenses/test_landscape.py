@@ -33,21 +33,21 @@ def test_a_grid_increases_and_holds_the_marks_in_range_once(low, high, count):
 
 def test_the_curve_of_a_quadratic_is_a_parabola_worked_by_hand():
     alphas = grid(-1, 3, 9)
-    np.testing.assert_allclose(curve(quadratic, START, ALONG_X, alphas).losses, 8 * (alphas - 1) ** 2)
+    np.testing.assert_allclose(curve(quadratic, START, ALONG_X, alphas).loss, 8 * (alphas - 1) ** 2)
 
 
 def test_the_surface_of_a_quadratic_is_that_worked_by_hand():
     alphas, betas = grid(-1, 2, 4), grid(-0.5, 1, 4)
     found = surface(quadratic, START, (ALONG_X, ALONG_Y), alphas, betas)
-    assert found.losses.shape == (len(betas), len(alphas))
-    np.testing.assert_allclose(found.losses, 8 * (alphas - 1) ** 2 + 2 * betas[:, None] ** 2, atol=1e-12)
+    assert found.loss.shape == (len(betas), len(alphas))
+    np.testing.assert_allclose(found.loss, 8 * (alphas - 1) ** 2 + 2 * betas[:, None] ** 2, atol=1e-12)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_marks_its_cell_alone(value):
     found = curve(lambda point: Measurement(value if float(point["x"]) > 0 else 1.0, 0.5), START, ALONG_X, [0, 1])
-    np.testing.assert_array_equal(found.losses, [1, np.nan])
-    np.testing.assert_array_equal(found.errors, [0.5, np.nan])
+    np.testing.assert_array_equal(found.loss, [1, np.nan])
+    np.testing.assert_array_equal(found.error, [0.5, np.nan])
 
 
 def test_the_points_given_are_never_changed():
@@ -81,10 +81,10 @@ def test_a_surface_that_was_interrupted_goes_on_where_it_was(tmp_path):
     rest, rows = Counted(), []
     resumed = kept_surface(rest, folder, progress=lambda *at: rows.append(at))
     assert rest.calls == 4 and rows == [(2, 3), (3, 3)]
-    for name in ("losses", "errors", "loss_standard_errors", "error_standard_errors"):
+    for name in ("loss", "error", "loss_standard_error", "error_standard_error"):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
     again = Counted()
-    np.testing.assert_array_equal(kept_surface(again, folder).losses, whole.losses)
+    np.testing.assert_array_equal(kept_surface(again, folder).loss, whole.loss)
     assert again.calls == 0 and len(list(folder.iterdir())) == 1
 
 
@@ -102,7 +102,7 @@ def test_another_surface_is_not_taken_for_one_that_is_stored(tmp_path, change):
     other = Counted()
     measured = kept_surface(other, tmp_path, **change)
     assert other.calls == 6 and len(list(tmp_path.iterdir())) == 2
-    np.testing.assert_array_equal(measured.losses, kept_surface(Counted(), None, **change).losses)
+    np.testing.assert_array_equal(measured.loss, kept_surface(Counted(), None, **change).loss)
 
 
 @pytest.mark.parametrize(
@@ -126,5 +126,5 @@ def test_positions_that_are_no_grid_are_refused(alphas, sentence):
 
 @pytest.mark.parametrize("arguments", [(0, 1, 1), (1, 0, 5), (0, math.inf, 5), (math.nan, 1, 5)])
 def test_a_range_that_is_no_grid_is_refused(arguments):
-    with pytest.raises(ValueError, match="range that increases"):
+    with pytest.raises(ValueError, match="a range that increases"):
         grid(*arguments)

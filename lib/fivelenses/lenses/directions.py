@@ -43,57 +43,40 @@ from fivelenses.models.layers import part
 Parameters = Mapping[str, torch.Tensor]
 
 
-def vector(values: Parameters, name: str = "The point") -> dict[str, torch.Tensor]:
-    """The tensors of a point or direction, without gradient and in at least single precision, shared where they can be.
-
-    ``name`` is how an error message begins.
+def vector(values: Parameters, like: Mapping[str, torch.Tensor] | None = None) -> dict[str, torch.Tensor]:
+    """The tensors of a point or direction, without gradient and in at least single precision, shared where they can be;
+    with the names and shapes of another, ``like``, in its precision and on its device.
     """
     if not values:
-        raise ValueError(f"{name} has no parameters: name at least one tensor.")
+        raise ValueError("There are no parameters: name at least one tensor.")
+    if like is not None and (unshared := sorted(set(values) ^ set(like))):
+        raise ValueError(f"Point and direction do not name the same parameters: {unshared[0]!r} is in one only.")
     checked = {}
-    for key, value in values.items():
-        tensor = as_tensor(value)
+    for key in values if like is None else like:
+        tensor = as_tensor(values[key])
         if not tensor.is_floating_point():
-            raise ValueError(f"{name} holds {tensor.dtype} in {key!r}: only floating-point parameters can be moved.")
-        checked[key] = tensor.to(torch.promote_types(tensor.dtype, torch.float32))
-        if not checked[key].isfinite().all():
-            raise ValueError(f"{name} holds NaN or infinity in {key!r}: take parameters of a run that did not diverge.")
+            raise ValueError(f"{key!r} holds {tensor.dtype}: only floating-point parameters can be moved.")
+        if not tensor.isfinite().all():
+            raise ValueError(f"{key!r} holds NaN or infinity: take parameters of a run that did not diverge.")
+        if like is None:
+            checked[key] = tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+        elif tensor.shape == like[key].shape:
+            checked[key] = tensor.to(like[key])
+        else:
+            raise ValueError(f"{key!r} has shape {tuple(tensor.shape)} where the point has {tuple(like[key].shape)}.")
     return checked
-
-
-def direction_at(
-    direction: Parameters, origin: Mapping[str, torch.Tensor], name: str = "The direction"
-) -> dict[str, torch.Tensor]:
-    """A direction in which a point can move, in the point's precision and on its device; refused if all of it is 0."""
-    direction, origin = vector(direction, name), vector(origin)
-    _check_alike(direction, origin, name)
-    if not any(tensor.any() for tensor in direction.values()):
-        raise ValueError(f"{name} is 0 in all its parameters: it leads nowhere.")
-    return {key: direction[key].to(origin[key]) for key in origin}
-
-
-def _check_alike(one: Parameters, other: Parameters, name: str) -> None:
-    unshared = sorted(set(one) ^ set(other))
-    if unshared:
-        raise ValueError(f"{name} and the point do not name the same parameters: {unshared[0]!r} is in one only.")
-    for key, tensor in one.items():
-        if tensor.shape != other[key].shape:
-            raise ValueError(
-                f"{name} has shape {tuple(tensor.shape)} in {key!r}, where the point has {tuple(other[key].shape)}."
-            )
 
 
 def difference(end: Parameters, start: Parameters) -> dict[str, torch.Tensor]:
     r"""The direction :math:`\theta_1 - \theta_0` from one point to another."""
-    end, start = vector(end, "The end"), vector(start, "The start")
-    _check_alike(end, start, "The end")
-    return {key: end[key] - start[key].to(end[key].device) for key in end}
+    end = vector(end)
+    start = vector(start, end)
+    return {key: end[key] - start[key] for key in end}
 
 
 def norm(direction: Parameters) -> float:
     """The Euclidean length of a direction over all its parameters."""
-    tensors = vector(direction, "The direction").values()
-    return math.hypot(*(float(torch.linalg.vector_norm(tensor.double())) for tensor in tensors))
+    return math.hypot(*(float(torch.linalg.vector_norm(tensor.double())) for tensor in vector(direction).values()))
 
 
 def angle(first: Parameters, second: Parameters) -> float:
@@ -103,9 +86,8 @@ def angle(first: Parameters, second: Parameters) -> float:
         >>> round(angle({"x": torch.tensor([1.0, 0.0])}, {"x": torch.tensor([1.0, 1.0])}), 6)
         45.0
     """
-    first = direction_at(first, first, "The first direction")
-    second = direction_at(second, first, "The second direction")
-    one, other = _unit(first), _unit(second)
+    first = vector(first)
+    one, other = _unit(first), _unit(vector(second, first))
     # Kahan's form keeps its digits for nearly equal and nearly opposite directions, where the arc cosine loses them.
     apart = norm({key: one[key] - other[key] for key in one})
     together = norm({key: one[key] + other[key] for key in one})
@@ -113,8 +95,15 @@ def angle(first: Parameters, second: Parameters) -> float:
 
 
 def _unit(direction: Parameters) -> dict[str, torch.Tensor]:
-    length = norm(direction)
+    length = _length(direction)
     return {key: tensor.double() / length for key, tensor in direction.items()}
+
+
+def _length(direction: Parameters) -> float:
+    length = norm(direction)
+    if not length:
+        raise ValueError("A direction is 0 in all its parameters: it leads nowhere.")
+    return length
 
 
 def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]:
@@ -124,9 +113,9 @@ def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]
         >>> rescaled({"x": torch.tensor([0.0, 1.0])}, {"x": torch.tensor([3.0, 4.0])})
         {'x': tensor([0., 5.])}
     """
-    like = direction_at(like, like, "The first direction")
-    direction = direction_at(direction, like, "The second direction")
-    ratio = norm(like) / norm(direction)
+    like = vector(like)
+    direction = vector(direction, like)
+    ratio = _length(like) / _length(direction)
     return {key: tensor * ratio for key, tensor in direction.items()}
 
 
@@ -139,12 +128,10 @@ def moved(
         >>> moved({"x": torch.tensor([1.0])}, [{"x": torch.tensor([2.0])}], [-1.0])
         {'x': tensor([-1.])}
     """
-    point = {key: tensor.clone() for key, tensor in vector(origin, "The origin").items()}
+    point = {key: tensor.clone() for key, tensor in vector(origin).items()}
     for direction, coefficient in zip(directions, coefficients, strict=True):
-        direction = vector(direction, "A direction")
-        _check_alike(direction, point, "A direction")
-        for key, tensor in point.items():
-            tensor.add_(direction[key], alpha=coefficient)
+        for key, tensor in vector(direction, point).items():
+            point[key].add_(tensor, alpha=coefficient)
     return point
 
 
@@ -199,11 +186,6 @@ def project(trajectory: Iterable[Parameters], origin: Parameters, first: Paramet
 
     Points are taken one at a time, so that a generator may load them.
 
-    Args:
-        trajectory: t points, at least one.
-        origin: the start of the trajectory.
-        first, second: the directions of the axes, which are not parallel.
-
     Example:
         >>> origin, first = {"x": torch.zeros(3)}, {"x": torch.tensor([2.0, 0.0, 0.0])}
         >>> second = {"x": torch.tensor([0.0, 2.0, 0.0])}
@@ -211,8 +193,8 @@ def project(trajectory: Iterable[Parameters], origin: Parameters, first: Paramet
         >>> projected.alphas, projected.betas, projected.plane, projected.share.round(3)
         (array([1.]), array([5.]), array([[ 1., -3.]]), array([0.385]))
     """
-    origin = vector(origin, "The origin")
-    axes = [direction_at(first, origin, "The first direction"), direction_at(second, origin, "The second direction")]
+    origin = vector(origin)
+    axes = [vector(axis, origin) for axis in (first, second)]
     lengths = [norm(axis) for axis in axes]
     # Axes have unit length, so that their products are cosines whatever the scale.
     axes = [_unit(axis) for axis in axes]
@@ -243,8 +225,6 @@ def _inner(first: Parameters, second: Parameters) -> float:
 
 def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
     """The parameters of some layers 0…L, as a point of a landscape: names in the base model to tensors that it shares.
-
-    The model is any transformers model whose layers are in one list, with or without a head.
 
     Example:
         >>> from transformers import BertConfig, BertModel

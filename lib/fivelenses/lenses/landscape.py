@@ -30,63 +30,43 @@ import torch
 
 from fivelenses.files import written_beside
 from fivelenses.lenses.arrays import as_doubles, check_counts, check_positive
-from fivelenses.lenses.directions import Parameters, direction_at, moved, random_direction, vector
+from fivelenses.lenses.directions import Parameters, moved, random_direction, vector
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The loss and error of a model at one point.
+    """The loss and error of a model at one point, or at each point of a line (k,) or of a plane (rows, columns), where
+    all are NaN if the loss is not finite.
 
     Attributes:
         loss: mean over the examples, in nats for a cross-entropy.
         error: share of wrong predictions, in [0, 1].
         loss_standard_error, error_standard_error: over the examples.
-        left_out_losses, left_out_errors: (folds,) the same means without each fold of the examples.
+        left_out_loss, left_out_error: (folds, …) the same means without each fold of the examples.
     """
 
-    loss: float
-    error: float = math.nan
-    loss_standard_error: float = math.nan
-    error_standard_error: float = math.nan
-    left_out_losses: tuple[float, ...] = ()
-    left_out_errors: tuple[float, ...] = ()
+    loss: float | np.ndarray
+    error: float | np.ndarray = math.nan
+    loss_standard_error: float | np.ndarray = math.nan
+    error_standard_error: float | np.ndarray = math.nan
+    left_out_loss: Sequence[float] | np.ndarray = ()
+    left_out_error: Sequence[float] | np.ndarray = ()
 
 
 Evaluate = Callable[[Parameters], Measurement | float]
 
 
-@dataclass(frozen=True, eq=False)
-class Landscape:
-    """A loss at the points of a line (k,) or of a plane (rows, columns); NaN where it is not finite.
-
-    Attributes:
-        losses, errors, loss_standard_errors, error_standard_errors: the fields of :class:`Measurement` at each point.
-        left_out_losses, left_out_errors: (folds, …) its replicates; no folds where the loss gives none.
-    """
-
-    losses: np.ndarray
-    errors: np.ndarray
-    loss_standard_errors: np.ndarray
-    error_standard_errors: np.ndarray
-    left_out_losses: np.ndarray
-    left_out_errors: np.ndarray
-
-
 def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
     """Equally spaced positions, plus -1, 0 and 1 if they are in range, so that start and end are on the grid.
 
-    Args:
-        low, high: the first and the last position.
-        count: equally spaced positions, at least 2; the paper's 40 from -4 to 4 include none of the three.
+    The paper's 40 from -4 to 4 include none of the three.
 
     Example:
         >>> grid(-2, 2, 4).round(2), len(grid())
         (array([-2.  , -1.  , -0.67,  0.  ,  0.67,  1.  ,  2.  ]), 43)
     """
     if count < 2 or not low < high or not math.isfinite(high - low):
-        raise ValueError(
-            f"A grid of {count} from {low} to {high}: give at least 2 positions and a range that increases."
-        )
+        raise ValueError(f"A grid of {count} from {low} to {high}: give 2 positions and a range that increases.")
     spaced = np.linspace(low, high, count)
     marks = np.array([mark for mark in (-1.0, 0.0, 1.0) if low <= mark <= high])
     # Equal spacing can miss a mark by rounding.
@@ -94,24 +74,21 @@ def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
     return np.sort(np.concatenate([apart, marks]))
 
 
-def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: Sequence[float]) -> Landscape:
+def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: Sequence[float]) -> Measurement:
     """The loss at ``start`` + α ``direction`` for each α (equation 1).
 
     Args:
         evaluate: the loss of a point.
-        start: names to tensors; never changed.
-        direction: the same names and shapes.
         alphas: (k,) increasing; 0 is the start, and 1 the end if the direction is ``difference(end, start)``.
 
     Example:
         >>> parabola = lambda point: float(point["x"].square().sum())
-        >>> curve(parabola, {"x": torch.tensor([2.0])}, {"x": torch.tensor([-1.0])}, [0, 1, 2, 3]).losses
+        >>> curve(parabola, {"x": torch.tensor([2.0])}, {"x": torch.tensor([-1.0])}, [0, 1, 2, 3]).loss
         array([4., 1., 0., 1.])
     """
     alphas = _positions("alphas", alphas)
-    start = vector(start, "The start")
-    direction = direction_at(direction, start)
-    return _landscape(_row(evaluate, start, direction, alphas))
+    start = vector(start)
+    return _measured(_row(evaluate, start, vector(direction, start), alphas))
 
 
 def surface(
@@ -124,15 +101,14 @@ def surface(
     folder: Path | None = None,
     identity: str = "",
     progress: Callable[[int, int], None] | None = None,
-) -> Landscape:
+) -> Measurement:
     """The loss at ``origin`` + α ``directions[0]`` + β ``directions[1]`` for each pair (equation 2).
 
     Memory: the origin, the directions, and two more copies of the parameters.
 
     Args:
         evaluate, alphas: as in :func:`curve`.
-        origin: names to tensors; never changed.
-        directions: two, with the origin's names and shapes; their lengths are the units of the axes.
+        directions: two, whose lengths are the units of the axes.
         betas: (rows,) increasing.
         folder: stores finished rows in a file named after grid, origin, directions and identity, so that an interrupted
             surface resumes and a finished one is read.
@@ -142,14 +118,13 @@ def surface(
     Example:
         >>> bowl = lambda point: float((point["x"] ** 2).sum())
         >>> first, second = {"x": torch.tensor([1.0, 0.0])}, {"x": torch.tensor([0.0, 2.0])}
-        >>> surface(bowl, {"x": torch.zeros(2)}, (first, second), [0, 1, 2], [0, 1]).losses
+        >>> surface(bowl, {"x": torch.zeros(2)}, (first, second), [0, 1, 2], [0, 1]).loss
         array([[0., 1., 4.],
                [4., 5., 8.]])
     """
     alphas, betas = _positions("alphas", alphas), _positions("betas", betas)
-    origin = vector(origin, "The origin")
-    first = direction_at(directions[0], origin, "The first direction")
-    second = direction_at(directions[1], origin, "The second direction")
+    origin = vector(origin)
+    first, second = (vector(direction, origin) for direction in directions)
     file = folder and folder / f"{_fingerprint(identity, alphas, betas, origin, first, second)}.npy"
     rows = list(np.load(file)) if file and file.exists() else []
     for beta in betas[len(rows) :]:
@@ -159,7 +134,7 @@ def surface(
                 np.save(place, np.stack(rows))
         if progress is not None:
             progress(len(rows), len(betas))
-    return _landscape(np.stack(rows, axis=1))
+    return _measured(np.stack(rows, axis=1))
 
 
 def sharpness(
@@ -169,7 +144,6 @@ def sharpness(
 
     Args:
         evaluate: the loss of a point; called 2 · draws + 1 times.
-        point: names to tensors, with at least one matrix.
         radius: the share.
         draws: random directions.
         seed: of the first direction; the next ones have the seeds that follow.
@@ -187,8 +161,8 @@ def sharpness(
     check_positive(radius=radius)
     point = vector(point)
     directions = [random_direction(point, seed + draw) for draw in range(draws)]
-    here = curve(evaluate, point, directions[0], [0.0]).losses
-    around = [curve(evaluate, point, direction, [-radius, radius]).losses for direction in directions]
+    here = curve(evaluate, point, directions[0], [0.0]).loss
+    around = [curve(evaluate, point, direction, [-radius, radius]).loss for direction in directions]
     rises = np.stack(around) - here
     error = rises.mean(1).std(ddof=1) / np.sqrt(draws) if draws > 1 else np.nan
     return float(rises.mean()), float(error)
@@ -214,14 +188,14 @@ def _row(evaluate: Evaluate, base: Parameters, direction: Parameters, alphas: np
         if not isinstance(measured, Measurement):
             measured = Measurement(float(measured))
         values = measured.loss, measured.error, measured.loss_standard_error, measured.error_standard_error
-        column = np.array([*values, *measured.left_out_losses, *measured.left_out_errors], dtype=float)
+        column = np.array([*values, *measured.left_out_loss, *measured.left_out_error], dtype=float)
         columns.append(column if math.isfinite(measured.loss) else np.full_like(column, np.nan))
     return np.stack(columns, axis=1)
 
 
-def _landscape(cells: np.ndarray) -> Landscape:
+def _measured(cells: np.ndarray) -> Measurement:
     """Stacked measurements, (4 + 2 folds, …)."""
-    return Landscape(*cells[:4], *np.split(cells[4:], 2))
+    return Measurement(*cells[:4], *np.split(cells[4:], 2))
 
 
 def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors: Parameters) -> str:

@@ -28,6 +28,7 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, landscape
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import Parameters, layer_parameters
+from fivelenses.lenses.landscape import Measurement
 from fivelenses.models import thirds
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.models import Log, encoded, pretrained
@@ -361,16 +362,13 @@ def surface(
     return as_rows(cells, value, {"alpha": alphas.ravel(), "beta": betas.ravel()}, evaluate.n_examples)
 
 
-def as_rows(measured: landscape.Landscape, value: str, places: Mapping[str, np.ndarray], examples: int) -> pd.DataFrame:
+def as_rows(measured: Measurement, value: str, places: Mapping[str, np.ndarray], examples: int) -> pd.DataFrame:
     """A curve or surface as rows: its `places`, `examples`, `fold`, the `value` (`loss` or `error`) and, of all
     examples, its standard error.
     """
-    if value == "loss":
-        whole, errors, left_out = measured.losses, measured.loss_standard_errors, measured.left_out_losses
-    else:
-        whole, errors, left_out = measured.errors, measured.error_standard_errors, measured.left_out_errors
-    parts = [{"fold": WHOLE, value: whole.ravel(), f"{value}_standard_error": errors.ravel()}]
-    parts += [{"fold": fold, value: values.ravel()} for fold, values in enumerate(left_out)]
+    columns = {name: getattr(measured, name).ravel() for name in (value, f"{value}_standard_error")}
+    parts = [{"fold": WHOLE} | columns]
+    parts += [{"fold": fold, value: cells.ravel()} for fold, cells in enumerate(getattr(measured, f"left_out_{value}"))]
     table = pd.concat([pd.DataFrame(places | part) for part in parts], ignore_index=True)
     types = {"fold": np.int8, value: np.float32, f"{value}_standard_error": np.float32}
     return table.astype(types).assign(examples=examples)
@@ -379,6 +377,6 @@ def as_rows(measured: landscape.Landscape, value: str, places: Mapping[str, np.n
 def at_point(evaluate: ClassifierLoss, point: Parameters, value: str) -> pd.DataFrame:
     """The same of one point: `fold`, the value, `examples`."""
     measured = evaluate(point)
-    left_out = measured.left_out_losses if value == "loss" else measured.left_out_errors
+    left_out = getattr(measured, f"left_out_{value}")
     table = pd.DataFrame({"fold": range(WHOLE, len(left_out)), value: [getattr(measured, value), *left_out]})
     return table.astype({"fold": np.int8, value: np.float32}).assign(examples=evaluate.n_examples)
