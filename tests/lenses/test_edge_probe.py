@@ -112,21 +112,13 @@ def test_a_label_that_training_never_showed_is_missed():
 
 def test_what_cannot_be_trained_is_refused_with_a_sentence():
     training, development = splits()
-    for how, words in (
-        ({"layers": "all"}, "'mix', or read the last with 'top'"),
-        ({"seeds": ()}, "0 seeds: give at least one"),
-        (SMALL | {"max_validations": 1, "learning_rate": 1e38}, "diverged before validation 1"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            fit(training, development, **how)
+    with pytest.raises(ValueError, match="diverged before validation 1"):
+        fit(training, development, **SMALL | {"max_validations": 1, "learning_rate": 1e38})
     unlabelled = [Target(t.sentence, t.span1, None, set()) for t in training[1]]
-    with pytest.raises(ValueError, match="There are 0 labels in training"):
+    with pytest.raises(ValueError, match="No target of the training split has a label"):
         fit((training[0], unlabelled), development)
     with pytest.raises(ValueError, match="The splits differ in"):
         fit(training, splits(two=True)[1])
-    (probe,) = fit(training, development, max_validations=1, **SMALL)
-    with pytest.raises(ValueError, match="reads 3 layers of 8 features and 1 spans"):
-        probe.predict([sentence[:2] for sentence in development[0][0]], development[1])
 
 
 # --- the classifier ---
@@ -263,12 +255,12 @@ def test_vectors_that_are_no_split_are_refused_with_a_sentence(models, words):
     ("targets", "words"),
     [
         ([], "no model, sentence or target"),
-        ([Target(4, (0, 1), None, {"a"})], "in sentence 4, and there are 4"),
+        ([Target(4, (0, 1), None, {"a"})], "in sentence 4 of 0 words"),
         ([Target(-1, (0, 1), None, {"a"})], "in sentence -1"),
-        ([Target(0, (3, 5), None, {"a"})], r"span \(3, 5\), which is no part of its 4 words"),
-        ([Target(0, (2, 2), None, {"a"})], r"span \(2, 2\), which is no part"),
-        ([Target(0, (0, 1), (3, 2), {"a"})], r"Target 0 of the given split has the span \(3, 2\)"),
-        ([*TARGETS, Target(0, (0, 1), None, {"a"})], "Some targets"),
+        ([Target(0, (3, 5), None, {"a"})], r"spans .\(3, 5\). in sentence 0 of 4 words"),
+        ([Target(0, (2, 2), None, {"a"})], r"spans .\(2, 2\)"),
+        ([Target(0, (0, 1), (3, 2), {"a"})], r"Target 0 of the given split has the spans .\(0, 1\), \(3, 2\)"),
+        ([*TARGETS, Target(0, (0, 1), None, {"a"})], "Target 4 .* give each target of a split 2"),
     ],
 )
 def test_targets_outside_their_sentences_are_refused_with_a_sentence(targets, words):

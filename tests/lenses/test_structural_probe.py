@@ -332,5 +332,5 @@ def test_numbers_and_probes_that_do_not_fit_are_refused_with_a_sentence():
     with pytest.raises(ValueError, match="not 'height'"):
         fit("height", part, part)
     probe = fit("distance", part, part)
-    with pytest.raises(ValueError, match="of 1 layers of 6 features and the probes of 3 of 6"):
+    with pytest.raises(ValueError, match="Vectors of 1 layers for 3 probes"):
         probe.predict([vectors[0][:1]])

@@ -52,9 +52,6 @@ def js_divergence(p: Array, q: Array, mask: Array) -> torch.Tensor:
         is cut to ln 2, which rounding, and rows whose sum exceeds 1 within the tolerance, can exceed by a relative 1e-4
         in single and 1e-2 in half precision.
 
-    Refused are other shapes, an example without tokens, values that are negative or not finite, and rows that do not
-    sum to 1 within ``ROW_SUM_TOLERANCE``.
-
     Example:
         >>> uniform = torch.full((1, 1, 2, 2), 0.5)
         >>> itself = torch.eye(2).reshape(1, 1, 2, 2)
@@ -94,11 +91,11 @@ def _sum_of_terms(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
 
 def _check(p: torch.Tensor, q: torch.Tensor, mask: torch.Tensor) -> None:
     for name, attention in (("p", p), ("q", q)):
-        if attention.dtype not in ROW_SUM_TOLERANCE:
-            raise ValueError(f"Attention {name} holds {attention.dtype}, not floating-point probabilities.")
-        if attention.ndim != 4 or attention.shape[-1] != attention.shape[-2] or 0 in attention.shape:
+        square = attention.ndim == 4 and attention.shape[-1] == attention.shape[-2] and 0 not in attention.shape
+        if attention.dtype not in ROW_SUM_TOLERANCE or not square:
             raise ValueError(
-                f"Attention {name} has shape {tuple(attention.shape)}, not (batch, heads, tokens, tokens)."
+                f"Attention {name} has shape {tuple(attention.shape)} of {attention.dtype}: give floating-point "
+                "probabilities, (batch, heads, tokens, tokens)."
             )
     if p.shape != q.shape:
         raise ValueError(

@@ -52,15 +52,8 @@ class Path:
 
 
 def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, rise: float) -> tuple[float, float]:
-    """The distances from a grid point, to either side, at which the loss has risen by a given amount.
-
-    Args:
-        positions, losses: (k,).
-        at: one of the positions.
-        rise: in nats, at least 0.
-
-    Returns:
-        The distances below and above ``at``; infinity if the loss does not exceed the level up to the end of the grid.
+    """The distances below and above a grid point, ``at``, at which the loss (k,) has risen by so many nats; infinity if
+    it has not up to the end of the grid.
 
     Example:
         >>> half_widths([0, 1, 2, 3], [4.0, 1.0, 1.1, 1.2], at=1, rise=1.5)
@@ -74,15 +67,8 @@ def half_widths(positions: Sequence[float], losses: Sequence[float], at: float, 
 
 
 def area(surface: Surface, at: tuple[float, float], rise: float) -> tuple[float, bool]:
-    """The area of the basin of a grid point.
-
-    Args:
-        surface: at least 2 × 2.
-        at: α and β of a grid point.
-        rise: in nats, at least 0.
-
-    Returns:
-        The area, and False if the basin reaches the edge of the grid, so that the area is a lower bound.
+    """The area of the basin of a grid point, ``at`` its α and β; and False if it reaches the edge of the grid, so
+    that the area is a lower bound.
 
     Example:
         >>> alphas = np.linspace(-2, 2, 41)
@@ -106,14 +92,8 @@ def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: 
     """The share of a disc around a grid point in which the loss is at most a given amount above that point's.
 
     Of the grid points in the disc, its rim included, each counts with the area that it stands for, up to half way to
-    its neighbours. The part below need not be connected, as it is in a small disc as a rule.
-
-    Args:
-        surface, at, rise: as for :func:`area`.
-        radius: above 0, in the units of the axes.
-
-    Returns:
-        In [0, 1]; NaN if the disc leaves the grid.
+    its neighbours. The part below need not be connected, as it is in a small disc as a rule. NaN if the disc leaves the
+    grid.
 
     Example:
         >>> alphas = np.linspace(-2, 2, 81)

@@ -57,13 +57,13 @@ class Measure:
     """A measure of two representations, and what it is declared to be.
 
     Attributes:
-        key: its name; the measures of the chapters are in ``DECLARED``.
+        key: its name.
         function: of x and y.
         itself: its value for a representation with itself.
         least, most: its range.
         independent: its mean for independent normal data, from n and d.
         symmetric: whether it is the same from y to x.
-        invariances: of ``INVARIANCES``; by default those that are declared for the key.
+        invariances: of ``INVARIANCES``, the changes that leave it as it was.
     """
 
     key: str
@@ -72,18 +72,13 @@ class Measure:
     least: float
     most: float
     independent: Callable[[int, int], float]
+    invariances: frozenset[str]
     symmetric: bool = True
-    invariances: frozenset[str] | None = None
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return float(self.function(x, y))
-
-    @property
-    def ignored(self) -> frozenset[str]:
-        """The changes that leave it as it was."""
-        return DECLARED[self.key] if self.invariances is None else self.invariances
 
 
 def measures() -> list[Measure]:
@@ -96,15 +91,16 @@ def measures() -> list[Measure]:
     def correlated(n: int, d: int) -> float:
         return SINGULAR * (d / n) ** 0.5
 
-    return [
-        Measure("svcca", svcca_distance, 0, 0, 1, lambda n, d: 1 - correlated(n, d)),
-        Measure("pwcca", pwcca_distance, 0, 0, 1, lambda n, d: 1 - correlated(n, d), symmetric=False),
-        Measure("cka", linear_cka, 1, 0, 1, lambda n, d: d / (n + d)),
-        Measure("cka_debiased", debiased_linear_cka, 1, -1, 1, lambda n, d: 0.0),
-        Measure("procrustes", procrustes_distance, 0, 0, 2**0.5, lambda n, d: (2 - 2 * correlated(n, d)) ** 0.5),
-        Measure("neighbours", mutual_neighbours, 1, 0, 1, lambda n, d: 10 / (n - 1)),
-        Measure("rsa", similarity, 1, -1, 1, lambda n, d: 0.0),
+    rows = [
+        ("svcca", svcca_distance, 0, 0, 1, lambda n, d: 1 - correlated(n, d)),
+        ("pwcca", pwcca_distance, 0, 0, 1, lambda n, d: 1 - correlated(n, d)),
+        ("cka", linear_cka, 1, 0, 1, lambda n, d: d / (n + d)),
+        ("cka_debiased", debiased_linear_cka, 1, -1, 1, lambda n, d: 0.0),
+        ("procrustes", procrustes_distance, 0, 0, 2**0.5, lambda n, d: (2 - 2 * correlated(n, d)) ** 0.5),
+        ("neighbours", mutual_neighbours, 1, 0, 1, lambda n, d: 10 / (n - 1)),
+        ("rsa", similarity, 1, -1, 1, lambda n, d: 0.0),
     ]
+    return [Measure(key, *rest, DECLARED[key], symmetric=key != "pwcca") for key, *rest in rows]
 
 
 def check_measure(measure: Measure) -> None:
@@ -113,7 +109,7 @@ def check_measure(measure: Measure) -> None:
     Example:
         >>> def correlation_of_lengths(x, y):
         ...     return np.corrcoef(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1))[0, 1]
-        >>> measure = Measure("lengths", correlation_of_lengths, 1, -1, 1, lambda n, d: 0, True, RIGID)
+        >>> measure = Measure("lengths", correlation_of_lengths, 1, -1, 1, lambda n, d: 0, RIGID)
         >>> try:
         ...     check_measure(measure)
         ... except AssertionError as difference:
@@ -195,7 +191,7 @@ def _check_change(measure: Measure, change: str) -> None:
     for seed in range(10):
         x, y = features(seed)
         moved.append(abs(measure(x, changed(change, y, seed)) - measure(x, y)))
-    if change in measure.ignored:
+    if change in measure.invariances:
         _holds(max(moved) < 1e-6, measure, f"{change} changes it by {max(moved)}")
     else:
         _holds(max(moved) > 1e-3, measure, f"{change} is ignored, but not declared")
@@ -257,5 +253,5 @@ def _check_factor(measure: Measure, factor: float) -> None:
         _holds(str(refusal).endswith("."), measure, f"x times {factor:g}: {refusal} is no sentence")
         return
     _holds(measure.least <= value <= measure.most, measure, f"{value} of x times {factor:g} is outside its range")
-    if factor and SCALING in measure.ignored:
+    if factor and SCALING in measure.invariances:
         _holds(abs(value - measure(x, y)) < 1e-6, measure, f"x times {factor:g} gives {value}, not {measure(x, y)}")

@@ -81,10 +81,6 @@ class Configuration:
     validate_every: int = 500
     max_validations: int = 200
 
-    def __post_init__(self) -> None:
-        if self.layers not in ("mix", "top"):
-            raise ValueError(f"layers = {self.layers!r}: mix all of them with 'mix', or read the last with 'top'.")
-
 
 @dataclass(frozen=True, eq=False)
 class EdgeProbe:
@@ -108,12 +104,6 @@ class EdgeProbe:
     def predict(self, sentences: Sequence[Array], targets: Sequence[Target]) -> np.ndarray:
         """The probability of each label for each target, (targets, labels)."""
         split = SpanTargets(([sentences], targets), self.labels, top="mix" not in self.parameters)
-        layers, d = len(self.parameters.get("mix", [0])), len(self.parameters["project"])
-        if split.shape != (1, layers, d, len(self.parameters["attend"])):
-            raise ValueError(
-                f"The probe reads {layers} layers of {d} features and {len(self.parameters['attend'])} spans, and was "
-                f"given {split.shape[1]} of {split.shape[2]} and {split.shape[3]}."
-            )
         stacked = {name: values[None] for name, values in self.parameters.items()}
         batches = split.batches(SENTENCES_AT_ONCE, [0], device=self.parameters["project"].device)
         ordered = torch.cat([logits(stacked, [0], batch)[0] for batch in batches])
@@ -140,9 +130,10 @@ def fit(
         how: the fields of :class:`Configuration`.
 
     Returns:
-        The probes, model by model, those of one model in the order of the seeds. Refused are splits without a target
-        or a label, spans outside their sentence, vectors that do not fit each other or are not finite, and a training
-        that diverged.
+        The probes, model by model, those of one model in the order of the seeds.
+
+    Refused: splits without a target or a label, spans outside their sentence, vectors that do not fit each other or are
+    not finite, and a training that diverged.
 
     Example:
         >>> vectors = [np.eye(4, dtype=np.float32)[None, [i % 4, 3]] for i in range(40)]
@@ -154,8 +145,8 @@ def fit(
     """
     how = Configuration(**how)
     labels = tuple(sorted({label for target in training[1] for label in target.labels}))
-    if not labels or not len(seeds):
-        raise ValueError(f"There are {len(labels)} labels in training and {len(seeds)} seeds: give at least one.")
+    if not labels:
+        raise ValueError("No target of the training split has a label: give at least one.")
     named = ((training, "training"), (development, "development"))
     train_on, held_out = (SpanTargets(split, labels, name, how.layers == "top") for split, name in named)
     if train_on.shape != held_out.shape:
@@ -344,13 +335,9 @@ class SpanBatch:
 
 
 class SpanTargets:
-    """The targets of one split, and the vectors of one or several models.
+    """The targets of one split, and the vectors of one or several models; of the last layer alone with ``top``.
 
-    Args:
-        split: as :func:`fit` takes it.
-        labels: those that can be predicted; other labels of a target are only counted.
-        name: of the split, for errors.
-        top: whether to read the last layer only.
+    Labels of a target that are not among ``labels`` cannot be predicted and are only counted.
 
     Attributes:
         shape: (models, layers, features, spans).
@@ -364,21 +351,19 @@ class SpanTargets:
         if not len(models) or not len(models[0]) or not len(targets):
             raise ValueError(f"The {name} split has no model, sentence or target: give at least one.")
         self._models, self._top = [[as_tensor(one) for one in sentences] for sentences in models], top
-        bounds = np.array([_checked_bounds(place, one, self._models[0], name) for place, one in enumerate(targets)])
+        spans = 1 if targets[0].span2 is None else 2
+        bounds = np.array([_bounds(place, one, spans, self._models[0], name) for place, one in enumerate(targets)])
         for model, sentences in enumerate(self._models):
             for number in sorted({target.sentence for target in targets}):
                 where = f"Sentence {number} of model {model} in the {name} split"
                 check_sentence(where, sentences[number], self._models[0][0])
-        if bounds[:, 1].any() and not bounds[:, 1, 1].all():
-            raise ValueError(f"Some targets of the {name} split have a second span and some have none: split them.")
         self.device = self._models[0][0].device
         layers, _, d = self._models[0][0].shape
-        spans = 2 if bounds[0, 1, 1] else 1
         self.shape = len(models), 1 if top else layers, d, spans
         truth = np.array([[label in target.labels for label in labels] for target in targets], dtype=np.float32)
         self.unknown = sum(len(set(target.labels) - set(labels)) for target in targets)
         self.order = np.argsort([target.sentence for target in targets], kind="stable")
-        self._bounds, self._truth = bounds[self.order, :spans], truth[self.order]
+        self._bounds, self._truth = bounds[self.order], truth[self.order]
         sentences, starts = np.unique([targets[row].sentence for row in self.order], return_index=True)
         ends = np.append(starts[1:], len(targets))
         self._sentences = list(zip(sentences.tolist(), starts.tolist(), ends.tolist(), strict=True))
@@ -418,13 +403,14 @@ class SpanTargets:
         return SpanBatch(words, *tensors)
 
 
-def _checked_bounds(place: int, target: Target, sentences: list[torch.Tensor], name: str) -> list[tuple[int, int]]:
-    """Start and end of both spans, 0 and 0 for a missing second one."""
-    where = f"Target {place} of the {name} split"
-    if not 0 <= target.sentence < len(sentences):
-        raise ValueError(f"{where} is in sentence {target.sentence}, and there are {len(sentences)}.")
-    words = sentences[target.sentence].shape[-2]
-    for span in (target.span1, target.span2):
-        if span is not None and not 0 <= span[0] < span[1] <= words:
-            raise ValueError(f"{where} has the span {tuple(span)}, which is no part of its {words} words.")
-    return [tuple(target.span1), (0, 0) if target.span2 is None else tuple(target.span2)]
+def _bounds(place: int, target: Target, spans: int, sentences: list[torch.Tensor], name: str) -> list[tuple[int, int]]:
+    """Start and end of each span; refused where one is no part of its sentence, or is missing or one too many."""
+    known = 0 <= target.sentence < len(sentences)
+    words = sentences[target.sentence].shape[-2] if known else 0
+    bounds = [tuple(span) for span in (target.span1, target.span2) if span is not None]
+    if len(bounds) != spans or not all(0 <= start < end <= words for start, end in bounds):
+        raise ValueError(
+            f"Target {place} of the {name} split has the spans {bounds} in sentence {target.sentence} of {words} "
+            f"words: give each target of a split {spans} inside its sentence."
+        )
+    return bounds

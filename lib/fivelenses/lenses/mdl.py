@@ -160,18 +160,13 @@ def _logits(stack: Stack, rows: torch.Tensor) -> torch.Tensor:
 
 
 def _checked_classes(x: torch.Tensor, y: np.ndarray, classes: int | None) -> int:
-    if y.ndim not in (1, 2) or 0 in y.shape or len(x) != len(y) or y.dtype.kind not in "iub":
+    several, whole = y.ndim == 2, y.ndim in (1, 2) and 0 not in y.shape and y.dtype.kind in "iub"
+    if whole and classes is None:
+        classes = y.shape[1] if several else int(y.max()) + 1
+    fits = whole and len(x) == len(y) and y.min() >= 0 and y.max() < (2 if several else classes)
+    if not fits or (classes != y.shape[1] if several else classes < 2):
         raise ValueError(
-            f"y has shape {y.shape} of {y.dtype} and x has {len(x)} rows: give each row a class from 0 up, or a 0 or 1 "
-            "for each label."
+            f"y has shape {y.shape} of {y.dtype}, x has {len(x)} rows, and there are {classes} classes: give each row "
+            "one of two classes or more, from 0 up, or a 0 or 1 for each label."
         )
-    several = y.ndim == 2
-    known = y.shape[1] if several else int(y.max()) + 1
-    classes = known if classes is None else classes
-    if y.min() < 0 or y.max() >= (2 if several else classes) or (several and classes != known):
-        raise ValueError(
-            f"y holds values from {y.min()} to {y.max()} in shape {y.shape}, which are no {classes} classes."
-        )
-    if not several and classes < 2:
-        raise ValueError("y holds a single class, which takes no bits to send: give classes, or labels that differ.")
     return classes

@@ -152,8 +152,6 @@ def _checked(x: Array, y: Array, x_test: Array, y_test: Array) -> list[np.ndarra
             raise ValueError(
                 f"The labels of {name} have shape {labels.shape} and it has {len(rows)} rows: give one label per row."
             )
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            raise ValueError(f"The labels of {name} hold NaN or infinity: give a label for each class.")
         checked += [as_array(rows.float()), labels]
     x, y, x_test, y_test = checked
     if x_test.shape[1] != x.shape[1]:

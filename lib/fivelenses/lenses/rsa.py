@@ -40,15 +40,8 @@ EQUAL_COSINES = 1e-12
 
 
 def sample_positions(total: int, sample: int | None = 5000, seed: int = 0) -> np.ndarray:
-    """Positions of tokens drawn uniformly without replacement, in order, the same in every model's stream.
-
-    Args:
-        total: tokens to draw from, without padding.
-        sample: tokens to draw; all if there are no more, and with None.
-        seed: of the draw.
-
-    Returns:
-        (min(sample, total),) increasing, from 0 to total - 1.
+    """Increasing positions, (min(sample, total),), of tokens drawn without replacement, the same in every model's
+    stream; all with ``sample=None``.
 
     Example:
         >>> sample_positions(10, 4), sample_positions(3)
@@ -60,11 +53,7 @@ def sample_positions(total: int, sample: int | None = 5000, seed: int = 0) -> np
 
 
 def similarity(x: Array, y: Array, sample: int | None = 5000, seed: int = 0) -> float:
-    """RSA of two representations over a sample of their rows, in [-1, 1].
-
-    Args:
-        x, y: (n, d₁) and (n, d₂) of the same tokens.
-        sample, seed: of the rows, as in :func:`sample_positions`.
+    """RSA of two representations over a sample of their rows (:func:`sample_positions`), in [-1, 1].
 
     Refused: fewer than 3 rows, a zero vector, which has no cosine, and cosines that are all equal.
 
@@ -93,15 +82,7 @@ def unit_rows(rows: torch.Tensor) -> torch.Tensor:
 
 
 def correlation(scatter: Scatter) -> float:
-    """RSA, in [-1, 1], from the moments of unit rows.
-
-    Example:
-        >>> x, moments = torch.randn(100, 8, generator=torch.Generator().manual_seed(0)), Moments()
-        >>> for rows in x.split(30):
-        ...     moments.update(unit_rows(rows), unit_rows(-3 * rows))
-        >>> round(correlation(moments.pair()), 6)
-        1.0
-    """
+    """RSA, in [-1, 1], from the moments of unit rows."""
     n = scatter.n
     if n < 3:
         raise ValueError(f"n = {n} tokens are too few: a correlation over pairs needs at least 3.")

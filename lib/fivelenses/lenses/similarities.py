@@ -55,11 +55,7 @@ def permuted_null(measure: Callable[[Array, Array], float], x: Array, y: Array, 
 
 
 def procrustes_distance(x: Array | Scatter, y: Array | None = None) -> float:
-    """The distance of two representations, in [0, √2].
-
-    Args:
-        x: (n, d₁), n ≥ 2; or, without ``y``, the scatter of a pair.
-        y: (n, d₂) for the same rows.
+    """The distance of two representations, in [0, √2]; ``x`` may be the scatter of a pair.
 
     Example:
         >>> x = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
@@ -73,10 +69,6 @@ def procrustes_distance(x: Array | Scatter, y: Array | None = None) -> float:
 
 def mutual_neighbours(x: Array, y: Array, k: int = 10) -> float:
     """The share of the k nearest neighbours that two representations have in common, mean over rows, in [0, 1].
-
-    Args:
-        x, y: (n, d₁) and (n, d₂).
-        k: neighbours of a row, from 1 to n − 1.
 
     Example:
         >>> x = torch.tensor([[0.0], [1.0], [5.0], [6.0]])

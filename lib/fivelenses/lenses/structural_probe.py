@@ -216,14 +216,11 @@ class StructuralProbe:
             >>> probe.predict([np.array([[[0.0, 0.0], [3.0, 4.0]]])])[0].tolist()
             [[[0.0, 25.0], [25.0, 0.0]]]
         """
-        sentences = _checked_vectors(vectors, "vectors")
-        k, d = self.projection.shape[0], self.projection.shape[1] - (self.kind == "depth")
-        if sentences[0].shape[::2] != (k, d):
+        sentences, predicted = _checked_vectors(vectors, "vectors"), []
+        if len(sentences[0]) != len(self.projection):
             raise ValueError(
-                f"The vectors are of {sentences[0].shape[0]} layers of {sentences[0].shape[2]} features and the probes "
-                f"of {k} of {d}: give the layers that they were trained on."
+                f"Vectors of {len(sentences[0])} layers for {len(self.projection)} probes: give each its own."
             )
-        predicted = []
         for sentence in sentences:
             words = _features(self.kind, sentence.to(self.projection.device, torch.float32)) @ self.projection
             values = _distances(words - words[:, :1]) if self.kind == "distance" else _depths(words)
@@ -238,15 +235,11 @@ def fit(
     """Train distance or depth probes.
 
     Args:
-        kind: what is predicted, "distance" or "depth".
         training: per sentence the vectors, (k, words, d), and the gold distances, (words, words), of
             :func:`tree_distances`, or depths, (words,), of :func:`tree_depths`; two sequences of equal length. Vectors
             are converted batch by batch, so they may lie in memory maps, in any floating precision.
         development: as ``training``.
         device: where to compute, by default that of the vectors.
-
-    Refused are sentences without a word, of shapes that do not fit each other or with values that are not finite, and
-    a training that diverged.
 
     Example:
         >>> words = np.eye(4, dtype=np.float32)[None]

@@ -43,11 +43,6 @@ def distance(pretrained: nn.Module, fine_tuned: nn.Module) -> WeightDistance:
     Norms are computed in double precision, whatever the precision of the weights. Refused: different depths or shapes,
     an architecture without known projections, a weight that is not finite, or an original one that is zero throughout.
 
-    Example:
-        >>> from fivelenses.models import encoders
-        >>> model = encoders.load_weights(encoders.locate("toy-bert/seed-0"))
-        >>> distance(model, model).absolute.max()
-        np.float64(0.0)
     """
     depth, other = len(layer_list(pretrained)), len(layer_list(fine_tuned))
     if depth != other:
