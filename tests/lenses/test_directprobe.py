@@ -249,25 +249,20 @@ def test_a_single_point_a_constant_feature_and_repeated_points_are_fine():
     assert_proven(np.ones((3, 2)), np.ones((2, 2)), same)
 
 
-NAN, INFINITE = np.ones((4, 2)), np.eye(4)
-NAN[2, 1], INFINITE[1, 0] = np.nan, np.inf
+NAN = np.ones((4, 2))
+NAN[2, 1] = np.nan
 
 
 @pytest.mark.parametrize(
     "points, labels, message",
     [
         (NAN, [0, 1, 0, 1], "points, row 2: .*NaN"),
-        (INFINITE, [0, 1, 0, 1], "points, row 1: .*infinity"),
         (np.ones(4), [0, 1, 0, 1], r"points has shape \(4,\)"),
-        (np.ones((0, 3)), [], r"points has shape \(0, 3\)"),
         (np.eye(4), [0, 1, 0], r"labels has shape \(3,\), not \(4,\)"),
-        (np.eye(4), [[0], [1], [0], [1]], r"labels has shape \(4, 1\)"),
         (np.eye(4), ["x"] * 4, "All points have the label 'x': a geometry"),
-        (np.eye(4), [3] * 4, "All points have the label 3: a geometry"),
         (np.eye(4), [0, 1, np.nan, 1], "missing or mixed"),
         (np.eye(4), np.array([0, "a", None, 1], dtype=object), "missing or mixed"),
         (np.eye(4)[[0, 1, 2, 1]], [0, 0, 1, 1], "Rows 1 and 3 are the same point with the labels 0 and 1, so"),
-        (np.ones((4, 2)), [0, 0, 0, 1], "Rows 0 and 3 are the same point"),
         (np.array([[0.0], [-0.0]]), [0, 1], "Rows 0 and 1 are the same point"),
     ],
 )

@@ -214,25 +214,6 @@ TARGETS = [
 ]
 
 
-def test_the_words_of_each_span_are_found_again_in_the_batch():
-    models = [drawn_sentences(0, WORDS), drawn_sentences(1, WORDS)]
-    split = SpanTargets((models, TARGETS), ["a", "b"])
-    assert split.shape == (2, 2, 3, 2) and split.order.tolist() == [1, 0, 2, 3] and split.unknown == 1
-    for size in (1, 2, 10):
-        seen = 0
-        for batch in split.batches(size, [0, 1]):
-            for row, truth in enumerate(batch.truth):
-                target = TARGETS[split.order[seen + row]]
-                assert truth.tolist() == [float(label in target.labels) for label in ("a", "b")]
-                for slot, (start, end) in enumerate((target.span1, target.span2)):
-                    places = batch.places[row, slot][batch.inside[row, slot]]
-                    for model in (0, 1):
-                        expected = models[model][target.sentence][:, start:end]
-                        np.testing.assert_array_equal(batch.words[model][:, places], expected)
-            seen += len(batch.truth)
-        assert seen == 4
-
-
 FIRST = drawn_sentences(0, WORDS)
 
 
@@ -241,7 +222,6 @@ FIRST = drawn_sentences(0, WORDS)
     [
         ([], "no model, sentence or target"),
         ([FIRST, drawn_sentences(0, WORDS, d=5)], "Sentence 0 of model 1 in the given split has"),
-        ([[s[0] for s in FIRST]], "Sentence 0 of model 0 in the given split has shape"),
         ([[s * np.nan for s in FIRST]], "Sentence 0 of model 0 in the given split holds NaN"),
         ([[s.astype(int) for s in FIRST]], "no floating-point numbers"),
     ],
@@ -256,7 +236,6 @@ def test_vectors_that_are_no_split_are_refused_with_a_sentence(models, words):
     [
         ([], "no model, sentence or target"),
         ([Target(4, (0, 1), None, {"a"})], "in sentence 4 of 0 words"),
-        ([Target(-1, (0, 1), None, {"a"})], "in sentence -1"),
         ([Target(0, (3, 5), None, {"a"})], r"spans .\(3, 5\). in sentence 0 of 4 words"),
         ([Target(0, (2, 2), None, {"a"})], r"spans .\(2, 2\)"),
         ([Target(0, (0, 1), (3, 2), {"a"})], r"Target 0 of the given split has the spans .\(0, 1\), \(3, 2\)"),

@@ -67,20 +67,6 @@ def test_eigenvalue_and_trace_are_those_of_the_hessian_written_down(model):
         assert abs(found[name].trace - np.trace(full)) < 4 * found[name].trace_standard_error
 
 
-def test_the_trace_of_the_logits_layer_is_the_one_worked_by_hand(model):
-    # Of weights W and bias b of a softmax the Hessian is E[(diag p − ppᵀ) ⊗ xxᵀ], x with a one for the bias.
-    parameters = list(model.classifier.parameters())
-    found = curvatures(model, EXAMPLES, {"head": parameters}, draws=200)["head"]
-    model.eval()
-    traces = []
-    for ids in EXAMPLES["input_ids"]:
-        with torch.no_grad():
-            pooled = model.bert(torch.tensor([ids])).pooler_output[0]
-            share = model.classifier(pooled).softmax(-1)
-        traces.append(float((share * (1 - share)).sum() * (pooled.square().sum() + 1)))
-    assert abs(found.trace - np.mean(traces)) < 4 * found.trace_standard_error + 1e-6
-
-
 def test_the_model_is_left_as_it_was(model):
     model.classifier.requires_grad_(False)
     before = {name: one.clone() for name, one in model.state_dict().items()}

@@ -102,11 +102,9 @@ X, Y = np.ones((10, 2), dtype=np.float32), np.arange(10) % 3
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"x": X[:0], "y": Y[:0]}, "x has shape"),
         ({"y": Y[:, None, None]}, "give each row one of two classes"),
         ({"x": X[:9]}, "x has 9 rows"),
         ({"y": Y / 2}, "y has shape .* of float64"),
-        ({"y": Y - 1}, "there are 2 classes"),
         ({"classes": 2}, "there are 2 classes"),
         ({"y": Y * 0}, "there are 1 classes"),
         ({"y": np.stack([Y, Y], 1)}, "there are 2 classes"),

@@ -52,19 +52,12 @@ class Schedule:
         # 3 and 3.0 epochs are one schedule and have to be written alike.
         for name in ("learning_rate", "epochs", "warmup", "weight_decay", "further_epochs"):
             object.__setattr__(self, name, float(getattr(self, name)))
-        if self.shape not in ("slanted-triangular", "linear"):
-            raise ValueError(f"A schedule's shape is 'slanted-triangular' or 'linear', not {self.shape!r}.")
-        counts = self.epochs, self.further_epochs, self.weight_decay
-        if (
-            not 0 < self.learning_rate < math.inf
-            or not all(0 <= count < math.inf for count in counts)
-            or not 0 <= self.warmup < 1
-            or self.batch_size < 1
-            or self.max_length < 4
-        ):
+        finite = all(0 <= one < math.inf for one in (self.epochs, self.further_epochs, self.weight_decay))
+        sized = 0 < self.learning_rate < math.inf and 0 <= self.warmup < 1 and self.batch_size > 0
+        if not (finite and sized and self.max_length > 3 and self.shape in ("slanted-triangular", "linear")):
             raise ValueError(
                 f"A schedule needs a positive rate and batch size, epochs, decay >= 0, 0 <= warmup < 1, length >= 4, "
-                f"and no infinite number: {self}."
+                f"no infinite number, and the shape 'slanted-triangular' or 'linear': {self}."
             )
 
     @property
@@ -200,13 +193,7 @@ def specify(
         states: so many states along training are kept, as `spaced_steps` spaces them, instead of naming `saved_steps`.
             Steps are counted in rows of the task, so where passages are read in several windows the last state
             comes before the end.
-        rest: `examples_seed`, `frozen`, `truncated`, `reinitialised`, `biases_and_norms`, `saved_steps`,
-            `shuffled_labels`, `precision`.
-
-    Example:
-        >>> one = specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1), examples=10**9)
-        >>> one.examples is None and one == specify("toy-bert/seed-0", "rte", "toyworld", 0, Schedule(1e-3, 32, 1))
-        True
+        rest: other fields of a `Specification`.
     """
     from fivelenses.models import encoders
 

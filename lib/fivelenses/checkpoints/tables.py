@@ -94,13 +94,8 @@ def words_by_example(training_set: Mapping) -> pd.DataFrame:
             in a specification; what else it has tells records apart.
 
     Returns:
-        The columns of `by_example` but for `encoder` and `address`, with `seed` that of the
-        training examples, and `examples`, how many these are.
-
-    Example:
-        >>> rows = words_by_example({"task": "rte", "source": "toyworld", "examples": 200, "examples_seed": 0})
-        >>> rows["examples"].unique().tolist(), bool((rows["score"] == (rows["label"] == rows["predicted"])).all())
-        ([200], True)
+        The columns of `by_example` but for `encoder` and `address`, with `seed` that of the training examples, and
+        `examples`, how many these are.
     """
     task, source, examples, seed = (training_set[name] for name in ("task", "source", "examples", "examples_seed"))
     data = with_examples(tasks.load(task, source, ("train", "validation")), examples, seed)

@@ -25,12 +25,8 @@ def padded(rows: Sequence[Sequence[int]], value: int = 0, width: int = 0) -> tor
 def padded_tokens(
     columns: Mapping[str, Sequence[Sequence[int]]], pad_token_id: int | None, multiple: int = 1
 ) -> dict[str, torch.Tensor]:
-    """The columns of `TOKEN_COLUMNS` that are there, each as a tensor (examples, tokens).
-
-    Args:
-        columns: of encoded examples; other columns are left out.
-        pad_token_id: the encoder's; 0 where it has none. Word numbers are padded with -1, the rest with 0.
-        multiple: the width is rounded up to a multiple of it.
+    """The columns of `TOKEN_COLUMNS` that are there, each as a tensor (examples, tokens) whose width is a `multiple`;
+    word numbers are padded with -1, the rest with 0.
 
     Example:
         >>> batch = padded_tokens({"input_ids": [[2, 9, 3], [2, 3]], "word_ids": [[-1, 0, -1], [-1, -1]]}, 1, 4)

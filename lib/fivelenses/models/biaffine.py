@@ -86,12 +86,8 @@ class BiaffineHead(nn.Module):
 def parsing_loss(
     arcs: torch.Tensor, relations: torch.Tensor, heads: torch.Tensor, labels: torch.Tensor
 ) -> torch.Tensor:
-    """Cross-entropy of gold heads plus that of relations at the gold heads, each a mean over words.
-
-    Args:
-        arcs, relations: scores.
-        heads: (batch, words) gold heads, 0 for the root; -100 for words that do not count.
-        labels: (batch, words) gold relations.
+    """Cross-entropy of gold heads plus that of relations (labels) at the gold heads, each a mean over words, (batch,
+    words); the head is 0 for the root and -100 for words that do not count.
 
     Example:
         >>> scores = torch.zeros(1, 1, 2), torch.zeros(1, 1, 2, 4)
@@ -134,9 +130,6 @@ def spanning_tree(scores: np.ndarray) -> np.ndarray:
 
     Args:
         scores: (words, 1 + words) of each word's heads; column 0 is the root, and a word's own column is not read.
-
-    Returns:
-        (words,) the number of each word's head, from 1, and 0 for the one root.
 
     Example:
         >>> spanning_tree(np.array([[2.0, 0.0, 1.0], [2.0, 1.5, 0.0]]))

@@ -108,10 +108,7 @@ class Encoder:
 
 @functools.cache
 def locate(name: str) -> Encoder:
-    """Find an encoder by name without loading it.
-
-    Refused: nothing bears the name, or what a package holds of it is damaged.
-    """
+    """Find an encoder by name without loading it."""
     if name.startswith("random:"):
         shape = name.removeprefix("random:")
         if shape.startswith("random:"):
@@ -205,12 +202,7 @@ def config(encoder: Encoder) -> PretrainedConfig:
 
 
 def positions(shape: PretrainedConfig) -> int | None:
-    """The tokens that an encoder of this configuration reads at most, None where that sets no limit.
-
-    >>> from transformers import RobertaConfig
-    >>> positions(RobertaConfig(max_position_embeddings=514))
-    512
-    """
+    """The tokens that an encoder of this configuration reads at most, None where that sets no limit."""
     most = getattr(shape, "max_position_embeddings", None)
     if most is None or shape.model_type not in LATE_POSITIONS:
         return most
@@ -265,11 +257,8 @@ def check_encoder(name: str, projections: bool = False, fewest_layers: int = 1) 
     shape = config(encoder)
     kind, count = shape.model_type, getattr(shape, "num_hidden_layers", 0)
     try:
-        if (
-            kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
-            or shape.is_encoder_decoder
-            or getattr(shape, "is_decoder", False)
-        ):
+        decodes = shape.is_encoder_decoder or getattr(shape, "is_decoder", False)
+        if kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or decodes:
             raise ValueError("it is a decoder, whose tokens do not read those after them, or has one.")
         with torch.device("meta"):  # before weights are fetched
             model = AutoModel.from_config(shape)

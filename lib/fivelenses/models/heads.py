@@ -38,14 +38,11 @@ HEAD_FILE = "head.safetensors"
 
 
 def word_means(states: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The mean state of each word's tokens.
+    """The mean state of each word's tokens, (batch, max words, width), 0 for a word without any, and their number.
 
     Args:
         states: (batch, tokens, width).
         words: (batch, tokens) the word that a token belongs to, counted from 0 in each row; -1 for none.
-
-    Returns:
-        (batch, max words, width) means, 0 for a word without tokens, and (batch, max words) counts of tokens.
 
     Example:
         >>> word_means(torch.tensor([[[1.0], [3.0], [7.0]]]), torch.tensor([[0, 0, -1]]))
@@ -149,13 +146,8 @@ class Parser(WordModel):
 
 
 def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:
-    """An encoder with a new head for these labels, drawn from torch's global generator: set a seed before.
-
-    Of a checkpoint that was fine-tuned before, the encoder is taken and nothing of its head.
-
-    Args:
-        head: `sequence`, `span`, `token`, `token-pair` or `biaffine`.
-        labels: the labels' names; a span has none.
+    """An encoder with a new head (`sequence`, `span`, `token`, `token-pair` or `biaffine`) for these labels, drawn from
+    torch's global generator: set a seed before. Of a head that it was fine-tuned with, nothing is taken.
     """
     if head not in LIBRARY:
         model = load_weights(encoder)

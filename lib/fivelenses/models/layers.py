@@ -33,10 +33,7 @@ INITIAL_DEVIATION = 0.02
 
 
 def layer_list(model: nn.Module) -> nn.ModuleList:
-    """The encoder layers of a model, in order; index 0 is layer 1.
-
-    Refused: no transformers model, or an architecture without such a list.
-    """
+    """The encoder layers of a model, in order; index 0 is layer 1."""
     if not (hasattr(model, "config") and hasattr(model, "base_model")):
         raise ValueError(f"A model of type {type(model).__name__}: give one of transformers, such as a BertModel.")
     count = model.config.num_hidden_layers
@@ -69,20 +66,10 @@ def part(model: nn.Module, layer: int) -> nn.Module:
 
 
 def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
-    """The six linear projections of layer 1…L, by the names in `PARTS`.
-
-    Refused: an architecture that is not in `PROJECTIONS`.
-
-    Example:
-        >>> from fivelenses.models import encoders
-        >>> list(projections(encoders.load_weights(encoders.locate("toy-bert/seed-0")), 1))
-        ['query', 'key', 'value', 'attention output', 'intermediate', 'output']
-    """
+    """The six linear projections of layer 1…L, by the names in `PARTS`; an unknown architecture is refused."""
     kind = model.config.model_type
     if kind not in PROJECTIONS:
         raise ValueError(f"The projections of {kind!r} are not known, only those of {', '.join(sorted(PROJECTIONS))}.")
-    if layer < 1:
-        raise ValueError(f"Only layers 1 and above have projections, not {layer}.")
     module = part(model, layer)
     return {name: module.get_submodule(path) for name, path in zip(PARTS, PROJECTIONS[kind], strict=True)}
 
@@ -105,10 +92,8 @@ def truncate(model: nn.Module, depth: int) -> None:
 @torch.no_grad()
 def roll_back(model: nn.Module, pretrained: nn.Module, layers: Iterable[int]) -> None:
     """Reset the parameters and buffers of these layers of `model` to those of `pretrained`, in place."""
-    layers = list(layers)
     for layer in layers:
         check_same_parts(model, pretrained, layer)
-    for layer in layers:
         part(model, layer).load_state_dict(part(pretrained, layer).state_dict())
 
 
@@ -126,7 +111,6 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
     """Re-initialise the six projections of these layers in place: truncated normal, mean 0, σ 0.02, cut at ±2σ.
 
     The cut makes the realised deviation 0.0176. Biases and LayerNorms stay (`kept`) or become 0 and (1, 0) (`reset`).
-
     Each layer's draw depends on the seed and the layer alone.
     """
     bound = 2 * INITIAL_DEVIATION

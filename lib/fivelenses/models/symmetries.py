@@ -31,11 +31,7 @@ LARGEST_FACTOR = 2.0  # of a query: factors lie between its inverse and it, even
 
 @torch.no_grad()
 def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
-    """A copy whose heads stand in another order, none in its place if there are two or more.
-
-    Args:
-        model: a transformers encoder, with or without a head.
-        seed: of the draw, which is another in each layer.
+    """A copy of a transformers model whose heads stand in another order, none in its place if there are two or more.
 
     Refused: an architecture whose projections are not known, or whose layers share a bias per head.
 
@@ -63,7 +59,7 @@ def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
 
 @torch.no_grad()
 def permuted_neurons(model: nn.Module, seed: int) -> nn.Module:
-    """A copy whose intermediate neurons stand in another order; arguments and errors of :func:`permuted_heads`."""
+    """A copy whose intermediate neurons stand in another order."""
 
     def permute(parts: dict[str, nn.Linear], heads: int, draw: torch.Generator) -> None:
         order = torch.randperm(parts["intermediate"].out_features, generator=draw)
@@ -75,9 +71,7 @@ def permuted_neurons(model: nn.Module, seed: int) -> nn.Module:
 
 @torch.no_grad()
 def rotated_values(model: nn.Module, seed: int) -> nn.Module:
-    """A copy whose heads have their values rotated, and their outputs rotated back; arguments and errors of
-    :func:`permuted_heads`.
-    """
+    """A copy whose heads have their values rotated, and their outputs rotated back."""
 
     def rotate(parts: dict[str, nn.Linear], heads: int, draw: torch.Generator) -> None:
         value, output = parts["value"], parts["attention output"]
@@ -94,9 +88,7 @@ def rotated_values(model: nn.Module, seed: int) -> nn.Module:
 
 @torch.no_grad()
 def rescaled_queries(model: nn.Module, seed: int) -> nn.Module:
-    """A copy whose queries are scaled, each dimension by a factor from 1/2 to 2, and whose keys are scaled back;
-    arguments and errors of :func:`permuted_heads`.
-    """
+    """A copy whose queries are scaled, each dimension by a factor from 1/2 to 2, and whose keys are scaled back."""
 
     def rescale(parts: dict[str, nn.Linear], heads: int, draw: torch.Generator) -> None:
         exponents = 2 * torch.rand(parts["query"].out_features, generator=draw, dtype=torch.float64) - 1
@@ -115,14 +107,7 @@ SYMMETRIES: dict[str, Callable[[nn.Module, int], nn.Module]] = dict(
 
 
 def symmetries_of(model: nn.Module) -> dict[str, Callable[[nn.Module, int], nn.Module]]:
-    """Those of `SYMMETRIES` that change nothing that this model computes.
-
-    Example:
-        >>> from transformers import MPNetConfig, MPNetModel
-        >>> shape = MPNetConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=2)
-        >>> list(symmetries_of(MPNetModel(shape)))
-        ['neurons permuted', 'values rotated', 'queries rescaled']
-    """
+    """Those of `SYMMETRIES` that change nothing that this model computes: MPNet's heads keep their places."""
     refused = permuted_heads if model.config.model_type in BIASED_BY_HEAD else None
     return {name: change for name, change in SYMMETRIES.items() if change is not refused}
 

@@ -36,7 +36,6 @@ def moved_at_random(fine_tuned: nn.Module, pretrained: nn.Module, seed: int, sca
     rows of the embeddings that no training example used move like the others.
 
     Args:
-        fine_tuned, pretrained: transformers models, with or without a head.
         seed: of the noise; the draw for a parameter depends on the seed and the parameter's name alone, and is the
             same on every device.
         scale: s, the norm of the noise in norms of the model's own move.
@@ -45,16 +44,6 @@ def moved_at_random(fine_tuned: nn.Module, pretrained: nn.Module, seed: int, sca
         The twin, in the mode and on the device of `fine_tuned`, which is unchanged.
 
     Refused: encoders with different parameters or shapes.
-
-    Example:
-        >>> from transformers import BertConfig, BertModel
-        >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-        >>> fine_tuned, pretrained = BertModel(shape), BertModel(shape)
-        >>> twin = moved_at_random(fine_tuned, pretrained, seed=0)
-        >>> models = pretrained, fine_tuned, twin
-        >>> before, after, other = (model.encoder.layer[0].output.dense.weight for model in models)
-        >>> torch.allclose((other - before).norm(), (after - before).norm()), torch.equal(other, after)
-        (True, False)
     """
     twin = copy.deepcopy(fine_tuned)
     targets, origins = _encoder_parameters(twin), _encoder_parameters(pretrained)
