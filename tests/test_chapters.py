@@ -26,7 +26,7 @@ def test_the_paper_profile_has_the_numbers_of_table_1():
     parameters = settings(1, "paper")
     printed = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
     for task, (rate, batch, epochs) in printed.items():
-        schedule = parameters.schedule(task)
+        schedule = parameters.schedules[task]
         assert (schedule.learning_rate, schedule.batch_size, schedule.epochs) == (rate, batch, epochs)
 
 
@@ -61,7 +61,8 @@ def test_numbers_are_those_of_yaml_1_2(written, read):
 def test_one_value_of_a_parameter_that_holds_several_is_its_one_entry():
     given = parse_parameters(["tasks=rte", "seeds=3", "learning_rate=1e-4"])
     chosen = settings(1, "tiny", **given)
-    assert (chosen.tasks, chosen.seeds, chosen.schedule("rte").learning_rate) == (("rte",), (3,), 1e-4)
+    assert (chosen.tasks, chosen.seeds) == (("rte",), (3,))
+    assert chosen.schedule_of("rte", chosen.encoder).learning_rate == 1e-4
     assert settings(4, "tiny", fractions=0.5, depths=3).depths == (3,)
 
 
@@ -96,7 +97,7 @@ def test_chapter_6_asks_for_the_models_of_chapter_1_and_for_no_others(profile):
     assert set(sixth.tasks) <= set(first.tasks)
     for name in ("encoder", "source", "training_examples", "seeds"):
         assert getattr(sixth, name) == getattr(first, name)
-    assert all(sixth.schedule(task) == first.schedule(task) for task in sixth.tasks)
+    assert all(sixth.schedules[task] == first.schedules[task] for task in sixth.tasks)
     assert sixth.encoders_read() == (sixth.encoder, sixth.independent)
 
 
@@ -140,11 +141,11 @@ def tables(tmp_path, monkeypatch):
 def test_a_table_takes_the_first_schedule_of_texts_and_no_role_but_those_of_the_caller(tables):
     chosen = settings(4, "tiny", tasks=[ANIMALS, "pairs.csv"])
     assert [catalogue.find(name).title for name in chosen.tasks] == ["animals", "pairs"]
-    assert {chosen.schedule(name) for name in chosen.tasks} == {chosen.schedule("sst2")}
+    assert {chosen.schedule_of(name, chosen.encoder) for name in chosen.tasks} == {chosen.schedules["sst2"]}
     assert chosen.sized == chosen.matched == ()
     schedule = {"learning_rate": 1e-4, "batch_size": 8, "epochs": 2}
     chosen = settings(4, "tiny", tasks=[ANIMALS], sized=[ANIMALS], schedules={ANIMALS: schedule})
-    assert chosen.sized == chosen.tasks and chosen.schedule(chosen.tasks[0]).batch_size == 8
+    assert chosen.sized == chosen.tasks and chosen.schedules[chosen.tasks[0]].batch_size == 8
 
 
 @pytest.mark.parametrize("number", CHAPTERS)
@@ -172,7 +173,7 @@ def test_a_table_is_trained_and_its_classes_are_said_before(tables):
     lines = []
     check_inputs(chosen, lines.append)
     assert len(lines) == 1 and "development examples dog 32 + 8, hen 32 + 8 (" in lines[0]
-    assert "null rate 0.500" in "\n".join(dry_run(1, {"": chosen}))
+    assert "null rate 0.500" in "\n".join(dry_run(1, [chosen]))
     made = prepare(chosen.specifications(), Store(), workers=1, log=lambda line: None)[0]
     assert made.manifest["null_rate"] == 0.5 and made.manifest["provenance"]["train"] == "whole, 64 examples"
 

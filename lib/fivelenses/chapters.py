@@ -39,14 +39,14 @@ PROFILES = ("tiny", "small", "paper")
 
 
 class ParameterError(ValueError):
-    """A parameter, profile or chapter that does not exist or does not fit; the message says which and what to do."""
+    """A parameter, profile or chapter that does not exist or does not fit."""
 
 
 # --- kinds of values --------------------------------------------------------------------------------------------------
 
 
 def _task_name(value: str) -> str:
-    """A task's name; of a table of the reader's own the name of the task that it becomes."""
+    """A table of the reader's own has the name of the task that it becomes."""
     name = own.name_of(value)
     if not catalogue.is_task(name):
         raise ParameterError(f"{value!r} is no task: choose among {', '.join(sorted(catalogue.TASKS))}")
@@ -54,7 +54,7 @@ def _task_name(value: str) -> str:
 
 
 def _encoder_name(value: str) -> str:
-    """An encoder's name; of a folder its whole path, since a notebook runs in another folder than its caller."""
+    """A folder has its whole path, since a notebook runs in another folder than its caller."""
     plain = value.removeprefix("random:")
     folder = Path(plain).expanduser()
     return value.removesuffix(plain) + str(folder.resolve()) if plain and (folder / "config.json").is_file() else value
@@ -73,13 +73,13 @@ Variance = Annotated[float, Field(gt=0, le=1)]
 
 
 def _number(value: float, whole: int) -> int:
-    """A number of things, which may be a share of all."""
+    """A number, or a share of all as a number."""
     return round(value * whole) if isinstance(value, float) else value
 
 
 @functools.cache
 def positions(encoder: str) -> int | None:
-    """The tokens that an encoder reads at most; None where there is no limit, or it is not at hand."""
+    """The tokens that an encoder reads at most; None where there is no limit, or the encoder is not at hand."""
     from fivelenses.models import encoders
     from fivelenses.tasks.sources import SourceError
 
@@ -93,7 +93,10 @@ def positions(encoder: str) -> int | None:
 
 
 class ChapterParameters(BaseModel):
-    """What every chapter takes. A plain value of a parameter that holds several is its one entry: ``tasks=rte``."""
+    """What every chapter takes. A plain value of a parameter that holds several is its one entry: ``tasks=rte``.
+
+    Methods that take a `task` and an `encoder` speak of the models of that task that begin with that encoder.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -155,29 +158,25 @@ class ChapterParameters(BaseModel):
             return task if task in self.schedules else None
         return next((name for name in self.schedules if catalogue.find(name).head == "sequence"), None)
 
-    def schedule(self, task: str) -> Schedule:
-        """The schedule of a task, with `learning_rate`, `batch_size` and `epochs` where they are given."""
-        overrides = self.model_dump(include={"learning_rate", "batch_size", "epochs"}, exclude_none=True)
-        return dataclasses.replace(self.schedules[self._scheduled_as(task)], **overrides)
-
     def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
-        """The sets of development examples on whose tokens models are compared by canonical correlations: tasks, and
-        how many examples of each at most.
-        """
+        """On whose development examples layers are compared by canonical correlations: tasks, and how many of each."""
         most = getattr(self, "evaluation_examples", None)
         return [] if most is None else [((task,), most) for task in self.tasks]
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
-        """The schedule of a task for one of the encoders; texts are cut to what the encoder reads at most."""
-        schedule, rate = self.schedule(task), self.learning_rate_by_encoder.get(encoder)
+        """How they are fine-tuned: as `schedules` says, but for what is given instead, on texts that are cut to what
+        the encoder reads at most.
+        """
+        usual = self._scheduled_as(task)
+        rate = self.learning_rate_by_encoder.get(encoder)
         if isinstance(rate, Mapping):
-            rate = rate.get(task) or rate.get(self._scheduled_as(task))
-        if rate and not self.learning_rate:
-            schedule = dataclasses.replace(schedule, learning_rate=rate)
+            rate = rate.get(task) or rate.get(usual)
+        given = {"learning_rate": self.learning_rate or rate, "batch_size": self.batch_size, "epochs": self.epochs}
+        schedule = dataclasses.replace(self.schedules[usual], **{name: one for name, one in given.items() if one})
         return dataclasses.replace(schedule, max_length=min(schedule.max_length, positions(encoder) or math.inf))
 
     def examples_of(self, task: str) -> int | None:
-        """How many of a task's training examples are read at most; None for all."""
+        """How many training examples are read at most; None for all."""
         most = self.training_examples
         return most.get(task) if isinstance(most, Mapping) else most
 
@@ -194,17 +193,14 @@ class ChapterParameters(BaseModel):
         return self.encoders_used()
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        """What sets apart the models of one task and encoder: arguments of `checkpoints.specify`, one set per model.
-
-        Args:
-            rows: training examples of the task.
-            depth: layers of the encoder.
+        """Arguments of `checkpoints.specification.specify` for each model, of a task with so many training examples
+        (`rows`) and an encoder of so many layers (`depth`).
         """
         shared = {"schedule": self.schedule_of(task, encoder), "examples": self.examples_of(task)}
         return [{"seed": seed} | shared for seed in self.seeds]
 
     def specifications_of(self, task: str, encoder: str) -> "list[Specification]":
-        """The specifications of the models of one task and encoder."""
+        """Their specifications."""
         from fivelenses.checkpoints.finetuning import resolved_precision
         from fivelenses.checkpoints.specification import specify, training_rows
         from fivelenses.models import encoders
@@ -215,27 +211,22 @@ class ChapterParameters(BaseModel):
         return [specify(encoder, task, self.source, precision=precision, **training) for training in trainings]
 
     def specifications(self) -> "list[Specification]":
-        """The specifications of all models of this run, each once."""
+        """Of all models of this run, each once."""
         every = (self.specifications_of(task, name) for name in self.encoders_used() for task in self.tasks_trained())
         return list(dict.fromkeys(one for some in every for one in some))
 
     def ordinary_models(self) -> "list[Specification]":
-        """The specifications of the models that are trained on the true labels."""
+        """Of the models that are trained on the true labels."""
         return [one for one in self.specifications() if not one.shuffled_labels]
 
     def training_sets(self) -> dict[str, list[dict]]:
-        """The distinct sets of training examples of this run's tasks of texts with one label each: values of
-        `training_set` for `checkpoints.tables.words_by_example`.
+        """The distinct sets of training examples of tasks on texts, as `checkpoints.tables.words_by_example` takes
+        them.
         """
         fields = ("task", "source", "data_digest", "examples", "examples_seed")
         of_texts = (one for one in self.specifications() if catalogue.find(one.task).head == "sequence")
         distinct = dict.fromkeys(tuple(getattr(one, name) for name in fields) for one in of_texts)
         return {"training_set": [dict(zip(fields, values, strict=True)) for values in distinct]}
-
-
-def _with_shuffled(trainings: list[dict]) -> list[dict]:
-    """These models, and as many on shuffled labels."""
-    return trainings + [one | {"shuffled_labels": True} for one in trainings]
 
 
 # --- the chapters -----------------------------------------------------------------------------------------------------
@@ -260,15 +251,15 @@ class Hao2020(ChapterParameters):
         return [*super().sets_compared(), *((pair, self.mixed_examples) for pair in self.dataset_pairs)]
 
     def models_of(self, pair: tuple[str, str]) -> "list[Specification]":
-        """The specifications of the ordinary models of two tasks."""
+        """The ordinary models of two tasks."""
         return [one for one in self.ordinary_models() if one.task in pair]
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         ordinary = super().trainings(task, encoder, rows, depth)
-        return _with_shuffled(ordinary) if task in self.shuffled else ordinary
+        return ordinary + [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
 
     def specifications(self) -> "list[Specification]":
-        """The specifications of all models of this run, those that are trained on shuffled labels at the end."""
+        """Of all models of this run, those that are trained on shuffled labels at the end."""
         return sorted(super().specifications(), key=lambda one: one.shuffled_labels)
 
 
@@ -314,17 +305,19 @@ class Zhou2022(ChapterParameters):
         return dataclasses.replace(schedule, epochs=self.epochs or self.epochs_by_encoder.get(encoder, schedule.epochs))
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        trainings = super().trainings(task, encoder, rows, depth)
-        if encoder == self.encoder and task in self.followed:
-            trainings = [one | {"states": self.states} for one in trainings]
-        return _with_shuffled(trainings) if encoder == self.encoder and task in self.shuffled else trainings
+        ordinary = super().trainings(task, encoder, rows, depth)
+        if encoder != self.encoder:
+            return ordinary
+        if task in self.followed:
+            ordinary = [one | {"states": self.states} for one in ordinary]
+        return ordinary + [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
 
     def followed_models(self) -> "list[Specification]":
-        """The specifications of the models that are followed along training, those on shuffled labels among them."""
+        """The models that are followed along training, those on shuffled labels among them."""
         return [one for task in self.followed for one in self.specifications_of(task, self.encoder)]
 
     def models_for_target(self) -> "list[Specification]":
-        """The specifications of the models in which `target` is measured."""
+        """The models in which `target` is measured."""
         trained = [one for task in self.tuned_on for one in self.specifications_of(task, self.encoder)]
         return [one for one in trained if not one.shuffled_labels]
 
@@ -364,7 +357,8 @@ class Hao2019(ChapterParameters):
                     f"second gives {other} for {task}: name another of the tasks that are run, since a surface is "
                     "spanned by the models of two"
                 )
-        if self.long_task in self.tasks and sum(self.long_epochs) <= self.schedule(self.long_task).epochs:
+        usual = self.schedules.get(self._scheduled_as(self.long_task))
+        if self.long_task in self.tasks and sum(self.long_epochs) <= (self.epochs or usual.epochs):
             raise ValueError(f"long_epochs are no more than the usual epochs of {self.long_task}")
         return self
 
@@ -440,7 +434,7 @@ class Singh2020(ChapterParameters):
         return sorted({min(whole, max(1, _number(one, whole))) for one in self.fractions}, reverse=True)
 
     def with_all_layers(self) -> "list[Specification]":
-        """The specifications of the models without re-initialised layers, with those trained on shuffled labels."""
+        """The models without re-initialised layers, those on shuffled labels among them."""
         return [one for one in self.specifications() if not one.reinitialised]
 
     def probed(self, sizes: Mapping[str, list[int]]) -> list[dict]:
@@ -541,7 +535,7 @@ class Merchant2020(ChapterParameters):
         return self.pretrained
 
     def whole(self) -> "list[Specification]":
-        """The specifications of the models without frozen or removed layers."""
+        """The models without frozen or removed layers."""
         return [one for one in self.specifications() if not one.frozen and one.truncated is None]
 
     def probed(self) -> "list[Specification]":
@@ -549,7 +543,7 @@ class Merchant2020(ChapterParameters):
         return [one for one in self.whole() if one.encoder == self.encoder]
 
     def fine_tuned_on(self, model: str) -> "list[Specification]":
-        """Those of `probed` that are behind the name of a probed model: none for the pre-trained encoder."""
+        """Those of `probed` of a task; none for the name of the pre-trained encoder."""
         return [one for one in self.probed() if one.task == model]
 
     def probe_of(self, edge_task: str) -> dict:
@@ -654,15 +648,15 @@ class KnownTruth(ChapterParameters):
         return [{"seed": seed, "examples": self.examples_of(task)} | kind for seed in self.seeds for kind in kinds]
 
     def classifiers(self) -> "list[Specification]":
-        """The specifications of all models but those with a planted property."""
+        """All models but those with a planted property."""
         return [one for one in self.specifications() if one.task in self.tasks]
 
     def with_property(self) -> "list[Specification]":
-        """The specifications of the models with a planted property."""
+        """The models with a planted property."""
         return [one for one in self.specifications() if one.task in self.planted]
 
     def ordinary_models(self) -> "list[Specification]":
-        """The specifications of the models that are fine-tuned as usual: all layers, on the true labels, to dose 1."""
+        """The models that are fine-tuned as usual: all layers, on the true labels, to dose 1."""
         usual = {task: self.schedule_of(task, self.encoder) for task in self.tasks}
         whole = [one for one in self.classifiers() if not one.frozen and not one.shuffled_labels]
         return [one for one in whole if one.schedule == usual[one.task]]
@@ -721,29 +715,26 @@ def find_chapter(number: int) -> Chapter:
     return CHAPTERS[number]
 
 
-def check_profile(profile: str) -> None:
-    """Refuse a profile that does not exist."""
+def chapters_on(profile: str) -> list[Chapter]:
+    """The chapters that have a profile; one that does not exist is refused."""
     if profile not in PROFILES:
         raise ParameterError(f"There is no profile {profile!r}: choose among {', '.join(PROFILES)}.")
+    return [chapter for chapter in CHAPTERS.values() if profile in chapter.profiles]
 
 
 def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     """A chapter's parameters: the profile's values, with those overrides that are not None instead.
 
     Another `encoder` alone is compared, and its independent one has its shape and random weights, unless the overrides
-    name others.
-
-    Raises:
-        ParameterError: an unknown chapter, profile or parameter, or a value that does not fit; one sentence.
-        SourceError: a table of the reader's own that cannot be read or learned from.
+    name others. Refused in one sentence: a chapter, profile or parameter that does not exist, or a value that does not
+    fit.
 
     Example:
         >>> settings(1, "tiny", seeds=[7, 8]).seeds
         (7, 8)
     """
     chapter, overrides = find_chapter(number), {name: one for name, one in overrides.items() if one is not None}
-    check_profile(profile)
-    if profile not in chapter.profiles:
+    if chapter not in chapters_on(profile):
         raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(chapter.profiles)}.")
     file, fields = project.root() / "notebooks" / "profiles" / f"{profile}.yaml", chapter.parameters.model_fields
     try:
@@ -775,16 +766,39 @@ def _sentence(error: ValidationError, chapter: Chapter) -> str:
     return f"Chapter {chapter.number}, {where[0]}: {message}, got {first['input']!r}."[:600]
 
 
-def resolved(number: int, profile: str, overrides: Mapping[str, object]) -> dict:
-    """Overrides as the chapter has read them: tables of the reader's own by the names of their tasks, folders of
-    encoders in full; those that are None are left out.
+def resolved(parameters: ChapterParameters, overrides: Mapping[str, object]) -> dict:
+    """Overrides as a chapter has read them: tables of the reader's own by the names of their tasks, folders of encoders
+    in full; those that are None are left out.
 
     Example:
-        >>> resolved(1, "tiny", {"tasks": ["rte"], "epochs": 3, "seeds": None})
+        >>> overrides = {"tasks": ["rte"], "epochs": 3, "seeds": None}
+        >>> resolved(settings(1, "tiny", **overrides), overrides)
         {'tasks': ['rte'], 'epochs': 3.0}
     """
-    chosen = settings(number, profile, **overrides).model_dump(mode="json")
+    chosen = parameters.model_dump(mode="json")
     return {name: chosen[name] for name, value in overrides.items() if value is not None}
+
+
+def folder_name(chapter: Chapter, profile: str, overrides: Mapping) -> Path:
+    """Where a run is left under the runs folder: one place per profile, and one per set of overrides (`resolved`)."""
+    suffix = "-" + hashlib.sha256(json.dumps(overrides, sort_keys=True).encode()).hexdigest()[:8] if overrides else ""
+    return Path(profile) / f"{chapter.slug}{suffix}"
+
+
+def check_device(parameters: ChapterParameters) -> None:
+    """Refuse a run that asks for a GPU on a machine without one."""
+    if parameters.device != "cuda":
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ParameterError(
+            "This run asks for a GPU and there is none here: run it on a machine with one, see what it would take with "
+            "--dry-run, or pass -p device=cpu to run it all the same."
+        )
+
+
+# --- parameters on the command line -----------------------------------------------------------------------------------
 
 
 class _Loader(yaml.SafeLoader):
@@ -823,23 +837,3 @@ def parse_parameters(pairs: list[str]) -> dict:
         if not name or parsed[name] is None:
             raise ValueError(f"A parameter is written name=value, not {pair!r}.")
     return parsed
-
-
-def check_device(parameters: ChapterParameters, profile: str) -> None:
-    """Refuse a run that asks for a GPU on a machine without one."""
-    if parameters.device != "cuda":
-        return
-    import torch
-
-    if not torch.cuda.is_available():
-        raise ParameterError(
-            f"The profile {profile!r} asks for a GPU and there is none here: run it on a machine with one, "
-            "see what it would take with --dry-run, or pass -p device=cpu to run it all the same."
-        )
-
-
-def folder_name(chapter: Chapter, profile: str, overrides: dict) -> Path:
-    """Where a run is left under the runs folder: one place per profile, and one per set of overrides."""
-    overrides = {name: value for name, value in overrides.items() if value is not None}
-    suffix = "-" + hashlib.sha256(json.dumps(overrides, sort_keys=True).encode()).hexdigest()[:8] if overrides else ""
-    return Path(profile) / f"{chapter.slug}{suffix}"

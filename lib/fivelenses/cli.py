@@ -96,7 +96,7 @@ def run(
     elif dry_run:
         from fivelenses.dry_run import dry_run as lines
 
-        typer.echo("\n".join(lines(int(chapter), {"": settings(int(chapter), profile, **overrides)})))
+        typer.echo("\n".join(lines(int(chapter), [settings(int(chapter), profile, **overrides)])))
     else:
         from fivelenses.execution import run as execute
 
@@ -125,7 +125,7 @@ def train(
     from fivelenses.execution import check_inputs
 
     parameters = settings(chapter, profile, **parse_parameters(parameter))
-    check_device(parameters, profile)
+    check_device(parameters)
     check_inputs(parameters, typer.echo)
     models = prepare(parameters.specifications(), workers=workers, log=typer.echo, device=parameters.device)
     typer.echo(f"{len(models)} models are in the store")
@@ -160,8 +160,8 @@ def sweep(
     if dry_run:
         from fivelenses.dry_run import dry_run as lines
 
-        jobs = {point.name: point.job(chapter, profile) for point in points}
-        pending = {point: job.parameters for point, job in jobs.items() if job.reason}
+        jobs = [point.job(chapter, profile) for point in points]
+        pending = [job.parameters for job in jobs if job.reason]
         typer.echo(f"{len(points)} points, {len(points) - len(pending)} current, {len(pending)} to run")
         typer.echo("\n".join(lines(chapter, pending) if pending else []))
         return

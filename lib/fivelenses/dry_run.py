@@ -7,9 +7,10 @@ examples that pass through them, summed over models.
 import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import cache
+from itertools import product, repeat
 
 import pandas as pd
 
@@ -28,29 +29,28 @@ MINIATURE = re.compile(r"_L-(\d+)_H-(\d+)_")
 VOCABULARY = 30_522
 
 
-def dry_run(number: int, runs: Mapping[str, ChapterParameters]) -> list[str]:
-    """The lines that `--dry-run` prints.
-
-    Args:
-        number: the chapter.
-        runs: its parameters in each run, by the name of the point; a model that two of them share is counted once.
-    """
-    lines, counted_models, work = {}, set(), 0.0
-    for parameters in runs.values():
+def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:
+    """The lines that `--dry-run` prints of a chapter's run with these parameters, or of several runs together."""
+    lines = {}
+    for parameters in runs:
         lines |= dict.fromkeys(f"encoder: {_encoder(name)}" for name in parameters.encoders_read())
         also = parameters.also_read if parameters.source == "hub" else ()
         lines |= dict.fromkeys(f"data: {_data(parameters, name)}" for name in (*parameters.tasks_trained(), *also))
-    lines = list(lines)
-    unknown = {name for one in runs.values() for name in one.encoders_used() if _layers(name) is None}
-    for point, parameters in runs.items():
-        for encoder in (name for name in parameters.encoders_used() if name not in unknown):
-            for task in parameters.tasks_trained():
-                line, added = _models(parameters, encoder, task, counted_models)
-                lines.append(f"{point}: {line}" if point else line)
-                work += added
+    unknown = {name for one in runs for name in one.encoders_used() if _shape(name) is None}
     if unknown:
-        return [*lines, f"{', '.join(sorted(unknown))} is not at hand, so its models and their time are not known"]
-    return [*lines, _time(number, work)]
+        return [*lines, f"{', '.join(sorted(unknown))} is not at hand, so the models and their time are not known"]
+    models = pd.DataFrame(row for parameters in runs for row in _models(parameters))
+    models = models.drop_duplicates(["encoder", "task", "training"])
+    described = []
+    for (encoder, task), rows in models.groupby(["encoder", "task"], sort=False):
+        stored, (_, width) = int(rows["stored"].sum()), _shape(encoder)
+        gigabytes = 4 * (_size(encoder) + VOCABULARY * width) * (len(rows) - stored) / 1e9
+        described.append(
+            f"{encoder}, {tasks.find(task).title}: {counted(len(rows) - stored, 'model')} to train ({stored} in "
+            f"the store) on {_range(rows['examples'])} examples, {_range(rows['epochs'])} epochs, "
+            f"{gigabytes:.1f} GB of disk"
+        )
+    return [*lines, *described, _time(number, _work(models))]
 
 
 def _encoder(name: str) -> str:
@@ -79,56 +79,49 @@ def _data(parameters: ChapterParameters, name: str) -> str:
 
 
 @cache
-def _layers(encoder: str) -> tuple[int, int] | None:
+def _shape(encoder: str) -> tuple[int, int] | None:
     """The number and the width of an encoder's layers; None where they are not known and cannot be read."""
     if miniature := MINIATURE.search(encoder):
         return int(miniature[1]), int(miniature[2])
     if known := [shape for part, shape in SHAPES.items() if part in encoder]:
         return known[0]
-    try:
+    with contextlib.suppress(SourceError):
         config = encoders.config(encoders.locate(encoder))
-    except SourceError:
-        return None
-    return config.num_hidden_layers, config.hidden_size
+        return config.num_hidden_layers, config.hidden_size
 
 
 def _size(encoder: str) -> int:
     """The parameters of an encoder's layers, without biases and norms: 12 times the square of the width in each."""
-    layers, width = _layers(encoder)
+    layers, width = _shape(encoder)
     return 12 * layers * width**2
 
 
-def _models(parameters: ChapterParameters, encoder: str, task: str, before: set[str]) -> tuple[str, float]:
-    """The models of one encoder and task that are not among those before, which they join, in words; their work."""
-    layers, width = _layers(encoder)
-    rows, development = _rows(parameters, task)
-    trainings = parameters.trainings(task, encoder, rows, layers)
-    new = [one for one in trainings if f"{encoder} {task} {one}" not in before]
-    before.update(f"{encoder} {task} {one}" for one in new)
-    stored = 0
-    # A checkpoint's address needs the data, which a dry run does not fetch from the hub.
-    if tasks.find(task).own or parameters.source == "toyworld" or mirror():
-        with contextlib.suppress(SourceError):
-            made = zip(trainings, parameters.specifications_of(task, encoder), strict=True)
-            stored = sum(Store().place(one).is_dir() for training, one in made if training in new)
-    examples = [min(rows, one["examples"] or rows) for one in trainings]
-    epochs = [one["schedule"].all_epochs for one in trainings]
-    read = sum(min(rows, one["examples"] or rows) * one["schedule"].all_epochs + development for one in new)
-    gigabytes = 4 * (_size(encoder) + VOCABULARY * width) * (len(new) - stored) / 1e9
-    line = (
-        f"{encoder}, {tasks.find(task).title}: {counted(len(new) - stored, 'model')} to train ({stored} in the store) "
-        f"on {_range(examples)} examples, {_range(epochs)} epochs, {gigabytes:.1f} GB of disk"
-    )
-    return line, _size(encoder) * read
+def _models(parameters: ChapterParameters) -> Iterator[dict]:
+    """Each model of a run: what it is trained on, and whether the store has it."""
+    for encoder, name in product(parameters.encoders_used(), parameters.tasks_trained()):
+        sizes, stored = tasks.find(name).sizes, repeat(False)
+        # Elsewhere the table is on the hub, from which a dry run fetches nothing.
+        if tasks.find(name).own or parameters.source == "toyworld" or mirror():
+            with contextlib.suppress(SourceError):  # `_data` has named what the mirror lacks
+                sizes = {split: data.num_rows for split, data in tasks.load(name, parameters.source).splits.items()}
+                stored = [Store().place(one).is_dir() for one in parameters.specifications_of(name, encoder)]
+        trainings = parameters.trainings(name, encoder, sizes["train"], _shape(encoder)[0])
+        for training, is_stored in zip(trainings, stored, strict=False):
+            yield {
+                "encoder": encoder,
+                "task": name,
+                "training": str(training),
+                "examples": min(sizes["train"], training["examples"] or sizes["train"]),
+                "epochs": training["schedule"].all_epochs,
+                "evaluation_examples": sizes["validation"],
+                "stored": is_stored,
+            }
 
 
-def _rows(parameters: ChapterParameters, task: str) -> tuple[int, int]:
-    """Training and development examples of a task, counted where its data can be read, and as on the hub otherwise."""
-    sizes = tasks.find(task).sizes
-    if not tasks.find(task).own and (parameters.source == "toyworld" or mirror()):
-        with contextlib.suppress(SourceError):  # `_data` has named what the mirror lacks.
-            sizes = {split: data.num_rows for split, data in tasks.load(task, parameters.source).splits.items()}
-    return sizes["train"], sizes["validation"]
+def _work(models: pd.DataFrame) -> float:
+    """The parameters in the layers × the examples that pass through them, summed over models."""
+    read = models["examples"] * models["epochs"] + models["evaluation_examples"]
+    return float((models["encoder"].map(_size) * read).sum())
 
 
 def _time(number: int, work: float) -> str:
@@ -138,9 +131,7 @@ def _time(number: int, work: float) -> str:
     if not leading:
         return "no published run of this chapter says how long it takes"
     facts = json.loads(leading[0].read_text("utf-8"))
-    models = pd.read_parquet(leading[0].with_name("models.parquet"))
-    examples = models["examples"] * models["epochs"] + models["evaluation_examples"]
-    times = work / float((models["encoder"].map(_size) * examples).sum())
+    times = work / _work(pd.read_parquet(leading[0].with_name("models.parquet")))
     took = timedelta(seconds=facts["seconds"] + facts["training_seconds"])
     here = timedelta(minutes=round(times * took.total_seconds() / 60))
     return (
@@ -149,5 +140,5 @@ def _time(number: int, work: float) -> str:
     )
 
 
-def _range(values: list) -> str:
-    return f"{min(values):,g}" if min(values) == max(values) else f"{min(values):,g} to {max(values):,g}"
+def _range(values: pd.Series) -> str:
+    return f"{values.min():,g}" if values.nunique() == 1 else f"{values.min():,g} to {values.max():,g}"

@@ -24,8 +24,8 @@ from fivelenses.chapters import (
     Chapter,
     ChapterParameters,
     ParameterError,
+    chapters_on,
     check_device,
-    check_profile,
     find_chapter,
     folder_name,
     resolved,
@@ -99,18 +99,6 @@ def state(chapter: Chapter, folder: Path, parameters: dict, committed: Path | No
     return f"its {broken[0]} is damaged" if broken else ""
 
 
-def find_run(chapter: Chapter, profile: str, overrides: dict) -> Path:
-    """The folder of a run that is current; where there is none, a `ParameterError` names the command that makes it."""
-    job = of_chapter(chapter.number, profile, overrides)
-    if reason := job.reason:
-        given = "".join(f" -p '{name}={json.dumps(value)}'" for name, value in overrides.items() if value is not None)
-        raise ParameterError(
-            f"Chapter {chapter.number} has no current run on {profile} ({reason}): run "
-            f"`fivelenses run {chapter.number} --profile {profile}{given}`."
-        )
-    return job.place
-
-
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
@@ -140,11 +128,11 @@ class Job:
 
 def of_chapter(number: int, profile: str, overrides: Mapping | None = None) -> Job:
     """A chapter on a profile; a parameter that does not exist or fit is refused."""
+    parameters = settings(number, profile, **(overrides or {}))
     # The notebook runs in another folder, from which a relative path would name another file.
-    overrides = resolved(number, profile, overrides or {})
-    chapter, parameters = find_chapter(number), settings(number, profile, **overrides)
-    place = project.runs_folder() / folder_name(chapter, profile, overrides)
-    return Job(chapter, place, parameters, {"profile": profile, **overrides})
+    given = resolved(parameters, overrides or {})
+    place = project.runs_folder() / folder_name(find_chapter(number), profile, given)
+    return Job(find_chapter(number), place, parameters, {"profile": profile, **given})
 
 
 def of_records(committed: Path) -> Job:
@@ -173,44 +161,22 @@ def run(
     force: bool = False,
     log: Callable[[str], None] = print,
 ) -> Path:
-    """Execute a chapter's notebook unless its last run is current, and return the run's folder; what was measured
-    before is not measured again.
+    """Execute a chapter's notebook unless its last run is current (or with `force`), and return the run's folder.
 
     The run is made in a folder beside and takes its place when whole; checkpoints and records that were made before a
-    kill are not made again.
-
-    Args:
-        number, profile, overrides: the chapter, `tiny`, `small` or `paper`, and parameters by name.
-        force: execute also when nothing has changed.
-        log: called with one line of plain text for each event.
-
-    Raises:
-        ParameterError: a parameter that does not exist or fit.
-        SourceError: an encoder or a table that cannot be read.
-        RunError: the notebook failed, or is missing.
+    kill are not made again. Refused in one sentence, which `log` does not get: a parameter that does not exist or fit,
+    an encoder or a table that cannot be read, a notebook that fails.
     """
     job = of_chapter(number, profile, overrides)
-    check_device(job.parameters, profile)
     execute(job, force, log)
     return job.place
 
 
 def run_all(profile: str | None = None, force: bool = False, committed: Sequence[Path] = ()) -> None:
-    """Every chapter that has a profile, on it, and the pages of committed records, side by side, one per core.
-
-    Args:
-        profile: of the local runs; none where None.
-        force: execute them also when nothing has changed.
-        committed: folders of committed records.
-
-    Raises:
-        RunError: after all have ended, the first that failed.
+    """Every chapter that has a profile, on it, and the pages of committed records (their folders), side by side, one
+    per core; after all have ended, the first failure is raised.
     """
-    if profile is not None:
-        check_profile(profile)
-    local = [of_chapter(number, profile) for number, chapter in CHAPTERS.items() if profile in chapter.profiles]
-    for job in local:
-        check_device(job.parameters, profile)
+    local = [of_chapter(chapter.number, profile) for chapter in (chapters_on(profile) if profile else ())]
     jobs = [job for job in local if force or job.reason]
     jobs += [job for job in map(of_records, committed) if job.reason]
     for chapter in CHAPTERS.values():
@@ -232,16 +198,11 @@ def run_all(profile: str | None = None, force: bool = False, committed: Sequence
 
 
 def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = print) -> None:
-    """Refuse encoders of a run that cannot be studied or read fewer tokens than it asks for, and examples too few to be
-    compared, and a disk that is nearly full, before it starts.
+    """Refuse, before a run starts, encoders that cannot be studied or read fewer tokens than it asks for, examples too
+    few to be compared, and a disk that is nearly full.
 
-    Args:
-        parameters: of the run.
-        log: called with one line on each table of the reader's own, with the examples of each class, and on each
-            encoder that was fine-tuned before.
-
-    Raises:
-        SourceError, ValueError: in one sentence.
+    `log` gets a line on each table of the reader's own, with the examples of each class, and on each encoder that was
+    fine-tuned before.
     """
     from fivelenses import tasks
     from fivelenses.models import encoders
@@ -331,6 +292,7 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
             log(f"{name}: current, in {place}")
             return
         if job.committed is None:
+            check_device(job.parameters)
             check_inputs(job.parameters, log)
         log(f"{name}: running ({reason})")
         made = place.with_name(f".{place.name}.partial")
@@ -353,7 +315,7 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
 
 
 def _complete_facts(job: Job, folder: Path) -> None:
-    """Add to a run's facts its digest and those of its files, and what measuring took where it was published."""
+    """Add to a run's facts its digest and those of its files; of a published run, what measuring took."""
     file = folder / "run.json"
     facts = json.loads(file.read_text(encoding="utf-8"))
     facts["digest"] = run_digest(job.chapter, facts["parameters"], job.committed)
@@ -379,12 +341,6 @@ def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
     with mock.patch.dict(os.environ, environment), _followed(folder / PROGRESS, log):
         try:
             papermill.execute_notebook(notebook, executed, dict(job.given), cwd=notebook.parent, **options)
-            # Without paths and times of this machine, two equal runs are equal files.
-            copy = nbformat.read(executed, as_version=4)
-            for metadata in (copy.metadata, *(cell.metadata for cell in copy.cells)):
-                metadata.pop("papermill", None)
-                metadata.pop("execution", None)
-            nbformat.write(copy, executed)
         except papermill.PapermillExecutionError as error:
             first = error.source.strip().splitlines()[0]
             return f"the cell that begins {first!r} failed, {error.ename}: {error.evalue} (see {executed})."

@@ -13,8 +13,8 @@ from pathlib import Path
 from fivelenses import project, records
 from fivelenses.book.findings import FILE as FINDINGS
 from fivelenses.catalogue import find
-from fivelenses.chapters import find_chapter, resolved, settings
-from fivelenses.execution import RunError, find_run
+from fivelenses.chapters import ParameterError, find_chapter
+from fivelenses.execution import RunError, of_chapter
 from fivelenses.files import checksums, folder_beside, written_beside
 from fivelenses.judging import short
 
@@ -27,25 +27,30 @@ PUBLISHED_FACTS = (
 
 def publish(number: int, profile: str = "small", overrides: dict | None = None) -> Path:
     """Copy the records of a chapter's run into ``book/records``. The run without overrides leads its chapter: it is the
-    one that the book's page of the chapter shows. A run on a table of the reader's own is refused.
+    one that the book's page of the chapter shows. Refused: a run that is not current, or on the reader's own table.
     """
-    chapter, overrides = find_chapter(number), resolved(number, profile, overrides or {})
-    parameters = settings(number, profile, **overrides)
-    for name in parameters.tasks_trained():
+    job = of_chapter(number, profile, overrides)
+    for name in job.parameters.tasks_trained():
         if find(name).own:
             raise RunError(
                 f"{find(name).title} is a table of your own, which readers of a published page do not have: publish "
                 "runs on tasks of the catalogue, and send others as a report."
             )
-    run = find_run(chapter, profile, overrides)
-    facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    given = {name: value for name, value in job.given.items() if name != "profile"}
+    if reason := job.reason:
+        options = "".join(f" -p '{name}={json.dumps(value)}'" for name, value in given.items())
+        raise ParameterError(
+            f"Chapter {number} has no current run on {profile} ({reason}): run "
+            f"`fivelenses run {number} --profile {profile}{options}`."
+        )
+    facts = json.loads((job.place / "run.json").read_text(encoding="utf-8"))
     measured = {}
     for file in (file for files in facts["records"].values() for file in files):
         name = file.removesuffix(".parquet").rpartition(".")[0]
-        measured.setdefault(name, []).append(records.read(project.records_folder() / chapter.slug / file))
+        measured.setdefault(name, []).append(records.read(project.records_folder() / job.chapter.slug / file))
     merged = {name: records.merge(parts) for name, parts in measured.items()}
-    encoder = short(parameters.encoder.rstrip("/")).replace("/", "-")
-    return commit(number, f"{profile}-{encoder}", merged, facts, not overrides)
+    encoder = short(job.parameters.encoder.rstrip("/")).replace("/", "-")
+    return commit(number, f"{profile}-{encoder}", merged, facts, leads=not given)
 
 
 def commit(

@@ -13,7 +13,7 @@ from fivelenses.book import ledger
 from fivelenses.book.cards import render
 from fivelenses.book.pages import BookRun, local_runs, published_runs
 from fivelenses.catalogue import find, is_task
-from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, check_profile, positions, settings
+from fivelenses.chapters import Chapter, ParameterError, chapters_on, settings
 from fivelenses.execution import EXECUTED, RunError
 from fivelenses.exhibits import counted
 from fivelenses.files import folder_beside
@@ -24,12 +24,8 @@ from fivelenses.tasks.sources import SourceError
 
 @dataclass(frozen=True)
 class Part:
-    """What a report runs of one chapter.
-
-    Attributes:
-        chapter: which.
-        overrides: its parameters, instead of the profile's.
-        narrowed: whether its tasks are those of interest, or the chapter's own because it has none of them.
+    """What a report runs of one chapter: its parameters instead of the profile's, and whether its tasks are those of
+    interest (`narrowed`), or the chapter's own because it has none of them.
     """
 
     chapter: Chapter
@@ -53,32 +49,22 @@ def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: 
         >>> parts[0].chapter.number, parts[0].overrides["tasks"], parts[1].narrowed
         (1, ['rte', 'sst2'], False)
     """
-    tasks = [own.name_of(task) for task in tasks]
-    check_profile(profile)
-    chapters = [chapter for chapter in CHAPTERS.values() if profile in chapter.profiles]
-    parts = [_part(chapter, encoder, profile, tasks, given or {}) for chapter in chapters]
-    known = {task for chapter in chapters for task in settings(chapter.number, profile).tasks}
-    for task in tasks:
-        if task not in known and not (is_task(task) and find(task).own):
-            raise ParameterError(
-                f"No chapter has the task {task!r} on {profile}: name some of {', '.join(sorted(known))}."
-            )
+    tables = [name for name in map(own.name_of, tasks) if is_task(name) and find(name).own]
+    usual = {chapter: settings(chapter.number, profile).tasks for chapter in chapters_on(profile)}
+    known = set().union(*usual.values(), tables)
+    if unknown := [task for task in map(own.name_of, tasks) if task not in known]:
+        raise ParameterError(
+            f"No chapter has the task {unknown[0]!r} on {profile}: name some of {', '.join(sorted(known))}."
+        )
+    overrides, parts = {"encoder": encoder, **(given or {})}, []
+    for chapter, names in usual.items():
+        narrowed = overrides | {"tasks": [*tables, *(task for task in names if task in tasks)]}
+        settings(chapter.number, profile, **overrides)
+        parts.append(Part(chapter, overrides, False))
+        with contextlib.suppress(ParameterError):  # which has none of them, or needs more
+            settings(chapter.number, profile, **narrowed)
+            parts[-1] = Part(chapter, narrowed, True)
     return parts
-
-
-def _part(chapter: Chapter, encoder: str, profile: str, tasks: Sequence[str], given: Mapping) -> Part:
-    usual, overrides = settings(chapter.number, profile), {"encoder": encoder, **given}
-    most = positions(encoder)
-    if most is not None and most < getattr(usual, "max_tokens", 0):
-        overrides["max_tokens"] = most
-    of_interest = [task for task in tasks if task not in usual.tasks and is_task(task) and find(task).own]
-    of_interest += [task for task in usual.tasks if task in tasks]
-    with contextlib.suppress(ParameterError):
-        if of_interest:
-            settings(chapter.number, profile, **overrides, tasks=of_interest)
-            return Part(chapter, overrides | {"tasks": of_interest}, True)
-    settings(chapter.number, profile, **overrides)
-    return Part(chapter, overrides, False)
 
 
 def report(
@@ -89,27 +75,21 @@ def report(
     log: Callable[[str], None] = print,
 ) -> tuple[Path, list[str]]:
     """Run all chapters on an encoder and write the page, with the verdicts as a table beside it; runs that are current
-    are not made again.
-
-    Args:
-        encoder, profile, tasks, given: see `plan`.
-        log: called with one line of plain text for each event.
+    are not made again. Arguments as `plan`.
 
     Returns:
         The page, and a sentence for each chapter that failed.
 
-    Raises:
-        ValueError, RunError: what cannot be run, before anything is; or every chapter failed.
+    Refused: what cannot be run, before anything is; and where every chapter failed.
     """
     parts = plan(encoder, profile, tasks, given)
     read = check_encoder(encoder, projections=True)
     shape = f"{counted(read.num_hidden_layers, 'layer')} of width {read.hidden_size}"
-    log(f"{encoder}: {shape}")
     deep = [part for part in parts if read.num_hidden_layers >= part.chapter.parameters.fewest_layers]
     notes = [f"Chapter {part.chapter.number} is left out: it needs more layers." for part in parts if part not in deep]
     notes += [f"Chapter {part.chapter.number} keeps its own tasks." for part in deep if tasks and not part.narrowed]
-    for note in notes:
-        log(note)
+    for line in (f"{encoder}: {shape}", *notes):
+        log(line)
     runs, failures, name = [], [], f"{profile}-{encoder.replace('/', '-')}"
     for part in deep:
         number = part.chapter.number
@@ -126,18 +106,15 @@ def report(
     with folder_beside(place) as partial:
         page = report_page(encoder, shape, profile, runs, [*notes, *failures])
         (partial / "index.html").write_text(page, encoding="utf-8")
-        verdicts(encoder, profile, runs).to_parquet(partial / "claims.parquet", index=False)
+        claims = {run.chapter.number: judging.as_table(judging.load(run.folder)) for run in runs}
+        table = pd.concat(claims, names=["chapter"]).reset_index("chapter").assign(encoder=encoder, profile=profile)
+        table.to_parquet(partial / "claims.parquet", index=False)
     return place / "index.html", failures
 
 
 def report_page(encoder: str, shape: str, profile: str, runs: Sequence[BookRun], notes: Sequence[str]) -> str:
     """The matrix and the cards of these runs next to the book's of the same chapters, as one HTML file with its style
-    inside, that can be sent as it is.
-
-    Args:
-        encoder, shape, profile: its name, its shape in words, and whose data and schedules were used.
-        runs: of the chapters that ran.
-        notes: a sentence for each that did not, or was left out.
+    inside, that can be sent as it is; `notes` has a sentence for each chapter that failed or was left out.
     """
     of_book = [book_run(run.chapter, profile) for run in runs]
     compared = [*runs, *(run for run in of_book if run and run.title not in {one.title for one in runs})]
@@ -151,11 +128,3 @@ def book_run(chapter: Chapter, profile: str) -> BookRun | None:
     runs = [run for run in (*published_runs(), *local_runs()) if run.chapter == chapter and run.leads]
     runs = [run for run in runs if (run.folder / EXECUTED).is_file()]
     return min(runs, key=lambda run: (run.profile != profile, run.committed is None), default=None)
-
-
-def verdicts(encoder: str, profile: str, runs: Sequence[BookRun]) -> pd.DataFrame:
-    """All verdicts as a table, one row per claim, group and part."""
-    tables = [judging.as_table(judging.load(run.folder)).assign(chapter=run.chapter.number) for run in runs]
-    whole = pd.concat(tables, ignore_index=True).assign(encoder=encoder, profile=profile)
-    first = ["encoder", "profile", "chapter"]
-    return whole[[*first, *(name for name in whole if name not in first)]]

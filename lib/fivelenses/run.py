@@ -223,9 +223,10 @@ def begin(number: int, namespace: Mapping) -> Run:
         parameters, profile, overrides = chapter.parameters(**facts["parameters"]), facts["profile"], {}
     else:
         profile = namespace.get("profile", "tiny")
-        overrides = resolved(number, profile, set_by_hand(namespace))
+        overrides = set_by_hand(namespace)
         parameters = settings(number, profile, **overrides)
-        check_device(parameters, profile)
+        overrides = resolved(parameters, overrides)
+        check_device(parameters)
     named = os.environ.get(RUN_FOLDER_VARIABLE)
     folder = Path(named) if named else project.runs_folder() / "by-hand" / folder_name(chapter, profile, overrides)
     folder.mkdir(parents=True, exist_ok=True)

@@ -162,7 +162,7 @@ def sweep(
     execution.check_pair(find_chapter(number))
     for parameters in (point.job(number, profile).parameters for point in points):
         if not (cluster.get("scheduler") or cluster.get("slurm")):
-            check_device(parameters, profile)
+            check_device(parameters)
         execution.check_inputs(parameters)
     folder = project.runs_folder() / "sweeps" / name
     _write_points(number, profile, points, folder)
