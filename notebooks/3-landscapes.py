@@ -17,8 +17,8 @@
 # # Loss landscapes (Hao et al., 2019)
 #
 # **The question.** Why does fine-tuning a pre-trained encoder work better than training the same
-# network from scratch? {cite:t}`hao2019` compare their {term}`loss surfaces <loss surface>`: on the
-# line from start to end, on a plane around it, and along the steps of the optimiser.
+# network from scratch? {cite:t}`hao2019` compare their {term}`loss surfaces <loss surface>` on
+# lines, on planes and along the steps of the optimiser.
 #
 # **The answer in numbers.** A positive number points in the paper's direction; ranges are over
 # tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are
@@ -81,9 +81,9 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# Each task is trained from the pre-trained encoder and, for more epochs, from random weights. The
-# paper does so with BERT-large on MNLI, RTE, SST-2 and MRPC. Figures and tables have the paper's
-# numbers. Lengths are in units of $\lVert \delta_1 \rVert$, how far a training moved the encoder.
+# Each task is trained from the pre-trained encoder and, for more epochs, from random weights; in
+# the paper, BERT-large on MNLI, RTE, SST-2 and MRPC. Figures and tables have the paper's numbers.
+# Lengths are in units of $\lVert \delta_1 \rVert$, how far each training moved its encoder.
 
 # %% tags=["hide-input", "claim"]
 models = run.measure("models")
@@ -115,11 +115,6 @@ run.table(
     | {"diverged": {True: "yes", False: "no"}.get, "score": "{:.3f}", "null_rate": "{:.3f}"},
 )
 
-# %% [markdown]
-# Claims are judged on tasks whose fine-tuned models score clearly above the {term}`null rate`, by
-# more than a tenth of what the paper's models gain (two points where it has none), and better than
-# a bag of words.
-
 # %% tags=["hide-input", "claim"]
 # Table 1, page 9: accuracy fine-tuned, and with the low, middle and high third rolled back, in
 # percent.
@@ -140,9 +135,9 @@ gains = {task: round(PAPER_TABLE_1[task][0] / 100 - float(null[task]), 6) for ta
 run.gate(models[models["init"] == "pre-trained"], scores, gains, words)
 
 # %% [markdown]
-# Training leads from $\theta_0$ to $\theta_1$. Let $\delta_1 = \theta_1 - \theta_0$ and
-# $\delta_2 = \theta_2 - \theta_0$, where $\theta_2$ was trained from the same start on another
-# task. The paper draws the loss $\mathcal{J}$ on a line and on a plane:
+# Training leads from $\theta_0$ to $\theta_1$, by $\delta_1 = \theta_1 - \theta_0$, and from the
+# same start on another task by $\delta_2$. The paper draws the loss $\mathcal{J}$ on a line and on
+# a plane:
 #
 # $$f(\alpha) = \mathcal{J}(\theta_0 + \alpha \delta_1), \qquad
 # f(\alpha, \beta) = \mathcal{J}\Bigl(\theta_0 + \alpha \delta_1
@@ -169,10 +164,8 @@ library = fivelenses.lenses.basin.half_widths(alphas, losses, at=1, rise=0.1)[1]
 {"by hand": round(float(by_hand), 6), "library": round(library, 6)}
 
 # %% [markdown]
-# The encoder's parameters move, embeddings included; pooler and classifier stay as trained, without
-# dropout. $\mathcal{J}$ is the mean over one random subset of the examples, the same for every
-# cell. From each surface and line we read numbers, on all examples and without each of ten folds of
-# them.
+# The encoder's parameters move, embeddings included; pooler and classifier stay as trained.
+# $\mathcal{J}$ is the mean over one random subset of the examples, without dropout.
 
 # %% tags=["hide-input", "claim"]
 RISE, HALF = 0.1, 0.5  # nats above the end; of the drop from start to end
@@ -286,10 +279,9 @@ ends = ends.merge(landscapes["models"][[*MODEL, "null_loss"]], on=MODEL)
 ends = ends.assign(below=ends["null_loss"] - ends["loss"])
 
 # %% [markdown]
-# A claim about an optimum takes a task only where both models reached one: their loss on all
-# training examples is clearly more than a tenth of a nat below the entropy of the labels. A width
-# that reaches the edge of the grid bounds a difference on one side only; a share of a disc has no
-# such edge.
+# A claim about an optimum takes a task only where both models reached one, a tenth of a nat below
+# the entropy of the labels. A width that reaches the edge of the grid bounds a difference on one
+# side only.
 
 # %% tags=["hide-input", "claim"]
 RANDOM_PLANE = "a random plane takes as long as all surfaces; the claim on curves has a random line"
@@ -342,8 +334,7 @@ def without_optimum(ends):
 # %% [markdown]
 # ## Basins and paths
 #
-# A wide {term}`basin` tolerates small changes of the parameters. Each panel of Figure 1 measures in
-# lengths of its own $\delta_1$ (given in the table after Figure 6).
+# A wide {term}`basin` tolerates small changes of the parameters.
 #
 # :::{admonition} Predict, then look
 # :class: tip
@@ -492,10 +483,9 @@ def easier(tables):
 # \qquad d^\alpha = \frac{\langle \delta^i, \delta_1 \rangle}{\lVert \delta_1 \rVert^2}, \qquad
 # d^\beta = \sqrt{\frac{\lVert \delta^i \rVert^2}{\lVert \delta_1 \rVert^2} - (d^\alpha)^2}.$$
 #
-# $d^\beta$ is a distance from the straight line, without a sign, so we also draw the nearest point
-# of the plane. A random walk turns towards its end, too. In so many dimensions its steps are nearly
-# orthogonal. After a share $s$ of their summed squared lengths it is therefore at $\alpha = s$,
-# $\beta = \sqrt{s - s^2}$.
+# $d^\beta$ is a distance without a sign, so we also draw the nearest point of the plane. A random
+# walk turns towards its end, too: its steps are nearly orthogonal, so after a share $s$ of their
+# summed squared lengths it is at $\alpha = s$, $\beta = \sqrt{s - s^2}$.
 
 # %% tags=["hide-input", "claim"]
 paths = run.measure("trajectories", over={"task": settings.followed, "seed": settings.seeds})
@@ -504,18 +494,14 @@ paths = run.measure("trajectories", over={"task": settings.followed, "seed": set
 states, seeds = first_seed(by_model(paths))
 trained = states.query("control == ''")
 held = trained[trained["share"] < 1].groupby("init")["in_plane"].median()
-angles = trained.groupby("panel", sort=False).nth(1)
-words = [f"{one.panel} {one.angle:.0f}° (epoch {one.epoch:g})" for one in angles.itertuples()]
 there = planes[planes["task"].isin(list(states["task"]))]
 contours = Contours(WAY, paths=states)
 run.figure(
     "Figure 3",
     surfaces(there, "loss", "panel", label=LOSS, table=paths, contours=contours),
     "Trajectories on the surfaces of Figure 1: the paper's coordinates, and the nearest point of "
-    f"the plane, which holds {held['scratch']:.0%} (scratch) and {held['pre-trained']:.0%} "
-    "(fine-tuned) of the squared displacement of a state before the end (median). Grey: a random "
-    "walk whose steps have the same lengths. Angle of the first state to the final direction: "
-    f"{'; '.join(words)}.{seeds}",
+    f"the plane ({held['scratch']:.0%} of the squared displacement from scratch, "
+    f"{held['pre-trained']:.0%} fine-tuned). Grey: a random walk with steps as long.{seeds}",
 )
 
 
@@ -554,9 +540,8 @@ def straighter(paths):
 
 
 # %% [markdown]
-# What if training goes on? The paper trains for five epochs, then for twenty more. So do we: the
-# rate falls to a tenth over the first epochs and stays there, and the optimiser keeps its state. A
-# second line compares two separate trainings, one of five epochs and one of twenty-five.
+# What if training goes on? As in the paper, five epochs are followed by twenty more, at a tenth of
+# the rate. A second line compares two separate trainings.
 
 # %% tags=["hide-input", "claim"]
 seeds = settings.seeds if settings.long_task in settings.tasks else ()
@@ -578,25 +563,16 @@ run.figure(
     "Figure 4",
     surfaces(plane, "error", "panel", label=error, table=long, contours=contours),
     f"The {shown} training of {title(settings.long_task)} on the surface of the development error "
-    f"(each cell is a mean over {plane['examples'].max():,.0f} examples), whose first direction "
-    f"leads to the {REFERENCES.get(shown)}; in the corner, the states from epoch {first:g} "
-    f"on.{seeds}",
+    f"({plane['examples'].max():,.0f} examples), whose first direction leads to the "
+    f"{REFERENCES.get(shown)}; in the corner, the states from epoch {first:g} on.{seeds}",
 )
 
 # %% tags=["hide-input"]
-way = long.query("kind == 'between'")
-at = {share: way[way["share"] == share].groupby("training")["error"].mean() for share in (0, 1)}
-words = "; ".join(
-    f"{training}, {at[0][training]:.3f} after {first:g} epochs, {at[1][training]:.3f} at the end, "
-    f"at most {error.max():.3f} on the straight line between"
-    for training, error in way.groupby("training")["error"]
-)
 axes = dict(x="epoch", y_label="development error", layout=Layout(height=2.8))
 run.figure(
     "Errors",
     curves(long.query("kind == 'state'"), "error", by="training", **axes),
-    "Development error along long trainings (means over seeds, bands from least to greatest). "
-    f"From the model after the first part to the end of the long one: {words}.",
+    "Development error along long trainings (means over seeds, bands from least to greatest).",
 )
 
 
@@ -638,8 +614,8 @@ def robust_overfitting(longer):
 # %% [markdown]
 # ## Generalisation
 #
-# Figure 5 cuts the surface along $\delta_1$. A basin that looks wide there may be wide in every
-# direction, so black curves leave the end in a random direction, for the same length.
+# A basin that looks wide along $\delta_1$ may be wide in every direction, so Figure 5 also leaves
+# the end in a random one.
 
 # %% tags=["hide-input"]
 LEAST_FALL = 0.01  # nats; the loss of a model that learned nothing has no shape to be scaled
@@ -664,9 +640,9 @@ if drawing is not None:  # in a random direction the loss can fall below the lea
 run.figure(
     "Figure 5",
     drawing,
-    "Training loss from start (0) to end (1), scaled so that its least value is 0 and its start "
-    "is 1 (means over seeds, bands from least to greatest). The random direction starts at the "
-    "end; it has equal length, filter-normalised and rescaled. Above 2 curves are cut off."
+    "Training loss from start (0) to end (1), its least value scaled to 0 and its start to 1 "
+    "(means over seeds, bands from least to greatest; cut off above 2). The random direction is "
+    "filter-normalised and as long."
     + f" Not drawn, since the loss {missing}: {flat}."
     * bool(flat),
 )
@@ -706,9 +682,8 @@ look = dict(label="development error", table=development, contours=Contours(WAY,
 run.figure(
     "Figure 6",
     surfaces(drawn, "error", "panel", **look),
-    "Share of development examples that are classified wrongly, on the planes of Figure 1; each "
-    f"cell is a mean over {drawn['examples'].max():,} examples, with a standard error of "
-    f"{spread:.3f} (median), and contours lie no closer. All panels share the shades.{seeds}",
+    "Share of development examples classified wrongly, on the planes of Figure 1 (means over "
+    f"{drawn['examples'].max():,} examples; their standard error is {spread:.3f}).{seeds}",
 )
 
 
@@ -843,8 +818,8 @@ run.table(
 )
 
 # %% [markdown]
-# A width depends on a direction and its length; the {term}`Hessian` of the loss does not. Its
-# largest eigenvalue is the greatest curvature in any direction, its trace the sum over all.
+# A width depends on a direction and its length; the {term}`Hessian` does not. Its largest
+# eigenvalue is the greatest curvature in any direction, its trace the sum over all.
 
 # %% tags=["hide-input"]
 curved = settings.curvature_examples or settings.grid_examples
@@ -900,7 +875,7 @@ run.table(
 # %% [markdown]
 # ## Rolling back a third of the layers
 #
-# Now only a third $G$ of the layers moves (low, middle or high), around the fine-tuned model:
+# Now only a third $G$ of the layers moves, around the fine-tuned model:
 # $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$, where
 # $\delta^G$ is $\delta$ in the layers of $G$ and 0 elsewhere. At $(-1, 0)$ this third is
 # {term}`rolled back`.
@@ -940,10 +915,8 @@ look = dict(label=LOSS, table=shown, contours=Contours(marks, RISE, "fine-tuned"
 run.figure(
     "Figure 7",
     surfaces(planes, "loss", "panel", **look),
-    "Training loss around the fine-tuned model (0, 0) when one third of its layers moves: at (−1, "
-    "0) these layers are as they were pre-trained; each cell is a mean over "
-    f"{planes['examples'].max():,} examples. Dashed: {RISE:g} nats above the fine-tuned "
-    f"model.{seeds}",
+    "Training loss around the fine-tuned model (0, 0) when one third of its layers moves (means "
+    f"over {planes['examples'].max():,} examples). Dashed: {RISE:g} nats above that model.{seeds}",
 )
 
 
@@ -1125,14 +1098,14 @@ run.table(
 # %% [markdown]
 # ## The claims
 #
-# Intervals cover seeds and ten folds of the examples; those of angles cover seeds alone.
+# Intervals cover seeds and ten folds of the examples, those of angles seeds alone.
 # {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.finish()
 
 # %% [markdown]
-# **Limits.** The same basin can be the wider one in lengths of its own $\delta_1$ and the narrower
-# one in absolute length. One plane says nothing about the other dimensions.
+# **Limits.** A basin can be the wider one in lengths of its own $\delta_1$ and the narrower one in
+# absolute length. One plane says nothing about the other dimensions.
 #
 # Three [exercises](/exercises.md#chapter-3-loss-landscapes) go with this chapter.

@@ -2,7 +2,7 @@
 
 They lie beside the run's records, in ``book/records/<profile>-<encoder>/<chapter>/findings.yaml``, a list of entries::
 
-    - exhibit: hao2020-figure-1            # whose figure or table the sentence follows
+    - exhibit: hao2020-figure-1            # whose figure or table the sentence follows; none: the head alone has it
       answer: true                         # also at the top of the chapter (optional)
       introduction: true                   # also on the first screen of the book (optional)
       numbers:
@@ -56,15 +56,15 @@ class Finding(BaseModel, extra="forbid"):
     """One sentence about a run.
 
     Attributes:
-        exhibit: the key of the exhibit that it follows.
         says: the sentence; with its numbers filled in where `findings` gives it.
+        exhibit: the key of the exhibit that it follows, if any.
         holds: the condition.
         numbers: by the name that sentence and condition know it by.
         answer, introduction: whether it also stands at the top of the chapter, and on the first page of the book.
     """
 
-    exhibit: str
     says: str
+    exhibit: str = ""
     holds: str = "true"
     numbers: dict[str, str | Number] = {}
     answer: bool = False
@@ -98,7 +98,8 @@ def findings(committed: Path, page: Path) -> list[Finding]:
 
 
 def _filled(finding: Finding, committed: Path, page: Path, verdicts: Mapping[str, Verdict]) -> Finding:
-    pd.read_parquet(page / f"{finding.exhibit}.parquet", columns=[])  # there has to be one
+    if finding.exhibit:
+        pd.read_parquet(page / f"{finding.exhibit}.parquet", columns=[])  # there has to be one
     names: dict[str, object] = {}
     for name, number in finding.numbers.items():
         if isinstance(number, str):

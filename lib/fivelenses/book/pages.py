@@ -147,7 +147,7 @@ def in_the_papers() -> dict[str, str]:
 def below_exhibits(said: Iterable[Finding]) -> dict[str, str]:
     """What is printed below each exhibit, by its key, in Markdown."""
     below = {key: f"*In the paper*: {sentence}" for key, sentence in in_the_papers().items()}
-    for key, sentences in by_value({one.says: one.exhibit for one in said}).items():
+    for key, sentences in by_value({one.says: one.exhibit for one in said if one.exhibit}).items():
         paragraph = f'<span id="finding-{key}" class="finding"></span>*In this run*: {" ".join(sentences)}'
         below[key] = f"{below[key]}\n\n{paragraph}" if key in below else paragraph
     return below
