@@ -46,4 +46,4 @@ def test_the_page_has_a_picture_and_the_verdicts_per_parameter_that_varies(tmp_p
     write_page_of_sweeps(tmp_path)
     page = BeautifulSoup((tmp_path / "here" / "sweeps.md").read_text(), "html.parser")
     assert len(page.select("figure")) == len(page.select("table")) == 1
-    assert [cell.text for cell in page.select("tbody td")] == ["rises", "open (1)", "mixed (1)"]
+    assert [cell.text for cell in page.select("tbody td")] == ["mixed", "0", "1", "open", "1", "0"]

@@ -58,14 +58,8 @@ def first_page() -> Path:
 
 
 def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
-    """Build the book of the published runs and of those of this machine that are current, and return its first page.
-
-    Args:
-        log: called with one line for each event.
-        measure: make this machine's own runs first.
-
-    Raises:
-        RunError: a chapter failed, or the build gave a warning.
+    """Build the book of the published runs and of those of this machine that are current, which `measure` makes first,
+    and return its first page. A chapter that fails, or a warning of the build, is a `RunError`.
     """
     published = published_runs()
     run_all(LOCAL_PROFILE if measure else None, committed=[run.committed for run in published])
@@ -104,10 +98,7 @@ def build_page(run: BookRun) -> Path:
 
 
 def jupyter_book(source: Path, output: Path, *options: str) -> Path:
-    """Build the pages of a folder and return the folder of their HTML.
-
-    Refused with the first warning; the builder's log lies in the output folder.
-    """
+    """Build the pages of a folder and return the folder of their HTML; refused with the first warning."""
     arguments = ["build", str(source), "--path-output", str(output), *options]
     ended = subprocess.run([sys.executable, "-c", BUILDER, *arguments], capture_output=True, text=True)
     if ended.returncode:
@@ -140,9 +131,8 @@ def add_meanings_of_terms(html: Path) -> None:
 
 
 def stage(folder: Path, published: Sequence[BookRun]) -> None:
-    """Gather configuration, pages, chapters and generated tables in one folder, which is made.
-
-    A chapter without a current run of this machine has a page that says so.
+    """Gather configuration, pages, chapters and generated tables in one folder, which is made. A chapter without a
+    current run of this machine has a page that says so.
     """
     root, runs = project.root(), list(published)
     shutil.copytree(root / "book", folder, ignore=shutil.ignore_patterns("records"))
@@ -294,12 +284,11 @@ def _sweep(folder: Path) -> dict:
 
 
 def verdicts_by(verdicts: pd.DataFrame, parameter: str) -> str:
-    """The verdicts over one parameter: a row per claim, a column per value, and at how many points each."""
-    counts = verdicts.drop_duplicates(["point", "claim"]).value_counts(["claim", parameter, "verdict"], sort=False)
-    words = counts.reset_index().assign(text=lambda rows: rows["verdict"] + " (" + rows["count"].astype(str) + ")")
-    wide = words.groupby(["claim", parameter], sort=False)["text"].agg(", ".join).unstack()
-    wide.columns = [f"{parameter} {value}" for value in wide.columns]
-    return table_html(wide.reset_index(), f"Verdicts by {parameter}, in brackets at how many points.")
+    """The verdicts over one parameter: a row per claim and verdict, a column per value, with numbers of points."""
+    judged = verdicts.drop_duplicates(["point", "claim"])
+    counts = pd.crosstab([judged["claim"], judged["verdict"]], judged[parameter])
+    wide = counts.set_axis([f"{parameter} {value}" for value in counts.columns], axis=1).reset_index()
+    return table_html(wide, f"At how many points each claim has which verdict, by {parameter}.")
 
 
 def score_against(models: pd.DataFrame, parameter: str, sweep: str) -> Exhibit:

@@ -50,7 +50,6 @@ class View:
     """A claim and what one run says of it.
 
     Attributes:
-        claim, verdict: what became of what.
         run: in a reader's words; empty where the page has one run.
         page, anchor: the address of the run's page, and the name of the view's place on the ledger.
         figures: texts and addresses of the exhibits that show it.
@@ -68,13 +67,8 @@ class View:
 
 @dataclass(frozen=True)
 class Axis:
-    """What a claim asks of one part, and the axis on which all runs show it.
-
-    Attributes:
-        part, threshold, reason, unit: above which number it has to lie, and why.
-        groups: those that have the part; empty when all have.
-        half: of the sentence, that it is about.
-        low, high: the ends of the axis.
+    """What a claim asks of one part, in `groups` (all when empty) and for a `half` of the sentence: above which number
+    it has to lie and why; and the axis from `low` to `high` on which all runs show it.
     """
 
     part: str
@@ -132,20 +126,12 @@ def card(claim: Claim, verdict: Verdict, exhibits: Iterable[str] = ()) -> str:
 
 
 def figure_name(key: str) -> str:
-    """An exhibit's key in a reader's words.
-
-    >>> figure_name("hao2020-figure-1")
-    'figure 1'
-    """
+    """An exhibit's key in a reader's words: "figure 1"."""
     return key.split("-", 1)[-1].replace("-", " ")
 
 
 def by_value(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """The names that have each value.
-
-    >>> by_value({"a": "why", "b": "why"})
-    {'why': ['a', 'b']}
-    """
+    """The names that have each value: {'why': ['a', 'b']}."""
     names: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
@@ -216,11 +202,7 @@ def _rounded(number: float, digits: int) -> str:
 
 
 def sentence(verdict: Verdict, unit: str = "group") -> str:
-    """A verdict in words for a card, whose plot names the parts: counts, halves, and whether it is of one model.
-
-    >>> sentence(Verdict(CANNOT_BE_TESTED, reason="nothing moved"))
-    'Cannot be tested: nothing moved.'
-    """
+    """A verdict in words for a card, whose plot names the parts: counts, halves, and whether it is of one model."""
     if verdict.outcome == CANNOT_BE_TESTED:
         return f"{verdict.outcome.capitalize()}: {verdict.reason}."
     counts = sorted({group.models for group in verdict.groups})
