@@ -157,7 +157,7 @@ def _count(fold_of: np.ndarray) -> int:
 
 
 def _folds_of_tokens(batch: Activations, fold_of: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(fold_of[batch.rows]).to(batch.mask.device).repeat_interleave(batch.mask.sum(1))
+    return torch.from_numpy(fold_of[batch.rows]).repeat_interleave(batch.mask.sum(1).cpu())
 
 
 class RSA:
