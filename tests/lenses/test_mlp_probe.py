@@ -84,15 +84,6 @@ def test_a_grid_is_selected_on_withheld_rows_and_run_from_every_seed(monkeypatch
     assert result.deviation == pytest.approx(accuracies.std(ddof=1))
 
 
-def test_rows_held_out_keep_the_shares_of_the_labels():
-    y = np.repeat([0, 1, 2], [100, 60, 40])
-    _, training, _, withheld = mlp_probe._held_out(y[:, None], y, 0)
-    assert np.bincount(withheld).tolist() == [10, 6, 4] and len(training) == 180
-    # A label of one row can be in one part only.
-    y = np.append(y, 3)
-    assert [len(part) for part in mlp_probe._held_out(y[:, None], y, 0)] == [180, 180, 21, 21]
-
-
 @pytest.mark.parametrize(
     "given, message",
     [
@@ -115,7 +106,6 @@ def test_rows_that_cannot_be_probed_are_refused(given, message):
     [
         ({"configurations": []}, "configurations = 0"),
         ({"max_epochs": 0}, "max_epochs = 0"),
-        ({"seeds": []}, "seeds = 0"),
         ({"x": X[:2], "y": Y[:2], "configurations": ONE * 2}, "leaves no two classes"),
         ({"configurations": [Configuration((4, 4), 3e38)], "max_epochs": 9}, r"alpha=3e\+38\) diverged"),
     ],

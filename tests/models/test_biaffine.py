@@ -76,15 +76,6 @@ def test_padding_and_neighbours_do_not_change_scores_nor_loss(parsed, toy_tokeni
     torch.testing.assert_close(together.loss, sum(losses) / sum(len(row["heads"]) for row in wanted))
 
 
-def test_words_that_were_cut_off_have_no_place_in_a_batch(toy_tokenizer):
-    cut = encode(tasks.load("parsing", "toyworld"), "validation", toy_tokenizer, 8)
-    rows = [{name: value for name, value in row.items() if name != "row"} for row in cut.select(range(4))]
-    batch = batches.collator("biaffine", toy_tokenizer)(rows)
-    words = int(batch["word_ids"].max()) + 1
-    assert batch["heads"].shape == batch["labels"].shape == (4, words)
-    assert int(batch["heads"].max()) <= words
-
-
 @cache
 def all_trees(words: int) -> np.ndarray:
     """(trees, words) the heads of every tree with one root."""

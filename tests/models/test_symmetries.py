@@ -62,15 +62,6 @@ def test_other_architectures_compute_the_same_also_with_biases(architecture, kin
     assert changed.training == model.training
 
 
-@pytest.mark.parametrize("kind", SYMMETRIES)
-def test_an_architecture_without_known_projections_is_refused(kind):
-    from transformers import GPT2Config, GPT2Model
-
-    model = GPT2Model(GPT2Config(n_embd=12, n_layer=2, n_head=3, vocab_size=30))
-    with pytest.raises(ValueError, match="projections of 'gpt2' are not known"):
-        SYMMETRIES[kind](model, 0)
-
-
 def test_heads_with_a_bias_each_keep_their_places():
     assert set(SYMMETRIES) - set(symmetries_of(ARCHITECTURES["mpnet"])) == {"heads permuted"}
     with pytest.raises(ValueError, match="'mpnet' share one bias per head: heads keep their places"):

@@ -75,7 +75,7 @@ class ClassifierLoss:
 
     Args:
         model: for sequence classification, on the device of the evaluation.
-        examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` where used, `labels`).
+        examples: encoded, with `labels`.
         layers: 0…L, those that move; 0 is the embeddings.
         limit: examples drawn without replacement; all by default. A smaller draw is part of a larger one.
         autocast: a lower precision for matrix products, such as ``torch.bfloat16`` on a GPU.
@@ -84,17 +84,6 @@ class ClassifierLoss:
     Attributes:
         n_examples: how many are measured.
         fold_of: (examples,) the fold of each, None without folds.
-
-    Example:
-        >>> from transformers import BertConfig, BertForSequenceClassification
-        >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=2, num_attention_heads=1)
-        >>> model = BertForSequenceClassification(shape)
-        >>> examples = datasets.Dataset.from_dict(
-        ...     {"input_ids": [[1, 2, 3], [4, 5]], "attention_mask": [[1, 1, 1], [1, 1]], "labels": [0, 1]}
-        ... )
-        >>> loss = ClassifierLoss(model, examples, layers=[2])
-        >>> loss(layer_parameters(model, [2])).error in (0, 0.5, 1)
-        True
     """
 
     def __init__(

@@ -134,14 +134,8 @@ def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
 
 @one_thread
 def linearly_separable(points: Array, labels: Array) -> bool:
-    """Whether a hyperplane separates each pair of labels, which :func:`probe` decides first.
-
-    Arguments and errors are those of :func:`probe`, but equal points may have different labels: these are not
-    separable.
-
-    Example:
-        >>> linearly_separable(np.array([[0.0], [1.0], [3.0]]), ["x", "y", "x"])
-        False
+    """Whether a hyperplane separates each pair of labels, which :func:`probe` decides first; equal points of different
+    labels are not separable.
     """
     points = checked_points("points", points)
     labels, codes = _checked_labels(labels, len(points))
@@ -151,8 +145,6 @@ def linearly_separable(points: Array, labels: Array) -> bool:
 
 def random_label_control(points: Array, labels: Array, seed: int) -> bool:
     """Whether the same points are separable with their labels permuted, the control for separability.
-
-    Each label keeps its number of points. Arguments and errors are those of :func:`linearly_separable`.
 
     Example:
         >>> points = np.random.default_rng(0).standard_normal((20, 30))

@@ -62,20 +62,9 @@ def curvatures(
 
     Args:
         model: on the device of the computation; left as it was.
-        examples: encoded (`input_ids`, `attention_mask`, `token_type_ids` where used, `labels`), at least one.
+        examples: encoded, with `labels`; at least one.
         groups: name to parameters of the model; the first group holds the parameters of all others.
         draws: vectors of signs for the traces.
-
-    Example:
-        >>> from transformers import BertConfig, BertForSequenceClassification
-        >>> shape = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-        >>> model = BertForSequenceClassification(shape)
-        >>> examples = datasets.Dataset.from_dict(
-        ...     {"input_ids": [[1, 2, 3], [4, 5]], "attention_mask": [[1, 1, 1], [1, 1]], "labels": [0, 1]}
-        ... )
-        >>> found = curvatures(model, examples, {"head": list(model.classifier.parameters())})["head"]
-        >>> 0 < found.top <= found.trace + 3 * found.trace_standard_error
-        True
     """
     if examples.num_rows == 0:
         raise ValueError("There are no examples to measure: check the split and its cap.")

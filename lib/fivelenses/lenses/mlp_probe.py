@@ -92,7 +92,6 @@ def fit_grid(
         y: (n,) their labels, of at least two classes: numbers or strings.
         x_test: (n_test, d).
         y_test: (n_test,). A label that does not occur in training counts as an error.
-        configurations: the grid.
         seeds: of the weights and the order of rows in each initialisation.
         max_epochs: a training ends after this number of epochs at the latest.
 
