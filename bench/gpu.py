@@ -164,7 +164,7 @@ def ask(run: str, part) -> None:
     """Execute what a chapter's notebook measures, with `part(measurements, place, function, arguments, group)` in the
     place of measuring a group.
     """
-    from fivelenses.measurements import Measurements
+    from fivelenses.run import Measurements
 
     chapter, parameters = chosen_settings(run)
     places = itertools.count()

@@ -51,11 +51,6 @@ def test_a_run_with_damaged_facts_is_made_again(run, content):
     assert execution.state(CHAPTERS[1], run, {})
 
 
-def test_line_ends_of_another_system_are_no_damage(run):
-    (run / "figure.html").write_bytes(b"<figure>A caption.</figure>\r\n")
-    assert damaged(run, recorded(run)) == []
-
-
 @pytest.mark.parametrize("run", pages.published_runs(), ids=lambda run: f"{run.name}/{run.chapter.slug}")
 def test_committed_records_are_as_they_were_written(run):
     facts = json.loads((run.committed / "run.json").read_text(encoding="utf-8"))

@@ -1,6 +1,4 @@
-"""Files that are whole or not there: written beside their place and renamed; their hashes, by which a run finds those
-that a disk or an edit by hand has changed; and a disk that is full.
-"""
+"""Files that are whole or not there: written beside their place and renamed; their hashes; and a disk that is full."""
 
 import contextlib
 import hashlib
@@ -59,23 +57,14 @@ def sha256(file: Path) -> str:
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file of a run that is shown or read again, by name; line ends of text do not matter, since
-    git may change them on another system.
-    """
+    """The SHA-256 of every file of a run that is shown or read again, by name."""
     files = [file for file in sorted(folder.iterdir()) if file.suffix in CHECKED or file.name == "claims.json"]
-    return {file.name: _checksum(file) for file in files}
+    return {file.name: sha256(file) for file in files}
 
 
 def damaged(folder: Path, expected: Mapping[str, str]) -> list[str]:
     """The files of a run that are missing or not what they were."""
-    return [name for name, one in expected.items() if not (folder / name).is_file() or _checksum(folder / name) != one]
-
-
-def _checksum(file: Path) -> str:
-    content = file.read_bytes()
-    if file.suffix not in (".parquet", ".png"):
-        content = content.replace(b"\r\n", b"\n")
-    return hashlib.sha256(content).hexdigest()
+    return [name for name, one in expected.items() if not (folder / name).is_file() or sha256(folder / name) != one]
 
 
 @contextlib.contextmanager
