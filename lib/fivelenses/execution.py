@@ -104,14 +104,8 @@ def state(chapter: Chapter, folder: Path, parameters: dict, committed: Path | No
 
 @dataclass(frozen=True)
 class Job:
-    """A notebook to be executed.
-
-    Attributes:
-        chapter: whose notebook it is.
-        place: the folder of the run.
-        parameters: of the chapter.
-        given: what papermill writes into the notebook.
-        committed: the folder of the committed records that it reads; None for a run that may measure.
+    """A chapter's notebook to be executed: the folder of the run (`place`), the parameters, what papermill writes into
+    the notebook (`given`), and the folder of the committed records that it reads, None for a run that may measure.
     """
 
     chapter: Chapter
@@ -279,8 +273,8 @@ def _check_disk(folder: Path) -> None:
 
 
 def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -> None:
-    """Execute a notebook where there is a reason to, and put the whole run in its place. No other process runs one in
-    this place meanwhile.
+    """Execute a notebook where there is a reason to, and put the whole run in its place, which no other process does
+    meanwhile.
     """
     check_pair(job.chapter)
     place, started = job.place, time.monotonic()

@@ -184,11 +184,7 @@ def toy_world_digest() -> str:
 @dataclass(frozen=True)
 class Missing:
     """In the place of a record that a published run does not have: whatever is read from it is missing, too, so that
-    the exhibits and claims that ask for it can say why.
-
-    Attributes:
-        name: of the measurement.
-        reason: the rest of a sentence that begins with "because".
+    the exhibits and claims that ask for it can say why (`reason` is the rest of a sentence that begins with "because").
 
     >>> rows = Missing("histories", "this run is older").query("step > 0")
     >>> f"{rows['loss'].min() / 2:.2f}", rows.sentence
@@ -262,13 +258,8 @@ def with_controls(record: pd.DataFrame, value: str, by: str = "task", x: str = "
 
 @dataclass(frozen=True)
 class Identity:
-    """What a record was measured by and from.
-
-    Attributes:
-        function: the name of the function that measured it.
-        code: the digest of its code.
-        parameters: of the measurement, by name, as JSON has them.
-        checkpoints: the addresses of the models, in order.
+    """What a record was measured by and from: the name of the function, the digest of its code, the parameters as JSON
+    has them, and the addresses of the models in order.
     """
 
     function: str

@@ -43,12 +43,8 @@ PATIENCE = 10  # seconds in which a scheduler that is up has to answer
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep that has ended.
-
-    Attributes:
-        folder: where it is.
-        missing: by the name of a point that has no run, why.
-        table: the table of all exhibits; None when no point has a run.
+    """A sweep that has ended: its folder; by the name of a point that has no run, why (`missing`); and the table of all
+    exhibits, None when no point has a run.
     """
 
     folder: Path
@@ -58,12 +54,8 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep.
-
-    Attributes:
-        name: its number, and what is swept with its values here, as far as they fit into the name of a file.
-        overrides: parameters as the chapter takes them.
-        values: each swept parameter and its value here: a number, a text, or JSON.
+    """One run of a sweep: its number and values, as far as they fit into the name of a file; parameters as the chapter
+    takes them; and each swept parameter's value here, a number, a text, or JSON.
     """
 
     name: str
@@ -149,9 +141,6 @@ def sweep(
         name: of the sweep's folder; the same for the same points, in whatever order, when None.
         retries: how often a point that failed is tried again.
         cluster: where the points run, see `connect`; on this machine by default.
-
-    Raises:
-        RunError, ValueError: the cluster cannot be reached, or the name does not fit.
     """
     if name is None:
         content = sorted(json.dumps(point.overrides, sort_keys=True) for point in points)
@@ -165,7 +154,10 @@ def sweep(
             check_device(parameters)
         execution.check_inputs(parameters)
     folder = project.runs_folder() / "sweeps" / name
-    _write_points(number, profile, points, folder)
+    content = {"chapter": number, "profile": profile, "swept": list(points[0].values)}
+    content["points"] = {point.name: dict(point.overrides) for point in points}
+    with written_beside(folder / POINTS) as partial:
+        partial.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     pending = [point for point in points if point.job(number, profile).reason]
     current = len(points) - len(pending)
     print(f"sweep {name}: {len(points)} points, {current} current, {len(pending)} to run", flush=True)
@@ -177,13 +169,6 @@ def sweep(
     table = collect(number, profile, complete, folder) if complete else None
     print(f"{len(complete)} of {len(points)} points have a run" + (f"; their exhibits are in {table}" if table else ""))
     return Sweep(folder, missing, table)
-
-
-def _write_points(number: int, profile: str, points: Sequence[Point], folder: Path) -> None:
-    content = {"chapter": number, "profile": profile, "swept": list(points[0].values)}
-    content["points"] = {point.name: dict(point.overrides) for point in points}
-    with written_beside(folder / POINTS) as partial:
-        partial.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
 @contextmanager
@@ -199,8 +184,7 @@ def connect(
         slurm: options of dask-jobqueue's SLURMCluster, ``queue=gpu,cores=8,memory=32GB``; what it is not told here, it
             reads in its own configuration.
 
-    Raises:
-        RunError: no scheduler answers, or this machine has no Slurm.
+    Refused: no scheduler answers, or this machine has no Slurm.
     """
     from distributed import Client
 
@@ -282,11 +266,7 @@ def _progress(futures: "Sequence[Future]", started: float) -> str:
 
 
 def run_point(point: Point, number: int, profile: str, folder: Path, environment: Mapping[str, str]) -> float:
-    """Run one point on a worker, with the FIVELENSES_ variables of the process that sweeps; the seconds that it took.
-
-    Raises:
-        RunError: the notebook failed, or this worker does not see the sweep's folder.
-    """
+    """Run one point on a worker, with the variables of the process that sweeps; the seconds that it took."""
     from distributed import get_worker
 
     if not (folder / POINTS).is_file():
@@ -311,7 +291,7 @@ def run_point(point: Point, number: int, profile: str, folder: Path, environment
 
 
 def collect(number: int, profile: str, points: Sequence[Point], folder: Path) -> Path:
-    """Write a sweep's tables from the runs of its points, and return the path of the exhibits' table."""
+    """Write a sweep's tables from the runs of its points; the path of the exhibits' table."""
     parts, verdicts = [], []
     for point in points:
         run = point.job(number, profile).place
