@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import datasets
 import pandas as pd
 import pytest
 
@@ -112,6 +113,21 @@ def test_whole_numbers_are_labels_in_their_order(labels):
     assert register(table, "reviews.parquet").labels == ("2", "10")
 
 
+def test_a_data_set_of_a_mirror_is_a_task(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_MIRROR", str(tmp_path))
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
+    folder = tmp_path / "datasets" / "owner" / "films" / "plain"
+    folder.mkdir(parents=True)
+    for split, count in {"train": 40, "test": 20}.items():
+        rows = {"text": list(reviews(count)["text"]), "label": [row % 2 for row in range(count)]}
+        datasets.Dataset.from_dict(rows, features).to_parquet(folder / f"{split}.parquet")
+    task = own.register("hub:owner/films/plain")
+    assert (task.labels, task.sizes, task.title) == (("no", "yes"), {"train": 40, "validation": 20}, "plain")
+    assert "split test)" in own.description(task.name)
+    with pytest.raises(SourceError, match="hub:owner/films could not be read .* hub:owner/films/…"):
+        own.register("hub:owner/films")
+
+
 def lone(label: str) -> pd.DataFrame:
     """Reviews of which one has another label."""
     return reviews().assign(label=[label if row == 50 else ("good", "bad")[row % 2] for row in range(100)])
@@ -133,6 +149,7 @@ REFUSED = [
     ("t.csv", reviews().replace({"text": {f"{WORDS[2]} 2 times": " "}}), "has ' ' as text in line 4 .of 1 such"),
     ("t.csv", lone("label"), "too few examples of the label 'label' .(1|0) in training, (0|1) in development"),
     ("nowhere.csv", "", "There is no file"),
+    ("hub:films", "", "is no data set of the hub: write hub:owner/name"),
     ("label=stars", "", "names a column without its table: quote both"),
 ]
 

@@ -1,9 +1,11 @@
-"""A reader's own task: a table with a label and one or two texts in each row, from a file.
+"""A reader's own task: a table with a label and one or two texts in each row, from a file or a data set of the hub.
 
-``reviews.csv`` (or `.tsv`, `.jsonl`, `.parquet`) has columns `text` and `label`, and `text2` where two texts are read
-together; ``reviews.csv:text=review,label=stars`` names others. Every other column is left out, and `description` lists
-it. Development examples are those of the file beside it whose name has `dev` for `train` (`train.tsv`, `dev.tsv`), or
-else a fifth of the distinct texts of each label.
+``reviews.csv`` (or `.tsv`, `.jsonl`, `.parquet`) and ``hub:owner/name/configuration@revision`` (the last two can be
+left out) have columns `text` and `label`, and `text2` where two texts are read together;
+``reviews.csv:text=review,label=stars`` names others. Every other column is left out, and `description` lists it.
+
+Development examples are those of the file beside it whose name has `dev` for `train` (`train.tsv`, `dev.tsv`), of the
+hub those of the split `validation`, `dev` or `test`; else a fifth of the distinct texts of each label.
 
 What was read is kept in the store under the task's name, which ends in a digest of it: other rows are another task.
 """
@@ -13,6 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -21,12 +24,14 @@ import pyarrow.parquet as pq
 
 from fivelenses.catalogue import Task, is_task, own_folder, read_own
 from fivelenses.files import written_beside
-from fivelenses.tasks.sources import SourceError
+from fivelenses.tasks.sources import SourceError, ask_hub_once, mirror
 from fivelenses.tasks.subsets import subset
 
 COLUMNS, FILES = ("text", "text2", "label"), (".csv", ".tsv", ".jsonl", ".parquet")
 ARGUMENT = re.compile(r"(?P<place>.+?)(:(?P<columns>\w+=.*))?")
+HUB = re.compile(r"hub:(?P<name>[\w.-]+/[\w.-]+)(/(?P<configuration>[\w.-]+))?(@(?P<revision>\S+))?")
 TRAIN = re.compile(r"(?<![A-Za-z])train(?![A-Za-z])")
+DEVELOPMENT_SPLITS = ("validation", "dev", "test")  # of a data set of the hub, the first there is
 DEVELOPMENT_SHARE, SPLIT_SEED = 0.2, 0
 MAX_CLASSES, MIN_ROWS = 100, 10
 
@@ -35,15 +40,16 @@ def name_of(argument: str) -> str:
     """The name of a task: itself, or that of the task whose table it names, refused if none can be learned from it."""
     if argument.startswith(tuple(f"{column}=" for column in COLUMNS)):
         raise SourceError(f"{argument} names a column without its table: quote both, '[\"FILE:text=…,{argument}\"]'.")
-    is_table = argument and ARGUMENT.fullmatch(argument)["place"].lower().endswith(FILES)
+    place = ARGUMENT.fullmatch(argument)["place"] if argument else ""
+    is_table = place.startswith("hub:") or place.lower().endswith(FILES)
     return register(argument).name if is_table and not is_task(argument) else argument
 
 
 def register(argument: str) -> Task:
-    """The task of a file; it is kept in the store for whoever names it next."""
+    """The task of a file or a data set of the hub; it is kept in the store for whoever names it next."""
     parsed = ARGUMENT.fullmatch(argument)
     place, columns = parsed["place"], dict(re.findall(r"([^,=]+)=([^,]+)", parsed["columns"] or ""))
-    title, tables = _file_tables(Path(place).expanduser())
+    title, tables = _hub_tables(place, mirror()) if place.startswith("hub:") else _file_tables(Path(place).expanduser())
     parts = [_examples(table, columns, where) for where, table in tables.items()]
     texts = [role for role in parts[0] if role != "label"]
     split = f"from {list(tables)[1]}" if len(parts) == 2 else "a fifth of the distinct texts, split by label"
@@ -74,6 +80,41 @@ def register(argument: str) -> Task:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _hub_tables(place: str, folder: Path | None) -> tuple[str, dict[str, pd.DataFrame]]:
+    """The title of a data set of the hub, or of the mirror in a folder, and its rows by where they come from."""
+    # The library takes seconds to load, and a file of the reader's own is read without it.
+    import datasets
+    import httpx2
+
+    parsed = HUB.fullmatch(place)
+    if parsed is None:
+        raise SourceError(f"{place!r} is no data set of the hub: write hub:owner/name/configuration@revision.")
+    name, configuration = parsed["name"], parsed["configuration"]
+    try:
+        if folder is None:
+            ask_hub_once()
+            splits = datasets.load_dataset(name, configuration, revision=parsed["revision"])
+        else:
+            files = (folder / "datasets" / name / (configuration or "")).glob("*.parquet")
+            splits = datasets.load_dataset("parquet", data_files={file.stem: str(file) for file in files})
+    except (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError) as error:
+        raise SourceError(
+            f"{place} could not be read from {folder or 'the hub'} ({type(error).__name__}: "
+            f"{' '.join(str(error).split())[:150]}): correct its name, or add its configuration, hub:{name}/…."
+        ) from error
+    if "train" not in splits:
+        raise SourceError(f"{place} has no split `train` but {', '.join(splits)}: choose another data set.")
+    chosen = ["train", *[one for one in DEVELOPMENT_SPLITS if one in splits][:1]]
+    title = configuration or name.split("/")[1]
+    tables = {f"{place}, split {one}": splits[one].to_pandas() for one in chosen}
+    for column, feature in splits["train"].features.items():
+        if isinstance(feature, datasets.ClassLabel):
+            for table in tables.values():
+                table[column] = table[column].map(dict(enumerate(feature.names)))
+    return title, tables
 
 
 def _file_tables(file: Path) -> tuple[str, dict[str, pd.DataFrame]]:
