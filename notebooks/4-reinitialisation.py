@@ -173,9 +173,8 @@ colours = "pre-trained and trained, random and trained, or frozen"
 run.figure(
     "Figure 4",
     Drawing(figure, ways, f"Three stacks of layers whose colours tell which are {colours}."),
-    "Three ways to use a pre-trained encoder: all of it fine-tuned; its top layers re-initialised "
-    "and all of it fine-tuned; its top layers removed and the rest frozen, with only a classifier "
-    "trained.",
+    "Three ways to use a pre-trained encoder: fine-tuned; fine-tuned after its top layers were "
+    "re-initialised; frozen without its top layers, with only a classifier trained.",
 )
 
 # %% [markdown]

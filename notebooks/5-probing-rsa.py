@@ -577,12 +577,14 @@ similarities = run.measure("similarities", of=settings.whole, each=("encoder", "
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 rows = with_controls(similarities, "similarity", by="model")
 axes = dict(y_label="RSA to pre-trained", nulls={"null": "permuted"})
+seeds = rows["seed"].nunique() if "seed" in rows else 1  # a record from before there were several
 run.figure(
     "Figure 2",
     curves(rows, "similarity", by="model", **axes),
     "RSA of each fine-tuned encoder to its pre-trained one, per layer (0: embeddings), on "
     f"{rows['tokens'].max():,} tokens of running text, special ones left out "
-    f"({counted(len(set(rows['pretrained'])), 'pre-training')}; bands from least to greatest). "
+    f"({counted(len(set(rows['pretrained'])), 'pre-training')} × "
+    f"{counted(seeds, 'seed')}; bands from least to greatest). "
     f"Dashed: the same with tokens permuted.{controls_in_words(rows, 'similarity', 'model')}",
 )
 

@@ -230,11 +230,9 @@ for axes in drawing.figure.axes[:2]:
 run.figure(
     "Where",
     drawing,
-    "How far from the layer that was trained alone each measure names a layer: share of the cases "
+    "How far above the layer that was trained alone each measure names a layer: share of the cases "
     f"({number(FROZEN, changes[~changes['trained'].str.contains('-')])}); a white dot at the most "
-    "frequent. A measure that always names the last layer has equal shares from 0 to "
-    f"+{depth - 1}. To the right of 0 are layers above the trained one, whose features changed "
-    "and whose weights did not.",
+    f"frequent. Always naming the last layer gives equal shares from 0 to +{depth - 1}.",
 )
 
 # %% tags=["hide-input"]
@@ -381,10 +379,9 @@ look = dict(label="share of what fine-tuning shows", cells=Cells("{:.2f}"))
 run.figure(
     "Nothing",
     heat_maps({"": matrix.round(2) + 0.0}, table, **look),
-    "What each measure reports of these changes of the pre-trained weights that change nothing "
-    "that the encoder computes: mean over the layers, as a share of the same for fine-tuned "
-    f"models ({counted(changes['seed'].nunique(), 'draw')} each). 0 is right; above 1, nothing "
-    "looks larger than fine-tuning.",
+    "What each measure reports of these changes: mean over the layers, as a share of the same for "
+    f"fine-tuned models ({counted(changes['seed'].nunique(), 'draw')} each). 0 is right; above 1, "
+    "nothing looks larger than fine-tuning.",
 )
 of_weights = table[table["measure"] == "weights"].groupby("kind")["share"].mean()
 run.glue(weights_seen=f"{of_weights.min():.1f} to {of_weights.max():.1f}")
@@ -535,11 +532,10 @@ if len(read):
 run.figure(
     "Planted properties",
     drawing,
-    "One kind of annotation is asked for in training (columns), all are read (rows), mean over "
-    "the layers and seeds. Left, accuracy of a classifier probe, and of trees the rank "
-    "correlation of a structural probe, after minus before; right, growth of the least distance "
-    "between labels (natural logarithm). A lens that sees what was planted has large values on "
-    "the diagonal alone.",
+    "One kind of annotation is trained (columns), all are read (rows); means over layers and "
+    "seeds. Left, accuracy of a probe (of trees, rank correlation), after minus before; right, "
+    "growth of the least distance between labels (natural logarithm). A lens that sees what was "
+    "planted has large values on the diagonal alone.",
     if_empty="no property was planted in this run",
     key="planted",
 )
@@ -638,13 +634,11 @@ drawing.figure.set_figwidth(4.7)
 run.figure(
     "What each lens can see",
     drawing,
-    f"Scores of each measure, from models with frozen layers ({number(FROZEN)}) and models of "
-    f"which all layers were trained, some longer than others ({number(FULL)}). Columns: the share "
-    "of cases in which it names a trained layer, by its value and by what each layer adds; rank "
-    "correlation with the dose; 1 minus the share of fine-tuning's change that it reports where "
-    "nothing changed; and the probability that it is larger after learning than after weights only "
-    "moved (the harder of the two controls). Bold, in a frame: the 95 % interval over models lies "
-    "above chance "
+    f"Scores of each measure, from models with frozen layers ({number(FROZEN)}) and with all "
+    f"layers trained ({number(FULL)}). Columns: share of cases in which it names a trained layer, "
+    "by value and by what a layer adds; rank correlation with the dose; 1 minus the figure "
+    "“Nothing”; “Learned or moved”, by the harder control. Bold, in a frame: the 95% interval over "
+    "models lies above chance "
     f"({'; '.join(f'{words}: {chance[key]:.2f}' for key, words in QUESTIONS.items())}). In "
     "brackets: its seconds for one model.",
     key="summary",
