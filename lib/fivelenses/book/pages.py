@@ -188,4 +188,6 @@ def settings_table(chapter: Chapter, parameters: Mapping) -> str:
     table = pd.concat([pd.json_normalize(one, sep=", ", max_level=1).T for one in columns.values()], axis=1)
     table = table.dropna(how="all").map(json.dumps, na_action="ignore").set_axis(list(columns), axis=1)
     caption = f"The settings of this run{', and the paper’s' * (len(columns) > 1)}."
+    if parameters.get("frozen"):
+        caption += " Of frozen and truncated, layers that the encoder does not have are left out."
     return table_html(table.rename_axis("setting").reset_index(), caption)
