@@ -1,6 +1,7 @@
 """Pages: of a run, by itself, and what breaks the build."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -82,3 +83,19 @@ def test_a_page_by_itself_is_a_book_of_one_page_or_says_why_not(chapter, tmp_pat
     else:
         page = build.build_page(shown)
         assert page.is_file() and page.is_relative_to(shown.folder / "page")
+
+
+def test_a_book_stays_as_it_is_until_something_that_it_is_made_from_is_newer(chapter, tmp_path, monkeypatch):
+    for name in ("_config.yml", "_toc.yml"):
+        (tmp_path / name).touch()
+    page, lines = build.first_page(), []
+    page.parent.mkdir(parents=True)
+    page.touch()
+    monkeypatch.setattr(build, "run_all", lambda *_, **__: None)
+    monkeypatch.setattr(build, "stage", lambda folder, _: folder.mkdir(parents=True))
+    os.utime(page, (build.last_change() + 1,) * 2)
+    assert build.build(lines.append) == page and lines == ["book: current"]
+    os.utime(chapter.notebook, (page.stat().st_mtime + 1,) * 2)
+    with pytest.raises(RunError):  # a book of nothing
+        build.build(lines.append)
+    assert lines[-1] == "book: building"

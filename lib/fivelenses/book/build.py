@@ -59,12 +59,16 @@ def first_page() -> Path:
 
 def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
     """Build the book of the published runs and of those of this machine that are current, which `measure` makes first,
-    and return its first page. A chapter that fails, or a warning of the build, is a `RunError`.
+    and return its first page; a book that is newer than all that it is made from stays as it is. A chapter that fails,
+    or a warning of the build, is a `RunError`.
     """
     published = published_runs()
     run_all(LOCAL_PROFILE if measure else None, committed=[run.committed for run in published])
-    log("book: building")
     page, work = first_page(), first_page().parents[1] / "work"
+    if page.is_file() and page.stat().st_mtime > last_change():
+        log("book: current")
+        return page
+    log("book: building")
     shutil.rmtree(work, ignore_errors=True)
     stage(work / "source", published)
     html = jupyter_book(work / "source", work, "-W", "-n", "--keep-going")
@@ -72,6 +76,14 @@ def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
     with folder_beside(page.parent) as partial:
         shutil.copytree(html, partial, dirs_exist_ok=True)
     return page
+
+
+def last_change() -> float:
+    """When a page, a notebook, the library or a run was last changed."""
+    root = project.root()
+    folders = (root / "book", root / "notebooks", root / "lib", project.runs_folder())
+    files = [root / "_config.yml", root / "_toc.yml", *(file for folder in folders for file in folder.rglob("*.*"))]
+    return max(file.stat().st_mtime for file in files if file.suffix != ".pyc" and file.is_file())
 
 
 def build_page(run: BookRun) -> Path:
