@@ -1,6 +1,5 @@
 """The parameters of the chapters: what a profile, a reader's values and tables of their own become."""
 
-import re
 import shutil
 
 import jupytext
@@ -8,7 +7,7 @@ import pandas as pd
 import pytest
 from transformers import AutoModelForSequenceClassification
 
-from fivelenses import catalogue, project, report
+from fivelenses import catalogue, report
 from fivelenses.chapters import CHAPTERS, PROFILES, ParameterError, parse_parameters, settings
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.store import Store
@@ -99,16 +98,6 @@ def test_chapter_6_asks_for_the_models_of_chapter_1_and_for_no_others(profile):
         assert getattr(sixth, name) == getattr(first, name)
     assert all(sixth.schedules[task] == first.schedules[task] for task in sixth.tasks)
     assert sixth.encoders_read() == (sixth.encoder, sixth.independent)
-
-
-def test_the_first_example_of_the_readme_shows_every_figure_of_its_chapter():
-    readme = (project.root() / "README.md").read_text(encoding="utf-8")
-    number, given = re.search(r"fivelenses run (\d) ((-p \S+ ?)+)", readme).groups()[:2]
-    overrides = parse_parameters([pair.replace("'", "").strip() for pair in given.split("-p ")[1:]])
-    chosen, usual = (settings(int(number), "tiny", **some) for some in (overrides, {}))
-    # The profile's tasks are those that its encoder learns.
-    assert {*chosen.tasks} <= {*usual.tasks}
-    assert chosen.dataset_pairs and {*chosen.tasks} & {*chosen.shuffled}
 
 
 def test_a_head_of_an_earlier_training_is_named(tmp_path):

@@ -5,12 +5,11 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from matplotlib import pyplot as plt
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_hex
 
 from fivelenses import run as running
 from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.exhibits import (
-    OTHERS,
     TASKS,
     Cells,
     Exhibit,
@@ -21,7 +20,6 @@ from fivelenses.exhibits import (
     heat_maps,
     in_words,
     label_ends,
-    looks,
     table_html,
 )
 from fivelenses.records import Missing
@@ -84,14 +82,6 @@ def test_names_beside_curves_keep_clear_of_each_other_and_of_the_axis(ends):
     assert [text.xy[1] for text in axes.texts] == sorted(ends), "a name belongs to the end of its curve"
     assert (np.diff(sorted(heights)) >= least - 1e-9).all()
     plt.close(figure)
-
-
-def test_a_name_in_any_colour_of_the_house_style_can_be_read_on_white():
-    colours = [colour for colour, _ in (*TASKS.values(), *OTHERS, *looks(range(12)).values())]
-    channels = np.array([to_rgb(colour) for colour in colours])
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    luminance = linear @ [0.2126, 0.7152, 0.0722]
-    assert (1.05 / (luminance + 0.05)).min() > 2.2
 
 
 def test_dots_and_shades_say_what_they_show():

@@ -1,6 +1,5 @@
 """pyproject.toml, the constraints, environment.yml and the notebooks' two halves hold to one another."""
 
-import os
 import re
 import subprocess
 import sys
@@ -147,12 +146,3 @@ def test_packages_have_one_way_in_and_know_nothing_of_their_users(package, allow
     for file in (ROOT / "lib" / package).rglob("*.py"):
         wrong = [module for module in imported(file) if not re.fullmatch(allowed, module)]
         assert not wrong, f"{file.name} imports {wrong[0]}"
-
-
-def test_the_command_says_its_version_and_completes_words():
-    words = {"_FIVELENSES_COMPLETE": "complete_bash", "COMP_WORDS": "fivelenses sw", "COMP_CWORD": "1"}
-    script = "import sys; from fivelenses.__main__ import main; sys.argv[0] = 'fivelenses'; main()"
-    for arguments, variables, answer in ((["--version"], {}, "fivelenses 0.1.0"), ([], words, "sweep")):
-        called = [sys.executable, "-c", script, *arguments]
-        done = subprocess.run(called, env=os.environ | variables, capture_output=True, text=True)
-        assert done.stdout.strip() == answer, done.stderr

@@ -3,6 +3,7 @@ on the toy world.
 """
 
 import dataclasses
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,12 +19,7 @@ from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIX
 from fivelenses.lenses import rsa
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers import merchant2020_probes as probes
-from fivelenses.papers.merchant2020 import (
-    inputs,
-    pretrained_and_fine_tuned,
-    similarities,
-    similarity_to_first,
-)
+from fivelenses.papers.merchant2020 import inputs, pretrained_and_fine_tuned, similarities, similarity_to_first
 from fivelenses.papers.models import randomly_initialised
 from fivelenses.records import BASE, FUNCTIONAL_TWIN, LEXICAL, RANDOMISED, SHARED, TWIN
 
@@ -43,10 +39,11 @@ def judge(tmp_path):
     return lambda key, tables, excluded=None: chapters.verdicts(5, tables, tmp_path, excluded, only=key)[key]
 
 
-def with_folds(rows: list[dict], value: str, noise: float = 0.0) -> pd.DataFrame:
-    """The same value, or one with noise, without each of ten folds."""
-    random, table = np.random.default_rng(0), pd.DataFrame(rows).assign(examples=100)
-    parts = [table.assign(fold=fold) for fold in range(-1, 10)]
+def record(value: str, of, noise: float = 0.0, **axes) -> pd.DataFrame:
+    """A value of each combination of names, of all examples and, with noise, without each of ten folds."""
+    random, table = np.random.default_rng(0), pd.DataFrame(product(*axes.values()), columns=list(axes))
+    table[value] = [of(*names) for names in table.itertuples(index=False)]
+    parts = [table.assign(fold=fold, examples=100) for fold in range(-1, 10)]
     for part in parts[1:]:
         part[value] += noise * random.standard_normal(len(part))
     return pd.concat(parts, ignore_index=True)
@@ -54,9 +51,8 @@ def with_folds(rows: list[dict], value: str, noise: float = 0.0) -> pd.DataFrame
 
 def edge(change, seeds=(0, 1), noise=0.0) -> dict:
     """Micro-F1 of 0.9 in the encoder, and so much more or less in the others."""
-    named = [(task, model, seed) for task in TABLE_1 for model in COLUMNS for seed in seeds]
-    rows = [{"task": t, "model": m, "seed": s, "layers": "mix", "micro_f1": 0.9 + change(t, m)} for t, m, s in named]
-    return {"edge_probing": with_folds(rows, "micro_f1", noise)}
+    axes = {"task": TABLE_1, "model": COLUMNS, "seed": seeds, "layers": ["mix"]}
+    return {"edge_probing": record("micro_f1", lambda task, model, *_: 0.9 + change(task, model), noise, **axes)}
 
 
 def as_printed(task, model):
@@ -69,31 +65,23 @@ def baselines(task, model):
 
 
 def structure(change, noise=0.0) -> dict:
-    named = [(kind, m, layer) for kind in ("distance", "depth") for m in ("base", *TUNED) for layer in range(DEPTH + 1)]
-    rows = [
-        {"kind": kind, "model": m, "layer": layer, "spearman": (0.8 if layer else 0.6) + change(m, layer)}
-        for kind, m, layer in named
-    ]
-    return {"structure": with_folds(rows, "spearman", noise)}
+    axes = {"kind": ("distance", "depth"), "model": ("base", *TUNED), "layer": range(DEPTH + 1)}
+    return {"structure": record("spearman", lambda _, m, n: (0.8 if n else 0.6) + change(m, n), noise, **axes)}
 
 
 def codes(share, noise=0.0) -> dict:
-    named = [(task, model) for task in ("pos", "dependencies", "srl") for model in ("base", "randomised", *TUNED)]
-    rows = [
-        {"task": task, "model": model, "seed": 0, "bits": 1000.0 * (1 + share(task, model))} for task, model in named
-    ]
-    return {"codelengths": with_folds(rows, "bits", 1000 * noise)}
+    axes = {"task": ("pos", "dependencies", "srl"), "model": ("base", "randomised", *TUNED), "seed": [0]}
+    return {"codelengths": record("bits", lambda task, m, _: 1000 * (1 + share(task, m)), 1000 * noise, **axes)}
 
 
 def similar(loss, depth=DEPTH, noise=0.0) -> dict:
-    named = [(run, model, layer) for run in OTHERS for model in TUNED for layer in range(depth + 1)]
-    rows = [{"pretrained": run, "model": m, "layer": n, "similarity": 1 - loss(m, n / depth)} for run, m, n in named]
-    return {"similarities": with_folds(rows, "similarity", noise).assign(input="wikipedia")}
+    axes = {"pretrained": OTHERS, "model": TUNED, "layer": range(depth + 1), "input": ["wikipedia"]}
+    return {"similarities": record("similarity", lambda _, m, n, text: 1 - loss(m, n / depth), noise, **axes)}
 
 
-def ablated(column: str, loss, depth=DEPTH, places=None) -> dict:
+def ablated(column: str, loss, depth=DEPTH) -> dict:
     """Scores of 0.8 over a null rate of 0.3, less so much of the gain."""
-    places = places or (range(-1, depth + 1) if column == "frozen" else range(1, depth + 1))
+    places = range(-1 if column == "frozen" else 1, depth + 1)
     rows = [
         {"encoder": ENCODER, "task": task, "seed": seed, "frozen": -1, "truncated": -1, "null_rate": 0.3}
         | {column: -1 if column == "truncated" and place == depth else place, "address": f"{task} {seed} {place}"}
@@ -119,17 +107,14 @@ def predicted(models: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_input(more, noise=0.0) -> dict:
-    """Similarity of 0.9, and so much less on an input."""
+    """Similarity of 0.9, and so much less on an input; the parser's encoder is measured on running text alone."""
 
-    def table(inputs):
-        named = [(model, text, layer) for model in ("mnli", "squad") for text in inputs for layer in range(DEPTH + 1)]
-        rows = [{"model": m, "input": t, "layer": n, "similarity": 0.9 - more(m, t, n / DEPTH)} for m, t, n in named]
-        return with_folds(rows, "similarity", noise).assign(pretrained=ENCODER)
+    def table(models, *texts):
+        axes = {"pretrained": [ENCODER], "model": models, "input": texts, "layer": range(DEPTH + 1)}
+        return record("similarity", lambda _, m, t, n: 0.9 - more(m, t, n / DEPTH), noise, **axes)
 
-    text = table(["wikipedia"])
-    # The parser's encoder is measured on running text alone.
-    text = pd.concat([text, text[text["model"] == "mnli"].assign(model="parsing")])
-    return {"similarities": text, "similarities_by_input": table(["mnli", "mnli, alone", "squad"])}
+    own = table(("mnli", "squad"), "mnli", "mnli, alone", "squad")
+    return {"similarities": table(TUNED, "wikipedia"), "similarities_by_input": own}
 
 
 def parser_rises(model, layer):

@@ -34,8 +34,8 @@ def judge(tmp_path):
 
 
 def parts(verdict) -> dict:
-    """The interval of each group and part."""
-    return {(group.name, part.name): part.interval for group in verdict.groups for part in group.parts}
+    """The estimate of each group and part."""
+    return {(group.name, part.name): part.interval.estimate for group in verdict.groups for part in group.parts}
 
 
 def line(share):
@@ -139,53 +139,50 @@ def rising(by):
     return lambda layer: 0.5 + by * layer
 
 
+def moved(most, least):
+    return {"weight_distances": distances({("sst2", MOST, 90): rising(most), ("sst2", LEAST, 9): rising(least)})}
+
+
 def best_in_the_middle(share):
     # A probe that has its rise with five of six layers, and is hurt by the sixth.
     return {0: 0.74, 1: 0.8, 2: 0.7}.get(round(share * DEPTH), 0.55)
 
 
-SAYS_SO = {
-    "less-data-more-reliance": records(
-        {
-            (task, size, steps): form
-            for task in ("sst2", "qnli")
-            for size, steps, form in ((MOST, 90, late), (LEAST, 9, below(early, 0.05)))
-        }
+BOTH = ("sst2", "qnli")
+MORE_WITH_LESS = {(task, MOST, 90): late for task in BOTH} | {(task, LEAST, 9): below(early, 0.05) for task in BOTH}
+# A record that says so, and one that says the contrary.
+RECORDS = {
+    "less-data-more-reliance": (
+        records(MORE_WITH_LESS),
+        records({("sst2", MOST, 90): early, ("sst2", LEAST, 9): below(late, 0.35)}),
     ),
-    "qnli-concave-sst-linear": records({("sst2", LEAST, 9): line, ("qnli", LEAST, 9): late}),
-    "cola-linear": records({("cola", MOST, 90): below(line, 0.4)}),
-    "probing-needs-more": records(
-        {(task, MOST, 90): late for task in ("sst2", "qnli")},
-        {(task, MOST): best_in_the_middle for task in ("sst2", "qnli")},
+    "qnli-concave-sst-linear": (
+        records({("sst2", LEAST, 9): line, ("qnli", LEAST, 9): late}),
+        records({("sst2", LEAST, 9): late, ("qnli", LEAST, 9): line}),
     ),
-    "top-two-hurt-probing": records({("sst2", MOST, 90): late}, {("sst2", MOST): best_in_the_middle}),
-    "weights-move-up": {
-        "weight_distances": distances({("sst2", MOST, 90): rising(0.2), ("sst2", LEAST, 9): rising(0.05)})
-    },
-}
-SAYS_THE_CONTRARY = {
-    "less-data-more-reliance": records({("sst2", MOST, 90): early, ("sst2", LEAST, 9): below(late, 0.35)}),
-    "qnli-concave-sst-linear": records({("sst2", LEAST, 9): late, ("qnli", LEAST, 9): line}),
-    "cola-linear": records({("cola", MOST, 90): below(late, 0.4)}),
-    "probing-needs-more": records({("sst2", MOST, 90): below(early, 0.1)}, {("sst2", MOST): below(late, 0.01)}),
-    "top-two-hurt-probing": records({("sst2", MOST, 90): late}, {("sst2", MOST): line}),
-    "weights-move-up": {
-        "weight_distances": distances({("sst2", MOST, 90): rising(-0.05), ("sst2", LEAST, 9): rising(0.05)})
-    },
+    "cola-linear": (records({("cola", MOST, 90): below(line, 0.4)}), records({("cola", MOST, 90): below(late, 0.4)})),
+    "probing-needs-more": (
+        records({(task, MOST, 90): late for task in BOTH}, {(task, MOST): best_in_the_middle for task in BOTH}),
+        records({("sst2", MOST, 90): below(early, 0.1)}, {("sst2", MOST): below(late, 0.01)}),
+    ),
+    "top-two-hurt-probing": (
+        records({("sst2", MOST, 90): late}, {("sst2", MOST): best_in_the_middle}),
+        records({("sst2", MOST, 90): late}, {("sst2", MOST): line}),
+    ),
+    "weights-move-up": (moved(0.2, 0.05), moved(-0.05, 0.05)),
 }
 
 
-@pytest.mark.parametrize("key", SAYS_SO)
+@pytest.mark.parametrize("key", RECORDS)
 def test_a_record_that_shows_the_claim_reproduces_it_and_the_contrary_contradicts_it(judge, key):
-    outcomes = [judge(key, record[key]).outcome for record in (SAYS_SO, SAYS_THE_CONTRARY)]
-    assert outcomes == [REPRODUCED, CONTRADICTED]
+    assert [judge(key, record).outcome for record in RECORDS[key]] == [REPRODUCED, CONTRADICTED]
 
 
 WHAT_IT_SAYS = {("cola-linear", "ramp"), ("top-two-hurt-probing", "reversed")}
 
 
 @pytest.mark.parametrize("shape", TRIVIAL)
-@pytest.mark.parametrize("key", SAYS_SO)
+@pytest.mark.parametrize("key", RECORDS)
 def test_no_claim_is_reproduced_by_curves_that_all_have_one_trivial_shape(judge, key, shape):
     form = TRIVIAL[shape]
     tasks = ("cola",) if key == "cola-linear" else ("sst2", "qnli")
@@ -213,7 +210,7 @@ def test_the_report_s_own_numbers_hold(judge):
     tuned = {("qnli", 670, 60): falls_within_the_last(4, 0.75, 0.5), ("sst2", 670, 60): sst2}
     found = judge("qnli-concave-sst-linear", records(tuned, depth=12))
     assert found.outcome == REPRODUCED
-    assert {round(interval.estimate, 2) for interval in parts(found).values()} >= {0.05}
+    assert {round(estimate, 2) for estimate in parts(found).values()} >= {0.05}
 
 
 def test_the_same_examples_drawn_thrice_are_one_probe(judge):
@@ -229,10 +226,8 @@ def test_the_same_examples_drawn_thrice_are_one_probe(judge):
 def test_equal_steps_and_other_sizes_which_the_report_does_not_compare_take_no_part(judge):
     tuned = {("sst2", MOST, 90): late, ("sst2", LEAST, 9): below(early, 0.05)}
     more = tuned | {("sst2", LEAST, 90): below(late, 0.05), ("sst2", 100, 2): below(early, 0.25)}
-    both = [judge("less-data-more-reliance", records(forms)) for forms in (tuned, more)]
-    assert {group.name for group in both[1].groups} == {"SST-2", "SST-2 against no pre-training"}
-    estimates = [{name: interval.estimate for name, interval in parts(one).items()} for one in both]
-    assert estimates[0] == pytest.approx(estimates[1])
+    both = [parts(judge("less-data-more-reliance", records(forms))) for forms in (tuned, more)]
+    assert both[0] == pytest.approx(both[1])
     moved = {("sst2", MOST, 90): rising(0.2), ("sst2", LEAST, 9): rising(0.05), ("sst2", LEAST, 90): rising(0.3)}
     found = judge("weights-move-up", {"weight_distances": distances(moved)})
     assert found.outcome == REPRODUCED and [group.name for group in found.groups] == ["SST-2"]
@@ -241,7 +236,7 @@ def test_equal_steps_and_other_sizes_which_the_report_does_not_compare_take_no_p
 def test_a_size_that_was_not_learned_with_all_layers_says_nothing_of_a_layer(judge):
     unlearned = {f"sst2 from {LEAST} examples": "SST-2 from 600 examples was not learned"}
     for key in ("less-data-more-reliance", "qnli-concave-sst-linear", "weights-move-up"):
-        found = judge(key, SAYS_SO[key], unlearned)
+        found = judge(key, RECORDS[key][0], unlearned)
         assert not any("SST-2" in group.name for group in found.groups), key
         assert set(found.left_out.values()) == set(unlearned.values())
 

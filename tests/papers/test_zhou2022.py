@@ -12,7 +12,6 @@ from tests import chapters
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, MIXED, OPEN, REPRODUCED
-from fivelenses.lenses import mlp_probe
 from fivelenses.papers import zhou2022, zhou2022_geometry, zhou2022_probes
 
 SEEDS = (0, 1, 2)
@@ -269,17 +268,6 @@ def test_all_labels_are_kept_and_a_sentence_is_measured_once():
     assert len(zhou2022_geometry.common_labels(whole, 10)) <= (counts >= 10).sum()
     texts = [tuple(tokens) for tokens in splits["train"].examples["input_ids"]]
     assert len(texts) == len(set(texts))
-
-
-def test_what_a_probe_has_right_is_kept_by_sentence(toy_model):
-    splits = zhou2022.splits(toy("ps-fxn"), points=60)
-    grid = mlp_probe.grid([8], [1e-3])
-    found = zhou2022_probes._accuracies([([{"seed": 0}, {"seed": 1}], toy_model)], splits, grid, 2, 5, "cpu")
-    fit, read = found["fits"].iloc[1], found["sentences"].query("seed == 1")
-    assert found["fits"]["seed"].tolist() == [0, 1]
-    assert read["score"].sum() / read["weight"].sum() == pytest.approx(fit["accuracy"])
-    assert read["weight"].sum() == len(splits["validation"].labels) and read["example"].is_unique
-    assert 0 < read["null"].sum() < read["weight"].sum()
 
 
 GRID = {"probe_sizes": [8], "probe_regularisers": [0.1]}
