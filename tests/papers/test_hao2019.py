@@ -489,12 +489,3 @@ def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged
     assert all(table.empty for table in hao2019.landscapes(both, "rte", PRETRAINED, 1, **HOW).values())
     with pytest.raises(ValueError, match="lower learning_rate"):
         Models(again, SECOND, "cpu")
-
-
-def test_every_group_of_a_model_has_the_curvature_of_the_examples_of_a_cell(checkpoints):
-    table = hao2019_paths.end_curvature(checkpoints, "rte", PRETRAINED, 0, SECOND, grid_examples=12, device="cpu")
-    assert table["group"].tolist() == [records.ALL, *GROUPS] and (table["examples"] == 12).all()
-    measured = table.set_index("group")
-    assert (measured["top"] > 0).all() and (measured["top"][1:] <= measured["top"][records.ALL] * 1.01).all()
-    # A length over all layers is that of its parts, the embeddings among them.
-    assert np.sqrt((measured["norm"][1:] ** 2).sum()) < measured["norm"][records.ALL]

@@ -64,24 +64,14 @@ def page(tmp_path):
     return lambda table: chapters.executed(7, {"changes_seen": table}, tmp_path, only="none")[1]
 
 
-def only(curve):
-    """A record of features, whose encoder with the third layer free has this curve."""
-
-    def of(measure, kind, trained, dose, seed):
-        return curve if kind == FROZEN and trained == "3" else truth(measure, kind, trained, dose, seed)
-
-    return changes(of, seeds=(0,), measures=("svcca",))
-
-
-def of_place(page, table, reading):
-    found = page(table)["cases"](table)
-    return found[(found["trained"] == "3") & (found["reading"] == reading)].iloc[0]
-
-
 def test_a_named_place_worked_by_hand(page):
-    table = only([0, 0, 0.5, -0.9, 0.8, 0.8])
+    def curve(measure, kind, trained, dose, seed):
+        return [0, 0, 0.5, -0.9, 0.8, 0.8] if trained == "3" else truth(measure, kind, trained, dose, seed)
+
+    table = changes(curve, seeds=(0,), measures=("svcca",))
+    found = page(table)["cases"](table).query("trained == '3'").set_index("reading")
     # The greatest departure is at layer 4, one above the trained one; layer 3 adds most, 0.5 of 0.5 + 0.4.
-    by_value, by_addition = of_place(page, table, "value"), of_place(page, table, "adds")
+    by_value, by_addition = found.loc["value"], found.loc["adds"]
     assert (by_value["right"], by_value["error"]) == (0, 1)
     assert (by_addition["right"], by_addition["error"]) == (1, 0)
     assert by_value["own"] == pytest.approx(0.5 / 3) and by_addition["own"] == pytest.approx(0.5 / 0.9)
