@@ -318,7 +318,7 @@ def test_exhibits_say_what_the_records_do(tmp_path):
     names = chapters.executed(3, usual(), tmp_path, tag="")[1]
     made = {one.key.removeprefix("hao2019-"): one for one in names["run"].exhibits}
     assert {f"figure-{number}" for number in range(1, 8)} < set(made)
-    assert "holds 50%" in made["figure-3"].caption and "continued" in made["figure-4"].caption
+    assert "50% of the squared displacement" in made["figure-3"].caption and "continued" in made["figure-4"].caption
     steps = made["figure-2"].table.groupby("init")["step"].max()
     assert steps.to_dict() == {PRETRAINED: 100, SCRATCH: 200}, "the long training is not a task's model"
     shown = made["table-1"].shown.set_index("task")
