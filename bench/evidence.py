@@ -15,10 +15,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from fivelenses import project, records
+from fivelenses import records
 from fivelenses.chapters import CHAPTERS, parse_parameters, settings
 from fivelenses.checkpoints.store import Store
-from fivelenses.files import written_beside
+from fivelenses.files import records_folder, written_beside
 from fivelenses.models.encoders import MINILM, MPNET
 
 MINILM_RUN = (f"encoder={MINILM}",)
@@ -103,7 +103,7 @@ def run(unit: Unit) -> None:
         options = [word for parameter in given for word in ("-p", parameter)]
         command = [sys.executable, "-m", "fivelenses", "run", str(number), "--profile", "small", *options]
         subprocess.run(command, check=True)
-    copied = copy_records(project.records_folder(), folder())
+    copied = copy_records(records_folder(), folder())
     took = {"step": unit.step, "hours": round((time.monotonic() - started) / 3600, 2), "records": copied}
     with written_beside(folder() / "units.json") as place:
         place.write_text(json.dumps(finished() | {unit.name: took}, indent=1) + "\n", encoding="utf-8")
@@ -127,7 +127,7 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no unit {min(unknown)}: there is {', '.join(unit.name for unit in UNITS)}")
     left = [unit for unit in UNITS if unit.name not in finished() and unit.name in (chosen.units or {unit.name})]
-    copy_records(folder(), project.records_folder())
+    copy_records(folder(), records_folder())
     while left:
         unit = left.pop(0)
         print(f"step {unit.step}, {unit.name}: {len(unit.addresses())} models", flush=True)

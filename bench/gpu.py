@@ -232,9 +232,9 @@ def _statements(notebook: Path) -> list[ast.stmt]:
 
 def write_out(results: Path) -> None:
     """All records so far, a file for each chapter, beside and renamed."""
-    from fivelenses import project
+    from fivelenses.files import records_folder
 
-    for folder in sorted(project.records_folder().glob("*")):
+    for folder in sorted(records_folder().glob("*")):
         place = results / f"records-{folder.name}.tar"
         with tarfile.open(place.with_suffix(".new"), "w") as archive:
             for file in folder.glob("*.parquet"):
@@ -318,11 +318,11 @@ def run(runs: list[str], seconds: float, results: Path) -> None:
 
 def take(files: list[Path]) -> None:
     """Put records that came back where a run finds them."""
-    from fivelenses import project
+    from fivelenses.files import records_folder
 
     for file in files:
         with tarfile.open(file) as archive:
-            archive.extractall(project.records_folder(), filter="data")
+            archive.extractall(records_folder(), filter="data")
 
 
 def main() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from fivelenses import project
 from fivelenses.chapters import find_chapter
+from fivelenses.files import project_folder
 
 BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
@@ -15,7 +15,7 @@ KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "languag
 
 def make_home(folder: Path, monkeypatch) -> None:
     """A home, runs folder and store in `folder`, with the project's profiles and models."""
-    profiles, models = project.root() / "notebooks" / "profiles", project.root() / "models"
+    profiles, models = project_folder() / "notebooks" / "profiles", project_folder() / "models"
     for variable, name in (("HOME", ""), ("RUNS", "runs"), ("STORE", "store")):
         monkeypatch.setenv(f"FIVELENSES_{variable}", str(folder / name))
     shutil.copytree(profiles, folder / "notebooks" / "profiles")

@@ -9,9 +9,9 @@ import jupytext
 import pytest
 from typer.testing import CliRunner
 
-from fivelenses import project
 from fivelenses.chapters import CHAPTERS, ParameterError
 from fivelenses.cli import app
+from fivelenses.files import project_folder
 
 # Arguments of the command line, and a part of the sentence that answers them. {folder} is an empty folder.
 COMMANDS = [
@@ -110,7 +110,7 @@ def test_a_damaged_profile_is_named(empty, monkeypatch):
     (notebooks / "profiles").mkdir(parents=True)
     (notebooks / "profiles" / "tiny.yaml").write_text("all: [\n", encoding="utf-8")
     monkeypatch.setenv("FIVELENSES_HOME", str(empty / "home"))
-    assert project.root() == empty / "home"
+    assert project_folder() == empty / "home"
     result = CliRunner().invoke(app, ["run", "1"])
     assert result.exit_code == 2
     assert "tiny.yaml" in result.stderr and len(result.stderr.strip().splitlines()) == 1

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from fivelenses import execution, project
+from fivelenses import execution
 from fivelenses.chapters import folder_name, settings
 from fivelenses.execution import RunError
-from fivelenses.files import FullDisk
+from fivelenses.files import runs_folder
 from tests.homes import BEGIN, make_home, write_notebook
 
 
@@ -23,7 +23,7 @@ def first_run(tmp_path_factory):
 @pytest.fixture
 def folder(first_run, chapter):
     """A copy of that run where this home has its own."""
-    place = project.runs_folder() / folder_name(chapter, "tiny", {})
+    place = runs_folder() / folder_name(chapter, "tiny", {})
     return Path(shutil.copytree(first_run, place))
 
 
@@ -83,5 +83,5 @@ def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):
 
 def test_a_disk_that_fills_while_a_notebook_runs_is_named(chapter):
     write_notebook(BEGIN, "open('/dev/full', 'w').write('a' * 10**6)")
-    with pytest.raises(FullDisk, match="No space left on the disk of .*make room"):
+    with pytest.raises(RunError, match="No space left on the disk of .*make room"):
         execution.run(1, "tiny", log=lambda line: None)

@@ -11,9 +11,9 @@ import jupytext
 import pytest
 import yaml
 
-from fivelenses import project
+from fivelenses.files import project_folder
 
-ROOT = project.root()
+ROOT = project_folder()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DEPENDENCIES = PYPROJECT["project"]["dependencies"]
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
@@ -88,9 +88,9 @@ def test_the_lenses_need_no_package_of_an_extra():
 
 
 def test_the_command_without_its_packages_says_what_to_install():
-    ended = without_extras("from fivelenses.__main__ import main\nmain()")
+    ended = without_extras("import fivelenses.cli")
     assert ended.returncode == 1
-    assert ended.stderr.startswith("fivelenses: The package ") and "pip install 'fivelenses[book]'" in ended.stderr
+    assert ended.stderr.startswith("fivelenses: ") and "pip install 'fivelenses[book]'" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 

@@ -7,7 +7,7 @@ import time
 import jupytext
 import pytest
 
-from fivelenses import pairing, project
+from fivelenses import pairing
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def notebook(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "1-first.py").write_text("# %%\nvalue = 1\n", encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text('[tool.jupytext]\nformats = "ipynb,py:percent"\n', encoding="utf-8")
-    monkeypatch.setattr(project, "root", lambda: tmp_path)
+    monkeypatch.setattr(pairing, "project_folder", lambda: tmp_path)
     pairing.main()
     for command in ("init", "add .", "-c user.name=a -c user.email=a@b commit -m first"):
         subprocess.run(["git", *command.split()], cwd=tmp_path, check=True, capture_output=True)

@@ -7,8 +7,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from fivelenses import project, records
+from fivelenses import records
 from fivelenses.chapters import CHAPTERS
+from fivelenses.files import project_folder
 from fivelenses.records import Identity, Record, RecordError
 
 FACTS = {"seconds": 1.0, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
@@ -119,7 +120,7 @@ def test_parts_are_merged_with_what_they_share(tmp_path):
 
 
 def test_every_column_of_a_committed_record_is_in_the_codebook():
-    named = set(re.findall(r"`([\w ]+)`", (project.root() / "book" / "codebook.md").read_text(encoding="utf-8")))
+    named = set(re.findall(r"`([\w ]+)`", (project_folder() / "book" / "codebook.md").read_text(encoding="utf-8")))
     for file in records.committed_folder().rglob("*.parquet"):
         assert set(pq.read_schema(file).names) <= named, file
 

@@ -12,10 +12,11 @@ import torch
 from transformers import BertForSequenceClassification
 from typer.testing import CliRunner
 
-from fivelenses import compare, project
+from fivelenses import compare
 from fivelenses.activations import stream
 from fivelenses.cli import app
 from fivelenses.comparison import compare_with
+from fivelenses.files import project_folder
 from fivelenses.lenses.cka import debiased_linear_cka
 from fivelenses.models import encoders
 from fivelenses.models.layers import roll_back
@@ -176,7 +177,7 @@ def test_the_lenses_that_answer_a_question_did_so_in_chapter_7(tmp_path):
     columns = {"where": "where", "how much": "dose", "whether": "ignores", "learning": "learning"}
     least = pd.DataFrame()
     for encoder in ("toy-bert-seed-0", "all-MiniLM-L6-v2"):
-        record = project.root() / "book" / "records" / f"small-{encoder}" / "7-known-truth" / "changes_seen.parquet"
+        record = project_folder() / "book" / "records" / f"small-{encoder}" / "7-known-truth" / "changes_seen.parquet"
         changes = pd.read_parquet(record)
         _, names = chapters.executed(7, {"changes_seen": changes}, tmp_path, only="none")
         for code in chapters.cells(7, ""):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fivelenses import project
+from fivelenses.files import project_folder
 
-ROOT = project.root()
+ROOT = project_folder()
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 

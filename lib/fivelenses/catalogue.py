@@ -20,7 +20,7 @@ from typing import Literal
 
 import yaml
 
-from fivelenses import project
+from fivelenses.files import store_folder
 
 SCORES = {"accuracy": "accuracy", "matthews": "Matthews correlation", "exact-match-f1": "F1", "las": "LAS", "none": ""}
 
@@ -109,7 +109,7 @@ OWN_FACTS = ("title", "inputs", "label", "labels", "sizes", "place")
 
 def own_folder() -> Path:
     """Where tasks of the reader's own are kept, ``tasks/`` in the store."""
-    return project.store_folder() / "tasks"
+    return store_folder() / "tasks"
 
 
 def read_own(name: str) -> Task | None:

@@ -28,8 +28,9 @@ from pydantic import (
     model_validator,
 )
 
-from fivelenses import catalogue, project
+from fivelenses import catalogue
 from fivelenses.checkpoints.specification import Schedule
+from fivelenses.files import project_folder
 from fivelenses.tasks import own
 
 if TYPE_CHECKING:
@@ -690,7 +691,7 @@ class Chapter:
     @property
     def notebook(self) -> Path:
         """The paired notebook (``.ipynb``; the ``.py`` beside it is the same in percent format)."""
-        return project.root() / "notebooks" / f"{self.slug}.ipynb"
+        return project_folder() / "notebooks" / f"{self.slug}.ipynb"
 
 
 PAPERS = "fivelenses.papers.{}"
@@ -736,7 +737,7 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     chapter, overrides = find_chapter(number), {name: one for name, one in overrides.items() if one is not None}
     if chapter not in chapters_on(profile):
         raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(chapter.profiles)}.")
-    file, fields = project.root() / "notebooks" / "profiles" / f"{profile}.yaml", chapter.parameters.model_fields
+    file, fields = project_folder() / "notebooks" / "profiles" / f"{profile}.yaml", chapter.parameters.model_fields
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
         values = {name: value for name, value in content["all"].items() if name in fields}

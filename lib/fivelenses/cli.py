@@ -12,8 +12,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from typer import Argument, Option
+from fivelenses.files import RunError
+
+try:
+    import typer
+    from typer import Argument, Option
+except ModuleNotFoundError:
+    sys.exit("fivelenses: the command needs `pip install 'fivelenses[book]'`; without it there are the lenses alone.")
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -27,8 +32,6 @@ Parameters = Annotated[
 DryRun = Annotated[bool, Option("--dry-run", help="Print what would be fetched and trained, and start nothing.")]
 Workers = Annotated[int | None, Option(min=1, help="Processes side by side, or Slurm jobs; by default as cores allow.")]
 CALLER_VARIABLE = "FIVELENSES_ENDS_WITH_CALLER"  # set by the Makefile
-# Errors of our own, by name: a refusal does not wait for the libraries that their modules load.
-WORDED = ("DamagedCheckpoint", "FullDisk", "RecordError", "RunError", "SourceError")
 
 
 @contextlib.contextmanager
@@ -36,16 +39,8 @@ def _one_sentence():
     """Turn an error that the library words itself into one line and an exit status, without a traceback."""
     try:
         yield
-    except typer.Exit:
-        raise
-    except Exception as error:
-        kinds = {kind.__name__ for kind in type(error).__mro__}
-        if isinstance(error, ValueError | FileNotFoundError) or not kinds.isdisjoint(WORDED):
-            typer.echo(f"fivelenses: {error}", err=True)
-        elif isinstance(error, OSError):
-            typer.echo(f"fivelenses: {error.strerror or error} ({error.filename or 'no file named'}).", err=True)
-        else:
-            raise
+    except (RunError, ValueError, OSError) as error:
+        typer.echo(f"fivelenses: {error}", err=True)
         raise typer.Exit(2) from None
 
 

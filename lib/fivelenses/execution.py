@@ -18,7 +18,7 @@ from unittest import mock
 import nbformat
 from filelock import FileLock
 
-from fivelenses import catalogue, project, records
+from fivelenses import catalogue, records
 from fivelenses.chapters import (
     CHAPTERS,
     Chapter,
@@ -31,10 +31,19 @@ from fivelenses.chapters import (
     resolved,
     settings,
 )
-from fivelenses.files import checksums, damaged, disk_named
+from fivelenses.files import (
+    RECORDS_VARIABLE,
+    RUN_FOLDER_VARIABLE,
+    RunError,
+    checksums,
+    damaged,
+    disk_named,
+    project_folder,
+    runs_folder,
+    store_folder,
+)
 from fivelenses.pairing import read_cells
 from fivelenses.processes import cores, repeated, workers
-from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 
 CARDS = [Path(__file__).parent / "book" / "templates" / name for name in ("cards.html", "macros.html")]
 EXECUTED = "notebook.ipynb"
@@ -44,10 +53,6 @@ PROGRESS = "progress.log"  # beside the executed notebook, while it runs: a line
 OUTPUT_PATIENCE = 600
 FINE_TUNED = ("Classification", "QuestionAnswering", "MultipleChoice")  # ends of names of models with such heads
 MIN_DISK = 2 * 10**9  # bytes that must be free before a run starts
-
-
-class RunError(RuntimeError):
-    """A run that could not start or failed; the message says where and what to do."""
 
 
 # --- whether a run is current -----------------------------------------------------------------------------------------
@@ -71,7 +76,7 @@ def run_digest(chapter: Chapter, parameters: dict, committed: Path | None = None
     modules = {name for source in cells for name in records.imported_by(source)}
     code = records.code_digest({"fivelenses.run", *chapter.measures, *modules}, ("pretraining",))
     content = hashlib.sha256(json.dumps([parameters, cells, code], sort_keys=True).encode())
-    models = sorted((project.root() / "models").rglob("*.safetensors"))
+    models = sorted((project_folder() / "models").rglob("*.safetensors"))
     tasks = Path(catalogue.__file__).with_suffix(".yaml")
     for file in [tasks, *CARDS, *(models if committed is None else [committed / "run.json"])]:
         content.update(file.name.encode() + file.read_bytes())
@@ -125,7 +130,7 @@ def of_chapter(number: int, profile: str, overrides: Mapping | None = None) -> J
     parameters = settings(number, profile, **(overrides or {}))
     # The notebook runs in another folder, from which a relative path would name another file.
     given = resolved(parameters, overrides or {})
-    place = project.runs_folder() / folder_name(find_chapter(number), profile, given)
+    place = runs_folder() / folder_name(find_chapter(number), profile, given)
     return Job(find_chapter(number), place, parameters, {"profile": profile, **given})
 
 
@@ -145,7 +150,7 @@ def of_records(committed: Path) -> Job:
 
 def committed_page(committed: Path) -> Path:
     """Where the page of committed records is executed."""
-    return project.runs_folder() / "published" / committed.parent.name / committed.name
+    return runs_folder() / "published" / committed.parent.name / committed.name
 
 
 def run(
@@ -202,7 +207,7 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
     from fivelenses.models import encoders
     from fivelenses.tasks.own import description
 
-    _check_disk(project.store_folder())
+    _check_disk(store_folder())
     for task in map(tasks.find, parameters.tasks_trained()):
         if task.own:
             log(description(task.name))

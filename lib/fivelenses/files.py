@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place and renamed; their hashes; and a disk that is full."""
+"""Where things lie; and files that are whole or not there, written beside their place and renamed, and their hashes."""
 
 import contextlib
 import hashlib
@@ -7,12 +7,50 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+# By these a runner says to a notebook where it writes, and which committed records it reads.
+RUN_FOLDER_VARIABLE, RECORDS_VARIABLE = "FIVELENSES_RUN_FOLDER", "FIVELENSES_RECORDS"
 CHECKED = {".parquet", ".png", ".html", ".ipynb"}  # of a run's files, and its claims.json
 FULL_DISK = 10**8  # bytes: a disk on which something could not be written has no more left
 
 
-class FullDisk(RuntimeError):
-    """A disk is full; the message says which."""
+class RunError(RuntimeError):
+    """A run that could not start or failed; the message is one sentence that says where and what to do."""
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+def project_folder() -> Path:
+    """The folder that holds ``notebooks/``, ``models/`` and ``_toc.yml``: FIVELENSES_HOME, or this clone."""
+    folder = _named("FIVELENSES_HOME") or Path(__file__).resolve().parents[2]
+    if not (folder / "notebooks").is_dir():
+        raise FileNotFoundError(
+            f"{folder} is not a clone of the project (it has no notebooks folder): set FIVELENSES_HOME to one."
+        )
+    return folder
+
+
+def store_folder() -> Path:
+    """Where checkpoints are kept: FIVELENSES_STORE, or ``store/`` in the clone (ignored by git)."""
+    return _named("FIVELENSES_STORE") or project_folder() / "store"
+
+
+def runs_folder() -> Path:
+    """Where runs are left: FIVELENSES_RUNS, or ``runs/`` in the clone (ignored by git)."""
+    return _named("FIVELENSES_RUNS") or project_folder() / "runs"
+
+
+def records_folder() -> Path:
+    """Where this machine's own records are kept, ``records/`` in the folder of runs."""
+    return runs_folder() / "records"
+
+
+def _named(variable: str) -> Path | None:
+    named = os.environ.get(variable)
+    return Path(named).expanduser().resolve() if named else None
+
+
+# --- whole files ------------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -64,7 +102,8 @@ def checksums(folder: Path) -> dict[str, str]:
 
 def damaged(folder: Path, expected: Mapping[str, str]) -> list[str]:
     """The files of a run that are missing or not what they were."""
-    return [name for name, one in expected.items() if not (folder / name).is_file() or sha256(folder / name) != one]
+    now = checksums(folder)
+    return [name for name, one in expected.items() if now.get(name) != one]
 
 
 @contextlib.contextmanager
@@ -75,14 +114,14 @@ def disk_named(folder: Path) -> Iterator[None]:
         >>> with disk_named(Path("/tmp")):
         ...     raise RuntimeError("I/O error: No space left on device (os error 28)")
         Traceback (most recent call last):
-        fivelenses.files.FullDisk: No space left on the disk of /tmp: make room, ...
+        fivelenses.files.RunError: No space left on the disk of /tmp: make room, ...
     """
     try:
         yield
     except Exception as error:
         if "No space left" not in str(error) and shutil.disk_usage(folder).free > FULL_DISK:
             raise
-        raise FullDisk(
+        raise RunError(
             f"No space left on the disk of {folder}: make room, and give the same command again, which goes on with "
             "what is there."
         ) from error

@@ -13,8 +13,7 @@ from pathlib import Path
 import jupytext
 from jupytext.cli import jupytext as call_jupytext
 
-from fivelenses import project
-from fivelenses.files import written_beside
+from fivelenses.files import project_folder, written_beside
 
 
 def read_cells(file: Path) -> list[tuple[str, str]]:
@@ -65,10 +64,10 @@ def _committed(percent: Path) -> list[str]:
 
 def main() -> None:
     """Pair all notebooks; the exit status is 2 where both halves of one have changed."""
-    remembered = project.root() / "build" / "pairs.json"
+    remembered = project_folder() / "build" / "pairs.json"
     last = json.loads(remembered.read_text(encoding="utf-8")) if remembered.is_file() else {}
     conflicts = []
-    for notebook in sorted({file.with_suffix(".ipynb") for file in (project.root() / "notebooks").glob("[0-9]*.*")}):
+    for notebook in sorted({file.with_suffix(".ipynb") for file in (project_folder() / "notebooks").glob("[0-9]*.*")}):
         before = [last.get(notebook.stem, ""), *_committed(notebook.with_suffix(".py"))]
         try:
             last[notebook.stem] = pair(notebook, before)

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fivelenses import project, records
+from fivelenses import records
 from fivelenses.book.findings import FILE as FINDINGS
 from fivelenses.catalogue import find
 from fivelenses.chapters import ParameterError, find_chapter
 from fivelenses.execution import RunError, of_chapter
-from fivelenses.files import checksums, folder_beside, written_beside
+from fivelenses.files import checksums, folder_beside, records_folder, written_beside
 from fivelenses.judging import short
 
 # Of a run's facts, those that its committed records keep.
@@ -47,7 +47,7 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
     measured = {}
     for file in (file for files in facts["records"].values() for file in files):
         name = file.removesuffix(".parquet").rpartition(".")[0]
-        measured.setdefault(name, []).append(records.read(project.records_folder() / job.chapter.slug / file))
+        measured.setdefault(name, []).append(records.read(records_folder() / job.chapter.slug / file))
     merged = {name: records.merge(parts) for name, parts in measured.items()}
     encoder = short(job.parameters.encoder.rstrip("/")).replace("/", "-")
     return commit(number, f"{profile}-{encoder}", merged, facts, leads=not given)

@@ -21,8 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fivelenses import project
-from fivelenses.files import written_beside
+from fivelenses.files import RunError, project_folder, written_beside
 
 LIBRARY = Path(__file__).resolve().parents[1]
 PACKAGES = ("fivelenses", "toyworld", "pretraining")
@@ -35,7 +34,6 @@ KNOWN_OTHERWISE = (
     "fivelenses.tasks.own",
     "fivelenses.files",
     "fivelenses.processes",
-    "fivelenses.project",
     "fivelenses.records",
     "pretraining",
     "toyworld",
@@ -68,7 +66,7 @@ BEFORE, AFTER = "before", "after"
 PARSER, TREES, RUNNING_TEXT = "parsing", "trees", "wikipedia"
 
 
-class RecordError(RuntimeError):
+class RecordError(RunError):
     """A record that is missing or damaged; the message says which and what to do."""
 
 
@@ -337,7 +335,7 @@ def merge(parts: Iterable[Record]) -> Record:
 
 def committed_folder() -> Path:
     """Where the records of the published runs are committed: ``book/records/<profile>-<encoder>/<chapter>/``."""
-    return project.root() / "book" / "records"
+    return project_folder() / "book" / "records"
 
 
 def load(profile: str, chapter: int, encoder: str = "") -> dict[str, pd.DataFrame]:

@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from fivelenses import execution, judging, project
+from fivelenses import execution, judging
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
 from fivelenses.book.pages import BookRun, local_runs, published_runs
 from fivelenses.catalogue import find, is_task
 from fivelenses.chapters import Chapter, ParameterError, chapters_on, settings
-from fivelenses.execution import EXECUTED, RunError
+from fivelenses.execution import EXECUTED
 from fivelenses.exhibits import counted
-from fivelenses.files import folder_beside
+from fivelenses.files import RunError, folder_beside, project_folder, runs_folder
 from fivelenses.models.encoders import check_encoder
 from fivelenses.tasks import own
-from fivelenses.tasks.sources import SourceError
 
 
 @dataclass(frozen=True)
@@ -96,13 +95,14 @@ def report(
         try:
             folder = execution.run(number, profile, part.overrides, log=log)
             runs.append(BookRun(part.chapter, profile, folder, name, leads=False))
-        except (RunError, SourceError, ValueError) as error:
+        except (RunError, ValueError) as error:
             # What a notebook says names its chapter.
-            failures.append(str(error) if isinstance(error, RunError) else f"Chapter {number}, {profile}: {error}")
+            named = str(error).startswith(f"Chapter {number}")
+            failures.append(str(error) if named else f"Chapter {number}, {profile}: {error}")
             log(failures[-1])
     if not runs:
         raise RunError(f"No chapter could be run on {encoder}: {failures[0]}")
-    place = project.runs_folder() / "reports" / (re.sub(r"[^\w.-]|_", "-", encoder).strip("-.") + f"-{profile}")
+    place = runs_folder() / "reports" / (re.sub(r"[^\w.-]|_", "-", encoder).strip("-.") + f"-{profile}")
     with folder_beside(place) as partial:
         page = report_page(encoder, shape, profile, runs, [*notes, *failures])
         (partial / "index.html").write_text(page, encoding="utf-8")
@@ -118,7 +118,7 @@ def report_page(encoder: str, shape: str, profile: str, runs: Sequence[BookRun],
     """
     of_book = [book_run(run.chapter, profile) for run in runs]
     compared = [*runs, *(run for run in of_book if run and run.title not in {one.title for one in runs})]
-    style = (project.root() / "book" / "_static" / "house.css").read_text(encoding="utf-8")
+    style = (project_folder() / "book" / "_static" / "house.css").read_text(encoding="utf-8")
     tables = dict(matrix=ledger.matrix_html(compared, ledger=""), ledger=ledger.ledger_html(compared, figures=False))
     return render("report.html", encoder=encoder, shape=shape, profile=profile, notes=notes, style=style, **tables)
 

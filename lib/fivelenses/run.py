@@ -21,13 +21,12 @@ import pandas as pd
 from IPython.display import HTML, Markdown, display
 from myst_nb import glue
 
-from fivelenses import judging, processes, project, records
+from fivelenses import judging, processes, records
 from fivelenses.book.cards import card
 from fivelenses.chapters import Chapter, ChapterParameters, check_device, find_chapter, folder_name, resolved, settings
 from fivelenses.exhibits import Drawing, Exhibit, Format
-from fivelenses.files import written_beside
+from fivelenses.files import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, records_folder, runs_folder, written_beside
 from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
-from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 from fivelenses.records import Identity, Missing
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ class Measurements:
             described["identities"] = {name: encoders.locate(name).identity for name in read}
         addresses = () if group is None else tuple(one.address for one in group)
         identity = Identity(function.__name__, records.measuring_code(function.__module__), described, addresses)
-        place = project.records_folder() / self.chapter.slug
+        place = records_folder() / self.chapter.slug
         files = sorted(place.glob(f"{function.__name__}.*{identity.digest}.parquet"))
         try:
             kept = [records.read(file) for file in files]
@@ -448,7 +447,7 @@ def begin(number: int, namespace: Mapping) -> Run:
         overrides = resolved(parameters, overrides)
         check_device(parameters)
     named = os.environ.get(RUN_FOLDER_VARIABLE)
-    folder = Path(named) if named else project.runs_folder() / "by-hand" / folder_name(chapter, profile, overrides)
+    folder = Path(named) if named else runs_folder() / "by-hand" / folder_name(chapter, profile, overrides)
     folder.mkdir(parents=True, exist_ok=True)
     return Run(chapter, profile, parameters, folder, Path(committed) if committed else None)
 

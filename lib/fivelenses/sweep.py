@@ -25,10 +25,10 @@ import pandas as pd
 import torch
 import yaml
 
-from fivelenses import execution, judging, processes, project, records
+from fivelenses import execution, judging, processes, records
 from fivelenses.chapters import ParameterError, check_device, find_chapter, parse_parameters, settings
 from fivelenses.execution import Job, RunError, of_chapter
-from fivelenses.files import written_beside
+from fivelenses.files import project_folder, records_folder, runs_folder, store_folder, written_beside
 from fivelenses.processes import CORES_VARIABLE, cores, repeated
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def sweep(
         if not (cluster.get("scheduler") or cluster.get("slurm")):
             check_device(parameters)
         execution.check_inputs(parameters)
-    folder = project.runs_folder() / "sweeps" / name
+    folder = runs_folder() / "sweeps" / name
     content = {"chapter": number, "profile": profile, "swept": list(points[0].values)}
     content["points"] = {point.name: dict(point.overrides) for point in points}
     with written_beside(folder / POINTS) as partial:
@@ -220,7 +220,7 @@ def _slurm(options: str, jobs: int, gpu: bool) -> "Iterator[Client]":
         prologue = [*configured.get("job-script-prologue", []), f"export OMP_NUM_THREADS={count}"]
         directives = [*configured.get("job-extra-directives", []), *(["--gres=gpu:1"] if gpu else [])]
         # To dask, cores are tasks at a time.
-        shape = dict(cores=1, processes=1, job_cpu=int(count), log_directory=str(project.runs_folder() / "slurm"))
+        shape = dict(cores=1, processes=1, job_cpu=int(count), log_directory=str(runs_folder() / "slurm"))
         cluster = SLURMCluster(**named, **shape, job_script_prologue=prologue, job_extra_directives=directives)
     except (OSError, TypeError, ValueError) as error:
         raise RunError(f"No Slurm job can be made of {options!r}: {' '.join(str(error).split())[:300]}") from error
@@ -235,8 +235,8 @@ def _run(number: int, profile: str, points: Sequence[Point], folder: Path, retri
     from distributed import as_completed
 
     environment = {name: value for name, value in os.environ.items() if name.startswith("FIVELENSES_")}
-    environment |= {"FIVELENSES_HOME": str(project.root()), "FIVELENSES_RUNS": str(project.runs_folder())}
-    environment |= {"FIVELENSES_STORE": str(project.store_folder())}
+    environment |= {"FIVELENSES_HOME": str(project_folder()), "FIVELENSES_RUNS": str(runs_folder())}
+    environment |= {"FIVELENSES_STORE": str(store_folder())}
     environment.pop(CORES_VARIABLE, None)
     shared = dict(number=number, profile=profile, folder=folder, environment=environment)
     gpu = torch.cuda.is_available() and points[0].job(number, profile).parameters.device != "cpu"
@@ -298,7 +298,7 @@ def collect(number: int, profile: str, points: Sequence[Point], folder: Path) ->
         origin = {"chapter": number, "profile": profile, "point": point.name, **point.values}
         facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
         parts += [(origin, key, pd.read_parquet(run / f"{key}.parquet")) for key in facts["exhibits"]]
-        measured = project.records_folder() / find_chapter(number).slug
+        measured = records_folder() / find_chapter(number).slug
         parts += [(origin, MODELS, records.read(measured / file).table) for file in facts["records"].get(MODELS, ())]
         judged = judging.as_table(judging.load(run))
         verdicts.append(pd.concat([pd.DataFrame([origin] * len(judged), columns=list(origin)), judged], axis=1))

@@ -21,7 +21,7 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, Page, sync_playwright
 
-from fivelenses import project
+from fivelenses.files import project_folder
 
 # The longest wait for mathematics to be set, in milliseconds: a page of the library has hundreds of formulas.
 LONGEST_WAIT = 60_000
@@ -129,7 +129,7 @@ def main() -> int:
     options.add_argument("--pictures", type=Path, help="leave a screenshot of each page and view in this folder")
     options.add_argument("--page", action="append", help="only pages whose name has this in it")
     given = options.parse_args()
-    folder = project.root() / "build" / "book" / "html"
+    folder = project_folder() / "build" / "book" / "html"
     program = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if program is None:
         print("There is no `chromium` on the path: install one, or name it with CHROMIUM.", file=sys.stderr)

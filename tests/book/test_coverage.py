@@ -7,18 +7,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fivelenses import project
+from fivelenses.files import project_folder
 
 
 @pytest.fixture(scope="module")
 def coverage():
-    return SimpleNamespace(**runpy.run_path(str(project.root() / "bench" / "coverage.py")))
+    return SimpleNamespace(**runpy.run_path(str(project_folder() / "bench" / "coverage.py")))
 
 
 @pytest.fixture(scope="module")
 def rows(coverage):
     """The lines of the table, all of them."""
-    with (project.root() / "book" / "coverage.csv").open(encoding="utf-8") as file:
+    with (project_folder() / "book" / "coverage.csv").open(encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     assert header == ["models", "models differ", "our interval", "Multi-Bootstrap"]
     assert [row[:2] for row in rows] == [[str(models), name] for models in coverage.MODELS for name in coverage.SPREADS]

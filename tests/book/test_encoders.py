@@ -3,9 +3,10 @@
 import pandas as pd
 import pytest
 
-from fivelenses import project, records
+from fivelenses import records
 from fivelenses.book import build, pages
 from fivelenses.chapters import CHAPTERS, settings
+from fivelenses.files import project_folder
 from fivelenses.records import Identity, Record
 
 MODEL = {"task": "sst2", "examples": 100, "epochs": 1.0, "null_rate": 0.5, "shuffled_labels": False}
@@ -54,7 +55,7 @@ def test_the_bag_of_words_lies_beside_the_task_it_was_measured_on(runs):
 
 
 def test_the_page_names_every_encoder_of_the_book():
-    page = (project.root() / "book" / "encoders.md").read_text(encoding="utf-8")
+    page = (project_folder() / "book" / "encoders.md").read_text(encoding="utf-8")
     chosen = [settings(number, profile) for number, chapter in CHAPTERS.items() for profile in chapter.profiles]
     read = {name for one in chosen for name in one.encoders_read()}
     for run in pages.published_runs():

@@ -6,16 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from fivelenses import project
 from fivelenses.chapters import CHAPTERS
+from fivelenses.files import project_folder
 
-ROOT = project.root()
+ROOT = project_folder()
 WORDS = next(ROOT.glob("lib/fivelenses/**/words.html"))
 
 
 @pytest.fixture(scope="module")
 def script():
-    return SimpleNamespace(**runpy.run_path(str(project.root() / "bench" / "first_picture.py")))
+    return SimpleNamespace(**runpy.run_path(str(project_folder() / "bench" / "first_picture.py")))
 
 
 def test_the_answer_and_the_picture_are_what_the_script_prints(script):

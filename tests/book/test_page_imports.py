@@ -12,7 +12,7 @@ from fivelenses import records
 from fivelenses.book.pages import published_runs
 from fivelenses.chapters import CHAPTERS
 from fivelenses.execution import code_cells
-from fivelenses.project import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
+from fivelenses.files import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE
 
 # What takes seconds to load; seaborn is loaded where something is drawn.
 HEAVY = ("torch", "transformers", "datasets", "sklearn", "seaborn")

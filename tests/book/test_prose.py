@@ -8,9 +8,10 @@ import jupytext
 import pytest
 import yaml
 
-from fivelenses import project, records
+from fivelenses import records
 from fivelenses.book import build
 from fivelenses.chapters import CHAPTERS
+from fivelenses.files import project_folder
 
 # A decimal number that is typed is a setting, and settings stand in mathematics or code.
 NOT_PROSE = re.compile(r"```.*?```|\$[^$]*\$|\{[a-z:]+\}`[^`]*`|`[^`]*`|\{\{[^}]*\}\}", re.DOTALL)
@@ -27,33 +28,33 @@ def test_no_decimal_number_is_typed_into_a_chapters_prose(chapter):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_decimal_number_is_typed_into_a_page_that_tells_of_results(page):
-    assert DECIMAL.findall(NOT_PROSE.sub("", (project.root() / "book" / page).read_text(encoding="utf-8"))) == []
+    assert DECIMAL.findall(NOT_PROSE.sub("", (project_folder() / "book" / page).read_text(encoding="utf-8"))) == []
 
 
 def test_the_page_of_methods_names_every_lens_that_measures_something():
-    methods = (project.root() / "book" / "methods.md").read_text(encoding="utf-8")
+    methods = (project_folder() / "book" / "methods.md").read_text(encoding="utf-8")
     named = set(re.findall(r"fivelenses\.lenses\.(\w+)\.", methods))
     # What lenses are made of.
     parts = {"arrays", "classifier_loss", "moments", "training"}
-    lenses = {file.stem for file in (project.root() / "lib" / "fivelenses" / "lenses").glob("[!_]*.py")}
+    lenses = {file.stem for file in (project_folder() / "lib" / "fivelenses" / "lenses").glob("[!_]*.py")}
     assert named == lenses - parts
 
 
 @pytest.mark.parametrize("page", ["primer.md", "toy-world.md"])
 def test_what_a_page_shows_is_what_python_says(page):
-    outcome = doctest.testfile(str(project.root() / "book" / page), module_relative=False)
+    outcome = doctest.testfile(str(project_folder() / "book" / page), module_relative=False)
     assert outcome.attempted > 10 and outcome.failed == 0
 
 
 def test_pages_print_only_numbers_that_the_build_gives_them():
     given = {f"{encoder}_{name}" for encoder in ("known", "real") for name in build.QUOTED}
-    for page in (project.root() / "book").glob("*.md"):
+    for page in (project_folder() / "book").glob("*.md"):
         asked = set(re.findall(r"\{\{\s*(\w+)\s*\}\}", page.read_text(encoding="utf-8")))
         assert asked <= given, f"{page.name} asks for {sorted(asked - given)}"
 
 
 def test_the_table_of_what_a_chapter_takes_has_every_published_run_as_it_was():
-    page = (project.root() / "book" / "rerun.md").read_text(encoding="utf-8")
+    page = (project_folder() / "book" / "rerun.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if re.match(r"\| \d \|", line)]
     printed = {(row[1], row[0]): row[2:6] for row in rows}
     took = {}
@@ -67,6 +68,6 @@ def test_the_table_of_what_a_chapter_takes_has_every_published_run_as_it_was():
 
 
 def test_the_entry_to_cite_has_the_version_that_the_citation_file_has():
-    cited = yaml.safe_load((project.root() / "CITATION.cff").read_text(encoding="utf-8"))
-    page = (project.root() / "book" / "references.md").read_text(encoding="utf-8")
+    cited = yaml.safe_load((project_folder() / "CITATION.cff").read_text(encoding="utf-8"))
+    page = (project_folder() / "book" / "references.md").read_text(encoding="utf-8")
     assert f"version = {{{cited['version']}}}" in page and f"year    = {{{cited['date-released'][:4]}}}" in page

@@ -7,11 +7,11 @@ import jupytext
 import numpy as np
 import pytest
 
-from fivelenses import project
 from fivelenses.book import build, ledger, pages
 from fivelenses.chapters import CHAPTERS
+from fivelenses.files import project_folder
 
-ROOT = project.root()
+ROOT = project_folder()
 OF_PAPERS = [chapter for chapter in CHAPTERS.values() if chapter.paper]
 EXERCISES = (ROOT / "book" / "exercises.md").read_text(encoding="utf-8")
 TERM = re.compile(r"\{term\}`([^`<]+?)(?:\s*<([^`>]+)>)?`")

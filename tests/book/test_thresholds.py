@@ -9,8 +9,8 @@ import pytest
 from bs4 import BeautifulSoup
 from tests.book.judged import CLAIMS, in_turn, verdict_on
 
-from fivelenses import project
 from fivelenses.book.cards import View, as_cards
+from fivelenses.files import project_folder
 from fivelenses.judging import over_seeds
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -25,7 +25,7 @@ MOVE = """<script>document.addEventListener("DOMContentLoaded", () => {
 
 def verdicts_on_page(folder, judged, to=""):
     cards = as_cards([[View(claim, verdict, "toy")] for claim, verdict in judged])
-    script = (project.root() / "book" / "_static" / "thresholds.js").read_text(encoding="utf-8")
+    script = (project_folder() / "book" / "_static" / "thresholds.js").read_text(encoding="utf-8")
     page = folder / "cards.html"
     written = f"<!doctype html><meta charset='utf-8'><script>{script}</script>{MOVE}{cards}"
     page.write_text(written, encoding="utf-8")

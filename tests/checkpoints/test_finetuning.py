@@ -20,7 +20,7 @@ from fivelenses.checkpoints.finetuning import fine_tune, prepare
 from fivelenses.checkpoints.predictions import predict
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import DamagedCheckpoint, Store
-from fivelenses.files import FullDisk
+from fivelenses.files import RunError
 from fivelenses.tasks.examples import encode
 
 PATIENCE = 240  # seconds for a busy machine to begin
@@ -202,5 +202,5 @@ def test_a_training_says_how_far_it_is(toy_specification, tmp_path, monkeypatch)
 
 def test_a_disk_that_fills_while_a_model_trains_is_named(toy_specification, tmp_path, monkeypatch):
     monkeypatch.setattr(finetuning.heads, "save", lambda model, folder: Path("/dev/full").write_bytes(b"weights"))
-    with pytest.raises(FullDisk, match=f"No space left on the disk of {tmp_path}.*: make room"):
+    with pytest.raises(RunError, match=f"No space left on the disk of {tmp_path}.*: make room"):
         prepare([toy_specification], Store(tmp_path), workers=1, log=silent)

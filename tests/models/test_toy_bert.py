@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from fivelenses import project
+from fivelenses.files import project_folder
 from pretraining import corpora, training_run
 from pretraining.pretraining import TOY_BERT, train_wordpiece
 from pretraining.text_blocks import tokenise
 from pretraining.training_run import PretrainingRun
 
-FOLDER = project.root() / "models" / "toy-bert"
+FOLDER = project_folder() / "models" / "toy-bert"
 STEPS_REMADE = 57
 
 

@@ -17,14 +17,14 @@ import pandas as pd
 import yaml
 from bs4 import BeautifulSoup
 
-from fivelenses import catalogue, judging, project, records
+from fivelenses import catalogue, judging, records
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
 from fivelenses.book.pages import LOCAL_PROFILE, BookRun, assemble, local_runs, published_runs
 from fivelenses.chapters import CHAPTERS
 from fivelenses.execution import RunError, of_chapter, run_all
 from fivelenses.exhibits import Exhibit, dots, in_words, table_html
-from fivelenses.files import folder_beside
+from fivelenses.files import folder_beside, project_folder, runs_folder
 from fivelenses.judging import ORDINARY
 from fivelenses.lenses.checks import invariance_table
 
@@ -54,7 +54,7 @@ builds the book again; `make` does both.
 
 def first_page() -> Path:
     """Where the first page of the built book is."""
-    return project.root() / "build" / "book" / "html" / "index.html"
+    return project_folder() / "build" / "book" / "html" / "index.html"
 
 
 def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
@@ -80,8 +80,8 @@ def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
 
 def last_change() -> float:
     """When a page, a notebook, the library or a run was last changed."""
-    root = project.root()
-    folders = (root / "book", root / "notebooks", root / "lib", project.runs_folder())
+    root = project_folder()
+    folders = (root / "book", root / "notebooks", root / "lib", runs_folder())
     files = [root / "_config.yml", root / "_toc.yml", *(file for folder in folders for file in folder.rglob("*.*"))]
     return max(file.stat().st_mtime for file in files if file.suffix != ".pyc" and file.is_file())
 
@@ -90,7 +90,7 @@ def build_page(run: BookRun) -> Path:
     """A run's page as a book of one page, with the glossary and the references; links to the rest of the book are plain
     text. It goes into the run's folder.
     """
-    root, work = project.root(), run.folder / ".page"
+    root, work = project_folder(), run.folder / ".page"
     shutil.rmtree(work, ignore_errors=True)
     source = work / "source"
     shutil.copytree(root / "book" / "_static", source / "_static")
@@ -146,7 +146,7 @@ def stage(folder: Path, published: Sequence[BookRun]) -> None:
     """Gather configuration, pages, chapters and generated tables in one folder, which is made. A chapter without a
     current run of this machine has a page that says so.
     """
-    root, runs = project.root(), list(published)
+    root, runs = project_folder(), list(published)
     shutil.copytree(root / "book", folder, ignore=shutil.ignore_patterns("records"))
     for run in local_runs():
         if reason := of_chapter(run.chapter.number, run.profile).reason:
@@ -213,7 +213,7 @@ def write_generated(folder: Path, runs: Sequence[BookRun]) -> None:
     from fivelenses.two_checkpoints import Comparison  # its libraries take seconds, and only a whole book needs them
 
     folder.mkdir()
-    compared = json.loads((project.root() / "book" / "comparison.json").read_text(encoding="utf-8"))
+    compared = json.loads((project_folder() / "book" / "comparison.json").read_text(encoding="utf-8"))
     generated = {
         "ledger.html": ledger.ledger_html(runs),
         "matrix.html": ledger.matrix_html(ledger.of_papers(runs)),
@@ -278,7 +278,7 @@ def write_page_of_sweeps(folder: Path) -> None:
     """Scores and verdicts against every swept parameter, as a page of the folder that the book is built from; nothing
     where there is no sweep.
     """
-    sweeps = [_sweep(file.parent) for file in sorted((project.runs_folder() / "sweeps").glob("*/sweep.parquet"))]
+    sweeps = [_sweep(file.parent) for file in sorted((runs_folder() / "sweeps").glob("*/sweep.parquet"))]
     if sweeps:
         (folder / "here").mkdir(exist_ok=True)
         (folder / "here" / "sweeps.md").write_text(render("sweeps.md", sweeps=sweeps), encoding="utf-8")

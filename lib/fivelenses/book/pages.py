@@ -16,12 +16,13 @@ import nbformat
 import pandas as pd
 import yaml
 
-from fivelenses import papers, project, records
+from fivelenses import papers, records
 from fivelenses.book.cards import by_value
 from fivelenses.book.findings import Finding, findings
 from fivelenses.chapters import CHAPTERS, Chapter, folder_name, settings
 from fivelenses.execution import EXECUTED, RunError, code_cells, committed_page
 from fivelenses.exhibits import table_html
+from fivelenses.files import runs_folder
 
 LOCAL_PROFILE, LOCAL_RUN = "tiny", "tiny-toy-bert-seed-0"
 TOY_ENCODERS = "toy-bert"  # encoders that have read nothing but the toy world, whatever the profile
@@ -85,7 +86,7 @@ def published_runs() -> list[BookRun]:
 
 def local_runs() -> list[BookRun]:
     """This machine's own runs on the toy world, whether they have been made or not."""
-    places = {chapter: project.runs_folder() / folder_name(chapter, LOCAL_PROFILE, {}) for chapter in CHAPTERS.values()}
+    places = {chapter: runs_folder() / folder_name(chapter, LOCAL_PROFILE, {}) for chapter in CHAPTERS.values()}
     return [BookRun(chapter, LOCAL_PROFILE, place, LOCAL_RUN) for chapter, place in places.items()]
 
 

@@ -20,16 +20,16 @@ from safetensors.torch import load_file
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from fivelenses import project, tasks
+from fivelenses import tasks
 from fivelenses.checkpoints.specification import Specification
-from fivelenses.files import sha256
+from fivelenses.files import RunError, sha256, store_folder
 from fivelenses.models import heads
 
 MANIFEST, PREDICTIONS = "manifest.json", "predictions.parquet"  # in a checkpoint's folder
 ADDRESS = re.compile("[0-9a-f]{20}")  # as `Specification.address` writes it
 
 
-class DamagedCheckpoint(RuntimeError):
+class DamagedCheckpoint(RunError):
     """A checkpoint whose files are not what its manifest says."""
 
 
@@ -88,7 +88,7 @@ class Store:
     """Checkpoints by the address of their specification; in FIVELENSES_STORE or the project's ``store/`` by default."""
 
     def __init__(self, folder: Path | None = None):
-        self.folder = folder or project.store_folder()
+        self.folder = folder or store_folder()
 
     def place(self, specification: Specification) -> Path:
         """The folder of a finished checkpoint."""

@@ -33,8 +33,7 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import has_file, logging
 
-from fivelenses import project
-from fivelenses.files import disk_named, folder_beside, sha256
+from fivelenses.files import disk_named, folder_beside, project_folder, sha256
 from fivelenses.models import layers
 from fivelenses.tasks.sources import SourceError, ask_hub_once, cache_folder, mirror
 
@@ -115,7 +114,7 @@ def locate(name: str) -> Encoder:
             raise SourceError(f"{name!r} is random twice: write random:{shape.split(':')[-1]}.")
         known = locate(shape)
         return Encoder(name, known.place, known.revision, True, f"random-{known.identity}")
-    places = [Path(name).expanduser(), project.root() / "models" / name]
+    places = [Path(name).expanduser(), project_folder() / "models" / name]
     if hub_mirror := mirror():
         places.append(hub_mirror / "models" / name)
     for place in places:

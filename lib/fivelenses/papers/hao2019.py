@@ -23,8 +23,8 @@ import pandas as pd
 import torch
 from transformers import PreTrainedModel
 
-from fivelenses import project
 from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.files import runs_folder
 from fivelenses.lenses import directions, landscape
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import Parameters, layer_parameters
@@ -354,7 +354,7 @@ def surface(
         (plane.first, plane.second),
         positions,
         positions,
-        folder=project.runs_folder() / "surfaces",
+        folder=runs_folder() / "surfaces",
         identity=evaluate.identity,
         progress=progress,
     )

@@ -14,12 +14,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fivelenses.catalogue import CORPORA
-from fivelenses.files import written_beside
+from fivelenses.files import RunError, written_beside
 
 RAW_HOST = "https://raw.githubusercontent.com"
 
 
-class SourceError(RuntimeError):
+class SourceError(RunError):
     """A table or file could not be read; the message says which, from where, and what to do."""
 
 
