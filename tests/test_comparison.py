@@ -10,7 +10,7 @@ from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_w
 from fivelenses.lenses.cca import svcca_distance
 from fivelenses.lenses.rsa import sample_positions, similarity
 from fivelenses.models import encoders
-from fivelenses.tasks.subsets import folds
+from fivelenses.tasks import folds
 
 
 @pytest.fixture(scope="module")

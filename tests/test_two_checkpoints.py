@@ -21,8 +21,8 @@ from fivelenses.lenses.cka import debiased_linear_cka
 from fivelenses.models import encoders
 from fivelenses.models.layers import roll_back
 from fivelenses.models.symmetries import permuted_neurons, rescaled_queries, rotated_values
+from fivelenses.tasks import folds
 from fivelenses.tasks.sources import SourceError
-from fivelenses.tasks.subsets import folds
 from fivelenses.two_checkpoints import ANSWERS, LENSES, MEASURED, PermutedAttention, Words, read_texts
 from tests import chapters
 from tests.conftest import ENCODER

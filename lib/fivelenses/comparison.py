@@ -1,7 +1,7 @@
 """The streaming comparison: several models read the same examples once, side by side, and lenses compare pairs of
 them layer by layer while they read. No token is stored.
 
-With `fold_of`, the fold of each example (`tasks.subsets.folds`), what a lens gathers is kept fold by fold, whatever the
+With `fold_of`, the fold of each example (`tasks.folds`), what a lens gathers is kept fold by fold, whatever the
 batches. Then each row of the result stands for all examples (`fold` −1), or for all but those of one fold (`fold` 0, 1,
 …), from the same pass: the replicates from which intervals are taken. Memory for moments is then `folds` times as
 large. Where all layers together need more than there is, they are read in several passes, some layers in each; the
@@ -231,7 +231,7 @@ def compare_with(
         layers: layers compared, 0…L, all of 1…L when None; 0 is the embedding output.
         batch_rows: examples per batch.
         device: a GPU when there is one, by default.
-        fold_of: (examples,) the fold of each example, of `tasks.subsets.folds`; no fold is left out when None.
+        fold_of: (examples,) the fold of each example, of `tasks.folds`; no fold is left out when None.
 
     Returns:
         One row per pair and layer, with `first`, `second`, `layer`, `examples`, and the columns of each lens. With

@@ -233,8 +233,8 @@ def _check_compared(name: str, compared: Sequence[str], limit: int | None, param
     from fivelenses import tasks
     from fivelenses.comparison import check_tokens
     from fivelenses.models import encoders
+    from fivelenses.tasks import folds, subset
     from fivelenses.tasks.examples import encode
-    from fivelenses.tasks.subsets import folds, subset
 
     encoder = encoders.locate(name)
     width, tokenizer = encoders.config(encoder).hidden_size, encoders.tokenizer(encoder)

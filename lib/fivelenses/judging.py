@@ -45,7 +45,7 @@ from scipy.special import stdtrit
 from fivelenses import catalogue, tasks
 from fivelenses.files import written_beside
 from fivelenses.records import CONTROLS, FOLDS, TWINS, WHOLE, Missing, select
-from fivelenses.tasks.subsets import folds
+from fivelenses.tasks import folds
 
 LEVEL = 0.95
 HOLDS, FAILS, OPEN = "holds", "fails", "open"

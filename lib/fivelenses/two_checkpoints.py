@@ -37,9 +37,9 @@ from fivelenses.models.layers import layer_list, part, projections
 from fivelenses.papers.measures import name
 from fivelenses.papers.merchant2020 import random_positions
 from fivelenses.records import WHOLE
+from fivelenses.tasks import folds
 from fivelenses.tasks.own import FILES, read_table
 from fivelenses.tasks.sources import SourceError
-from fivelenses.tasks.subsets import folds
 
 # The questions that a lens answers: those on which it scored 0.9 or more in chapter 7, on the toy BERT and all-MiniLM.
 ANSWERS = {

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fivelenses.tasks.subsets import folds, subset
+from fivelenses.tasks import folds, subset
 
 
 @given(

@@ -1,24 +1,28 @@
-"""Treebanks, and the tasks on words that are made of them."""
+"""Treebanks and corpora, and the tasks on words and of edge probing that are made of them, on texts read by hand."""
 
 import pytest
 
 from fivelenses import tasks
+from fivelenses.catalogue import EDGE_TASKS
 from fivelenses.tasks import treebanks
-from fivelenses.tasks.treebanks import parse_conllu, parse_conllulex, word_tables
+from fivelenses.tasks.treebanks import edge_table, parse_conllu, parse_conllulex, word_tables
 
 
 def line(*columns: str) -> str:
     return "\t".join(columns)
 
 
+def word(number, form, upos="NOUN", xpos="NN", head=0, relation="root", misc="_"):
+    return line(str(number), form, form, upos, xpos, "_", str(head), relation, "_", misc)
+
+
 CONLLU = "\n".join(
     (
-        "# text = Ducks don't fly",
-        line("1", "Ducks", "duck", "NOUN", "NNS", "_", "4", "nsubj:outer", "_", "_"),
+        word(1, "Ducks", "NOUN", "NNS", 4, "nsubj:outer"),
         line("2-3", "don't", "_", "_", "_", "_", "_", "_", "_", "_"),
-        line("2", "do", "do", "AUX", "VBP", "_", "4", "aux", "_", "_"),
-        line("3", "n't", "not", "PART", "RB", "_", "4", "advmod", "_", "_"),
-        line("4", "fly", "fly", "VERB", "VB", "_", "0", "root", "_", "_"),
+        word(2, "do", "AUX", "VBP", 4, "aux"),
+        word(3, "n't", "PART", "RB", 4, "advmod"),
+        word(4, "fly", "VERB", "VB", 0, "root"),
         line("4.1", "high", "high", "ADV", "RB", "_", "_", "_", "_", "_"),
         "",
         "",
@@ -35,8 +39,7 @@ CONLLU = "\n".join(
     ],
 )
 def test_words_without_multiword_tokens_and_empty_nodes_become_each_task(task, units, names, monkeypatch):
-    frame = parse_conllu(CONLLU)
-    monkeypatch.setattr(treebanks, "read_treebank", lambda name, source: {"train": frame})
+    monkeypatch.setattr(treebanks, "read_treebank", lambda name, source: {"train": parse_conllu(CONLLU)})
     row = word_tables(task, "hub")["train"].iloc[0]
     assert row["tokens"] == ["Ducks", "do", "n't", "fly"]
     assert row["heads" if task == "parsing" else "units"] == units and row["names"] == names
@@ -59,10 +62,8 @@ def test_only_single_prepositions_with_a_supersense_are_kept():
             "",
         )
     )
-    table = parse_conllulex(text)
-    assert table["index"].tolist() == [0, 3]
-    assert table["role"].tolist() == ["Locus", "Experiencer"]
-    assert table["function"].tolist() == ["Locus", "Possessor"]
+    rows = parse_conllulex(text)[["index", "role", "function"]].to_numpy().tolist()
+    assert rows == [[0, "Locus", "Locus"], [3, "Experiencer", "Possessor"]]
 
 
 @pytest.mark.parametrize("name", ["pos", "dep", "ps-role", "ps-fxn"])
@@ -71,4 +72,85 @@ def test_every_unit_of_the_toy_world_has_one_label_and_lies_in_its_sentence(name
     for table in data.splits.values():
         for tokens, units, names in zip(table["tokens"], table["units"], table["names"], strict=True):
             assert len(units) == len(names) and set(names) <= set(data.labels)
-            assert all(0 <= word < len(tokens) for unit in units for word in unit)
+            assert all(0 <= place < len(tokens) for unit in units for place in unit)
+
+
+# --- edge probing -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EDGE_TASKS)
+def test_every_task_has_a_toy_table_whose_spans_lie_in_their_texts(name):
+    table = edge_table(name, "toyworld")
+    assert list(table) == ["train", "validation", "test"]
+    for row in table["validation"].itertuples():
+        spans = [span for span in (row.span1, row.span2) if span is not None]
+        assert all(0 <= start < end <= len(row.tokens) for start, end in spans)
+        assert isinstance(row.labels, list) and (row.labels or name == "spr")
+
+
+GUM = "\n".join(
+    (
+        "# sent_id = GUM_a_b-1",
+        word(1, "Julia", misc="Entity=(1-person-new-nnnnn-cf1-1-sgl)"),
+        word(2, "sees"),
+        word(3, "the", misc="Entity=(2-animal-new-nnnnn-cf2-2-coref"),
+        word(4, "hen"),
+        word(5, "of"),
+        word(6, "her", misc="Entity=(3-person-new-cf3-2-sgl(1-person-giv-cf1-1-ana)"),
+        word(7, "aunt", misc="Entity=3)2)"),
+        word(8, "in"),
+        word(9, "May", misc="Entity=(9[1/2]-time-new-nnnnn-cf4-1-sgl)"),
+        "",
+        "",
+    )
+)
+
+
+def test_mentions_are_nested_and_split_ones_are_left_out():
+    spans = {(tuple(row["span1"]), row["labels"][0]) for row in treebanks.entities(GUM)}
+    assert spans == {((0, 1), "person"), ((2, 7), "animal"), ((5, 7), "person"), ((5, 6), "person")}
+
+
+def test_pairs_of_mentions_are_near_ones():
+    rows = treebanks.coreference(GUM)
+    labels = {(tuple(row["span1"]), tuple(row["span2"])): row["labels"][0] for row in rows}
+    assert labels[(0, 1), (5, 6)] == "coreferent" and set(labels.values()) == {"coreferent", "not"}
+    # Pairs of which neither mention has a coreferent one are left out.
+    assert ((2, 7), (5, 7)) not in labels
+
+
+def test_dependencies_put_the_dependent_first_and_leave_out_roots(monkeypatch):
+    table = {split: parse_conllu(CONLLU) for split in treebanks.SPLITS}
+    monkeypatch.setattr(treebanks, "read_treebank", lambda name, source: table)
+    rows = edge_table.__wrapped__("dependencies", "hub")["test"]
+    assert rows["span1"].tolist() == [[0, 1], [1, 2], [2, 3]] and rows["span2"].tolist() == [[3, 4]] * 3
+    assert rows["labels"].tolist() == [["nsubj:outer"], ["aux"], ["advmod"]]
+
+
+def test_unary_phrases_share_a_span_and_functions_are_cut():
+    tree = "(ROOT (S (NP-SBJ (NP (PRP It))) (VP (VBZ sings) (PP=2 (IN in) (NP (NNP May))))))"
+    rows = treebanks.constituents(tree, [["It", "sings", "in", "May"]])
+    labels = {tuple(row["span1"]): row["labels"] for row in rows}
+    assert labels == {(0, 4): ["S"], (0, 1): ["NP"], (1, 4): ["VP"], (2, 4): ["PP"], (3, 4): ["NP"]}
+    # A tree with another number of leaves is left out.
+    assert treebanks.constituents(tree, [["It", "sings"]]) == []
+
+
+SKELETON = "\n".join(
+    (
+        "google/ewt/answers/00/doc_1.xml 0 0 [WORD] NNP (TOP(S(NP*) - - (ARG0*)",
+        "google/ewt/answers/00/doc_1.xml 0 1 [WORD] VBZ (VP* feed feed.01 (V*)",
+        "google/ewt/answers/00/doc_1.xml 0 2 [WORD] DT (NP* - - (ARG1*",
+        "google/ewt/answers/00/doc_1.xml 0 3 [WORD] NN *)))) - - *)",
+    )
+)
+ROLES = [([1, 2], [0, 1], ["ARG0"]), ([1, 2], [2, 4], ["ARG1"])]
+
+
+@pytest.mark.parametrize(
+    ("tags", "roles"), [("NNP VBZ DT NN", ROLES), ("NNP VBZ DT", []), ("IN IN DT NN", [])], ids=["same", "cut", "other"]
+)
+def test_arguments_stand_beside_their_predicate_where_the_two_editions_have_one_sentence(tags, roles):
+    words = [word(place, "x", xpos=tag) for place, tag in enumerate(tags.split(), start=1)]
+    rows = treebanks.semantic_roles(SKELETON, "\n".join(("# sent_id = answers-doc_1-0001", *words, "", "")))
+    assert [(row["span1"], row["span2"], row["labels"]) for row in rows] == roles

@@ -32,8 +32,8 @@ from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import PREDICTIONS, Checkpoint, DamagedCheckpoint, Store
 from fivelenses.files import disk_named, written_beside
 from fivelenses.models import batches, encoders, heads, layers
+from fivelenses.tasks import subset
 from fivelenses.tasks.examples import TaskData, encode, with_examples
-from fivelenses.tasks.subsets import subset
 
 LAST_RATE = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
 CONTINUED = 0.1  # of the peak, where further epochs follow

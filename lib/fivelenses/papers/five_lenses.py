@@ -30,7 +30,7 @@ from fivelenses.papers.readings import (
     weight_distances,
 )
 from fivelenses.records import FINE_TUNED, FOLDS, PRETRAINED, TWINS, WHOLE
-from fivelenses.tasks.subsets import folds
+from fivelenses.tasks import folds
 
 MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "structure")
 COLUMNS = ["task", "seed", "control", "measure", "fold", "layer", "value", "null", "entering"]

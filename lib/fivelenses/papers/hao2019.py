@@ -44,7 +44,7 @@ from fivelenses.records import (
     TWIN,
     WHOLE,
 )
-from fivelenses.tasks.subsets import folds
+from fivelenses.tasks import folds
 
 RANDOM_SEED = 0  # of the first random direction
 SPLITS = {"train": ("training", "loss"), "validation": ("development", "error")}  # with what is measured of each

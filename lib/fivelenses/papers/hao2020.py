@@ -27,7 +27,7 @@ from fivelenses.papers.models import (
     randomly_initialised,
 )
 from fivelenses.records import FINE_TUNED, PRETRAINED, RANDOMLY_INITIALISED, SHARED, TWINS
-from fivelenses.tasks.subsets import folds
+from fivelenses.tasks import folds
 
 NAMES = ["task", "pair", "seed", "first", "second", "layer", "fold", "control", "examples", "tokens"]
 MEASURES = ["js", "svcca", "svcca_all", "pwcca", "cka", "svcca_null"]

@@ -64,9 +64,8 @@ from fivelenses.papers.readings import (
     weight_distances,
 )
 from fivelenses.records import ALL, FROZEN, FULL, PRETRAINED, SHUFFLED, TREES, TWIN
-from fivelenses.tasks import TaskData
+from fivelenses.tasks import TaskData, subset
 from fivelenses.tasks.examples import encode
-from fivelenses.tasks.subsets import subset
 
 CHANGES = ["task", "seed", "kind", "trained", "dose", "measure", "layer", "value"]
 PROPERTIES = ["trained_on", "seed", "property", "measure", "layer", "before", "after"]

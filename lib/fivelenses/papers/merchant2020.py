@@ -22,8 +22,8 @@ from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.models import Log, converged, model_of
 from fivelenses.records import BASE, FINE_TUNED, RUNNING_TEXT, SHARED, TWINS
+from fivelenses.tasks import folds
 from fivelenses.tasks.examples import wikipedia_text
-from fivelenses.tasks.subsets import folds
 
 SAMPLE_SEED = 0  # of texts, tokens and permuted tokens
 SIDES = {"mnli": ("premise", "hypothesis"), "squad": ("question", "context")}  # tasks whose examples are two texts

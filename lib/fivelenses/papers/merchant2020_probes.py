@@ -15,6 +15,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from fivelenses.activations import word_vectors
+from fivelenses.catalogue import find_edge_task
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import edge_probe, mdl, structural_probe
 from fivelenses.lenses.edge_probe import Target
@@ -23,10 +24,9 @@ from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020 import Models, pretrained_and_fine_tuned, tuned_seed
 from fivelenses.papers.models import randomly_initialised
 from fivelenses.records import BASE, FINE_TUNED, FOLDS, LEXICAL, PARSER, RANDOMISED, SHARED, TWIN, WHOLE
-from fivelenses.tasks.edge_tasks import SPLITS, data_behind, edge_table
+from fivelenses.tasks import subset
 from fivelenses.tasks.encoding import NO_WORD, encode_words
-from fivelenses.tasks.subsets import subset
-from fivelenses.tasks.treebanks import read_treebank
+from fivelenses.tasks.treebanks import SPLITS, edge_table, read_treebank
 
 SAMPLE_SEED = 0  # of the sentences that are drawn from a table
 PUNCTUATION = "PUNCT"
@@ -88,7 +88,7 @@ def edge_probing(
     rows += edge_scores(vectors, splits, "top", probe, device)
     table = pd.DataFrame(rows, columns=["model", "control", "seed", "layers", "fold", "micro_f1"])
     sizes = {"targets": len(splits[0].targets), "examples": len(set(splits[-1].places))}
-    sizes |= {"data": data_behind(edge_task, source)}
+    sizes |= {"data": "toy world" if source == "toyworld" else find_edge_task(edge_task).data}
     return table.assign(task=edge_task, tuned_seed=tuned_seed(checkpoints), **sizes)[EDGES]
 
 
@@ -121,7 +121,7 @@ def targets_of_splits(tables: Mapping, encoder: str, most: int, max_tokens: int)
 
 
 def random_targets(table: pd.DataFrame, most: int) -> tuple[list[list[str]], list[Target]]:
-    """Sentences of a table of `tasks.edge_tasks` in random order, whole, until they hold `most` targets; and these."""
+    """Sentences of a table of `edge_table` in random order, whole, until they hold `most` targets; and these."""
     rows_of = table.groupby(table["tokens"].map(tuple), sort=False).indices
     sentences, targets, every = [], [], list(dict.fromkeys(map(tuple, table["tokens"])))
     for place in np.random.default_rng(SAMPLE_SEED).permutation(len(every)):

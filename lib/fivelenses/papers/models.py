@@ -16,8 +16,8 @@ from fivelenses.comparison import last_layer_movement
 from fivelenses.models import encoders
 from fivelenses.models.twins import moved_at_random, scale_of_equal_movement
 from fivelenses.records import FINE_TUNED, FUNCTIONAL_TWIN, RANDOM_ENCODER, SHUFFLED, TWINS
+from fivelenses.tasks import subset
 from fivelenses.tasks.examples import encode, with_examples
-from fivelenses.tasks.subsets import subset
 
 TEXTS, TOKENS = 64, 4096  # on which a movement is measured, at most
 

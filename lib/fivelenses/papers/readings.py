@@ -28,9 +28,8 @@ from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020_probes import structural_probes
 from fivelenses.papers.models import development_examples
 from fivelenses.records import WHOLE
-from fivelenses.tasks import TaskData
+from fivelenses.tasks import TaskData, folds, subset
 from fivelenses.tasks.examples import encode
-from fivelenses.tasks.subsets import folds, subset
 from fivelenses.tasks.treebanks import read_treebank
 
 PROBE = mlp_probe.Configuration((64, 64), 1e-4)

@@ -19,9 +19,9 @@ from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.models import converged, pretrained
 from fivelenses.records import FINE_TUNED, SHUFFLED
+from fivelenses.tasks import subset
 from fivelenses.tasks.examples import TaskData, encode
 from fivelenses.tasks.scores import majority_rate
-from fivelenses.tasks.subsets import subset
 
 MAX_ITERATIONS = 2_000
 DISTANCES = ["task", "examples", "seed", "layer", "part", "absolute", "relative", "steps", "control"]

@@ -23,8 +23,8 @@ from fivelenses.models.layers import layer_list
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.models import converged, pretrained
 from fivelenses.records import AFTER, BEFORE, FINE_TUNED, SHARED, SHUFFLED, TWIN
+from fivelenses.tasks import subset
 from fivelenses.tasks.examples import encode, load
-from fivelenses.tasks.subsets import subset
 
 TRAINING, HELD_OUT = "train", "validation"
 FEW = 3  # points that a label has at least in a sample, if it has as many at all

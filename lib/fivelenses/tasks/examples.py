@@ -15,10 +15,9 @@ from transformers import PreTrainedTokenizerBase
 
 import toyworld
 from fivelenses.catalogue import Task, find
-from fivelenses.tasks import own
+from fivelenses.tasks import own, subset
 from fivelenses.tasks.encoding import encode_trees, encode_units, encode_windows
 from fivelenses.tasks.sources import SourceError, ask_hub_once, mirror
-from fivelenses.tasks.subsets import subset
 from fivelenses.tasks.treebanks import word_tables
 
 # A sentence ends at a full stop, question mark or exclamation mark before white space. Abbreviations are cut wrongly,

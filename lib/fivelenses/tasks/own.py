@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 
 from fivelenses.catalogue import Task, is_task, own_folder, read_own
 from fivelenses.files import written_beside
+from fivelenses.tasks import subset
 from fivelenses.tasks.sources import SourceError, ask_hub_once, mirror
-from fivelenses.tasks.subsets import subset
 
 COLUMNS, FILES = ("text", "text2", "label"), (".csv", ".tsv", ".jsonl", ".parquet")
 ARGUMENT = re.compile(r"(?P<place>.+?)(:(?P<columns>\w+=.*))?")
